@@ -1,0 +1,3 @@
+module github.com/semel-go/semel
+
+go 1.26
