@@ -75,6 +75,9 @@ var (
 	ErrNotFound = errors.New("store: no such record")
 	// ErrLeaseLost is a change by somebody who no longer holds the claim.
 	ErrLeaseLost = errors.New("store: lease lost")
+	// ErrTooLarge is an outcome that the store cannot keep. Nothing was
+	// changed; a tombstone will fit.
+	ErrTooLarge = errors.New("store: outcome too large")
 	// ErrCorrupt is a record that cannot be read: an unknown format or state.
 	// It never counts as absent.
 	ErrCorrupt = errors.New("store: unreadable record")

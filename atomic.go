@@ -1,0 +1,107 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/store"
+)
+
+// RunIn runs a call inside a transaction of the store: for people who write
+// stores, whose Atomic calls it. The record and what the handler writes in the
+// transaction commit together, so that effect happens exactly once.
+//
+// Commit if the error is nil or a *Failure, which is kept while the handler's
+// own writes are undone; else roll back. Nothing is left in the transaction
+// then, even if it is committed all the same. It never waits, for the caller
+// may hold locks: a duplicate in flight is ErrInProgress at once.
+func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	if err := g.check(&call); err != nil {
+		return Result{}, err
+	}
+	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
+		return Result{}, invalid(call.Operation(), errors.New("Rerun and UnprotectedOnOutage have no meaning in a transaction"))
+	}
+	t := inTx{visit: g.newVisit(&call), tx: tx, fn: fn}
+	err := tx.Nested(ctx, func() error { return t.run(ctx) })
+	if err == nil {
+		err = t.kept
+	}
+	return t.result, err
+}
+
+// inTx is a visit whose claim, run and settlement are one transaction.
+type inTx struct {
+	*visit
+	tx     store.Tx
+	fn     Handler
+	result Result
+	kept   error // the failure that is kept, though the transaction commits
+}
+
+func (t *inTx) run(ctx context.Context) error {
+	f, err := t.tx.Claim(ctx, t.propose())
+	if err != nil {
+		return t.unavailable(ctx, err)
+	}
+	if !f.Won {
+		d := t.decide(&f.Record, f.Now)
+		switch d.Action {
+		case store.Execute, store.TakeOver:
+			if f, err = t.tx.Swap(ctx, f.Record.Seen(), t.next(&f.Record, d)); err != nil {
+				return t.unavailable(ctx, err)
+			}
+			if !f.Won {
+				return t.refuse(ctx, EventBusy, ErrInProgress, 0, nil)
+			}
+		case store.InProgress:
+			return t.refuse(ctx, EventBusy, ErrInProgress, d.Until.Sub(f.Now), nil)
+		case store.DoPark, store.Parked:
+			return t.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(&f.Record))
+		case store.Exhausted:
+			if d.Policy == Park {
+				return t.refuse(ctx, EventParkedRefused, ErrParked, 0, errors.New(exhaustedText(&f.Record)))
+			}
+			t.kept = exhaustedFailure(f.Record.Attempt, f.Record.LastError)
+			return nil
+		default:
+			a, err := t.answer(ctx, &f.Record, d)
+			t.result = a.result
+			if _, ok := errors.AsType[*Failure](err); ok {
+				t.kept, err = err, nil
+			}
+			return err
+		}
+	}
+	return t.execute(ctx, &f.Record)
+}
+
+// execute runs the handler. Its writes are undone if it fails, and the record
+// stays to say so.
+func (t *inTx) execute(ctx context.Context, r *store.Record) error {
+	g := t.g
+	x := g.newExecution(r)
+	var o Outcome
+	err := t.tx.Nested(ctx, func() (err error) {
+		o, err = t.fn(context.WithValue(ctx, executionKey{}, x), x)
+		return err
+	})
+	s, kind := g.completion(o), EventExecuted
+	if err != nil {
+		f, ok := errors.AsType[*Failure](err)
+		if !ok {
+			g.ended(ctx, x, EventReleased, err)
+			return err
+		}
+		s, kind, t.kept = g.failed(f), EventFailed, f
+	}
+	s.Attempt = x.attempt
+	if err := t.tx.Settle(ctx, x.lease, s); err != nil {
+		t.kept = nil
+		return t.unavailable(ctx, fmt.Errorf("settle: %w", err))
+	}
+	t.result = Result{Outcome: o, codecs: g.opt.Codecs}
+	g.ended(ctx, x, kind, err)
+	return nil
+}

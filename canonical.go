@@ -1,0 +1,218 @@
+package semel
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// member is one name and value of a JSON object, in the order of the document.
+type member struct {
+	name  string
+	value any
+}
+
+// object keeps members apart from encoding/json's maps, which would hide that
+// a name came twice.
+type object []member
+
+// canonicalJSON is doc as RFC 8785 writes it.
+func canonicalJSON(doc []byte) ([]byte, error) {
+	v, err := parseJSON(doc)
+	if err != nil {
+		return nil, err
+	}
+	return appendCanonical(make([]byte, 0, len(doc)), v)
+}
+
+// canonicalFields is, for each path, the path and the canonical value there;
+// the value of an absent member is empty, which is no JSON.
+func canonicalFields(doc []byte, paths []string) ([][]byte, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("no field is named; give at least one path, such as \"order.id\"")
+	}
+	v, err := parseJSON(doc)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, 0, 2*len(paths))
+	for _, path := range paths {
+		var value []byte
+		if at, ok := lookUp(v, path); ok {
+			if value, err = appendCanonical(nil, at); err != nil {
+				return nil, err
+			}
+		}
+		parts = append(parts, []byte(path), value)
+	}
+	return parts, nil
+}
+
+func lookUp(v any, path string) (any, bool) {
+	for name := range strings.SplitSeq(path, ".") {
+		o, ok := v.(object)
+		if !ok {
+			return nil, false
+		}
+		i := slices.IndexFunc(o, func(m member) bool { return m.name == name })
+		if i < 0 {
+			return nil, false
+		}
+		v = o[i].value
+	}
+	return v, true
+}
+
+const maxJSONDepth = 1000
+
+func parseJSON(doc []byte) (any, error) {
+	if !utf8.Valid(doc) {
+		return nil, errors.New("not JSON: not valid UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	v, err := parseValue(d, 0)
+	if err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("not JSON: more follows the first value")
+	}
+	return v, nil
+}
+
+func parseValue(d *json.Decoder, depth int) (any, error) {
+	if depth > maxJSONDepth {
+		return nil, fmt.Errorf("nested deeper than %d", maxJSONDepth)
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			v, err := parseValue(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = d.Token()
+		return list, err
+	case json.Delim('{'):
+		return parseObject(d, depth)
+	}
+	return t, nil
+}
+
+func parseObject(d *json.Decoder, depth int) (any, error) {
+	o := object{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := t.(string) // the decoder lets nothing else through
+		v, err := parseValue(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, member{name, v})
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(o, func(a, b member) int { // RFC 8785 §3.2.3: by UTF-16 code units
+		return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name)))
+	})
+	for i := 1; i < len(o); i++ {
+		if o[i].name == o[i-1].name {
+			return nil, errors.New("a member's name comes twice in an object")
+		}
+	}
+	return o, nil
+}
+
+func appendCanonical(b []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...), nil
+	case bool:
+		return strconv.AppendBool(b, v), nil
+	case string:
+		return appendString(b, v), nil
+	case json.Number:
+		return appendNumber(b, v)
+	case []any:
+		b = append(b, '[')
+		for i, e := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendCanonical(b, e); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	case object:
+		b = append(b, '{')
+		for i, m := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendString(b, m.name), ':')
+			if b, err = appendCanonical(b, m.value); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, '}'), nil
+	}
+	return nil, fmt.Errorf("unexpected %T", v)
+}
+
+// appendNumber writes the shortest form that ECMAScript would (§3.2.2.3).
+// encoding/json does, too, except for minus zero. Long integers differ from the
+// RFC on purpose: two account numbers must not be equal because a double cannot
+// tell them apart.
+func appendNumber(b []byte, n json.Number) ([]byte, error) {
+	f, err := n.Float64()
+	if err != nil || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("number %.40q is too large for a double", string(n))
+	}
+	if f == 0 {
+		return append(b, '0'), nil
+	}
+	if !strings.ContainsAny(string(n), ".eE") && strconv.FormatFloat(f, 'f', 0, 64) != string(n) {
+		return append(b, n...), nil // an integer that a double cannot hold is compared by its digits
+	}
+	text, err := json.Marshal(f)
+	return append(b, text...), err
+}
+
+// appendString escapes only what must be (§3.2.2.2).
+func appendString(b []byte, s string) []byte {
+	const short = "\b\t\n\f\r\"\\"
+	b = append(b, '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case strings.IndexByte(short, c) >= 0:
+			b = append(b, '\\', "btnfr\"\\"[strings.IndexByte(short, c)])
+		case c < 0x20:
+			b = fmt.Appendf(b, "\\u%04x", c)
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,79 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Runner runs a handler once for a call. A *Guard is one, and so is a store's
+// Atomic, or what wraps either. Safe for concurrent use.
+type Runner interface {
+	Run(ctx context.Context, call Call, fn Handler) (Result, error)
+}
+
+// Result is what a call got. The zero Result of a failed call is empty.
+type Result struct {
+	Outcome
+	// Replayed: the handler did not run for this call.
+	Replayed bool
+
+	codecs []Codec
+}
+
+// Decode reads the result with the codec that wrote it.
+func (r Result) Decode(v any) error {
+	for _, c := range r.codecs {
+		if c.Name() == r.Codec {
+			if err := c.Unmarshal(r.Body, v); err != nil {
+				return fmt.Errorf("semel: codec %q: %w", r.Codec, err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("semel: the result was written by codec %q, which is not in Options.Codecs", r.Codec)
+}
+
+// Do runs fn once for a call and returns its result; a duplicate gets the kept
+// one. The result always goes through the codec, so that the first caller gets
+// what the others will.
+//
+// The error is a *Failure (kept, the same for each duplicate), an *Error with
+// one of this package's reasons, or what fn returned (not kept). With
+// ErrOutcomeNotStored the result is valid all the same; with ErrNotKept the
+// work is done. A result that cannot be encoded leaves a tombstone: fn has had
+// its effect, and never runs again.
+func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) (T, error)) (T, error) {
+	var value T
+	var unencoded error
+	res, err := r.Run(ctx, call, func(ctx context.Context, x *Execution) (Outcome, error) {
+		v, err := fn(ctx, x)
+		if err != nil {
+			return Outcome{}, err
+		}
+		o, err := x.Encode(v)
+		if err != nil {
+			unencoded = err
+			return Outcome{Gone: true}, nil
+		}
+		return o, nil
+	})
+	if err != nil && !errors.Is(err, ErrOutcomeNotStored) {
+		return value, err
+	}
+	if unencoded != nil {
+		return value, errors.Join(unencoded, err)
+	}
+	if derr := res.Decode(&value); derr != nil {
+		return value, errors.Join(derr, err)
+	}
+	return value, err
+}
+
+// Once is Do for work without a result.
+func Once(ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) error) error {
+	_, err := r.Run(ctx, call, func(ctx context.Context, x *Execution) (Outcome, error) {
+		return Outcome{}, fn(ctx, x)
+	})
+	return err
+}

@@ -1,0 +1,80 @@
+package semel
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The reasons for which a call does not get an outcome: one for each branch
+// that a caller can take. errors.Is finds them; [Error] carries more.
+var (
+	// ErrInvalid: the call, the scope, the key or an option is wrong. Mend it.
+	ErrInvalid = errors.New("semel: invalid call")
+	// ErrInProgress: the first call is still running, or its next attempt is
+	// not due. Call again after RetryAfter.
+	ErrInProgress = errors.New("semel: in progress")
+	// ErrReleased: the attempt that this call waited for failed, and nothing
+	// was kept. The same call may be made again.
+	ErrReleased = errors.New("semel: the attempt waited for failed")
+	// ErrMismatch: the key was used before with another payload.
+	ErrMismatch = errors.New("semel: key already used with another payload")
+	// ErrUnverifiable: whether the payload is the first one's cannot be told,
+	// because its secret is no longer in Options.Secrets or the way of
+	// hashing has changed. Nothing was run.
+	ErrUnverifiable = errors.New("semel: payload cannot be compared")
+	// ErrParked: nobody knows whether the effect happened. Nothing runs it
+	// again until a reconciler or an operator decides.
+	ErrParked = errors.New("semel: outcome unknown")
+	// ErrNotKept: done, but the result was too large to keep, or streamed.
+	ErrNotKept = errors.New("semel: done, result not kept")
+	// ErrExpired: the reservation that the token speaks of is over.
+	ErrExpired = errors.New("semel: reservation expired")
+	// ErrUnavailable: the store did not answer. The handler did not run.
+	ErrUnavailable = errors.New("semel: store unavailable")
+	// ErrOutcomeNotStored: the handler ran and its result is returned, but
+	// could not be stored: a duplicate may not get it.
+	ErrOutcomeNotStored = errors.New("semel: outcome not stored")
+	// ErrLeaseLost: the handler ran longer than its lease could be renewed,
+	// and another may have taken over. Its result does not count; the same
+	// call gets the recorded one. Also the cause with which the handler's
+	// context is then cancelled.
+	ErrLeaseLost = errors.New("semel: lease lost")
+	// ErrChanged: the record is no longer the one that was to be resolved.
+	ErrChanged = errors.New("semel: record has changed")
+)
+
+// Error says why a call got no outcome. It unwraps to Reason and Cause. Its
+// text holds no key and no payload.
+type Error struct {
+	Reason    error // one of this package's
+	Operation Operation
+	// RetryAfter is when calling again may help, at the latest; zero: not known.
+	RetryAfter time.Duration
+	// Cause is the store's or the handler's error, or nil.
+	Cause error
+}
+
+// Error is the reason, the operation and the cause, in one line.
+func (e *Error) Error() string {
+	s := e.Reason.Error()
+	if e.Operation != "" {
+		s = fmt.Sprintf("%s (operation %q)", s, string(e.Operation))
+	}
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap gives Reason and, if there is one, Cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Cause}
+}
+
+func invalid(op Operation, cause error) error {
+	return &Error{Reason: ErrInvalid, Operation: op, Cause: cause}
+}

@@ -1,0 +1,140 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// keeper holds the leases of the running handlers: one loop renews them all,
+// and ends a handler's context when its lease may be over by the local
+// monotonic clock, without waiting for anybody's answer. The loop is a timer
+// that sets itself again while handlers run, so nothing needs closing.
+type keeper struct {
+	st    store.Store
+	lease time.Duration
+
+	mu       sync.Mutex
+	held     map[*held]struct{}
+	timer    *time.Timer
+	armed    bool // the timer will fire
+	renewing bool // a renewal is on its way; the deadlines do not wait for it
+}
+
+// held is one lease.
+type held struct {
+	lease    store.Lease
+	cancel   context.CancelCauseFunc
+	renewAt  time.Time
+	deadline time.Time
+	lost     bool
+}
+
+func (k *keeper) init(st store.Store, lease time.Duration) {
+	k.st, k.lease, k.held = st, lease, map[*held]struct{}{}
+}
+
+// tick is how often the leases are looked at: often enough that a handler is
+// cancelled within the margin.
+func (k *keeper) tick() time.Duration { return k.lease / 24 }
+
+// deadline is when the handler of a claim or renewal that was sent at sent has
+// to stop: a sixth of the lease before another may take over.
+func (k *keeper) deadline(sent time.Time) time.Time { return sent.Add(k.lease - k.lease/6) }
+
+func (k *keeper) add(l store.Lease, sent time.Time, cancel context.CancelCauseFunc) *held {
+	h := &held{lease: l, cancel: cancel, renewAt: sent.Add(k.lease / 3), deadline: k.deadline(sent)}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held[h] = struct{}{}
+	if !k.armed {
+		k.arm()
+	}
+	return h
+}
+
+func (k *keeper) remove(h *held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.held, h)
+}
+
+// arm sets the timer. The caller holds mu.
+func (k *keeper) arm() {
+	k.armed = true
+	if k.timer == nil {
+		k.timer = time.AfterFunc(k.tick(), k.look)
+		return
+	}
+	k.timer.Reset(k.tick())
+}
+
+// look is one turn of the loop.
+func (k *keeper) look() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	var due []*held
+	for h := range k.held {
+		switch {
+		case h.lost:
+		case !now.Before(h.deadline):
+			k.lose(h)
+		case !now.Before(h.renewAt) && !k.renewing:
+			due = append(due, h)
+		}
+	}
+	if len(due) > 0 {
+		k.renewing = true
+		go k.renew(due, now)
+	}
+	if k.armed = len(k.held) > 0; k.armed {
+		k.arm()
+	}
+}
+
+// lose ends a handler's context. The caller holds mu.
+func (k *keeper) lose(h *held) {
+	h.lost = true
+	h.cancel(ErrLeaseLost)
+}
+
+// renewBatch is how many leases go in one round trip.
+const renewBatch = 500
+
+func (k *keeper) renew(due []*held, sent time.Time) {
+	for len(due) > 0 {
+		n := min(len(due), renewBatch)
+		k.renewSome(due[:n], sent)
+		due, sent = due[n:], time.Now()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.renewing = false
+}
+
+func (k *keeper) renewSome(due []*held, sent time.Time) {
+	leases := make([]store.Lease, len(due))
+	for i, h := range due {
+		leases[i] = h.lease
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), k.lease/3)
+	defer cancel()
+	errs, err := k.st.Renew(ctx, leases, k.lease)
+	if err != nil || len(errs) != len(due) {
+		return // the next turn tries again, until the deadlines
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, h := range due {
+		switch {
+		case errs[i] == nil && !h.lost:
+			h.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)
+		case errors.Is(errs[i], store.ErrLeaseLost) && !h.lost:
+			k.lose(h)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package semel
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Payload is what calls with one key must have in common; a call that differs
+// gets ErrMismatch, in every state of the record. Only a hash is kept, keyed
+// if Options.Secrets are set. The zero Payload is invalid.
+type Payload struct {
+	kind  string // part of the algorithm's name, so that two kinds never compare
+	parts [][]byte
+	err   error
+}
+
+const kindNone = "none"
+
+// NoPayload says that the key alone identifies the call.
+func NoPayload() Payload { return Payload{kind: kindNone} }
+
+// Bytes compares each part as it is. The parts are read when the call is run.
+func Bytes(parts ...[]byte) Payload { return Payload{kind: "bytes", parts: parts} }
+
+// Digest compares a hash that was computed elsewhere, such as that of a
+// streamed body; alg names how.
+func Digest(alg string, sum []byte) Payload {
+	return Payload{kind: "digest", parts: [][]byte{[]byte(alg), sum}}
+}
+
+// JSON compares the JSON encoding of v, made now. Two programs that order
+// fields differently differ; see Canonical.
+func JSON(v any) Payload {
+	b, err := json.Marshal(v)
+	return Payload{kind: "json", parts: [][]byte{b}, err: err}
+}
+
+// Canonical compares a JSON document by what it says: white space, the order
+// of members and the spelling of numbers and strings do not count (RFC 8785).
+// A document that is not JSON, or has a member twice, makes an invalid call.
+func Canonical(doc []byte) Payload {
+	b, err := canonicalJSON(doc)
+	return Payload{kind: "rfc8785", parts: [][]byte{b}, err: err}
+}
+
+// Fields compares only the members of a JSON document that the paths name:
+// "amount", "customer.id". A member that is absent equals only absence.
+func Fields(doc []byte, paths ...string) Payload {
+	parts, err := canonicalFields(doc, paths)
+	return Payload{kind: "fields", parts: parts, err: err}
+}
+
+func (p *Payload) check() error {
+	switch {
+	case p.kind == "":
+		return fmt.Errorf("payload: is the zero Payload; say JSON, Bytes, Digest, Canonical, Fields or NoPayload")
+	case p.err != nil:
+		return fmt.Errorf("payload: %w", p.err)
+	}
+	return nil
+}
+
+// Secret keys the hashes of payloads, so that who reads the store cannot guess
+// small payloads.
+type Secret struct {
+	ID  string // kept with each record, in the clear; 1 to 64 bytes
+	Key []byte // at least 16 random bytes
+}
+
+// fingerprint hashes the payload with a secret; with none if s is nil.
+func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
+	if p.kind == kindNone {
+		return store.Fingerprint{}
+	}
+	var h hash.Hash
+	f := store.Fingerprint{Alg: p.kind + "/sha256"}
+	if s == nil {
+		h = sha256.New()
+	} else {
+		h = hmac.New(sha256.New, s.Key)
+		f.Alg, f.KeyID = p.kind+"/hmac-sha256", s.ID
+	}
+	var n [8]byte
+	for _, part := range p.parts { // each behind its length: ("a","bc") is not ("ab","c")
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	var sum [sha256.Size]byte
+	f.Sum = string(h.Sum(sum[:0]))
+	return f
+}

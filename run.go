@@ -1,0 +1,194 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Run runs fn once for a call, or returns what an earlier run left: what Do,
+// Once and the doors are made of. See Do for the errors.
+func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) {
+	if err := g.check(&call); err != nil {
+		return Result{}, err
+	}
+	v := g.newVisit(&call)
+	a, err := v.admit(ctx)
+	switch {
+	case err != nil && g.opt.UnprotectedOnOutage && errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+		return g.unprotected(ctx, &call, fn)
+	case err != nil:
+		return a.result, err
+	case a.claimed:
+		return g.execute(ctx, &a, fn, g.end)
+	case g.opt.Rerun:
+		return g.rerun(ctx, call, fn)
+	}
+	return a.result, nil
+}
+
+// rerun executes a completed call again under the lease of a sibling key, so
+// that the kept outcome stays, and no two run at once.
+func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
+	call.key.Operation += "#rerun"
+	a, err := g.newVisit(&call).admit(ctx)
+	if err != nil {
+		return a.result, err
+	}
+	if !a.claimed { // nothing completes a sibling key
+		return Result{}, &Error{Reason: ErrUnavailable, Operation: call.Operation(), Cause: store.ErrCorrupt}
+	}
+	return g.execute(ctx, &a, fn, func(x *Execution, _ Outcome, err error) (store.Settlement, Kind, error) {
+		s := store.Settlement{State: store.Released, Attempt: x.attempt - 1, Keep: g.opt.Lease}
+		if err != nil {
+			s.Error = errText(err)
+			return s, EventReleased, err
+		}
+		return s, EventExecuted, nil
+	})
+}
+
+// ending says how a run that ended with o or err is to be settled, what event
+// that is, and which error its caller gets.
+type ending func(x *Execution, o Outcome, err error) (store.Settlement, Kind, error)
+
+// execute runs the handler under a claim, and settles it.
+func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end ending) (Result, error) {
+	hctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x := g.newExecution(&a.record)
+	x.held = g.keep.add(x.lease, a.sent, cancel)
+	defer g.drop(x)
+
+	o, err := g.call(hctx, x, fn, end)
+	if x.Completed() {
+		g.ended(ctx, x, EventExecuted, err)
+		return Result{Outcome: o, codecs: g.opt.Codecs}, err
+	}
+	s, kind, err := end(x, o, err)
+	return g.conclude(ctx, x, o, s, kind, err)
+}
+
+// call runs the handler. If it panics or leaves by runtime.Goexit, the claim
+// is settled as doubt, and the panic goes on.
+func (g *Guard) call(ctx context.Context, x *Execution, fn Handler, end ending) (o Outcome, err error) {
+	returned := false
+	defer func() {
+		if returned || x.Completed() {
+			return
+		}
+		s, kind, err := end(x, Outcome{}, errors.New("the handler panicked or called runtime.Goexit"))
+		_, _ = g.conclude(ctx, x, Outcome{}, s, kind, err) // the panic is what the caller gets; the event tells the rest
+	}()
+	o, err = fn(context.WithValue(ctx, executionKey{}, x), x)
+	returned = true
+	return o, err
+}
+
+func (g *Guard) newExecution(r *store.Record) *Execution {
+	return &Execution{
+		g: g, key: r.Key, policy: r.Policy, codec: g.opt.Codecs[0],
+		claim: claim{lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint, begun: time.Now()},
+	}
+}
+
+// drop ends the renewals of x and wakes those who wait for it in this Guard.
+func (g *Guard) drop(x *Execution) {
+	if x.held != nil {
+		g.keep.remove(x.held)
+	}
+	g.watch.wake(x.key)
+}
+
+// end is the table of what a handler returns and what becomes of the call.
+func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind, error) {
+	if err == nil {
+		return g.completion(o), EventExecuted, nil
+	}
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return g.failed(f), EventFailed, f
+	}
+	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errText(err), Keep: g.opt.Retention}
+	if _, ok := errors.AsType[*noEffect](err); ok {
+		s.Attempt--
+		return s, EventReleased, err
+	}
+	if x.policy == Park {
+		s.State = store.Unknown
+		return s, EventParked, &Error{Reason: ErrParked, Operation: Operation(x.key.Operation), Cause: err}
+	}
+	if g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
+		f := exhaustedFailure(x.attempt, errText(err))
+		return g.failed(f), EventExhausted, errors.Join(f, err)
+	}
+	if g.opt.Backoff != nil {
+		s.Wait = max(0, g.opt.Backoff(x.attempt))
+	}
+	return s, EventReleased, err
+}
+
+// completion keeps an outcome, or a tombstone of one that is too large.
+func (g *Guard) completion(o Outcome) store.Settlement {
+	return store.Settlement{State: store.Completed, Attempt: 0, Outcome: g.fit(o), Keep: g.opt.Retention}
+}
+
+func (g *Guard) failed(f *Failure) store.Settlement {
+	o, err := f.outcome()
+	if err != nil {
+		o = Outcome{Gone: true}
+	}
+	return store.Settlement{State: store.Failed, Outcome: g.fit(o), Error: errText(f), Keep: g.opt.Retention}
+}
+
+// fit drops what is too large to keep: the body first, then the headers too.
+func (g *Guard) fit(o Outcome) Outcome {
+	size := 0
+	for name, values := range o.Header {
+		size += len(name)
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+	if size > g.opt.MaxOutcome {
+		o.Header, o.Body, o.Gone = nil, nil, true
+	}
+	if size+len(o.Body) > g.opt.MaxOutcome {
+		o.Body, o.Gone = nil, true
+	}
+	return o
+}
+
+// conclude stores how a run ended, and says what its caller gets.
+func (g *Guard) conclude(ctx context.Context, x *Execution, o Outcome, s store.Settlement, kind Kind, err error) (Result, error) {
+	switch serr := g.settle(ctx, x, s); {
+	case errors.Is(serr, store.ErrLeaseLost):
+		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.key.Operation), Cause: err}
+	case serr != nil && s.State.Terminal():
+		kind, err = EventNotStored, &Error{Reason: ErrOutcomeNotStored, Operation: Operation(x.key.Operation), Cause: errors.Join(serr, err)}
+	case serr != nil: // the lease lapses instead, which comes to the same
+		kind = EventNotStored
+	}
+	g.ended(ctx, x, kind, err)
+	if err != nil && !errors.Is(err, ErrOutcomeNotStored) {
+		return Result{}, err
+	}
+	return Result{Outcome: o, codecs: g.opt.Codecs}, err
+}
+
+func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
+	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: time.Since(x.begun), Err: err}, x.key)
+}
+
+// unprotected runs the handler without a record: Options.UnprotectedOnOutage.
+func (g *Guard) unprotected(ctx context.Context, call *Call, fn Handler) (Result, error) {
+	x := &Execution{g: g, key: call.key, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{attempt: 1, begun: time.Now()}}
+	o, err := fn(context.WithValue(ctx, executionKey{}, x), x)
+	g.ended(ctx, x, EventUnprotected, err)
+	if err != nil {
+		return Result{}, fmt.Errorf("semel: ran without a record: %w", err)
+	}
+	return Result{Outcome: o, codecs: g.opt.Codecs}, nil
+}

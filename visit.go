@@ -1,0 +1,301 @@
+package semel
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// visit is one call on its way to a claim or an answer.
+type visit struct {
+	g    *Guard
+	call *Call
+	as   store.Call // the call, as Decide sees it
+
+	waitUntil  time.Time // local clock; zero before the first wait
+	waitedFor  int       // the attempt that the call has waited for; 0: none
+	reconciled bool      // a reconciler was asked; once a call is enough
+
+	// undo is the state that a claim goes back to which came to nothing.
+	undo store.State
+}
+
+// admission is how a visit ended: with a claim, or with an answer.
+type admission struct {
+	claimed bool
+	record  store.Record
+	sent    time.Time // local clock, from before the claim was sent
+	result  Result
+}
+
+func (g *Guard) newVisit(c *Call) *visit {
+	v := &visit{g: g, call: c, undo: store.Released}
+	v.as = store.Call{Policy: g.opt.OnDoubt, MaxAttempts: g.opt.MaxAttempts, Token: c.token}
+	if c.token.IsZero() {
+		v.as.Fingerprint = g.fingerprint(&c.payload)
+	}
+	return v
+}
+
+// maxRounds bounds the changes of one record that a call looks at again
+// without a wait in between.
+const maxRounds = 64
+
+// admit looks at the record, changes it as Decide says, and looks again, until
+// the call has a claim or an answer.
+func (v *visit) admit(ctx context.Context) (admission, error) {
+	f, sent, err := v.claim(ctx)
+	for round := 0; round < maxRounds; round++ {
+		if errors.Is(err, store.ErrNotFound) {
+			if !v.call.token.IsZero() {
+				return admission{}, v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+			}
+			f, sent, err = v.claim(ctx) // it was swept since it was seen
+		}
+		if err != nil {
+			return admission{}, v.unavailable(ctx, err)
+		}
+		if f.Won {
+			return v.granted(ctx, f.Record, sent)
+		}
+		r := &f.Record
+		d := v.decide(r, f.Now)
+		switch d.Action {
+		case store.Execute, store.TakeOver:
+			if v.failedMeanwhile(r) {
+				return admission{}, v.refuse(ctx, EventBusy, ErrReleased, 0, lastError(r))
+			}
+			p := v.next(r, d)
+			sent = time.Now()
+			if f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {
+				v.observe(ctx, EventTakenOver, &f.Record, nil)
+			}
+		case store.DoPark:
+			f, err = v.park(ctx, r, EventLapsedParked, lapsedText(r))
+		case store.Exhausted:
+			f, err = v.exhaust(ctx, r, d.Policy)
+		case store.Parked:
+			if v.g.opt.Reconcile == nil || v.reconciled {
+				return admission{}, v.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(r))
+			}
+			v.reconciled = true
+			if err := v.g.reconcile(ctx, r); err != nil && !errors.Is(err, ErrChanged) {
+				return admission{}, v.refuse(ctx, EventParkedRefused, ErrParked, 0, err)
+			}
+			f, err = v.look(ctx)
+		case store.InProgress:
+			if v.failedMeanwhile(r) {
+				return admission{}, v.refuse(ctx, EventBusy, ErrReleased, d.Until.Sub(f.Now), lastError(r))
+			}
+			if err := v.wait(ctx, r, d.Until.Sub(f.Now)); err != nil {
+				return admission{}, err
+			}
+			f, err = v.look(ctx)
+			round = 0
+		default:
+			return v.answer(ctx, r, d)
+		}
+	}
+	return admission{}, v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
+}
+
+// answer ends a visit whose decision needs no change of the record.
+func (v *visit) answer(ctx context.Context, r *store.Record, d store.Decision) (admission, error) {
+	switch d.Action {
+	case store.Replay:
+		a := admission{record: *r, result: Result{Outcome: r.Outcome, Replayed: true, codecs: v.g.opt.Codecs}}
+		if v.g.opt.Rerun {
+			return a, nil
+		}
+		v.observe(ctx, EventReplayed, r, nil)
+		if r.Outcome.Gone {
+			return a, &Error{Reason: ErrNotKept, Operation: v.call.Operation()}
+		}
+		return a, nil
+	case store.ReplayFailure:
+		v.observe(ctx, EventFailureReplayed, r, nil)
+		return admission{record: *r, result: Result{Replayed: true}}, failureOf(r.Outcome)
+	case store.Mismatch:
+		return admission{}, v.refuse(ctx, EventMismatch, ErrMismatch, 0, nil)
+	case store.Unverifiable:
+		return admission{}, v.refuse(ctx, EventRefused, ErrUnverifiable, 0,
+			fmt.Errorf("the first call was hashed by %q with secret %q", r.Fingerprint.Alg, r.Fingerprint.KeyID))
+	case store.Expired:
+		return admission{}, v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+	}
+	return admission{}, v.unavailable(ctx, fmt.Errorf("%w: state %v", store.ErrCorrupt, r.State))
+}
+
+// decide judges the record, with the call's payload hashed as the record's was.
+func (v *visit) decide(r *store.Record, now time.Time) store.Decision {
+	if v.call.token.IsZero() && !r.Fingerprint.Comparable(v.as.Fingerprint) && r.Fingerprint.KeyID != v.as.Fingerprint.KeyID {
+		if s, ok := v.g.secret(r.Fingerprint.KeyID); ok {
+			as := v.as
+			as.Fingerprint = v.call.payload.fingerprint(s)
+			return store.Decide(r, &as, now)
+		}
+	}
+	return store.Decide(r, &v.as, now)
+}
+
+// claim looks at the record and claims it if there is none. The bearer of a
+// token only looks: its record was made by Reserve.
+func (v *visit) claim(ctx context.Context) (store.Found, time.Time, error) {
+	sent := time.Now()
+	if !v.call.token.IsZero() {
+		f, err := v.look(ctx)
+		return f, sent, err
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Found{}, sent, err // nothing was sent, so there is nothing to give back
+	}
+	p := v.propose()
+	f, err := v.g.st.Claim(ctx, p)
+	if err != nil && !answered(err) && pause(ctx, pauses[0]) {
+		f, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })
+	}
+	if err != nil && !answered(err) {
+		v.g.abandon(ctx, nil, p, v.undo)
+	}
+	return f, sent, err
+}
+
+// look reads the record. Repeating a read is harmless, so it shares send.
+func (v *visit) look(ctx context.Context) (store.Found, error) {
+	return send(ctx, func() (store.Found, error) { return v.g.st.Get(ctx, v.call.key) })
+}
+
+func (v *visit) swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	f, err := send(ctx, func() (store.Found, error) { return v.g.st.Swap(ctx, seen, p) })
+	if err != nil && !answered(err) && p.State == store.Processing {
+		v.g.abandon(ctx, &seen, p, v.undo)
+	}
+	return f, err
+}
+
+// propose is a first claim.
+func (v *visit) propose() store.Proposal {
+	return store.Proposal{
+		Key: v.call.key, State: store.Processing, Policy: v.as.Policy, Owner: newOwner(), Holder: v.g.opt.Holder,
+		Fingerprint: v.as.Fingerprint, Attempt: 1, Lease: v.g.opt.Lease, Keep: v.g.opt.Retention,
+	}
+}
+
+// next is a claim of a record that was seen.
+func (v *visit) next(r *store.Record, d store.Decision) store.Proposal {
+	p := v.propose()
+	if d.Restart {
+		p.Restart = true
+		return p
+	}
+	p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError
+	return p
+}
+
+// change is a proposal that keeps what r says of the call.
+func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Proposal {
+	return store.Proposal{
+		Key: r.Key, State: to, Policy: r.Policy, Owner: newOwner(), Holder: g.opt.Holder, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Keep: g.opt.Retention, Error: lastErr,
+	}
+}
+
+// park turns a record unknown. The store then shows it as somebody's who won
+// nothing: a change to Unknown is not a claim.
+func (v *visit) park(ctx context.Context, r *store.Record, kind Kind, why string) (store.Found, error) {
+	p := v.g.change(r, store.Unknown, why)
+	p.Policy = store.Park
+	f, err := v.swap(ctx, r.Seen(), p)
+	if err == nil && f.Won {
+		v.observe(ctx, kind, &f.Record, errors.New(why))
+		f.Won = false
+	}
+	return f, err
+}
+
+// exhaust ends a key that has no attempt left.
+func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
+	if policy == Park {
+		return v.park(ctx, r, EventExhausted, exhaustedText(r))
+	}
+	o, err := exhaustedFailure(r.Attempt, r.LastError).outcome()
+	if err != nil {
+		return store.Found{}, err
+	}
+	p := v.g.change(r, store.Failed, r.LastError)
+	p.Outcome = o
+	f, err := v.swap(ctx, r.Seen(), p)
+	if err == nil && f.Won {
+		v.observe(ctx, EventExhausted, &f.Record, lastError(r))
+		f.Won = false
+	}
+	return f, err
+}
+
+// granted checks that there is still somebody to run the handler for, and time.
+func (v *visit) granted(ctx context.Context, r store.Record, sent time.Time) (admission, error) {
+	if err := ctx.Err(); err != nil {
+		v.g.giveBack(ctx, &r, v.undo)
+		return admission{}, v.unavailable(ctx, context.Cause(ctx))
+	}
+	if !time.Now().Before(v.g.keep.deadline(sent)) {
+		v.g.giveBack(ctx, &r, v.undo)
+		return admission{}, v.unavailable(ctx, fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease))
+	}
+	return admission{claimed: true, record: r, sent: sent}, nil
+}
+
+// failedMeanwhile reports whether the attempt that the call has waited for
+// failed. A waiter gets the failure, not the right to run: else a crowd of
+// waiters would run a failing handler once each. An attempt that was given
+// back changed nothing and does not count.
+func (v *visit) failedMeanwhile(r *store.Record) bool {
+	return v.waitedFor > 0 && r.State == store.Released && r.Attempt >= v.waitedFor
+}
+
+// refuse ends a visit with a reason.
+func (v *visit) refuse(ctx context.Context, kind Kind, reason error, after time.Duration, cause error) error {
+	err := &Error{Reason: reason, Operation: v.call.Operation(), RetryAfter: max(after, 0), Cause: cause}
+	v.g.observe(ctx, Event{Kind: kind, Policy: v.as.Policy, Err: err}, v.call.key)
+	return err
+}
+
+func (v *visit) unavailable(ctx context.Context, cause error) error {
+	kind := EventStoreFailed
+	if ctx.Err() != nil {
+		kind = EventRefused // the caller left
+	}
+	return v.refuse(ctx, kind, ErrUnavailable, 0, cause)
+}
+
+func (v *visit) observe(ctx context.Context, kind Kind, r *store.Record, err error) {
+	v.g.observe(ctx, Event{Kind: kind, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
+}
+
+func newOwner() (o store.Owner) {
+	_, _ = rand.Read(o[:]) // never fails: crypto/rand ends the process instead
+	return o
+}
+
+func lastError(r *store.Record) error {
+	if r.LastError == "" {
+		return nil
+	}
+	return errors.New(r.LastError)
+}
+
+func lapsedText(r *store.Record) string {
+	return fmt.Sprintf("the lease of attempt %d lapsed: %s died, froze or lost touch", r.Attempt, r.Holder)
+}
+
+func exhaustedText(r *store.Record) string {
+	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempt, r.LastError)
+}
+
+func exhaustedFailure(attempts int, last string) *Failure {
+	return &Failure{Code: CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %s", attempts, last)}
+}
