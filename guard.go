@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -21,6 +22,8 @@ type Guard struct {
 	waiter store.Waiter // nil: waiting calls poll
 	keep   keeper
 	watch  watchers
+
+	abandoned atomic.Int32
 }
 
 // New makes a Guard over a store. It does no I/O, and reports all that is

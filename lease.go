@@ -17,11 +17,13 @@ type keeper struct {
 	st    store.Store
 	lease time.Duration
 
-	mu       sync.Mutex
-	held     map[*held]struct{}
-	timer    *time.Timer
-	armed    bool // the timer will fire
-	renewing bool // a renewal is on its way; the deadlines do not wait for it
+	mu    sync.Mutex
+	held  map[*held]struct{}
+	timer *time.Timer
+	armed bool // the timer will fire
+	// renewing ends the renewal that is on its way; nil: none is. The
+	// deadlines do not wait for it.
+	renewing context.CancelFunc
 }
 
 // held is one lease.
@@ -60,6 +62,9 @@ func (k *keeper) remove(h *held) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.held, h)
+	if len(k.held) == 0 && k.renewing != nil {
+		k.renewing() // nobody waits for it any more
+	}
 }
 
 // arm sets the timer. The caller holds mu.
@@ -83,13 +88,14 @@ func (k *keeper) look() {
 		case h.lost:
 		case !now.Before(h.deadline):
 			k.lose(h)
-		case !now.Before(h.renewAt) && !k.renewing:
+		case !now.Before(h.renewAt) && k.renewing == nil:
 			due = append(due, h)
 		}
 	}
 	if len(due) > 0 {
-		k.renewing = true
-		go k.renew(due, now)
+		ctx, cancel := context.WithCancel(context.Background())
+		k.renewing = cancel
+		go k.renew(ctx, due, now)
 	}
 	if k.armed = len(k.held) > 0; k.armed {
 		k.arm()
@@ -105,23 +111,24 @@ func (k *keeper) lose(h *held) {
 // renewBatch is how many leases go in one round trip.
 const renewBatch = 500
 
-func (k *keeper) renew(due []*held, sent time.Time) {
+func (k *keeper) renew(ctx context.Context, due []*held, sent time.Time) {
 	for len(due) > 0 {
 		n := min(len(due), renewBatch)
-		k.renewSome(due[:n], sent)
+		k.renewSome(ctx, due[:n], sent)
 		due, sent = due[n:], time.Now()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.renewing = false
+	k.renewing()
+	k.renewing = nil
 }
 
-func (k *keeper) renewSome(due []*held, sent time.Time) {
+func (k *keeper) renewSome(ctx context.Context, due []*held, sent time.Time) {
 	leases := make([]store.Lease, len(due))
 	for i, h := range due {
 		leases[i] = h.lease
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), k.lease/3)
+	ctx, cancel := context.WithTimeout(ctx, k.lease/3)
 	defer cancel()
 	errs, err := k.st.Renew(ctx, leases, k.lease)
 	if err != nil || len(errs) != len(due) {

@@ -46,12 +46,21 @@ func (g *Guard) giveBack(ctx context.Context, r *store.Record, undo store.State)
 	}()
 }
 
+// maxAbandoned bounds the claims that a Guard sends again in the background
+// during an outage.
+const maxAbandoned = 1024
+
 // abandon is giveBack for a claim of which no answer came: it is sent again,
 // which tells whether it was won, and then undone. seen is nil for a claim
 // that inserts.
 func (g *Guard) abandon(ctx context.Context, seen *store.Seen, p store.Proposal, undo store.State) {
+	if g.abandoned.Add(1) > maxAbandoned {
+		g.abandoned.Add(-1)
+		return // the lease lapses by itself, which only takes longer
+	}
 	ctx, cancel := g.detached(ctx)
 	go func() {
+		defer g.abandoned.Add(-1)
 		defer cancel()
 		for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 			f, err := g.again(ctx, seen, p)

@@ -1,0 +1,230 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestADuplicateGetsTheFirstAnswerByteForByte(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	first := semel.Outcome{Code: 201, Header: map[string][]string{"Location": {"/1", "/2"}}, Body: []byte{0, 1, 2, 0xff}}
+	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) { return first, nil })
+	if err != nil || res.Replayed || !res.Outcome.Equal(first) {
+		t.Fatalf("first: %+v, %v", res, err)
+	}
+	for range 3 {
+		res, err := g.Run(t.Context(), ann("k"), never(t))
+		if err != nil || !res.Replayed || !res.Outcome.Equal(first) {
+			t.Fatalf("duplicate: %+v, %v", res, err)
+		}
+	}
+}
+
+func TestDoGivesTheFirstCallerWhatTheOthersGet(t *testing.T) {
+	type receipt struct {
+		ID     string
+		Hidden string `json:"-"`
+	}
+	g := guard(t, memstore.New(nil), nil)
+	for i := range 2 {
+		got, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (receipt, error) {
+			return receipt{"r1", "lost by the codec"}, nil
+		})
+		if err != nil || got != (receipt{ID: "r1"}) {
+			t.Errorf("call %d: got %+v, %v", i, got, err)
+		}
+	}
+}
+
+// The table of what a handler returns, under both policies.
+func TestWhatAHandlerReturnsDecidesWhatBecomesOfTheCall(t *testing.T) {
+	declined := &semel.Failure{Code: "declined", Message: "the card was declined"}
+	for _, c := range []struct {
+		name        string
+		err         error
+		retry, park store.State
+		attempt     int
+		first, next error // of the first caller, and of the duplicate, under Retry; nil: the duplicate runs
+	}{
+		{"a failure is kept", fmt.Errorf("psp: %w", declined), store.Failed, store.Failed, 1, declined, declined},
+		{"Final is kept", semel.Final(errBoom), store.Failed, store.Failed, 1, &semel.Failure{Message: "boom"}, nil},
+		{"NoEffect gives the attempt back", semel.NoEffect(errBoom), store.Released, store.Released, 0, errBoom, nil},
+		{"a plain error is doubt", errBoom, store.Released, store.Unknown, 1, errBoom, nil},
+		{"an error of the context is doubt", context.Canceled, store.Released, store.Unknown, 1, context.Canceled, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for policy, want := range map[semel.Policy]store.State{semel.Retry: c.retry, semel.Park: c.park} {
+				g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: policy})
+				_, err := g.Run(t.Context(), ann("k"), fail(c.err))
+				if c.first != nil && !errors.Is(err, c.first) && err.Error() != c.first.Error() {
+					t.Errorf("%v: the caller got %v, want %v", policy, err, c.first)
+				}
+				r := wantState(t, g, "k", want)
+				if r.Attempt != c.attempt {
+					t.Errorf("%v: attempt %d, want %d", policy, r.Attempt, c.attempt)
+				}
+				switch _, err := g.Run(t.Context(), ann("k"), answer("second")); want {
+				case store.Unknown:
+					wantErr(t, err, semel.ErrParked)
+				case store.Failed:
+					if f, ok := errors.AsType[*semel.Failure](err); !ok || c.next != nil && !errors.Is(f, c.next) {
+						t.Errorf("%v: the duplicate got %v", policy, err)
+					}
+				default:
+					if err != nil {
+						t.Errorf("%v: the next call failed: %v", policy, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestAParkedCallerIsToldTheCause(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+	wantErr(t, err, semel.ErrParked)
+	wantErr(t, err, errBoom)
+}
+
+func TestAPanicIsDoubtAndGoesOn(t *testing.T) {
+	for policy, want := range map[semel.Policy]store.State{semel.Retry: store.Released, semel.Park: store.Unknown} {
+		g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: policy})
+		func() {
+			defer func() {
+				if p := recover(); p != "ouch" {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) { panic("ouch") })
+		}()
+		if r := wantState(t, g, "k", want); r.Attempt != 1 {
+			t.Errorf("%v: attempt %d", policy, r.Attempt)
+		}
+	}
+}
+
+func TestGoexitIsDoubt(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			runtime.Goexit()
+			return semel.Outcome{}, nil
+		})
+	}()
+	<-done
+	wantState(t, g, "k", store.Unknown)
+}
+
+func TestTwoScopesNeverMeet(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	other := semel.Operation("refund")
+	for i, s := range []semel.Scope{pay.For("ann"), pay.For("bob"), pay.Shared(), other.For("ann")} {
+		body := fmt.Sprint(i)
+		res, err := g.Run(t.Context(), semel.NewCall(s, "k", semel.NoPayload()), answer(body))
+		wantBody(t, res, err, body, false)
+	}
+}
+
+func TestAnInvalidCallNamesFieldAndLimitAndRunsNothing(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	long := strings.Repeat("x", 256)
+	for name, c := range map[string]struct {
+		call semel.Call
+		want string
+	}{
+		"zero call":      {semel.Call{}, "NewCall"},
+		"zero scope":     {semel.NewCall(semel.Scope{}, "k", semel.NoPayload()), "scope"},
+		"empty tenant":   {semel.NewCall(pay.For(""), "k", semel.NoPayload()), "tenant: is empty"},
+		"no operation":   {semel.NewCall(semel.Operation("").Shared(), "k", semel.NoPayload()), "operation: is empty"},
+		"child's sign":   {semel.NewCall(semel.Operation("a#b").Shared(), "k", semel.NoPayload()), "'#'"},
+		"empty key":      {ann(""), "key: is empty; 1 to 255"},
+		"long key":       {ann(long), "key: has 256 bytes; at most 255"},
+		"control in key": {ann("a\nb"), "key: has a control character (0x0a) at byte 1"},
+		"zero payload":   {semel.NewCall(pay.For("ann"), "k", semel.Payload{}), "payload"},
+		"unencodable":    {semel.NewCall(pay.For("ann"), "k", semel.JSON(func() {})), "payload: json"},
+	} {
+		_, err := g.Run(t.Context(), c.call, never(t))
+		if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want ErrInvalid with %q", name, err, c.want)
+		}
+	}
+	var zero semel.Guard
+	_, err := zero.Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrInvalid)
+}
+
+func TestNewReportsAllThatIsWrong(t *testing.T) {
+	_, err := semel.New(memstore.New(nil), &semel.Options{
+		OnDoubt: 7, Lease: time.Millisecond, Retention: -1, MaxAttempts: -2, Codecs: []semel.Codec{nil},
+		Secrets: []semel.Secret{{ID: "", Key: []byte("short")}}, UnprotectedOnOutage: false,
+	})
+	wantErr(t, err, semel.ErrInvalid)
+	for _, want := range []string{"OnDoubt: is 7", "Lease: is 1ms; it must be from 10ms", "Retention: is -1ns", "MaxAttempts: is -2", "Codecs[0]", "Secrets[0].ID", "has 5 bytes; at least 16"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %v", want, err)
+		}
+	}
+	for name, o := range map[string]semel.Options{
+		"reconcile without park":   {Reconcile: func(context.Context, *semel.Execution) (semel.Verdict, error) { return semel.Verdict{}, nil }},
+		"unprotected with park":    {OnDoubt: semel.Park, UnprotectedOnOutage: true},
+		"two codecs with one name": {Codecs: []semel.Codec{semel.JSONCodec(), semel.JSONCodec()}},
+	} {
+		if _, err := semel.New(memstore.New(nil), &o); !errors.Is(err, semel.ErrInvalid) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := semel.New(nil, nil); !errors.Is(err, semel.ErrInvalid) {
+		t.Errorf("nil store: got %v", err)
+	}
+}
+
+func TestAResultThatCannotBeEncodedIsDoneAndNeverRunAgain(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	runs := 0
+	fn := func(context.Context, *semel.Execution) (chan int, error) { runs++; return make(chan int), nil }
+	if _, err := semel.Do(t.Context(), g, ann("k"), fn); err == nil || !strings.Contains(err.Error(), `codec "json"`) {
+		t.Errorf("first: got %v", err)
+	}
+	_, err := semel.Do(t.Context(), g, ann("k"), fn)
+	wantErr(t, err, semel.ErrNotKept)
+	if runs != 1 {
+		t.Errorf("ran %d times", runs)
+	}
+}
+
+func TestTheCodecThatWroteAnOutcomeReadsIt(t *testing.T) {
+	st := memstore.New(nil)
+	old := guard(t, st, &semel.Options{Codecs: []semel.Codec{renamed{semel.JSONCodec(), "v1"}}})
+	get := func(g *semel.Guard) (int, error) {
+		return semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (int, error) { return 42, nil })
+	}
+	if got, err := get(old); err != nil || got != 42 {
+		t.Fatal(got, err)
+	}
+	both := guard(t, st, &semel.Options{Codecs: []semel.Codec{renamed{semel.JSONCodec(), "v2"}, renamed{semel.JSONCodec(), "v1"}}})
+	if got, err := get(both); err != nil || got != 42 {
+		t.Errorf("a Guard that knows both: %v, %v", got, err)
+	}
+	if _, err := get(guard(t, st, nil)); err == nil || !strings.Contains(err.Error(), `"v1"`) {
+		t.Errorf("a Guard that does not know it: %v", err)
+	}
+}
+
+type renamed struct {
+	semel.Codec
+	name string
+}
+
+func (r renamed) Name() string { return r.name }
