@@ -92,7 +92,7 @@ func TestAWaitEndsWithItsLimit(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{Lease: 100 * time.Millisecond}) // many renewals meanwhile
 		go func() {
 			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				time.Sleep(time.Hour)
+				time.Sleep(2 * time.Minute)
 				return semel.Outcome{}, nil
 			})
 		}()
@@ -107,7 +107,7 @@ func TestAWaitEndsWithItsLimit(t *testing.T) {
 		defer leave()
 		_, err = g.Run(ctx, waiting("k", time.Minute), never(t))
 		wantErr(t, err, context.DeadlineExceeded)
-		time.Sleep(2 * time.Hour)
+		time.Sleep(2 * time.Minute)
 	})
 }
 

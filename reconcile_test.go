@@ -1,0 +1,202 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+type reconciler = semel.ReconcileFunc
+
+func says(v semel.Verdict, err error) reconciler {
+	return func(context.Context, *semel.Execution) (semel.Verdict, error) { return v, err }
+}
+
+func parking(t testing.TB, st store.Store, r reconciler) *semel.Guard {
+	return guard(t, st, &semel.Options{OnDoubt: semel.Park, Reconcile: r})
+}
+
+// Rule 17, by the next call with the key.
+func TestTheNextCallReconcilesAParkedOne(t *testing.T) {
+	declined := &semel.Failure{Code: "declined"}
+	for name, c := range map[string]struct {
+		r     reconciler
+		state store.State
+		body  string // of the next call; "fresh" if it ran
+		err   error
+	}{
+		"it happened":             {says(semel.Happened(semel.Outcome{Body: []byte("old")}), nil), store.Completed, "old", nil},
+		"it happened, by codec":   {says(semel.Happened(5), nil), store.Completed, "5", nil},
+		"it did not happen":       {says(semel.DidNotHappen(), nil), store.Completed, "fresh", nil},
+		"it failed for good":      {says(semel.FailedForGood(declined), nil), store.Failed, "", declined},
+		"not known":               {says(semel.Verdict{}, nil), store.Unknown, "", semel.ErrParked},
+		"the reconciler fails":    {says(semel.DidNotHappen(), errBoom), store.Unknown, "", errBoom},
+		"it cannot be encoded":    {says(semel.Happened(func() {}), nil), store.Unknown, "", semel.ErrParked},
+		"there is no reconciler":  {nil, store.Unknown, "", semel.ErrParked},
+		"the failure was not set": {says(semel.FailedForGood(nil), nil), store.Failed, "", &semel.Failure{Code: "failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := memstore.New(nil)
+			g := parking(t, st, c.r)
+			_, err := guard(t, st, &semel.Options{OnDoubt: semel.Park}).Run(t.Context(), ann("k"), fail(errBoom))
+			wantErr(t, err, semel.ErrParked)
+			parked := record(t, g, "k")
+			res, err := g.Run(t.Context(), ann("k"), answer("fresh"))
+			if !errors.Is(err, c.err) || string(res.Body) != c.body {
+				t.Errorf("got %q, %v; want %q, %v", res.Body, err, c.body, c.err)
+			}
+			if r := wantState(t, g, "k", c.state); c.r != nil && r.Fence <= parked.Fence {
+				t.Errorf("fence %d after %d; to reconcile raises it", r.Fence, parked.Fence)
+			}
+		})
+	}
+}
+
+func TestAReconcilerGetsTheKeysThatTheHandlerGot(t *testing.T) {
+	st := memstore.New(nil)
+	var handler, asked string
+	g := parking(t, st, func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
+		asked = x.Derive("psp")
+		return semel.DidNotHappen(), nil
+	})
+	_, err := g.Run(t.Context(), ann("k"), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+		handler = x.Derive("psp")
+		return semel.Outcome{}, errBoom
+	})
+	wantErr(t, err, semel.ErrParked)
+	if n, err := g.Reconcile(t.Context(), pay, 10); n != 1 || err != nil || asked != handler || asked == "" {
+		t.Errorf("settled %d, %v; keys %q and %q", n, err, handler, asked)
+	}
+}
+
+func TestNoTwoReconcileAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		asked := 0
+		g := parking(t, st, func(context.Context, *semel.Execution) (semel.Verdict, error) {
+			asked++
+			time.Sleep(time.Minute) // longer than the lease: it is renewed
+			return semel.Happened(semel.Outcome{Body: []byte("one")}), nil
+		})
+		_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+		_, replayed, errs := crowd(t.Context(), g, 20, waiting("k", 2*time.Minute), never(t))
+		if asked != 1 || replayed != 20 {
+			t.Errorf("asked %d times, %d replayed, errors %v", asked, replayed, errs)
+		}
+	})
+}
+
+// A reconciler that dies leaves the call parked, and so does one whose claim
+// comes to nothing: neither is a "no".
+func TestAReconcilerThatDiesLeavesTheCallParked(t *testing.T) {
+	st := memstore.New(nil)
+	g := parking(t, st, func(context.Context, *semel.Execution) (semel.Verdict, error) { panic("dead") })
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = g.Reconcile(t.Context(), pay, 1)
+	}()
+	wantState(t, g, "k", store.Unknown)
+}
+
+func TestAClaimToReconcileThatComesToNothingLeavesTheCallParked(t *testing.T) {
+	for name, lossy := range map[string]func(st store.Store, leave func()) *hooks{
+		"the caller left": func(st store.Store, leave func()) *hooks {
+			h := &hooks{Store: st}
+			h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+				f, err := st.Swap(ctx, seen, p)
+				leave()
+				return f, err
+			}
+			return h
+		},
+		"no reply came": func(st store.Store, _ func()) *hooks {
+			h := &hooks{Store: st}
+			sent := 0
+			h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+				f, err := st.Swap(ctx, seen, p)
+				if sent++; sent <= 4 { // all that the Guard waits for; the background's comes through
+					return store.Found{}, errBoom
+				}
+				return f, err
+			}
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := memstore.New(nil)
+				_, _ = parking(t, st, nil).Run(t.Context(), ann("k"), fail(errBoom))
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				g := parking(t, lossy(st, leave), func(context.Context, *semel.Execution) (semel.Verdict, error) {
+					t.Error("asked, though the claim came to nothing")
+					return semel.Verdict{}, nil
+				})
+				if n, err := g.Reconcile(ctx, pay, 1); n != 0 || err == nil {
+					t.Errorf("settled %d, %v", n, err)
+				}
+				wantState(t, g, "k", store.Processing)
+				time.Sleep(5 * time.Second)
+				wantState(t, g, "k", store.Unknown)
+			})
+		})
+	}
+}
+
+func TestReconcileGoesOverTheParkedCallsOfAnOperation(t *testing.T) {
+	st := memstore.New(nil)
+	n := 0
+	g := parking(t, st, func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
+		n++
+		switch x.Key() {
+		case "a":
+			return semel.DidNotHappen(), nil
+		case "b":
+			return semel.Verdict{}, errBoom
+		}
+		return semel.Verdict{}, nil
+	})
+	for _, k := range []string{"a", "b", "c"} {
+		_, _ = g.Run(t.Context(), ann(k), fail(errBoom))
+	}
+	_, _ = g.Run(t.Context(), semel.NewCall(semel.Operation("other").Shared(), "a", semel.NoPayload()), fail(errBoom))
+	settled, err := g.Reconcile(t.Context(), pay, 10)
+	if settled != 1 || n != 3 {
+		t.Errorf("settled %d of %d asked, %v", settled, n, err)
+	}
+	wantErr(t, err, errBoom)
+	if settled, _ = g.Reconcile(t.Context(), "", 10); settled != 1 || n != 6 {
+		t.Errorf("of all: settled %d, asked %d", settled, n-3)
+	}
+}
+
+// Rule 5: an operator's verdict is guarded by what was seen.
+func TestResolveHoldsOnlyForTheRecordThatWasSeen(t *testing.T) {
+	st := memstore.New(nil)
+	g := parking(t, st, nil)
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	seen := record(t, g, "k")
+	wantErr(t, g.Resolve(t.Context(), seen, semel.Verdict{}), semel.ErrInvalid)
+	if err := g.Resolve(t.Context(), seen, semel.DidNotHappen()); err != nil {
+		t.Fatal(err)
+	}
+	if r := wantState(t, g, "k", store.Released); r.Fence <= seen.Fence {
+		t.Errorf("fence %d after %d", r.Fence, seen.Fence)
+	}
+	wantErr(t, g.Resolve(t.Context(), seen, semel.Happened(1)), semel.ErrChanged) // the same verdict twice
+	wantErr(t, g.Resolve(t.Context(), record(t, g, "k"), semel.Happened(1)), semel.ErrChanged)
+
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	if err := g.Resolve(t.Context(), record(t, g, "k"), semel.Happened(semel.Outcome{Body: []byte("seen")})); err != nil {
+		t.Fatal(err)
+	}
+	res, err := g.Run(t.Context(), ann("k"), never(t))
+	wantBody(t, res, err, "seen", true)
+}

@@ -1,0 +1,172 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func reserve(t testing.TB, g *semel.Guard, call semel.Call) semel.Ticket {
+	t.Helper()
+	ticket, err := g.Reserve(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket
+}
+
+func redeem(t testing.TB, g *semel.Guard, token string) semel.Call {
+	t.Helper()
+	call, err := g.Redeem(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// Rule 16.
+func TestAReservationRunsOnceHoweverOftenItsTokenIsDelivered(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	call := semel.NewCall(pay.For("ann"), "k", semel.JSON("order"))
+	first := reserve(t, g, call)
+	again := reserve(t, g, call)
+	if !first.Fresh || again.Fresh || first.Token != again.Token || first.Result != nil {
+		t.Errorf("tickets %+v and %+v", first, again)
+	}
+	_, err := g.Run(t.Context(), call, never(t))
+	wantErr(t, err, semel.ErrInProgress)
+	_, err = g.Reserve(t.Context(), semel.NewCall(pay.For("ann"), "k", semel.JSON("another")))
+	wantErr(t, err, semel.ErrMismatch)
+
+	work := redeem(t, g, first.Token)
+	work.Wait = time.Minute
+	ran, replayed, errs := crowd(t.Context(), g, 8, work, slowly)
+	if ran != 1 || replayed != 7 {
+		t.Errorf("%d ran, %d replayed, %v", ran, replayed, errs)
+	}
+	if done := reserve(t, g, call); done.Result == nil || string(done.Result.Body) != "one" || done.Fresh {
+		t.Errorf("after the work: %+v", done)
+	}
+}
+
+func TestATokenSurvivesFailedAttemptsAndCrashes(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, nil)
+	ticket := reserve(t, g, ann("k"))
+	_, err := g.Run(t.Context(), redeem(t, g, ticket.Token), fail(errBoom))
+	wantErr(t, err, errBoom)
+	f, err := st.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = st.Swap(t.Context(), f.Record.Seen(), store.Proposal{Key: f.Record.Key, State: store.Processing, Owner: store.Owner{9}, Attempt: 2, Lease: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = g.Run(t.Context(), redeem(t, g, ticket.Token), never(t))
+	wantErr(t, err, semel.ErrInProgress)
+	if again := reserve(t, g, ann("k")); again.Token != ticket.Token {
+		t.Error("the token changed during the attempts")
+	}
+	advance(time.Second)
+	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), answer("third"))
+	wantBody(t, res, err, "third", false)
+}
+
+func TestATokenOfAKeyThatBeganAnewIsExpired(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{Retention: time.Hour})
+	old := reserve(t, g, ann("k"))
+	_, err := g.Run(t.Context(), redeem(t, g, old.Token), answer("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	advance(time.Hour)
+	_, err = g.Run(t.Context(), redeem(t, g, old.Token), never(t)) // expired
+	wantErr(t, err, semel.ErrExpired)
+	fresh := reserve(t, g, ann("k"))
+	if !fresh.Fresh || fresh.Token == old.Token {
+		t.Errorf("the new reservation is %+v", fresh)
+	}
+	_, err = g.Run(t.Context(), redeem(t, g, old.Token), never(t)) // begun anew
+	wantErr(t, err, semel.ErrExpired)
+	_, err = guard(t, memstore.New(nil), nil).Run(t.Context(), redeem(t, g, old.Token), never(t)) // swept
+	wantErr(t, err, semel.ErrExpired)
+}
+
+func TestAReservationThatNobodyRedeemsLapses(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{Reservation: time.Hour})
+	ticket := reserve(t, g, ann("k"))
+	advance(time.Hour)
+	res, err := g.Run(t.Context(), ann("k"), answer("plain"))
+	wantBody(t, res, err, "plain", false)
+	res, err = g.Run(t.Context(), redeem(t, g, ticket.Token), never(t))
+	wantBody(t, res, err, "plain", true)
+}
+
+func TestAKeptFailureIsTheErrorOfReserve(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	declined := &semel.Failure{Code: "declined"}
+	ticket := reserve(t, g, ann("k"))
+	_, err := g.Run(t.Context(), redeem(t, g, ticket.Token), fail(declined))
+	wantErr(t, err, declined)
+	_, err = g.Reserve(t.Context(), ann("k"))
+	wantErr(t, err, declined)
+}
+
+func TestACrashedRedeemerLeavesDoubtUnderPark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
+		ticket := reserve(t, g, ann("k"))
+		_, err := guard(t, st, nil).Run(t.Context(), redeem(t, g, ticket.Token), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			return semel.Outcome{}, errBoom
+		})
+		wantErr(t, err, semel.ErrParked) // the reservation's policy is the stricter
+		_, err = g.Run(t.Context(), redeem(t, g, ticket.Token), never(t))
+		wantErr(t, err, semel.ErrParked)
+	})
+}
+
+func TestADamagedTokenIsRefused(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	good := reserve(t, g, ann("k")).Token
+	for _, bad := range []string{"", "?", good[:len(good)-3], good + "AAAA", strings.Repeat("A", 5000), "AQ", "Ag" + good[2:]} {
+		if _, err := g.Redeem(bad); !errors.Is(err, semel.ErrInvalid) {
+			t.Errorf("token %.20q: got %v", bad, err)
+		}
+	}
+	call := redeem(t, g, good)
+	_, err := g.Reserve(t.Context(), call)
+	wantErr(t, err, semel.ErrInvalid)
+}
+
+func FuzzRedeem(f *testing.F) {
+	g := guard(f, memstore.New(nil), nil)
+	ticket, _ := g.Reserve(context.Background(), ann("k"))
+	f.Add(ticket.Token)
+	f.Add("AQ")
+	f.Fuzz(func(t *testing.T, token string) {
+		call, err := g.Redeem(token)
+		if err != nil {
+			return
+		}
+		if !call.Redeemed() || call.Operation() == "" {
+			t.Errorf("%q makes the call %+v", token, call)
+		}
+		if token == ticket.Token {
+			return
+		}
+		// Whatever a token says, it runs nothing that was not reserved.
+		_, err = guard(t, memstore.New(nil), nil).Run(t.Context(), call, never(t))
+		wantErr(t, err, semel.ErrExpired)
+	})
+}
