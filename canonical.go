@@ -77,6 +77,9 @@ func parseJSON(doc []byte) (any, error) {
 	if !utf8.Valid(doc) {
 		return nil, errors.New("not JSON: not valid UTF-8")
 	}
+	if err := checkSurrogates(doc); err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	v, err := parseValue(d, 0)
@@ -87,6 +90,40 @@ func parseJSON(doc []byte) (any, error) {
 		return nil, errors.New("not JSON: more follows the first value")
 	}
 	return v, nil
+}
+
+// checkSurrogates refuses half a UTF-16 pair, which encoding/json would turn
+// into U+FFFD: two different strings would then be equal.
+func checkSurrogates(doc []byte) error {
+	for i := 0; i+1 < len(doc); i++ {
+		if doc[i] != '\\' {
+			continue
+		}
+		if i++; doc[i] != 'u' {
+			continue
+		}
+		r := escaped(doc[i+1:])
+		if !utf16.IsSurrogate(r) {
+			continue
+		}
+		if len(doc) < i+11 || doc[i+5] != '\\' || doc[i+6] != 'u' || utf16.DecodeRune(r, escaped(doc[i+7:])) == utf8.RuneError {
+			return errors.New("not JSON: half a surrogate pair")
+		}
+		i += 10
+	}
+	return nil
+}
+
+// escaped is the value of the four hexadecimal digits that b begins with.
+func escaped(b []byte) rune {
+	if len(b) < 4 {
+		return utf8.RuneError
+	}
+	n, err := strconv.ParseUint(string(b[:4]), 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
 }
 
 func parseValue(d *json.Decoder, depth int) (any, error) {

@@ -1,0 +1,115 @@
+package semel_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func derived(t testing.TB, g *semel.Guard, call semel.Call, step string) (key string) {
+	t.Helper()
+	_, err := g.Run(t.Context(), call, func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+		key = x.Derive(step)
+		return semel.Outcome{}, semel.NoEffect(errBoom)
+	})
+	wantErr(t, err, errBoom)
+	return key
+}
+
+// Rule 15. The golden value must never change: a retry after an upgrade would
+// otherwise reach the downstream system with a new key.
+func TestDerivedKeysAreStableAndDistinct(t *testing.T) {
+	st := memstore.New(nil)
+	g := guard(t, st, nil)
+	keyed := guard(t, st, &semel.Options{Secrets: []semel.Secret{secret("a")}})
+	golden := derived(t, g, ann("k"), "psp")
+	if golden != "8f5fb077-a889-874e-95ba-175205dfcb64" {
+		t.Errorf("golden key is now %s", golden)
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(golden) {
+		t.Errorf("%s is no UUID of version 8", golden)
+	}
+	for range 3 { // whatever the attempt
+		if got := derived(t, g, ann("k"), "psp"); got != golden {
+			t.Errorf("another attempt derives %s", got)
+		}
+	}
+	if got := derived(t, keyed, ann("k"), "psp"); got != golden {
+		t.Errorf("a secret changes it to %s", got)
+	}
+	seen := map[string]bool{golden: true}
+	for _, c := range []struct {
+		call semel.Call
+		step string
+	}{
+		{ann("k"), "mail"}, {ann("k"), ""}, {ann("k2"), "psp"}, {semel.NewCall(pay.For("bob"), "k", semel.NoPayload()), "psp"},
+		{semel.NewCall(pay.Shared(), "k", semel.NoPayload()), "psp"}, {semel.NewCall(semel.Operation("x").For("ann"), "k", semel.NoPayload()), "psp"},
+	} {
+		got := derived(t, g, c.call, c.step)
+		if seen[got] {
+			t.Errorf("%+v derives a key that another has", c)
+		}
+		seen[got] = true
+	}
+}
+
+func TestACompletedStepDoesNotRunAgainWhenItsHandlerDoes(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	created, mailed := 0, 0
+	flow := func(ctx context.Context, x *semel.Execution) error {
+		id, err := semel.Do(ctx, g, x.Step("create"), func(context.Context, *semel.Execution) (int, error) { created++; return 41, nil })
+		if err != nil || id != 41 {
+			t.Errorf("create: %v, %v", id, err)
+		}
+		return semel.Once(ctx, g, x.Step("mail"), func(context.Context, *semel.Execution) error {
+			if mailed++; mailed == 1 {
+				return errBoom
+			}
+			return nil
+		})
+	}
+	wantErr(t, semel.Once(t.Context(), g, ann("k"), flow), errBoom)
+	if err := semel.Once(t.Context(), g, ann("k"), flow); err != nil {
+		t.Fatal(err)
+	}
+	if created != 1 || mailed != 2 {
+		t.Errorf("created %d times, mailed %d times", created, mailed)
+	}
+}
+
+func TestAStepNeedsAName(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	err := semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+		for _, name := range []string{"", strings.Repeat("x", 256), "a\x00"} {
+			_, err := g.Run(ctx, x.Step(name), never(t))
+			wantErr(t, err, semel.ErrInvalid)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAHandlerFindsItsExecution(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	if _, ok := semel.FromContext(t.Context()); ok {
+		t.Error("there is an execution outside of one")
+	}
+	err := semel.Once(t.Context(), g, semel.NewCall(pay.Shared(), "k", semel.JSON(1)), func(ctx context.Context, x *semel.Execution) error {
+		if got, ok := semel.FromContext(ctx); !ok || got != x {
+			t.Error("the context has another execution")
+		}
+		if x.Scope() != pay.Shared() || x.Key() != "k" || x.Policy() != semel.Park || x.Attempt() != 1 || x.Fence() == 0 || len(x.Fingerprint()) != 64 {
+			t.Errorf("scope %v, key %q, policy %v, attempt %d, fence %d, fingerprint %q", x.Scope(), x.Key(), x.Policy(), x.Attempt(), x.Fence(), x.Fingerprint())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
