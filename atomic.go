@@ -23,7 +23,7 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
 		return Result{}, invalid(call.Operation(), errors.New("Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
-	t := inTx{visit: g.newVisit(&call), tx: tx, fn: fn}
+	t := inTx{visit: g.newVisit(call), tx: tx, fn: fn}
 	err := tx.Nested(ctx, func() error { return t.run(ctx) })
 	if err == nil {
 		err = t.kept
@@ -33,7 +33,7 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 
 // inTx is a visit whose claim, run and settlement are one transaction.
 type inTx struct {
-	*visit
+	visit
 	tx     store.Tx
 	fn     Handler
 	result Result

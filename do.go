@@ -44,8 +44,10 @@ func (r Result) Decode(v any) error {
 // work is done. A result that cannot be encoded leaves a tombstone: fn has had
 // its effect, and never runs again.
 func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) (T, error)) (T, error) {
-	var value T
-	var unencoded error
+	var got struct {
+		value     T
+		unencoded error
+	}
 	res, err := r.Run(ctx, call, func(ctx context.Context, x *Execution) (Outcome, error) {
 		v, err := fn(ctx, x)
 		if err != nil {
@@ -53,21 +55,21 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 		}
 		o, err := x.Encode(v)
 		if err != nil {
-			unencoded = err
+			got.unencoded = err
 			return Outcome{Gone: true}, nil
 		}
 		return o, nil
 	})
 	if err != nil && !errors.Is(err, ErrOutcomeNotStored) {
-		return value, err
+		return got.value, err
 	}
-	if unencoded != nil {
-		return value, errors.Join(unencoded, err)
+	if got.unencoded != nil {
+		return got.value, errors.Join(got.unencoded, err)
 	}
-	if derr := res.Decode(&value); derr != nil {
-		return value, errors.Join(derr, err)
+	if derr := res.Decode(&got.value); derr != nil {
+		return got.value, errors.Join(derr, err)
 	}
-	return value, err
+	return got.value, err
 }
 
 // Once is Do for work without a result.

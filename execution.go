@@ -32,13 +32,11 @@ type Execution struct {
 
 // claim is what a run holds of its record.
 type claim struct {
-	lease       store.Lease
+	held        // its lease, and its place in the keeper
 	attempt     int
 	fingerprint store.Fingerprint
 	begun       time.Time // local monotonic clock
-
-	held      *held // its place in the keeper; nil without a lease
-	completed atomic.Uint32
+	completed   atomic.Uint32
 }
 
 // How far Complete has come.
@@ -109,7 +107,7 @@ func (x *Execution) Encode(v any) (Outcome, error) {
 // ErrOutcomeNotStored: a duplicate may run again. errors.ErrUnsupported: in a
 // transaction, whose commit comes later, or without a record.
 func (x *Execution) Complete(ctx context.Context, o Outcome) error {
-	if x.held == nil {
+	if x.cancel == nil {
 		return fmt.Errorf("semel: Complete in this kind of run: %w", errors.ErrUnsupported)
 	}
 	if !x.completed.CompareAndSwap(notCompleted, completing) {

@@ -29,7 +29,7 @@ type keeper struct {
 // held is one lease.
 type held struct {
 	lease    store.Lease
-	cancel   context.CancelCauseFunc
+	cancel   context.CancelCauseFunc // of the handler's context; nil: there is no lease to keep
 	renewAt  time.Time
 	deadline time.Time
 	lost     bool
@@ -47,15 +47,14 @@ func (k *keeper) tick() time.Duration { return k.lease / 24 }
 // to stop: a sixth of the lease before another may take over.
 func (k *keeper) deadline(sent time.Time) time.Time { return sent.Add(k.lease - k.lease/6) }
 
-func (k *keeper) add(l store.Lease, sent time.Time, cancel context.CancelCauseFunc) *held {
-	h := &held{lease: l, cancel: cancel, renewAt: sent.Add(k.lease / 3), deadline: k.deadline(sent)}
+func (k *keeper) add(h *held, sent time.Time) {
+	h.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.held[h] = struct{}{}
 	if !k.armed {
 		k.arm()
 	}
-	return h
 }
 
 func (k *keeper) remove(h *held) {

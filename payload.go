@@ -15,30 +15,41 @@ import (
 // gets ErrMismatch, in every state of the record. Only a hash is kept, keyed
 // if Options.Secrets are set. The zero Payload is invalid.
 type Payload struct {
-	kind  string // part of the algorithm's name, so that two kinds never compare
+	kind  *payloadKind
 	parts [][]byte
 	err   error
 }
 
-const kindNone = "none"
+// payloadKind names how a payload is hashed, without and with a secret. The
+// names are kept, and differ by kind, so that two kinds never compare.
+type payloadKind struct{ plain, keyed string }
+
+var (
+	kindNone      = &payloadKind{}
+	kindBytes     = &payloadKind{"bytes/sha256", "bytes/hmac-sha256"}
+	kindDigest    = &payloadKind{"digest/sha256", "digest/hmac-sha256"}
+	kindJSON      = &payloadKind{"json/sha256", "json/hmac-sha256"}
+	kindCanonical = &payloadKind{"rfc8785/sha256", "rfc8785/hmac-sha256"}
+	kindFields    = &payloadKind{"fields/sha256", "fields/hmac-sha256"}
+)
 
 // NoPayload says that the key alone identifies the call.
 func NoPayload() Payload { return Payload{kind: kindNone} }
 
 // Bytes compares each part as it is. The parts are read when the call is run.
-func Bytes(parts ...[]byte) Payload { return Payload{kind: "bytes", parts: parts} }
+func Bytes(parts ...[]byte) Payload { return Payload{kind: kindBytes, parts: parts} }
 
 // Digest compares a hash that was computed elsewhere, such as that of a
 // streamed body; alg names how.
 func Digest(alg string, sum []byte) Payload {
-	return Payload{kind: "digest", parts: [][]byte{[]byte(alg), sum}}
+	return Payload{kind: kindDigest, parts: [][]byte{[]byte(alg), sum}}
 }
 
 // JSON compares the JSON encoding of v, made now. Two programs that order
 // fields differently differ; see Canonical.
 func JSON(v any) Payload {
 	b, err := json.Marshal(v)
-	return Payload{kind: "json", parts: [][]byte{b}, err: err}
+	return Payload{kind: kindJSON, parts: [][]byte{b}, err: err}
 }
 
 // Canonical compares a JSON document by what it says: white space, the order
@@ -46,19 +57,19 @@ func JSON(v any) Payload {
 // A document that is not JSON, or has a member twice, makes an invalid call.
 func Canonical(doc []byte) Payload {
 	b, err := canonicalJSON(doc)
-	return Payload{kind: "rfc8785", parts: [][]byte{b}, err: err}
+	return Payload{kind: kindCanonical, parts: [][]byte{b}, err: err}
 }
 
 // Fields compares only the members of a JSON document that the paths name:
 // "amount", "customer.id". A member that is absent equals only absence.
 func Fields(doc []byte, paths ...string) Payload {
 	parts, err := canonicalFields(doc, paths)
-	return Payload{kind: "fields", parts: parts, err: err}
+	return Payload{kind: kindFields, parts: parts, err: err}
 }
 
 func (p *Payload) check() error {
 	switch {
-	case p.kind == "":
+	case p.kind == nil:
 		return fmt.Errorf("payload: is the zero Payload; say JSON, Bytes, Digest, Canonical, Fields or NoPayload")
 	case p.err != nil:
 		return fmt.Errorf("payload: %w", p.err)
@@ -78,21 +89,19 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 	if p.kind == kindNone {
 		return store.Fingerprint{}
 	}
-	var h hash.Hash
-	f := store.Fingerprint{Alg: p.kind + "/sha256"}
 	if s == nil {
-		h = sha256.New()
-	} else {
-		h = hmac.New(sha256.New, s.Key)
-		f.Alg, f.KeyID = p.kind+"/hmac-sha256", s.ID
+		return store.Fingerprint{Alg: p.kind.plain, Sum: p.sum(sha256.New)}
 	}
-	var n [8]byte
-	for _, part := range p.parts { // each behind its length: ("a","bc") is not ("ab","c")
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
+	return store.Fingerprint{Alg: p.kind.keyed, KeyID: s.ID, Sum: p.sum(func() hash.Hash { return hmac.New(sha256.New, s.Key) })}
+}
+
+// sum hashes the parts, each behind its length: ("a","bc") is not ("ab","c").
+func (p *Payload) sum(newHash func() hash.Hash) string {
+	h := newHash()
+	buf := make([]byte, 0, sha256.Size)
+	for _, part := range p.parts {
+		h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))
 		h.Write(part)
 	}
-	var sum [sha256.Size]byte
-	f.Sum = string(h.Sum(sum[:0]))
-	return f
+	return string(h.Sum(buf))
 }

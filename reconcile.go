@@ -80,7 +80,7 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	p.Policy, p.Lease, p.Holder = store.Park, g.opt.Lease, g.opt.Holder+" reconciling"
 	// A claim to reconcile that comes to nothing goes back to Unknown, never
 	// to Released: that would be a "no" which nobody gave.
-	v := visit{g: g, call: &Call{key: r.Key}, undo: store.Unknown}
+	v := visit{g: g, call: Call{key: r.Key}, undo: store.Unknown}
 	sent := time.Now()
 	f, err := v.swap(ctx, r.Seen(), p)
 	switch {

@@ -36,7 +36,7 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if !call.token.IsZero() {
 		return Ticket{}, invalid(call.Operation(), errors.New("call: is redeemed already; reserve it as NewCall made it"))
 	}
-	v := g.newVisit(&call)
+	v := g.newVisit(call)
 	p := v.propose()
 	p.State, p.Attempt, p.Lease = store.Started, 0, g.opt.Reservation
 	f, err := send(ctx, func() (store.Found, error) { return g.st.Claim(ctx, p) })

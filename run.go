@@ -15,11 +15,11 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 	if err := g.check(&call); err != nil {
 		return Result{}, err
 	}
-	v := g.newVisit(&call)
+	v := g.newVisit(call)
 	a, err := v.admit(ctx)
 	switch {
 	case err != nil && g.opt.UnprotectedOnOutage && errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
-		return g.unprotected(ctx, &call, fn)
+		return g.unprotected(ctx, call, fn)
 	case err != nil:
 		return a.result, err
 	case a.claimed:
@@ -34,7 +34,8 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 // that the kept outcome stays, and no two run at once.
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
 	call.key.Operation += "#rerun"
-	a, err := g.newVisit(&call).admit(ctx)
+	v := g.newVisit(call)
+	a, err := v.admit(ctx)
 	if err != nil {
 		return a.result, err
 	}
@@ -60,7 +61,8 @@ func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end endin
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x := g.newExecution(&a.record)
-	x.held = g.keep.add(x.lease, a.sent, cancel)
+	x.cancel = cancel
+	g.keep.add(&x.held, a.sent)
 	defer g.drop(x)
 
 	o, err := g.call(hctx, x, fn, end)
@@ -91,14 +93,14 @@ func (g *Guard) call(ctx context.Context, x *Execution, fn Handler, end ending) 
 func (g *Guard) newExecution(r *store.Record) *Execution {
 	return &Execution{
 		g: g, key: r.Key, policy: r.Policy, codec: g.opt.Codecs[0],
-		claim: claim{lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint, begun: time.Now()},
+		claim: claim{held: held{lease: r.Lease()}, attempt: r.Attempt, fingerprint: r.Fingerprint, begun: time.Now()},
 	}
 }
 
 // drop ends the renewals of x and wakes those who wait for it in this Guard.
 func (g *Guard) drop(x *Execution) {
-	if x.held != nil {
-		g.keep.remove(x.held)
+	if x.cancel != nil {
+		g.keep.remove(&x.held)
 	}
 	g.watch.wake(x.key)
 }
@@ -183,7 +185,7 @@ func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
 }
 
 // unprotected runs the handler without a record: Options.UnprotectedOnOutage.
-func (g *Guard) unprotected(ctx context.Context, call *Call, fn Handler) (Result, error) {
+func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
 	x := &Execution{g: g, key: call.key, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{attempt: 1, begun: time.Now()}}
 	o, err := fn(context.WithValue(ctx, executionKey{}, x), x)
 	g.ended(ctx, x, EventUnprotected, err)

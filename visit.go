@@ -13,7 +13,7 @@ import (
 // visit is one call on its way to a claim or an answer.
 type visit struct {
 	g    *Guard
-	call *Call
+	call Call
 	as   store.Call // the call, as Decide sees it
 
 	waitUntil  time.Time // local clock; zero before the first wait
@@ -32,8 +32,8 @@ type admission struct {
 	result  Result
 }
 
-func (g *Guard) newVisit(c *Call) *visit {
-	v := &visit{g: g, call: c, undo: store.Released}
+func (g *Guard) newVisit(c Call) visit {
+	v := visit{g: g, call: c, undo: store.Released}
 	v.as = store.Call{Policy: g.opt.OnDoubt, MaxAttempts: g.opt.MaxAttempts, Token: c.token}
 	if c.token.IsZero() {
 		v.as.Fingerprint = g.fingerprint(&c.payload)

@@ -33,12 +33,12 @@ func (v *visit) wait(ctx context.Context, r *store.Record, left time.Duration) e
 	}
 	defer g.watch.leave(r.Key, w)
 	// The end may have come between the look and the join: look once more.
-	if f, err := g.st.Get(ctx, r.Key); err == nil && !sameClaim(&f.Record, r) || errors.Is(err, store.ErrNotFound) {
+	if f, err := g.st.Get(ctx, r.Key); err == nil && !sameClaim(f.Record.Seen(), r.Seen()) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	ctx2, cancel := context.WithTimeout(ctx, min(rest, max(left, time.Millisecond)))
 	defer cancel()
-	v.sleep(ctx2, w.ended, r)
+	v.g.sleep(ctx2, w.ended, r.Seen())
 	if err := ctx.Err(); err != nil {
 		return v.refuse(ctx, EventBusy, ErrInProgress, left, context.Cause(ctx))
 	}
@@ -53,12 +53,12 @@ const (
 )
 
 // sleep returns when the record may have changed, or ctx is over.
-func (v *visit) sleep(ctx context.Context, ended <-chan struct{}, r *store.Record) {
+func (g *Guard) sleep(ctx context.Context, ended <-chan struct{}, seen store.Seen) {
 	hint := make(chan struct{})
-	if v.g.waiter != nil {
+	if g.waiter != nil {
 		go func() {
 			defer close(hint)
-			_ = v.g.waiter.Wait(ctx, r.Seen()) // only a hint: an error means to look
+			_ = g.waiter.Wait(ctx, seen) // only a hint: an error means to look
 		}()
 	}
 	for d := firstPoll; ; d = min(d*3/2, lastPoll) {
@@ -68,7 +68,7 @@ func (v *visit) sleep(ctx context.Context, ended <-chan struct{}, r *store.Recor
 		case <-hint:
 		case <-ctx.Done():
 		case <-t.C:
-			if f, err := v.g.st.Get(ctx, r.Key); err == nil && sameClaim(&f.Record, r) {
+			if f, err := g.st.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {
 				continue
 			}
 		}
@@ -78,8 +78,8 @@ func (v *visit) sleep(ctx context.Context, ended <-chan struct{}, r *store.Recor
 }
 
 // sameClaim reports whether a renewal is all that can have happened between.
-func sameClaim(a, b *store.Record) bool {
-	return a.State == b.State && a.Lease() == b.Lease()
+func sameClaim(a, b store.Seen) bool {
+	return a.State == b.State && a.Owner == b.Owner && a.Fence == b.Fence
 }
 
 // watchers are the calls that wait for a run of the same Guard. A run costs

@@ -1,0 +1,44 @@
+package semel_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// BenchmarkDo is what the Guard itself costs: the memory store answers at once.
+func BenchmarkDo(b *testing.B) {
+	payload := []byte(`{"amount":1000,"currency":"EUR","to":"DE89370400440532013000"}`)
+	fn := func(context.Context, *semel.Execution) (int, error) { return 42, nil }
+	for _, p := range []struct {
+		name string
+		of   func() semel.Payload
+	}{{"no payload", semel.NoPayload}, {"bytes", func() semel.Payload { return semel.Bytes(payload) }}} {
+		b.Run("new/"+p.name, func(b *testing.B) {
+			g := guard(b, memstore.New(nil), nil)
+			keys := make([]string, b.N)
+			for i := range keys {
+				keys[i] = strconv.Itoa(i)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				if _, err := semel.Do(b.Context(), g, semel.NewCall(pay.For("ann"), keys[i], p.of()), fn); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("replay/"+p.name, func(b *testing.B) {
+			g := guard(b, memstore.New(nil), nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := semel.Do(b.Context(), g, semel.NewCall(pay.For("ann"), "k", p.of()), fn); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

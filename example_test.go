@@ -1,0 +1,205 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+type Payment struct {
+	Account, ID string
+	Cents       int
+}
+
+type Receipt struct{ Number string }
+
+// psp stands for a payment service that drops a repeat by its key.
+var psp service
+
+type service struct{ charged map[string]int }
+
+func (s *service) Charge(_ context.Context, key string, in Payment) (Receipt, error) {
+	if in.Cents > 100_00 {
+		return Receipt{}, ErrDeclined
+	}
+	if s.charged == nil {
+		s.charged = map[string]int{}
+	}
+	if s.charged[key] == 0 {
+		s.charged[key] = in.Cents
+	}
+	return Receipt{"r-" + in.ID}, nil
+}
+
+func (s *service) Find(_ context.Context, key string) (Receipt, bool, error) {
+	_, found := s.charged[key]
+	return Receipt{"r-found"}, found, nil
+}
+
+const charge semel.Operation = "charge"
+
+func Charge(ctx context.Context, guard *semel.Guard, in Payment) (Receipt, error) {
+	call := semel.NewCall(charge.For(in.Account), in.ID, semel.JSON(in))
+	return semel.Do(ctx, guard, call, func(ctx context.Context, x *semel.Execution) (Receipt, error) {
+		return psp.Charge(ctx, x.Derive("psp"), in) // the PSP drops a repeat by this key
+	})
+}
+
+func ExampleDo() {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		panic(err)
+	}
+	in := Payment{Account: "ann", ID: "order-1", Cents: 10_00}
+	for range 3 {
+		receipt, err := Charge(context.Background(), guard, in)
+		fmt.Println(receipt.Number, err)
+	}
+	in.Cents = 99_00
+	_, err = Charge(context.Background(), guard, in)
+	fmt.Println(errors.Is(err, semel.ErrMismatch))
+	// Output:
+	// r-order-1 <nil>
+	// r-order-1 <nil>
+	// r-order-1 <nil>
+	// true
+}
+
+var ErrDeclined = &semel.Failure{Code: "card_declined", Message: "the card was declined"}
+
+// A Failure is kept: the first caller and each duplicate get it.
+func ExampleFailure() {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		panic(err)
+	}
+	in := Payment{Account: "ann", ID: "order-2", Cents: 500_00}
+	for range 2 {
+		_, err := Charge(context.Background(), guard, in)
+		fmt.Println(errors.Is(err, ErrDeclined), err)
+	}
+	// Output:
+	// true the card was declined
+	// true the card was declined
+}
+
+// A job without a result; a duplicate waits for the first instead of failing.
+func ExampleOnce() {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		panic(err)
+	}
+	const monthlyInvoices semel.Operation = "monthly invoices"
+	call := semel.NewCall(monthlyInvoices.Shared(), "2026-11", semel.NoPayload())
+	call.Wait = 5 * time.Second
+	for range 2 {
+		err = semel.Once(context.Background(), guard, call, func(ctx context.Context, x *semel.Execution) error {
+			fmt.Println("invoices sent")
+			return nil
+		})
+		fmt.Println(err)
+	}
+	// Output:
+	// invoices sent
+	// <nil>
+	// <nil>
+}
+
+// What can't be repeated safely is parked on doubt, and a reconciler finds out.
+func ExampleOptions_park() {
+	wires, err := semel.New(memstore.New(nil), &semel.Options{
+		OnDoubt: semel.Park,
+		Reconcile: func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
+			receipt, found, err := psp.Find(ctx, x.Derive("psp"))
+			switch {
+			case err != nil:
+				return semel.Verdict{}, err // still parked
+			case found:
+				return semel.Happened(receipt), nil
+			}
+			return semel.DidNotHappen(), nil
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	call := semel.NewCall(charge.For("ann"), "order-3", semel.NoPayload())
+	_, err = semel.Do(context.Background(), wires, call, func(ctx context.Context, x *semel.Execution) (Receipt, error) {
+		_, _ = psp.Charge(ctx, x.Derive("psp"), Payment{ID: "order-3", Cents: 1})
+		return Receipt{}, errors.New("the connection broke before the answer came")
+	})
+	fmt.Println(errors.Is(err, semel.ErrParked))
+	receipt, err := semel.Do(context.Background(), wires, call, func(context.Context, *semel.Execution) (Receipt, error) {
+		panic("never runs again by itself")
+	})
+	fmt.Println(receipt.Number, err)
+	// Output:
+	// true
+	// r-found <nil>
+}
+
+// Accept now, run later: the token may be delivered any number of times.
+func ExampleGuard_Reserve() {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		panic(err)
+	}
+	const report semel.Operation = "report"
+	ticket, err := guard.Reserve(context.Background(), semel.NewCall(report.For("ann"), "2026", semel.NoPayload()))
+	if err != nil {
+		panic(err)
+	}
+	for range 2 { // the worker, at least once
+		call, err := guard.Redeem(ticket.Token)
+		if err != nil {
+			panic(err)
+		}
+		err = semel.Once(context.Background(), guard, call, func(ctx context.Context, x *semel.Execution) error {
+			fmt.Println("report", x.Key())
+			return nil
+		})
+		fmt.Println(err)
+	}
+	// Output:
+	// report 2026
+	// <nil>
+	// <nil>
+}
+
+// Recovery points: a step that has completed does not run again.
+func ExampleExecution_Step() {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		panic(err)
+	}
+	mailServerUp := false
+	signUp := func(ctx context.Context, x *semel.Execution) error {
+		id, err := semel.Do(ctx, guard, x.Step("create"), func(context.Context, *semel.Execution) (int, error) {
+			fmt.Println("account created")
+			return 7, nil
+		})
+		if err != nil {
+			return err
+		}
+		return semel.Once(ctx, guard, x.Step("mail"), func(context.Context, *semel.Execution) error {
+			if !mailServerUp {
+				return errors.New("mail server down")
+			}
+			fmt.Println("mail sent to", id)
+			return nil
+		})
+	}
+	call := semel.NewCall(semel.Operation("sign up").Shared(), "ann@example.org", semel.NoPayload())
+	fmt.Println(semel.Once(context.Background(), guard, call, signUp))
+	mailServerUp = true
+	fmt.Println(semel.Once(context.Background(), guard, call, signUp))
+	// Output:
+	// account created
+	// mail server down
+	// mail sent to 7
+	// <nil>
+}
