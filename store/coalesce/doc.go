@@ -1,0 +1,9 @@
+// Package coalesce gathers concurrent requests into shared round trips. It is
+// for people who write stores.
+//
+// Requests that come while a flush is in flight wait, and go together in the
+// next one. There is no timer and no background goroutine: a request that
+// meets an idle [Lane] is flushed at once, on its caller's goroutine, so a
+// lone caller pays nothing for the gathering; a goroutine lives only while
+// requests are queued.
+package coalesce
