@@ -1,0 +1,330 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/semel-go/semel/store"
+)
+
+type (
+	lease  = store.Lease
+	ending = store.Settlement
+)
+
+// settleWith replaces what a settlement does; there is what it finds.
+func settleWith(fn func(m *model, ctx ctxT, l lease, s ending, w row, there bool) error) func(m *model) *hooks {
+	return func(m *model) *hooks {
+		return &hooks{model: m, settle: func(ctx ctxT, l lease, s ending) error {
+			w, there := m.row(l.Key)
+			return fn(m, ctx, l, s, w, there)
+		}}
+	}
+}
+
+// settleDamages damages the outcome on its way in.
+func settleDamages(fn func(o *store.Outcome)) func(m *model) *hooks {
+	return settleWith(func(m *model, ctx ctxT, l lease, s ending, _ row, _ bool) error {
+		s.Outcome = s.Outcome.Clone()
+		fn(&s.Outcome)
+		return m.Settle(ctx, l, s)
+	})
+}
+
+func eachValue(o *store.Outcome, fn func(v string) string) {
+	for _, values := range o.Header {
+		for i := range values {
+			values[i] = fn(values[i])
+		}
+	}
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+
+var settleMutants = []mutant{
+	{"settles without comparing the fence", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		l.Fence = w.fence
+		return m.Settle(ctx, l, s)
+	})},
+	{"settles without comparing the owner", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		l.Owner = w.owner
+		return m.Settle(ctx, l, s)
+	})},
+	{"settles with any fence that is not lower", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		l.Fence = min(l.Fence, w.fence)
+		return m.Settle(ctx, l, s)
+	})},
+	{"settles a reservation", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state == store.Started && w.owner == l.Owner && w.fence == l.Fence {
+			m.edit(l.Key, func(w *row) { w.state = store.Processing })
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"settles what is settled", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state.Terminal() && w.owner == l.Owner && w.fence == l.Fence {
+			m.edit(l.Key, func(w *row) { w.state = store.Processing })
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"completes what is parked", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state == store.Unknown && w.owner == l.Owner && w.fence == l.Fence {
+			m.edit(l.Key, func(w *row) { w.state = store.Processing })
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"the same settlement again is lost", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state != store.Processing {
+			return store.ErrLeaseLost
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"the same settlement again keeps it longer", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state != store.Processing {
+			m.edit(l.Key, func(w *row) { w.expires++ })
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"another settlement is ignored", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.owner == l.Owner && w.fence == l.Fence && w.state != store.Processing && w.state != store.Started {
+			return nil
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"compares bodies by their length", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if len(s.Outcome.Body) == len(w.out.Body) && w.state != store.Processing {
+			s.Outcome.Body = w.out.Body
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"compares no headers", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state != store.Processing {
+			s.Outcome.Header = w.out.Header
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"settling inserts", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, _ row, there bool) error {
+		if !there {
+			if _, err := m.Claim(ctx, prop{Key: l.Key, State: store.Processing, Owner: l.Owner}); err != nil {
+				return err
+			}
+			m.edit(l.Key, func(w *row) { w.fence = l.Fence })
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"a lost settlement is not noticed", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, _ row, _ bool) error {
+		if err := m.Settle(ctx, l, s); !errors.Is(err, store.ErrLeaseLost) {
+			return err
+		}
+		return nil
+	})},
+	{"a lapsed claim cannot settle", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		if w.state == store.Processing && w.until <= m.clock() {
+			return store.ErrLeaseLost
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"releasing deletes", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, _ row, _ bool) error {
+		err := m.Settle(ctx, l, s)
+		if err == nil && s.State == store.Released {
+			m.mu.Lock()
+			delete(m.at.rows, l.Key)
+			m.mu.Unlock()
+		}
+		return err
+	})},
+	{"checks the claim and then settles", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, there bool) error {
+		if !there || w.state != store.Processing || w.owner != l.Owner || w.fence != l.Fence {
+			return m.Settle(ctx, l, s)
+		}
+		yield()
+		m.edit(l.Key, func(w *row) {
+			*w = ended(*w, s.State, s.Attempt, s.Error, s.Outcome, s.Wait, s.Keep, m.clock())
+		})
+		return nil
+	})},
+	{"the attempt is not given back", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, w row, _ bool) error {
+		s.Attempt = max(s.Attempt, w.attempt)
+		return m.Settle(ctx, l, s)
+	})},
+	{"an error that is no text fails the settlement", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, _ row, _ bool) error {
+		if !utf8.ValidString(s.Error) {
+			return errors.New("invalid byte sequence for encoding UTF8")
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"large bodies fail without a word", "settle", settleWith(func(m *model, ctx ctxT, l lease, s ending, _ row, _ bool) error {
+		if len(s.Outcome.Body) > 1<<19 {
+			return store.ErrTooLarge
+		}
+		if s.Outcome.Gone {
+			s.Outcome = store.Outcome{}
+		}
+		return m.Settle(ctx, l, s)
+	})},
+	{"headers are dropped", "settle", settleDamages(func(o *store.Outcome) { o.Header = nil })},
+	{"one value a header", "settle", settleDamages(func(o *store.Outcome) {
+		for name, values := range o.Header {
+			o.Header[name] = values[:min(1, len(values))]
+		}
+	})},
+	{"values of a header are joined", "settle", settleDamages(func(o *store.Outcome) {
+		for name, values := range o.Header {
+			o.Header[name] = []string{strings.Join(values, ", ")}
+		}
+	})},
+	{"headers without values are dropped", "settle", settleDamages(func(o *store.Outcome) {
+		for name, values := range o.Header {
+			if len(values) == 0 {
+				delete(o.Header, name)
+			}
+		}
+	})},
+	{"headers are kept as JSON text", "settle", settleDamages(func(o *store.Outcome) { eachValue(o, valid) })},
+	{"blanks of headers are trimmed", "settle", settleDamages(func(o *store.Outcome) {
+		eachValue(o, func(v string) string { return strings.Trim(v, "\"") })
+	})},
+	{"bodies are kept as text", "settle", settleDamages(func(o *store.Outcome) { o.Body = []byte(valid(string(o.Body))) })},
+	{"bodies end at a zero byte", "settle", settleDamages(func(o *store.Outcome) {
+		if i := slices.Index(o.Body, 0); i > 0 {
+			o.Body = o.Body[:i]
+		}
+	})},
+	{"bodies are cut at 64 KiB", "settle", settleDamages(func(o *store.Outcome) { o.Body = o.Body[:min(len(o.Body), 1<<16)] })},
+	{"the codec is dropped", "settle", settleDamages(func(o *store.Outcome) { o.Codec = "" })},
+	{"tombstones are forgotten", "settle", settleDamages(func(o *store.Outcome) { o.Gone = false })},
+	{"codes are kept without a sign", "settle", settleDamages(func(o *store.Outcome) { o.Code = max(o.Code, -o.Code) })},
+}
+
+// renewWith replaces what a renewal does with one lease.
+func renewWith(fn func(m *model, l lease, d time.Duration, w row, there bool) (lease, time.Duration, error)) func(m *model) *hooks {
+	return func(m *model) *hooks {
+		return &hooks{model: m, renew: func(ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+			errs := make([]error, len(held))
+			for i, l := range held {
+				w, there := m.row(l.Key)
+				l, d, err := fn(m, l, d, w, there)
+				if errs[i] = err; err == nil && d != 0 {
+					one, err := m.Renew(ctx, []lease{l}, d)
+					if err != nil {
+						return nil, err
+					}
+					errs[i] = one[0]
+				}
+			}
+			return errs, ctx.Err()
+		}}
+	}
+}
+
+// renewBatch replaces what a renewal does with all.
+func renewBatch(fn func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error)) func(m *model) *hooks {
+	return func(m *model) *hooks {
+		return &hooks{model: m, renew: func(ctx ctxT, held []lease, d time.Duration) ([]error, error) { return fn(m, ctx, held, d) }}
+	}
+}
+
+var renewMutants = []mutant{
+	{"renews without comparing the fence", "renew", renewWith(func(_ *model, l lease, d time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		l.Fence = w.fence
+		return l, d, nil
+	})},
+	{"renews without comparing the owner", "renew", renewWith(func(_ *model, l lease, d time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		l.Owner = w.owner
+		return l, d, nil
+	})},
+	{"renews nothing", "renew", renewWith(func(_ *model, l lease, _ time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		if w.owner != l.Owner || w.fence != l.Fence || w.state != store.Processing {
+			return l, 0, store.ErrLeaseLost
+		}
+		return l, 0, nil
+	})},
+	{"renews but never to an earlier time", "renew", renewWith(func(m *model, l lease, d time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		return l, max(d, time.Duration(w.until-m.clock())*time.Microsecond), nil
+	})},
+	{"renews from the end of the lease", "renew", renewWith(func(m *model, l lease, d time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		return l, d + max(0, time.Duration(w.until-m.clock())*time.Microsecond), nil
+	})},
+	{"renewing inserts", "renew", renewWith(func(m *model, l lease, d time.Duration, _ row, there bool) (lease, time.Duration, error) {
+		if !there {
+			w := written(&prop{Key: l.Key, State: store.Processing, Owner: l.Owner}, m.clock(), 0, m.clock())
+			m.mu.Lock()
+			m.at.rows[l.Key] = w
+			m.mu.Unlock()
+			l.Fence = w.fence
+		}
+		return l, d, nil
+	})},
+	{"renews a reservation", "renew", renewWith(func(m *model, l lease, d time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		if w.state == store.Started {
+			m.edit(l.Key, func(w *row) { w.until = m.clock() + d.Microseconds() })
+			return l, 0, nil
+		}
+		return l, d, nil
+	})},
+	{"a lapsed claim is not renewed", "renew", renewWith(func(m *model, l lease, d time.Duration, w row, _ bool) (lease, time.Duration, error) {
+		if w.until <= m.clock() {
+			return l, 0, store.ErrLeaseLost
+		}
+		return l, d, nil
+	})},
+	{"renewing changes what is kept with the claim", "renew", renewWith(func(m *model, l lease, d time.Duration, _ row, _ bool) (lease, time.Duration, error) {
+		m.edit(l.Key, func(w *row) { w.created = m.clock() })
+		return l, d, nil
+	})},
+	{"renewing does not touch Updated", "renew", func(m *model) *hooks {
+		return &hooks{model: m, renew: func(ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+			errs, err := m.Renew(ctx, held, d)
+			for _, l := range held {
+				m.edit(l.Key, func(w *row) { w.updated = w.created })
+			}
+			return errs, err
+		}}
+	}},
+	{"one lost lease loses all", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		errs, err := m.Renew(ctx, held, d)
+		if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+			for i := range errs {
+				errs[i] = store.ErrLeaseLost
+			}
+		}
+		return errs, err
+	})},
+	{"a lost lease fails the batch", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		errs, err := m.Renew(ctx, held, d)
+		return errs, errors.Join(append(errs, err)...)
+	})},
+	{"results come in another order", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		errs, err := m.Renew(ctx, held, d)
+		slices.Reverse(errs)
+		return errs, err
+	})},
+	{"only a hundred are renewed", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		errs, err := m.Renew(ctx, held[:min(100, len(held))], d)
+		return append(errs, make([]error, len(held)-len(errs))...), err
+	})},
+	{"the lost are left out of the results", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		errs, err := m.Renew(ctx, held, d)
+		return slices.DeleteFunc(errs, func(err error) bool { return err != nil }), err
+	})},
+	{"a lease that comes twice is lost", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		errs, err := m.Renew(ctx, held, d)
+		for i, l := range held {
+			if slices.Contains(held[:i], l) {
+				errs[i] = store.ErrLeaseLost
+			}
+		}
+		return errs, err
+	})},
+	{"an empty batch is an error", "renew", renewBatch(func(m *model, ctx ctxT, held []lease, d time.Duration) ([]error, error) {
+		if len(held) == 0 {
+			return nil, errors.New("syntax error at or near \")\"")
+		}
+		return m.Renew(ctx, held, d)
+	})},
+	{"renewing is not seen by a swap", "renew", func(m *model) *hooks {
+		return swapIgnores(func(seen, is *store.Seen) { seen.Until = is.Until })(m)
+	}},
+}

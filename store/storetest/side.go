@@ -1,0 +1,324 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/store"
+)
+
+// side is one of the stores that a history is played on, with what the actors
+// remember of it: each side has tokens, fences and times of its own.
+type side struct {
+	name string
+	st   store.Store
+	keys [subjects]store.Key
+	mem  [actors][subjects]memory
+	is   [subjects]snapshot // as the last step left it
+	was  [subjects]snapshot // and the one before
+	rank [subjects]rank
+}
+
+// memory is what one actor knows of one key.
+type memory struct {
+	saw        bool
+	seen       store.Seen
+	held       bool
+	lease      store.Lease
+	claimed    store.Proposal
+	swapped    store.Proposal
+	swapSeen   store.Seen
+	settled    store.Settlement
+	settleWith store.Lease
+}
+
+// snapshot is a record as a read found it.
+type snapshot struct {
+	there bool
+	found store.Found
+}
+
+// rank numbers the fences of one key in the order that they came: what two
+// stores with different clocks have in common.
+type rank struct {
+	fence uint64
+	n     int
+}
+
+// result is what a step got back.
+type result struct {
+	skipped  bool // the actor remembers nothing to do it with
+	key      int  // the step's, or the next with which the actor can do it
+	found    store.Found
+	has      bool  // found holds a record
+	err      error // nil, ErrNotFound or ErrLeaseLost
+	mustLose bool
+	action   store.Action
+	errs     []error
+	deleted  int
+	lapsed   []store.Record
+}
+
+func (s *side) scope(name string) {
+	for i := range s.keys {
+		s.keys[i] = store.Key{Operation: "history", Tenant: name, Value: string(rune('a' + i))}
+	}
+	s.mem, s.is, s.was, s.rank = [actors][subjects]memory{}, [subjects]snapshot{}, [subjects]snapshot{}, [subjects]rank{}
+}
+
+// answer sorts an error of the store: an error that is no answer ends the
+// history.
+func (r *result) answer(err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrNotFound):
+		r.err = store.ErrNotFound
+	case errors.Is(err, store.ErrLeaseLost):
+		r.err = store.ErrLeaseLost
+	default:
+		return err
+	}
+	return nil
+}
+
+// do plays one step.
+func (s *side) do(ctx context.Context, p *step, tm *times) (result, error) {
+	res := result{key: s.find(p)}
+	if res.skipped = res.key < 0; res.skipped {
+		res.key = int(p.key)
+		return res, nil
+	}
+	m, k := &s.mem[p.actor][res.key], s.keys[res.key]
+	var err error
+	switch p.deed {
+	case doClaim:
+		m.claimed = p.proposal(k, [...]store.State{store.Started, store.Processing, store.Processing}[p.pick(pickState, 3)], tm)
+		err = s.claim(ctx, m.claimed, &res)
+	case doClaimAgain:
+		err = s.claim(ctx, m.claimed, &res)
+	case doDecide:
+		err = s.decide(ctx, p, m, tm, &res)
+	case doSwapStale:
+		m.swapSeen, m.swapped = m.seen, p.proposal(k, states[p.pick(pickState, uint64(len(states)))], tm)
+		err = s.swap(ctx, m, &res)
+	case doSwapWrong:
+		m.swapSeen, m.swapped = p.wrong(&s.is[res.key].found.Record), p.proposal(k, store.Processing, tm)
+		res.mustLose = true
+		err = s.swap(ctx, m, &res)
+	case doSwapAgain:
+		err = s.swap(ctx, m, &res)
+	case doRenew:
+		err = s.renew(ctx, p, tm, &res)
+	case doSettle, doSettleWrong, doSettleAgain:
+		err = s.settle(ctx, p, m, tm, &res)
+	case doGet:
+		res.found, err = s.st.Get(ctx, k)
+		res.has = err == nil
+		err = res.answer(err)
+	case doSweep:
+		err = s.sweep(ctx, p.limit(), &res)
+	}
+	if err != nil {
+		return res, fmt.Errorf("%s: %w", s.name, err)
+	}
+	if res.has {
+		m.saw, m.seen = true, res.found.Record.Seen()
+		if res.found.Won && res.found.Record.State == store.Processing {
+			m.held, m.lease = true, res.found.Record.Lease()
+		}
+	}
+	return res, nil
+}
+
+// find gives the key, from the step's own on, with which the actor can do the
+// step; -1: none.
+func (s *side) find(p *step) int {
+	for i := range subjects {
+		k := (int(p.key) + i) % subjects
+		can, m := true, &s.mem[p.actor][k]
+		switch p.deed {
+		case doClaimAgain:
+			can = m.claimed.State != 0
+		case doSwapStale:
+			can = m.saw
+		case doSwapWrong:
+			can = s.is[k].there
+		case doSwapAgain:
+			can = m.swapped.State != 0
+		case doSettle, doSettleWrong:
+			can = m.held
+		case doSettleAgain:
+			can = m.settled.State != 0
+		}
+		if can {
+			return k
+		}
+	}
+	return -1
+}
+
+func (s *side) claim(ctx context.Context, p store.Proposal, res *result) error {
+	var err error
+	res.found, err = s.st.Claim(ctx, p)
+	res.has = err == nil
+	return err
+}
+
+func (s *side) swap(ctx context.Context, m *memory, res *result) error {
+	var err error
+	res.found, err = s.st.Swap(ctx, m.swapSeen, m.swapped)
+	res.has = err == nil
+	return res.answer(err)
+}
+
+// decide does what a caller does: it reads, asks, and claims or swaps.
+func (s *side) decide(ctx context.Context, p *step, m *memory, tm *times, res *result) error {
+	f, err := s.st.Get(ctx, s.keys[res.key])
+	if errors.Is(err, store.ErrNotFound) {
+		m.claimed = p.proposal(s.keys[res.key], store.Processing, tm)
+		return s.claim(ctx, m.claimed, res)
+	} else if err != nil {
+		return err
+	}
+	res.found, res.has = f, true
+	c := p.call()
+	if p.pick(pickBearer, 4) == 0 {
+		c.Token = f.Record.Created
+	}
+	d := store.Decide(&f.Record, &c, f.Now)
+	res.action = d.Action
+	to := store.Processing
+	switch d.Action {
+	case store.Execute, store.TakeOver:
+	case store.DoPark:
+		to = store.Unknown
+	case store.Exhausted:
+		to = [...]store.State{store.Retry: store.Failed, store.Park: store.Unknown}[d.Policy]
+	case store.Parked: // an operator resolves it, or a reconciler takes it
+		to = [...]store.State{store.Completed, store.Failed, store.Released, store.Processing}[p.pick(pickState, 4)]
+	default:
+		return nil
+	}
+	pr := p.proposal(s.keys[res.key], to, tm)
+	pr.Policy, pr.Restart, pr.Attempt = d.Policy, d.Restart, f.Record.Attempt
+	if to == store.Processing {
+		pr.Attempt++
+	}
+	if d.Restart {
+		pr.Attempt = 1
+	}
+	m.swapSeen, m.swapped = f.Record.Seen(), pr
+	return s.swap(ctx, m, res)
+}
+
+// wrong is what a read shows, with one field of it changed.
+func (p *step) wrong(r *store.Record) store.Seen {
+	seen := r.Seen()
+	switch p.pick(pickWrong, 5) {
+	case 0:
+		seen.Fence++
+	case 1:
+		seen.Owner[p.pick(pickVariant, 16)] ^= 1
+	case 2:
+		seen.State = seen.State%store.Unknown + 1
+	case 3:
+		seen.Until = atLeastEpoch(seen.Until).Add(1000)
+	case 4:
+		seen.Expires = atLeastEpoch(seen.Expires).Add(1000)
+	}
+	return seen
+}
+
+func (s *side) renew(ctx context.Context, p *step, tm *times, res *result) error {
+	var held []store.Lease
+	for k := range subjects {
+		if m := &s.mem[p.actor][k]; m.held {
+			held = append(held, m.lease)
+		}
+	}
+	if m := &s.mem[p.actor][p.key]; m.saw { // and one that may be another's, or nobody's
+		l := store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
+		switch p.pick(pickWrong, 4) {
+		case 0:
+			l.Fence++
+		case 1:
+			l.Owner[p.pick(pickVariant, 15)] ^= 1
+		}
+		held = append(held, l)
+	}
+	errs, err := s.st.Renew(ctx, held, p.renewal(tm))
+	if err != nil {
+		return err
+	}
+	if len(errs) != len(held) {
+		return fmt.Errorf("Renew of %d leases gave %d results", len(held), len(errs))
+	}
+	for _, err := range errs {
+		var one result
+		if err := one.answer(err); err != nil {
+			return err
+		}
+		res.errs = append(res.errs, one.err)
+	}
+	return nil
+}
+
+func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *result) error {
+	l, end := m.lease, p.settlement(tm)
+	switch p.deed {
+	case doSettleAgain:
+		l = m.settleWith
+		switch p.pick(pickVariant, 4) {
+		case 0, 1:
+			end = m.settled
+		case 2: // the same but for a header
+			end = m.settled
+			end.Outcome.Header = map[string][]string{"X-Other": nil}
+		}
+	case doSettleWrong:
+		switch p.pick(pickWrong, 5) {
+		case 0:
+			l.Fence++
+			res.mustLose = true
+		case 1:
+			l.Owner[p.pick(pickVariant, 15)] ^= 1
+			res.mustLose = true
+		case 2:
+			l.Key = s.keys[(res.key+1)%subjects]
+			res.mustLose = true
+		case 3:
+			l = s.mem[(p.actor+1)%actors][res.key].lease // perhaps a good one
+			l.Key = s.keys[res.key]
+		case 4: // of what it saw last, in whatever state
+			l = store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
+		}
+	}
+	err := res.answer(s.st.Settle(ctx, l, end))
+	if res.err == nil && !res.mustLose {
+		m.settled, m.settleWith = end, l
+	}
+	return err
+}
+
+// sweep makes one pass. Of lapsed records it keeps those of this history, each
+// once.
+func (s *side) sweep(ctx context.Context, limit int, res *result) error {
+	return pass(ctx, s.st, limit, func(got store.SweepResult) {
+		res.deleted, res.found.Now = res.deleted+got.Deleted, got.Now
+		for _, r := range got.Lapsed {
+			if r.Key.Tenant == s.keys[0].Tenant && !holds(res.lapsed, r.Key) {
+				res.lapsed = append(res.lapsed, r)
+			}
+		}
+	})
+}
+
+func holds(rs []store.Record, k store.Key) bool {
+	for i := range rs {
+		if rs[i].Key == k {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// manual is a store with a clock that stands still unless it is advanced.
+type manual struct {
+	store.Store
+	micros *atomic.Int64
+}
+
+func (m manual) Unwrap() store.Store { return m.Store }
+
+// noon is where manual clocks begin.
+const noon = int64(1_795_176_000_000_000)
+
+func manualModel() manual {
+	c := new(atomic.Int64)
+	c.Store(noon)
+	return manual{newModel(c.Load), c}
+}
+
+func manualMemory() manual {
+	c := new(atomic.Int64)
+	c.Store(noon)
+	return manual{memstore.New(&memstore.Options{Now: func() time.Time { return time.UnixMicro(c.Load()) }}), c}
+}
+
+func advance(_ testing.TB, s store.Store, d time.Duration) {
+	m, _ := store.As[manual](s)
+	m.micros.Add(d.Microseconds())
+}
+
+func beginModel(_ testing.TB, s store.Store) Tx {
+	m, _ := store.As[*model](s)
+	return m.begin()
+}
+
+func TestModelConforms(t *testing.T) {
+	Run(t, Harness{
+		Open:    func(testing.TB) store.Store { return manualModel() },
+		Advance: advance,
+		Begin:   beginModel,
+		Reopen:  func(_ testing.TB, s store.Store) store.Store { return s },
+	})
+}
+
+// realTime is a store whose clock runs, and can be moved all the same.
+type realTime struct {
+	store.Store
+	offset *atomic.Int64
+}
+
+func TestConformsWithAClockThatRunsAndIsMoved(t *testing.T) {
+	Run(t, Harness{
+		Open: func(testing.TB) store.Store {
+			o := new(atomic.Int64)
+			return realTime{memstore.New(&memstore.Options{Now: func() time.Time { return time.Now().Add(time.Duration(o.Load())) }}), o}
+		},
+		Advance: func(_ testing.TB, s store.Store, d time.Duration) { s.(realTime).offset.Add(int64(d)) },
+	})
+}
+
+func TestConformsWithADeclaredSkew(t *testing.T) {
+	Run(t, Harness{
+		Open:      func(testing.TB) store.Store { return manualMemory() },
+		Advance:   advance,
+		Skew:      time.Second,
+		Histories: 50,
+	})
+	t.Run("in real time", func(t *testing.T) {
+		Run(t, Harness{
+			Open:      func(testing.TB) store.Store { return memstore.New(nil) },
+			Skew:      5 * time.Millisecond,
+			Histories: 50,
+		})
+	})
+}
+
+// A network that sends twice, or loses replies so that callers send again,
+// must not be seen by a caller: each change of a store is one that can be
+// sent again.
+func TestConformsBehindANetworkThatSendsTwice(t *testing.T) {
+	open := func(testing.TB) store.Store {
+		return NewFault(manualMemory(), func(op Op, _ int) Mode {
+			if op == OpSweep {
+				return None
+			}
+			return Twice
+		})
+	}
+	Run(t, Harness{Open: open, Advance: advance})
+}
+
+// TestManyHistories compares the memory store with the model.
+func TestManyHistories(t *testing.T) {
+	n := 100_000
+	switch {
+	case raceEnabled && testing.Short():
+		n = 500
+	case raceEnabled:
+		n = 5000
+	case testing.Short():
+		n = 5000
+	}
+	manyHistories(t, n, 50, newPair)
+}
+
+// newPair is a memory store beside a model, on one clock.
+func newPair() *arena {
+	mem, mod := manualMemory(), manualModel()
+	return &arena{
+		sides:  []*side{{name: "model", st: mod.Store}, {name: "memory store", st: mem.Store}},
+		times:  exactTimes,
+		like:   comparison{times: true, fences: true},
+		floors: true,
+		advance: func(d time.Duration) {
+			mem.micros.Add(d.Microseconds())
+			mod.micros.Add(d.Microseconds())
+		},
+	}
+}
