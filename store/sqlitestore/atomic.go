@@ -1,0 +1,161 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/semel-go/semel"
+)
+
+// Atomic runs calls so that the record and what the handler writes to the file
+// commit in one transaction: that effect happens exactly once. It is a
+// semel.Runner. Safe for concurrent use. Make it with [NewAtomic].
+type Atomic struct {
+	s *Store
+	g *semel.Guard
+}
+
+var _ semel.Runner = (*Atomic)(nil)
+
+// NewAtomic makes an Atomic of the store. Nil options are the defaults; those
+// that speak of leases, attempts and doubt must be zero, for a transaction has
+// none of them: what fails has not happened.
+func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
+	if st == nil {
+		return nil, errors.New("sqlitestore: NewAtomic: the store is nil; use that of Open")
+	}
+	if err := checkAtomic(o); err != nil {
+		return nil, err
+	}
+	g, err := semel.New(st, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Atomic{st, g}, nil
+}
+
+func checkAtomic(o *semel.Options) error {
+	if o == nil {
+		return nil
+	}
+	var set []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"OnDoubt", o.OnDoubt != semel.Retry}, {"Reconcile", o.Reconcile != nil}, {"Lease", o.Lease != 0},
+		{"Reservation", o.Reservation != 0}, {"MaxAttempts", o.MaxAttempts != 0}, {"Backoff", o.Backoff != nil},
+		{"MaxWaiters", o.MaxWaiters != 0}, {"SettleTimeout", o.SettleTimeout != 0}, {"Rerun", o.Rerun},
+		{"UnprotectedOnOutage", o.UnprotectedOnOutage},
+	} {
+		if f.set {
+			set = append(set, f.name)
+		}
+	}
+	if len(set) > 0 {
+		return fmt.Errorf("sqlitestore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(set, ", "))
+	}
+	return nil
+}
+
+// Run runs fn once for a call, in a transaction of its own that has SQLite's
+// write lock for as long as fn runs: no longer than Options.MaxTx. [TxFrom]
+// gives fn the transaction. A duplicate is replayed without a transaction; one
+// that comes while the first runs waits for it.
+//
+// The transaction commits if fn's error is nil, or a *semel.Failure, which is
+// kept while fn's own writes are undone; else all is rolled back. Fn must not
+// end the transaction, nor write to the file but through it. A Run inside fn,
+// with fn's ctx, joins the transaction, as In does.
+func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	if tx, ok := a.s.inside(ctx); ok {
+		return a.In(tx).Run(ctx, call, fn)
+	}
+	life, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	t := &ownTx{s: a.s, life: life, end: end}
+	defer t.rollback() // if fn panics
+	res, err := a.g.RunIn(life, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return fn(a.s.withTx(ctx, t.tx), x)
+	})
+	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
+		t.rollback()
+		return semel.Result{}, timedOut(life, err)
+	}
+	if cerr := t.commit(); cerr != nil {
+		cause := timedOut(life, explain("commit", cerr))
+		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation(), Cause: cause}
+	}
+	return res, err
+}
+
+// timedOut adds to err that the transaction took too long, if it did.
+func timedOut(life context.Context, err error) error {
+	if errors.Is(context.Cause(life), ErrTxTimeout) && !errors.Is(err, ErrTxTimeout) {
+		return fmt.Errorf("%w: %w", ErrTxTimeout, err)
+	}
+	return err
+}
+
+// In runs calls in the caller's transaction, which the caller commits or rolls
+// back; see [Store.Tx] for how to begin it. The handler runs within a
+// savepoint: if it fails, its writes are undone, and the transaction can go
+// on. Nothing is recorded until the caller commits. The Runner is not safe for
+// concurrent use.
+func (a *Atomic) In(tx *sql.Tx) semel.Runner { return inTx{a, tx} }
+
+type inTx struct {
+	a  *Atomic
+	tx *sql.Tx
+}
+
+// Run implements semel.Runner.
+func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	return r.a.g.RunIn(ctx, r.a.s.Tx(r.tx), call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return fn(r.a.s.withTx(ctx, r.tx), x)
+	})
+}
+
+// Do is semel.Do with a handler that is given its transaction.
+func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (T, error)) (T, error) {
+	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
+		tx, _ := TxFrom(ctx)
+		return fn(ctx, x, tx)
+	})
+}
+
+// Once is Do for work without a result.
+func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error) error {
+	return semel.Once(ctx, a, call, func(ctx context.Context, x *semel.Execution) error {
+		tx, _ := TxFrom(ctx)
+		return fn(ctx, x, tx)
+	})
+}
+
+type txKey struct{}
+
+// txIn is a transaction, and the store that it belongs to.
+type txIn struct {
+	s  *Store
+	tx *sql.Tx
+}
+
+func (s *Store) withTx(ctx context.Context, tx *sql.Tx) context.Context {
+	return context.WithValue(ctx, txKey{}, txIn{s, tx})
+}
+
+// inside is the transaction of this store in whose handler ctx is used.
+func (s *Store) inside(ctx context.Context) (*sql.Tx, bool) {
+	in, ok := ctx.Value(txKey{}).(txIn)
+	return in.tx, ok && in.s == s
+}
+
+// TxFrom is the transaction of the Atomic whose handler was given ctx: for
+// http.Handlers and message handlers. False outside of one.
+func TxFrom(ctx context.Context) (*sql.Tx, bool) {
+	in, ok := ctx.Value(txKey{}).(txIn)
+	return in.tx, ok
+}

@@ -1,0 +1,172 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
+)
+
+// batch flushes changes as one batch, and gives what each got.
+func batch(s *Store, changes ...change) []error {
+	items := make([]*item, len(changes))
+	for i, c := range changes {
+		items[i] = &item{Req: c}
+	}
+	s.writer.flush(context.Background(), items)
+	errs := make([]error, len(items))
+	for i, it := range items {
+		errs[i] = it.Err
+	}
+	return errs
+}
+
+func claiming(value string) change {
+	return func(k *work) error {
+		p := proposal(value)
+		f, err := k.claim(background, &p)
+		if err == nil && !f.Won {
+			err = errors.New("lost")
+		}
+		return err
+	}
+}
+
+// failing breaks the transaction by an error of SQLite.
+func failing(s *Store) change {
+	return func(*work) error {
+		_, err := s.writer.conn.ExecContext(background, "INSERT INTO no_such_table VALUES (1)")
+		return err
+	}
+}
+
+func TestABrokenRequestDoesNotSinkTheOthers(t *testing.T) {
+	s := openNew(t, nil)
+	errs := batch(s, claiming("a"), failing(s), claiming("b"))
+	if errs[0] != nil || errs[2] != nil {
+		t.Errorf("the neighbours of a broken request got %v and %v", errs[0], errs[2])
+	}
+	if _, ok := errors.AsType[*sqlite.Error](errs[1]); !ok {
+		t.Errorf("the broken request got %v, want SQLite's error", errs[1])
+	}
+	get(t, s, "a")
+	get(t, s, "b")
+}
+
+func TestAFindingDoesNotBreakTheBatch(t *testing.T) {
+	s := openNew(t, nil)
+	var runs atomic.Int32
+	count := func(c change) change {
+		return func(k *work) error { runs.Add(1); return c(k) }
+	}
+	lost := func(k *work) error {
+		c := completion("x")
+		return k.settle(background, store.Lease{Key: testKey("none")}, &c)
+	}
+	errs := batch(s, count(claiming("a")), count(lost), count(claiming("b")))
+	if errs[0] != nil || !errors.Is(errs[1], store.ErrLeaseLost) || errs[2] != nil {
+		t.Errorf("got %v", errs)
+	}
+	if runs.Load() != 3 {
+		t.Errorf("3 requests ran %d times", runs.Load())
+	}
+}
+
+func TestAFailedCommitFailsAll(t *testing.T) {
+	s := openNew(t, nil)
+	claim(t, s, "first") // the writer is connected now
+	app := application(t, s, immediate)
+	mustExec(t, app, "CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+	mustExec(t, app, "CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
+	if _, err := s.writer.conn.ExecContext(background, "PRAGMA foreign_keys = on"); err != nil {
+		t.Fatal(err)
+	}
+	violating := func(*work) error {
+		_, err := s.writer.conn.ExecContext(background, "INSERT INTO child VALUES (1)")
+		return err
+	}
+	lost := func(k *work) error {
+		c := completion("x")
+		return k.settle(background, store.Lease{Key: testKey("none")}, &c)
+	}
+	for i, err := range batch(s, claiming("a"), violating, lost) {
+		if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != 19 {
+			t.Errorf("request %d got %v, want the error of the commit (SQLITE_CONSTRAINT)", i, err)
+		}
+	}
+	if _, err := s.Get(context.Background(), testKey("a")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after a failed commit: %v, want ErrNotFound", err)
+	}
+	claim(t, s, "a") // and the writer works on
+}
+
+func TestAPanicLeavesNoTransactionOpen(t *testing.T) {
+	s := openNew(t, nil)
+	err := s.writer.do(context.Background(), func(k *work) error {
+		if err := claiming("half")(k); err != nil {
+			return err
+		}
+		panic("a bug")
+	})
+	if _, ok := errors.AsType[*coalesce.PanicError](err); !ok {
+		t.Errorf("got %v, want a PanicError", err)
+	}
+	if _, err := s.Get(context.Background(), testKey("half")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what a request did before it panicked: %v, want ErrNotFound", err)
+	}
+	claim(t, s, "half")
+}
+
+func TestALostConnectionIsReplaced(t *testing.T) {
+	s := openNew(t, nil)
+	claim(t, s, "before")
+	if err := s.writer.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(context.Background(), proposal("fails")); err == nil {
+		t.Error("a claim on a closed connection succeeded")
+	}
+	claim(t, s, "after")
+}
+
+func TestConcurrentChangesShareACommit(t *testing.T) {
+	var transactions atomic.Int64
+	s := openNew(t, &Options{Now: func() time.Time { transactions.Add(1); return time.Now() }})
+	const n = 50
+	var leases [n]store.Lease
+	for i := range leases {
+		r := claim(t, s, fmt.Sprint(i))
+		leases[i] = r.Lease()
+	}
+	if err := s.gate.enter(context.Background()); err != nil { // the first flush waits here, and the others gather
+		t.Fatal(err)
+	}
+	transactions.Store(0)
+	var all sync.WaitGroup
+	for _, l := range leases {
+		all.Go(func() {
+			if err := s.Settle(context.Background(), l, completion("done")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for deadline := time.Now().Add(10 * time.Second); s.writer.lane.Queued() < n-1; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d of %d settlements are queued", s.writer.lane.Queued(), n)
+		}
+	}
+	s.gate.leave()
+	all.Wait()
+	if got := transactions.Load(); got != 2 {
+		t.Errorf("%d settlements at once took %d transactions, want 2: the first, and all others", n, got)
+	}
+}

@@ -1,0 +1,78 @@
+package sqlitestore
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/semel-go/semel/store"
+)
+
+// What a caller can do something about. errors.Is finds them; the driver's
+// *sqlite.Error is there too.
+var (
+	// ErrBusy: another process, or a transaction of the application's own,
+	// held the file for longer than Options.BusyTimeout. Nothing was changed.
+	// Call again, and keep transactions short.
+	ErrBusy = errors.New("the database is locked by another")
+	// ErrFull: no room on the disk, or max_page_count is reached. Nothing was
+	// changed. Recorded outcomes are still replayed. Make room.
+	ErrFull = errors.New("no room left for the database")
+	// ErrSchema: the schema is missing, older or newer than this version of
+	// the package needs. Migrate, or update the package.
+	ErrSchema = errors.New("the schema does not fit")
+	// ErrForeign: the file is no SQLite database, or has semel_ tables that
+	// are not of this package. Give the store another path.
+	ErrForeign = errors.New("not a database of this package")
+	// ErrUnsafe: a setting, or the file system, does not let the store keep
+	// its promises.
+	ErrUnsafe = errors.New("unsafe setting")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("sqlitestore: closed")
+	// ErrTxTimeout is the cause with which a handler's context ends in
+	// Atomic.Run after Options.MaxTx. Its writes were rolled back.
+	ErrTxTimeout = errors.New("sqlitestore: the transaction took longer than Options.MaxTx")
+)
+
+// explain adds to an error what was done, and what it means here. Findings
+// about a record stay as they are.
+func explain(what string, err error) error {
+	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrLeaseLost) || errors.Is(err, ErrClosed) {
+		return err
+	}
+	switch code := code(err); {
+	case code == sqlite3.SQLITE_BUSY_SNAPSHOT:
+		err = fmt.Errorf("%w: the transaction read before it wrote; begin it with BEGIN IMMEDIATE (_txlock=immediate): %w", ErrBusy, err)
+	case code&0xff == sqlite3.SQLITE_BUSY, code&0xff == sqlite3.SQLITE_LOCKED:
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	case code&0xff == sqlite3.SQLITE_FULL:
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	case code&0xff == sqlite3.SQLITE_NOTADB:
+		err = fmt.Errorf("%w: %w", ErrForeign, err)
+	case code&0xff == sqlite3.SQLITE_READONLY:
+		err = fmt.Errorf("the process may not write the file, or not its directory, where WAL makes two more: %w", err)
+	case code&0xff == sqlite3.SQLITE_CANTOPEN:
+		err = fmt.Errorf("does the directory exist, and may the process write to it? %w", err)
+	}
+	return fmt.Errorf("sqlitestore: %s: %w", what, err)
+}
+
+// code is SQLite's extended result code, 0 if err is not SQLite's.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()
+	}
+	return 0
+}
+
+func busy(err error) bool { return code(err)&0xff == sqlite3.SQLITE_BUSY }
+
+// broken reports whether err is the database's: the transaction may be gone.
+// Else it is a finding about one request, and the transaction is intact.
+func broken(err error) bool {
+	return code(err) != 0 || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone)
+}

@@ -1,0 +1,51 @@
+package sqlitestore
+
+import "context"
+
+// gate lets one transaction of this process at a time ask for SQLite's write
+// lock, which is not fair: here the writer, which carries lease renewals, and
+// the transactions of handlers take turns.
+type gate struct {
+	handlers chan struct{} // full while a handler's transaction has, or is next for, the lock
+	lock     chan struct{} // full while a transaction has the lock; waiters are served in order
+}
+
+func newGate() *gate {
+	return &gate{handlers: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
+}
+
+// enter waits for the writer's turn: after one handler's transaction at most.
+func (g *gate) enter(ctx context.Context) error { return put(ctx, g.lock) }
+
+func (g *gate) leave() { <-g.lock }
+
+// enterHandler waits for the turn of a handler's transaction.
+func (g *gate) enterHandler(ctx context.Context) error {
+	if err := put(ctx, g.handlers); err != nil {
+		return err
+	}
+	if err := put(ctx, g.lock); err != nil {
+		<-g.handlers
+		return err
+	}
+	return nil
+}
+
+func (g *gate) leaveHandler() {
+	<-g.lock
+	<-g.handlers
+}
+
+func put(ctx context.Context, c chan<- struct{}) error {
+	select {
+	case c <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

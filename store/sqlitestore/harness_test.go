@@ -1,0 +1,148 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// testClock is a clock that a test moves, by the handles' common path.
+type testClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *testClock { return &testClock{now: time.Unix(1_700_000_000, 123_456_789)} }
+
+func (c *testClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *testClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// openAt opens a store that t closes.
+func openAt(t testing.TB, path string, o *Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// openNew opens a store in a new file.
+func openNew(t testing.TB, o *Options) *Store {
+	t.Helper()
+	return openAt(t, filepath.Join(t.TempDir(), "semel.db"), o)
+}
+
+// application is the application's own handle on the store's file.
+func application(t testing.TB, s *Store, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.path+"?"+dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// immediate is the DSN that the documentation asks for.
+const immediate = "_txlock=immediate&_pragma=busy_timeout(10000)"
+
+func mustExec(t testing.TB, db *sql.DB, query string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(query, args...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func testKey(value string) store.Key {
+	return store.Key{Operation: "charge", Tenant: "acme", Value: value}
+}
+
+var lastOwner struct {
+	sync.Mutex
+	n uint64
+}
+
+func newOwner() (o store.Owner) {
+	lastOwner.Lock()
+	defer lastOwner.Unlock()
+	lastOwner.n++
+	for i := range 8 {
+		o[i] = byte(lastOwner.n >> (8 * i))
+	}
+	o[15] = 1
+	return o
+}
+
+func proposal(value string) store.Proposal {
+	return store.Proposal{
+		Key: testKey(value), State: store.Processing, Owner: newOwner(), Holder: "test/1", Attempt: 1,
+		Lease: time.Minute, Keep: time.Hour, Fingerprint: store.Fingerprint{Alg: "sha256", Sum: "sum of " + value},
+	}
+}
+
+func completion(body string) store.Settlement {
+	return store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{
+		Code: 201, Codec: "json", Body: []byte(body), Header: map[string][]string{"Content-Type": {"application/json"}},
+	}}
+}
+
+// claim claims value, and fails the test if that does not win.
+func claim(t testing.TB, s store.Store, value string) store.Record {
+	t.Helper()
+	f, err := s.Claim(context.Background(), proposal(value))
+	if err != nil || !f.Won {
+		t.Fatalf("claim of %s: won %v, error %v", value, f.Won, err)
+	}
+	return f.Record
+}
+
+// complete claims and settles value.
+func complete(t testing.TB, s store.Store, value, body string) store.Record {
+	t.Helper()
+	r := claim(t, s, value)
+	if err := s.Settle(context.Background(), r.Lease(), completion(body)); err != nil {
+		t.Fatalf("settle of %s: %v", value, err)
+	}
+	return get(t, s, value)
+}
+
+func get(t testing.TB, s store.Store, value string) store.Record {
+	t.Helper()
+	f, err := s.Get(context.Background(), testKey(value))
+	if err != nil {
+		t.Fatalf("get of %s: %v", value, err)
+	}
+	return f.Record
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// call is one of an Atomic.
+func call(key string) semel.Call {
+	return semel.NewCall(semel.Operation("pay").For("ann"), key, semel.NoPayload())
+}
+
+// nothing is a handler without an effect.
+func nothing(context.Context, *semel.Execution, *sql.Tx) error { return nil }

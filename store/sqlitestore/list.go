@@ -1,0 +1,89 @@
+package sqlitestore
+
+import (
+	"context"
+	"iter"
+	"math"
+
+	"github.com/semel-go/semel/store"
+)
+
+// pageSize is how many rows List reads at a time. Between two pages it holds
+// nothing, so a slow reader keeps the write-ahead log from growing.
+const pageSize = 256
+
+// List implements store.Lister. It looks at the whole table. A record that
+// cannot be read is given as an error that wraps store.ErrCorrupt, and the
+// list goes on behind it; any other error ends it.
+func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		after, given := int64(math.MinInt64), 0
+		for more := true; more; {
+			page, err := s.page(ctx, &f, &after)
+			if err != nil {
+				yield(store.Found{}, explain("list", err))
+				return
+			}
+			more = len(page) == pageSize
+			for _, fd := range page {
+				if fd.err == nil && !f.Match(&fd.Record, fd.Now) {
+					continue
+				}
+				if f.Limit > 0 && given >= f.Limit || !yield(fd.Found, fd.err) {
+					return
+				}
+				given++
+			}
+		}
+	}
+}
+
+// listed is a record, or why it cannot be read.
+type listed struct {
+	store.Found
+	err error
+}
+
+// page reads the next rows, and moves after to the last of them.
+func (s *Store) page(ctx context.Context, f *store.Filter, after *int64) ([]listed, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	now := s.clock()
+	idle := int64(math.MaxInt64)
+	if f.Idle > 0 {
+		idle = store.Micros(now.Add(-f.Idle))
+	}
+	rows, err := s.stmts.query(ctx, stList, *after, f.Operation, f.Tenant, stateBits(f.States), idle, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []listed
+	for rows.Next() {
+		var w row
+		r := store.Record{}
+		err := w.scan(rows)
+		if broken(err) {
+			return nil, err
+		}
+		if err == nil {
+			r, err = w.record()
+		}
+		*after = w.n
+		page = append(page, listed{store.Found{Record: r, Now: now}, explain("list", err)})
+	}
+	return page, rows.Err()
+}
+
+// stateBits has the bit of each state; 0 selects all.
+func stateBits(states []store.State) (bits int64) {
+	for _, st := range states {
+		if st.Valid() {
+			bits |= 1 << st
+		} else {
+			bits |= 1 // no row's bit
+		}
+	}
+	return bits
+}

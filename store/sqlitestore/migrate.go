@@ -1,0 +1,159 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+)
+
+//go:embed migration/*.sql
+var files embed.FS
+
+// Migrations are the scripts that make the schema, for those who run them by
+// themselves: 0001_init.up.sql and so on, to be run in order, each in one
+// transaction, and the .down.sql that undo them. Each up script sets
+// semel_meta.schema to its number.
+func Migrations() fs.FS {
+	dir, err := fs.Sub(files, "migration")
+	if err != nil {
+		return files // cannot be: the name is a constant, and a valid one
+	}
+	return dir
+}
+
+// Migrate implements store.Migrator: it runs the migrations that the file has
+// not had, all in one transaction. A schema newer than this version of the
+// package knows is ErrSchema.
+func (s *Store) Migrate(ctx context.Context) error {
+	return explain("migrate", s.migrate(ctx))
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	return s.onConn(ctx, func(conn *sql.Conn) error {
+		if err := s.gate.enter(ctx); err != nil {
+			return err
+		}
+		defer s.gate.leave()
+		err := untilFree(ctx, s.opt.BusyTimeout, func() error {
+			_, err := conn.ExecContext(ctx, statements[stBegin])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := migrate(ctx, conn); err != nil {
+			_, _ = conn.ExecContext(context.WithoutCancel(ctx), statements[stRollback])
+			return err
+		}
+		_, err = conn.ExecContext(ctx, statements[stCommit])
+		return err
+	})
+}
+
+// prepareSchema migrates, or checks that it is not needed.
+func (s *Store) prepareSchema(ctx context.Context) error {
+	if !s.opt.NoMigrate {
+		return s.migrate(ctx)
+	}
+	return s.onConn(ctx, func(conn *sql.Conn) error {
+		is, err := schema(ctx, conn)
+		if err != nil {
+			return err
+		}
+		latest := len(ups())
+		if is < latest {
+			return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, is, latest)
+		}
+		return nil
+	})
+}
+
+// onConn runs fn on a connection of its own.
+func (s *Store) onConn(ctx context.Context, fn func(conn *sql.Conn) error) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	db, err := s.pool(1, s.durable()...)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return untilFree(ctx, s.opt.BusyTimeout, func() error {
+		conn, err := db.Conn(ctx) // may be busy: it sets the file to WAL mode
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return fn(conn)
+	})
+}
+
+func migrate(ctx context.Context, conn *sql.Conn) error {
+	is, err := schema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for i, up := range ups() {
+		if i < is {
+			continue
+		}
+		if _, err := conn.ExecContext(ctx, up); err != nil {
+			return fmt.Errorf("migration %d: %w", i+1, err)
+		}
+		if is, err = schema(ctx, conn); err != nil {
+			return err
+		}
+		if is != i+1 {
+			return fmt.Errorf("%w: migration %d left number %d", ErrSchema, i+1, is)
+		}
+	}
+	return nil
+}
+
+// ups are the scripts, the first at index 0.
+func ups() []string {
+	var ups []string
+	for {
+		names, err := fs.Glob(files, fmt.Sprintf("migration/%04d_*.up.sql", len(ups)+1))
+		if err != nil || len(names) != 1 {
+			return ups
+		}
+		script, err := fs.ReadFile(files, names[0])
+		if err != nil {
+			return ups
+		}
+		ups = append(ups, string(script))
+	}
+}
+
+// schema is the number of the last migration that the file has had, 0 for none.
+func schema(ctx context.Context, conn *sql.Conn) (int, error) {
+	rows, err := conn.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name LIKE 'semel\_%' ESCAPE '\' ORDER BY name`)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return 0, err
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil || len(names) == 0 {
+		return 0, err
+	}
+	var is int
+	if err := conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&is); err != nil {
+		return 0, fmt.Errorf("%w: it has %s, but semel_meta tells no schema: %w", ErrForeign, strings.Join(names, ", "), err)
+	}
+	if latest := len(ups()); is > latest || is < 1 {
+		return is, fmt.Errorf("%w: its number is %s, and this version of the package knows 1 to %d; update the package", ErrSchema, strconv.Itoa(is), latest)
+	}
+	return is, nil
+}

@@ -1,0 +1,4 @@
+-- Deletes every record: each operation may then take effect once more.
+DROP VIEW semel_readable;
+DROP TABLE semel_record;
+DROP TABLE semel_meta;

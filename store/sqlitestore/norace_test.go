@@ -1,0 +1,5 @@
+//go:build !race
+
+package sqlitestore
+
+const histories = 1000

@@ -1,0 +1,70 @@
+package sqlitestore
+
+import (
+	"fmt"
+	"time"
+)
+
+// Options configures a Store. Nil and zero fields mean the defaults.
+type Options struct {
+	// Relaxed commits without waiting for the disk (synchronous=NORMAL): a
+	// power loss or a crash of the system, not of the process, may take back
+	// the last commits, and then what they recorded may run again.
+	Relaxed bool
+	// NoMigrate makes Open fail with ErrSchema if the schema is not there, or
+	// old, instead of making it. See Migrate and Migrations.
+	NoMigrate bool
+	// BusyTimeout is how long a change waits for another process, or for a
+	// transaction of the application's own, to release the file: 5 s by
+	// default. Then it is ErrBusy.
+	BusyTimeout time.Duration
+	// MaxBatch is the most changes that share a commit: 256 by default.
+	MaxBatch int
+	// Readers is how many connections read: 4 by default.
+	Readers int
+
+	// MaxTx is how long a transaction of Atomic.Run may take: 5 s by default.
+	// Then the handler's context ends with the cause ErrTxTimeout, and the
+	// transaction is rolled back: nothing else can be written to the file
+	// meanwhile, lease renewals included. Leases kept in the same file must
+	// last more than three times as long. The 30 s of a Guard do.
+	MaxTx time.Duration
+	// Pragmas are run on each connection that Atomic.Run works on, such as
+	// "foreign_keys = on": what the application's own connections have set.
+	Pragmas []string
+
+	// Now is the store's clock. Nil: time.Now. For tests.
+	Now func() time.Time
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	setDefault(&d.BusyTimeout, 5*time.Second)
+	setDefault(&d.MaxBatch, 256)
+	setDefault(&d.Readers, 4)
+	setDefault(&d.MaxTx, 5*time.Second)
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	for name, wrong := range map[string]bool{
+		fmt.Sprintf("BusyTimeout is %v", d.BusyTimeout): d.BusyTimeout < 0,
+		fmt.Sprintf("MaxBatch is %d", d.MaxBatch):       d.MaxBatch < 0,
+		fmt.Sprintf("Readers is %d", d.Readers):         d.Readers < 0,
+		fmt.Sprintf("MaxTx is %v", d.MaxTx):             d.MaxTx < 0,
+	} {
+		if wrong {
+			return d, fmt.Errorf("sqlitestore: Options.%s; it must not be negative", name)
+		}
+	}
+	return d, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

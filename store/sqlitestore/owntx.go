@@ -1,0 +1,132 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// ownTx is the transaction of one Atomic.Run. It begins when something is to
+// be written: a duplicate needs none. It is bounded, for nobody else can write
+// meanwhile.
+type ownTx struct {
+	s *Store
+	// life is the handler's context, kept because the transaction is rolled
+	// back when it ends; end ends it.
+	life context.Context
+	end  context.CancelCauseFunc
+
+	tx    *sql.Tx // nil: not begun
+	in    store.Tx
+	leave func() // gives the lock back; once
+	stop  func() // stops watching life and the clock
+}
+
+func (t *ownTx) begin() error {
+	if t.tx != nil {
+		return nil
+	}
+	if t.s.closed.Load() {
+		return ErrClosed
+	}
+	if err := t.s.gate.enterHandler(t.life); err != nil {
+		return err
+	}
+	var tx *sql.Tx
+	err := untilFree(t.life, t.s.opt.BusyTimeout, func() (err error) {
+		tx, err = t.s.txs.BeginTx(t.life, nil)
+		return err
+	})
+	if err != nil {
+		t.s.gate.leaveHandler()
+		return explain("begin", err)
+	}
+	t.tx, t.in, t.leave = tx, t.s.Tx(tx), sync.OnceFunc(t.s.gate.leaveHandler)
+	// A handler that heeds no context must not keep the lock.
+	leave := t.leave
+	unwatch := context.AfterFunc(t.life, func() {
+		_ = tx.Rollback()
+		leave()
+	})
+	timer := time.AfterFunc(t.s.opt.MaxTx, func() { t.end(ErrTxTimeout) })
+	t.stop = func() {
+		timer.Stop()
+		unwatch()
+	}
+	return nil
+}
+
+// commit commits what was begun, if anything was.
+func (t *ownTx) commit() error {
+	if t.tx == nil {
+		return nil
+	}
+	err := t.tx.Commit()
+	t.ended()
+	return err
+}
+
+// rollback undoes what was begun, if anything was.
+func (t *ownTx) rollback() {
+	if t.tx != nil {
+		_ = t.tx.Rollback() // fails only if it has ended, or its connection has
+		t.ended()
+	}
+}
+
+func (t *ownTx) ended() {
+	t.stop()
+	t.leave()
+	t.tx, t.in = nil, nil
+}
+
+// Claim implements store.Tx.
+func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	if t.tx == nil {
+		f, err := t.s.look(ctx, &p)
+		if !errors.Is(err, store.ErrNotFound) {
+			return f, err
+		}
+	}
+	if err := t.begin(); err != nil {
+		return store.Found{}, err
+	}
+	return t.in.Claim(ctx, p)
+}
+
+// Swap implements store.Tx.
+func (t *ownTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	if err := t.begin(); err != nil {
+		return store.Found{}, err
+	}
+	return t.in.Swap(ctx, seen, p)
+}
+
+// Settle implements store.Tx.
+func (t *ownTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.in.Settle(ctx, l, s)
+}
+
+// Nested implements store.Tx. Before the transaction has begun, all that fn
+// does is all that there is.
+func (t *ownTx) Nested(ctx context.Context, fn func() error) error {
+	if t.tx != nil {
+		return t.in.Nested(ctx, fn)
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			t.rollback()
+		}
+	}()
+	err := fn()
+	kept = err == nil
+	return err
+}

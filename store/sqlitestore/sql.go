@@ -1,0 +1,140 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+)
+
+// stmt is one of the statements below.
+type stmt int
+
+const (
+	stBegin stmt = iota
+	stCommit
+	stRollback
+	stLock
+	stMeta
+	stSelect
+	stInsert
+	stReplace
+	stSettle
+	stRenew
+	stRaise
+	stDelete
+	stWindow
+	stOver
+	stList
+	stmtCount
+)
+
+const columns = `n, id, state, policy, fence, owner, attempt, until, expires, created, updated, completed, format,
+	operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error, code, codec, gone, header, body`
+
+// Times are parameters: the clock is read by the caller, under the lock.
+var statements = [stmtCount]string{
+	stBegin:    `BEGIN IMMEDIATE`,
+	stCommit:   `COMMIT`,
+	stRollback: `ROLLBACK`,
+
+	// Takes the write lock, and changes nothing.
+	stLock: `UPDATE semel_meta SET one = one WHERE one = 0`,
+	stMeta: `SELECT store, schema, swept_fence FROM semel_meta WHERE one = 1`,
+
+	stSelect: `SELECT ` + columns + ` FROM semel_record WHERE id = ?`,
+
+	stInsert: `INSERT INTO semel_record (id, state, policy, fence, owner, attempt, until, created, updated, format,
+		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+
+	// After a comparison under the write lock.
+	stReplace: `UPDATE semel_record SET state = ?, policy = ?, fence = ?, owner = ?, attempt = ?, until = ?, created = ?, updated = ?,
+		format = ?, holder = ?, fingerprint_alg = ?, fingerprint_key = ?, fingerprint = ?, last_error = ?,
+		expires = ?, completed = ?, code = ?, codec = ?, gone = ?, header = ?, body = ? WHERE id = ?`,
+
+	stSettle: `UPDATE semel_record SET state = ?, attempt = ?, until = ?, updated = ?, last_error = ?,
+		expires = ?, completed = ?, code = ?, codec = ?, gone = ?, header = ?, body = ?
+		WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
+
+	stRenew: `UPDATE semel_record SET until = ?, updated = ? WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
+
+	// What is to be deleted: the same rows twice, first for their fences.
+	stRaise: `UPDATE semel_meta SET swept_fence = max(swept_fence,
+		(SELECT coalesce(max(fence), 0) FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired + `)) WHERE one = 1`,
+	stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,
+
+	// The last row of the next part of the table, so that a sweep looks at no
+	// more than that many rows in a step.
+	stWindow: `SELECT n FROM semel_record WHERE n > ? ORDER BY n LIMIT 1 OFFSET ?`,
+	// 1 for an expired row, 0 for a lapsed one.
+	stOver: `SELECT (` + expired + `), ` + columns + ` FROM semel_record
+		WHERE n > ?1 AND n <= ?2 AND format = 1 AND ((` + expired + `) OR state IN (1, 2) AND until <= ?3) ORDER BY n LIMIT ?4`,
+
+	stList: `SELECT ` + columns + ` FROM semel_record WHERE n > ?1 AND (?2 = '' OR operation = ?2) AND (?3 = '' OR tenant = ?3)
+		AND (?4 = 0 OR (1 << state) & ?4) AND updated <= ?5 ORDER BY n LIMIT ?6`,
+}
+
+// A record that a sweep may delete at time ?3: of a known format and in a
+// state that ends, whatever else its columns say.
+const expired = `format = 1 AND state IN (3, 4, 5) AND expires <> 0 AND expires <= ?3`
+
+// doer carries out statements on a connection, prepared or not. It gives the
+// driver's errors.
+type doer interface {
+	exec(ctx context.Context, s stmt, args ...any) (changed int64, err error)
+	query(ctx context.Context, s stmt, args ...any) (*sql.Rows, error)
+}
+
+// prepared has the statements of one connection, or of a pool.
+type prepared [stmtCount]*sql.Stmt
+
+// preparer is a *sql.DB or a *sql.Conn.
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+func prepare(ctx context.Context, on preparer, which ...stmt) (*prepared, error) {
+	var p prepared
+	for _, s := range which {
+		st, err := on.PrepareContext(ctx, statements[s])
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		p[s] = st
+	}
+	return &p, nil
+}
+
+func (p *prepared) close() {
+	for _, st := range p {
+		if st != nil {
+			_ = st.Close()
+		}
+	}
+}
+
+func (p *prepared) exec(ctx context.Context, s stmt, args ...any) (int64, error) {
+	return affected(p[s].ExecContext(ctx, args...))
+}
+
+func (p *prepared) query(ctx context.Context, s stmt, args ...any) (*sql.Rows, error) {
+	return p[s].QueryContext(ctx, args...)
+}
+
+// unprepared is a transaction of somebody else's.
+type unprepared struct{ tx *sql.Tx }
+
+func (u unprepared) exec(ctx context.Context, s stmt, args ...any) (int64, error) {
+	return affected(u.tx.ExecContext(ctx, statements[s], args...))
+}
+
+func (u unprepared) query(ctx context.Context, s stmt, args ...any) (*sql.Rows, error) {
+	return u.tx.QueryContext(ctx, statements[s], args...)
+}
+
+func affected(res sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}

@@ -1,0 +1,131 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Store keeps records in an SQLite file. Safe for concurrent use, also by
+// several processes of one machine. Make it with [Open], and close it.
+type Store struct {
+	opt    Options
+	path   string
+	id     string // of the database: semel_meta.store
+	writer *writer
+	reads  *sql.DB
+	stmts  *prepared // of reads
+	gate   *gate
+	txs    *sql.DB // of Atomic.Run
+	closed atomic.Bool
+}
+
+var _ interface {
+	store.Store
+	store.Lister
+	store.Migrator
+	store.Checker
+} = (*Store)(nil)
+
+// Claim implements store.Store. A record that is there is read without the
+// write lock.
+func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	f, err := s.look(ctx, &p)
+	if !errors.Is(err, store.ErrNotFound) {
+		return f, err
+	}
+	return s.write(ctx, func(k *work) (store.Found, error) { return k.claim(background, &p) })
+}
+
+// look is the record that stands in the way of p, or store.ErrNotFound.
+func (s *Store) look(ctx context.Context, p *store.Proposal) (store.Found, error) {
+	f, err := s.Get(ctx, p.Key)
+	if err != nil {
+		return f, err
+	}
+	return found(&f.Record, p, f.Now), nil
+}
+
+// Swap implements store.Store.
+func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	return s.write(ctx, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
+}
+
+// write has fn carried out by the writer. After an error that is not fn's own
+// the found record is not looked at: fn may still be at work.
+func (s *Store) write(ctx context.Context, fn func(k *work) (store.Found, error)) (store.Found, error) {
+	f := new(store.Found)
+	err := s.do(ctx, func(k *work) (err error) {
+		*f, err = fn(k)
+		return err
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return store.Found{}, err
+	}
+	return *f, err
+}
+
+// Renew implements store.Store. Renewals go ahead of queued changes.
+func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+	errs := make([]error, len(held))
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	err := s.writer.urgent(ctx, func(k *work) error {
+		for i, l := range held {
+			if errs[i] = k.renew(background, l, d); broken(errs[i]) {
+				return errs[i]
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// Settle implements store.Store.
+func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
+	return s.do(ctx, func(k *work) error { return k.settle(background, l, &t) })
+}
+
+// do has c carried out by the writer.
+func (s *Store) do(ctx context.Context, c change) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.writer.do(ctx, c)
+}
+
+// ready refuses what would wait for ever, or for the end of the caller's own
+// transaction.
+func (s *Store) ready(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if _, ok := s.inside(ctx); ok {
+		return errors.New("sqlitestore: a write outside of the transaction that this handler holds would wait for its end; use Atomic.Run or Atomic.In")
+	}
+	return ctx.Err()
+}
+
+// Get implements store.Store. It does not wait for writers. A read that has
+// begun is short, and not interrupted by ctx.
+func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Found{}, err
+	}
+	if s.closed.Load() {
+		return store.Found{}, ErrClosed
+	}
+	r, err := read(background, s.stmts, key)
+	f := store.Found{Record: *r, Now: s.clock()}
+	return f, explain("read", err)
+}
+
+func (s *Store) clock() time.Time { return clock(s.opt.Now()) }

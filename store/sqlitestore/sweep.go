@@ -1,0 +1,129 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// How much of the store a step of a sweep looks at, and how many rows one
+// transaction deletes at most, so that nobody waits long for the write lock.
+const (
+	sweepWindow = 20_000
+	sweepChunk  = 200
+)
+
+// Sweep implements store.Store. It looks for what is over without the write
+// lock. The cursor is the number of the last row that it has looked at. It
+// passes over records that cannot be read: Get and List report them.
+func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+	after := int64(math.MinInt64)
+	if from != "" {
+		n, err := strconv.ParseInt(string(from), 10, 64)
+		if err != nil {
+			return store.SweepResult{}, fmt.Errorf("sqlitestore: sweep cursor %q is not of this store", from)
+		}
+		after = n
+	}
+	if err := s.ready(ctx); err != nil {
+		return store.SweepResult{}, err
+	}
+	res := store.SweepResult{Now: s.clock(), Next: from}
+	if limit <= 0 {
+		return res, nil
+	}
+	part, err := s.over(ctx, after, limit, res.Now)
+	if err != nil {
+		return store.SweepResult{}, explain("sweep", err)
+	}
+	res.Lapsed = part.lapsed
+	res.Next = part.next()
+	for len(part.expired) > 0 {
+		n := min(sweepChunk, len(part.expired))
+		upTo := part.expired[n-1]
+		deleted := 0
+		err := s.do(ctx, func(k *work) (err error) {
+			deleted, err = k.remove(background, after, upTo, res.Now)
+			return err
+		})
+		if err != nil {
+			return store.SweepResult{}, err
+		}
+		res.Deleted += deleted
+		after, part.expired = upTo, part.expired[n:]
+	}
+	return res, nil
+}
+
+// part is a part of the table, as a sweep sees it.
+type part struct {
+	last    int64 // number of the last row that was looked at
+	whole   bool  // nothing is behind it
+	expired []int64
+	lapsed  []store.Record
+}
+
+func (p *part) next() store.Cursor {
+	if p.whole {
+		return ""
+	}
+	return store.Cursor(strconv.FormatInt(p.last, 10))
+}
+
+// over finds up to limit rows that are over, in the rows behind after.
+func (s *Store) over(ctx context.Context, after int64, limit int, now time.Time) (part, error) {
+	p := part{last: math.MaxInt64, whole: true}
+	if n, err := s.window(ctx, after); err == nil {
+		p.last, p.whole = n, false
+	} else if !errors.Is(err, sql.ErrNoRows) {
+		return p, err
+	}
+	rows, err := s.stmts.query(ctx, stOver, after, p.last, store.Micros(now), limit)
+	if err != nil {
+		return p, err
+	}
+	defer rows.Close()
+	seen, last := 0, after
+	for ; rows.Next(); seen++ {
+		var w row
+		var isExpired bool
+		err := w.scan(rows, &isExpired)
+		if broken(err) {
+			return p, err
+		}
+		if last = w.n; err != nil {
+			continue
+		}
+		if isExpired {
+			p.expired = append(p.expired, w.n)
+		} else if r, err := w.record(); err == nil {
+			p.lapsed = append(p.lapsed, r)
+		}
+	}
+	if seen == limit {
+		p.last, p.whole = last, false
+	}
+	return p, rows.Err()
+}
+
+// window is the number of the row up to which a step looks, or sql.ErrNoRows.
+func (s *Store) window(ctx context.Context, after int64) (n int64, err error) {
+	rows, err := s.stmts.query(ctx, stWindow, after, sweepWindow-1)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return 0, err
+		}
+		return 0, sql.ErrNoRows
+	}
+	return n, rows.Scan(&n)
+}

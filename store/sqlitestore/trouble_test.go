@@ -1,0 +1,198 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/semel-go/semel/store"
+)
+
+// replays fails the test if a completed key is not replayed.
+func replays(t *testing.T, s *Store, value, body string) {
+	t.Helper()
+	f, err := s.Claim(context.Background(), proposal(value))
+	if err != nil || f.Won || string(f.Record.Outcome.Body) != body {
+		t.Errorf("a duplicate got body %q, won %v, error %v; want %q", f.Record.Outcome.Body, f.Won, err, body)
+	}
+}
+
+// holdLock takes the write lock as another process would. The lock is given
+// back by calling what is returned.
+func holdLock(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	tx, err := application(t, s, immediate).Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = tx.Rollback() }
+}
+
+func TestALockedFileIsErrBusyAndReplaysGoOn(t *testing.T) {
+	s := openNew(t, &Options{BusyTimeout: 30 * time.Millisecond})
+	complete(t, s, "done", "result")
+	held := claim(t, s, "held")
+	release := holdLock(t, s)
+	ctx := context.Background()
+	_, claimErr := s.Claim(ctx, proposal("new"))
+	_, swapErr := s.Swap(ctx, held.Seen(), proposal("held"))
+	_, renewErr := s.Renew(ctx, []store.Lease{held.Lease()}, time.Minute)
+	for what, err := range map[string]error{
+		"Claim": claimErr, "Swap": swapErr, "Renew": renewErr, "Settle": s.Settle(ctx, held.Lease(), completion("x")),
+	} {
+		if _, raw := errors.AsType[*sqlite.Error](err); !errors.Is(err, ErrBusy) || !raw {
+			t.Errorf("%s beside another's lock: %v, want ErrBusy around SQLite's error", what, err)
+		}
+	}
+	replays(t, s, "done", "result")
+	if r := get(t, s, "held"); r.State != store.Processing {
+		t.Errorf("the held record is %v", r.State)
+	}
+	release()
+	claim(t, s, "new")
+	if err := s.Settle(ctx, held.Lease(), completion("x")); err != nil {
+		t.Errorf("after the lock was given back: %v", err)
+	}
+}
+
+func TestTheWaitForALockEndsWithTheCaller(t *testing.T) {
+	s := openNew(t, &Options{BusyTimeout: time.Hour})
+	claim(t, s, "connects")
+	defer holdLock(t, s)()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := s.Claim(ctx, proposal("new")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+}
+
+func TestALockThatIsGivenBackInTimeIsWaitedFor(t *testing.T) {
+	s := openNew(t, &Options{BusyTimeout: time.Hour})
+	release := holdLock(t, s)
+	got := make(chan error)
+	go func() {
+		_, err := s.Claim(context.Background(), proposal("new"))
+		got <- err
+	}()
+	select {
+	case err := <-got:
+		t.Fatalf("claimed beside another's lock: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	release()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+// limit lets the file grow to so many pages; 0: no more than it has.
+func limit(t *testing.T, s *Store, pages int) {
+	t.Helper()
+	if pages == 0 {
+		if err := s.writer.conn.QueryRowContext(background, "PRAGMA page_count").Scan(&pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := s.pool(1, append(s.durable(), "max_page_count("+itoa(pages)+")")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.writer.disconnect(nil)
+	if err := s.writer.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.writer.db = db
+}
+
+func TestAFullDiskIsErrFullAndReplaysGoOn(t *testing.T) {
+	s := openNew(t, nil)
+	complete(t, s, "done", "result")
+	held, other := claim(t, s, "held"), claim(t, s, "other")
+	limit(t, s, 0)
+	ctx := context.Background()
+	large := strings.Repeat("x", 1<<16)
+	if err := s.Settle(ctx, held.Lease(), completion(large)); !errors.Is(err, ErrFull) {
+		t.Fatalf("a settlement that does not fit: %v, want ErrFull", err)
+	}
+	if r := get(t, s, "held"); r.State != store.Processing {
+		t.Errorf("after ErrFull the record is %v, want it unchanged", r.State)
+	}
+	if errs, err := s.Renew(ctx, []store.Lease{held.Lease()}, time.Minute); err != nil || errs[0] != nil {
+		t.Errorf("a renewal, which needs no room: %v, %v", errs, err)
+	}
+	replays(t, s, "done", "result")
+	errs := batch(s,
+		func(k *work) error { c := completion("small"); return k.settle(background, other.Lease(), &c) },
+		func(k *work) error { c := completion(large); return k.settle(background, held.Lease(), &c) })
+	if errs[0] != nil || errs[1] == nil {
+		t.Errorf("of a batch, what fits got %v, what does not got %v", errs[0], errs[1])
+	}
+	for i := 0; ; i++ {
+		_, err := s.Claim(ctx, proposal("new"+itoa(i)))
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		if err != nil || i > 1000 {
+			t.Fatalf("claim %d of a full file: %v, want ErrFull in the end", i, err)
+		}
+	}
+	replays(t, s, "done", "result")
+	limit(t, s, 1<<30)
+	if err := s.Settle(ctx, held.Lease(), completion(large)); err != nil {
+		t.Errorf("once there is room: %v", err)
+	}
+	replays(t, s, "held", large)
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	s := openNew(t, nil)
+	_, readonly := s.reads.Exec("DELETE FROM semel_record")
+	if err := explain("test", readonly); err == nil || !strings.Contains(err.Error(), "may not write") {
+		t.Errorf("a read-only file: %v", err)
+	}
+	if explain("test", nil) != nil {
+		t.Error("no error became one")
+	}
+	for _, finding := range []error{store.ErrNotFound, store.ErrLeaseLost, ErrClosed} {
+		if err := explain("test", finding); err != finding {
+			t.Errorf("%v became %v", finding, err)
+		}
+	}
+}
+
+func TestAClosedStoreRefusesAll(t *testing.T) {
+	s := openNew(t, nil)
+	r := claim(t, s, "a")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	_, claimErr := s.Claim(ctx, proposal("a"))
+	_, swapErr := s.Swap(ctx, r.Seen(), proposal("a"))
+	_, renewErr := s.Renew(ctx, nil, time.Minute)
+	_, getErr := s.Get(ctx, r.Key)
+	_, sweepErr := s.Sweep(ctx, "", 1)
+	var listErr error
+	for _, listErr = range s.List(ctx, store.Filter{}) {
+	}
+	a, err := NewAtomic(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"Claim": claimErr, "Swap": swapErr, "Renew": renewErr, "Settle": s.Settle(ctx, r.Lease(), completion("x")), "Get": getErr,
+		"Sweep": sweepErr, "List": listErr, "Migrate": s.Migrate(ctx), "Check": s.Check(ctx),
+		"Atomic.Run": Once(ctx, a, call("b"), nothing),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s of a closed store: %v, want ErrClosed", what, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+}

@@ -1,0 +1,109 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Tx is the store inside a transaction that the caller has open on the same
+// file, and commits or rolls back. Its first method takes the write lock, so
+// begin the transaction with BEGIN IMMEDIATE (_txlock=immediate in the DSN of
+// modernc.org/sqlite): else it waits for no lock if it has read something.
+// A transaction of another database is ErrForeign. Not safe for concurrent
+// use.
+//
+// How durable the commit is, is up to the connection of tx: with
+// synchronous=NORMAL a power loss may take back the record, and with it the
+// transaction's other writes.
+func (s *Store) Tx(tx *sql.Tx) store.Tx {
+	return &storeTx{s: s, db: unprepared{tx}, tx: tx}
+}
+
+type storeTx struct {
+	s      *Store
+	db     doer
+	tx     *sql.Tx
+	locked bool
+	floor  int64
+	depth  int
+}
+
+// work has the write lock, and the time at which it has it.
+func (t *storeTx) work(ctx context.Context) (*work, error) {
+	if !t.locked {
+		if _, err := t.db.exec(ctx, stLock); err != nil {
+			return nil, err
+		}
+		m, err := readMeta(ctx, t.db)
+		if err != nil {
+			return nil, err
+		}
+		if m.store != t.s.id {
+			return nil, fmt.Errorf("%w: the transaction is of another file than %s", ErrForeign, t.s.path)
+		}
+		t.locked, t.floor = true, m.sweptFence
+	}
+	return &work{db: t.db, now: t.s.clock(), floor: t.floor}, nil
+}
+
+// Claim implements store.Tx.
+func (t *storeTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	k, err := t.work(ctx)
+	if err == nil {
+		f, err = k.claim(ctx, &p)
+	}
+	return f, explain("claim in a transaction", err)
+}
+
+// Swap implements store.Tx.
+func (t *storeTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f store.Found, err error) {
+	k, err := t.work(ctx)
+	if err == nil {
+		f, err = k.swap(ctx, seen, &p)
+	}
+	return f, explain("swap in a transaction", err)
+}
+
+// Settle implements store.Tx.
+func (t *storeTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	k, err := t.work(ctx)
+	if err == nil {
+		err = k.settle(ctx, l, &s)
+	}
+	return explain("settle in a transaction", err)
+}
+
+// Nested implements store.Tx by a savepoint.
+func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
+	name := fmt.Sprintf("semel_%d", t.depth)
+	if _, err := t.tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
+		return explain("savepoint", err)
+	}
+	locked, returned := t.locked, false
+	t.depth++
+	defer func() {
+		t.depth--
+		if returned && err == nil {
+			return
+		}
+		t.locked = locked // a lock that was taken since is given back
+		// The caller's context may be over, and the transaction not.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, uerr := t.tx.ExecContext(undo, "ROLLBACK TO "+name+"; RELEASE "+name)
+		if uerr != nil && returned {
+			err = fmt.Errorf("sqlitestore: undo to the savepoint: %w, after: %w", uerr, err)
+		}
+	}()
+	err = fn()
+	returned = true
+	if err == nil {
+		_, err = t.tx.ExecContext(ctx, "RELEASE "+name)
+		err = explain("release the savepoint", err)
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// work changes records inside a transaction that holds the write lock, at the
+// time that it got the lock. Between two statements nobody else changes
+// anything, so it reads, judges by the functions of package store, and writes.
+type work struct {
+	db    doer
+	now   time.Time
+	floor int64 // highest swept fence; -1: not read yet
+}
+
+func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error) {
+	if k.floor < 0 {
+		m, err := readMeta(ctx, k.db)
+		if err != nil {
+			return store.Found{}, err
+		}
+		k.floor = m.sweptFence
+	}
+	r := p.Insert(k.now, uint64(k.floor))
+	id := p.Key.Digest()
+	args, err := insertArgs(id[:], &r)
+	if err != nil {
+		return store.Found{}, err
+	}
+	inserted, err := k.db.exec(ctx, stInsert, args...)
+	if err != nil {
+		return store.Found{}, err
+	}
+	if inserted == 0 {
+		r, err := k.read(ctx, p.Key)
+		return found(r, p, k.now), err
+	}
+	if r.State != store.Started && r.State != store.Processing {
+		err = k.replace(ctx, &r)
+	}
+	return found(&r, p, k.now), err
+}
+
+func (k *work) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (store.Found, error) {
+	if p.Key != seen.Key {
+		return store.Found{Now: k.now}, errors.New("Swap: the proposal is for another key than what was seen")
+	}
+	r, err := k.read(ctx, seen.Key)
+	if err != nil {
+		return store.Found{Now: k.now}, err
+	}
+	if r.Seen() == seen {
+		*r = p.Replace(r, k.now)
+		err = k.replace(ctx, r)
+	}
+	return found(r, p, k.now), err
+}
+
+func (k *work) replace(ctx context.Context, r *store.Record) error {
+	id := r.Key.Digest()
+	args, err := replaceArgs(id[:], r)
+	if err != nil {
+		return err
+	}
+	return one(k.db.exec(ctx, stReplace, args...))
+}
+
+func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) error {
+	// What a settlement sets does not depend on the rest of the record.
+	r := t.Apply(store.Record{}, k.now)
+	id := l.Key.Digest()
+	args, err := settleArgs(id[:], &r, &l)
+	if err != nil {
+		return err
+	}
+	changed, err := k.db.exec(ctx, stSettle, args...)
+	if err != nil || changed == 1 {
+		return err
+	}
+	is, err := k.read(ctx, l.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.ErrLeaseLost
+	case err != nil:
+		return err
+	case is.Lease() == l && t.Done(is):
+		return nil
+	}
+	return store.ErrLeaseLost
+}
+
+func (k *work) renew(ctx context.Context, l store.Lease, d time.Duration) error {
+	id := l.Key.Digest()
+	changed, err := k.db.exec(ctx, stRenew, store.Micros(k.now.Add(d)), store.Micros(k.now), id[:], l.Owner[:], int64(l.Fence))
+	if err == nil && changed == 0 {
+		return store.ErrLeaseLost
+	}
+	return err
+}
+
+// remove deletes the rows after and up to two row numbers that had expired at
+// a time, and keeps their highest fence, so that a key that comes back gets a
+// higher one than it had even if the clock was set back meanwhile.
+func (k *work) remove(ctx context.Context, after, upTo int64, at time.Time) (int, error) {
+	if err := one(k.db.exec(ctx, stRaise, after, upTo, store.Micros(at))); err != nil {
+		return 0, err
+	}
+	deleted, err := k.db.exec(ctx, stDelete, after, upTo, store.Micros(at))
+	return int(deleted), err
+}
+
+func (k *work) read(ctx context.Context, key store.Key) (*store.Record, error) {
+	return read(ctx, k.db, key)
+}
+
+// read is a key's record, or store.ErrNotFound.
+func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
+	id := key.Digest()
+	rows, err := db.query(ctx, stSelect, id[:])
+	if err != nil {
+		return &store.Record{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return &store.Record{}, err
+		}
+		return &store.Record{}, store.ErrNotFound
+	}
+	var w row
+	if err := w.scan(rows); err != nil {
+		return &store.Record{}, err
+	}
+	r, err := w.record()
+	return &r, err
+}
+
+// found is the record as the sender of p sees it.
+func found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
+	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
+	return store.Found{Record: *r, Won: won, Now: now}
+}
+
+// one expects a statement to have changed one row.
+func one(changed int64, err error) error {
+	if err == nil && changed != 1 {
+		return fmt.Errorf("a statement changed %d rows instead of 1; is there a trigger on semel_ tables?", changed)
+	}
+	return err
+}
+
+// meta is the one row of semel_meta.
+type meta struct {
+	store      string
+	schema     int
+	sweptFence int64
+}
+
+func readMeta(ctx context.Context, db doer) (meta, error) {
+	rows, err := db.query(ctx, stMeta)
+	if err != nil {
+		return meta{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return meta{}, err
+		}
+		return meta{}, fmt.Errorf("%w: the row of semel_meta is gone; restore it from a backup", ErrForeign)
+	}
+	var m meta
+	if err := rows.Scan(&m.store, &m.schema, &m.sweptFence); err != nil {
+		return meta{}, fmt.Errorf("%w: the row of semel_meta: %w", ErrForeign, err)
+	}
+	return m, nil
+}
