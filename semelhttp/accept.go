@@ -1,0 +1,75 @@
+package semelhttp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/semel-go/semel"
+)
+
+// Accept makes a handler that takes requests now for work that is done later.
+// It reserves the key and calls fn with the ticket, for each duplicate again.
+// If t.Result is nil, fn hands t.Token to whatever brings it to the worker,
+// each time, and answers 202 only when that has succeeded; else the work is
+// done, and fn answers with t.Result. fn can read the body from its start.
+//
+// What fn answers is not kept, so it must answer alike each time; duplicates
+// are marked as replays. A worker's *semel.Failure is answered by a problem
+// with the code "failed", which Options.Refuse can write otherwise.
+//
+// Every method is protected. Optional is refused, and options that speak of
+// kept answers have no meaning but Authorize, which is asked before fn gets a
+// result. Nil arguments and wrong options are errors. The handler is safe for
+// concurrent use.
+func Accept(g *semel.Guard, scope ScopeFunc, fn func(w http.ResponseWriter, r *http.Request, t semel.Ticket), o *Options) (http.Handler, error) {
+	c, err := o.config()
+	if g == nil {
+		err = errors.Join(errors.New("semelhttp: g: is nil; make a Guard with semel.New"), err)
+	}
+	if scope == nil {
+		err = errors.Join(errNilScope, err)
+	}
+	if fn == nil {
+		err = errors.Join(errors.New("semelhttp: fn: is nil; it answers the accepted requests"), err)
+	}
+	if c.Optional {
+		err = errors.Join(errors.New("semelhttp: Optional: is set; without a key nothing can be accepted"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &acceptor{c, g, scope, fn}, nil
+}
+
+type acceptor struct {
+	cfg   *config
+	guard *semel.Guard
+	scope ScopeFunc
+	fn    func(w http.ResponseWriter, r *http.Request, t semel.Ticket)
+}
+
+// ServeHTTP implements http.Handler.
+func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := &exchange{cfg: a.cfg, w: w, r: r}
+	defer e.end()
+	call, _, p := a.cfg.intake(r, a.scope, &e.spool)
+	if p != nil {
+		a.cfg.refuse(w, r, p)
+		return
+	}
+	t, err := a.guard.Reserve(r.Context(), call)
+	if err != nil {
+		a.cfg.duplicate(w, r, semel.Outcome{}, err)
+		return
+	}
+	if t.Result != nil && a.cfg.Authorize != nil {
+		if err := a.cfg.Authorize(r); err != nil {
+			a.cfg.refuse(w, r, problem(CodeReplayForbidden, err))
+			return
+		}
+	}
+	if !t.Fresh {
+		w.Header().Set(a.cfg.ReplayedHeader, "true")
+	}
+	a.fn(w, e.spooled(), t)
+}

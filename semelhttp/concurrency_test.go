@@ -1,0 +1,120 @@
+package semelhttp_test
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// crowd sends n requests with one key at a time, and counts the answers. The
+// handler's run ends when all the others are answered, or wait.
+func crowd(t *testing.T, n int, wait time.Duration) (x *site, answers map[string]int, replays int) {
+	t.Helper()
+	release := make(chan struct{})
+	var arrived atomic.Int64
+	front := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { arrived.Add(1); h.ServeHTTP(w, r) })
+	}
+	x = newSite(t, setup{options: semelhttp.Options{Wait: wait}, guard: semel.Options{MaxWaiters: n}, outer: front}, func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		w.WriteHeader(201)
+		_, _ = io.WriteString(w, "receipt "+strconv.FormatInt(x.runs.Load(), 10))
+	})
+	x.client.Transport = &http.Transport{MaxConnsPerHost: n}
+	var mu sync.Mutex
+	answers = map[string]int{}
+	answered := make(chan struct{}, n)
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			a := x.post("k", "hello")
+			mu.Lock()
+			defer mu.Unlock()
+			if a.replayed() {
+				replays++
+			}
+			if a.StatusCode != 201 {
+				a.body = a.code()
+				if a.Header.Get("Retry-After") == "" {
+					t.Errorf("%d %s has no Retry-After", a.StatusCode, a.body)
+				}
+			}
+			answers[strconv.Itoa(a.StatusCode)+" "+a.body]++
+			answered <- struct{}{}
+		})
+	}
+	if wait > 0 {
+		poll(t, "all requests to arrive", func() bool { return arrived.Load() == int64(n) })
+	} else {
+		for range n - 1 {
+			receive(t, answered, "a refusal")
+		}
+	}
+	close(release)
+	wg.Wait()
+	return x, answers, replays
+}
+
+func TestOfAThousandRequestsWithOneKeyOneRuns(t *testing.T) {
+	const n = 1000
+	t.Run("the others wait", func(t *testing.T) {
+		x, answers, replays := crowd(t, n, patience)
+		x.wantRuns(1)
+		if answers["201 receipt 1"] != n || replays != n-1 {
+			t.Errorf("answers are %v, %d of them replays", answers, replays)
+		}
+	})
+	t.Run("the others are told to come again", func(t *testing.T) {
+		x, answers, replays := crowd(t, n, 0)
+		x.wantRuns(1)
+		if answers["201 receipt 1"] != 1 || answers["409 in_progress"] != n-1 || replays != 0 {
+			t.Errorf("answers are %v, %d of them replays", answers, replays)
+		}
+	})
+}
+
+func TestThePreferenceToWaitCanOnlyShortenTheWait(t *testing.T) {
+	release := make(chan struct{})
+	running := make(chan struct{}, 1)
+	x := newSite(t, setup{options: semelhttp.Options{Wait: patience, BusyStatus: 429}}, func(w http.ResponseWriter, r *http.Request) {
+		running <- struct{}{}
+		<-release
+	})
+	first := make(chan answer, 1)
+	go func() { first <- x.post("k", "hello") }()
+	receive(t, running, "the first run")
+	r := x.request("k", "hello")
+	r.Header.Set("Prefer", "respond-async, wait=0")
+	x.want(x.do(r), 429, semelhttp.CodeInProgress)
+	close(release)
+	x.want(receive(t, first, "the first answer"), 200, "")
+}
+
+func TestAWaiterIsToldThatTheAttemptFailed(t *testing.T) {
+	release := make(chan struct{})
+	running := make(chan struct{}, 1)
+	x := newSite(t, setup{options: semelhttp.Options{Wait: patience}}, func(w http.ResponseWriter, r *http.Request) {
+		running <- struct{}{}
+		<-release
+		w.WriteHeader(500)
+	})
+	first, second := make(chan answer, 1), make(chan answer, 1)
+	go func() { first <- x.post("k", "hello") }()
+	receive(t, running, "the first run")
+	arrived := make(chan struct{})
+	go func() { close(arrived); second <- x.post("k", "hello") }()
+	<-arrived
+	close(release)
+	x.want(receive(t, first, "the first answer"), 500, "")
+	// It waited and is told so, or came late and ran itself.
+	if a := receive(t, second, "the second answer"); a.code() != semelhttp.CodeAttemptFailed && a.StatusCode != 500 {
+		t.Errorf("the second got %d %s", a.StatusCode, a.body)
+	}
+}

@@ -1,0 +1,148 @@
+//go:build unix
+
+package semelhttp_test
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// go test -run TestLoad -load 1s -v
+var (
+	loadFor    = flag.Duration("load", 0, "how long each round of TestLoad lasts; 0: skip it")
+	loadRounds = flag.Int("loadrounds", 5, "how many rounds TestLoad takes the median of")
+)
+
+// TestLoad compares requests a second over loopback, bare and protected, in
+// interleaved rounds, and the processor time of each. Client and server share
+// the machine and the process, so the time of both counts; where other
+// processes are busy, the ratio of the times says more than that of the rates.
+func TestLoad(t *testing.T) {
+	if *loadFor == 0 {
+		t.Skip("a measurement: run it with -load 1s")
+	}
+	const conns = 64
+	var next atomic.Uint64
+	newKey := func(b []byte) []byte {
+		return strconv.AppendUint(append(b, "8e03978e-40d5-43dd-bc93-"...), next.Add(1), 10)
+	}
+	oneKey := func(b []byte) []byte { return append(b, "8e03978e-40d5-43dd-bc93-6894a57f9324"...) }
+	runs := []struct {
+		name string
+		wrap func(http.Handler) http.Handler
+		key  func([]byte) []byte
+		rate []float64
+		cpu  []float64 // µs a request
+	}{
+		{name: "bare", wrap: func(h http.Handler) http.Handler { return h }, key: newKey},
+		{name: "new keys", wrap: func(h http.Handler) http.Handler { return protected(t, h, nil) }, key: newKey},
+		{name: "duplicates", wrap: func(h http.Handler) http.Handler { return protected(t, h, nil) }, key: oneKey},
+	}
+	for range *loadRounds {
+		for i := range runs {
+			r := &runs[i]
+			rate, cpu := load(t, r.wrap(http.HandlerFunc(pay)), conns, *loadFor, r.key)
+			r.rate, r.cpu = append(r.rate, rate), append(r.cpu, cpu)
+		}
+	}
+	bare := &runs[0]
+	for i := range runs {
+		r := &runs[i]
+		t.Logf("%-10s %8.0f requests/s = %.3f of bare; %6.2f µs of processor time a request, bare/this = %.3f",
+			r.name, median(r.rate), median(r.rate)/median(bare.rate), median(r.cpu), median(bare.cpu)/median(r.cpu))
+	}
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// load is the requests a second of conns clients that each wait for an answer
+// before they send again, and the microseconds of processor time of each.
+func load(t *testing.T, h http.Handler, conns int, d time.Duration, key func([]byte) []byte) (rate, cpu float64) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: h}
+	go func() { _ = srv.Serve(l) }() // ends with Close
+	defer srv.Close()
+	var total atomic.Int64
+	var wg sync.WaitGroup
+	runtime.GC()
+	start, used := time.Now(), cpuTime()
+	for range conns {
+		wg.Go(func() {
+			n, err := client(l.Addr().String(), start.Add(d), key)
+			if err != nil {
+				t.Error(err)
+			}
+			total.Add(n)
+		})
+	}
+	wg.Wait()
+	n := float64(total.Load())
+	return n / time.Since(start).Seconds(), float64((cpuTime() - used).Nanoseconds()) / 1000 / n
+}
+
+var contentLength = []byte("Content-Length: ")
+
+// client costs as little as it can: the answers have no chunks.
+func client(addr string, until time.Time, key func([]byte) []byte) (n int64, err error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	head := fmt.Appendf(nil, "POST /payments HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\nIdempotency-Key: ", len(payment))
+	in, out := bufio.NewReader(c), make([]byte, 0, 512)
+	for ; time.Now().Before(until); n++ {
+		out = append(key(append(out[:0], head...)), "\r\n\r\n"...)
+		if _, err := c.Write(append(out, payment...)); err != nil {
+			return n, err
+		}
+		size := 0
+		for i := 0; ; i++ {
+			line, err := in.ReadSlice('\n')
+			if err != nil {
+				return n, err
+			}
+			if i == 0 && !bytes.HasPrefix(line, []byte("HTTP/1.1 201")) {
+				return n, fmt.Errorf("answer %q", line)
+			}
+			if v, ok := bytes.CutPrefix(line, contentLength); ok {
+				size, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
+			}
+			if len(line) == 2 {
+				break
+			}
+		}
+		if _, err := io.CopyN(io.Discard, in, int64(size)); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,164 @@
+package semelhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// refusal is an answer with a problem, as text.
+func refusal(t *testing.T, o *Options, p *Problem) string {
+	t.Helper()
+	c, err := o.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	c.refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), p)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%d\n", w.Code)
+	_ = w.Header().Write(&b)
+	b.WriteByte('\n')
+	if err := json.Indent(&b, w.Body.Bytes(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return b.String() + "\n"
+}
+
+func TestProblemDocuments(t *testing.T) {
+	var all strings.Builder
+	for _, code := range []string{
+		CodeKeyMissing, CodeKeyMalformed, CodeBodyUnreadable, CodePayloadMalformed, CodeScopeMissing, CodeReplayForbidden, CodeInProgress,
+		CodeOutcomeUnknown, CodeLeaseLost, CodeReservationExpired, CodeBodyTooLarge, CodePayloadMismatch, CodeAttemptsExhausted, CodeFailed,
+		CodePayloadUnverifiable, CodeUpgradeUnsupported, CodeMisconfigured, CodeAttemptFailed, CodeStoreUnavailable, CodeSpoolUnavailable,
+	} {
+		p := problem(code, errors.New("canary"))
+		if p.Status == 0 || p.Title == "" {
+			t.Errorf("%s has no entry", code)
+		}
+		fmt.Fprintf(&all, "# %s\n%s\n", code, refusal(t, nil, p))
+	}
+	if n := strings.Count(all.String(), "# "); n != len(problems) {
+		t.Errorf("%d codes are tested, there are %d", n, len(problems))
+	}
+	p := keyMalformed(errKeySeveral)
+	fmt.Fprintf(&all, "# with DocsURL\n%s", refusal(t, &Options{DocsURL: "https://api.example.com/docs/idempotency"}, p))
+	golden(t, "testdata/problems.golden", all.String())
+	if strings.Contains(all.String(), "canary") {
+		t.Error("the text of an error was sent")
+	}
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("differs from %s; look at the difference, then run the test with -update:\n%s", path, got)
+	}
+}
+
+func TestTheDocumentationNamesEachProblem(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, p := range problems {
+		if line := fmt.Sprintf("%d  %s ", p.Status, code); !bytes.Contains(doc, []byte(line)) {
+			t.Errorf("doc.go has no line %q", line)
+		}
+	}
+}
+
+func TestEachReasonHasAProblem(t *testing.T) {
+	after := func(reason error, d time.Duration) error {
+		return &semel.Error{Reason: reason, RetryAfter: d, Cause: errors.New("canary")}
+	}
+	plain, _ := (*Options)(nil).config()
+	busy, _ := (&Options{BusyStatus: 429}).config()
+	custom, _ := (&Options{Payload: func(*http.Request, io.Reader) (semel.Payload, error) { return semel.NoPayload(), nil }}).config()
+	for name, c := range map[string]struct {
+		c      *config
+		err    error
+		status int
+		code   string
+		after  string
+	}{
+		"busy":                 {plain, after(semel.ErrInProgress, 29*time.Second+1), 409, CodeInProgress, "30"},
+		"busy, 30 s":           {plain, after(semel.ErrInProgress, 30*time.Second), 409, CodeInProgress, "30"},
+		"busy, soon":           {plain, after(semel.ErrInProgress, time.Millisecond), 409, CodeInProgress, "1"},
+		"busy, unknown":        {plain, after(semel.ErrInProgress, 0), 409, CodeInProgress, "1"},
+		"busy, 429":            {busy, after(semel.ErrInProgress, time.Second), 429, CodeInProgress, "1"},
+		"released":             {plain, after(semel.ErrReleased, 0), 503, CodeAttemptFailed, "1"},
+		"released, backoff":    {plain, after(semel.ErrReleased, time.Minute), 503, CodeAttemptFailed, "60"},
+		"mismatch":             {plain, after(semel.ErrMismatch, 0), 422, CodePayloadMismatch, ""},
+		"unverifiable":         {plain, after(semel.ErrUnverifiable, 0), 500, CodePayloadUnverifiable, ""},
+		"parked":               {plain, after(semel.ErrParked, 0), 409, CodeOutcomeUnknown, ""},
+		"expired":              {plain, after(semel.ErrExpired, 0), 410, CodeReservationExpired, ""},
+		"lease lost":           {plain, after(semel.ErrLeaseLost, 0), 409, CodeLeaseLost, "1"},
+		"unavailable":          {plain, after(semel.ErrUnavailable, 0), 503, CodeStoreUnavailable, "1"},
+		"invalid":              {plain, after(semel.ErrInvalid, 0), 500, CodeMisconfigured, ""},
+		"invalid payload":      {custom, after(semel.ErrInvalid, 0), 400, CodePayloadMalformed, ""},
+		"unknown reason":       {plain, after(errors.New("new"), 0), 500, CodeMisconfigured, ""},
+		"unknown error":        {plain, errors.New("canary"), 500, CodeMisconfigured, ""},
+		"failure":              {plain, &semel.Failure{Code: "declined", Message: "canary"}, 500, CodeFailed, ""},
+		"exhausted":            {plain, &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: "canary"}, 500, CodeAttemptsExhausted, ""},
+		"cause is not reason":  {plain, &semel.Error{Reason: semel.ErrParked, Cause: after(semel.ErrUnavailable, 0)}, 409, CodeOutcomeUnknown, ""},
+		"wrapped by a runner":  {plain, fmt.Errorf("traced: %w", after(semel.ErrMismatch, 0)), 422, CodePayloadMismatch, ""},
+		"protocol switch":      {plain, errUpgrade, 500, CodeUpgradeUnsupported, ""},
+		"body: temporary file": {plain, nil, 503, CodeSpoolUnavailable, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := problem(CodeSpoolUnavailable, nil)
+			if c.err != nil {
+				p = c.c.problemOf(c.err)
+			}
+			w := httptest.NewRecorder()
+			c.c.refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), p)
+			if w.Code != c.status || p.Code != c.code || w.Header().Get("Retry-After") != c.after {
+				t.Errorf("got %d %s, Retry-After %q; want %d %s, %q", w.Code, p.Code, w.Header().Get("Retry-After"), c.status, c.code, c.after)
+			}
+			if strings.Contains(w.Body.String(), "canary") || strings.Contains(fmt.Sprint(w.Header()), "canary") {
+				t.Error("the text of an error was sent")
+			}
+			if !errors.Is(p.Err, c.err) {
+				t.Errorf("Problem.Err is %v", p.Err)
+			}
+		})
+	}
+}
+
+func TestRefuseTakesThePlaceOfTheDocument(t *testing.T) {
+	c, err := (&Options{Refuse: func(w http.ResponseWriter, r *http.Request, p Problem) {
+		w.Header().Set("X-Code", p.Code)
+		w.WriteHeader(p.Status + 1)
+	}}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	c.refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), problem(CodeStoreUnavailable, nil))
+	if w.Code != 504 || w.Header().Get("X-Code") != CodeStoreUnavailable || w.Header().Get("Retry-After") != "1" || w.Header().Get("Content-Type") != "" {
+		t.Errorf("got %d, %v", w.Code, w.Header())
+	}
+}

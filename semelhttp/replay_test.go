@@ -1,0 +1,167 @@
+package semelhttp_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// manyHeaders sets one of each kind.
+func manyHeaders(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	for _, name := range []string{
+		"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Location", "Link", "ETag", "Last-Modified", "Retry-After",
+		"X-Listed", "X-Other", "Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Authorization", "Access-Control-Allow-Origin", "Age", "Proxy-Authenticate",
+	} {
+		h.Set(name, "1")
+	}
+	h.Add("Link", "2")
+	w.WriteHeader(201)
+	_, _ = io.WriteString(w, "secret")
+}
+
+func TestReplayedHeaders(t *testing.T) {
+	byDefault := "Content-Disposition Content-Encoding Content-Language Content-Type Etag Last-Modified Link Location Retry-After"
+	for name, c := range map[string]struct {
+		list []string
+		want string
+	}{
+		"default": {nil, byDefault},
+		"none":    {[]string{}, ""},
+		"listed":  {[]string{"x-listed", "link"}, "Link X-Listed"},
+		"never":   {[]string{"Set-Cookie", "set-cookie2", "WWW-Authenticate", "Authorization", "Access-Control-Allow-Origin", "Age", "Proxy-Authenticate", "Date", "X-Listed"}, "X-Listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newSite(t, setup{options: semelhttp.Options{ReplayHeaders: c.list}}, manyHeaders)
+			first, again := x.post("k", "hello"), x.post("k", "hello")
+			if first.Header.Get("X-Other") != "1" || first.Header.Get("Set-Cookie") != "1" {
+				t.Errorf("the first answer has headers %v", first.Header)
+			}
+			var got []string
+			for _, name := range sorted(again.Header) {
+				switch name {
+				case "Date", "Content-Length", "Idempotent-Replayed", "Cache-Control":
+				case "Content-Type":
+					if again.Header.Get(name) == "1" { // else guessed
+						got = append(got, name)
+					}
+				default:
+					got = append(got, name)
+				}
+			}
+			if s := strings.Join(got, " "); s != c.want {
+				t.Errorf("replayed are %s, want %s", s, c.want)
+			}
+			if c.list == nil && strings.Join(again.Header["Link"], " ") != "1 2" {
+				t.Errorf("Link is %v", again.Header["Link"])
+			}
+		})
+	}
+}
+
+func sorted(h http.Header) []string {
+	var names []string
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestNoStoreKeepsNoBody(t *testing.T) {
+	x := newSite(t, setup{options: semelhttp.Options{NoStore: true}}, manyHeaders)
+	x.want(x.post("k", "hello"), 201, "secret")
+	a := x.post("k", "hello")
+	x.want(a, 201, "")
+	for name, want := range map[string]string{
+		"Semel-Outcome": "not-kept", "Idempotent-Replayed": "true", "Location": "1", "Link": "1", "Retry-After": "1", "Content-Length": "0",
+		"Content-Type": "", "Content-Encoding": "", "Etag": "", "Last-Modified": "", "Content-Language": "", "Content-Disposition": "",
+	} {
+		if got := a.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	x.wantRuns(1)
+}
+
+func TestAuthorizeIsAskedBeforeAnythingKeptIsShown(t *testing.T) {
+	var revoked atomic.Bool
+	var asked atomic.Int64
+	authorize := func(r *http.Request) error {
+		asked.Add(1)
+		if revoked.Load() {
+			return errors.New("secret: fired yesterday")
+		}
+		return nil
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		guard   semel.Options
+		options semelhttp.Options
+	}{
+		"an answer":   {manyHeaders, semel.Options{}, semelhttp.Options{}},
+		"a tombstone": {manyHeaders, semel.Options{}, semelhttp.Options{NoStore: true}},
+		"a failure":   {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, semel.Options{MaxAttempts: 1}, semelhttp.Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			revoked.Store(false)
+			asked.Store(0)
+			c.options.Authorize = authorize
+			x := newSite(t, setup{guard: c.guard, options: c.options}, c.handler)
+			x.post("k", "hello")
+			if asked.Load() != 0 {
+				t.Error("asked about an answer that is not a replay")
+			}
+			if a := x.post("k", "hello"); !a.replayed() || asked.Load() != 1 {
+				t.Errorf("asked %d times, got %d", asked.Load(), a.StatusCode)
+			}
+			revoked.Store(true)
+			a := x.post("k", "hello")
+			x.want(a, 403, semelhttp.CodeReplayForbidden)
+			if strings.Contains(a.body, "secret") || a.Header.Get("Location") != "" || a.replayed() || a.Header.Get("Semel-Outcome") != "" {
+				t.Errorf("the refusal tells %q, %v", a.body, a.Header)
+			}
+		})
+	}
+}
+
+func TestTheMarkOfAReplayCanBeNamed(t *testing.T) {
+	x := newSite(t, setup{options: semelhttp.Options{ReplayedHeader: "idempotency-replayed", CacheReplays: true}}, echo)
+	x.post("k", "hello")
+	a := x.post("k", "hello")
+	if a.Header.Get("Idempotency-Replayed") != "true" || a.Header.Get("Idempotent-Replayed") != "" || a.Header.Get("Cache-Control") != "" || !a.replayed() {
+		t.Errorf("headers %v", a.Header)
+	}
+}
+
+func TestWhatIsReplayedCannotBeChangedInFront(t *testing.T) {
+	front := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r)
+			for _, values := range w.Header() {
+				for i := range values {
+					values[i] = "changed"
+				}
+			}
+		})
+	}
+	x := newSite(t, setup{outer: front}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/7")
+		w.WriteHeader(201)
+	})
+	for range 3 {
+		if a := x.post("k", "hello"); a.Header.Get("Location") == "changed" {
+			t.Fatal("a kept header was changed")
+		}
+	}
+	if a := x.post("k", "hello"); a.Header.Get("Location") != "/7" {
+		t.Errorf("Location is %q", a.Header.Get("Location"))
+	}
+}

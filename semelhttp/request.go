@@ -1,0 +1,108 @@
+package semelhttp
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+)
+
+// errConsumed is a middleware in front that has read the body.
+var errConsumed = errors.New("the body was read before it got here; nothing in front may read it")
+
+// intake makes a call of a request, and reads its body into s, which the
+// caller closes. Protected is false if the request has no key and may pass.
+// The order matters: no body is read before it is known whose request it is.
+func (c *config) intake(r *http.Request, scope ScopeFunc, s *spool) (call semel.Call, protected bool, p *Problem) {
+	key, found, err := findKey(r.Header, c.KeyHeaders, c.Strict)
+	switch {
+	case err != nil:
+		return call, true, keyMalformed(err)
+	case !found && c.KeyFrom == nil && c.Optional:
+		return call, false, nil
+	case !found && c.KeyFrom == nil:
+		return call, true, problem(CodeKeyMissing, nil)
+	}
+	whose, p := scope.resolve(r)
+	if p != nil {
+		return call, true, p
+	}
+	payload, p := c.read(r, s)
+	if p != nil {
+		return call, true, p
+	}
+	if !found {
+		key, err = c.KeyFrom(r, s.reader())
+		switch {
+		case err != nil:
+			return call, true, problem(CodePayloadMalformed, err)
+		case key == "" && c.Optional:
+			return call, false, nil
+		case key == "":
+			return call, true, problem(CodeKeyMissing, nil)
+		}
+		if err := checkKey(key); err != nil {
+			return call, true, keyMalformed(err)
+		}
+	}
+	call = semel.NewCall(whose, key, payload)
+	call.Wait = c.wait(r.Header)
+	return call, true, nil
+}
+
+// read spools the body, and hashes it if nobody else makes the payload.
+func (c *config) read(r *http.Request, s *spool) (semel.Payload, *Problem) {
+	if c.Payload == nil {
+		h := newHasher(r)
+		defer h.free()
+		if p := c.spool(r, s, h); p != nil {
+			return semel.Payload{}, p
+		}
+		return h.payload(), nil
+	}
+	if p := c.spool(r, s, io.Discard); p != nil {
+		return semel.Payload{}, p
+	}
+	payload, err := c.Payload(r, s.reader())
+	if err != nil {
+		return payload, problem(CodePayloadMalformed, err)
+	}
+	return payload, nil
+}
+
+func (c *config) spool(r *http.Request, s *spool, h io.Writer) *Problem {
+	err := s.fill(r.Body, r.ContentLength, c.MaxBody, c.TempDir, h)
+	switch {
+	case err != nil:
+		return c.bodyProblem(err)
+	case s.size == 0 && r.ContentLength > 0:
+		return problem(CodeMisconfigured, errConsumed)
+	}
+	return nil
+}
+
+// wait is how long this request may wait: what the route allows, or less if
+// the client says so (RFC 7240).
+func (c *config) wait(h http.Header) time.Duration {
+	if c.Wait == 0 {
+		return 0
+	}
+	for _, line := range h["Prefer"] {
+		for part := range strings.SplitSeq(line, ",") {
+			preference, _, _ := strings.Cut(part, ";")
+			name, value, ok := strings.Cut(preference, "=")
+			if !ok || !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			n, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+			if err == nil {
+				return min(c.Wait, time.Duration(n)*time.Second)
+			}
+		}
+	}
+	return c.Wait
+}

@@ -1,0 +1,67 @@
+package semelhttp
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// bodies gives a request's body for each attempt anew.
+type bodies struct {
+	first io.ReadCloser // the request's own, for the first attempt; nil: used up, or none
+	again func() (io.ReadCloser, error)
+	size  int64
+}
+
+// newBodies reads the body into memory unless it can be had again, or there is
+// to be only one attempt. It closes the body if it fails.
+func newBodies(r *http.Request, limit int64, attempts int) (*bodies, error) {
+	switch {
+	case r.Body == nil || r.Body == http.NoBody:
+		return &bodies{again: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
+	case r.GetBody != nil:
+		return &bodies{first: r.Body, again: r.GetBody, size: r.ContentLength}, nil
+	case attempts == 1:
+		return &bodies{first: r.Body, size: r.ContentLength}, nil
+	}
+	defer r.Body.Close()
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	b, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("semelhttp: reading the request body to be able to repeat it: %w", err)
+	}
+	if int64(len(b)) > limit {
+		return nil, tooLarge(limit)
+	}
+	if len(b) == 0 {
+		return &bodies{again: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
+	}
+	size := int64(len(b))
+	if len(r.Trailer) > 0 {
+		size = -1 // trailers need chunks
+	}
+	return &bodies{again: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, size: size}, nil
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("semelhttp: the request body is over TransportOptions.MaxBody of %d bytes, so it cannot be copied to be sent again; set Request.GetBody, or raise the limit", limit)
+}
+
+// next is the body of the next attempt.
+func (b *bodies) next() (io.ReadCloser, error) {
+	if body := b.first; body != nil {
+		b.first = nil
+		return body, nil
+	}
+	return b.again()
+}
+
+// close closes what no attempt has taken, and so closes.
+func (b *bodies) close() {
+	if b.first != nil {
+		_ = b.first.Close() // nothing was written to it
+	}
+}

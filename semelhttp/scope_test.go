@@ -1,0 +1,88 @@
+package semelhttp_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+func TestRouteNamesTheMethodAndThePattern(t *testing.T) {
+	for pattern, want := range map[string]semel.Operation{
+		"POST /payments/{id}":       "POST /payments/{id}",
+		"/payments/{id}":            "POST /payments/{id}",
+		"example.com/payments/{id}": "POST example.com/payments/{id}",
+	} {
+		var got semel.Operation
+		mux := http.NewServeMux()
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { got = semelhttp.Route(r) })
+		r := httptest.NewRequest(http.MethodPost, "http://example.com/payments/7", nil)
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+		if got != want {
+			t.Errorf("pattern %q: %q, want %q", pattern, got, want)
+		}
+	}
+	if got := semelhttp.Route(httptest.NewRequest(http.MethodPost, "/payments/7", nil)); got != "" {
+		t.Errorf("outside a router: %q", got)
+	}
+}
+
+func TestARequestWithoutAScopeIsRefused(t *testing.T) {
+	const op = semel.Operation("pay")
+	for name, c := range map[string]struct {
+		scope  semel.Scope
+		err    error
+		status int
+		code   string
+	}{
+		"an error":         {op.For("ann"), errors.New("secret"), 401, semelhttp.CodeScopeMissing},
+		"an empty tenant":  {op.For(""), nil, 401, semelhttp.CodeScopeMissing},
+		"a zero scope":     {semel.Scope{}, nil, 500, semelhttp.CodeMisconfigured},
+		"no operation":     {semel.Operation("").For("ann"), nil, 500, semelhttp.CodeMisconfigured},
+		"a bad operation":  {semel.Operation("a#b").For("ann"), nil, 500, semelhttp.CodeMisconfigured},
+		"an outage":        {semel.Scope{}, fmt.Errorf("accounts: %w", semel.ErrUnavailable), 503, semelhttp.CodeStoreUnavailable},
+		"a shared scope":   {op.Shared(), nil, 200, ""},
+		"a tenant's scope": {op.For("ann"), nil, 200, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return c.scope, c.err }, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran := false
+			x := &site{t: t}
+			x.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true })), false)
+			a := x.post("k", "hello")
+			x.want(a, c.status, c.code)
+			if ran != (c.status == 200) {
+				t.Errorf("ran is %v", ran)
+			}
+			if strings.Contains(a.body, "secret") {
+				t.Errorf("the error's text was sent: %s", a.body)
+			}
+		})
+	}
+}
+
+func TestNoBodyIsReadForARequestWithoutAScope(t *testing.T) {
+	once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return semel.Scope{}, errors.New("who?") }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := &countingBody{}
+	r := httptest.NewRequest(http.MethodPost, "/pay", body)
+	r.Header.Set("Idempotency-Key", "k")
+	once(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	if body.reads > 0 {
+		t.Errorf("the body was read %d times", body.reads)
+	}
+}
+
+type countingBody struct{ reads int }
+
+func (b *countingBody) Read(p []byte) (int, error) { b.reads++; return len(p), nil }

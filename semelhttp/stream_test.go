@@ -1,0 +1,292 @@
+package semelhttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestAFlushStoresThatItIsDoneAndStreamsTheRest(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, http2 bool) {
+		more := make(chan struct{})
+		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "/payments/7")
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(201)
+			_, _ = io.WriteString(w, "one ")
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Errorf("flush: %v", err)
+			}
+			<-more
+			_, _ = io.WriteString(w, "two")
+		})
+		resp, err := x.client.Do(x.request("k", "hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		first := make([]byte, 4)
+		if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "one " {
+			t.Fatalf("got %q, %v", first, err)
+		}
+		during := x.post("k", "hello") // the tombstone is stored already
+		close(more)
+		rest, err := io.ReadAll(resp.Body)
+		if err != nil || string(rest) != "two" {
+			t.Errorf("got %q, %v", rest, err)
+		}
+		for _, a := range []answer{during, x.post("k", "hello")} {
+			x.want(a, 201, "")
+			if a.Header.Get("Semel-Outcome") != "not-kept" || a.Header.Get("Location") != "/payments/7" || !a.replayed() || a.Header.Get("Content-Type") != "" {
+				t.Errorf("the tombstone has headers %v", a.Header)
+			}
+		}
+		x.wantRuns(1)
+	})
+}
+
+func TestAnAnswerOverTheLimitIsStreamed(t *testing.T) {
+	bothProtocols(t, func(t *testing.T, http2 bool) {
+		const limit = 1000
+		for size, kept := range map[int]bool{limit: true, limit + 1: false, 300 * limit: false} {
+			x := newSite(t, setup{http2: http2, options: semelhttp.Options{MaxResponse: limit}}, func(w http.ResponseWriter, r *http.Request) {
+				for range size / 10 {
+					_, _ = io.WriteString(w, "0123456789")
+				}
+				_, _ = io.WriteString(w, "0123456789"[:size%10])
+			})
+			if a := x.post("k", "hello"); len(a.body) != size || a.err != nil {
+				t.Errorf("%d bytes: the first caller got %d, %v", size, len(a.body), a.err)
+			}
+			a := x.post("k", "hello")
+			if gone := a.Header.Get("Semel-Outcome") == "not-kept"; gone == kept || kept && len(a.body) != size || !a.replayed() {
+				t.Errorf("%d bytes: the duplicate got %d, %v", size, len(a.body), a.Header)
+			}
+			x.wantRuns(1)
+		}
+	})
+}
+
+func TestAnAnswerThatTheGuardFindsTooLargeIsSentAndNotKept(t *testing.T) {
+	x := newSite(t, setup{guard: semel.Options{MaxOutcome: 100}}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"7"`)
+		_, _ = io.WriteString(w, strings.Repeat("x", 200))
+	})
+	if a := x.post("k", "hello"); len(a.body) != 200 {
+		t.Errorf("the first caller got %d bytes", len(a.body))
+	}
+	if a := x.post("k", "hello"); a.body != "" || a.Header.Get("Semel-Outcome") != "not-kept" || a.Header.Get("ETag") != "" {
+		t.Errorf("the duplicate got %q, %v", a.body, a.Header)
+	}
+}
+
+func TestHoldFlushKeepsTheAnswer(t *testing.T) {
+	x := newSite(t, setup{options: semelhttp.Options{HoldFlush: true}}, func(w http.ResponseWriter, r *http.Request) {
+		for _, s := range []string{"a", "b", "c"} {
+			_, _ = io.WriteString(w, s)
+			w.(http.Flusher).Flush()
+		}
+	})
+	x.want(x.post("k", "hello"), 200, "abc")
+	x.want(x.post("k", "hello"), 200, "abc")
+	x.wantRuns(1)
+}
+
+func TestAHandlerThatHasLostItsLeaseCannotStream(t *testing.T) {
+	for name, write := range map[string]func(w http.ResponseWriter) error{
+		"flush":    func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
+		"overflow": func(w http.ResponseWriter) error { _, err := w.Write(make([]byte, 2000)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
+			var first, then error
+			x := newSite(t, setup{store: st, options: semelhttp.Options{MaxResponse: 1000}}, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Secret", "1")
+				_, _ = io.WriteString(w, "one")
+				first = write(w)
+				_, then = io.WriteString(w, "two")
+			})
+			a := x.post("k", "hello")
+			x.want(a, 409, semelhttp.CodeLeaseLost)
+			if !errors.Is(first, semel.ErrLeaseLost) || !errors.Is(then, semel.ErrLeaseLost) {
+				t.Errorf("the handler's writes got %v and %v", first, then)
+			}
+			if a.Header.Get("X-Secret") != "" || a.Header.Get("Retry-After") != "1" {
+				t.Errorf("the answer has headers %v", a.Header)
+			}
+		})
+	}
+}
+
+func TestALostLeaseDropsABufferedAnswerToo(t *testing.T) {
+	st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
+	for _, status := range []int{201, 404, 401, 503} {
+		x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Secret", "1")
+			w.WriteHeader(status)
+		})
+		a := x.post(fmt.Sprint("k", status), "hello")
+		x.want(a, 409, semelhttp.CodeLeaseLost)
+		if a.Header.Get("X-Secret") != "" {
+			t.Errorf("the answer has headers %v", a.Header)
+		}
+	}
+}
+
+func TestAnAnswerThatCannotBeStoredIsSentWithAMark(t *testing.T) {
+	down := errors.New("down")
+	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {
+		t.Run(name, func(t *testing.T) {
+			st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return down }}
+			x := newSite(t, setup{store: st, guard: semel.Options{SettleTimeout: 1e6}}, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, "done")
+				if flush {
+					w.(http.Flusher).Flush()
+				}
+			})
+			a := x.post("k", "hello")
+			x.want(a, 200, "done")
+			if a.Header.Get("Semel-Outcome") != "not-stored" {
+				t.Errorf("the answer has headers %v", a.Header)
+			}
+		})
+	}
+}
+
+func TestAnUnprotectedRunStreams(t *testing.T) {
+	st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
+	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {
+		t.Run(name, func(t *testing.T) {
+			var streamed bool
+			x := newSite(t, setup{store: st, guard: semel.Options{UnprotectedOnOutage: true}}, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(503) // whatever the status
+				_, _ = io.WriteString(w, "done")
+				if flush {
+					streamed = http.NewResponseController(w).Flush() == nil
+				}
+			})
+			a := x.post("k", "hello")
+			x.want(a, 503, "done")
+			if a.Header.Get("Semel-Outcome") != "unprotected" || streamed != flush {
+				t.Errorf("streamed is %v, the answer has headers %v", streamed, a.Header)
+			}
+		})
+	}
+}
+
+func TestAnswersThatAreNotKeptStreamWithoutARecord(t *testing.T) {
+	var settled atomic.Int64
+	st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error {
+		if s.State == store.Completed {
+			settled.Add(1)
+		}
+		return nil
+	}}
+	x := newSite(t, setup{store: st, guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(502)
+		_, _ = io.WriteString(w, "bad")
+		w.(http.Flusher).Flush()
+		_, _ = io.WriteString(w, " gateway")
+	})
+	a := x.post("k", "hello")
+	x.want(a, 502, "bad gateway")
+	if a.Header.Get("Semel-Outcome") != "unknown" || settled.Load() != 0 {
+		t.Errorf("completed %d times, headers %v", settled.Load(), a.Header)
+	}
+	x.want(x.post("k", "hello"), 409, semelhttp.CodeOutcomeUnknown)
+}
+
+func TestATransactionIsBufferedToItsEnd(t *testing.T) {
+	st := memstore.New(nil)
+	var committed atomic.Bool
+	atomicRunner := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
+		res, err := g.RunIn(ctx, memTx{st}, call, fn)
+		committed.Store(true)
+		return res, err
+	})
+	x := newSite(t, setup{runner: atomicRunner.with(newGuard(t, st, nil)), options: semelhttp.Options{MaxResponse: 10}}, func(w http.ResponseWriter, r *http.Request) {
+		for range 5 {
+			_, _ = io.WriteString(w, "0123456789")
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Errorf("flush: %v", err)
+			}
+			if committed.Load() {
+				t.Error("committed before the handler returned")
+			}
+		}
+	})
+	want := strings.Repeat("0123456789", 5)
+	x.want(x.post("k", "hello"), 200, want)
+	x.want(x.post("k", "hello"), 200, want)
+	x.wantRuns(1)
+}
+
+func TestAFailedCommitDropsTheAnswer(t *testing.T) {
+	st := memstore.New(nil)
+	atomicRunner := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
+		if _, err := g.RunIn(ctx, memTx{st}, call, fn); err != nil {
+			return semel.Result{}, err
+		}
+		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Cause: errors.New("commit: connection reset")}
+	})
+	x := newSite(t, setup{runner: atomicRunner.with(newGuard(t, st, nil))}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/payments/7")
+		w.WriteHeader(201)
+	})
+	a := x.post("k", "hello")
+	x.want(a, 503, semelhttp.CodeStoreUnavailable)
+	if a.Header.Get("Location") != "" {
+		t.Errorf("the answer has headers %v", a.Header)
+	}
+}
+
+// memTx is a transaction that cannot be undone: enough to run in.
+type memTx struct{ *memstore.Store }
+
+func (memTx) Nested(ctx context.Context, fn func() error) error { return fn() }
+
+func TestStreamedAnswersAreNotMadeTwice(t *testing.T) {
+	twice := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
+		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+			if _, err := fn(ctx, x); err != nil {
+				return semel.Outcome{}, err
+			}
+			return fn(ctx, x)
+		})
+	})
+	x := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "once")
+		w.(http.Flusher).Flush()
+	})
+	x.want(x.post("k", "hello"), 200, "once")
+	x.wantRuns(1)
+}
+
+// noFlusher hides what the server's writer can do.
+type noFlusher struct{ http.ResponseWriter }
+
+func TestAFlushThatTheServerCannotDoChangesNothing(t *testing.T) {
+	front := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(noFlusher{w}, r) })
+	}
+	x := newSite(t, setup{outer: front}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "kept")
+		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("flush: %v", err)
+		}
+	})
+	for range 2 {
+		x.want(x.post("k", "hello"), 200, "kept")
+	}
+	x.wantRuns(1)
+}

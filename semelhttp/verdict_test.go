@@ -1,0 +1,152 @@
+package semelhttp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// TestWhatBecomesOfAnAnswer is the table of statuses, marks and policies.
+func TestWhatBecomesOfAnAnswer(t *testing.T) {
+	type result struct {
+		runs    int64
+		status  int    // of the duplicate
+		body    string // or the code of its problem
+		outcome string // Semel-Outcome of the first answer
+	}
+	kept := func(status int) result { return result{1, status, "answer", ""} }
+	again := func(status int) result { return result{2, status, "answer", ""} }
+	parked := result{1, 409, semelhttp.CodeOutcomeUnknown, "unknown"}
+	for _, c := range []struct {
+		status int
+		mark   func(*http.Request)
+		retry  result
+		park   result
+	}{
+		{200, nil, kept(200), kept(200)},
+		{201, nil, kept(201), kept(201)},
+		{302, nil, kept(302), kept(302)},
+		{400, nil, kept(400), kept(400)},
+		{404, nil, kept(404), kept(404)},
+		{409, nil, kept(409), kept(409)},
+		{422, nil, kept(422), kept(422)},
+		{401, nil, again(401), again(401)},
+		{403, nil, again(403), again(403)},
+		{408, nil, again(408), again(408)},
+		{425, nil, again(425), again(425)},
+		{429, nil, again(429), again(429)},
+		{500, nil, again(500), parked},
+		{503, nil, again(503), parked},
+		{599, nil, again(599), parked},
+		{600, nil, again(600), parked},
+		{500, semelhttp.NoEffect, again(500), again(500)},
+		{503, semelhttp.Final, kept(503), kept(503)},
+		{200, semelhttp.NoEffect, again(200), again(200)},
+		{401, semelhttp.Final, kept(401), kept(401)},
+		{500, func(r *http.Request) { semelhttp.NoEffect(r); semelhttp.Final(r) }, kept(500), kept(500)},
+		{500, func(r *http.Request) { semelhttp.Final(r); semelhttp.NoEffect(r) }, again(500), again(500)},
+	} {
+		for policy, want := range map[semel.Policy]result{semel.Retry: c.retry, semel.Park: c.park} {
+			t.Run(fmt.Sprint(c.status, policy, c.mark != nil), func(t *testing.T) {
+				x := newSite(t, setup{guard: semel.Options{OnDoubt: policy}}, func(w http.ResponseWriter, r *http.Request) {
+					if c.mark != nil {
+						c.mark(r)
+					}
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, "answer")
+				})
+				first := x.post("k", "hello")
+				x.want(first, c.status, "answer")
+				if got := first.Header.Get("Semel-Outcome"); got != want.outcome {
+					t.Errorf("Semel-Outcome is %q, want %q", got, want.outcome)
+				}
+				second := x.post("k", "hello")
+				x.want(second, want.status, want.body)
+				x.wantRuns(want.runs)
+				if isReplay := want.runs == 1 && want.body == "answer"; second.replayed() != isReplay {
+					t.Errorf("marked as a replay: %v", second.replayed())
+				}
+			})
+		}
+	}
+}
+
+func TestKeepCanBeChosen(t *testing.T) {
+	x := newSite(t, setup{options: semelhttp.Options{Keep: func(status int) bool { return status == 500 }}}, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(map[string]int{"/500": 500, "/404": 404, "/202": 202}[r.URL.Path])
+	})
+	for path, runs := range map[string]int64{"/500": 1, "/404": 2, "/202": 2} {
+		x.runs.Store(0)
+		for range 2 {
+			r := x.request("k"+path, "hello")
+			r.URL.Path = path
+			x.do(r)
+		}
+		if got := x.runs.Load(); got != runs {
+			t.Errorf("%s: ran %d times, want %d", path, got, runs)
+		}
+	}
+}
+
+func TestNotKeptAnswersDoNotCountAsAttempts(t *testing.T) {
+	x := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(429) })
+	for range 5 {
+		x.want(x.post("k", "hello"), 429, "")
+	}
+	x.wantRuns(5)
+}
+
+func TestTheLastAttemptsAnswerIsSentAndThenNoMore(t *testing.T) {
+	x := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(502)
+		_, _ = io.WriteString(w, "secret")
+	})
+	x.want(x.post("k", "hello"), 502, "secret")
+	x.want(x.post("k", "hello"), 502, "secret")
+	a := x.post("k", "hello")
+	x.want(a, 500, semelhttp.CodeAttemptsExhausted)
+	if !a.replayed() {
+		t.Error("a kept failure is not marked as a replay")
+	}
+	x.wantRuns(2)
+}
+
+func TestMarksWithoutProtectionDoNothing(t *testing.T) {
+	r, err := http.NewRequest(http.MethodPost, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	semelhttp.NoEffect(r)
+	semelhttp.Final(r)
+}
+
+func TestAReconciledOutcomeIsAnsweredOverHTTP(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict semel.Verdict
+		status  int
+		body    string
+		ctype   string
+	}{
+		"a value":   {semel.Happened(map[string]int{"id": 7}), 200, `{"id":7}`, "application/json"},
+		"an answer": {semel.Happened(semel.Outcome{Code: 201, Body: []byte("made"), Header: map[string][]string{"Content-Type": {"a/b"}, "set-cookie": {"x"}}}), 201, "made", "a/b"},
+		"a failure": {semel.FailedForGood(&semel.Failure{Code: "declined", Message: "secret"}), 500, semelhttp.CodeFailed, "application/problem+json"},
+		"nothing":   {semel.Verdict{}, 409, semelhttp.CodeOutcomeUnknown, "application/problem+json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcile := func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) { return c.verdict, nil }
+			x := newSite(t, setup{guard: semel.Options{OnDoubt: semel.Park, Reconcile: reconcile}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502) })
+			x.want(x.post("k", "hello"), 502, "")
+			a := x.post("k", "hello")
+			x.want(a, c.status, c.body)
+			if a.Header.Get("Content-Type") != c.ctype || a.Header.Get("Set-Cookie") != "" {
+				t.Errorf("headers %v", a.Header)
+			}
+			x.wantRuns(1)
+		})
+	}
+}
