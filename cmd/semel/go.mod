@@ -1,0 +1,29 @@
+module github.com/semel-go/semel/cmd/semel
+
+go 1.26.0
+
+require github.com/semel-go/semel v0.0.0
+
+require (
+	github.com/alecthomas/kong v1.17.0 // indirect
+	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	modernc.org/libc v1.77.1 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+	modernc.org/sqlite v1.60.1 // indirect
+)
+
+require (
+	github.com/go-jose/go-jose/v4 v4.1.8
+	github.com/semel-go/semel/store/sqlitestore v0.0.0
+	go.yaml.in/yaml/v3 v3.0.6
+)
+
+replace github.com/semel-go/semel => ../..
+
+replace github.com/semel-go/semel/store/sqlitestore => ../../store/sqlitestore

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+type inspectListCmd struct {
+	storeFlag
+	State     []store.State   `name:"state" placeholder:"STATE,…" help:"Only these: started, processing, released, completed, failed, unknown. The unknown ones are parked."`
+	Operation string          `name:"operation" placeholder:"NAME" help:"Only of this operation."`
+	Tenant    string          `name:"tenant" placeholder:"NAME" help:"Only of this tenant."`
+	Idle      config.Duration `name:"idle" placeholder:"TIME" default:"0" help:"Only those that have not changed for so long."`
+	Limit     int             `name:"limit" placeholder:"N" default:"100" help:"At most so many (default ${default})."`
+	ShowBody  bool            `name:"show-body" help:"With --json: the headers and bodies of the kept answers, too. Cookies are never shown."`
+}
+
+// Help implements kong.HelpProvider.
+func (*inspectListCmd) Help() string {
+	return `The order is not stated. With --json, a line of JSON for each record.
+
+Examples:
+
+    semel inspect list --state unknown --idle 5m
+    semel inspect list --operation payments --tenant ann --limit 10
+    semel inspect list --state unknown --json | jq -r .key
+`
+}
+
+func (c *inspectListCmd) Run(e *env) error {
+	if c.Limit < 1 {
+		return wrong("--limit", c.Limit, "must be at least 1")
+	}
+	if c.Idle < 0 {
+		return wrong("--idle", c.Idle, "must not be negative")
+	}
+	return c.with(e, func(h storeurl.Handle) error {
+		l, ok := store.As[store.Lister](h)
+		if !ok {
+			return errors.New("this store cannot be searched")
+		}
+		show, flush := c.table(e)
+		if e.json {
+			show, flush = c.lines(e)
+		}
+		return errors.Join(c.list(e, l, show), flush())
+	})
+}
+
+func (c *inspectListCmd) list(e *env, l store.Lister, show func(*store.Found) error) error {
+	var errs []error
+	n := 0
+	filter := store.Filter{Operation: c.Operation, Tenant: c.Tenant, States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
+	for f, err := range l.List(e.ctx, filter) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			errs = append(errs, err)
+			continue
+		case err != nil:
+			return errors.Join(append(errs, err)...)
+		case n == c.Limit:
+			fmt.Fprintf(e.stderr, "semel inspect list: there are more than %d; raise --limit to see them\n", c.Limit)
+			return errors.Join(errs...)
+		}
+		n++
+		if err := show(&f); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *inspectListCmd) lines(e *env) (show func(*store.Found) error, flush func() error) {
+	out := json.NewEncoder(e.stdout)
+	return func(f *store.Found) error { return out.Encode(viewOf(f, c.ShowBody)) }, func() error { return nil }
+}
+
+func (c *inspectListCmd) table(e *env) (show func(*store.Found) error, flush func() error) {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	begun := false
+	return func(f *store.Found) error {
+		if !begun {
+			begun = true
+			row(t, "STATE", "OPERATION", "TENANT", "KEY", "FENCE", "ATTEMPTS", "CHANGED", "LAST ERROR")
+		}
+		v := viewOf(f, false)
+		row(t, v.state(), v.Operation, v.Tenant, v.Key, fmt.Sprint(v.Fence), fmt.Sprint(v.Attempts),
+			f.Now.Sub(v.Updated).Truncate(time.Second).String()+" ago", short(v.LastError))
+		return nil // Flush tells what went wrong
+	}, t.Flush
+}
+
+func row(w io.Writer, cells ...string) {
+	for i, cell := range cells {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		if cell = clean(cell); cell == "" {
+			cell = "-"
+		}
+		fmt.Fprint(w, cell)
+	}
+	fmt.Fprintln(w)
+}
+
+// short is an error's text as far as a table has room.
+func short(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

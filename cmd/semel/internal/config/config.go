@@ -1,0 +1,84 @@
+package config
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Config is what flags and file come to: complete, and valid as far as can be
+// told without looking at the world.
+type Config struct {
+	Listen      string
+	AdminListen string // empty: none
+	Upstream    *url.URL
+	ClientHost  bool // the upstream sees the client's Host
+	Store       string
+
+	Scope       string // see package scope
+	JWKS        string
+	JWTIssuer   string
+	JWTAudience string
+	KeyHeaders  []string
+
+	Lease        time.Duration
+	MaxAttempts  int
+	MaxBody      int64
+	MaxOutcome   int
+	Drain        time.Duration
+	SweepEvery   time.Duration // 0: never
+	UpstreamIdle time.Duration
+
+	ReconcileURL     *url.URL      // nil: nobody is asked
+	ReconcileEvery   time.Duration // 0: never by itself
+	ReconcileTimeout time.Duration
+	AuthorizeURL     *url.URL // nil: nobody is asked
+	AuthorizeTimeout time.Duration
+	SecretFile       string
+
+	Rest  Route   // for requests that no rule matches
+	Rules []Route // in the order of the file, which does not matter: the most specific pattern wins
+
+	where func(field string) string
+}
+
+// Where says in words where an option was given, for messages of those who
+// find out later what is wrong with it.
+func (c *Config) Where(field string) string { return c.where(field) }
+
+// Route is how the requests that match are treated.
+type Route struct {
+	Match       string // "/": all
+	Operation   string
+	PassThrough bool
+
+	OnDoubt         store.Policy
+	Methods         []string
+	RequireKey      bool
+	KeyFrom         []string
+	Wait            time.Duration
+	Retention       time.Duration
+	NoStore         bool
+	Keep5xx         bool
+	UpstreamTimeout time.Duration
+}
+
+// Parks reports whether any request is parked on doubt.
+func (c *Config) Parks() bool {
+	for i := range c.Rules {
+		if c.Rules[i].OnDoubt == store.Park && !c.Rules[i].PassThrough {
+			return true
+		}
+	}
+	return c.Rest.OnDoubt == store.Park
+}
+
+// Retention is the longest of all routes.
+func (c *Config) Retention() time.Duration {
+	d := c.Rest.Retention
+	for i := range c.Rules {
+		d = max(d, c.Rules[i].Retention)
+	}
+	return d
+}

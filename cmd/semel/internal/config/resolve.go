@@ -1,0 +1,267 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/store"
+)
+
+// Resolve lays the flags over the file, which may be nil, and the defaults
+// under both. The error joins an input.Error for each mistake.
+func Resolve(flags *Options, file *Source) (*Config, error) {
+	r := resolver{flags: flags, file: file}
+	merged := Options{}
+	var rules []Rule
+	if file != nil {
+		merged, rules = file.File.Options, file.File.Rules
+	}
+	overlay(&merged, flags)
+	c := r.config(&merged)
+	c.where = r.where
+	r.rules(c, &merged, rules)
+	return c, errors.Join(r.errs...)
+}
+
+type resolver struct {
+	flags *Options
+	file  *Source
+	errs  []error
+}
+
+// where names the place to mend: the flag, if it was given, else the file.
+func (r *resolver) where(field string) string {
+	if r.file != nil && !isSet(reflect.ValueOf(r.flags).Elem(), field) {
+		rule, _, _ := strings.Cut(field, ".")
+		if _, ok := r.file.lines[rule]; ok {
+			return r.file.at(field)
+		}
+	}
+	return "--" + field
+}
+
+func (r *resolver) bad(field, value, want string, args ...any) {
+	r.errs = append(r.errs, &input.Error{Field: r.where(field), Value: value, Want: fmt.Sprintf(want, args...)})
+}
+
+// config resolves all but the rules.
+func (r *resolver) config(o *Options) *Config {
+	c := &Config{
+		Listen: or(o.Listen, "127.0.0.1:8080"), AdminListen: or(o.AdminListen, ""), Store: or(o.Store, "sqlite:semel.db"),
+		Scope: or(o.Scope, ""), JWKS: or(o.JWKS, ""), JWTIssuer: or(o.JWTIssuer, ""), JWTAudience: or(o.JWTAudience, ""),
+		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""),
+		MaxAttempts: or(o.MaxAttempts, 0), MaxBody: int64(or(o.MaxBody, 10<<20)), MaxOutcome: int(or(o.MaxOutcome, 1<<20)),
+		Lease:            r.span("lease", o.Lease, 30*time.Second, 100*time.Millisecond, time.Hour),
+		Drain:            r.span("drain", o.Drain, 30*time.Second, 0, time.Hour),
+		SweepEvery:       r.span("sweep-every", o.SweepEvery, time.Minute, 0, 24*time.Hour),
+		UpstreamIdle:     r.span("upstream-idle", o.UpstreamIdle, 4*time.Second, 0, time.Hour),
+		ReconcileEvery:   r.span("reconcile-every", o.ReconcileEvery, 30*time.Second, 0, 24*time.Hour),
+		ReconcileTimeout: r.span("reconcile-timeout", o.ReconcileTimeout, 10*time.Second, 10*time.Millisecond, 10*time.Minute),
+		AuthorizeTimeout: r.span("authorize-timeout", o.AuthorizeTimeout, 5*time.Second, 10*time.Millisecond, time.Minute),
+		ReconcileURL:     r.url("reconcile-url", o.ReconcileURL), AuthorizeURL: r.url("authorize-url", o.AuthorizeURL),
+		Upstream: r.url("upstream", o.Upstream),
+	}
+	if o.Upstream == nil {
+		r.bad("upstream", "", "is required: the service that requests go to, such as http://127.0.0.1:3000")
+	}
+	if c.Upstream != nil && (c.Upstream.RawQuery != "" || c.Upstream.User != nil) {
+		r.bad("upstream", "", "must have no query and no user name")
+	}
+	switch which := or(o.HostHeader, "upstream"); which {
+	case "upstream":
+	case "client":
+		c.ClientHost = true
+	default:
+		r.bad("host-header", which, "choose upstream or client")
+	}
+	r.address("listen", c.Listen)
+	if c.AdminListen != "" {
+		r.address("admin-listen", c.AdminListen)
+	}
+	r.count("max-attempts", int64(c.MaxAttempts), 0, 1_000_000)
+	r.count("max-body", c.MaxBody, 1, 1<<30)
+	r.count("max-outcome", int64(c.MaxOutcome), 1, 64<<20)
+	for _, name := range c.KeyHeaders {
+		if !isToken(name) {
+			r.bad("key-headers", name, "is no header name")
+		}
+	}
+	if len(c.KeyHeaders) == 0 {
+		r.bad("key-headers", "", "is empty; leave it out for Idempotency-Key")
+	}
+	return c
+}
+
+// rules resolves the rules, and what holds where none matches.
+func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
+	operation := or(o.Operation, "http")
+	c.Rest = r.route("", &o.Calls)
+	c.Rest.Match, c.Rest.Operation = "/", operation
+	r.operation("operation", operation)
+	seen := http.NewServeMux()
+	for i := range rules {
+		rule, field := &rules[i], fmt.Sprintf("rules[%d]", i)
+		calls := o.Calls
+		overlay(&calls, &rule.Calls)
+		route := r.route(field+".", &calls)
+		route.Match, route.PassThrough, route.Operation = rule.Match, rule.PassThrough, or(rule.Operation, operation)
+		r.operation(field+".operation", route.Operation)
+		if err := register(seen, rule.Match); err != nil {
+			r.bad(field+".match", rule.Match, "%v", err)
+		}
+		c.Rules = append(c.Rules, route)
+	}
+	if c.ReconcileURL != nil && !c.Parks() {
+		r.bad("reconcile-url", c.ReconcileURL.String(), "is asked only about parked requests; set on-doubt to park, here or in a rule")
+	}
+}
+
+// registeredAt is where ServeMux says that a pattern was registered: here.
+var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
+
+// register turns ServeMux's panics about patterns into errors.
+func register(mux *http.ServeMux, pattern string) (err error) {
+	if pattern == "" {
+		return errors.New("is required: a pattern such as POST /payments/{id}, or /files/ for all below")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			why, _, _ := strings.Cut(fmt.Sprint(p), "\n")
+			err = fmt.Errorf("is no pattern, or conflicts with another rule's: %s", registeredAt.ReplaceAllString(why, ""))
+		}
+	}()
+	mux.Handle(pattern, http.NotFoundHandler())
+	return nil
+}
+
+// route resolves what a rule says; prefix is "" for the top level.
+func (r *resolver) route(prefix string, o *Calls) Route {
+	at := func(field string) string {
+		if r.file != nil {
+			if _, ok := r.file.lines[prefix+field]; ok {
+				return prefix + field
+			}
+		}
+		return field
+	}
+	route := Route{
+		Methods: or(o.Methods, []string{http.MethodPost, http.MethodPatch}), RequireKey: or(o.RequireKey, true), KeyFrom: or(o.KeyFrom, nil),
+		NoStore: or(o.NoStore, false), Keep5xx: or(o.Keep5xx, false),
+		Wait:            r.span(at("wait"), o.Wait, 0, 0, 10*time.Minute),
+		Retention:       r.span(at("retention"), o.Retention, 24*time.Hour, time.Second, 3650*24*time.Hour),
+		UpstreamTimeout: r.span(at("upstream-timeout"), o.UpstreamTimeout, time.Minute, time.Millisecond, 24*time.Hour),
+	}
+	policy := or(o.OnDoubt, store.Retry.String())
+	if err := route.OnDoubt.UnmarshalText([]byte(policy)); err != nil {
+		r.bad(at("on-doubt"), policy, "choose retry or park")
+	}
+	for _, m := range route.Methods {
+		if !isToken(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
+			r.bad(at("methods"), m, "is no method that can be protected; write it in capitals, such as POST, PUT, PATCH or DELETE")
+		}
+	}
+	if len(route.Methods) == 0 {
+		r.bad(at("methods"), "", "is empty; for a rule that protects nothing write pass-through: true")
+	}
+	if slices.Contains(route.KeyFrom, "") {
+		r.bad(at("key-from"), "", "has an empty field; write paths such as order.id")
+	}
+	return route
+}
+
+func (r *resolver) operation(field, name string) {
+	if name == "" || len(name) > 100 || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' || c == '#' || c == '"' || c == '\\' }) {
+		r.bad(field, name, `give a name of 1 to 100 printable ASCII characters without #, " and \`)
+	}
+}
+
+// span is a duration within its limits.
+func (r *resolver) span(field string, given *Duration, def, least, most time.Duration) time.Duration {
+	d := time.Duration(or(given, Duration(def)))
+	if d < least || d > most {
+		r.bad(field, d.String(), "must be from %v to %v", Duration(least), Duration(most))
+	}
+	return d
+}
+
+func (r *resolver) count(field string, n, least, most int64) {
+	if n < least || n > most {
+		r.bad(field, fmt.Sprint(n), "must be from %d to %d", least, most)
+	}
+}
+
+func (r *resolver) address(field, addr string) {
+	_, port, err := net.SplitHostPort(addr)
+	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+		r.bad(field, addr, "write host:port, such as 127.0.0.1:8080, or :8080 for all addresses of this machine")
+	}
+}
+
+// url is an absolute http or https URL, or nil.
+func (r *resolver) url(field string, given *string) *url.URL {
+	if given == nil {
+		return nil
+	}
+	u, err := url.Parse(*given)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
+		shown := *given
+		if strings.Contains(shown, "@") {
+			shown = "" // it may hold a password
+		}
+		r.bad(field, shown, "write an absolute URL of http or https, such as http://127.0.0.1:3000")
+		return nil
+	}
+	return u
+}
+
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
+func or[T any](given *T, def T) T {
+	if given == nil {
+		return def
+	}
+	return *given
+}
+
+// overlay sets the fields of base that are set in over. Both are pointers to
+// the same kind of struct.
+func overlay(base, over any) {
+	b, o := reflect.ValueOf(base).Elem(), reflect.ValueOf(over).Elem()
+	for i := range b.NumField() {
+		switch f := o.Field(i); {
+		case f.Kind() == reflect.Struct:
+			overlay(b.Field(i).Addr().Interface(), f.Addr().Interface())
+		case !f.IsNil():
+			b.Field(i).Set(f)
+		}
+	}
+}
+
+// isSet reports whether the option of that name is set in a struct of options.
+func isSet(v reflect.Value, name string) bool {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() == reflect.Struct {
+			if isSet(f, name) {
+				return true
+			}
+		} else if v.Type().Field(i).Tag.Get("yaml") == name {
+			return !f.IsNil()
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/store"
+)
+
+func resolve(t *testing.T, flags *Options, doc string) (*Config, error) {
+	t.Helper()
+	s, err := Parse("f.yaml", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Resolve(flags, s)
+}
+
+func to[T any](v T) *T { return &v }
+
+const least = "upstream: http://127.0.0.1:3000\n"
+
+func TestDefaultsAreWhatTheHelpSays(t *testing.T) {
+	c, err := resolve(t, &Options{}, least)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "127.0.0.1:8080" || c.Store != "sqlite:semel.db" || c.Lease != 30*time.Second || c.MaxBody != 10<<20 ||
+		c.MaxOutcome != 1<<20 || c.Drain != 30*time.Second || c.SweepEvery != time.Minute || c.ClientHost || c.AdminListen != "" {
+		t.Errorf("got %+v", c)
+	}
+	want := Route{Match: "/", Operation: "http", OnDoubt: store.Retry, Methods: []string{"POST", "PATCH"}, RequireKey: true,
+		Retention: 24 * time.Hour, UpstreamTimeout: time.Minute}
+	if !reflect.DeepEqual(c.Rest, want) {
+		t.Errorf("got %+v, want %+v", c.Rest, want)
+	}
+}
+
+func TestAFlagOverridesTheFile(t *testing.T) {
+	lease, policy := Duration(5*time.Second), "park"
+	c, err := resolve(t, &Options{Lease: &lease, Calls: Calls{OnDoubt: &policy}}, least+"lease: 9s\ndrain: 3s\non-doubt: retry\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Lease != 5*time.Second || c.Drain != 3*time.Second || c.Rest.OnDoubt != store.Park {
+		t.Errorf("got lease %v, drain %v, on doubt %v", c.Lease, c.Drain, c.Rest.OnDoubt)
+	}
+}
+
+func TestARuleSaysWhatIsDifferent(t *testing.T) {
+	c, err := resolve(t, &Options{}, least+`
+wait: 2s
+retention: 7d
+rules:
+  - match: POST /payments
+    on-doubt: park
+    operation: payments
+    require-key: false
+    wait: 3s
+  - match: /files/
+    pass-through: true
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pay, files := c.Rules[0], c.Rules[1]
+	if pay.OnDoubt != store.Park || pay.Operation != "payments" || pay.RequireKey || pay.Wait != 3*time.Second || pay.Retention != 7*24*time.Hour {
+		t.Errorf("payments: %+v", pay)
+	}
+	if !files.PassThrough || files.Operation != "http" || files.Wait != 2*time.Second {
+		t.Errorf("files: %+v", files)
+	}
+	if !c.Parks() || c.Retention() != 7*24*time.Hour || c.Rest.OnDoubt != store.Retry {
+		t.Errorf("parks %v, retention %v, rest %+v", c.Parks(), c.Retention(), c.Rest)
+	}
+}
+
+func TestWhatIsOutOfItsLimitsIsToldWithThem(t *testing.T) {
+	for doc, want := range map[string]string{
+		"":                                                               `--upstream: is required`,
+		"upstream: ftp://x\n":                                            `f.yaml:1: upstream: "ftp://x": write an absolute URL`,
+		"upstream: http://a:pw@b:x\n":                                    `f.yaml:1: upstream: write an absolute URL`,
+		"upstream: http://a:pw@b\n":                                      `f.yaml:1: upstream: must have no query and no user name`,
+		least + "listen: localhost\n":                                    `f.yaml:2: listen: "localhost": write host:port`,
+		least + "admin-listen: ':x'\n":                                   `f.yaml:2: admin-listen: ":x": write host:port`,
+		least + "lease: 1ms\n":                                           `f.yaml:2: lease: "1ms": must be from 100ms to 1h0m0s`,
+		least + "max-attempts: -1\n":                                     `f.yaml:2: max-attempts: "-1": must be from 0 to 1000000`,
+		least + "max-body: 2GiB\n":                                       `f.yaml:2: max-body: "2147483648": must be from 1 to 1073741824`,
+		least + "on-doubt: maybe\n":                                      `f.yaml:2: on-doubt: "maybe": choose retry or park`,
+		least + "host-header: mine\n":                                    `f.yaml:2: host-header: "mine": choose upstream or client`,
+		least + "methods: [post]\n":                                      `f.yaml:2: methods: "post": is no method`,
+		least + "methods: []\n":                                          `f.yaml:2: methods: is empty`,
+		least + "key-headers: [\"a b\"]\n":                               `f.yaml:2: key-headers: "a b": is no header name`,
+		least + "key-headers: []\n":                                      `f.yaml:2: key-headers: is empty`,
+		least + "key-from: ['']\n":                                       `f.yaml:2: key-from: has an empty field`,
+		least + "operation: a#b\n":                                       `f.yaml:2: operation: "a#b": give a name`,
+		least + "reconcile-url: http://x\n":                              `f.yaml:2: reconcile-url: "http://x": is asked only about parked requests`,
+		least + "rules: [{}]\n":                                          `f.yaml:2: rules[0].match: is required`,
+		least + "rules: [{match: POST}]\n":                               `f.yaml:2: rules[0].match: "POST": is no pattern`,
+		least + "rules: [{match: '/{x'}]\n":                              `f.yaml:2: rules[0].match: "/{x": is no pattern`,
+		least + "rules:\n- match: /a/{x}\n- match: /{x}/a\n":             `f.yaml:4: rules[1].match: "/{x}/a": is no pattern, or conflicts with another rule's`,
+		least + "rules:\n- match: /a\n  on-doubt: no\n- match: /a\n":     `f.yaml:4: rules[0].on-doubt: "no": choose retry or park`,
+		least + "rules:\n- match: /a\n  retention: 1ms\n- match: /b\n\n": `f.yaml:4: rules[0].retention: "1ms": must be from 1s to 3650d`,
+	} {
+		_, err := resolve(t, &Options{}, doc)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !input.Is(err) {
+			t.Errorf("%s\n got %v\nwant %s…", doc, err, want)
+		}
+	}
+}
+
+func TestAMistakeInAFlagNamesTheFlag(t *testing.T) {
+	_, err := resolve(t, &Options{Lease: to(Duration(1))}, least+"lease: 30s\n")
+	if err == nil || !strings.HasPrefix(err.Error(), `--lease: "1ns": must be`) {
+		t.Errorf("got %v", err)
+	}
+	_, err = Resolve(&Options{}, nil)
+	if err == nil || err.Error() != "--upstream: is required: the service that requests go to, such as http://127.0.0.1:3000" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAMistakeDoesNotSpeakOfThisProgramsSource(t *testing.T) {
+	_, err := resolve(t, &Options{}, least+"rules:\n- match: /a\n- match: /a\n")
+	if err == nil || strings.Contains(err.Error(), ".go:") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEachMistakeHasALine(t *testing.T) {
+	_, err := resolve(t, &Options{}, "lease: 1ms\nwait: 1h\n")
+	if lines := input.Lines(err); len(lines) != 3 {
+		t.Errorf("got %q", lines)
+	}
+}
+
+func TestFlagsAndFieldsHaveTheSameNames(t *testing.T) {
+	var names []string
+	var walk func(t reflect.Type) error
+	walk = func(ty reflect.Type) error {
+		for f := range ty.Fields() {
+			if f.Anonymous {
+				if err := walk(f.Type); err != nil {
+					return err
+				}
+				continue
+			}
+			if f.Tag.Get("yaml") != f.Tag.Get("name") || f.Tag.Get("help") == "" || f.Type.Kind() != reflect.Pointer {
+				return errors.New(f.Name)
+			}
+			names = append(names, f.Tag.Get("yaml"))
+		}
+		return nil
+	}
+	if err := walk(reflect.TypeFor[Options]()); err != nil {
+		t.Errorf("%v: yaml and name differ, the help is missing, or it is no pointer", err)
+	}
+	slices.Sort(names)
+	if len(slices.Compact(names)) != len(names) || len(names) < 30 {
+		t.Errorf("names: %q", names)
+	}
+}

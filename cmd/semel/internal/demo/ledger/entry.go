@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ID names a request: two tenants may use the same key.
+type ID struct{ Tenant, Key string }
+
+// Kind is what a line of the journal tells.
+type Kind string
+
+// The kinds of lines.
+const (
+	Boot   Kind = "boot"   // a process has begun; the requests of the one before are gone
+	Begin  Kind = "begin"  // a request has arrived
+	Paid   Kind = "charge" // the effect
+	Stale  Kind = "stale"  // a request was refused, for its fence is not above the closed one
+	End    Kind = "end"    // a request is answered
+	Closed Kind = "closed" // a final "it did not happen", for every fence up to this one
+	Asked  Kind = "asked"  // what the ledger has said of a key
+)
+
+// Entry is a line of the journal. Which fields are set depends on Kind.
+type Entry struct {
+	Kind   Kind   `json:"t"`
+	PID    int    `json:"pid,omitempty"`    // Boot
+	Run    int    `json:"run,omitempty"`    // Begin, Paid, Stale, End: which request of this file
+	Tenant string `json:"tenant,omitempty"` // all that speak of a key
+	Key    string `json:"key,omitempty"`
+	Fence  uint64 `json:"fence,omitempty"`  // Begin, Paid, Closed; 0: none was sent
+	Order  string `json:"order,omitempty"`  // Paid
+	Amount int64  `json:"amount,omitempty"` // Paid: in cents
+	Charge int    `json:"charge,omitempty"` // Paid: its number, from 1
+	Answer Answer `json:"answer,omitempty"` // Asked
+}
+
+// Answer is what the ledger says of a key.
+type Answer string
+
+// The answers.
+const (
+	Yes    Answer = "yes"     // it happened
+	No     Answer = "no"      // it did not, and never will
+	Unsure Answer = "unknown" // a request is still being worked on
+)
+
+// ID is the request that the line speaks of.
+func (e *Entry) ID() ID { return ID{e.Tenant, e.Key} }
+
+// line is the entry as it is written, with the newline that makes it count.
+func (e *Entry) line() ([]byte, error) {
+	b, err := json.Marshal(e)
+	return append(b, '\n'), err
+}
+
+func parse(line []byte) (Entry, error) {
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, fmt.Errorf("ledger: the line %q is none of a ledger's: %w", line, err)
+	}
+	return e, nil
+}
+
+// Receipt is what a payment is answered with: the same bytes each time that
+// one asks for the same charge.
+func (e *Entry) Receipt() []byte {
+	return fmt.Appendf(nil, `{"receipt":"ch-%06d","order":%q,"amount":%d}`+"\n", e.Charge, e.Order, e.Amount)
+}

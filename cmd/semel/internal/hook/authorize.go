@@ -1,0 +1,89 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/textproto"
+	"strings"
+)
+
+// Denied is the answer of an authorizer that did not allow a replay.
+type Denied struct {
+	Status    int    // 401 or 403; 503: it could not be asked
+	Challenge string // WWW-Authenticate, for 401
+	Err       error  // why it could not be asked
+}
+
+// Error says what the answer was.
+func (d *Denied) Error() string {
+	if d.Err != nil {
+		return fmt.Sprintf("authorize-url: %v", d.Err)
+	}
+	return fmt.Sprintf("authorize-url: answered %d", d.Status)
+}
+
+// Unwrap gives Err.
+func (d *Denied) Unwrap() error { return d.Err }
+
+// Authorize asks, by GET, with the headers of the request and X-Forwarded-
+// Method, -Uri, -Host, -For and -Proto, whether its sender may see a kept answer.
+// 2xx is a yes; any other answer, and none, is a *Denied.
+func (h *Hook) Authorize(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url.String(), nil)
+	if err != nil {
+		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
+	}
+	req.Header = asked(r)
+	res, err := h.client.Do(req)
+	if err != nil {
+		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
+	}
+	defer res.Body.Close()
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // so that the connection can be used again
+	switch {
+	case res.StatusCode >= 200 && res.StatusCode < 300:
+		return nil
+	case res.StatusCode == http.StatusUnauthorized:
+		return &Denied{Status: res.StatusCode, Challenge: res.Header.Get("Www-Authenticate")}
+	case res.StatusCode == http.StatusForbidden:
+		return &Denied{Status: res.StatusCode}
+	}
+	return &Denied{Status: http.StatusServiceUnavailable, Err: errors.New("the answer is " + res.Status + ", neither 2xx nor 401 nor 403")}
+}
+
+// asked are the headers of r, but for those of its connection and its body.
+func asked(r *http.Request) http.Header {
+	h := maps.Clone(r.Header)
+	for _, line := range r.Header["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			delete(h, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	for name := range h {
+		switch {
+		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"):
+			delete(h, name)
+		}
+	}
+	for _, name := range []string{"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", "Forwarded"} {
+		delete(h, name)
+	}
+	h.Set("X-Forwarded-Method", r.Method)
+	h.Set("X-Forwarded-Uri", r.URL.RequestURI())
+	h.Set("X-Forwarded-Host", r.Host)
+	if client, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		h.Set("X-Forwarded-For", client)
+	}
+	h.Set("X-Forwarded-Proto", "http")
+	if r.TLS != nil {
+		h.Set("X-Forwarded-Proto", "https")
+	}
+	return h
+}

@@ -1,0 +1,156 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/textproto"
+	"time"
+
+	"github.com/semel-go/semel"
+)
+
+// Question is what a reconciler is asked, as JSON, by POST.
+type Question struct {
+	Operation string `json:"operation"`
+	Tenant    string `json:"tenant"` // empty: scope single
+	Key       string `json:"key"`
+	// RequestDigest is what each attempt was sent as Semel-Request-Digest.
+	RequestDigest string `json:"request_digest"`
+	// Fence is higher than the Semel-Fence of each attempt so far. Who
+	// answers "final" must refuse requests with a lower one from now on.
+	Fence     uint64    `json:"fence"`
+	Attempts  int       `json:"attempts"`
+	FirstSeen time.Time `json:"first_seen"`
+}
+
+// answer is what a reconciler says.
+type answer struct {
+	Happened *bool     `json:"happened"` // null: not known
+	Final    bool      `json:"final"`    // it did not happen, and never will
+	Response *response `json:"response"`
+}
+
+type response struct {
+	Status     int             `json:"status"`
+	Headers    map[string]text `json:"headers"`
+	Body       *string         `json:"body"`
+	BodyBase64 *string         `json:"body_base64"`
+}
+
+// text is one string or several.
+type text []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *text) UnmarshalJSON(doc []byte) error {
+	var one string
+	if err := json.Unmarshal(doc, &one); err == nil {
+		*t = text{one}
+		return nil
+	}
+	var several []string
+	if err := json.Unmarshal(doc, &several); err != nil {
+		return errors.New("a header must be text or a list of texts")
+	}
+	*t = several
+	return nil
+}
+
+// Reconcile asks about a parked request. An error, and the zero Verdict, mean
+// that nobody knows.
+func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	doc, err := json.Marshal(q)
+	if err != nil {
+		return semel.Verdict{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url.String(), bytes.NewReader(doc))
+	if err != nil {
+		return semel.Verdict{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	res, err := h.client.Do(req)
+	if err != nil {
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer is %d, not 200", res.StatusCode)
+	}
+	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer is of type %q, not application/json", res.Header.Get("Content-Type"))
+	}
+	doc, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	if err != nil {
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", err)
+	}
+	if len(doc) > maxAnswer {
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: the answer has more than %d bytes", maxAnswer)
+	}
+	v, err := verdict(doc)
+	if err != nil {
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", err)
+	}
+	return v, nil
+}
+
+// verdict reads an answer. Whatever is not plainly a yes or a final no is
+// "not known".
+func verdict(doc []byte) (semel.Verdict, error) {
+	var a answer
+	if err := json.Unmarshal(doc, &a); err != nil {
+		return semel.Verdict{}, fmt.Errorf("the answer is not understood: %w", err)
+	}
+	switch {
+	case a.Happened == nil:
+		return semel.Verdict{}, nil
+	case !*a.Happened && !a.Final:
+		return semel.Verdict{}, nil // it may yet
+	case !*a.Happened && a.Response != nil:
+		return semel.Verdict{}, errors.New(`the answer has a response, but "happened" is false`)
+	case !*a.Happened:
+		return semel.DidNotHappen(), nil
+	case a.Response == nil:
+		return semel.Verdict{}, errors.New(`the answer says "happened", but has no response to give the client`)
+	}
+	o, err := a.Response.outcome()
+	if err != nil {
+		return semel.Verdict{}, err
+	}
+	return semel.Happened(o), nil
+}
+
+// outcome is the response as package semelhttp keeps and replays it.
+func (r *response) outcome() (semel.Outcome, error) {
+	if r.Status < 200 || r.Status > 599 {
+		return semel.Outcome{}, fmt.Errorf("response.status: is %d; it must be from 200 to 599", r.Status)
+	}
+	o := semel.Outcome{Code: r.Status}
+	for name, values := range r.Headers {
+		if o.Header == nil {
+			o.Header = map[string][]string{}
+		}
+		o.Header[textproto.CanonicalMIMEHeaderKey(name)] = values
+	}
+	switch {
+	case r.Body != nil && r.BodyBase64 != nil:
+		return o, errors.New("response: has both body and body_base64")
+	case r.Body != nil:
+		o.Body = []byte(*r.Body)
+	case r.BodyBase64 != nil:
+		body, err := base64.StdEncoding.DecodeString(*r.BodyBase64)
+		if err != nil {
+			return o, errors.New("response.body_base64: is no base64")
+		}
+		o.Body = body
+	}
+	return o, nil
+}

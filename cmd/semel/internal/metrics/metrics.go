@@ -1,0 +1,115 @@
+// Package metrics counts what happened to calls, and writes the counts in the
+// text format of Prometheus. Its labels are bounded: kinds are a fixed set,
+// and operations and rules come from the configuration.
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-go/semel"
+)
+
+// kinds is how many kinds of events there are, and one for those that a later
+// version may add.
+const kinds = int(semel.EventRecovered) + 1
+
+// Registry holds all counts of a process. Safe for concurrent use, once it is
+// set up.
+type Registry struct {
+	calls  []*Calls
+	values []value
+}
+
+type value struct {
+	name, kind, help string
+	read             func() float64
+}
+
+// Calls counts the events of one rule.
+type Calls struct {
+	operation, rule string
+	by              [kinds]atomic.Uint64
+	runs            atomic.Uint64
+	took            atomic.Int64 // nanoseconds
+}
+
+// Calls adds the counts of a rule. Not safe for concurrent use.
+func (r *Registry) Calls(operation, rule string) *Calls {
+	c := &Calls{operation: operation, rule: rule}
+	r.calls = append(r.calls, c)
+	return c
+}
+
+// Counter adds a count that is read when it is written. Not safe for
+// concurrent use.
+func (r *Registry) Counter(name, help string, read func() float64) {
+	r.values = append(r.values, value{name, "counter", help, read})
+}
+
+// Gauge adds a value that goes up and down. Not safe for concurrent use.
+func (r *Registry) Gauge(name, help string, read func() float64) {
+	r.values = append(r.values, value{name, "gauge", help, read})
+}
+
+// Observe counts an event: a semel.Options.Observe.
+func (c *Calls) Observe(_ context.Context, e semel.Event) {
+	k := int(e.Kind)
+	if k >= kinds {
+		k = 0
+	}
+	c.by[k].Add(1)
+	if e.Took > 0 {
+		c.runs.Add(1)
+		c.took.Add(int64(e.Took))
+	}
+}
+
+// Count is how many events of a kind there were.
+func (c *Calls) Count(k semel.Kind) uint64 { return c.by[int(k)%kinds].Load() }
+
+// WriteTo writes all counts; those of events that never were are left out.
+func (r *Registry) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	head := func(name, kind, help string) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	head("semel_events_total", "counter", "What happened to calls; see the kinds of semel.Event.")
+	for _, c := range r.calls {
+		for k := range kinds {
+			name := "other"
+			if k > 0 {
+				name = strings.ReplaceAll(semel.Kind(k).String(), " ", "_")
+			}
+			if n := c.by[k].Load(); n > 0 {
+				fmt.Fprintf(&b, "semel_events_total{kind=%s,%s} %d\n", quote(name), c.labels(), n)
+			}
+		}
+	}
+	head("semel_run_seconds", "summary", "How long the upstream took, for requests that reached it.")
+	for _, c := range r.calls {
+		if n := c.runs.Load(); n > 0 {
+			fmt.Fprintf(&b, "semel_run_seconds_sum{%s} %g\nsemel_run_seconds_count{%s} %d\n",
+				c.labels(), time.Duration(c.took.Load()).Seconds(), c.labels(), n)
+		}
+	}
+	for _, v := range r.values {
+		head(v.name, v.kind, v.help)
+		fmt.Fprintf(&b, "%s %g\n", v.name, v.read())
+	}
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+func (c *Calls) labels() string {
+	return "operation=" + quote(c.operation) + ",rule=" + quote(c.rule)
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// quote writes a label's value.
+func quote(s string) string { return `"` + escape.Replace(s) + `"` }

@@ -1,0 +1,60 @@
+// Package problem writes the proxy's refusals, and package semelhttp's, as
+// problem documents (RFC 9457).
+package problem
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// The refusals that the proxy adds to those of package semelhttp. Their Codes
+// are stable.
+var (
+	NotProxied = semelhttp.Problem{Status: http.StatusNotImplemented, Code: "not_proxied", Title: "Method is not proxied",
+		Detail: "CONNECT is not proxied: there is one fixed service behind this proxy."}
+	BadTarget = semelhttp.Problem{Status: http.StatusBadRequest, Code: "bad_target", Title: "Request target is not a path"}
+	BadPath   = semelhttp.Problem{Status: http.StatusBadRequest, Code: "bad_path", Title: "Path is not in its normal form",
+		Detail: "The path must have no empty segment, and no '.' or '..' segment."}
+	HopByHop = semelhttp.Problem{Status: http.StatusBadRequest, Code: "protected_header", Title: "Connection header names a protected header",
+		Detail: "The Connection header names a header that must reach the service as it is."}
+	Ambiguous = semelhttp.Problem{Status: http.StatusBadRequest, Code: "ambiguous_header", Title: "Header could be taken for another",
+		Detail: "A header's name differs from that of a protected one only by an underscore."}
+	UpgradeRefused = semelhttp.Problem{Status: http.StatusBadRequest, Code: "upgrade_refused", Title: "Protocol cannot be switched",
+		Detail: "A request that takes effect once cannot switch to another protocol."}
+	Unreachable = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "upstream_unreachable", Title: "Service could not be reached",
+		Detail: "Nothing was sent to the service. Repeat the request with the same key.", RetryAfter: time.Second}
+	UpstreamLost = semelhttp.Problem{Status: http.StatusBadGateway, Code: "upstream_lost", Title: "Answer of the service was lost",
+		Detail: "The request was sent to the service, but no answer came. Repeat the request with the same key; do not send it with a new one."}
+	UpstreamTimeout = semelhttp.Problem{Status: http.StatusGatewayTimeout, Code: "upstream_timeout", Title: "Service did not answer in time",
+		Detail: "The request was sent to the service, but no answer came in time. Repeat the request with the same key; do not send it with a new one."}
+)
+
+// docs is where the codes are explained.
+const docs = "https://pkg.go.dev/github.com/semel-go/semel/semelhttp#"
+
+// Write sends p, but for its Err.
+func Write(w http.ResponseWriter, p semelhttp.Problem) {
+	doc, err := json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail,omitempty"`
+		Code   string `json:"code"`
+	}{docs + p.Code, p.Title, p.Status, p.Detail, p.Code})
+	if err != nil {
+		doc = nil // strings and a number: it cannot fail, and the status says enough
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Content-Language", "en")
+	h.Set("Cache-Control", "no-store")
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(doc) // to a client that may be gone
+}

@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+)
+
+func key(t *testing.T, doc string, paths ...string) string {
+	t.Helper()
+	k, err := keyFrom(paths)(nil, strings.NewReader(doc))
+	if err != nil {
+		t.Errorf("%s: %v", doc, err)
+	}
+	return k
+}
+
+func TestEqualFieldsMakeEqualKeys(t *testing.T) {
+	want := key(t, `{"order":{"id":"o1","no":7},"note":"a"}`, "order.id", "order.no")
+	if !strings.HasPrefix(want, madePrefix) || len(want) > 255 {
+		t.Errorf("the key is %q", want)
+	}
+	for _, doc := range []string{
+		`{"note":"other","order":{"no":7,"id":"o1"}}`,
+		` { "order" : { "no" : 7 , "id" : "\u006f1" } } `,
+	} {
+		if got := key(t, doc, "order.id", "order.no"); got != want {
+			t.Errorf("%s: %s, want %s", doc, got, want)
+		}
+	}
+	for _, doc := range []string{`{"order":{"id":"o2","no":7}}`, `{"order":{"id":"o1","no":"7"}}`, `{"order":{"id":"o1","no":-7}}`, `{"order":{"id":"o1","no":true}}`} {
+		if got := key(t, doc, "order.id", "order.no"); got == want || got == "" {
+			t.Errorf("%s: the same key, or none: %q", doc, got)
+		}
+	}
+}
+
+func TestFieldsDoNotRunTogether(t *testing.T) {
+	if key(t, `{"a":"xy","b":"z"}`, "a", "b") == key(t, `{"a":"x","b":"yz"}`, "a", "b") {
+		t.Error("two documents, one key")
+	}
+	if key(t, `{"a":"x","b":"x"}`, "a") == key(t, `{"a":"x","b":"x"}`, "b") {
+		t.Error("two fields, one key")
+	}
+}
+
+func TestWithoutAFieldThereIsNoKey(t *testing.T) {
+	for _, doc := range []string{`{}`, `{"id":null}`, `{"ID":"x"}`, `{"id":""}`} {
+		if got := key(t, doc, "id"); got != "" {
+			t.Errorf("%s: %q", doc, got)
+		}
+	}
+	if got := key(t, `{"a":"x"}`, "a", "b"); got != "" {
+		t.Errorf("one of two: %q", got)
+	}
+}
+
+func TestWhatIsNotPlainIsRefused(t *testing.T) {
+	for _, doc := range []string{
+		``, `[]`, `"id"`, `{"id":"a","id":"a"}`, `{"id":1.0}`, `{"id":1e3}`, `{"id":-0}`, `{"id":{}}`, `{"id":["a"]}`, `{"id":"a"} {}`, `{"id":"a"`, `{"id":"a",}`,
+	} {
+		if k, err := keyFrom([]string{"id"})(nil, strings.NewReader(doc)); err == nil {
+			t.Errorf("%s: made %q", doc, k)
+		}
+	}
+	if k, err := keyFrom([]string{"a.id"})(nil, strings.NewReader(`{"a":"text"}`)); err == nil {
+		t.Errorf("a member of a text: made %q", k)
+	}
+}

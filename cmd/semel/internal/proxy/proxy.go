@@ -1,0 +1,106 @@
+// Package proxy is semel proxy: requests with a key take effect once in the
+// service behind it.
+package proxy
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/hook"
+	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/cmd/semel/internal/upstream"
+	"github.com/semel-go/semel/store"
+)
+
+// Parts are what a Proxy is made of. All but Secrets are required; the Proxy
+// closes none of them.
+type Parts struct {
+	Config  *config.Config
+	Store   store.Store
+	Rule    scope.Rule
+	Finder  *scope.Finder
+	Secrets []semel.Secret
+	Log     *slog.Logger
+}
+
+// Proxy is a reverse proxy in front of one service. Safe for concurrent use.
+// Make it with New, and close it.
+type Proxy struct {
+	Parts
+
+	up        *upstream.Upstream
+	reconcile *hook.Hook // nil: nobody is asked
+	authorize *hook.Hook // nil: nobody is asked
+	door      *door
+	counts    metrics.Registry
+	behind    *metrics.Calls // what happens in the background
+	sweeps    sweeps
+	draining  atomic.Bool
+	inFlight  atomic.Int64
+}
+
+// New makes a Proxy. It does no I/O.
+func New(parts Parts) (*Proxy, error) {
+	c := parts.Config
+	p := &Proxy{Parts: parts}
+	p.up = upstream.New(upstream.Options{URL: c.Upstream, ClientHost: c.ClientHost, Idle: c.UpstreamIdle, Log: parts.Log})
+	if c.ReconcileURL != nil {
+		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout)
+	}
+	if c.AuthorizeURL != nil {
+		p.authorize = hook.New(c.AuthorizeURL, c.AuthorizeTimeout)
+	}
+	if err := p.routes(); err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.behind = p.counts.Calls("", "(background)")
+	p.gauges()
+	return p, nil
+}
+
+// Close closes idle connections. Requests in flight go on.
+func (p *Proxy) Close() {
+	p.up.Close()
+	for _, h := range []*hook.Hook{p.reconcile, p.authorize} {
+		if h != nil {
+			h.Close()
+		}
+	}
+}
+
+// Handler serves the clients.
+func (p *Proxy) Handler() http.Handler { return p.door }
+
+// routes makes the door with a route for each rule, and one for the rest.
+func (p *Proxy) routes() error {
+	c := p.Config
+	p.door = &door{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders)}
+	rest, err := p.route(&c.Rest)
+	if err != nil {
+		return err
+	}
+	p.door.rest = rest
+	if len(c.Rules) == 0 {
+		return nil
+	}
+	p.door.rules = http.NewServeMux()
+	rooted := false
+	for i := range c.Rules {
+		r, err := p.route(&c.Rules[i])
+		if err != nil {
+			return fmt.Errorf("rules[%d]: %w", i, err)
+		}
+		p.door.rules.Handle(c.Rules[i].Match, r) // the pattern was tried when the configuration was read
+		rooted = rooted || c.Rules[i].Match == "/"
+	}
+	if !rooted {
+		p.door.rules.Handle("/", rest)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package proxy
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/semel-go/semel/cmd/semel/internal/hook"
+	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// refuse writes semelhttp's refusals: those of a replay with the authorizer's
+// own status.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
+	switch why.Code {
+	case semelhttp.CodeScopeMissing:
+		if p.Rule.Bearer() {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+	case semelhttp.CodeReplayForbidden:
+		p.denied(w, &why)
+	}
+	level := slog.LevelDebug
+	if why.Status >= http.StatusInternalServerError {
+		level = slog.LevelWarn
+	}
+	p.Log.Log(r.Context(), level, "refused", "code", why.Code, "status", why.Status, "method", r.Method, "error", why.Err)
+	problem.Write(w, why)
+}
+
+func (p *Proxy) denied(w http.ResponseWriter, why *semelhttp.Problem) {
+	d, ok := errors.AsType[*hook.Denied](why.Err)
+	if !ok {
+		return
+	}
+	why.Status = d.Status
+	switch d.Status {
+	case http.StatusUnauthorized:
+		challenge := d.Challenge
+		if challenge == "" {
+			challenge = "Bearer"
+		}
+		w.Header().Set("WWW-Authenticate", challenge)
+	case http.StatusServiceUnavailable:
+		why.Code, why.Title = "authorizer_unavailable", "Right to see the earlier answer cannot be checked"
+		why.Detail = "Nothing was done by this request. Repeat it with the same key."
+		w.Header().Set("Retry-After", "1")
+	}
+}

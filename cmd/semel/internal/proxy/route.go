@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// route is how the requests of one rule are treated.
+type route struct {
+	http.Handler
+	methods     []string
+	keyless     bool // a request without a key passes
+	passThrough bool
+}
+
+func (p *Proxy) route(r *config.Route) (*route, error) {
+	behind := p.up.Handler(r.UpstreamTimeout)
+	if r.PassThrough {
+		return &route{Handler: behind, passThrough: true}, nil
+	}
+	g, err := semel.New(p.Store, p.options(r, p.counts.Calls(r.Operation, r.Match)))
+	if err != nil {
+		return nil, err
+	}
+	once, err := semelhttp.Middleware(g, p.scope(semel.Operation(r.Operation)), p.http(r))
+	if err != nil {
+		return nil, err
+	}
+	return &route{Handler: once(behind), methods: r.Methods, keyless: !r.RequireKey}, nil
+}
+
+// options are the Guard's.
+func (p *Proxy) options(r *config.Route, counts *metrics.Calls) *semel.Options {
+	c := p.Config
+	log := semel.LogEvents(p.Log)
+	o := &semel.Options{
+		OnDoubt: r.OnDoubt, Lease: c.Lease, Retention: r.Retention, MaxAttempts: c.MaxAttempts, MaxOutcome: c.MaxOutcome, Secrets: p.Secrets,
+		Observe: func(ctx context.Context, e semel.Event) {
+			counts.Observe(ctx, e)
+			log(ctx, e)
+		},
+	}
+	if r.OnDoubt == semel.Park && p.reconcile != nil {
+		o.Reconcile = p.ask
+	}
+	return o
+}
+
+// http are the options of the door to the Guard.
+func (p *Proxy) http(r *config.Route) *semelhttp.Options {
+	c := p.Config
+	o := &semelhttp.Options{
+		Methods: r.Methods, KeyHeaders: c.KeyHeaders, Optional: !r.RequireKey, Wait: r.Wait, NoStore: r.NoStore,
+		MaxBody: c.MaxBody, MaxResponse: c.MaxOutcome,
+		Detach:    true, // a client that hangs up must not leave a request in doubt
+		HoldFlush: true, // httputil.ReverseProxy flushes what has no length
+		Refuse:    p.refuse,
+	}
+	if len(r.KeyFrom) > 0 {
+		o.KeyFrom = keyFrom(r.KeyFrom)
+	}
+	if r.Keep5xx {
+		o.Keep = keep5xx
+	}
+	if p.authorize != nil {
+		o.Authorize = p.authorize.Authorize
+	}
+	return o
+}
+
+// keep5xx keeps what semelhttp does by default, and 5xx.
+func keep5xx(status int) bool {
+	return status >= 200 && !slices.Contains([]int{401, 403, 408, 425, 429}, status)
+}
+
+// scope tells whose keys are whose.
+func (p *Proxy) scope(op semel.Operation) semelhttp.ScopeFunc {
+	if p.Rule.Shared() {
+		return func(*http.Request) (semel.Scope, error) { return op.Shared(), nil }
+	}
+	return func(r *http.Request) (semel.Scope, error) {
+		tenant, err := p.Finder.Tenant(r)
+		switch {
+		case errors.Is(err, scope.ErrUnavailable):
+			return semel.Scope{}, fmt.Errorf("%w: %w", semel.ErrUnavailable, err)
+		case err != nil:
+			return semel.Scope{}, err
+		}
+		return op.For(tenant), nil
+	}
+}

@@ -1,0 +1,219 @@
+package scope
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// KeySetOptions configures a KeySet. Nil and zero fields mean the defaults.
+type KeySetOptions struct {
+	Issuer   string // that tokens must name; empty: any
+	Audience string // that tokens must name; empty: any
+	// Refresh is how old the set may be: 10 min by default. A key that was
+	// withdrawn is taken for so long.
+	Refresh time.Duration
+	// Pause is the least time between two fetches, however many tokens name
+	// an unknown key: 10 s by default.
+	Pause time.Duration
+	// Timeout is the time limit of a fetch: 5 s by default.
+	Timeout time.Duration
+	Now     func() time.Time // nil: time.Now
+}
+
+// KeySet is a JSON Web Key Set, kept fresh. Safe for concurrent use.
+type KeySet struct {
+	opt   KeySetOptions
+	fetch func(ctx context.Context) ([]byte, error)
+	// turn lets one fetch at a time; those who have a key need not wait.
+	turn  chan struct{}
+	state atomic.Pointer[keys]
+}
+
+// keys are what the last fetches brought.
+type keys struct {
+	list   []jose.JSONWebKey
+	loaded time.Time // zero: never
+	tried  time.Time
+	err    error // of the last try
+}
+
+const maxKeySet = 1 << 20 // bytes
+
+// NewKeySet makes a KeySet of a URL or a file's path. It does no I/O.
+func NewKeySet(from string, o *KeySetOptions) *KeySet {
+	s := &KeySet{turn: make(chan struct{}, 1)}
+	if o != nil {
+		s.opt = *o
+	}
+	for field, def := range map[*time.Duration]time.Duration{
+		&s.opt.Refresh: 10 * time.Minute, &s.opt.Pause: 10 * time.Second, &s.opt.Timeout: 5 * time.Second,
+	} {
+		if *field == 0 {
+			*field = def
+		}
+	}
+	if s.opt.Now == nil {
+		s.opt.Now = time.Now
+	}
+	s.fetch = func(context.Context) ([]byte, error) { return os.ReadFile(from) }
+	if strings.HasPrefix(from, "http://") || strings.HasPrefix(from, "https://") {
+		s.fetch = func(ctx context.Context) ([]byte, error) { return get(ctx, from) }
+	}
+	s.state.Store(&keys{})
+	return s
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the answer is %s, not 200", res.Status)
+	}
+	return io.ReadAll(io.LimitReader(res.Body, maxKeySet))
+}
+
+// Load fetches the set now.
+func (s *KeySet) Load(ctx context.Context) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	return s.load(ctx)
+}
+
+// load fetches; the caller has the turn.
+func (s *KeySet) load(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Timeout)
+	defer cancel()
+	next := *s.state.Load()
+	doc, err := s.fetch(ctx)
+	var list []jose.JSONWebKey
+	if err == nil {
+		list, err = parseSet(doc)
+	}
+	next.tried, next.err = s.opt.Now(), err
+	if err == nil {
+		next.list, next.loaded = list, next.tried
+	}
+	s.state.Store(&next)
+	return err
+}
+
+// parseSet takes the keys that can verify a signature, and leaves the others.
+func parseSet(doc []byte) ([]jose.JSONWebKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(doc, &set); err != nil {
+		return nil, errors.New("is no JSON Web Key Set")
+	}
+	var list []jose.JSONWebKey
+	for _, raw := range set.Keys {
+		var k jose.JSONWebKey
+		if err := k.UnmarshalJSON(raw); err != nil || !k.Valid() || k.Use != "" && k.Use != "sig" {
+			continue
+		}
+		switch k.Key.(type) {
+		case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey:
+			list = append(list, k)
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New("has no public key that verifies signatures")
+	}
+	return list, nil
+}
+
+// find is the keys that a token names; all, if it names none.
+func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
+	now, st := s.opt.Now(), s.state.Load()
+	found := st.named(id)
+	due := now.Sub(st.tried) >= s.opt.Pause
+	switch {
+	case len(found) > 0 && now.Sub(st.loaded) >= s.opt.Refresh && due:
+		select {
+		case s.turn <- struct{}{}:
+			go func() { // the requests go on with what there is; it ends by its time limit
+				defer func() { <-s.turn }()
+				_ = s.load(context.WithoutCancel(ctx)) // kept in the state
+			}()
+		default:
+		}
+	case len(found) == 0 && due:
+		if err := s.again(ctx, st); err != nil && st.loaded.IsZero() {
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		found = s.state.Load().named(id)
+	}
+	if st = s.state.Load(); st.loaded.IsZero() {
+		return nil, ErrUnavailable
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: the token's key is not in the set", ErrUnknown)
+	}
+	return found, nil
+}
+
+// again fetches, unless somebody has since st.
+func (s *KeySet) again(ctx context.Context, st *keys) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	if now := s.state.Load(); now != st {
+		return now.err
+	}
+	return s.load(context.WithoutCancel(ctx)) // the caller's leaving must not use up a try
+}
+
+func (k *keys) named(id string) []jose.JSONWebKey {
+	if id == "" {
+		return k.list
+	}
+	var found []jose.JSONWebKey
+	for i := range k.list {
+		if k.list[i].KeyID == id {
+			found = append(found, k.list[i])
+		}
+	}
+	return found
+}
+
+// ready loads the set if that was not done.
+func (s *KeySet) ready(ctx context.Context) error {
+	st := s.state.Load()
+	if !st.loaded.IsZero() {
+		return nil
+	}
+	if s.opt.Now().Sub(st.tried) < s.opt.Pause {
+		return fmt.Errorf("%w: %w", ErrUnavailable, st.err)
+	}
+	if err := s.again(ctx, st); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}

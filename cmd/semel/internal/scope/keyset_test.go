@@ -1,0 +1,131 @@
+package scope_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
+)
+
+func TestAKeyThatIsAddedIsFound(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()}
+	if got, err := tenant(f, "Bearer "+sign(t, "ec", claims)); got != "ann" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	both := jwks(t, "ec", "ed")
+	idp.doc.Store(&both)
+	fresh := "Bearer " + sign(t, "ed", claims)
+	for range 5 { // too early for another fetch, however often it is asked
+		if _, err := tenant(f, fresh); !errors.Is(err, scope.ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := idp.fetches.Load(); n != 1 {
+		t.Errorf("fetched %d times", n)
+	}
+	c.advance(10 * time.Second)
+	if got, err := tenant(f, fresh); got != "ann" {
+		t.Errorf("after the pause: got %q, %v", got, err)
+	}
+}
+
+func TestAKeyThatIsWithdrawnIsForgotten(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	token := "Bearer " + sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
+	if _, err := tenant(f, token); err != nil {
+		t.Fatal(err)
+	}
+	other := jwks(t, "ed")
+	idp.doc.Store(&other)
+	c.advance(10 * time.Minute)
+	until(t, "the key is forgotten", func() bool { // the refresh is in the background
+		_, err := tenant(f, token)
+		return errors.Is(err, scope.ErrUnknown)
+	})
+}
+
+func TestAKnownKeyHoldsWhileTheIssuerIsDown(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	token := "Bearer " + sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
+	if _, err := tenant(f, token); err != nil {
+		t.Fatal(err)
+	}
+	idp.doc.Store(nil)
+	c.advance(20 * time.Minute)
+	if _, err := tenant(f, token); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a second fetch", func() bool { return idp.fetches.Load() == 2 })
+	if got, err := tenant(f, token); got != "ann" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestWithoutASetNothingCanBeJudged(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, nil)
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	token := "Bearer " + sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
+	for range 2 {
+		if _, err := tenant(f, token); !errors.Is(err, scope.ErrUnavailable) || errors.Is(err, scope.ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+		if err := f.Ready(t.Context()); !errors.Is(err, scope.ErrUnavailable) {
+			t.Errorf("ready: %v", err)
+		}
+	}
+	doc := jwks(t, "ec")
+	idp.doc.Store(&doc)
+	c.advance(10 * time.Second)
+	if err := f.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	if got, err := tenant(f, token); got != "ann" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestASetOfNothingUsefulIsRefused(t *testing.T) {
+	for name, doc := range map[string]string{
+		"no JSON": "keys", "empty": `{"keys":[]}`, "a shared secret": `{"keys":[{"kty":"oct","k":"c2VjcmV0c2VjcmV0c2VjcmV0","kid":"h1"}]}`,
+		"for encryption":  fmt.Sprintf(`{"keys":[%s]}`, `{"kty":"OKP","crv":"Ed25519","use":"enc","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`),
+		"an unknown kind": `{"keys":[{"kty":"XYZ"}]}`,
+	} {
+		if err := scope.NewKeySet(writeFile(t, []byte(doc)), nil).Load(t.Context()); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if err := scope.NewKeySet("no/such/file", nil).Load(t.Context()); err == nil {
+		t.Error("a file that is not there is taken")
+	}
+}
+
+func TestAKeyThatIsNotUnderstoodDoesNotHideTheOthers(t *testing.T) {
+	c := newClock()
+	doc := string(jwks(t, "ec"))
+	doc = `{"keys":[{"kty":"XYZ"},` + doc[len(`{"keys":[`):]
+	keys := scope.NewKeySet(writeFile(t, []byte(doc)), &scope.KeySetOptions{Now: c.Now})
+	token := sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
+	if got, err := tenant(finder(t, "jwt:sub", keys), "Bearer "+token); got != "ann" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// until polls for an event.
+func until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for tick, end := time.NewTicker(5*time.Millisecond), time.Now().Add(5*time.Second); !f(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not within 5 s: %s", what)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+// Package scope finds out whose a request is, as the option --scope says.
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+)
+
+var (
+	// ErrUnknown is a request that does not say whose it is: 401.
+	ErrUnknown = errors.New("scope: whose request it is cannot be told")
+	// ErrUnavailable is a request that cannot be judged now: 503.
+	ErrUnavailable = errors.New("scope: no key set to verify tokens with")
+)
+
+// Choices is what --scope takes, and what each means.
+const Choices = `single            all keys are in one space: for a service with a single client
+header:NAME       the tenant is the one value of this header, which whatever
+                  stands in front of semel has authenticated and set
+jwt:CLAIM         the tenant is this claim of the bearer token, whose signature
+                  and expiry are verified with the key set of --jwks
+jwt-unverified:CLAIM  the same, but nothing is verified: only behind a gateway
+                  that has verified the token`
+
+// Rule is a parsed --scope. The zero Rule is invalid.
+type Rule struct {
+	kind kind
+	name string // of the header or the claim
+}
+
+type kind uint8
+
+const (
+	single kind = iota + 1
+	header
+	verified
+	unverified
+)
+
+// Parse reads a rule; where is for the message of an error, which lists the
+// choices.
+func Parse(rule, where string) (Rule, error) {
+	bad := func(why string) (Rule, error) {
+		return Rule{}, &input.Error{Field: where, Value: rule, Want: why + "choose whose keys are whose: " +
+			"single (one key space for all callers), header:NAME (the tenant in a header that a gateway has set), " +
+			"jwt:CLAIM (a claim of the bearer token, verified with --jwks) or jwt-unverified:CLAIM (the same, verified by a gateway in front)"}
+	}
+	prefix, name, named := strings.Cut(rule, ":")
+	switch {
+	case rule == "":
+		return bad("is required; ")
+	case prefix == "single" && !named:
+		return Rule{kind: single}, nil
+	case prefix == "header" && name != "":
+		if why := unfit(name); why != "" {
+			return bad(why)
+		}
+		return Rule{kind: header, name: http.CanonicalHeaderKey(name)}, nil
+	case prefix == "jwt" && name != "":
+		return Rule{kind: verified, name: name}, nil
+	case prefix == "jwt-unverified" && name != "":
+		return Rule{kind: unverified, name: name}, nil
+	}
+	return bad("")
+}
+
+// unfit says why a header can be no tenant's name.
+func unfit(name string) string {
+	for _, c := range []byte(name) {
+		if c <= ' ' || c > '~' || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return "this is no header name; "
+		}
+	}
+	switch http.CanonicalHeaderKey(name) {
+	case "Authorization", "Cookie", "Proxy-Authorization":
+		return "a credential changes and would make a key new; "
+	case "Host", "Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Keep-Alive", "Proxy-Connection", "Content-Length":
+		return "this header belongs to the connection, not to a tenant; "
+	case "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto":
+		return "the proxy replaces this header; "
+	}
+	return ""
+}
+
+// Shared reports whether all callers share one key space.
+func (r Rule) Shared() bool { return r.kind == single }
+
+// NeedsKeys reports whether tokens have to be verified.
+func (r Rule) NeedsKeys() bool { return r.kind == verified }
+
+// Bearer reports whether the tenant comes in a bearer token.
+func (r Rule) Bearer() bool { return r.kind == verified || r.kind == unverified }
+
+// Headers are those that decide: they must reach the upstream as they came.
+func (r Rule) Headers() []string {
+	switch r.kind {
+	case header:
+		return []string{r.name}
+	case verified, unverified:
+		return []string{"Authorization"}
+	}
+	return nil
+}
+
+// Finder finds the tenants of requests. Safe for concurrent use.
+type Finder struct {
+	rule Rule
+	keys *KeySet
+}
+
+// NewFinder makes a Finder; keys are needed for a rule that NeedsKeys.
+func NewFinder(rule Rule, keys *KeySet) (*Finder, error) {
+	if rule.NeedsKeys() && keys == nil {
+		return nil, errors.New("scope: a jwt rule without a key set")
+	}
+	return &Finder{rule: rule, keys: keys}, nil
+}
+
+// Tenant is whose request it is; empty for a shared scope, and only then. The
+// error wraps ErrUnknown or ErrUnavailable, and holds no part of a token.
+func (f *Finder) Tenant(r *http.Request) (string, error) {
+	switch f.rule.kind {
+	case single:
+		return "", nil
+	case header:
+		v, err := one(r, f.rule.name)
+		if err != nil {
+			return "", err
+		}
+		return checked(v)
+	case verified, unverified:
+		token, err := bearer(r)
+		if err != nil {
+			return "", err
+		}
+		claims, err := f.claims(r.Context(), token)
+		if err != nil {
+			return "", err
+		}
+		v, err := text(claims, f.rule.name)
+		if err != nil {
+			return "", err
+		}
+		return checked(v)
+	}
+	return "", fmt.Errorf("%w: no rule", ErrUnknown)
+}
+
+// Ready is nil when requests can be judged.
+func (f *Finder) Ready(ctx context.Context) error {
+	if f.rule.NeedsKeys() {
+		return f.keys.ready(ctx)
+	}
+	return nil
+}
+
+// one is the value of a header that must come once: of several, nobody knows
+// which one the upstream takes.
+func one(r *http.Request, name string) (string, error) {
+	values := r.Header.Values(name)
+	if len(values) != 1 || strings.Contains(values[0], ",") {
+		return "", fmt.Errorf("%w: the header %s must have exactly one value", ErrUnknown, name)
+	}
+	return strings.TrimSpace(values[0]), nil
+}
+
+const maxTenant = 255
+
+func checked(tenant string) (string, error) {
+	if tenant == "" || len(tenant) > maxTenant {
+		return "", fmt.Errorf("%w: the tenant must have 1 to %d bytes", ErrUnknown, maxTenant)
+	}
+	if strings.ContainsFunc(tenant, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return "", fmt.Errorf("%w: the tenant has a control character", ErrUnknown)
+	}
+	return tenant, nil
+}
+
+func bearer(r *http.Request) (string, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", fmt.Errorf("%w: exactly one Authorization header is needed", ErrUnknown)
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", fmt.Errorf("%w: a bearer token is needed", ErrUnknown)
+	}
+	return token, nil
+}

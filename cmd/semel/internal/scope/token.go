@@ -1,0 +1,101 @@
+package scope
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+// The signatures that are verified: with public keys only. A token signed with
+// a shared secret, or not at all, is never taken.
+var signatures = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// anySignature is for tokens that somebody else has verified.
+var anySignature = append([]jose.SignatureAlgorithm{jose.HS256, jose.HS384, jose.HS512}, signatures...)
+
+// leeway is for clocks that differ.
+const leeway = 30 * time.Second
+
+// claims are those of a token, verified if the rule says so.
+func (f *Finder) claims(ctx context.Context, token string) (map[string]json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if f.rule.kind == unverified {
+		t, err := jwt.ParseSigned(token, anySignature)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the token cannot be read", ErrUnknown)
+		}
+		if err := t.UnsafeClaimsWithoutVerification(&all); err != nil {
+			return nil, fmt.Errorf("%w: the token's claims cannot be read", ErrUnknown)
+		}
+		return all, nil
+	}
+	t, err := jwt.ParseSigned(token, signatures)
+	if err != nil || len(t.Headers) != 1 {
+		return nil, fmt.Errorf("%w: the token cannot be read, or is not signed with a public key", ErrUnknown)
+	}
+	keys, err := f.keys.find(ctx, t.Headers[0].KeyID)
+	if err != nil {
+		return nil, err
+	}
+	var known registered
+	for i := range keys {
+		k := &keys[i]
+		if k.Algorithm != "" && k.Algorithm != t.Headers[0].Algorithm {
+			continue
+		}
+		if err = t.Claims(k.Key, &known, &all); err == nil {
+			return all, f.keys.current(&known)
+		}
+	}
+	return nil, fmt.Errorf("%w: no key of the set verifies the token", ErrUnknown)
+}
+
+// registered are the claims that say when and where a token holds. The subject
+// is left out, for it may be a number where it names the tenant.
+type registered struct {
+	Issuer    string           `json:"iss"`
+	Audience  jwt.Audience     `json:"aud"`
+	Expiry    *jwt.NumericDate `json:"exp"`
+	NotBefore *jwt.NumericDate `json:"nbf"`
+	IssuedAt  *jwt.NumericDate `json:"iat"`
+}
+
+// current checks what a signature does not say: that the token holds now, and
+// here.
+func (s *KeySet) current(r *registered) error {
+	c := jwt.Claims{Issuer: r.Issuer, Audience: r.Audience, Expiry: r.Expiry, NotBefore: r.NotBefore, IssuedAt: r.IssuedAt}
+	if c.Expiry == nil {
+		return fmt.Errorf("%w: the token has no expiry", ErrUnknown)
+	}
+	want := jwt.Expected{Issuer: s.opt.Issuer, Time: s.opt.Now()}
+	if s.opt.Audience != "" {
+		want.AnyAudience = jwt.Audience{s.opt.Audience}
+	}
+	if err := c.ValidateWithLeeway(want, leeway); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return nil
+}
+
+// text is a claim that is a string or a whole number.
+func text(claims map[string]json.RawMessage, name string) (string, error) {
+	raw, ok := claims[name]
+	if !ok {
+		return "", fmt.Errorf("%w: the token has no claim %q", ErrUnknown, name)
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err == nil {
+		return s, nil
+	}
+	var n int64
+	if err := json.Unmarshal(raw, &n); err == nil && string(raw) != "null" {
+		return fmt.Sprint(n), nil
+	}
+	return "", fmt.Errorf("%w: the token's claim %q is neither text nor a whole number", ErrUnknown, name)
+}

@@ -1,0 +1,69 @@
+// Package secrets reads the file of --secret-file.
+package secrets
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+)
+
+const (
+	maxFile  = 64 << 10
+	maxID    = 64
+	leastKey = 16 // bytes
+)
+
+// Read reads secrets, one id:hex a line, the newest first; blank lines and
+// those that begin with # do not count. Errors hold no part of a secret.
+func Read(path, where string) ([]semel.Secret, error) {
+	bad := func(want string, args ...any) error {
+		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, bad("cannot be read: %v", err)
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, bad("cannot be read: %v", err)
+	}
+	if len(doc) > maxFile {
+		return nil, bad("has more than %d bytes, which is the most", maxFile)
+	}
+	var list []semel.Secret
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(doc))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		id, digits, ok := strings.Cut(line, ":")
+		key, err := hex.DecodeString(digits)
+		switch {
+		case !ok || err != nil:
+			return nil, bad("line %d is not id:hex, such as 2026-11:00112233445566778899aabbccddeeff", n)
+		case id == "" || len(id) > maxID || seen[id]:
+			return nil, bad("line %d: the id must be unique, of 1 to %d bytes", n, maxID)
+		case len(key) < leastKey:
+			return nil, bad("line %d: the secret has %d bytes; at least %d are needed (openssl rand -hex 32)", n, len(key), leastKey)
+		}
+		seen[id] = true
+		list = append(list, semel.Secret{ID: id, Key: key})
+	}
+	if err := lines.Err(); err != nil {
+		return nil, bad("cannot be read: %v", err)
+	}
+	if len(list) == 0 {
+		return nil, bad("has no secret; write one id:hex a line, the newest first")
+	}
+	return list, nil
+}

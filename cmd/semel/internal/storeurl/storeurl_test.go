@@ -1,0 +1,87 @@
+package storeurl_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+func parse(t *testing.T, text string) storeurl.URL {
+	t.Helper()
+	u, err := storeurl.Parse(text, "--store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestAWrongStoreListsTheChoices(t *testing.T) {
+	for _, text := range []string{"", "memory", "memory:x", "sqlite", "sqlite:", "sqlite://host/x", "sqlite:a?mode=ro", "postgres://x", "semel.db"} {
+		_, err := storeurl.Parse(text, "--store")
+		if err == nil || !input.Is(err) || !strings.Contains(err.Error(), "sqlite:PATH") || !strings.Contains(err.Error(), "memory:") {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
+func TestBothKindsOpenAndKeepARecord(t *testing.T) {
+	for _, text := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "a.db")} {
+		h, err := parse(t, text).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := store.Proposal{Key: store.Key{Operation: "o", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Lease: time.Minute}
+		if f, err := h.Claim(t.Context(), p); err != nil || !f.Won {
+			t.Errorf("%s: got %+v, %v", text, f, err)
+		}
+		if _, ok := store.As[store.Lister](h); !ok {
+			t.Errorf("%s: cannot be searched", text)
+		}
+		if err := h.Close(); err != nil {
+			t.Errorf("%s: close: %v", text, err)
+		}
+	}
+}
+
+func TestAnOperatorOpensOnlyWhatIsThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	u := parse(t, "sqlite:"+path)
+	if _, err := u.OpenExisting(t.Context()); err == nil || input.Is(err) || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %v", err)
+	}
+	if names, _ := filepath.Glob(path + "*"); len(names) > 0 {
+		t.Errorf("it made %q", names)
+	}
+	h, err := u.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	again, err := u.OpenExisting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := parse(t, "memory:").OpenExisting(t.Context()); !input.Is(err) {
+		t.Errorf("memory: got %v", err)
+	}
+}
+
+func TestASchemaIsPrinted(t *testing.T) {
+	files, ok := parse(t, "sqlite:a.db").Migrations()
+	if names, err := fs.Glob(files, "*.up.sql"); !ok || err != nil || len(names) == 0 {
+		t.Errorf("got %q, %v", names, err)
+	}
+	if _, ok := parse(t, "memory:").Migrations(); ok {
+		t.Error("memory has a schema")
+	}
+	if got := parse(t, "memory:").String() + " " + parse(t, "sqlite:x").String(); got != "memory: sqlite:x" {
+		t.Errorf("got %s", got)
+	}
+}

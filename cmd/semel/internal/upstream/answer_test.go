@@ -1,0 +1,200 @@
+package upstream_test
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+func (f *front) state(t *testing.T, key string) (store.State, int) {
+	t.Helper()
+	r, err := f.guard.Get(t.Context(), operation.Shared(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.State, r.Attempt
+}
+
+func code(t *testing.T, res *http.Response) string {
+	t.Helper()
+	var p struct {
+		Code   string
+		Status int
+	}
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil || p.Status != res.StatusCode || res.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("no problem document: %v, %+v, %v", err, p, res.Header)
+	}
+	return p.Code
+}
+
+// nobody is an address where nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+func TestARequestThatWasNotSentMayRunAgainUnderEveryPolicy(t *testing.T) {
+	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
+		f := newFront(t, nobody(t), &semel.Options{OnDoubt: policy}, time.Minute, nil)
+		res := f.send(t, "POST", "/", "k", "")
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || code(t, res) != "upstream_unreachable" {
+			t.Errorf("%v: got %s %v", policy, res.Status, res.Header)
+		}
+		if state, attempt := f.state(t, "k"); state != store.Released || attempt != 0 {
+			t.Errorf("%v: the record is %v after %d attempts", policy, state, attempt)
+		}
+	}
+}
+
+func TestALostAnswerIsDoubt(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	drop := func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }
+	slow := func(w http.ResponseWriter, r *http.Request) { <-stop }
+	for name, c := range map[string]struct {
+		backend http.HandlerFunc
+		status  int
+		code    string
+	}{
+		"dropped": {drop, http.StatusBadGateway, "upstream_lost"},
+		"slow":    {slow, http.StatusGatewayTimeout, "upstream_timeout"},
+		"5xx":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, 500, ""},
+	} {
+		for policy, want := range map[semel.Policy]store.State{semel.Retry: store.Released, semel.Park: store.Unknown} {
+			f := newFront(t, backend(t, c.backend).URL, &semel.Options{OnDoubt: policy}, 100*time.Millisecond, nil)
+			res := f.send(t, "POST", "/", "k", "body")
+			if res.StatusCode != c.status || c.code != "" && code(t, res) != c.code {
+				t.Errorf("%s, %v: got %s, want %s", name, policy, res.Status, c.code)
+			}
+			if state, attempt := f.state(t, "k"); state != want || attempt != 1 {
+				t.Errorf("%s, %v: the record is %v after %d attempts, want %v after 1", name, policy, state, attempt, want)
+			}
+		}
+	}
+}
+
+func TestAnAnswerThatBreaksOffIsDoubt(t *testing.T) {
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write([]byte("half"))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	f := newFront(t, b.URL, &semel.Options{OnDoubt: semel.Park}, time.Minute, nil)
+	req, err := http.NewRequest("POST", f.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Idempotency-Key", "k")
+	if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err == nil && res.StatusCode < 500 {
+			t.Errorf("the client got %s with %q for half an answer", res.Status, body)
+		}
+	}
+	if state, _ := f.state(t, "k"); state != store.Unknown {
+		t.Errorf("the record is %v", state)
+	}
+}
+
+func TestTheUpstreamCanSayWhatItsAnswerMeans(t *testing.T) {
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Semel-Result", r.URL.Query().Get("result"))
+		w.Header().Set("Semel-Outcome", "forged")
+		w.WriteHeader(500)
+	})
+	f := newFront(t, b.URL, &semel.Options{OnDoubt: semel.Park}, time.Minute, nil)
+	for result, want := range map[string]store.State{"final": store.Completed, "no-effect": store.Released, "": store.Unknown, "other": store.Unknown} {
+		res := f.send(t, "POST", "/?result="+result, "k"+result, "")
+		if state, _ := f.state(t, "k"+result); state != want {
+			t.Errorf("%q: the record is %v, want %v", result, state, want)
+		}
+		if res.Header.Get("Semel-Result") != "" || res.Header.Get("Semel-Outcome") == "forged" {
+			t.Errorf("%q: the client got %v", result, res.Header)
+		}
+	}
+}
+
+func TestAKeptAnswerOfUnknownLengthIsReplayed(t *testing.T) {
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		for range 3 {
+			_, _ = io.WriteString(w, "part ")
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	f := newFront(t, b.URL, nil, time.Minute, nil)
+	for i := range 2 {
+		res := f.send(t, "POST", "/", "k", "")
+		body, err := io.ReadAll(res.Body)
+		if err != nil || string(body) != "part part part " || (res.Header.Get("Idempotent-Replayed") == "true") != (i == 1) {
+			t.Errorf("%d: got %q, %v, %v", i, body, err, res.Header)
+		}
+	}
+}
+
+func TestWithoutAKeyOnlyTheBeginningHasATimeLimit(t *testing.T) {
+	next := make(chan struct{})
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/silent" {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, "begun ")
+		_ = http.NewResponseController(w).Flush()
+		<-next
+		_, _ = io.WriteString(w, "done")
+	})
+	const limit = 50 * time.Millisecond
+	f := newFront(t, b.URL, nil, limit, nil)
+	res := f.send(t, "GET", "/stream", "", "")
+	timer := time.AfterFunc(3*limit, func() { close(next) })
+	defer timer.Stop()
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "begun done" {
+		t.Errorf("got %q, %v", body, err)
+	}
+	if res := f.send(t, "GET", "/silent", "", ""); res.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("silent: got %s", res.Status)
+	}
+}
+
+func TestAClientThatLeavesDoesNotEndARun(t *testing.T) {
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	b := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-goOn
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer b.Close()
+	f := newFront(t, b.URL, &semel.Options{OnDoubt: semel.Park}, time.Minute, nil)
+	c, err := net.Dial("tcp", strings.TrimPrefix(f.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
+	<-arrived
+	_ = c.Close()
+	close(goOn)
+	for end := time.Now().Add(5 * time.Second); ; {
+		if state, _ := f.state(t, "k"); state == store.Completed {
+			return
+		}
+		if time.Now().After(end) {
+			state, _ := f.state(t, "k")
+			t.Fatalf("the record is %v", state)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package upstream
+
+import (
+	"net/http/httputil"
+	"strconv"
+	"strings"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// The headers that tell the upstream of the run it serves.
+const (
+	fenceHeader   = "Semel-Fence"
+	attemptHeader = "Semel-Attempt"
+	digestHeader  = "Semel-Request-Digest"
+	// ownPrefix is of headers that only the proxy may set.
+	ownPrefix = "Semel-"
+)
+
+// rewrite makes the request that goes upstream. httputil.ReverseProxy has
+// removed the hop-by-hop headers, and X-Forwarded-* and Forwarded as the
+// client set them.
+func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
+	pr.SetURL(u.opt.URL)
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came: the digest is of that
+	pr.SetXForwarded()
+	if u.opt.ClientHost {
+		pr.Out.Host = pr.In.Host
+	}
+	h := pr.Out.Header
+	for name := range h {
+		if strings.HasPrefix(name, ownPrefix) {
+			delete(h, name)
+		}
+	}
+	if x, ok := semel.FromContext(pr.In.Context()); ok {
+		h.Set(fenceHeader, strconv.FormatUint(x.Fence(), 10))
+		h.Set(attemptHeader, strconv.Itoa(x.Attempt()))
+		h.Set(digestHeader, x.Fingerprint())
+		h.Del("Expect") // the body is here already
+	}
+	semelhttp.NoResend(pr.Out)
+}

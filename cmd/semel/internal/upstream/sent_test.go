@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+	"net/http/httptrace"
+	"testing"
+)
+
+// pipe is a conn whose other end reads all.
+func pipe(t *testing.T) *conn {
+	t.Helper()
+	a, b := net.Pipe()
+	t.Cleanup(func() { _ = a.Close(); _ = b.Close() })
+	go func() {
+		for buf := make([]byte, 64); ; {
+			if _, err := b.Read(buf); err != nil {
+				return
+			}
+		}
+	}()
+	return &conn{Conn: a}
+}
+
+func TestOnlyWritesAfterTheConnectionWasGotCount(t *testing.T) {
+	c := pipe(t)
+	if _, err := c.Write([]byte("an earlier request")); err != nil {
+		t.Fatal(err)
+	}
+	var s sending
+	s.gotConn(httptrace.GotConnInfo{Conn: c, Reused: true})
+	if !s.notSent() {
+		t.Error("an earlier request's bytes are taken for this one's")
+	}
+	if n, err := c.Write([]byte("late")); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after it was said that nothing is sent: %d, %v", n, err)
+	}
+}
+
+func TestAByteIsEnoughForDoubt(t *testing.T) {
+	c := pipe(t)
+	var s sending
+	s.gotConn(httptrace.GotConnInfo{Conn: c})
+	if _, err := c.Write([]byte("P")); err != nil {
+		t.Fatal(err)
+	}
+	if s.notSent() {
+		t.Error("a byte was sent")
+	}
+}
+
+func TestWithoutAConnectionNothingWasSent(t *testing.T) {
+	var s sending
+	if !s.notSent() {
+		t.Error("there was no connection to send on")
+	}
+}
+
+func TestAConnectionOfAnotherKindTellsNothing(t *testing.T) {
+	var s sending
+	s.gotConn(httptrace.GotConnInfo{Conn: pipe(t).Conn})
+	if s.notSent() {
+		t.Error("nobody has counted, and yet nothing is said to be sent")
+	}
+}

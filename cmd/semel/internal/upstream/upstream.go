@@ -1,0 +1,111 @@
+// Package upstream sends requests to the one service behind the proxy: never
+// twice, and with a clear answer to whether anything was sent.
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel"
+)
+
+// Options configures an Upstream.
+type Options struct {
+	URL *url.URL
+	// ClientHost: the upstream sees the Host that the client sent, not its own.
+	ClientHost bool
+	// Idle is how long an idle connection is kept. Zero: without limit.
+	Idle time.Duration
+	// Log takes what goes wrong. Nil: slog.Default().
+	Log *slog.Logger
+}
+
+// Upstream is the service behind the proxy. Safe for concurrent use.
+type Upstream struct {
+	opt   Options
+	base  *http.Transport
+	proxy *httputil.ReverseProxy
+}
+
+const (
+	dialTimeout = 5 * time.Second
+	maxIdle     = 512 // idle connections
+	bufferSize  = 32 << 10
+)
+
+// New makes an Upstream. It does no I/O. Close it.
+func New(o Options) *Upstream {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	u := &Upstream{opt: o}
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)  // HTTP/2 has re-sendings of its own
+	u.base = &http.Transport{ // no Proxy: the environment must not change the upstream
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return &conn{Conn: c}, nil
+		},
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConns:        maxIdle,
+		MaxIdleConnsPerHost: maxIdle,
+		IdleConnTimeout:     o.Idle,
+		DisableCompression:  true, // the client's Accept-Encoding counts
+		Protocols:           protocols,
+	}
+	u.proxy = &httputil.ReverseProxy{
+		Rewrite:        u.rewrite,
+		Transport:      &sender{base: u.base},
+		ModifyResponse: received,
+		ErrorHandler:   u.failed,
+		BufferPool:     &buffers{},
+		ErrorLog:       slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	return u
+}
+
+// Close closes the idle connections.
+func (u *Upstream) Close() { u.base.CloseIdleConnections() }
+
+// Handler sends requests on. A request with a key has to be over within the
+// timeout; of any other, the answer has to begin.
+func (u *Upstream) Handler(timeout time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, keyed := semel.FromContext(r.Context()); keyed {
+			ctx, cancel := context.WithTimeout(r.Context(), timeout)
+			defer cancel()
+			u.proxy.ServeHTTP(w, r.WithContext(ctx))
+			return
+		}
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		begun := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+		defer begun.Stop()
+		u.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, begunKey{}, begun)))
+	})
+}
+
+// begunKey finds the timer that the first byte of an answer stops.
+type begunKey struct{}
+
+// buffers spares an allocation for each answer.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return *p
+	}
+	return make([]byte, bufferSize)
+}
+
+func (b *buffers) Put(p []byte) { b.pool.Put(&p) }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+)
+
+type migrateCmd struct {
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH (default ${default})."`
+	Print bool   `name:"print" help:"Print the scripts that make the schema, and touch nothing."`
+}
+
+// Help implements kong.HelpProvider.
+func (*migrateCmd) Help() string {
+	return `semel proxy brings the schema up to date by itself when it starts; this is for those who do it apart from that. It is harmless when there is nothing to do.
+
+Examples:
+
+    semel migrate --store sqlite:/var/lib/semel.db
+    semel migrate --print > semel.sql
+`
+}
+
+func (c *migrateCmd) Run(e *env) error {
+	u, err := storeurl.Parse(c.Store, "--store")
+	if err != nil {
+		return err
+	}
+	files, ok := u.Migrations()
+	if !ok {
+		return &input.Error{Field: "--store", Value: c.Store, Want: "has no schema; choose sqlite:PATH"}
+	}
+	if c.Print {
+		return c.print(e, files)
+	}
+	h, err := u.Open(e.ctx) // which migrates
+	if err != nil {
+		return err
+	}
+	if err := h.Close(); err != nil {
+		return err
+	}
+	if e.json {
+		return json.NewEncoder(e.stdout).Encode(map[string]any{"store": u.String(), "migrated": true})
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: the schema is up to date\n", u)
+	return err
+}
+
+func (c *migrateCmd) print(e *env, files fs.FS) error {
+	names, err := fs.Glob(files, "*.up.sql") // in order: they begin with their numbers
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		script, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		if e.json {
+			err = json.NewEncoder(e.stdout).Encode(map[string]string{"name": name, "sql": string(script)})
+		} else {
+			_, err = fmt.Fprintf(e.stdout, "-- %s\n%s\n", name, script)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/proxy"
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+)
+
+type proxyCmd struct {
+	Config   string     `name:"config" placeholder:"FILE" help:"A YAML file with these options, and with rules; see above. Flags override it."`
+	LogLevel slog.Level `name:"log-level" placeholder:"LEVEL" default:"info" help:"debug, info (default), warn or error."`
+
+	config.Options `embed:""`
+}
+
+// plan is what the options come to.
+type plan struct {
+	config  *config.Config
+	rule    scope.Rule
+	keys    *scope.KeySet // nil: tokens are not verified
+	store   storeurl.URL
+	secrets []semel.Secret
+}
+
+// plan checks all options, and reports all that is wrong with them.
+func (c *proxyCmd) plan() (*plan, error) {
+	var file *config.Source
+	if c.Config != "" {
+		var err error
+		if file, err = config.ReadFile(c.Config); err != nil {
+			return nil, err
+		}
+	}
+	cfg, err := config.Resolve(&c.Options, file)
+	p := &plan{config: cfg}
+	errs := []error{err}
+	p.rule, err = scope.Parse(cfg.Scope, cfg.Where("scope"))
+	errs = append(errs, err)
+	p.store, err = storeurl.Parse(cfg.Store, cfg.Where("store"))
+	errs = append(errs, err)
+	switch needs := p.rule.NeedsKeys(); {
+	case needs && cfg.JWKS == "":
+		errs = append(errs, &input.Error{Field: cfg.Where("jwks"), Want: "is required with scope jwt:CLAIM: the URL or the file of the key set that verifies tokens"})
+	case needs:
+		p.keys = scope.NewKeySet(cfg.JWKS, &scope.KeySetOptions{Issuer: cfg.JWTIssuer, Audience: cfg.JWTAudience})
+	case cfg.JWKS != "" || cfg.JWTIssuer != "" || cfg.JWTAudience != "":
+		errs = append(errs, &input.Error{Field: cfg.Where("scope"), Value: cfg.Scope, Want: "verifies no tokens; use jwt:CLAIM, or leave out jwks, jwt-issuer and jwt-audience"})
+	}
+	if cfg.SecretFile != "" {
+		p.secrets, err = secrets.Read(cfg.SecretFile, cfg.Where("secret-file"))
+		errs = append(errs, err)
+	}
+	return p, errors.Join(errs...)
+}
+
+func (c *proxyCmd) Run(e *env) (err error) {
+	p, err := c.plan()
+	if err != nil {
+		return err
+	}
+	log := logger(e, c.LogLevel)
+	if p.store.Memory() {
+		log.Warn("the records are in memory: when this process ends, each request may take effect once more")
+	}
+	st, err := p.store.Open(e.ctx)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	finder, err := scope.NewFinder(p.rule, p.keys)
+	if err != nil {
+		return err
+	}
+	if err := finder.Ready(e.ctx); err != nil {
+		log.Warn("tokens cannot be verified yet; requests are answered 503 until they can", "error", err)
+	}
+	px, err := proxy.New(proxy.Parts{Config: p.config, Store: st, Rule: p.rule, Finder: finder, Secrets: p.secrets, Log: log})
+	if err != nil {
+		return err
+	}
+	defer px.Close()
+	clients, err := listen(e.ctx, p.config.Listen)
+	if err != nil {
+		return err
+	}
+	var admin net.Listener
+	if p.config.AdminListen != "" {
+		if admin, err = listen(e.ctx, p.config.AdminListen); err != nil {
+			_ = clients.Close()
+			return err
+		}
+		log.Info("admin listening", "addr", admin.Addr().String())
+	}
+	log.Info("listening", "addr", clients.Addr().String(), "upstream", p.config.Upstream.String(), "store", p.store.String(),
+		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
+	return px.Serve(e.ctx, clients, admin)
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // something went wrong
+	exitUsage  = 2 // what was asked for is wrong
+)
+
+// cli is the command line: a field is a verb.
+type cli struct {
+	JSON bool `name:"json" help:"Write results, and logs, as JSON."`
+
+	Proxy   proxyCmd   `cmd:"" help:"Put a proxy in front of a service: requests with an Idempotency-Key take effect once."`
+	Inspect inspectCmd `cmd:"" help:"Look at the records, and say what became of parked requests."`
+	Sweep   sweepCmd   `cmd:"" help:"Remove what has expired, and recover what has lapsed."`
+	Migrate migrateCmd `cmd:"" help:"Make a store's schema, or bring it up to date."`
+	Doctor  doctorCmd  `cmd:"" help:"Check that a store can keep its promises."`
+	Version versionCmd `cmd:"" help:"Tell the version."`
+}
+
+// env is what a verb may touch of the world.
+type env struct {
+	ctx            context.Context
+	getenv         func(string) string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	json           bool
+}
+
+// run is the command. It returns the exit code.
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var c cli
+	exited := -1 // by --help
+	parser, err := kong.New(&c,
+		kong.Name("semel"),
+		kong.Description("Semel makes an operation take effect once, however often its request arrives."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.Resolvers(environment(getenv)),
+		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}),
+	)
+	if err != nil {
+		return report(stderr, "semel", fmt.Errorf("command line: %w", err))
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case exited >= 0:
+		return exited
+	case err != nil:
+		fmt.Fprintf(stderr, "semel: %s; see semel --help\n", strings.Join(input.Lines(err), "; "))
+		return exitUsage
+	}
+	e := &env{ctx: ctx, getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON}
+	verb, _, _ := strings.Cut(parsed.Command(), " <")
+	return report(stderr, "semel "+verb, parsed.Run(e))
+}
+
+// report writes an error, a line for each that was joined, and returns the
+// exit code.
+func report(stderr io.Writer, who string, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	for _, line := range input.Lines(err) {
+		fmt.Fprintf(stderr, "%s: %s\n", who, line)
+	}
+	if input.Is(err) || errors.Is(err, semel.ErrInvalid) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// environment reads options of semel proxy that are not given as flags from
+// SEMEL_ variables: SEMEL_ADMIN_LISTEN is --admin-listen.
+func environment(getenv func(string) string) kong.Resolver {
+	names := map[string]bool{"json": true, "config": true, "log-level": true}
+	for _, name := range config.Names() {
+		names[name] = true
+	}
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		if !names[flag.Name] {
+			return nil, nil
+		}
+		if v := getenv("SEMEL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {
+			return v, nil
+		}
+		return nil, nil
+	})
+}
