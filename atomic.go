@@ -28,7 +28,7 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	if err == nil {
 		err = t.kept
 	}
-	return t.result, err
+	return t.result, passOn(err)
 }
 
 // inTx is a visit whose claim, run and settlement are one transaction.
@@ -44,6 +44,9 @@ func (t *inTx) run(ctx context.Context) error {
 	f, err := t.tx.Claim(ctx, t.propose())
 	if err != nil {
 		return t.unavailable(ctx, err)
+	}
+	if f.Won && !t.call.token.IsZero() { // a bearer only looks; the claim is undone
+		return t.refuse(ctx, EventRefused, ErrExpired, 0, nil)
 	}
 	if !f.Won {
 		d := t.decide(&f.Record, f.Now)
@@ -83,23 +86,39 @@ func (t *inTx) execute(ctx context.Context, r *store.Record) error {
 	g := t.g
 	x := g.newExecution(r)
 	var o Outcome
+	var said *passedOn
 	err := t.tx.Nested(ctx, func() (err error) {
-		o, err = t.fn(context.WithValue(ctx, executionKey{}, x), x)
-		return err
+		if o, err = t.fn(context.WithValue(ctx, executionKey{}, x), x); err != nil {
+			said = &passedOn{err}
+			return said
+		}
+		return nil
 	})
+	if err != nil && err != error(said) { // not the handler's error: its writes may still be there
+		return t.unavailable(ctx, textOf(err))
+	}
+	if said != nil {
+		err = said.error
+	}
 	s, kind := g.completion(o), EventExecuted
 	if err != nil {
 		f, ok := errors.AsType[*Failure](err)
-		if !ok {
+		if !ok || f == nil || saysNoEffect(err) {
 			g.ended(ctx, x, EventReleased, err)
 			return err
 		}
+		f = f.clean()
 		s, kind, t.kept = g.failed(f), EventFailed, f
 	}
 	s.Attempt = x.attempt
-	if err := t.tx.Settle(ctx, x.lease, s); err != nil {
+	serr := t.tx.Settle(ctx, x.lease, s)
+	if errors.Is(serr, store.ErrTooLarge) {
+		s.Outcome = tombstone(s.Outcome)
+		serr = t.tx.Settle(ctx, x.lease, s)
+	}
+	if serr != nil {
 		t.kept = nil
-		return t.unavailable(ctx, fmt.Errorf("settle: %w", err))
+		return t.unavailable(ctx, fmt.Errorf("settle: %w", serr))
 	}
 	t.result = Result{Outcome: o, codecs: g.opt.Codecs}
 	g.ended(ctx, x, kind, err)

@@ -43,15 +43,19 @@ func canonicalFields(doc []byte, paths []string) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]byte, 0, 2*len(paths))
+	parts, any := make([][]byte, 0, 2*len(paths)), false
 	for _, path := range paths {
 		var value []byte
 		if at, ok := lookUp(v, path); ok {
+			any = true
 			if value, err = appendCanonical(nil, at); err != nil {
 				return nil, err
 			}
 		}
 		parts = append(parts, []byte(path), value)
+	}
+	if !any {
+		return nil, errors.New("none of the named fields is there, so nothing would be compared")
 	}
 	return parts, nil
 }
@@ -225,13 +229,13 @@ func appendCanonical(b []byte, v any) ([]byte, error) {
 func appendNumber(b []byte, n json.Number) ([]byte, error) {
 	f, err := n.Float64()
 	if err != nil || math.IsInf(f, 0) {
-		return nil, fmt.Errorf("number %.40q is too large for a double", string(n))
+		return nil, errors.New("a number is too large for a double")
 	}
 	if f == 0 {
 		return append(b, '0'), nil
 	}
-	if !strings.ContainsAny(string(n), ".eE") && strconv.FormatFloat(f, 'f', 0, 64) != string(n) {
-		return append(b, n...), nil // an integer that a double cannot hold is compared by its digits
+	if !strings.ContainsAny(string(n), ".eE") && strconv.FormatFloat(f, 'f', -1, 64) != string(n) {
+		return append(b, n...), nil // an integer that is not its double's shortest form is compared by its digits
 	}
 	text, err := json.Marshal(f)
 	return append(b, text...), err

@@ -47,12 +47,14 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 	var got struct {
 		value     T
 		unencoded error
+		done      bool // fn succeeded: then an error is Semel's, and not fn's
 	}
 	res, err := r.Run(ctx, call, func(ctx context.Context, x *Execution) (Outcome, error) {
 		v, err := fn(ctx, x)
 		if err != nil {
 			return Outcome{}, err
 		}
+		got.done = true
 		o, err := x.Encode(v)
 		if err != nil {
 			got.unencoded = err
@@ -60,7 +62,7 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 		}
 		return o, nil
 	})
-	if err != nil && !errors.Is(err, ErrOutcomeNotStored) {
+	if err != nil && !(got.done && errors.Is(err, ErrOutcomeNotStored)) {
 		return got.value, err
 	}
 	if got.unencoded != nil {

@@ -75,6 +75,23 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.Cause}
 }
 
+// textOf is an error that says what err says, and is nothing else: the result
+// of a run that lost its lease does not count, so errors.As must not find it.
+func textOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.Error())
+}
+
+// notKept is err, but never a *Failure, which would say that it is kept.
+func notKept(err error) error {
+	if _, ok := errors.AsType[*Failure](err); ok {
+		return textOf(err)
+	}
+	return err
+}
+
 func invalid(op Operation, cause error) error {
 	return &Error{Reason: ErrInvalid, Operation: op, Cause: cause}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,7 @@ type claim struct {
 	attempt     int
 	fingerprint store.Fingerprint
 	begun       time.Time // local monotonic clock
+	keeps       bool      // its outcome is kept, so Complete may keep it earlier
 	completed   atomic.Uint32
 }
 
@@ -84,6 +86,8 @@ func (x *Execution) Step(name string) Call {
 	c := Call{key: child, payload: NoPayload()}
 	if err := checkName("step", name); err != nil {
 		c.err = err
+	} else if strings.Contains(name, "#") {
+		c.err = fmt.Errorf("step %q: must not contain '#', which parts a step's name from its parent's", name)
 	} else if len(child.Operation) > 4*maxName {
 		c.err = fmt.Errorf("step: nested too deep; the operation's name would have %d bytes, at most %d are allowed", len(child.Operation), 4*maxName)
 	}
@@ -107,7 +111,7 @@ func (x *Execution) Encode(v any) (Outcome, error) {
 // ErrOutcomeNotStored: a duplicate may run again. errors.ErrUnsupported: in a
 // transaction, whose commit comes later, or without a record.
 func (x *Execution) Complete(ctx context.Context, o Outcome) error {
-	if x.cancel == nil {
+	if !x.keeps {
 		return fmt.Errorf("semel: Complete in this kind of run: %w", errors.ErrUnsupported)
 	}
 	if !x.completed.CompareAndSwap(notCompleted, completing) {

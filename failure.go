@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/semel-go/semel/store"
 )
@@ -19,6 +22,9 @@ type Failure struct {
 
 // Error is the message, else the code.
 func (f *Failure) Error() string {
+	if f == nil {
+		return "a nil *semel.Failure" // a handler's mistake must not panic after its effect
+	}
 	if f.Message == "" {
 		return f.Code
 	}
@@ -29,7 +35,7 @@ func (f *Failure) Error() string {
 // can be compared with, for the first answer and each replay.
 func (f *Failure) Is(target error) bool {
 	t, ok := target.(*Failure)
-	return ok && (t == f || f.Code != "" && t.Code == f.Code)
+	return ok && (t == f || f != nil && t != nil && f.Code != "" && t.Code == f.Code)
 }
 
 // Final marks err as an answer that is kept and replayed: err itself if it is,
@@ -58,12 +64,51 @@ type noEffect struct{ error }
 
 func (e *noEffect) Unwrap() error { return e.error }
 
+// passedOn is the error of a finished run: that it had no effect says nothing
+// of the handler that passes it on.
+type passedOn struct{ error }
+
+func (e *passedOn) Unwrap() error { return e.error }
+
+// passOn is err for the caller of a finished run.
+func passOn(err error) error {
+	if saysNoEffect(err) {
+		return &passedOn{err}
+	}
+	return err
+}
+
+// saysNoEffect reports whether a handler said so of all its work: a joined
+// error says it only if each of its errors does.
+func saysNoEffect(err error) bool {
+	switch e := err.(type) {
+	case *noEffect:
+		return true
+	case *passedOn:
+		return false
+	case interface{ Unwrap() error }:
+		return saysNoEffect(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		errs := e.Unwrap()
+		return len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !saysNoEffect(err) })
+	}
+	return false
+}
+
 // failureCodec names the layout of a kept failure's body.
 const failureCodec = "semel/failure"
 
 // CodeAttemptsExhausted is the code of the Failure that a key ends with when
 // Options.MaxAttempts attempts have failed.
 const CodeAttemptsExhausted = "attempts_exhausted"
+
+// clean is f as it will be read back: the first caller gets what others will.
+func (f *Failure) clean() *Failure {
+	if utf8.ValidString(f.Code) && utf8.ValidString(f.Message) {
+		return f
+	}
+	return &Failure{Code: strings.ToValidUTF8(f.Code, "\ufffd"), Message: strings.ToValidUTF8(f.Message, "\ufffd"), Data: f.Data}
+}
 
 func (f *Failure) outcome() (store.Outcome, error) {
 	body, err := json.Marshal(f)

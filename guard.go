@@ -3,8 +3,8 @@ package semel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -133,10 +133,12 @@ func (g *Guard) detached(ctx context.Context) (context.Context, context.CancelFu
 
 // errText is what a record keeps of an error.
 func errText(err error) string {
-	const limit = 500
+	const limit = 500 // bytes
 	s := err.Error()
 	if len(s) > limit {
-		s = fmt.Sprintf("%.*s…", limit, s)
+		s = s[:limit] + "…"
 	}
-	return s
+	// Databases refuse text with a NUL or half a character in it, and the
+	// whole settlement with it.
+	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
 }

@@ -3,6 +3,7 @@ package semel
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,11 +112,11 @@ func (k *keeper) lose(h *held) {
 const renewBatch = 500
 
 func (k *keeper) renew(ctx context.Context, due []*held, sent time.Time) {
-	for len(due) > 0 {
-		n := min(len(due), renewBatch)
-		k.renewSome(ctx, due[:n], sent)
-		due, sent = due[n:], time.Now()
+	var all sync.WaitGroup // together, so that one that hangs holds up no other
+	for some := range slices.Chunk(due, renewBatch) {
+		all.Go(func() { k.renewSome(ctx, some, sent) })
 	}
+	all.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewing()
@@ -127,7 +128,7 @@ func (k *keeper) renewSome(ctx context.Context, due []*held, sent time.Time) {
 	for i, h := range due {
 		leases[i] = h.lease
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.lease/3)
+	ctx, cancel := context.WithTimeout(ctx, k.lease/6)
 	defer cancel()
 	errs, err := k.st.Renew(ctx, leases, k.lease)
 	if err != nil || len(errs) != len(due) {

@@ -24,8 +24,10 @@ type Event struct {
 // Kind is what kind of an Event.
 type Kind uint8
 
-// The kinds. Those of the first group end a call; of each call exactly one is
-// told. The others tell what happened on the way, or in the background.
+// The kinds. Those of the first group tell how a call ended: one for each, but
+// that EventUnprotected comes after the EventStoreFailed that led to it, and an
+// invalid call has none. In a transaction they come before the commit. The
+// others tell what happened on the way, or in the background.
 const (
 	EventExecuted        Kind = iota + 1 // the handler ran and its result is kept
 	EventFailed                          // the handler ran and its failure is kept

@@ -94,7 +94,7 @@ func (o *Options) withDefaults() Options {
 	}
 	setDefault(&d.Lease, 30*time.Second)
 	setDefault(&d.Retention, 24*time.Hour)
-	setDefault(&d.Reservation, 24*time.Hour)
+	setDefault(&d.Reservation, d.Retention)
 	setDefault(&d.SettleTimeout, 10*time.Second)
 	setDefault(&d.MaxWaiters, 1024)
 	setDefault(&d.MaxOutcome, 1<<20)
@@ -130,6 +130,9 @@ func (o *Options) validate() error {
 	if o.Reconcile != nil && o.OnDoubt != Park {
 		bad("Reconcile: is set, but OnDoubt is %v; only Park asks it", o.OnDoubt)
 	}
+	if o.Rerun && o.OnDoubt == Park {
+		bad("Rerun: is set with OnDoubt Park; it is for reads, which can be repeated")
+	}
 	if o.UnprotectedOnOutage && o.OnDoubt == Park {
 		bad("UnprotectedOnOutage: is set with OnDoubt Park, which promises at most one effect")
 	}
@@ -146,6 +149,9 @@ func (o *Options) validate() error {
 		if d.value < d.least || d.value > maxDuration {
 			bad("%s: is %v; it must be from %v to %v", d.name, d.value, d.least, maxDuration)
 		}
+	}
+	if o.Reservation > o.Retention {
+		bad("Reservation: is %v; it must not exceed Retention, %v, for which a failed attempt is kept", o.Reservation, o.Retention)
 	}
 	for _, n := range []struct {
 		name  string

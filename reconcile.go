@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -109,6 +110,9 @@ func (g *Guard) reconciled(x *Execution, v Verdict, err error) (store.Settlement
 	if err == nil {
 		var s store.Settlement
 		if s, err = g.settlement(v, x.attempt); err == nil && s.State != store.Unknown {
+			if s.State == store.Released && g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
+				s = g.failed(exhaustedFailure(x.attempt, s.Error)) // nothing happened, and nothing will
+			}
 			return s, EventReconciled, nil
 		}
 	}
@@ -134,11 +138,16 @@ func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled
 		return 0, invalid(op, fmt.Errorf("limit: is %d; at least 1 is needed", limit))
 	}
 	var parked []store.Record // read to the end first: the list must not see what is changed below
-	for f, err := range g.lister.List(ctx, store.Filter{Operation: string(op), States: []store.State{store.Unknown}, Limit: limit}) {
+	for f, err := range g.lister.List(ctx, store.Filter{Operation: string(op), States: []store.State{store.Unknown}}) {
 		if err != nil {
 			return 0, &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
 		}
-		parked = append(parked, f.Record)
+		// Those not asked after for longest, lest the undecidable starve the rest.
+		i, _ := slices.BinarySearchFunc(parked, f.Record.Updated, func(r store.Record, t time.Time) int { return r.Updated.Compare(t) })
+		if i < limit {
+			parked = slices.Insert(parked, i, f.Record)
+			parked = parked[:min(len(parked), limit)]
+		}
 	}
 	var errs []error
 	for i := range parked {
@@ -174,6 +183,9 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	}
 	p := g.change(&seen, s.State, s.Error)
 	p.Outcome, p.Keep = s.Outcome, s.Keep
+	if p.State == store.Released {
+		p.Attempt = 0 // the operator's word counts for more than the limit of attempts
+	}
 	f, err := send(ctx, func() (store.Found, error) { return g.st.Swap(ctx, seen.Seen(), p) })
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:

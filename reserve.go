@@ -37,12 +37,15 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 		return Ticket{}, invalid(call.Operation(), errors.New("call: is redeemed already; reserve it as NewCall made it"))
 	}
 	v := g.newVisit(call)
-	p := v.propose()
-	p.State, p.Attempt, p.Lease = store.Started, 0, g.opt.Reservation
-	f, err := send(ctx, func() (store.Found, error) { return g.st.Claim(ctx, p) })
+	claim := func() (store.Found, error) {
+		p := v.propose()
+		p.State, p.Attempt, p.Lease = store.Started, 0, g.opt.Reservation
+		return send(ctx, func() (store.Found, error) { return g.st.Claim(ctx, p) })
+	}
+	f, err := claim()
 	for range maxRounds {
 		if errors.Is(err, store.ErrNotFound) {
-			f, err = send(ctx, func() (store.Found, error) { return g.st.Claim(ctx, p) })
+			f, err = claim() // it was swept since it was seen
 		}
 		if err != nil {
 			return Ticket{}, v.unavailable(ctx, err)
@@ -53,7 +56,7 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 		d := v.decide(&f.Record, f.Now)
 		switch d.Action {
 		case store.Execute: // expired, lapsed or released: reserve it again
-			p = v.next(&f.Record, d)
+			p := v.next(&f.Record, d)
 			p.State, p.Attempt, p.Lease = store.Started, p.Attempt-1, g.opt.Reservation
 			f, err = v.swap(ctx, f.Record.Seen(), p)
 			continue

@@ -18,12 +18,12 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 	v := g.newVisit(call)
 	a, err := v.admit(ctx)
 	switch {
-	case err != nil && g.opt.UnprotectedOnOutage && errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+	case err != nil && g.opt.UnprotectedOnOutage && !v.answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrCorrupt) && ctx.Err() == nil:
 		return g.unprotected(ctx, call, fn)
 	case err != nil:
 		return a.result, err
 	case a.claimed:
-		return g.execute(ctx, &a, fn, g.end)
+		return g.execute(ctx, &a, fn, nil)
 	case g.opt.Rerun:
 		return g.rerun(ctx, call, fn)
 	}
@@ -33,8 +33,12 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 // rerun executes a completed call again under the lease of a sibling key, so
 // that the kept outcome stays, and no two run at once.
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
-	call.key.Operation += "#rerun"
+	// No step can have this name, for a step's is not empty. The payload and
+	// the token were compared with the call's own record.
+	call.key.Operation += "##rerun"
+	call.payload, call.token = NoPayload(), time.Time{}
 	v := g.newVisit(call)
+	v.as.MaxAttempts = 0 // crashed reads must not fail the sibling for good
 	a, err := v.admit(ctx)
 	if err != nil {
 		return a.result, err
@@ -46,7 +50,7 @@ func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error
 		s := store.Settlement{State: store.Released, Attempt: x.attempt - 1, Keep: g.opt.Lease}
 		if err != nil {
 			s.Error = errText(err)
-			return s, EventReleased, err
+			return s, EventReleased, passOn(err)
 		}
 		return s, EventExecuted, nil
 	})
@@ -56,11 +60,15 @@ func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error
 // that is, and which error its caller gets.
 type ending func(x *Execution, o Outcome, err error) (store.Settlement, Kind, error)
 
-// execute runs the handler under a claim, and settles it.
+// execute runs the handler under a claim, and settles it. A nil end is the
+// Guard's own: what the handler returns is kept.
 func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end ending) (Result, error) {
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x := g.newExecution(&a.record)
+	if end == nil {
+		end, x.keeps = g.end, true
+	}
 	x.cancel = cancel
 	g.keep.add(&x.held, a.sent)
 	defer g.drop(x)
@@ -74,15 +82,21 @@ func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end endin
 	return g.conclude(ctx, x, o, s, kind, err)
 }
 
+var errPanicked = errors.New("the handler panicked or called runtime.Goexit")
+
 // call runs the handler. If it panics or leaves by runtime.Goexit, the claim
 // is settled as doubt, and the panic goes on.
 func (g *Guard) call(ctx context.Context, x *Execution, fn Handler, end ending) (o Outcome, err error) {
 	returned := false
 	defer func() {
-		if returned || x.Completed() {
+		switch {
+		case returned:
+			return
+		case x.Completed():
+			g.ended(ctx, x, EventExecuted, errPanicked)
 			return
 		}
-		s, kind, err := end(x, Outcome{}, errors.New("the handler panicked or called runtime.Goexit"))
+		s, kind, err := end(x, Outcome{}, errPanicked)
 		_, _ = g.conclude(ctx, x, Outcome{}, s, kind, err) // the panic is what the caller gets; the event tells the rest
 	}()
 	o, err = fn(context.WithValue(ctx, executionKey{}, x), x)
@@ -110,13 +124,14 @@ func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind,
 	if err == nil {
 		return g.completion(o), EventExecuted, nil
 	}
-	if f, ok := errors.AsType[*Failure](err); ok {
-		return g.failed(f), EventFailed, f
-	}
 	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errText(err), Keep: g.opt.Retention}
-	if _, ok := errors.AsType[*noEffect](err); ok {
+	if saysNoEffect(err) {
 		s.Attempt--
-		return s, EventReleased, err
+		return s, EventReleased, passOn(err)
+	}
+	if f, ok := errors.AsType[*Failure](err); ok && f != nil {
+		f = f.clean()
+		return g.failed(f), EventFailed, f
 	}
 	if x.policy == Park {
 		s.State = store.Unknown
@@ -124,10 +139,11 @@ func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind,
 	}
 	if g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
 		f := exhaustedFailure(x.attempt, errText(err))
-		return g.failed(f), EventExhausted, errors.Join(f, err)
+		g.ended(context.Background(), x, EventExhausted, err)
+		return g.failed(f), EventFailed, errors.Join(f, err) // doors find their own error in it
 	}
 	if g.opt.Backoff != nil {
-		s.Wait = max(0, g.opt.Backoff(x.attempt))
+		s.Wait = min(max(0, g.opt.Backoff(x.attempt)), g.opt.Retention)
 	}
 	return s, EventReleased, err
 }
@@ -139,8 +155,8 @@ func (g *Guard) completion(o Outcome) store.Settlement {
 
 func (g *Guard) failed(f *Failure) store.Settlement {
 	o, err := f.outcome()
-	if err != nil {
-		o = Outcome{Gone: true}
+	if err != nil || len(o.Body) > g.opt.MaxOutcome { // callers branch on the code: without the data rather than without both
+		o, _ = (&Failure{Code: f.Code, Message: errText(f)}).outcome()
 	}
 	return store.Settlement{State: store.Failed, Outcome: g.fit(o), Error: errText(f), Keep: g.opt.Retention}
 }
@@ -167,9 +183,11 @@ func (g *Guard) fit(o Outcome) Outcome {
 func (g *Guard) conclude(ctx context.Context, x *Execution, o Outcome, s store.Settlement, kind Kind, err error) (Result, error) {
 	switch serr := g.settle(ctx, x, s); {
 	case errors.Is(serr, store.ErrLeaseLost):
-		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.key.Operation), Cause: err}
+		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.key.Operation), Cause: textOf(err)}
 	case serr != nil && s.State.Terminal():
 		kind, err = EventNotStored, &Error{Reason: ErrOutcomeNotStored, Operation: Operation(x.key.Operation), Cause: errors.Join(serr, err)}
+	case serr != nil && kind == EventReconciled:
+		kind, err = EventNotStored, &Error{Reason: ErrUnavailable, Operation: Operation(x.key.Operation), Cause: serr}
 	case serr != nil: // the lease lapses instead, which comes to the same
 		kind = EventNotStored
 	}
@@ -190,7 +208,7 @@ func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result,
 	o, err := fn(context.WithValue(ctx, executionKey{}, x), x)
 	g.ended(ctx, x, EventUnprotected, err)
 	if err != nil {
-		return Result{}, fmt.Errorf("semel: ran without a record: %w", err)
+		return Result{}, fmt.Errorf("semel: ran without a record: %w", passOn(err))
 	}
 	return Result{Outcome: o, codecs: g.opt.Codecs}, nil
 }

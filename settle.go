@@ -27,13 +27,16 @@ func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settleme
 		switch {
 		case err == nil || answered(err):
 			return err
-		case errors.Is(err, store.ErrTooLarge) && !s.Outcome.Gone:
-			s.Outcome = Outcome{Code: s.Outcome.Code, Codec: s.Outcome.Codec, Gone: true}
+		case errors.Is(err, store.ErrTooLarge) && !s.Outcome.Equal(tombstone(s.Outcome)):
+			s.Outcome = tombstone(s.Outcome)
 		case !pause(ctx, wait):
 			return err
 		}
 	}
 }
+
+// tombstone is what a store keeps of an outcome that is too large for it.
+func tombstone(o Outcome) Outcome { return Outcome{Code: o.Code, Codec: o.Codec, Gone: true} }
 
 // giveBack undoes a claim whose handler did not start, in the background: the
 // record goes to the state undo.

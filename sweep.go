@@ -58,11 +58,14 @@ func (o *SweepOptions) withDefaults() (SweepOptions, error) {
 // ctx ends, and an error only for bad options; a pass that fails is reported
 // to Swept, and the next one tries again.
 func Sweep(ctx context.Context, st store.Store, o *SweepOptions) error {
-	if _, err := o.withDefaults(); err != nil {
+	d, err := o.withDefaults()
+	if err == nil {
+		_, err = New(st, &Options{Retention: d.Retention})
+	}
+	if err != nil {
 		return err
 	}
 	for {
-		d, _ := o.withDefaults()
 		stats, err := SweepOnce(ctx, st, o)
 		if ctx.Err() != nil {
 			return nil

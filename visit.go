@@ -19,6 +19,7 @@ type visit struct {
 	waitUntil  time.Time // local clock; zero before the first wait
 	waitedFor  int       // the attempt that the call has waited for; 0: none
 	reconciled bool      // a reconciler was asked; once a call is enough
+	answered   bool      // the store has told of the record, so it is no outage
 
 	// undo is the state that a claim goes back to which came to nothing.
 	undo store.State
@@ -60,8 +61,10 @@ func (v *visit) admit(ctx context.Context) (admission, error) {
 			return admission{}, v.unavailable(ctx, err)
 		}
 		if f.Won {
+			v.answered = true
 			return v.granted(ctx, f.Record, sent)
 		}
+		v.answered = true
 		r := &f.Record
 		d := v.decide(r, f.Now)
 		switch d.Action {
@@ -84,7 +87,7 @@ func (v *visit) admit(ctx context.Context) (admission, error) {
 			}
 			v.reconciled = true
 			if err := v.g.reconcile(ctx, r); err != nil && !errors.Is(err, ErrChanged) {
-				return admission{}, v.refuse(ctx, EventParkedRefused, ErrParked, 0, err)
+				return admission{}, v.refuse(ctx, EventParkedRefused, ErrParked, 0, notKept(err))
 			}
 			f, err = v.look(ctx)
 		case store.InProgress:
@@ -132,6 +135,9 @@ func (v *visit) answer(ctx context.Context, r *store.Record, d store.Decision) (
 
 // decide judges the record, with the call's payload hashed as the record's was.
 func (v *visit) decide(r *store.Record, now time.Time) store.Decision {
+	if r.Key != v.call.key { // a connection that answers somebody else's question
+		return store.Decision{Action: store.Corrupt, Policy: Park}
+	}
 	if v.call.token.IsZero() && !r.Fingerprint.Comparable(v.as.Fingerprint) && r.Fingerprint.KeyID != v.as.Fingerprint.KeyID {
 		if s, ok := v.g.secret(r.Fingerprint.KeyID); ok {
 			as := v.as
@@ -146,12 +152,17 @@ func (v *visit) decide(r *store.Record, now time.Time) store.Decision {
 // token only looks: its record was made by Reserve.
 func (v *visit) claim(ctx context.Context) (store.Found, time.Time, error) {
 	sent := time.Now()
+	if err := ctx.Err(); err != nil {
+		return store.Found{}, sent, err // nothing was sent, so there is nothing to give back
+	}
+	if v.g.opt.UnprotectedOnOutage { // a store that hangs is an outage, too
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, v.g.opt.Lease/3)
+		defer cancel()
+	}
 	if !v.call.token.IsZero() {
 		f, err := v.look(ctx)
 		return f, sent, err
-	}
-	if err := ctx.Err(); err != nil {
-		return store.Found{}, sent, err // nothing was sent, so there is nothing to give back
 	}
 	p := v.propose()
 	f, err := v.g.st.Claim(ctx, p)

@@ -57,8 +57,9 @@ func (g *Guard) sleep(ctx context.Context, ended <-chan struct{}, seen store.See
 	hint := make(chan struct{})
 	if g.waiter != nil {
 		go func() {
-			defer close(hint)
-			_ = g.waiter.Wait(ctx, seen) // only a hint: an error means to look
+			if g.waiter.Wait(ctx, seen) == nil && pause(ctx, firstPoll) {
+				close(hint) // the pause is for a store that hints too early, again and again
+			}
 		}()
 	}
 	for d := firstPoll; ; d = min(d*3/2, lastPoll) {

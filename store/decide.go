@@ -79,7 +79,8 @@ type Decision struct {
 // classifies: nothing else may look at a record's state to choose between
 // running and not running.
 func Decide(r *Record, c *Call, now time.Time) Decision {
-	if !r.State.Valid() || r.Policy > Park || r.Expires.IsZero() != (r.State == Started || r.State == Processing || r.State == Unknown) {
+	waits := r.State == Started || r.State == Processing
+	if !r.State.Valid() || r.Policy > Park || r.Until.IsZero() && (waits || r.State == Released) || r.Expires.IsZero() != (waits || r.State == Unknown) {
 		return Decision{Action: Corrupt, Policy: Park}
 	}
 	bearer := !c.Token.IsZero()
@@ -92,7 +93,7 @@ func Decide(r *Record, c *Call, now time.Time) Decision {
 		}
 		return Decision{Action: Execute, Policy: c.Policy, Restart: true}
 	}
-	d := Decision{Policy: r.Policy.Stricter(c.Policy)}
+	d := Decision{Policy: min(r.Policy.Stricter(c.Policy), Park)}
 	if !bearer {
 		if !r.Fingerprint.Comparable(c.Fingerprint) {
 			d.Action = Unverifiable
@@ -120,6 +121,9 @@ func byState(r *Record, c *Call, p Policy, now time.Time) (Action, time.Time) {
 			return next(r, c, Execute), time.Time{}
 		}
 	case Released:
+		if p == Park && r.Policy == Retry && r.Attempt > 0 {
+			return DoPark, time.Time{} // its failed attempts were doubt, which only Retry may repeat
+		}
 		if !now.Before(r.Until) {
 			return next(r, c, Execute), time.Time{}
 		}

@@ -73,7 +73,8 @@ type Tx interface {
 	Swap(ctx context.Context, seen Seen, p Proposal) (Found, error)
 	Settle(ctx context.Context, l Lease, s Settlement) error
 	// Nested runs fn. If fn fails, or panics, the transaction's writes since
-	// Nested began are undone, and the transaction goes on.
+	// Nested began are undone, the transaction goes on, and fn's error is
+	// returned as it is; any other error means that the transaction is broken.
 	Nested(ctx context.Context, fn func() error) error
 }
 

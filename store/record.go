@@ -73,7 +73,7 @@ func (o Outcome) Equal(p Outcome) bool {
 
 // Clone is a copy that shares no memory with o.
 func (o Outcome) Clone() Outcome {
-	o.Body = bytes.Clone(o.Body)
+	o.Body = slices.Clip(bytes.Clone(o.Body)) // an append to a shared copy must not write
 	if o.Header != nil {
 		h := make(map[string][]string, len(o.Header))
 		for name, values := range o.Header {

@@ -24,7 +24,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	}
 	res := store.SweepResult{Now: clock(s.now())}
 	for i := first; i < shards; i++ {
-		if left := limit - res.Deleted - len(res.Lapsed); left <= 0 || !s.sweepShard(&s.shard[i], &res, left) {
+		if left := limit - res.Deleted - len(res.Lapsed); left <= 0 || !s.sweepShard(&s.shard[i], &res, left, limit) {
 			res.Next = store.Cursor(strconv.Itoa(i))
 			return res, nil
 		}
@@ -32,29 +32,37 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	return res, nil
 }
 
-// sweepShard reports whether it saw the whole shard within the limit. Lapsed
-// records are the caller's to change, so a shard with more of them than the
-// limit is passed over once the limit is reached, lest a sweep never ends.
-func (s *Store) sweepShard(sh *shard, res *store.SweepResult, limit int) bool {
+// sweepShard reports whether it is done with the shard. Lapsed records are the
+// caller's to change, so a shard that has more of them than a whole step takes
+// is passed over, lest a sweep never ends; the next pass sees the others.
+func (s *Store) sweepShard(sh *shard, res *store.SweepResult, left, limit int) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := s.now()
-	deleted, lapsed, whole := 0, 0, true
 	for k, r := range sh.records {
-		switch {
-		case r.Expired(now) && deleted+lapsed < limit:
-			s.raise(r.Fence)
-			delete(sh.records, k)
-			deleted++
-		case r.Expired(now):
-			whole = false
-		case r.Lapsed(now) && deleted+lapsed < limit:
-			res.Lapsed = append(res.Lapsed, *r)
-			lapsed++
+		if !r.Expired(now) {
+			continue
 		}
+		if left == 0 {
+			return false
+		}
+		s.raise(r.Fence)
+		delete(sh.records, k)
+		res.Deleted++
+		left--
 	}
-	res.Deleted += deleted
-	return whole
+	whole := left == limit // the step was this shard's alone
+	for _, r := range sh.records {
+		if !r.Lapsed(now) {
+			continue
+		}
+		if left == 0 {
+			return whole
+		}
+		res.Lapsed = append(res.Lapsed, *r)
+		left--
+	}
+	return true
 }
 
 // raise keeps the highest swept fence: a key that comes back gets a higher one

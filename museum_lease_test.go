@@ -1,0 +1,94 @@
+package semel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// Rule 6: a deadline counts from before the claim or the renewal was sent,
+// however long the answer took.
+func TestADeadlineCountsFromTheSending(t *testing.T) {
+	for name, slow := range map[string]func(h *hooks){
+		"of the claim": func(h *hooks) {
+			h.claim = func(ctx context.Context, p store.Proposal) (store.Found, error) {
+				f, err := h.Store.Claim(ctx, p)
+				time.Sleep(10 * time.Second)
+				return f, err
+			}
+			h.renew = func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }
+		},
+		"of the renewal": func(h *hooks) {
+			n := 0
+			h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+				if n++; n > 1 {
+					return nil, errBoom
+				}
+				errs, err := h.Store.Renew(ctx, held, d)
+				time.Sleep(9 * time.Second)
+				return errs, err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hooks{Store: memstore.New(nil)}
+				slow(h)
+				g := guard(t, h, nil)
+				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+					<-ctx.Done()
+					if r := record(t, g, "k"); r.Lapsed(time.Now()) {
+						t.Errorf("cancelled %v after the lease was over", time.Since(r.Until))
+					}
+					return semel.Outcome{}, context.Cause(ctx)
+				})
+				wantErr(t, err, semel.ErrLeaseLost)
+			})
+		})
+	}
+}
+
+// Rule 7: one renewal that hangs does not keep the next from being sent.
+func TestARenewalThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{Store: memstore.New(nil)}
+		n := 0
+		h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+			if n++; n == 1 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return h.Store.Renew(ctx, held, d)
+		}
+		res, err := guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			time.Sleep(10 * time.Minute)
+			return semel.Outcome{Body: []byte("slow")}, context.Cause(ctx)
+		})
+		wantBody(t, res, err, "slow", false)
+	})
+}
+
+// Rule 16: a reservation has its own deadline, and is no attempt.
+func TestAReservationOutlastsTheLeaseAndIsNoAttempt(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{Reservation: time.Hour, MaxAttempts: 1})
+	ticket := reserve(t, g, ann("k"))
+	if r := wantState(t, g, "k", store.Started); r.Attempt != 0 {
+		t.Errorf("attempt %d; no handler has started", r.Attempt)
+	}
+	advance(time.Hour - time.Second)
+	_, err := g.Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrInProgress)
+	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+		if x.Attempt() != 1 {
+			t.Errorf("the first attempt is %d", x.Attempt())
+		}
+		return semel.Outcome{Body: []byte("report")}, nil
+	})
+	wantBody(t, res, err, "report", false)
+}

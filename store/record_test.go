@@ -1,0 +1,135 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+func TestTimesGoThroughMicrosecondsAndBack(t *testing.T) {
+	for _, c := range []struct {
+		in     time.Time
+		micros int64
+		out    time.Time
+	}{
+		{time.Time{}, 0, time.Time{}},
+		{time.Unix(1, 1999).UTC(), 1_000_001, time.Unix(1, 1000).UTC()},
+		{time.Unix(1, 999).In(time.FixedZone("x", 3600)), 1_000_000, time.Unix(1, 0).UTC()},
+		{time.Unix(-1, 0).UTC(), -1_000_000, time.Unix(-1, 0).UTC()},
+		{noon, noon.Unix() * 1e6, noon},
+	} {
+		if m := store.Micros(c.in); m != c.micros {
+			t.Errorf("Micros(%v) is %d, want %d", c.in, m, c.micros)
+		}
+		if back := store.Time(c.micros); back != c.out {
+			t.Errorf("Time(%d) is %#v, want %#v", c.micros, back, c.out)
+		}
+	}
+	now := time.Now() // has a monotonic reading, and a zone
+	if back := store.Time(store.Micros(now)); back != store.Time(store.Micros(back)) || back.Sub(now).Abs() > time.Microsecond {
+		t.Errorf("now, %v, comes back as %#v", now, back)
+	}
+}
+
+func TestRecordsEndAtTheInstantItself(t *testing.T) {
+	for s := store.Started; s <= store.Unknown; s++ {
+		r := recordIn(s)
+		for _, end := range []time.Time{r.Until, r.Expires} {
+			if end.IsZero() {
+				continue
+			}
+			for d, reached := range map[time.Duration]bool{-time.Microsecond: false, 0: true, time.Microsecond: true} {
+				now := end.Add(d)
+				lapses := (s == store.Started || s == store.Processing) && end == r.Until
+				if got := r.Lapsed(now); got != (lapses && reached) {
+					t.Errorf("%v record, %v after its end: lapsed %v", s, d, got)
+				}
+				if end == r.Expires && r.Expired(now) != reached {
+					t.Errorf("%v record, %v after Expires: expired %v", s, d, r.Expired(now))
+				}
+			}
+		}
+		if r.Expires.IsZero() && r.Expired(noon.Add(1000*time.Hour)) {
+			t.Errorf("a %v record without Expires is expired", s)
+		}
+	}
+}
+
+func TestSeenAndLeaseAreOfTheRecord(t *testing.T) {
+	r := recordIn(store.Released)
+	if got, want := r.Seen(), (store.Seen{Key: r.Key, State: r.State, Owner: r.Owner, Fence: r.Fence, Until: r.Until, Expires: r.Expires}); got != want {
+		t.Errorf("Seen is %+v, want %+v", got, want)
+	}
+	if got, want := r.Lease(), (store.Lease{Key: r.Key, Owner: r.Owner, Fence: r.Fence}); got != want {
+		t.Errorf("Lease is %+v, want %+v", got, want)
+	}
+}
+
+// variants are outcomes of which no two are repeated alike.
+func variants() []store.Outcome {
+	h := func(kv ...string) map[string][]string {
+		m := map[string][]string{}
+		for i := 0; i < len(kv); i += 2 {
+			m[kv[i]] = append(m[kv[i]], kv[i+1])
+		}
+		return m
+	}
+	return []store.Outcome{
+		{}, {Code: 200}, {Codec: "json"}, {Gone: true}, {Body: []byte("a")}, {Body: []byte("b")}, {Body: []byte("ab")}, {Body: []byte{0}},
+		{Header: h("A", "1")}, {Header: h("a", "1")}, {Header: h("A", "2")}, {Header: h("A", "1", "A", "2")}, {Header: h("A", "2", "A", "1")},
+		{Header: h("A", "1, 2")}, {Header: h("A", "1", "B", "1")}, {Header: h("A", "")}, {Header: map[string][]string{"A": {}}},
+	}
+}
+
+func TestOutcomesAreEqualIfTheyAreRepeatedAlike(t *testing.T) {
+	for i, a := range variants() {
+		for j, b := range variants() {
+			if got := a.Equal(b); got != (i == j) {
+				t.Errorf("%+v and %+v: equal %v", a, b, got)
+			}
+		}
+		if !a.Equal(a.Clone()) {
+			t.Errorf("%+v is not equal to its clone", a)
+		}
+	}
+	empty := store.Outcome{Body: []byte{}, Header: map[string][]string{}}
+	if !empty.Equal(store.Outcome{}) || !(store.Outcome{}).Equal(empty) {
+		t.Error("nil and empty differ")
+	}
+	if !(store.Outcome{Header: map[string][]string{"A": nil}}).Equal(store.Outcome{Header: map[string][]string{"A": {}}}) {
+		t.Error("a header with nil values and one with none differ")
+	}
+}
+
+func TestACloneSharesNoMemory(t *testing.T) {
+	o := store.Outcome{Code: 1, Body: []byte("body"), Header: map[string][]string{"A": {"1", "2"}}, Codec: "json", Gone: true}
+	c := o.Clone()
+	c.Body[0], c.Header["A"][0] = 'X', "X"
+	c.Header["B"] = []string{"3"}
+	if string(o.Body) != "body" || o.Header["A"][0] != "1" || len(o.Header) != 1 {
+		t.Errorf("changing a clone changed the original: %+v", o)
+	}
+	if c := (store.Outcome{}).Clone(); c.Body != nil || c.Header != nil {
+		t.Errorf("the clone of nothing is %+v", c)
+	}
+}
+
+func TestFingerprintsCompareOnlyIfMadeAlike(t *testing.T) {
+	f := store.Fingerprint{Alg: "a", KeyID: "k", Sum: "sum"}
+	for _, c := range []struct {
+		g                 store.Fingerprint
+		comparable, equal bool
+	}{
+		{f, true, true},
+		{store.Fingerprint{Alg: "a", KeyID: "k", Sum: "sun"}, true, false},
+		{store.Fingerprint{Alg: "a", KeyID: "k", Sum: "summ"}, true, false},
+		{store.Fingerprint{Alg: "a", KeyID: "k"}, true, false},
+		{store.Fingerprint{Alg: "b", KeyID: "k", Sum: "sum"}, false, true},
+		{store.Fingerprint{Alg: "a", KeyID: "l", Sum: "sum"}, false, true},
+	} {
+		if f.Comparable(c.g) != c.comparable || c.g.Comparable(f) != c.comparable || f.Equal(c.g) != c.equal || c.g.Equal(f) != c.equal {
+			t.Errorf("%+v and %+v: comparable %v, equal %v", f, c.g, f.Comparable(c.g), f.Equal(c.g))
+		}
+	}
+}
