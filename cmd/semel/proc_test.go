@@ -41,6 +41,9 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		os.Exit(play(role))
+	}
 	code := m.Run()
 	if built.Load() {
 		path, _ := binary()
@@ -96,7 +99,7 @@ func start(t testing.TB, args ...string) *proc {
 	return p
 }
 
-// spawn starts semel. It is killed when the test ends.
+// spawn starts semel.
 func spawn(t testing.TB, args ...string) *proc {
 	t.Helper()
 	path, err := binary()
@@ -104,9 +107,14 @@ func spawn(t testing.TB, args ...string) *proc {
 		t.Fatal(err)
 	}
 	built.Store(true)
-	p := &proc{t: t, cmd: exec.Command(path, args...), done: make(chan struct{})}
+	return launch(t, exec.Command(path, args...))
+}
+
+// launch starts a process. It is killed when the test ends.
+func launch(t testing.TB, cmd *exec.Cmd) *proc {
+	t.Helper()
+	p := &proc{t: t, cmd: cmd, done: make(chan struct{})}
 	p.cmd.SysProcAttr = dieWithParent()
-	p.cmd.Env = append(os.Environ(), "GOTRACEBACK=all")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -135,10 +143,10 @@ func spawn(t testing.TB, args ...string) *proc {
 		mid := p.killed // its words are of no interest then
 		p.kill()
 		if t.Failed() && !mid {
-			t.Logf("semel %s said:\n%s", strings.Join(args, " "), tail(p.Log(), 4000))
+			t.Logf("semel %s said:\n%s", strings.Join(cmd.Args[1:], " "), tail(p.Log(), 4000))
 		}
 		if log := p.Log(); strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
-			t.Errorf("semel %s said:\n%s", strings.Join(args, " "), tail(log, 10000))
+			t.Errorf("semel %s said:\n%s", strings.Join(cmd.Args[1:], " "), tail(log, 10000))
 		}
 	})
 	return p

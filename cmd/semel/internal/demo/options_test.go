@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/demo/fleet"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
@@ -46,5 +47,11 @@ func TestOnlyAProxyThatParksAsksWhatHappened(t *testing.T) {
 		if got := strings.Contains(args, "--reconcile-url=http://u/reconcile"); got != want || !strings.Contains(args, "--on-doubt="+policy) {
 			t.Errorf("%s: %s", policy, args)
 		}
+	}
+}
+
+func TestSomePaymentsOutlastALease(t *testing.T) {
+	if fleet.Stall/2 <= lease+lease/4 {
+		t.Errorf("half a stall of %v is over before a lease of %v has lapsed", fleet.Stall, lease)
 	}
 }

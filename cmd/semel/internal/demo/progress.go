@@ -18,16 +18,16 @@ func (s *side) progress(ctx context.Context, w io.Writer) {
 		every, before, after = 100*time.Millisecond, "\r\x1b[K", ""
 	}
 	for pause(ctx, every) {
-		fmt.Fprint(w, before, s.now(), after)
+		_, _ = fmt.Fprint(w, before, s.now(), after)
 	}
-	fmt.Fprint(w, before, s.now(), "\n")
+	_, _ = fmt.Fprint(w, before, s.now(), "\n")
 }
 
 // now is one line.
 func (s *side) now() string {
 	text := fmt.Sprintf("%-14s %3d%%  sent %d", s.name, s.fleet.Steps.Load()*100/int64(max(1, len(s.plan.Steps))), s.fleet.Sent.Load())
 	err := s.look(func(st *ledger.State) {
-		text += fmt.Sprintf("  charged %d  double %d  crashes %d", st.Charged, st.Double(), max(0, st.Boots-1)+s.proxyKills())
+		text += fmt.Sprintf("  charged %d  double %d  kills %d", st.Charged, st.Double(), int(s.worker.kills.Load())+s.proxyKills())
 	})
 	if err != nil {
 		text += "  " + err.Error()

@@ -26,7 +26,7 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	if o.Keep {
-		defer fmt.Fprintln(stderr, "kept:", dir)
+		defer func() { _, _ = fmt.Fprintln(stderr, "kept:", dir) }()
 	} else {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}

@@ -40,7 +40,7 @@ func TestWithoutSemelOrdersAreChargedTwice(t *testing.T) {
 	if f.Kills != 3 || f.InFlightAtKills < 3 || f.CutBeforeCharge+f.CutAfterCharge != f.InFlightAtKills {
 		t.Errorf("%d kills with %d in flight; the ledger missed %d and %d", f.Kills, f.InFlightAtKills, f.CutBeforeCharge, f.CutAfterCharge)
 	}
-	if got := told.String(); !strings.Contains(got, "without Semel  100%") || !strings.Contains(got, "crashes 3") {
+	if got := told.String(); !strings.Contains(got, "without Semel  100%") || !strings.Contains(got, "kills 3") {
 		t.Errorf("told: %s", got)
 	}
 }

@@ -42,6 +42,7 @@ type Figures struct {
 	UnequalReplays int `json:"unequal_replays"`
 	Stuck          int `json:"stuck"`           // orders without a final answer, or whose record is not completed
 	Unexpected     int `json:"unexpected"`      // final answers that no client can expect
+	Crashes        int `json:"crashes"`         // processes that died by themselves
 	Samples        int `json:"latency_samples"` // undisturbed first calls
 
 	P50 float64 `json:"latency_p50_ms"`
@@ -127,6 +128,7 @@ func (f *Figures) counters(s *side) {
 	for _, t := range s.targets() {
 		f.Kills += int(t.kills.Load())
 		f.InFlightAtKills += int(t.lost.Load())
+		f.Crashes += t.Deaths()
 	}
 	f.WorkerKills, f.ProxyKills = int(s.worker.kills.Load()), s.proxyKills()
 }

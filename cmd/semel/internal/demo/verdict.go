@@ -48,6 +48,7 @@ func (r *Report) judge() error {
 	check(s.Accepted > 0, "with Semel: %d changed payloads were accepted under a known key", s.Accepted)
 	check(s.Accepted == 0 && s.Refused < r.Changes, "with Semel: only %d of %d changed payloads were refused", s.Refused, r.Changes)
 	check(s.Unexpected > 0, "with Semel: %d answers that no client can expect", s.Unexpected)
+	check(s.Crashes > 0, "with Semel: a process died by itself, %d times; its log is kept with --keep", s.Crashes)
 	// The rest is about the demo: what it cannot see, it cannot show.
 	check(u.DoubleCharges == 0, "without Semel: no double charge, so the demo is blind")
 	check(u.Kills == 0 || s.WorkerKills == 0 || s.ProxyKills == 0, "not every kind of process was killed (%d, %d and %d times)", u.Kills, s.WorkerKills, s.ProxyKills)

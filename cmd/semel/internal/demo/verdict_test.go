@@ -37,6 +37,7 @@ func TestABrokenPromiseIsAnError(t *testing.T) {
 		"5 changed payloads":     func(r *Report) { r.Semel.Accepted = 5 },
 		"only 39 of 40":          func(r *Report) { r.Semel.Refused = 39 },
 		"6 answers that":         func(r *Report) { r.Semel.Unexpected = 6 },
+		"7 times; its log":       func(r *Report) { r.Semel.Crashes = 7 },
 		"the demo is blind":      func(r *Report) { r.Unprotected.DoubleCharges = 0 },
 		"(0, 8 and 8 times)":     func(r *Report) { r.Unprotected.Kills = 0 },
 		"(8, 0 and 8 times)":     func(r *Report) { r.Semel.WorkerKills = 0 },

@@ -58,7 +58,7 @@ func (f *Fleet) deliver(ctx context.Context, s *Step) delivery {
 		begun := time.Now()
 		a, after, err := f.send(ctx, o, body, limit)
 		if err == nil && final(a.Status) {
-			return delivery{Answer: a, final: true, took: time.Since(begun), calm: warm && n == 0 && s.HangUp == 0 && !f.Disturbed.Load()}
+			return delivery{Answer: a, final: true, took: time.Since(begun), calm: warm && n == 0 && o.Work == 0 && !f.Disturbed.Load()}
 		}
 		if err == nil && after > pause {
 			pause = min(after, mostPause)
@@ -107,7 +107,7 @@ func (f *Fleet) send(ctx context.Context, o *Order, body []byte, limit time.Dura
 	if err != nil {
 		return a, 0, err
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // it is read to its end
 	got, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	if err != nil {
 		return a, 0, err // cut off: the client cannot use it

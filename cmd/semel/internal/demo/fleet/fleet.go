@@ -53,8 +53,9 @@ type Outcome struct {
 	Open int
 	// Odd is a final answer that is none of those which a client can expect.
 	Odd []Answer
-	// Latency is that of the first request, if it was answered at once and
-	// nothing disturbed it; else 0. It is taken when all is warm.
+	// Latency is that of the first request, if it was answered at once, took
+	// the usual work, and nothing disturbed it; else 0. It is taken when all
+	// is warm.
 	Latency time.Duration
 }
 

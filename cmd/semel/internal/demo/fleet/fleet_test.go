@@ -199,7 +199,11 @@ func TestLatencyIsOfUndisturbedFirstRequests(t *testing.T) {
 		w.Header().Set("Idempotent-Replayed", "true")
 		receipt(w, "paid")
 	})
-	f = New(&Plan{Orders: orders(5), Steps: []Step{{Copies: 1}, {Order: 1, Copies: 1}, {Kind: Again, Order: 2, Copies: 1}, {Order: 3, Copies: 1}, {Order: 4, Copies: 1}}}, url)
+	all := orders(6)
+	all[5].Work = Slow
+	f = New(&Plan{Orders: all, Steps: []Step{
+		{Copies: 1}, {Order: 1, Copies: 1}, {Kind: Again, Order: 2, Copies: 1}, {Order: 5, Copies: 1}, {Order: 3, Copies: 1}, {Order: 4, Copies: 1},
+	}}, url)
 	f.Run(t.Context(), 1)
 	var counted []int
 	for i, o := range f.Outcomes() {
@@ -208,9 +212,9 @@ func TestLatencyIsOfUndisturbedFirstRequests(t *testing.T) {
 		}
 	}
 	if !slices.Equal(counted, []int{1}) {
-		t.Errorf("latencies of %v count; 0 was cold, 2 no first request, and 3 disturbed", counted)
+		t.Errorf("latencies of %v count; 0 was cold, 2 no first request, 3 disturbed, and 5 slow", counted)
 	}
-	if f.Replays.Load() != 5 {
+	if f.Replays.Load() != 6 {
 		t.Errorf("%d replays", f.Replays.Load())
 	}
 }

@@ -55,10 +55,17 @@ const (
 	repeated  = 30 // that are sent as duplicates
 	impatient = 5  // whose first request hangs up
 	changed   = 2  // under whose key another amount is sent
+	stalled   = 1  // that take very long
 )
 
-// Slow is how long the payments take whose clients hang up.
-const Slow = 60 * time.Millisecond
+const (
+	// Slow is how long the payments take whose clients hang up.
+	Slow = 60 * time.Millisecond
+	// Stall is how long the payments take that take very long: half of it is
+	// longer than a lease, so that the charge is yet to come when the successor
+	// of a killed proxy asks what became of it.
+	Stall = 2600 * time.Millisecond
+)
 
 var tenants = [...]string{"ada", "bob", "eve"}
 
@@ -91,6 +98,9 @@ func NewPlan(seed uint64, orders int) *Plan {
 		case 2:
 			later(Step{Kind: Again, Order: i, Copies: crowd})
 		}
+	}
+	for _, i := range some(r, orders, stalled) {
+		p.Orders[i].Work = Stall
 	}
 	for _, i := range some(r, orders, impatient) {
 		p.Orders[i].Work = Slow

@@ -44,6 +44,15 @@ func TestAPlanHasTheSharesThatItPromises(t *testing.T) {
 		t.Errorf("of %d orders %d are duplicated, %d hang up, %d (%d) change; %d (%d) deliveries",
 			n, len(duplicated), hangUps, changes, p.Changes, deliveries, p.Deliveries)
 	}
+	stalls := 0
+	for _, o := range p.Orders {
+		if o.Work == Stall {
+			stalls++
+		}
+	}
+	if stalls == 0 || stalls > n*1/100 { // some of them may hang up instead
+		t.Errorf("%d payments take very long", stalls)
+	}
 	if crowds != n*30/100*2/3 {
 		t.Errorf("%d steps are taken by several clients at once", crowds)
 	}

@@ -39,7 +39,7 @@ func replay(r io.Reader, s *State) (whole int64, err error) {
 	var l lines
 	for {
 		e, err := l.next(r)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return l.read, nil
 		}
 		if err != nil {

@@ -28,7 +28,7 @@ func (t *Tail) Update() error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	// Only whole lines were taken before, and a ledger cuts off only what is
 	// no whole line: so what was read is still there.
 	t.lines = lines{read: t.lines.read}
@@ -37,7 +37,7 @@ func (t *Tail) Update() error {
 	}
 	for {
 		e, err := t.lines.next(f)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -71,7 +71,7 @@ func (l *lines) next(r io.Reader) (Entry, error) {
 		n, err := r.Read(chunk)
 		l.buf = append(l.buf, chunk[:n]...)
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			l.done = true
 		case err != nil:
 			return Entry{}, err

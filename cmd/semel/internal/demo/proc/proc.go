@@ -88,7 +88,7 @@ func (p *Process) spawn() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr, cmd.Env = attributes(), environment()
 	started := make(chan error)

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// result is what a run of the command left.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs the command in this process.
+func command(t testing.TB, args ...string) result { return commandIn(t, nil, "", args...) }
+
+func commandIn(t testing.TB, vars map[string]string, stdin string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, func(name string) string { return vars[name] }, strings.NewReader(stdin), &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func write(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhatIsWrongIsOneLineAndExitCode2(t *testing.T) {
+	good := []string{"--upstream", "http://127.0.0.1:1", "--scope", "single"}
+	proxy := func(more ...string) []string { return append(append([]string{"proxy"}, good...), more...) }
+	conf := func(doc string) []string { return []string{"proxy", "--config", write(t, "semel.yaml", doc)} }
+	for want, args := range map[string][]string{
+		`semel: unexpected argument bogus`:                                              {"bogus"},
+		`semel: unknown flag --bogus`:                                                   proxy("--bogus"),
+		`semel: --lease: "abc" is not a duration; write one`:                            proxy("--lease", "abc"),
+		`semel proxy: --lease: "1ms": must be from 100ms to 1h0m0s`:                     proxy("--lease", "1ms"),
+		`semel: --max-body: "lots" is not a size; write one`:                            proxy("--max-body", "lots"),
+		`semel proxy: --on-doubt: "maybe": choose retry or park`:                        proxy("--on-doubt", "maybe"),
+		`semel proxy: --scope: "tenant": choose whose keys are whose: single (`:         {"proxy", "--upstream", "http://a", "--scope", "tenant"},
+		`semel proxy: --scope: is required; choose whose keys are whose: single (`:      {"proxy", "--upstream", "http://a"},
+		`semel proxy: --upstream: is required`:                                          {"proxy", "--scope", "single"},
+		`semel proxy: --store: "redis://x": choose sqlite:PATH`:                         proxy("--store", "redis://x"),
+		`semel proxy: --jwks: is required with scope jwt:CLAIM`:                         {"proxy", "--upstream", "http://a", "--scope", "jwt:sub"},
+		`semel proxy: --scope: "single": verifies no tokens`:                            proxy("--jwks", "x"),
+		`semel proxy: --listen: "nowhere": write host:port`:                             proxy("--listen", "nowhere"),
+		`semel proxy: --reconcile-url: "http://a": is asked only about parked`:          proxy("--reconcile-url", "http://a"),
+		`semel proxy: --secret-file: "none": cannot be read`:                            proxy("--secret-file", "none"),
+		`semel proxy: --config: "CONF": cannot be read: no such file`:                   proxy("--config", "none"),
+		`semel: --log-level: `:                                                          proxy("--log-level", "loud"),
+		`semel proxy: CONF:2: "leese": is no field that is known here`:                  conf("upstream: http://a\nleese: 1s\n"),
+		`semel proxy: CONF:3: rules[0].wait: "soon" is not a duration`:                  conf("rules:\n- match: /a\n  wait: soon\n"),
+		`semel proxy: CONF:1: scope: "all": choose whose keys are whose`:                conf("scope: all\nupstream: http://a\n"),
+		`semel sweep: --every: "1ms": must be from 100ms to 1d`:                         {"sweep", "--every", "1ms"},
+		`semel sweep: --store: "x": choose sqlite:PATH`:                                 {"sweep", "--store", "x"},
+		`semel doctor: --store: "memory:": lives inside another process`:                {"doctor", "--store", "memory:"},
+		`semel migrate: --store: "memory:": has no schema`:                              {"migrate", "--store", "memory:"},
+		`semel inspect list: --limit: "0": must be at least 1`:                          {"inspect", "list", "--limit", "0"},
+		`semel: --state: store: state "done" is not one of started, processing, releas`: {"inspect", "list", "--state", "done"},
+		`semel: expected "<key>"`:                                                       {"inspect", "get"},
+		`semel: missing flags: --fence=N, --reason=TEXT, --verdict=VERDICT`:             {"inspect", "resolve", "k"},
+		`semel: --verdict must be one of "happened","did-not-happen","failed" but got`:  {"inspect", "resolve", "k", "--fence", "1", "--verdict", "dunno", "--reason", "r"},
+	} {
+		r := command(t, args...)
+		got := r.stderr
+		for i, a := range args {
+			if a == "--config" {
+				got = strings.ReplaceAll(got, args[i+1], "CONF")
+			}
+		}
+		if r.code != exitUsage || !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 || r.stdout != "" {
+			t.Errorf("%q: exit code %d\n got %s\nwant %s", args, r.code, got, want)
+		}
+	}
+}
+
+func TestWhatFailsIsExitCode1(t *testing.T) {
+	absent := "sqlite:" + filepath.Join(t.TempDir(), "none.db")
+	good := []string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single"}
+	for name, args := range map[string][]string{
+		"sweep":               {"sweep", "--once", "--store", absent},
+		"doctor":              {"doctor", "--store", absent},
+		"get":                 {"inspect", "get", "k", "--store", absent},
+		"list":                {"inspect", "list", "--store", absent},
+		"a directory":         append(good, "--store", "sqlite:"+t.TempDir()),
+		"an address of other": append(good, "--store", "memory:", "--listen", "192.0.2.1:1"),
+	} {
+		if r := command(t, args...); r.code != exitFailed || r.stderr == "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestEveryVerbHasHelpWithAnExample(t *testing.T) {
+	for _, verb := range []string{"proxy", "inspect get", "inspect list", "inspect resolve", "sweep", "migrate", "doctor", "version"} {
+		r := command(t, append(strings.Fields(verb), "--help")...)
+		if r.code != exitOK || !strings.Contains(r.stdout, "Example") || !strings.Contains(r.stdout, "semel "+verb) || !strings.Contains(r.stdout, "--json") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	if r := command(t); r.code != exitOK || !strings.Contains(r.stdout, "proxy [flags]") {
+		t.Errorf("no arguments: %+v", r)
+	}
+}
+
+func TestTheEnvironmentGoesBetweenFileAndFlags(t *testing.T) {
+	conf := write(t, "semel.yaml", "upstream: http://a\nscope: single\nlease: 1ms\ndrain: 2h\nwait: 1h\n")
+	vars := map[string]string{"SEMEL_CONFIG": conf, "SEMEL_LEASE": "2ms", "SEMEL_DRAIN": "3h", "SEMEL_REQUIRE_KEY": "false", "SEMEL_METHODS": "POST,put"}
+	r := commandIn(t, vars, "", "proxy", "--lease", "3ms")
+	for _, want := range []string{`--lease: "3ms"`, `--drain: "3h0m0s"`, `:5: wait: "1h0m0s"`, `--methods: "put"`} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("no %s in\n%s", want, r.stderr)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if r := command(t, "version"); r.code != exitOK || !strings.HasPrefix(r.stdout, "semel ") {
+		t.Errorf("%+v", r)
+	}
+	var b build
+	if r := command(t, "version", "--json"); json.Unmarshal([]byte(r.stdout), &b) != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAWriterThatFailsIsAFailure(t *testing.T) {
+	var stderr bytes.Buffer
+	w := iotest.TruncateWriter(&stderr, 0) // accepts all
+	if code := run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, w, &stderr); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if code := run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, broken{}, &stderr); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// broken is a pipe whose reader has gone.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
