@@ -26,6 +26,7 @@ func made(s store.State, fence uint64, created time.Time) store.Record {
 		LastError: "e", Created: created, Updated: noon, Format: 1,
 	}
 	switch s {
+	default: // Unknown has no end
 	case store.Started, store.Processing:
 		r.Until = noon.Add(time.Minute)
 	case store.Released:

@@ -69,6 +69,8 @@ func (c anyCase) check() string {
 		return "a live reservation is taken by another than its bearer"
 	case runs && r.State == store.Released && live && !over:
 		return "a released record runs before its time"
+	case d.Action == store.DoPark && (live || r.State != store.Processing) && (r.State != store.Released || r.Attempt == 0 || r.Policy == call.Policy):
+		return "a record is parked without doubt"
 	case d.Action == store.TakeOver && (r.Policy == store.Park || call.Policy == store.Park):
 		return "a parking key is taken over"
 	case runs && !d.Restart && call.MaxAttempts > 0 && r.Attempt >= call.MaxAttempts:
@@ -111,7 +113,8 @@ func TestDecideKeepsItsRulesOnAnyCase(t *testing.T) {
 	for range 300_000 {
 		u8 := func() uint8 { return uint8(rng.Uint32()) }
 		near := func() int16 { return int16(rng.IntN(9) - 4) }
-		c := draw(u8()%9, u8()&5, u8()&0o44|u8()&u8()&0o33, u8(), u8(), near(), near(), near())
+		prints := uint8(1) << rng.IntN(12) // at most one difference
+		c := draw(u8()%9, u8()&5, prints, u8(), u8(), near(), near(), near())
 		if bad := c.check(); bad != "" {
 			t.Fatalf("%s: record %+v, call %+v, at %v: %+v", bad, c.r, c.c, c.now, store.Decide(&c.r, &c.c, c.now))
 		}

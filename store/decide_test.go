@@ -51,6 +51,7 @@ func recordIn(s store.State) store.Record {
 		Fingerprint: store.Fingerprint{Alg: "sha256", KeyID: "k1", Sum: "sum"},
 	}
 	switch s {
+	default: // Unknown has no end
 	case store.Started, store.Processing:
 		r.Until = noon.Add(time.Minute)
 	case store.Released:
@@ -116,7 +117,7 @@ func TestDecideDoesAsTheTableSays(t *testing.T) {
 					for _, most := range []int{0, 1, 2, 3} {
 						r, c := recordIn(s), store.Call{Policy: by, MaxAttempts: most}
 						r.Policy, r.Attempt = of, attempt
-						both := store.Policy(max(of, by)) // the stricter
+						both := max(of, by) // the stricter
 						if col[2] == "own" {
 							c.Token = r.Created
 						} else {

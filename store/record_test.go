@@ -41,11 +41,11 @@ func TestRecordsEndAtTheInstantItself(t *testing.T) {
 			}
 			for d, reached := range map[time.Duration]bool{-time.Microsecond: false, 0: true, time.Microsecond: true} {
 				now := end.Add(d)
-				lapses := (s == store.Started || s == store.Processing) && end == r.Until
+				lapses := (s == store.Started || s == store.Processing) && end.Equal(r.Until)
 				if got := r.Lapsed(now); got != (lapses && reached) {
 					t.Errorf("%v record, %v after its end: lapsed %v", s, d, got)
 				}
-				if end == r.Expires && r.Expired(now) != reached {
+				if end.Equal(r.Expires) && r.Expired(now) != reached {
 					t.Errorf("%v record, %v after Expires: expired %v", s, d, r.Expired(now))
 				}
 			}
@@ -109,6 +109,11 @@ func TestACloneSharesNoMemory(t *testing.T) {
 	c.Header["B"] = []string{"3"}
 	if string(o.Body) != "body" || o.Header["A"][0] != "1" || len(o.Header) != 1 {
 		t.Errorf("changing a clone changed the original: %+v", o)
+	}
+	c = store.Outcome{Body: make([]byte, 3, 100)}.Clone()
+	one, two := append(c.Body, 1), append(c.Body, 2)
+	if one[3] != 1 || two[3] != 2 {
+		t.Error("two who append to a clone's body write to one memory")
 	}
 	if c := (store.Outcome{}).Clone(); c.Body != nil || c.Header != nil {
 		t.Errorf("the clone of nothing is %+v", c)

@@ -45,8 +45,8 @@ type Store interface {
 
 	// Sweep looks at a part of the store, from the cursor on. It deletes
 	// expired records, re-checking that they still are, and hands back the
-	// lapsed ones for the caller to judge; no more than limit of both
-	// together. It never touches a live claim or an Unknown record.
+	// lapsed ones for the caller to judge; no more than limit, which is at
+	// least 1, of both together. It never touches a live claim or an Unknown record.
 	Sweep(ctx context.Context, from Cursor, limit int) (SweepResult, error)
 }
 

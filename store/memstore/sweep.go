@@ -22,6 +22,9 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		}
 		first = n
 	}
+	if limit < 1 {
+		return store.SweepResult{}, fmt.Errorf("memstore: sweep limit is %d; at least 1 is needed", limit)
+	}
 	res := store.SweepResult{Now: clock(s.now())}
 	for i := first; i < shards; i++ {
 		if left := limit - res.Deleted - len(res.Lapsed); left <= 0 || !s.sweepShard(&s.shard[i], &res, left, limit) {
@@ -38,7 +41,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 func (s *Store) sweepShard(sh *shard, res *store.SweepResult, left, limit int) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	now := s.now()
+	now := res.Now // one clock for all that is handed back
 	for k, r := range sh.records {
 		if !r.Expired(now) {
 			continue

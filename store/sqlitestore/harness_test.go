@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"path/filepath"
 	"strconv"
@@ -79,19 +80,8 @@ func testKey(value string) store.Key {
 	return store.Key{Operation: "charge", Tenant: "acme", Value: value}
 }
 
-var lastOwner struct {
-	sync.Mutex
-	n uint64
-}
-
 func newOwner() (o store.Owner) {
-	lastOwner.Lock()
-	defer lastOwner.Unlock()
-	lastOwner.n++
-	for i := range 8 {
-		o[i] = byte(lastOwner.n >> (8 * i))
-	}
-	o[15] = 1
+	_, _ = rand.Read(o[:])
 	return o
 }
 

@@ -3,6 +3,8 @@ package sqlitestore
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +148,42 @@ func TestAFullDiskIsErrFullAndReplaysGoOn(t *testing.T) {
 		t.Errorf("once there is room: %v", err)
 	}
 	replays(t, s, "held", large)
+}
+
+// A file system that is really full, such as a small tmpfs, needs a directory
+// that the environment names.
+func TestAFullFileSystemIsErrFullAndReplaysGoOn(t *testing.T) {
+	dir := os.Getenv("SEMEL_TEST_FULL_DIR")
+	if dir == "" {
+		t.Skip("SEMEL_TEST_FULL_DIR names no directory on a small file system")
+	}
+	s := openAt(t, filepath.Join(dir, t.Name()+".db"), nil)
+	complete(t, s, "done", "result")
+	filler := filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	_ = f.Close()
+	refused := 0
+	for i := range 2000 {
+		if _, err := s.Claim(context.Background(), proposal("full"+itoa(i))); errors.Is(err, ErrFull) {
+			refused++
+		} else if err != nil {
+			t.Errorf("claim %d: %v, want ErrFull", i, err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no claim was refused")
+	}
+	replays(t, s, "done", "result")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	complete(t, s, "room again", "result")
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {

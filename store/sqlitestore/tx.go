@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/semel-go/semel/store"
 )
 
@@ -35,7 +37,9 @@ type storeTx struct {
 // work has the write lock, and the time at which it has it.
 func (t *storeTx) work(ctx context.Context) (*work, error) {
 	if !t.locked {
-		if _, err := t.db.exec(ctx, stLock); err != nil {
+		if _, err := t.db.exec(ctx, stLock); code(err) == sqlite3.SQLITE_ERROR {
+			return nil, fmt.Errorf("%w: the transaction is of a database without Semel's tables: %w", ErrForeign, err)
+		} else if err != nil {
 			return nil, err
 		}
 		m, err := readMeta(ctx, t.db)

@@ -170,8 +170,12 @@ func (b *bed) outlive(k store.Key) *store.Found {
 		if time.Since(start) > patience {
 			b.Fatalf("the store's clock is %v and does not reach %v, the end of %q", f.Now, end, k.Value)
 		}
+		breathe()
 	}
 }
+
+// breathe is between two looks at what real time has to bring.
+func breathe() { <-time.After(100 * time.Microsecond) }
 
 // tick lets a clock that stands still move on, so that a time of before and
 // one of now differ.

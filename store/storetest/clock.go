@@ -34,7 +34,7 @@ func stands(t testing.TB, st store.Store) bool {
 			return false
 		}
 	}
-	return read() == first
+	return read().Equal(first)
 }
 
 // near fails unless two readings are as close as the time between them, the

@@ -22,19 +22,19 @@ func (c *comparison) results(p *step, a, b *side, ra, rb *result) string {
 	switch {
 	case ra.skipped != rb.skipped || ra.key != rb.key:
 		return "the actors no longer remember alike"
-	case ra.err != rb.err:
-		return fmt.Sprintf("error %v, want %v", rb.err, ra.err)
+	case ra.answer != rb.answer:
+		return fmt.Sprintf("the answer is %v, want %v", rb.answer, ra.answer)
 	case ra.action != rb.action:
 		return fmt.Sprintf("Decide says %v, want %v", rb.action, ra.action)
 	case ra.found.Won != rb.found.Won:
 		return fmt.Sprintf("won %v, want %v", rb.found.Won, ra.found.Won)
 	case ra.has != rb.has:
 		return fmt.Sprintf("a record came back: %v, want %v", rb.has, ra.has)
-	case !slices.Equal(ra.errs, rb.errs):
-		return fmt.Sprintf("renewals %v, want %v", rb.errs, ra.errs)
+	case !slices.Equal(ra.renewals, rb.renewals):
+		return fmt.Sprintf("renewals %v, want %v", rb.renewals, ra.renewals)
 	case ra.deleted != rb.deleted:
 		return fmt.Sprintf("swept %d, want %d", rb.deleted, ra.deleted)
-	case ra.mustLose && (ra.found.Won || p.deed == doSettleWrong && ra.err != store.ErrLeaseLost):
+	case ra.mustLose && (ra.found.Won || p.deed == doSettleWrong && ra.answer != leaseLost):
 		return "both let a change through that compares wrong"
 	}
 	if ra.has {
@@ -114,7 +114,7 @@ func (c *comparison) states(a, b *side, k int) string {
 		return ""
 	}
 	if a.was[k].there && b.was[k].there {
-		kept := func(s *side) bool { return s.was[k].found.Record.Created == s.is[k].found.Record.Created }
+		kept := func(s *side) bool { return s.was[k].found.Record.Created.Equal(s.is[k].found.Record.Created) }
 		if kept(a) != kept(b) {
 			return fmt.Sprintf("Created stayed: %v, want %v", kept(b), kept(a))
 		}

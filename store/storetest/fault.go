@@ -165,6 +165,7 @@ func through[T any](ctx context.Context, f *Fault, op Op, call func(ctx context.
 	m := f.next(op)
 	fail := func(why string) (T, error) { return none, fmt.Errorf("%w: %v %s", ErrInjected, op, why) }
 	switch m {
+	default: // None
 	case Twice:
 		_, _ = call(ctx)
 	case Before:

@@ -134,6 +134,7 @@ func (b *bed) until(what string, happened func() bool) {
 		if time.Since(start) > patience {
 			b.Fatalf("waited %v until %s", patience, what)
 		}
+		breathe()
 	}
 }
 

@@ -106,7 +106,7 @@ func (b *book) swap(seen store.Seen, p *store.Proposal, now int64) (row, bool, b
 	if !there {
 		return row{}, false, false
 	}
-	if w.state == seen.State && w.owner == seen.Owner && w.fence == seen.Fence && when(w.until) == seen.Until && when(w.expires) == seen.Expires {
+	if w.state == seen.State && w.owner == seen.Owner && w.fence == seen.Fence && when(w.until).Equal(seen.Until) && when(w.expires).Equal(seen.Expires) {
 		created := w.created
 		if p.Restart {
 			created = now

@@ -161,6 +161,9 @@ func TestMutant(t *testing.T) {
 }
 
 func TestEachMutantIsCaught(t *testing.T) {
+	if raceEnabled && testing.Short() {
+		t.Skip("long under the race detector")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

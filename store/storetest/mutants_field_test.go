@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -42,6 +43,22 @@ var fieldMutants = []mutant{
 		return &hooks{model: m, get: func(ctx ctxT, k store.Key) (store.Found, error) {
 			f, err := m.Get(ctx, k)
 			f.Record.Outcome = store.Outcome{}
+			return f, err
+		}}
+	}},
+	{"reads come from a cache", "record", func(m *model) *hooks {
+		cache := map[store.Key]store.Found{}
+		var mu sync.Mutex
+		return &hooks{model: m, get: func(ctx ctxT, k store.Key) (store.Found, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if f, ok := cache[k]; ok {
+				return f, nil
+			}
+			f, err := m.Get(ctx, k)
+			if err == nil {
+				cache[k] = f
+			}
 			return f, err
 		}}
 	}},

@@ -134,7 +134,9 @@ var listMutants = []mutant{
 		m.search(f, matches, yield)
 	})},
 	{"records come twice", "list", listSeq(func(m *model, ctx ctxT, f store.Filter, yield func(store.Found, error) bool) {
-		m.search(f, matches, func(fd store.Found, err error) bool { return yield(fd, err) && yield(fd, err) })
+		m.search(f, matches, func(fd store.Found, err error) bool {
+			return yield(fd, err) && yield(store.Found{Record: fd.Record, Now: fd.Now}, err)
+		})
 	})},
 	{"listing tells no time", "list", listSeq(func(m *model, ctx ctxT, f store.Filter, yield func(store.Found, error) bool) {
 		m.search(f, matches, func(fd store.Found, err error) bool { fd.Now = time.Time{}; return yield(fd, err) })

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/semel-go/semel/store"
 )
@@ -140,6 +141,14 @@ var txMutants = []mutant{
 		return &txHooks{modelTx: x, nested: func(ctx ctxT, fn func() error) error {
 			if err := x.Nested(ctx, fn); err != nil {
 				return errors.New(err.Error())
+			}
+			return nil
+		}}
+	})},
+	{"nested wraps the error", "tx", inTx(func(x *modelTx) Tx {
+		return &txHooks{modelTx: x, nested: func(ctx ctxT, fn func() error) error {
+			if err := x.Nested(ctx, fn); err != nil {
+				return fmt.Errorf("rollback to savepoint: %w", err)
 			}
 			return nil
 		}}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/semel-go/semel/store"
@@ -9,6 +10,8 @@ import (
 var recordChecks = []check{
 	{"all fields come back from a claim", recordClaim},
 	{"all fields come back from a swap", recordSwap},
+	{"what one handle changes the other reads at once", recordHandles},
+	{"migrating again changes nothing", recordMigrate},
 }
 
 // full proposes something in every field.
@@ -51,4 +54,63 @@ func recordSwap(b *bed) {
 			b.unchanged(r)
 		}
 	}
+}
+
+func recordHandles(b *bed) {
+	for i := range 20 {
+		p := proposal(key(fmt.Sprint("handles", i)), store.Processing)
+		one, two := b.handle(i), b.handle(i+1)
+		f, err := one.Claim(b.Context(), p)
+		if err != nil || !f.Won {
+			b.Fatalf("Claim by one handle: won %v, error %v", f.Won, err)
+		}
+		r := f.Record
+		other := func(after string) {
+			b.Helper()
+			f, err := two.Get(b.Context(), p.Key)
+			if err != nil {
+				b.Fatalf("Get by the other handle after %s: %v", after, err)
+			}
+			if d := diff(r, f.Record); d != "" {
+				b.Errorf("the other handle reads another record after %s: %s", after, d)
+			}
+		}
+		other("a claim")
+		if errs, err := one.Renew(b.Context(), []store.Lease{r.Lease()}, 2*long); err != nil || errs[0] != nil {
+			b.Fatalf("Renew by one handle: %v, error %v", errs, err)
+		}
+		r = b.get(p.Key).Record
+		other("a renewal")
+		if f, err = one.Swap(b.Context(), r.Seen(), proposal(p.Key, store.Processing)); err != nil || !f.Won {
+			b.Fatalf("Swap by one handle: won %v, error %v", f.Won, err)
+		}
+		r = f.Record
+		other("a swap")
+		end := settlement(store.Completed, long)
+		if err := one.Settle(b.Context(), r.Lease(), end); err != nil {
+			b.Fatalf("Settle by one handle: %v", err)
+		}
+		done := b.get(p.Key).Record
+		if r = end.Apply(r, done.Updated); diff(r, done) != "" {
+			b.Errorf("settled by one handle: %s", diff(r, done))
+		}
+		other("a settlement")
+	}
+}
+
+func recordMigrate(b *bed) {
+	m, ok := store.As[store.Migrator](b.st)
+	if !ok {
+		b.Skip("the store is no store.Migrator")
+	}
+	r := b.put(key("migrate"), store.Completed, long)
+	held := b.put(key("held"), store.Processing, long)
+	for range 2 {
+		if err := m.Migrate(b.Context()); err != nil {
+			b.Fatalf("Migrate of a store that is up to date: %v", err)
+		}
+		b.unchanged(r)
+		b.unchanged(held)
+	}
+	b.settle(held.Lease(), settlement(store.Completed, long))
 }

@@ -51,11 +51,11 @@ type result struct {
 	skipped  bool // the actor remembers nothing to do it with
 	key      int  // the step's, or the next with which the actor can do it
 	found    store.Found
-	has      bool  // found holds a record
-	err      error // nil, ErrNotFound or ErrLeaseLost
+	has      bool // found holds a record
+	answer   verdict
 	mustLose bool
 	action   store.Action
-	errs     []error
+	renewals []verdict
 	deleted  int
 	lapsed   []store.Record
 }
@@ -67,19 +67,28 @@ func (s *side) scope(name string) {
 	s.mem, s.is, s.was, s.rank = [actors][subjects]memory{}, [subjects]snapshot{}, [subjects]snapshot{}, [subjects]rank{}
 }
 
-// answer sorts an error of the store: an error that is no answer ends the
-// history.
-func (r *result) answer(err error) error {
+// verdict is what a store's error says.
+type verdict uint8
+
+const (
+	fine verdict = iota
+	notFound
+	leaseLost
+)
+
+func (v verdict) String() string { return [...]string{"fine", "not found", "lease lost"}[v] }
+
+// judge sorts an error of the store: one that is no answer ends the history.
+func judge(err error) (verdict, error) {
 	switch {
 	case err == nil:
+		return fine, nil
 	case errors.Is(err, store.ErrNotFound):
-		r.err = store.ErrNotFound
+		return notFound, nil
 	case errors.Is(err, store.ErrLeaseLost):
-		r.err = store.ErrLeaseLost
-	default:
-		return err
+		return leaseLost, nil
 	}
-	return nil
+	return fine, err
 }
 
 // do plays one step.
@@ -115,9 +124,10 @@ func (s *side) do(ctx context.Context, p *step, tm *times) (result, error) {
 	case doGet:
 		res.found, err = s.st.Get(ctx, k)
 		res.has = err == nil
-		err = res.answer(err)
+		res.answer, err = judge(err)
 	case doSweep:
 		err = s.sweep(ctx, p.limit(), &res)
+	case doAdvance: // is done for all sides at once
 	}
 	if err != nil {
 		return res, fmt.Errorf("%s: %w", s.name, err)
@@ -136,8 +146,10 @@ func (s *side) do(ctx context.Context, p *step, tm *times) (result, error) {
 func (s *side) find(p *step) int {
 	for i := range subjects {
 		k := (int(p.key) + i) % subjects
-		can, m := true, &s.mem[p.actor][k]
+		can, m := false, &s.mem[p.actor][k]
 		switch p.deed {
+		default:
+			can = true
 		case doClaimAgain:
 			can = m.claimed.State != 0
 		case doSwapStale:
@@ -169,7 +181,8 @@ func (s *side) swap(ctx context.Context, m *memory, res *result) error {
 	var err error
 	res.found, err = s.st.Swap(ctx, m.swapSeen, m.swapped)
 	res.has = err == nil
-	return res.answer(err)
+	res.answer, err = judge(err)
+	return err
 }
 
 // decide does what a caller does: it reads, asks, and claims or swaps.
@@ -255,11 +268,11 @@ func (s *side) renew(ctx context.Context, p *step, tm *times, res *result) error
 		return fmt.Errorf("Renew of %d leases gave %d results", len(held), len(errs))
 	}
 	for _, err := range errs {
-		var one result
-		if err := one.answer(err); err != nil {
+		one, err := judge(err)
+		if err != nil {
 			return err
 		}
-		res.errs = append(res.errs, one.err)
+		res.renewals = append(res.renewals, one)
 	}
 	return nil
 }
@@ -267,6 +280,7 @@ func (s *side) renew(ctx context.Context, p *step, tm *times, res *result) error
 func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *result) error {
 	l, end := m.lease, p.settlement(tm)
 	switch p.deed {
+	default: // doSettle: as it is
 	case doSettleAgain:
 		l = m.settleWith
 		switch p.pick(pickVariant, 4) {
@@ -294,8 +308,9 @@ func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *r
 			l = store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
 		}
 	}
-	err := res.answer(s.st.Settle(ctx, l, end))
-	if res.err == nil && !res.mustLose {
+	var err error
+	res.answer, err = judge(s.st.Settle(ctx, l, end))
+	if res.answer == fine && !res.mustLose {
 		m.settled, m.settleWith = end, l
 	}
 	return err

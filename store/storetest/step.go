@@ -166,6 +166,7 @@ func (p *step) settlement(tm *times) store.Settlement {
 func (p *step) describe(tm *times) string {
 	what := fmt.Sprintf("actor %d, key %d: %s", p.actor, p.key, deedNames[p.deed])
 	switch p.deed {
+	default:
 	case doClaim, doDecide, doSwapStale, doSwapWrong:
 		pr, c := p.proposal(store.Key{}, store.Processing, tm), p.call()
 		what += fmt.Sprintf(" (policy %v, lease %v, keep %v; call policy %v, fingerprint %q, at most %d, variant %#x)",
@@ -196,9 +197,15 @@ func (p *step) renewal(tm *times) time.Duration {
 // limit is small in one sweep of three. Then who is handed back may differ.
 func (p *step) limit() int { return [...]int{1000, 1000, 2}[p.pick(pickLimit, 3)] }
 
+// move is how far a step moves the clock. Unless the clocks are one, it never
+// comes back to a time that was before: on a clock that runs it would not.
 func (p *step) move(tm *times) time.Duration {
 	if len(tm.moves) == 0 {
 		return 0
 	}
-	return tm.moves[p.pick(pickMove, uint64(len(tm.moves)))]
+	d := tm.moves[p.pick(pickMove, uint64(len(tm.moves)))]
+	if !tm.exact {
+		d += time.Duration(p.at+1) * time.Microsecond
+	}
+	return d
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -94,6 +96,54 @@ func TestConformsBehindANetworkThatSendsTwice(t *testing.T) {
 			}
 			return Twice
 		})
+	}
+	Run(t, Harness{Open: open, Advance: advance})
+}
+
+// resender sends again what it has no answer to, as often as it takes.
+type resender struct{ store.Store }
+
+func (r resender) Unwrap() store.Store { return r.Store }
+
+func again[T any](call func() (T, error)) (T, error) {
+	for {
+		if t, err := call(); !errors.Is(err, ErrInjected) {
+			return t, err
+		}
+	}
+}
+
+func (r resender) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	return again(func() (store.Found, error) { return r.Store.Claim(ctx, p) })
+}
+
+func (r resender) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	return again(func() (store.Found, error) { return r.Store.Swap(ctx, seen, p) })
+}
+
+func (r resender) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+	return again(func() ([]error, error) { return r.Store.Renew(ctx, held, d) })
+}
+
+func (r resender) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	_, err := again(func() (struct{}, error) { return struct{}{}, r.Store.Settle(ctx, l, s) })
+	return err
+}
+
+func (r resender) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	return again(func() (store.Found, error) { return r.Store.Get(ctx, k) })
+}
+
+func TestConformsToACallerThatSendsAgain(t *testing.T) {
+	var opened atomic.Uint64
+	open := func(testing.TB) store.Store {
+		chance := Chance(opened.Add(1), 0.4, Before, LostReply, LostReply, Twice)
+		return resender{NewFault(manualMemory(), func(op Op, n int) Mode {
+			if op == OpSweep { // its answer counts what it did
+				return None
+			}
+			return chance(op, n)
+		})}
 	}
 	Run(t, Harness{Open: open, Advance: advance})
 }

@@ -69,8 +69,9 @@ func (t *tally) count(p *step, res *result, tm *times) {
 	if res.skipped {
 		return
 	}
-	won, lost := res.found.Won, res.err == store.ErrLeaseLost
+	won, lost := res.found.Won, res.answer == leaseLost
 	switch p.deed {
+	default:
 	case doClaim:
 		is(sawLostClaim, !won)
 	case doClaimAgain:
@@ -85,9 +86,9 @@ func (t *tally) count(p *step, res *result, tm *times) {
 	case doSwapAgain:
 		is(sawOwnSwap, won)
 	case doRenew:
-		for _, err := range res.errs {
-			is(sawRenewed, err == nil)
-			is(sawRenewalLost, err != nil)
+		for _, v := range res.renewals {
+			is(sawRenewed, v == fine)
+			is(sawRenewalLost, v != fine)
 		}
 	case doSettle:
 		is(sawSettled, !lost)

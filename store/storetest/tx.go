@@ -178,8 +178,8 @@ func txNested(b *bed) {
 		b.once(tx, key("inner"), "inner")
 		return failed
 	})
-	if !errors.Is(err, failed) {
-		b.Errorf("Nested gives %v, want the error of its function", err)
+	if !errors.Is(err, failed) || err.Error() != failed.Error() {
+		b.Errorf("Nested gives %v, want the error of its function as it is", err)
 	}
 	if f, err := tx.Claim(b.Context(), proposal(key("inner"), store.Processing)); err != nil || !f.Won {
 		b.Errorf("a claim that was undone, made again: won %v, error %v", f.Won, err)
@@ -286,6 +286,7 @@ func txRaceRollback(b *bed) {
 	b.once(first, key("next"), "first")
 	done := make(chan error, 1)
 	go func() {
+		defer close(done)           // also if Begin ends the test
 		tx := b.h.Begin(b.TB, b.st) // may wait for the first to end, here or at its claim
 		_, err := b.attempt(tx, key("next"), "second")
 		done <- err

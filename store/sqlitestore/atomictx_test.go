@@ -1,0 +1,204 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// in runs a call in a transaction of the application's.
+func (p *shop) in(t *testing.T, tx *sql.Tx, key string, err error) error {
+	t.Helper()
+	return semel.Once(t.Context(), p.a.In(tx), call(key), func(ctx context.Context, x *semel.Execution) error {
+		tx, _ := TxFrom(ctx)
+		_, perr := pay(key, err)(ctx, x, tx)
+		return perr
+	})
+}
+
+func (p *shop) begin(t *testing.T) *sql.Tx {
+	t.Helper()
+	tx, err := p.app.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+func TestInTheCallersTransactionTheCallerCommits(t *testing.T) {
+	p := openShop(t, nil)
+	tx := p.begin(t)
+	if err := p.in(t, tx, "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.in(t, tx, "a", errors.New("runs again")); err != nil {
+		t.Errorf("a duplicate in the same transaction: %v", err)
+	}
+	p.want(t)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	p.want(t)
+	tx = p.begin(t)
+	failed := errors.New("failed")
+	if err := p.in(t, tx, "b", failed); !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
+	}
+	if err := p.in(t, tx, "a", nil); err != nil {
+		t.Errorf("after a failed call in the same transaction: %v", err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	p.want(t, "a")
+}
+
+func TestATransactionOfAnotherFileIsForeign(t *testing.T) {
+	p, q := openShop(t, nil), openShop(t, nil)
+	if err := p.in(t, q.begin(t), "k", nil); !errors.Is(err, ErrForeign) {
+		t.Errorf("got %v, want ErrForeign", err)
+	}
+	_, app := file(t, "CREATE TABLE payment (key TEXT)")
+	tx, err := app.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := p.in(t, tx, "k", nil); !errors.Is(err, ErrForeign) {
+		t.Errorf("a database without Semel's tables: %v, want ErrForeign", err)
+	}
+}
+
+func TestATransactionThatReadFirstIsToldHowToBegin(t *testing.T) {
+	p := openShop(t, nil)
+	deferred := application(t, p.s, "_pragma=busy_timeout(1000)")
+	tx, err := deferred.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var n int
+	if err := tx.QueryRow("SELECT count(*) FROM payment").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, p.s, "somebody else writes")
+	_, err = p.s.Tx(tx).Claim(t.Context(), proposal("k"))
+	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "BEGIN IMMEDIATE") {
+		t.Errorf("got %v, want ErrBusy that says BEGIN IMMEDIATE", err)
+	}
+}
+
+// The transaction of a handler that heeds no context must not keep others from
+// writing for longer than MaxTx: a renewal that waits for it comes in time.
+func TestAHandlerCannotStarveRenewals(t *testing.T) {
+	const most = 100 * time.Millisecond
+	p := openShop(t, &Options{MaxTx: most})
+	held := claim(t, p.s, "leased")
+	stuck, let, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- Once(context.Background(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
+			rows, err := tx.QueryContext(ctx, "SELECT 1 UNION SELECT 2") // left open, too
+			if err != nil || !rows.Next() {
+				return errors.Join(err, errors.New("no rows"))
+			}
+			defer rows.Close()
+			close(stuck)
+			<-let
+			if !errors.Is(context.Cause(ctx), ErrTxTimeout) {
+				t.Errorf("the handler's context ended with %v, want ErrTxTimeout", context.Cause(ctx))
+			}
+			_, err = pay("late", nil)(context.WithoutCancel(ctx), x, tx)
+			if err == nil {
+				t.Error("a handler wrote after its transaction had ended")
+			}
+			return nil
+		})
+	}()
+	<-stuck
+	start := time.Now()
+	errs, err := p.s.Renew(t.Context(), []store.Lease{held.Lease()}, time.Minute)
+	if err != nil || errs[0] != nil {
+		t.Errorf("the renewal got %v, %v", errs, err)
+	}
+	if took := time.Since(start); took < most/2 {
+		t.Errorf("the renewal took %v; the handler held no lock", took)
+	}
+	claim(t, p.s, "and other writes go on, while the handler still runs")
+	if _, err := Do(t.Context(), p.a, call("next"), pay("next", nil)); err != nil {
+		t.Errorf("another handler's transaction: %v", err)
+	}
+	close(let)
+	if err := <-done; !errors.Is(err, ErrTxTimeout) {
+		t.Errorf("the stuck call got %v, want ErrTxTimeout", err)
+	}
+	p.want(t, "next")
+}
+
+func TestARenewalWaitsForOneHandlerOnly(t *testing.T) {
+	c := newClock()
+	step := func() time.Time { c.advance(time.Millisecond); return c.Now() } // the order of transactions
+	p := openShop(t, &Options{MaxTx: time.Minute, Now: step})
+	held := claim(t, p.s, "leased")
+	running, let := make(chan struct{}, 10), make(chan struct{})
+	results := make(chan error, 8)
+	for i := range 6 {
+		go func() {
+			results <- Once(context.Background(), p.a, call(itoa(i)), func(context.Context, *semel.Execution, *sql.Tx) error {
+				running <- struct{}{}
+				<-let
+				return nil
+			})
+		}()
+	}
+	<-running // one runs, and five wait or will
+	go func() {
+		_, err := p.s.Renew(context.Background(), []store.Lease{held.Lease()}, time.Minute)
+		results <- err
+	}()
+	go func() { // queues behind the renewal, which then is at the gate
+		_, err := p.s.Claim(context.Background(), proposal("behind the renewal"))
+		results <- err
+	}()
+	for deadline := time.Now().Add(10 * time.Second); p.s.writer.lane.Queued() == 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing waits behind the renewal")
+		}
+	}
+	close(let)
+	for range 8 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	var before int
+	err := p.app.QueryRow(`SELECT count(*) FROM semel_record WHERE operation = 'pay' AND created <
+		(SELECT updated FROM semel_record WHERE key = 'leased')`).Scan(&before)
+	if err != nil || before > 2 {
+		t.Errorf("the renewal came after %d handlers, error %v; want after the one that ran, or one more that was faster to the gate", before, err)
+	}
+}
+
+func TestACallerThatLeavesEndsItsTransaction(t *testing.T) {
+	p := openShop(t, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	err := Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
+		if _, err := pay("k", nil)(ctx, x, tx); err != nil {
+			return err
+		}
+		cancel()
+		claim(t, p.s, "others write as soon as it has gone")
+		return nil
+	})
+	if err == nil {
+		t.Error("a call whose context had ended was committed")
+	}
+	p.want(t)
+}
