@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/demo"
@@ -36,8 +37,8 @@ Examples:
 `
 }
 
-func (c *demoCmd) Run(e *env) error {
-	return demo.Run(e.ctx, demo.Options{
+func (c *demoCmd) Run(ctx context.Context, e *env) error {
+	return demo.Run(ctx, demo.Options{
 		Orders: c.Orders, Clients: c.Clients, Kills: c.Kills, Seed: c.Seed, Keep: c.Keep, OnDoubt: c.OnDoubt, JSON: e.json,
 	}, e.stdout, e.stderr)
 }
@@ -48,6 +49,6 @@ type demoLedgerCmd struct {
 	Work   time.Duration `name:"work" default:"10ms" help:"How long a payment takes."`
 }
 
-func (c *demoLedgerCmd) Run(e *env) error {
-	return ledger.Serve(e.ctx, c.Listen, c.File, c.Work)
+func (c *demoLedgerCmd) Run(ctx context.Context, e *env) error {
+	return ledger.Serve(ctx, c.Listen, c.File, c.Work)
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
@@ -34,50 +37,53 @@ type diagnosis struct {
 	Problems []string       `json:"problems"`
 }
 
-func (c *doctorCmd) Run(e *env) error {
+func (c *doctorCmd) Run(ctx context.Context, e *env) error {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
 		return err
 	}
 	d := diagnosis{Store: u.String(), Records: map[string]int{}, Problems: []string{}}
-	err = d.examine(e, u)
+	err = d.examine(ctx, u)
 	if input.Is(err) {
 		return err
 	}
 	d.OK = err == nil
 	d.Problems = append(d.Problems, input.Lines(err)...)
+	return errors.Join(err, d.print(e))
+}
+
+func (d *diagnosis) print(e *env) error {
 	if e.json {
-		if err := json.NewEncoder(e.stdout).Encode(d); err != nil {
-			return err
-		}
-	} else {
-		for s := store.Started; s.Valid(); s++ {
-			if n := d.Records[s.String()]; n > 0 {
-				fmt.Fprintf(e.stdout, "%s: %d %s\n", u, n, s)
-			}
-		}
-		if d.Lapsed > 0 {
-			fmt.Fprintf(e.stdout, "%s: %d of them lapsed; semel sweep recovers them\n", u, d.Lapsed)
-		}
-		if d.OK {
-			fmt.Fprintf(e.stdout, "%s: ok\n", u)
+		return json.NewEncoder(e.stdout).Encode(d)
+	}
+	var b strings.Builder
+	for s := store.Started; s.Valid(); s++ {
+		if n := d.Records[s.String()]; n > 0 {
+			fmt.Fprintf(&b, "%s: %d %s\n", d.Store, n, s)
 		}
 	}
+	if d.Lapsed > 0 {
+		fmt.Fprintf(&b, "%s: %d of them lapsed; semel sweep recovers them\n", d.Store, d.Lapsed)
+	}
+	if d.OK {
+		fmt.Fprintf(&b, "%s: ok\n", d.Store)
+	}
+	_, err := io.WriteString(e.stdout, b.String())
 	return err
 }
 
-func (d *diagnosis) examine(e *env, u storeurl.URL) (err error) {
-	h, err := u.OpenExisting(e.ctx)
+func (d *diagnosis) examine(ctx context.Context, u storeurl.URL) (err error) {
+	h, err := u.OpenExisting(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
 	var errs []error
 	if c, ok := store.As[store.Checker](h); ok {
-		errs = append(errs, c.Check(e.ctx))
+		errs = append(errs, c.Check(ctx))
 	}
 	if l, ok := store.As[store.Lister](h); ok {
-		for f, err := range l.List(e.ctx, store.Filter{}) {
+		for f, err := range l.List(ctx, store.Filter{}) {
 			if err != nil {
 				errs = append(errs, err)
 				continue

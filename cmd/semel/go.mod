@@ -5,7 +5,6 @@ go 1.26.0
 require github.com/semel-go/semel v0.0.0
 
 require (
-	github.com/alecthomas/kong v1.17.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
@@ -19,6 +18,7 @@ require (
 )
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
 	go.yaml.in/yaml/v3 v3.0.6

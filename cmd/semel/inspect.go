@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
@@ -19,12 +20,12 @@ type storeFlag struct {
 }
 
 // with runs fn with the store, which has to be there.
-func (c *storeFlag) with(e *env, fn func(storeurl.Handle) error) (err error) {
+func (c *storeFlag) with(ctx context.Context, fn func(storeurl.Handle) error) (err error) {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
 		return err
 	}
-	h, err := u.OpenExisting(e.ctx)
+	h, err := u.OpenExisting(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,9 +25,9 @@ func (*inspectGetCmd) Help() string {
 `
 }
 
-func (c *inspectGetCmd) Run(e *env) error {
-	return c.with(e, func(h storeurl.Handle) error {
-		f, err := look(e, h, c.key())
+func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
+	return c.with(ctx, func(h storeurl.Handle) error {
+		f, err := look(ctx, h, c.key())
 		if err != nil {
 			return err
 		}
@@ -39,8 +40,8 @@ func (c *inspectGetCmd) Run(e *env) error {
 }
 
 // look finds a record, or says where else it could be.
-func look(e *env, h storeurl.Handle, k store.Key) (store.Found, error) {
-	f, err := h.Get(e.ctx, k)
+func look(ctx context.Context, h storeurl.Handle, k store.Key) (store.Found, error) {
+	f, err := h.Get(ctx, k)
 	if errors.Is(err, store.ErrNotFound) {
 		whose := "shared by all tenants; give --tenant for a key of one"
 		if k.Tenant != "" {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -35,14 +37,14 @@ Examples:
 `
 }
 
-func (c *inspectListCmd) Run(e *env) error {
+func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 	if c.Limit < 1 {
 		return wrong("--limit", c.Limit, "must be at least 1")
 	}
 	if c.Idle < 0 {
 		return wrong("--idle", c.Idle, "must not be negative")
 	}
-	return c.with(e, func(h storeurl.Handle) error {
+	return c.with(ctx, func(h storeurl.Handle) error {
 		l, ok := store.As[store.Lister](h)
 		if !ok {
 			return errors.New("this store cannot be searched")
@@ -51,15 +53,15 @@ func (c *inspectListCmd) Run(e *env) error {
 		if e.json {
 			show, flush = c.lines(e)
 		}
-		return errors.Join(c.list(e, l, show), flush())
+		return errors.Join(c.list(ctx, e, l, show), flush())
 	})
 }
 
-func (c *inspectListCmd) list(e *env, l store.Lister, show func(*store.Found) error) error {
+func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show func(*store.Found) error) error {
 	var errs []error
 	n := 0
 	filter := store.Filter{Operation: c.Operation, Tenant: c.Tenant, States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
-	for f, err := range l.List(e.ctx, filter) {
+	for f, err := range l.List(ctx, filter) {
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
 			errs = append(errs, err)
@@ -67,8 +69,8 @@ func (c *inspectListCmd) list(e *env, l store.Lister, show func(*store.Found) er
 		case err != nil:
 			return errors.Join(append(errs, err)...)
 		case n == c.Limit:
-			fmt.Fprintf(e.stderr, "semel inspect list: there are more than %d; raise --limit to see them\n", c.Limit)
-			return errors.Join(errs...)
+			_, err := fmt.Fprintf(e.stderr, "semel inspect list: there are more than %d; raise --limit to see them\n", c.Limit)
+			return errors.Join(append(errs, err)...)
 		}
 		n++
 		if err := show(&f); err != nil {
@@ -89,26 +91,25 @@ func (c *inspectListCmd) table(e *env) (show func(*store.Found) error, flush fun
 	return func(f *store.Found) error {
 		if !begun {
 			begun = true
-			row(t, "STATE", "OPERATION", "TENANT", "KEY", "FENCE", "ATTEMPTS", "CHANGED", "LAST ERROR")
+			if err := row(t, "STATE", "OPERATION", "TENANT", "KEY", "FENCE", "ATTEMPTS", "CHANGED", "LAST ERROR"); err != nil {
+				return err
+			}
 		}
 		v := viewOf(f, false)
-		row(t, v.state(), v.Operation, v.Tenant, v.Key, fmt.Sprint(v.Fence), fmt.Sprint(v.Attempts),
+		return row(t, v.state(), v.Operation, v.Tenant, v.Key, fmt.Sprint(v.Fence), fmt.Sprint(v.Attempts),
 			f.Now.Sub(v.Updated).Truncate(time.Second).String()+" ago", short(v.LastError))
-		return nil // Flush tells what went wrong
 	}, t.Flush
 }
 
-func row(w io.Writer, cells ...string) {
+// row writes a line of a table.
+func row(w io.Writer, cells ...string) error {
 	for i, cell := range cells {
-		if i > 0 {
-			fmt.Fprint(w, "\t")
+		if cells[i] = clean(cell); cells[i] == "" {
+			cells[i] = "-"
 		}
-		if cell = clean(cell); cell == "" {
-			cell = "-"
-		}
-		fmt.Fprint(w, cell)
 	}
-	fmt.Fprintln(w)
+	_, err := io.WriteString(w, strings.Join(cells, "\t")+"\n")
+	return err
 }
 
 // short is an error's text as far as a table has room.

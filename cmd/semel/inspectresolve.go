@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,13 +47,13 @@ Examples:
 // maxBody is the most bytes of an answer that is given by hand.
 const maxBody = 32 << 20
 
-func (c *inspectResolveCmd) Run(e *env) error {
+func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 	v, err := c.verdict(e)
 	if err != nil {
 		return err
 	}
-	return c.with(e, func(h storeurl.Handle) error {
-		f, err := look(e, h, c.key())
+	return c.with(ctx, func(h storeurl.Handle) error {
+		f, err := look(ctx, h, c.key())
 		if err != nil {
 			return err
 		}
@@ -64,16 +65,16 @@ func (c *inspectResolveCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		switch err := g.Resolve(e.ctx, f.Record, v); {
+		switch err := g.Resolve(ctx, f.Record, v); {
 		case errors.Is(err, semel.ErrChanged):
-			if f, err = look(e, h, c.key()); err != nil {
+			if f, err = look(ctx, h, c.key()); err != nil {
 				return err
 			}
 			return changed(&f.Record)
 		case err != nil:
 			return err
 		}
-		return c.show(e, h)
+		return c.show(ctx, e, h)
 	})
 }
 
@@ -129,7 +130,7 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 		if err != nil {
 			return nil, wrong("--body-file", c.BodyFile, "cannot be read: "+err.Error())
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // nothing was written
 		from = f
 	}
 	body, err := io.ReadAll(io.LimitReader(from, maxBody+1))
@@ -158,8 +159,8 @@ func who(e *env) string {
 }
 
 // show writes what the record is now.
-func (c *inspectResolveCmd) show(e *env, h storeurl.Handle) error {
-	f, err := look(e, h, c.key())
+func (c *inspectResolveCmd) show(ctx context.Context, e *env, h storeurl.Handle) error {
+	f, err := look(ctx, h, c.key())
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (v *view) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name string, value any) {
 		if s := clean(fmt.Sprint(value)); s != "" {
-			fmt.Fprintf(t, "%s:\t%s\n", name, s)
+			_, _ = fmt.Fprintf(t, "%s:\t%s\n", name, s) // Flush tells what went wrong
 		}
 	}
 	at := func(name string, when time.Time) {
@@ -109,7 +109,9 @@ func (v *view) print(w io.Writer) error {
 		for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
 			line("  "+clean(name), strings.Join(a.Headers[name], ", "))
 		}
-		line("body", a.Body)
+		for text := range strings.Lines(a.Body) {
+			line("body", text)
+		}
 		line("body (base64)", a.BodyBase64)
 	}
 	return t.Flush()
@@ -138,10 +140,10 @@ func (v *view) state() string {
 	return s
 }
 
-// clean is s without what could move a terminal's cursor.
+// clean is s in one line, without what could move a terminal's cursor.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && r != '\n' || r == utf8.RuneError {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
 			return '·'
 		}
 		return r

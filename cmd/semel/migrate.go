@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -25,7 +26,7 @@ Examples:
 `
 }
 
-func (c *migrateCmd) Run(e *env) error {
+func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (c *migrateCmd) Run(e *env) error {
 	if c.Print {
 		return c.print(e, files)
 	}
-	h, err := u.Open(e.ctx) // which migrates
+	h, err := u.Open(ctx) // which migrates
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (c *proxyCmd) plan() (*plan, error) {
 	return p, errors.Join(errs...)
 }
 
-func (c *proxyCmd) Run(e *env) (err error) {
+func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	p, err := c.plan()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *proxyCmd) Run(e *env) (err error) {
 	if p.store.Memory() {
 		log.Warn("the records are in memory: when this process ends, each request may take effect once more")
 	}
-	st, err := p.store.Open(e.ctx)
+	st, err := p.store.Open(ctx)
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -81,7 +81,7 @@ func (c *proxyCmd) Run(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := finder.Ready(e.ctx); err != nil {
+	if err := finder.Ready(ctx); err != nil {
 		log.Warn("tokens cannot be verified yet; requests are answered 503 until they can", "error", err)
 	}
 	px, err := proxy.New(proxy.Parts{Config: p.config, Store: st, Rule: p.rule, Finder: finder, Secrets: p.secrets, Log: log})
@@ -89,13 +89,13 @@ func (c *proxyCmd) Run(e *env) (err error) {
 		return err
 	}
 	defer px.Close()
-	clients, err := listen(e.ctx, p.config.Listen)
+	clients, err := listen(ctx, p.config.Listen)
 	if err != nil {
 		return err
 	}
 	var admin net.Listener
 	if p.config.AdminListen != "" {
-		if admin, err = listen(e.ctx, p.config.AdminListen); err != nil {
+		if admin, err = listen(ctx, p.config.AdminListen); err != nil {
 			_ = clients.Close()
 			return err
 		}
@@ -103,7 +103,7 @@ func (c *proxyCmd) Run(e *env) (err error) {
 	}
 	log.Info("listening", "addr", clients.Addr().String(), "upstream", p.config.Upstream.String(), "store", p.store.String(),
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
-	return px.Serve(e.ctx, clients, admin)
+	return px.Serve(ctx, clients, admin)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

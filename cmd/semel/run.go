@@ -35,9 +35,9 @@ type cli struct {
 	Version versionCmd `cmd:"" help:"Tell the version."`
 }
 
-// env is what a verb may touch of the world.
+// env is what a verb may touch of the world. A verb is run by its method
+// Run(context.Context, *env) error.
 type env struct {
-	ctx            context.Context
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -67,10 +67,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	case exited >= 0:
 		return exited
 	case err != nil:
-		fmt.Fprintf(stderr, "semel: %s; see semel --help\n", strings.Join(input.Lines(err), "; "))
+		_, _ = fmt.Fprintf(stderr, "semel: %s; see semel --help\n", strings.Join(input.Lines(err), "; "))
 		return exitUsage
 	}
-	e := &env{ctx: ctx, getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON}
 	verb, _, _ := strings.Cut(parsed.Command(), " <")
 	return report(stderr, "semel "+verb, parsed.Run(e))
 }
@@ -82,7 +83,7 @@ func report(stderr io.Writer, who string, err error) int {
 		return exitOK
 	}
 	for _, line := range input.Lines(err) {
-		fmt.Fprintf(stderr, "%s: %s\n", who, line)
+		_, _ = fmt.Fprintf(stderr, "%s: %s\n", who, line) // the exit code tells it, too
 	}
 	if input.Is(err) || errors.Is(err, semel.ErrInvalid) {
 		return exitUsage

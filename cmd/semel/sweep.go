@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -39,7 +41,7 @@ type swept struct {
 	Error    string `json:"error,omitempty"`
 }
 
-func (c *sweepCmd) Run(e *env) error {
+func (c *sweepCmd) Run(ctx context.Context, e *env) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -47,20 +49,20 @@ func (c *sweepCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	h, err := u.OpenExisting(e.ctx)
+	h, err := u.OpenExisting(ctx)
 	if err != nil {
 		return err
 	}
-	defer h.Close()
+	defer func() { err = errors.Join(err, h.Close()) }()
 	o := &semel.SweepOptions{
 		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts,
 		Observe: semel.LogEvents(logger(e, slog.LevelInfo)),
 		Swept:   func(s semel.SweepStats, err error) { c.print(e, s, err) },
 	}
 	if !c.Once {
-		return semel.Sweep(e.ctx, h, o)
+		return semel.Sweep(ctx, h, o)
 	}
-	s, err := semel.SweepOnce(e.ctx, h, o)
+	s, err := semel.SweepOnce(ctx, h, o)
 	c.print(e, s, err)
 	return err
 }
@@ -86,8 +88,8 @@ func (c *sweepCmd) print(e *env, s semel.SweepStats, err error) {
 		_ = json.NewEncoder(e.stdout).Encode(r) // a reader that has gone does not stop the sweeping
 		return
 	}
-	fmt.Fprintf(e.stdout, "deleted %d, released %d, parked %d, failed %d\n", r.Deleted, r.Released, r.Parked, r.Failed)
+	_, _ = fmt.Fprintf(e.stdout, "deleted %d, released %d, parked %d, failed %d\n", r.Deleted, r.Released, r.Parked, r.Failed)
 	if err != nil && !c.Once {
-		fmt.Fprintf(e.stderr, "semel sweep: %v; the next pass tries again\n", err)
+		_, _ = fmt.Fprintf(e.stderr, "semel sweep: %v; the next pass tries again\n", err)
 	}
 }

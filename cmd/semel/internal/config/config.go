@@ -15,6 +15,8 @@ type Config struct {
 	Upstream    *url.URL
 	ClientHost  bool // the upstream sees the client's Host
 	Store       string
+	// TrustForwarded: X-Forwarded-* as they come in are true.
+	TrustForwarded bool
 
 	Scope       string // see package scope
 	JWKS        string

@@ -32,7 +32,7 @@ func ReadFile(path string) (*Source, error) {
 	if err != nil {
 		return nil, &input.Error{Field: "--config", Value: path, Want: "cannot be read: " + cause(err)}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
@@ -92,6 +92,7 @@ func (s *Source) index(path string, n *yaml.Node, depth int) {
 			s.lines[field] = e.Line
 			s.index(field, e, depth+1)
 		}
+	default: // a scalar holds no fields, and an alias stands elsewhere
 	}
 }
 

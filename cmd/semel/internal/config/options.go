@@ -7,11 +7,12 @@ import "reflect"
 // Options are what the command line and the top level of the file can say:
 // one field is one option, by one name in both. Nil: not said.
 type Options struct {
-	Listen      *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080)."`
-	AdminListen *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
-	Upstream    *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
-	HostHeader  *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
-	Store       *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db) or memory: (lost with the process; only for one replica and trials)."`
+	Listen         *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080)."`
+	AdminListen    *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
+	Upstream       *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
+	HostHeader     *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
+	TrustForwarded *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
+	Store          *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db) or memory: (lost with the process; only for one replica and trials)."`
 
 	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"Whose keys are whose: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
 	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with."`
@@ -29,7 +30,7 @@ type Options struct {
 	Drain       *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
 	SweepEvery  *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of what has expired (default 1m; 0: never)."`
 
-	UpstreamIdle *Duration `yaml:"upstream-idle" name:"upstream-idle" placeholder:"TIME" group:"Limits" help:"How long an idle connection to the upstream is kept (default 4s). Keep it below the upstream's own limit, which is 5s in Node and Uvicorn."`
+	UpstreamIdle *Duration `yaml:"upstream-idle" name:"upstream-idle" placeholder:"TIME" group:"Limits" help:"How long an idle connection to the upstream is kept (default 4s; 0: for ever). Keep it below the upstream's own limit, which is 5s in Node and Uvicorn."`
 
 	ReconcileURL     *string   `yaml:"reconcile-url" name:"reconcile-url" placeholder:"URL" group:"Hooks" help:"With on-doubt park, who is asked what became of a request; see above."`
 	ReconcileEvery   *Duration `yaml:"reconcile-every" name:"reconcile-every" placeholder:"TIME" group:"Hooks" help:"Pause between two rounds of asking about all parked requests (default 30s; 0: only when a duplicate comes)."`

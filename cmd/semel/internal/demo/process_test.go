@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		beLedger(os.Args[2:])
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "proxy" {
+		os.Stderr.WriteString("there is no proxy here")
+		os.Exit(1)
+	}
 	code := m.Run()
 	if built.Load() {
 		path, _ := binary()
@@ -67,8 +71,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// semel is a command that keeps its files in dir.
-func semel(t *testing.T, dir string, args ...string) *exec.Cmd {
+// command is a semel that keeps its files in dir.
+func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it builds and runs the whole command")
@@ -90,7 +94,7 @@ func result(t *testing.T, args ...string) (r Report, code int, stderr string) {
 	t.Helper()
 	var out, told bytes.Buffer
 	dir := t.TempDir()
-	c := semel(t, dir, append([]string{"demo", "--json", "--orders=200"}, args...)...)
+	c := command(t, dir, append([]string{"demo", "--json", "--orders=200"}, args...)...)
 	c.Stdout, c.Stderr = &out, &told
 	if err := c.Run(); err != nil {
 		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
@@ -178,7 +182,7 @@ func TestADemoWithoutKillsProvesNothing(t *testing.T) {
 }
 
 func TestAWrongOptionIsAUsageError(t *testing.T) {
-	c := semel(t, t.TempDir(), "demo", "--orders=3")
+	c := command(t, t.TempDir(), "demo", "--orders=3")
 	out, err := c.CombinedOutput()
 	if err == nil || c.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `--orders: "3"`) {
 		t.Errorf("%v: %s", err, out)
@@ -191,7 +195,7 @@ func interrupted(t *testing.T, dir string, how os.Signal) (*exec.Cmd, error) {
 	if runtime.GOOS != "linux" {
 		t.Skip("its processes are found by /proc")
 	}
-	c := semel(t, dir, "demo", "--orders=300", "--clients=4", "--kills=0")
+	c := command(t, dir, "demo", "--orders=300", "--clients=4", "--kills=0")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// calm is the share of the plan, in percent, before the first kill: latencies
-// are measured then. The last kill leaves time for a few more orders.
-const calm, stormy = 20, 95
+// The kills come between these shares of the plan, in percent. Latencies are
+// measured before the first; the last leaves orders to look for.
+const calm, stormy = 20, 85
 
 // storm kills the processes in turn, n times each, spread over the plan. It
 // ends early when the plan is done. Hope is how many requests it would like to
@@ -58,7 +58,7 @@ func (s *side) over(ctx context.Context) bool {
 // go on if there was too little to disturb. Much is hoped for at first, and
 // less with each look; anything at all has to be there.
 func (s *side) strike(ctx context.Context, t *target, hope int) error {
-	for ; !s.over(ctx); hope-- {
+	for ; !s.over(ctx); hope -= 2 {
 		if err := t.Freeze(); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (h *Hook) Authorize(r *http.Request) error {
 	if err != nil {
 		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()      // it was read as far as it counts
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // so that the connection can be used again
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:

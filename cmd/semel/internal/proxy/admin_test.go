@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,7 +112,7 @@ func TestWhatHasExpiredIsSwept(t *testing.T) {
 	s.pay("k")
 	eventually(t, "the record is gone", func() bool {
 		_, err := s.store.Get(t.Context(), store.Key{Operation: "http", Value: "k"})
-		return err == store.ErrNotFound
+		return errors.Is(err, store.ErrNotFound)
 	})
 	eventually(t, "it is counted", func() bool {
 		return strings.Contains(fetch(t, "GET", s.admin.URL+"/metrics", "").body, "semel_swept_deleted_total 1\n")

@@ -46,8 +46,7 @@ func canonical(names []string) []string {
 
 // ServeHTTP implements http.Handler.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch p := d.wrong(r); {
-	case p != nil:
+	if p := d.wrong(r); p != nil {
 		problem.Write(w, *p)
 		return
 	}

@@ -48,7 +48,7 @@ type Proxy struct {
 func New(parts Parts) (*Proxy, error) {
 	c := parts.Config
 	p := &Proxy{Parts: parts}
-	p.up = upstream.New(upstream.Options{URL: c.Upstream, ClientHost: c.ClientHost, Idle: c.UpstreamIdle, Log: parts.Log})
+	p.up = upstream.New(upstream.Options{URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Idle: c.UpstreamIdle, Log: parts.Log})
 	if c.ReconcileURL != nil {
 		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout)
 	}

@@ -19,13 +19,13 @@ var (
 )
 
 // Choices is what --scope takes, and what each means.
-const Choices = `single            all keys are in one space: for a service with a single client
-header:NAME       the tenant is the one value of this header, which whatever
-                  stands in front of semel has authenticated and set
-jwt:CLAIM         the tenant is this claim of the bearer token, whose signature
-                  and expiry are verified with the key set of --jwks
+const Choices = `single                all keys are in one space: for a service with one client
+header:NAME           the tenant is the one value of this header, which whatever
+                      stands in front of semel has authenticated and set
+jwt:CLAIM             the tenant is this claim of the bearer token, whose signature
+                      and expiry are verified with the key set of --jwks
 jwt-unverified:CLAIM  the same, but nothing is verified: only behind a gateway
-                  that has verified the token`
+                      that has verified the token`
 
 // Rule is a parsed --scope. The zero Rule is invalid.
 type Rule struct {
@@ -103,8 +103,9 @@ func (r Rule) Headers() []string {
 		return []string{r.name}
 	case verified, unverified:
 		return []string{"Authorization"}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // Finder finds the tenants of requests. Safe for concurrent use.

@@ -30,7 +30,7 @@ func Read(path, where string) ([]semel.Secret, error) {
 	if err != nil {
 		return nil, bad("cannot be read: %v", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, bad("cannot be read: %v", err)

@@ -68,13 +68,14 @@ func TestALostAnswerIsDoubt(t *testing.T) {
 		backend http.HandlerFunc
 		status  int
 		code    string
+		limit   time.Duration
 	}{
-		"dropped": {drop, http.StatusBadGateway, "upstream_lost"},
-		"slow":    {slow, http.StatusGatewayTimeout, "upstream_timeout"},
-		"5xx":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, 500, ""},
+		"dropped": {drop, http.StatusBadGateway, "upstream_lost", time.Minute},
+		"slow":    {slow, http.StatusGatewayTimeout, "upstream_timeout", 300 * time.Millisecond},
+		"5xx":     {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, 500, "", time.Minute},
 	} {
 		for policy, want := range map[semel.Policy]store.State{semel.Retry: store.Released, semel.Park: store.Unknown} {
-			f := newFront(t, backend(t, c.backend).URL, &semel.Options{OnDoubt: policy}, 100*time.Millisecond, nil)
+			f := newFront(t, backend(t, c.backend).URL, &semel.Options{OnDoubt: policy}, c.limit, nil)
 			res := f.send(t, "POST", "/", "k", "body")
 			if res.StatusCode != c.status || c.code != "" && code(t, res) != c.code {
 				t.Errorf("%s, %v: got %s, want %s", name, policy, res.Status, c.code)
@@ -158,10 +159,10 @@ func TestWithoutAKeyOnlyTheBeginningHasATimeLimit(t *testing.T) {
 		<-next
 		_, _ = io.WriteString(w, "done")
 	})
-	const limit = 50 * time.Millisecond
+	const limit = 400 * time.Millisecond
 	f := newFront(t, b.URL, nil, limit, nil)
 	res := f.send(t, "GET", "/stream", "", "")
-	timer := time.AfterFunc(3*limit, func() { close(next) })
+	timer := time.AfterFunc(2*limit, func() { close(next) })
 	defer timer.Stop()
 	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "begun done" {
 		t.Errorf("got %q, %v", body, err)

@@ -24,7 +24,7 @@ const (
 func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	pr.SetURL(u.opt.URL)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came: the digest is of that
-	pr.SetXForwarded()
+	u.forwarded(pr)
 	if u.opt.ClientHost {
 		pr.Out.Host = pr.In.Host
 	}
@@ -41,4 +41,21 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		h.Del("Expect") // the body is here already
 	}
 	semelhttp.NoResend(pr.Out)
+}
+
+// forwarded tells the upstream where the request came from.
+func (u *Upstream) forwarded(pr *httputil.ProxyRequest) {
+	in, out := pr.In.Header, pr.Out.Header
+	if u.opt.TrustForwarded {
+		out["X-Forwarded-For"] = in["X-Forwarded-For"] // SetXForwarded adds to it
+	}
+	pr.SetXForwarded()
+	if !u.opt.TrustForwarded {
+		return
+	}
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if v := in[name]; len(v) > 0 {
+			out[name] = v
+		}
+	}
 }

@@ -104,3 +104,18 @@ func TestAnEmptyBodyStaysEmpty(t *testing.T) {
 		t.Errorf("the upstream got the length %d, %q, %q", r.ContentLength, r.TransferEncoding, body())
 	}
 }
+
+func TestATrustedProxysWordsArePassedOn(t *testing.T) {
+	address, last, _ := seeing(t)
+	f := newFront(t, address, nil, time.Minute, func(o *upstream.Options) { o.TrustForwarded = true })
+	f.send(t, "POST", "/", "k", "", "X-Forwarded-For", "192.0.2.7", "X-Forwarded-Host", "pay.example", "X-Forwarded-Proto", "https")
+	h := last().Header
+	if h.Get("X-Forwarded-For") != "192.0.2.7, 127.0.0.1" || h.Get("X-Forwarded-Host") != "pay.example" || h.Get("X-Forwarded-Proto") != "https" {
+		t.Errorf("got %v", h)
+	}
+	f.send(t, "POST", "/", "k2", "")
+	h = last().Header
+	if h.Get("X-Forwarded-For") != "127.0.0.1" || "http://"+h.Get("X-Forwarded-Host") != f.URL || h.Get("X-Forwarded-Proto") != "http" {
+		t.Errorf("with none: got %v", h)
+	}
+}

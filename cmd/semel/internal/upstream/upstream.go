@@ -20,6 +20,8 @@ type Options struct {
 	URL *url.URL
 	// ClientHost: the upstream sees the Host that the client sent, not its own.
 	ClientHost bool
+	// TrustForwarded: X-Forwarded-* as they come in are true, and passed on.
+	TrustForwarded bool
 	// Idle is how long an idle connection is kept. Zero: without limit.
 	Idle time.Duration
 	// Log takes what goes wrong. Nil: slog.Default().

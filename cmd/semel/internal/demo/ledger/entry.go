@@ -66,5 +66,15 @@ func parse(line []byte) (Entry, error) {
 // Receipt is what a payment is answered with: the same bytes each time that
 // one asks for the same charge.
 func (e *Entry) Receipt() []byte {
-	return fmt.Appendf(nil, `{"receipt":"ch-%06d","order":%q,"amount":%d}`+"\n", e.Charge, e.Order, e.Amount)
+	b, err := json.Marshal(receipt{fmt.Sprintf("ch-%06d", e.Charge), e.Order, e.Amount})
+	if err != nil { // text and numbers always can be encoded
+		panic(fmt.Sprintf("ledger: receipt: %v", err))
+	}
+	return append(b, '\n')
+}
+
+type receipt struct {
+	Receipt string `json:"receipt"`
+	Order   string `json:"order"`
+	Amount  int64  `json:"amount"`
 }

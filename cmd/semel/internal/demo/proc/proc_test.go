@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -260,5 +261,14 @@ func TestReadyEndsWithItsContext(t *testing.T) {
 	cancel(fmt.Errorf("no time left"))
 	if err := p.Ready(ctx, "http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "no time left") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestSettingsOfAProxyAreNotInherited(t *testing.T) {
+	t.Setenv("SEMEL_UPSTREAM", "http://elsewhere")
+	t.Setenv("SEMELION", "a flower")
+	env := environment()
+	if slices.Contains(env, "SEMEL_UPSTREAM=http://elsewhere") || !slices.Contains(env, "SEMELION=a flower") {
+		t.Errorf("got %q", env)
 	}
 }

@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+func TestALineIsReadAsItWasWritten(t *testing.T) {
+	for _, e := range []Entry{
+		{Kind: Boot, PID: 17},
+		{Kind: Begin, Run: 1, Tenant: "ada", Key: "k\"\n", Fence: 1 << 62},
+		{Kind: Paid, Run: 1, Tenant: "ada", Key: "k", Fence: 3, Order: "ö\x00<", Amount: -5, Charge: 9},
+		{Kind: Stale, Run: 2, Tenant: "ada", Key: "k", Fence: 2},
+		{Kind: End, Run: 2},
+		{Kind: Closed, Key: "k", Fence: 7},
+		{Kind: Asked, Key: "k", Fence: 7, Answer: Unsure},
+	} {
+		line, err := e.line()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.IndexByte(line, '\n'); n != len(line)-1 {
+			t.Errorf("%q is not one line", line)
+		}
+		if got, err := parse(line[:len(line)-1]); err != nil || got != e {
+			t.Errorf("got %+v, %v, want %+v", got, err, e)
+		}
+	}
+}
+
+func TestAReceiptIsJSONWhateverTheOrderIsCalled(t *testing.T) {
+	for _, order := range []string{"order-1", `a"b`, "a\x00b", "ö\u2028", "<&>"} {
+		e := Entry{Kind: Paid, Order: order, Amount: 12, Charge: 3}
+		var got receipt
+		if err := json.Unmarshal(e.Receipt(), &got); err != nil || got != (receipt{"ch-000003", order, 12}) {
+			t.Errorf("%s: %+v, %v", e.Receipt(), got, err)
+		}
+	}
+}
+
+func TestAnEndOfARequestOfAnEarlierProcessDoesNotCount(t *testing.T) {
+	s := NewState()
+	for _, e := range []Entry{
+		{Kind: Boot}, {Kind: Begin, Run: 1, Key: "k"}, {Kind: Boot}, {Kind: Begin, Run: 2, Key: "k"}, {Kind: End, Run: 1},
+	} {
+		s.Apply(&e)
+	}
+	if before, after := s.InFlight(); before != 1 || after != 0 || s.busy[ID{Key: "k"}] != 1 || s.CutBefore != 1 {
+		t.Errorf("%d before, %d after, %d busy, %d cut", before, after, s.busy[ID{Key: "k"}], s.CutBefore)
+	}
+}
+
+func TestAClosedFenceNeverSinks(t *testing.T) {
+	s := NewState()
+	for _, e := range []Entry{{Kind: Closed, Key: "k", Fence: 9}, {Kind: Closed, Key: "k", Fence: 4}} {
+		s.Apply(&e)
+	}
+	if k := (ID{Key: "k"}); !s.stale(k, 9) || s.stale(k, 10) || s.stale(ID{Key: "other"}, 0) {
+		t.Error("the closed fence is not 9, or reaches another key")
+	}
+}
