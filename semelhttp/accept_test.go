@@ -130,3 +130,25 @@ func TestAcceptLimitsTheBody(t *testing.T) {
 	d.want(d.post("k", body), 202, "accepted "+body)
 	wantEmpty(t, dir)
 }
+
+func TestAResultThatWasNotKeptIsATombstone(t *testing.T) {
+	d := &desk{site: &site{t: t}, guard: newGuard(t, nil, &semel.Options{MaxOutcome: 3})}
+	h, err := semelhttp.Accept(d.guard, byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
+		d.runs.Add(1)
+		d.token = append(d.token, ticket.Token)
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.serve(h, false)
+	d.want(d.post("k", "hello"), 200, "")
+	if err := d.work(func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	a := d.post("k", "hello")
+	d.want(a, 200, "")
+	if a.Header.Get("Semel-Outcome") != "not-kept" || !a.replayed() {
+		t.Errorf("headers %v", a.Header)
+	}
+	d.wantRuns(1)
+}

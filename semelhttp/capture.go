@@ -24,15 +24,16 @@ type capture struct {
 
 	mu       sync.Mutex
 	mode     mode
-	err      error // what writes get in mode refused
+	err      error // what writes get in mode refused; else nil
 	mark     mark
-	pinned   bool  // cannot be streamed: the transaction commits when the handler has returned
+	pinned   bool  // cannot be streamed; see stream
 	status   int   // zero: the handler has not written its header
 	declared int64 // Content-Length; -1: none
 	written  int64
 	body     []byte // not shared before the handler has returned, nor changed after
 	before   snapshot
-	header   snapshot // at WriteHeader
+	header   snapshot      // at WriteHeader
+	room     [2]headerLine // for header: enough for most answers
 }
 
 // mode is what becomes of what the handler writes.
@@ -53,7 +54,7 @@ var (
 
 func (c *capture) begin(cfg *config, w http.ResponseWriter, r *http.Request, x *semel.Execution) {
 	c.cfg, c.w, c.r, c.x, c.declared = cfg, w, r, x, -1
-	c.before.take(w.Header())
+	c.before.take(w.Header(), nil)
 }
 
 // Header implements http.ResponseWriter. It is the server's own map, so that
@@ -87,16 +88,13 @@ func (c *capture) writeHeader(status int) {
 		return
 	}
 	h := c.w.Header()
-	if v := h.Get("Content-Length"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil || n < 0 {
-			h.Del("Content-Length")
-		} else {
-			c.declared = n
+	if v := h["Content-Length"]; len(v) > 0 {
+		if n, err := strconv.ParseInt(v[0], 10, 64); err == nil && n >= 0 {
+			c.declared = n // the server drops what is no number
 		}
 	}
 	c.status = status
-	c.header.take(h)
+	c.header.take(h, c.room[:])
 }
 
 // Write implements http.ResponseWriter.
@@ -151,14 +149,14 @@ func (c *capture) FlushError() error {
 		return errReturned
 	case c.mode == refused:
 		return c.err
-	case c.mode == buffering && (c.pinned || c.cfg.HoldFlush):
-		return nil
+	case !canFlush(c.w):
+		return fmt.Errorf("semelhttp: flush: %w", http.ErrNotSupported)
 	case c.mode == buffering:
-		if !canFlush(c.w) {
-			return fmt.Errorf("semelhttp: flush: %w", http.ErrNotSupported)
-		}
 		if c.status == 0 {
 			c.writeHeader(http.StatusOK)
+		}
+		if c.pinned || c.cfg.HoldFlush {
+			return nil
 		}
 		if err := c.stream(); err != nil || c.mode != streaming {
 			return err

@@ -3,10 +3,13 @@ package semelhttp_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -98,23 +101,52 @@ func TestThePreferenceToWaitCanOnlyShortenTheWait(t *testing.T) {
 }
 
 func TestAWaiterIsToldThatTheAttemptFailed(t *testing.T) {
-	release := make(chan struct{})
-	running := make(chan struct{}, 1)
-	x := newSite(t, setup{options: semelhttp.Options{Wait: patience}}, func(w http.ResponseWriter, r *http.Request) {
-		running <- struct{}{}
-		<-release
-		w.WriteHeader(500)
+	synctest.Test(t, func(t *testing.T) {
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Wait: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, runs := make(chan struct{}), 0
+		h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			runs++
+			<-release
+			w.WriteHeader(500)
+		}))
+		first, second := make(chan int, 1), make(chan *httptest.ResponseRecorder, 1)
+		go func() { first <- serve(t, t.Context(), h, "k").Code }()
+		synctest.Wait() // it runs
+		go func() { second <- serve(t, t.Context(), h, "k") }()
+		synctest.Wait() // it waits
+		close(release)
+		if code := <-first; code != 500 {
+			t.Errorf("the first got %d", code)
+		}
+		if w := <-second; w.Code != 503 || !strings.Contains(w.Body.String(), semelhttp.CodeAttemptFailed) || w.Header().Get("Retry-After") == "" {
+			t.Errorf("the waiter got %d %s, %v", w.Code, w.Body, w.Header())
+		}
+		if code := serve(t, t.Context(), h, "k").Code; code != 500 || runs != 2 {
+			t.Errorf("the next got %d after %d runs", code, runs)
+		}
 	})
-	first, second := make(chan answer, 1), make(chan answer, 1)
-	go func() { first <- x.post("k", "hello") }()
-	receive(t, running, "the first run")
-	arrived := make(chan struct{})
-	go func() { close(arrived); second <- x.post("k", "hello") }()
-	<-arrived
-	close(release)
-	x.want(receive(t, first, "the first answer"), 500, "")
-	// It waited and is told so, or came late and ran itself.
-	if a := receive(t, second, "the second answer"); a.code() != semelhttp.CodeAttemptFailed && a.StatusCode != 500 {
-		t.Errorf("the second got %d %s", a.StatusCode, a.body)
-	}
+}
+
+func TestAWaiterGivesUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Wait: 3 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		release := make(chan struct{})
+		h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-release }))
+		first := make(chan int, 1)
+		go func() { first <- serve(t, t.Context(), h, "k").Code }()
+		synctest.Wait()
+		start := time.Now()
+		w := serve(t, t.Context(), h, "k")
+		if took := time.Since(start); w.Code != 409 || took < 3*time.Second || took > 4*time.Second {
+			t.Errorf("the waiter got %d after %v", w.Code, took)
+		}
+		close(release)
+		<-first
+	})
 }

@@ -27,10 +27,12 @@
 //
 // The answer is buffered up to Options.MaxResponse. When it grows larger, or
 // is flushed, "done, body not kept" is stored and the rest is streamed;
-// duplicates then get the status, Location and Link without a body. Hijacking
-// and protocol upgrades are refused with http.ErrNotSupported. Informational
-// answers (1xx) pass at once. Trailers reach the first caller only. An answer
-// shorter than the Content-Length that it declared is not kept either.
+// duplicates then get the status, Location and Link without a body. Only in a
+// transaction, and with semel.Options.Rerun, it is buffered to its end,
+// however large: limit what such handlers answer. Hijacking and protocol
+// upgrades are refused with http.ErrNotSupported. Informational answers (1xx)
+// pass at once. Trailers reach the first caller only. An answer shorter than
+// the Content-Length that it declared is not kept either.
 //
 // # Headers
 //

@@ -29,6 +29,7 @@ type handling struct {
 	body     body
 	ctx      handlerContext
 	request  *http.Request
+	returned bool
 	streamed bool
 }
 
@@ -55,11 +56,14 @@ func (e *exchange) serve(call semel.Call) {
 		defer e.leash.end()
 	}
 	res, err := e.run.Run(ctx, call, e.handle)
-	if e.last == nil {
+	switch {
+	case e.last == nil:
 		e.cfg.duplicate(e.w, e.r, res.Outcome, err)
-		return
-	}
-	if !e.last.streamed {
+	case e.last.streamed:
+	case res.Replayed: // a transaction was undone, and when it was repeated another had been faster
+		e.last.capture.discard()
+		e.cfg.duplicate(e.w, e.r, res.Outcome, err)
+	default:
 		e.answer(err)
 	}
 }
@@ -83,7 +87,7 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (semel.Outcom
 	h.ctx = handlerContext{ctx, &h.capture}
 	h.capture.begin(e.cfg, e.w, e.request(&h.ctx, h), x)
 	e.next.ServeHTTP(&h.capture, h.request)
-	h.streamed = h.capture.handlerReturned()
+	h.streamed, h.returned = h.capture.handlerReturned(), true
 	_ = h.body.Close() // never fails
 	return h.capture.result(h.streamed)
 }
@@ -109,6 +113,9 @@ func (e *exchange) spooled() *http.Request {
 // answer sends what the handler answered, if it counts.
 func (e *exchange) answer(err error) {
 	c := &e.last.capture
+	if err == nil {
+		err = c.err
+	}
 	marker := ""
 	if c.unprotected() {
 		marker = outcomeUnprotected
@@ -116,7 +123,7 @@ func (e *exchange) answer(err error) {
 	if err != nil {
 		_, own := errors.AsType[answered](err)
 		switch {
-		case errors.Is(err, semel.ErrLeaseLost) || c.mode == refused:
+		case errors.Is(err, semel.ErrLeaseLost) || c.err != nil:
 			own = false
 		case errors.Is(err, semel.ErrOutcomeNotStored):
 			own, marker = true, outcomeNotStored
@@ -135,8 +142,10 @@ func (e *exchange) answer(err error) {
 // end frees what the request holds, also if the handler panics.
 func (e *exchange) end() {
 	if h := e.last; h != nil {
-		h.capture.abandon()
-		_ = h.body.Close() // never fails
+		if !h.returned {
+			h.capture.abandon()
+			_ = h.body.Close() // never fails
+		}
 		if h.request != nil && h.request.MultipartForm != nil && e.r.MultipartForm == nil {
 			_ = h.request.MultipartForm.RemoveAll() // the server does it for its own request only
 		}

@@ -38,9 +38,9 @@ func newHasher(r *http.Request) *hasher {
 	return h
 }
 
-// payload is what was hashed.
-func (h *hasher) payload() semel.Payload {
-	return semel.Digest(fingerprintAlg, h.Sum(nil))
+// payload is what was hashed; it keeps room.
+func (h *hasher) payload(room []byte) semel.Payload {
+	return semel.Digest(fingerprintAlg, h.Sum(room[:0]))
 }
 
 // free gives the hasher back. Nothing that it returned shares its memory.

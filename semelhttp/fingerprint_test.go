@@ -43,6 +43,7 @@ func TestWhatTheDefaultPayloadCompares(t *testing.T) {
 		"body":           {change(func(r *req) { r.body = "hellp" }), false},
 		"no body":        {change(func(r *req) { r.body = "" }), false},
 		"longer body":    {change(func(r *req) { r.body = "hello " }), false},
+		"shifted":        {change(func(r *req) { r.ctype, r.body = r.ctype+"h", "ello" }), false},
 		"escaped path":   {change(func(r *req) { r.url = "/pay%2F7?a=1&b=2" }), false},
 	} {
 		if same := sum(make(c.r)) == sum(make(base)); same != c.same {

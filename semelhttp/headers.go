@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+	"sync/atomic"
 
 	"github.com/semel-go/semel"
 )
@@ -49,64 +50,26 @@ func (c *config) keepable(name string, gone bool) bool {
 	return c.replayable[name] && !(gone && ofBody(name))
 }
 
-// headerLine is a header with its values.
-type headerLine struct {
-	name   string
-	values []string
-}
-
-// snapshot is a header map as it was at one time. It copies no values: who
-// changes a header later sets or appends, and does not write into the values.
-type snapshot struct {
-	lines []headerLine
-	room  [4]headerLine // spares an allocation for most answers
-}
-
-func (s *snapshot) take(h http.Header) {
-	s.lines = s.room[:0]
-	for name, values := range h {
-		s.lines = append(s.lines, headerLine{name, values[:len(values):len(values)]})
-	}
-}
-
-// is reports whether h still is as it was.
-func (s *snapshot) is(h http.Header) bool {
-	if len(h) != len(s.lines) {
-		return false
-	}
-	for i := range s.lines {
-		now, ok := h[s.lines[i].name]
-		if was := s.lines[i].values; !ok || len(now) != len(was) || len(was) > 0 && &now[0] != &was[0] {
-			return false
-		}
-	}
-	return true
-}
-
-// restore makes h what it was.
-func (s *snapshot) restore(h http.Header) {
-	clear(h)
-	for i := range s.lines {
-		h[s.lines[i].name] = s.lines[i].values
-	}
-}
-
 // kept is what an outcome keeps of the headers of an answer: a copy.
 func (c *config) kept(s *snapshot, gone bool) map[string][]string {
-	n, size := 0, 0
+	hop := s.values("Connection") // names headers that are for this connection only
+	n, size, last := 0, 0, 0
 	for i := range s.lines {
-		if c.keepable(textproto.CanonicalMIMEHeaderKey(s.lines[i].name), gone) {
-			n++
+		if c.keepable(textproto.CanonicalMIMEHeaderKey(s.lines[i].name), gone) && !named(hop, s.lines[i].name) {
+			n, last = n+1, i
 			size += len(s.lines[i].values)
 		}
 	}
-	if n == 0 {
+	switch {
+	case n == 0:
 		return nil
+	case n == 1 && size == 1:
+		return c.common.get(textproto.CanonicalMIMEHeaderKey(s.lines[last].name), s.lines[last].values[0])
 	}
 	h, all := make(map[string][]string, n), make([]string, 0, size)
 	for i := range s.lines {
 		name := textproto.CanonicalMIMEHeaderKey(s.lines[i].name)
-		if !c.keepable(name, gone) {
+		if !c.keepable(name, gone) || named(hop, name) {
 			continue
 		}
 		from := len(all)
@@ -118,6 +81,36 @@ func (c *config) kept(s *snapshot, gone bool) map[string][]string {
 		h[name] = all[from:len(all):len(all)]
 	}
 	return h
+}
+
+// commonHeader is the last header of one line that was kept. Most answers of a
+// route have the same one, their media type, and outcomes are never changed,
+// so they can share it.
+type commonHeader struct {
+	last atomic.Pointer[map[string][]string]
+}
+
+func (c *commonHeader) get(name, value string) map[string][]string {
+	if last := c.last.Load(); last != nil {
+		if values := (*last)[name]; len(values) == 1 && values[0] == value {
+			return *last
+		}
+	}
+	h := map[string][]string{name: {value}}
+	c.last.Store(&h)
+	return h
+}
+
+// named reports whether one of the lists of names holds name.
+func named(lists []string, name string) bool {
+	for _, list := range lists {
+		for n := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(n), name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // replayed puts the headers of an outcome into h, as copies: the outcome may

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -33,7 +34,7 @@ func FuzzReplayHeaders(f *testing.F) {
 			t.Skip() // not a header's name
 		}
 		var s snapshot
-		s.take(http.Header{set: {value}, textproto.CanonicalMIMEHeaderKey(set): {value}, "Set-Cookie": {"x"}, "Location": {"/7"}})
+		s.take(http.Header{set: {value}, textproto.CanonicalMIMEHeaderKey(set): {value}, "Set-Cookie": {"x"}, "Location": {"/7"}}, make([]headerLine, 0, 2))
 		kept := c.kept(&s, gone)
 		// A store may give back anything: what is sent is judged again.
 		for name, header := range map[string]map[string][]string{"kept": kept, "found": {set: {value}, "Set-Cookie": {"x"}, "Location": {"/7"}}} {
@@ -65,7 +66,7 @@ func TestASnapshotSeesEachChange(t *testing.T) {
 	}
 	h := base()
 	var s snapshot
-	s.take(h)
+	s.take(h, nil)
 	if !s.is(h) {
 		t.Fatal("an unchanged header counts as changed")
 	}
@@ -78,7 +79,7 @@ func TestASnapshotSeesEachChange(t *testing.T) {
 	} {
 		h := base()
 		var s snapshot
-		s.take(h)
+		s.take(h, nil)
 		change(h)
 		if s.is(h) {
 			t.Errorf("%s: not seen", name)
@@ -97,11 +98,48 @@ func TestKeptHeadersAreACopy(t *testing.T) {
 	}
 	h := http.Header{"Link": {"1", "2"}, "link": {"3"}}
 	var s snapshot
-	s.take(h)
+	s.take(h, nil)
 	kept := c.kept(&s, false)
 	h["Link"][0], h["link"][0] = "x", "x"
 	got := strings.Join(kept["Link"], " ")
 	if got != "1 2 3" && got != "3 1 2" {
 		t.Errorf("kept is %q", got)
 	}
+}
+
+func TestAHeaderThatIsForOneConnectionIsNotKept(t *testing.T) {
+	c, err := (&Options{ReplayHeaders: []string{"X-Hop", "X-End"}}).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s snapshot
+	s.take(http.Header{"Connection": {"close, x-hop"}, "X-Hop": {"1"}, "X-End": {"2"}}, nil)
+	if kept := c.kept(&s, false); len(kept) != 1 || kept["X-End"][0] != "2" {
+		t.Errorf("kept is %v", kept)
+	}
+	s.take(http.Header{"Connection": {"x-hop"}, "X-Hop": {"1"}}, nil)
+	if kept := c.kept(&s, false); len(kept) != 0 {
+		t.Errorf("kept is %v", kept)
+	}
+}
+
+func TestTheSharedHeaderIsTheRightOne(t *testing.T) {
+	c, err := (*Options)(nil).config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, line := range [][2]string{{"Content-Type", "a/b"}, {"Content-Type", "c/d"}, {"Location", "/7"}} {
+		wg.Go(func() {
+			for range 1000 {
+				var s snapshot
+				s.take(http.Header{line[0]: {line[1]}}, nil)
+				if kept := c.kept(&s, false); len(kept) != 1 || len(kept[line[0]]) != 1 || kept[line[0]][0] != line[1] {
+					t.Errorf("kept is %v, want %v", kept, line)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

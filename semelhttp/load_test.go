@@ -23,6 +23,7 @@ import (
 // go test -run TestLoad -load 1s -v
 var (
 	loadFor    = flag.Duration("load", 0, "how long each round of TestLoad lasts; 0: skip it")
+	loadOnly   = flag.String("loadonly", "", "run only this of bare, new keys, duplicates: for profiles")
 	loadRounds = flag.Int("loadrounds", 5, "how many rounds TestLoad takes the median of")
 )
 
@@ -54,15 +55,25 @@ func TestLoad(t *testing.T) {
 	for range *loadRounds {
 		for i := range runs {
 			r := &runs[i]
+			if *loadOnly != "" && *loadOnly != r.name {
+				continue
+			}
 			rate, cpu := load(t, r.wrap(http.HandlerFunc(pay)), conns, *loadFor, r.key)
 			r.rate, r.cpu = append(r.rate, rate), append(r.cpu, cpu)
 		}
 	}
+	if *loadOnly != "" {
+		return
+	}
 	bare := &runs[0]
 	for i := range runs {
 		r := &runs[i]
-		t.Logf("%-10s %8.0f requests/s = %.3f of bare; %6.2f µs of processor time a request, bare/this = %.3f",
-			r.name, median(r.rate), median(r.rate)/median(bare.rate), median(r.cpu), median(bare.cpu)/median(r.cpu))
+		byRate, byTime := make([]float64, len(r.rate)), make([]float64, len(r.rate))
+		for n := range r.rate {
+			byRate[n], byTime[n] = r.rate[n]/bare.rate[n], bare.cpu[n]/r.cpu[n]
+		}
+		t.Logf("%-10s %8.0f requests/s, %6.2f µs of processor time each; against bare in the same round %.3f by rate, %.3f by time",
+			r.name, median(r.rate), median(r.cpu), median(byRate), median(byTime))
 	}
 }
 

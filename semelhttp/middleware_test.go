@@ -164,8 +164,13 @@ func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
 		})
 	})
 	n := 0
+	var before io.Reader
 	x := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
-		n++
+		if n++; n == 1 {
+			before = r.Body
+		} else if _, err := before.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
+			t.Errorf("the undone run's body is still open: %v", err)
+		}
 		w.Header().Set(fmt.Sprint("Run-", n), "yes")
 		echo(w, r)
 	})
@@ -173,6 +178,40 @@ func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
 	x.want(a, 201, "you said hello")
 	if a.Header.Get("Run-1") != "" || a.Header.Get("Run-2") != "yes" {
 		t.Errorf("headers of the undone run were sent: %v", a.Header)
+	}
+	x.wantRuns(2)
+}
+
+func TestAnUndoneRunMakesWayForAReplay(t *testing.T) {
+	late := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
+		x := semel.NewCall(semel.Operation("undone").Shared(), "k", semel.NoPayload())
+		if _, err := g.Run(ctx, x, fn); err != nil { // as in a transaction that is then undone
+			return semel.Result{}, err
+		}
+		return g.Run(ctx, call, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			return semel.Outcome{}, errors.New("there should be a record")
+		})
+	})
+	g := newGuard(t, nil, nil)
+	first := true
+	choose := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
+		if first {
+			first = false
+			return g.Run(ctx, call, fn)
+		}
+		return late(ctx, g, call, fn)
+	})
+	runs := 0
+	x := newSite(t, setup{runner: choose.with(g)}, func(w http.ResponseWriter, r *http.Request) {
+		runs++
+		w.Header().Set(fmt.Sprint("Run-", runs), "yes")
+		_, _ = fmt.Fprint(w, "run ", runs)
+	})
+	x.want(x.post("k", "hello"), 200, "run 1")
+	a := x.post("k", "hello")
+	x.want(a, 200, "run 1")
+	if !a.replayed() || a.Header.Get("Run-2") != "" {
+		t.Errorf("headers %v", a.Header)
 	}
 	x.wantRuns(2)
 }

@@ -17,10 +17,10 @@ import (
 //
 // Call it on requests to be forwarded, last in httputil.ReverseProxy.Rewrite.
 // What is sent stays the same. Requests with methods that are safe to repeat
-// (GET, HEAD, OPTIONS, TRACE) are left alone.
+// (GET, HEAD, OPTIONS, TRACE) are left alone, and so is CONNECT.
 func NoResend(r *http.Request) {
 	switch r.Method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect:
 		return
 	}
 	r.GetBody = nil

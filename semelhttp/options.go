@@ -55,7 +55,9 @@ type Options struct {
 
 	// Keep reports whether the answer with this status is kept and replayed.
 	// Of those not kept a 4xx says that nothing happened, any other that it
-	// is not known. Nil: 2xx, 3xx, and 4xx but 401, 403, 408, 425 and 429.
+	// is not known. In a transaction the handler's writes are committed with
+	// an answer that is kept, and undone with any other. Nil: 2xx, 3xx, and
+	// 4xx but 401, 403, 408, 425 and 429.
 	Keep func(status int) bool
 	// NoStore keeps that the request was answered, but never the body: for
 	// answers that hold secrets.
@@ -87,8 +89,8 @@ type Options struct {
 	// DocsURL is where the API's use of keys is documented. Problems then
 	// link to it. Empty: their types point to this package's documentation.
 	DocsURL string
-	// Refuse writes refusals in place of the problem document. It must not
-	// send Problem.Err.
+	// Refuse writes refusals in place of the problem document; Retry-After is
+	// set already. It must not send Problem.Err.
 	Refuse func(w http.ResponseWriter, r *http.Request, p Problem)
 }
 
@@ -104,6 +106,7 @@ type config struct {
 	Options
 	replayable map[string]bool
 	docs       string
+	common     commonHeader
 }
 
 func (o *Options) config() (*config, error) {

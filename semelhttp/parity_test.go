@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // parity is what handlers may do with a http.ResponseWriter. Bare and
@@ -293,6 +295,25 @@ func TestAHandlersGoroutineCannotWriteAfterItsReturn(t *testing.T) {
 	}
 	x.want(a, 200, "hello")
 	x.want(x.post("k", "hello"), 200, "hello")
+}
+
+func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
+	var leaked http.ResponseWriter
+	late := errors.New("not tried")
+	st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error {
+		_, late = leaked.Write([]byte(" and more")) // a goroutine of the handler's, while the answer is being stored
+		return nil
+	}}
+	x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
+		leaked = w
+		_, _ = io.WriteString(w, "hello")
+	})
+	for range 2 {
+		x.want(x.post("k", "hello"), 200, "hello")
+	}
+	if late == nil {
+		t.Error("a write after the handler's return succeeded")
+	}
 }
 
 func TestHeadHasNoBody(t *testing.T) {

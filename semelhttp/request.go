@@ -62,7 +62,7 @@ func (c *config) read(r *http.Request, s *spool) (semel.Payload, *Problem) {
 		if p := c.spool(r, s, h); p != nil {
 			return semel.Payload{}, p
 		}
-		return h.payload(), nil
+		return h.payload(s.sum[:]), nil
 	}
 	if p := c.spool(r, s, io.Discard); p != nil {
 		return semel.Payload{}, p

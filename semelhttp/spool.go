@@ -2,6 +2,7 @@ package semelhttp
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -24,7 +25,8 @@ type spool struct {
 	mem  []byte   // the whole body, unless there is a file
 	file *os.File // nil: in memory
 	size int64
-	path string // of a file that could not be removed while it is open
+	path string            // of a file that could not be removed while it is open
+	sum  [sha256.Size]byte // room for the hash
 }
 
 // errTooLarge is a body over the limit.

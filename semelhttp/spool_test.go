@@ -75,6 +75,9 @@ func TestSpoolRemovesAFileThatStayedInItsDirectory(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
 	}
+	if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the file is still open: %v", err)
+	}
 }
 
 func TestADeclaredLengthAloneTakesLittleMemory(t *testing.T) {
@@ -82,5 +85,16 @@ func TestADeclaredLengthAloneTakesLittleMemory(t *testing.T) {
 	_ = s.fill(iotest.ErrReader(io.ErrUnexpectedEOF), spoolMemory, 1<<20, "", io.Discard)
 	if cap(s.mem) > firstRead+maxSlack {
 		t.Errorf("%d bytes were taken before any came", cap(s.mem))
+	}
+}
+
+func TestTheEndOfAnExchangeClosesItsSpool(t *testing.T) {
+	e := &exchange{}
+	if err := e.spool.fill(bytes.NewReader(make([]byte, 2*spoolMemory)), -1, 1<<20, t.TempDir(), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	e.end()
+	if _, err := e.spool.file.Stat(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the file is still open: %v", err)
 	}
 }

@@ -17,8 +17,9 @@ const (
 // stream stops buffering: "done, body not kept" is stored first, and then what
 // there is of the answer is sent. It is the last moment at which a handler
 // that has lost its lease can be stopped from answering. The answer stays
-// buffered (pinned) in a transaction, whose commit is yet to come. The caller
-// holds mu, and the header is written.
+// buffered (pinned) where it cannot be stored yet: in a transaction, whose
+// commit is to come, and in a Guard that reruns. The caller holds mu, and the
+// header is written.
 func (c *capture) stream() error {
 	marker := ""
 	switch {
@@ -53,9 +54,11 @@ func (c *capture) unprotected() bool { return c.x.Fence() == 0 }
 // buffered.
 func (c *capture) send(marker string) error {
 	h := c.w.Header()
-	var later snapshot
+	var later []headerLine
 	if !c.header.is(h) { // what was set since is for the trailers
-		later.take(h)
+		var now snapshot
+		now.take(h, nil)
+		later = now.lines
 		c.header.restore(h)
 	}
 	if marker != "" {
@@ -66,7 +69,7 @@ func (c *capture) send(marker string) error {
 	if len(c.body) > 0 {
 		_, err = c.w.Write(c.body)
 	}
-	for _, line := range later.lines {
+	for _, line := range later {
 		h[line.name] = line.values
 	}
 	return err

@@ -93,8 +93,9 @@ func TestAnAnswerThatTheGuardFindsTooLargeIsSentAndNotKept(t *testing.T) {
 func TestHoldFlushKeepsTheAnswer(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{HoldFlush: true}}, func(w http.ResponseWriter, r *http.Request) {
 		for _, s := range []string{"a", "b", "c"} {
-			_, _ = io.WriteString(w, s)
 			w.(http.Flusher).Flush()
+			w.WriteHeader(404) // too late, as without protection
+			_, _ = io.WriteString(w, s)
 		}
 	})
 	x.want(x.post("k", "hello"), 200, "abc")
@@ -250,6 +251,22 @@ func TestAFailedCommitDropsTheAnswer(t *testing.T) {
 	}
 }
 
+func TestReadsThatRerunAreNotKeptWhenTheyFlush(t *testing.T) {
+	x := newSite(t, setup{guard: semel.Options{Rerun: true}}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "fresh ")
+		w.(http.Flusher).Flush()
+		_, _ = io.WriteString(w, "data")
+	})
+	for range 4 {
+		a := x.post("k", "hello")
+		x.want(a, 200, "fresh data")
+		if a.replayed() {
+			t.Error("marked as a replay")
+		}
+	}
+	x.wantRuns(4)
+}
+
 // memTx is a transaction that cannot be undone: enough to run in.
 type memTx struct{ *memstore.Store }
 
@@ -269,6 +286,24 @@ func TestStreamedAnswersAreNotMadeTwice(t *testing.T) {
 		w.(http.Flusher).Flush()
 	})
 	x.want(x.post("k", "hello"), 200, "once")
+	x.wantRuns(1)
+}
+
+func TestAHandlerMayStoreItsOutcomeItself(t *testing.T) {
+	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+		run, _ := semel.FromContext(r.Context())
+		if err := run.Complete(r.Context(), semel.Outcome{Code: 202, Body: []byte("summary")}); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, "a long story")
+		w.(http.Flusher).Flush()
+	})
+	a := x.post("k", "hello")
+	x.want(a, 200, "a long story")
+	if a.Header.Get("Semel-Outcome") != "" {
+		t.Errorf("headers %v", a.Header)
+	}
+	x.want(x.post("k", "hello"), 202, "summary")
 	x.wantRuns(1)
 }
 

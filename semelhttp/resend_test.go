@@ -1,0 +1,81 @@
+package semelhttp_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// closeable tells whether it was closed.
+type closeable struct {
+	io.Reader
+	closed bool
+}
+
+func (c *closeable) Close() error { c.closed = true; return nil }
+
+func TestBodiesAreMadeRepeatable(t *testing.T) {
+	big := strings.Repeat("x", 100)
+	for name, c := range map[string]struct {
+		body   io.Reader
+		o      semelhttp.TransportOptions
+		length int64
+		want   string // "": refused
+	}{
+		"streamed":           {strings.NewReader("hello"), semelhttp.TransportOptions{}, -1, "hello"},
+		"of known length":    {strings.NewReader("hello"), semelhttp.TransportOptions{}, 5, "hello"},
+		"at the limit":       {strings.NewReader(big), semelhttp.TransportOptions{MaxBody: 100}, -1, big},
+		"over the limit":     {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100}, -1, ""},
+		"declared too large": {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100}, 101, ""},
+		"unreadable":         {io.MultiReader(strings.NewReader("a"), broken{}), semelhttp.TransportOptions{}, -1, ""},
+		"one attempt":        {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100, MaxAttempts: 1}, -1, big + "x"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{lines: []any{"503"}}
+			body := &closeable{Reader: c.body}
+			r, _ := http.NewRequest(http.MethodPost, "http://example.com/", body)
+			r.ContentLength = c.length
+			_, err := newClient(t, s, &c.o).Do(r)
+			if !body.closed {
+				t.Errorf("%s: the body was not closed", name)
+			}
+			if c.want == "" {
+				if err == nil || len(s.attempts) > 0 {
+					t.Errorf("%s: %v after %d attempts", name, err, len(s.attempts))
+				}
+				if name == "over the limit" && !strings.Contains(err.Error(), "100 bytes") {
+					t.Errorf("%s: the limit is not named: %v", name, err)
+				}
+				return
+			}
+			if want := max(c.o.MaxAttempts, 1); len(s.attempts) < want || err != nil {
+				t.Errorf("%s: %d attempts, %v", name, len(s.attempts), err)
+			}
+			for i, a := range s.attempts {
+				if a.body != c.want {
+					t.Errorf("%s: attempt %d has %q", name, i, a.body)
+				}
+			}
+		})
+	}
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+func TestABodyThatCannotBeHadAgainEndsTheRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{lines: []any{"503"}}
+		r, _ := http.NewRequest(http.MethodPost, "http://example.com/", strings.NewReader("hello"))
+		r.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("the file is gone") }
+		if _, err := newClient(t, s, nil).Do(r); err == nil || len(s.attempts) != 1 || !strings.Contains(err.Error(), "the file is gone") {
+			t.Errorf("%v after %d attempts", err, len(s.attempts))
+		}
+	})
+}
