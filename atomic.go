@@ -88,7 +88,7 @@ func (t *inTx) execute(ctx context.Context, r *store.Record) error {
 	var o Outcome
 	var said *passedOn
 	err := t.tx.Nested(ctx, func() (err error) {
-		if o, err = t.fn(context.WithValue(ctx, executionKey{}, x), x); err != nil {
+		if o, err = t.fn(x.within(ctx), x); err != nil {
 			said = &passedOn{err}
 			return said
 		}

@@ -28,6 +28,7 @@ type Execution struct {
 	key    store.Key
 	policy Policy
 	codec  Codec
+	ctx    runContext
 	claim
 }
 
@@ -149,6 +150,27 @@ func derive(k store.Key, step string) string {
 }
 
 type executionKey struct{}
+
+// runContext is a handler's context: it knows the run. It is a part of the
+// Execution, which spares an allocation for each call.
+type runContext struct {
+	context.Context //nolint:containedctx // it is one
+	x               *Execution
+}
+
+// Value implements context.Context.
+func (c *runContext) Value(key any) any {
+	if key == (executionKey{}) {
+		return c.x
+	}
+	return c.Context.Value(key)
+}
+
+// within is the context that the handler gets.
+func (x *Execution) within(ctx context.Context) context.Context {
+	x.ctx = runContext{ctx, x}
+	return &x.ctx
+}
 
 // FromContext finds the run that a context belongs to: for handlers whose
 // signature is not ours, such as an http.Handler's.

@@ -127,9 +127,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // detached is for what must end although the caller has left.
-func (g *Guard) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), g.opt.SettleTimeout)
-}
+func (g *Guard) detached(ctx context.Context) *grace { return newGrace(ctx, g.opt.SettleTimeout) }
 
 // errText is what a record keeps of an error.
 func errText(err error) string {

@@ -92,3 +92,20 @@ func TestAReservationOutlastsTheLeaseAndIsNoAttempt(t *testing.T) {
 	})
 	wantBody(t, res, err, "report", false)
 }
+
+// Rule 14: who waits leaves with its own context, whatever the lease it waits
+// for.
+func TestAWaitEndsWithItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		crash(t, st, semel.Retry, "k", time.Hour)
+		ctx, leave := context.WithTimeout(t.Context(), 5*time.Second)
+		defer leave()
+		start := time.Now()
+		_, err := guard(t, st, nil).Run(ctx, waiting("k", 10*time.Minute), never(t))
+		wantErr(t, err, context.DeadlineExceeded)
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("left after %v, not with its context after 5s", took)
+		}
+	})
+}

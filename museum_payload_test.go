@@ -6,6 +6,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // Rule 12: without the secret a small payload could be guessed from its hash.
@@ -67,4 +68,21 @@ func TestWhatWasParkedStaysStrict(t *testing.T) {
 	_, err = retry.Run(t.Context(), ann("k"), fail(errBoom))
 	wantErr(t, err, semel.ErrParked)
 	wantState(t, guard(t, st, nil), "k", store.Unknown)
+}
+
+// Rule 13: under park, what has no attempt left is not known to have failed.
+func TestUnderParkAKeyWithoutAttemptsIsUnknown(t *testing.T) {
+	st := memstore.New(nil)
+	g := parking(t, st, says(semel.DidNotHappen(), nil))
+	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+	wantErr(t, err, semel.ErrParked)
+	if n, err := g.Reconcile(t.Context(), pay, 1); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if r := wantState(t, g, "k", store.Released); r.Attempt != 1 {
+		t.Fatalf("attempt %d", r.Attempt)
+	}
+	_, err = guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1}).Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrParked)
+	wantState(t, g, "k", store.Unknown)
 }

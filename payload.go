@@ -16,7 +16,9 @@ import (
 // if Options.Secrets are set. The zero Payload is invalid.
 type Payload struct {
 	kind  *payloadKind
-	parts [][]byte
+	label string   // of a Digest: how it was made
+	parts [][]byte // of Bytes and Fields
+	whole []byte   // of the others
 	err   error
 }
 
@@ -42,14 +44,14 @@ func Bytes(parts ...[]byte) Payload { return Payload{kind: kindBytes, parts: par
 // Digest compares a hash that was computed elsewhere, such as that of a
 // streamed body; alg names how.
 func Digest(alg string, sum []byte) Payload {
-	return Payload{kind: kindDigest, parts: [][]byte{[]byte(alg), sum}}
+	return Payload{kind: kindDigest, label: alg, whole: sum}
 }
 
 // JSON compares the JSON encoding of v, made now. Two programs that order
 // fields differently differ; see Canonical.
 func JSON(v any) Payload {
 	b, err := json.Marshal(v)
-	return Payload{kind: kindJSON, parts: [][]byte{b}, err: err}
+	return Payload{kind: kindJSON, whole: b, err: err}
 }
 
 // Canonical compares a JSON document by what it says: white space, the order
@@ -57,7 +59,7 @@ func JSON(v any) Payload {
 // A document that is not JSON, or has a member twice, makes an invalid call.
 func Canonical(doc []byte) Payload {
 	b, err := canonicalJSON(doc)
-	return Payload{kind: kindCanonical, parts: [][]byte{b}, err: err}
+	return Payload{kind: kindCanonical, whole: b, err: err}
 }
 
 // Fields compares only the members of a JSON document that the paths name:
@@ -89,19 +91,48 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 	if p.kind == kindNone {
 		return store.Fingerprint{}
 	}
-	if s == nil {
-		return store.Fingerprint{Alg: p.kind.plain, Sum: p.sum(sha256.New)}
+	if s != nil {
+		return store.Fingerprint{Alg: p.kind.keyed, KeyID: s.ID, Sum: p.sum(hmac.New(sha256.New, s.Key))}
 	}
-	return store.Fingerprint{Alg: p.kind.keyed, KeyID: s.ID, Sum: p.sum(func() hash.Hash { return hmac.New(sha256.New, s.Key) })}
+	var stack [512]byte
+	if p.size() <= len(stack) { // most are small, and then nothing but the sum is allocated
+		sum := sha256.Sum256(p.appendTo(stack[:0]))
+		return store.Fingerprint{Alg: p.kind.plain, Sum: string(sum[:])}
+	}
+	return store.Fingerprint{Alg: p.kind.plain, Sum: p.sum(sha256.New())}
 }
 
-// sum hashes the parts, each behind its length: ("a","bc") is not ("ab","c").
-func (p *Payload) sum(newHash func() hash.Hash) string {
-	h := newHash()
-	buf := make([]byte, 0, sha256.Size)
+// What is hashed is each part behind its length: ("a","bc") is not ("ab","c").
+const lengthSize = 8
+
+func (p *Payload) size() int {
+	n := lengthSize + len(p.label) + lengthSize + len(p.whole)
 	for _, part := range p.parts {
+		n += lengthSize + len(part)
+	}
+	return n
+}
+
+func (p *Payload) appendTo(b []byte) []byte {
+	b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.label))), p.label...)
+	b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.whole))), p.whole...)
+	for _, part := range p.parts {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
+	}
+	return b
+}
+
+// sum is the hash of what appendTo makes, without a copy of the parts.
+func (p *Payload) sum(h hash.Hash) string {
+	buf := make([]byte, 0, sha256.Size)
+	write := func(part []byte) {
 		h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))
 		h.Write(part)
+	}
+	write([]byte(p.label))
+	write(p.whole)
+	for _, part := range p.parts {
+		write(part)
 	}
 	return string(h.Sum(buf))
 }

@@ -27,7 +27,8 @@ type Ticket struct {
 }
 
 // Reserve accepts a call without running it. A duplicate gets the same ticket;
-// once the work is done, its result, or its *Failure as the error. A plain
+// once the work is done, its result (with ErrNotKept: what is left of it), or
+// its *Failure as the error. A plain
 // call with the key is told ErrInProgress until Options.Reservation is over.
 func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if err := g.check(&call); err != nil {
@@ -67,10 +68,10 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 			continue
 		}
 		a, err := v.answer(ctx, &f.Record, d)
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrNotKept) {
 			return Ticket{}, err
 		}
-		return Ticket{Result: &a.result}, nil
+		return Ticket{Result: &a.result}, err
 	}
 	return Ticket{}, v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
 }

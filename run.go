@@ -99,7 +99,7 @@ func (g *Guard) call(ctx context.Context, x *Execution, fn Handler, end ending) 
 		s, kind, err := end(x, Outcome{}, errPanicked)
 		_, _ = g.conclude(ctx, x, Outcome{}, s, kind, err) // the panic is what the caller gets; the event tells the rest
 	}()
-	o, err = fn(context.WithValue(ctx, executionKey{}, x), x)
+	o, err = fn(x.within(ctx), x)
 	returned = true
 	return o, err
 }
@@ -205,7 +205,7 @@ func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
 // unprotected runs the handler without a record: Options.UnprotectedOnOutage.
 func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
 	x := &Execution{g: g, key: call.key, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{attempt: 1, begun: time.Now()}}
-	o, err := fn(context.WithValue(ctx, executionKey{}, x), x)
+	o, err := fn(x.within(ctx), x)
 	g.ended(ctx, x, EventUnprotected, err)
 	if err != nil {
 		return Result{}, fmt.Errorf("semel: ran without a record: %w", passOn(err))

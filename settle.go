@@ -16,9 +16,9 @@ func (g *Guard) settle(ctx context.Context, x *Execution, s store.Settlement) er
 	if s.State.Terminal() {
 		s.Attempt = x.attempt
 	}
-	ctx, cancel := g.detached(ctx)
-	defer cancel()
-	return g.settleUntil(ctx, x.lease, s)
+	grace := g.detached(ctx)
+	defer grace.stop()
+	return g.settleUntil(grace, x.lease, s)
 }
 
 func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settlement) error {
@@ -41,11 +41,11 @@ func tombstone(o Outcome) Outcome { return Outcome{Code: o.Code, Codec: o.Codec,
 // giveBack undoes a claim whose handler did not start, in the background: the
 // record goes to the state undo.
 func (g *Guard) giveBack(ctx context.Context, r *store.Record, undo store.State) {
-	ctx, cancel := g.detached(ctx)
+	grace := g.detached(ctx)
 	record := *r
 	go func() {
-		defer cancel()
-		g.release(ctx, &record, undo)
+		defer grace.stop()
+		g.release(grace, &record, undo)
 	}()
 }
 
@@ -61,16 +61,16 @@ func (g *Guard) abandon(ctx context.Context, seen *store.Seen, p store.Proposal,
 		g.abandoned.Add(-1)
 		return // the lease lapses by itself, which only takes longer
 	}
-	ctx, cancel := g.detached(ctx)
+	grace := g.detached(ctx)
 	go func() {
 		defer g.abandoned.Add(-1)
-		defer cancel()
+		defer grace.stop()
 		for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-			f, err := g.again(ctx, seen, p)
+			f, err := g.again(grace, seen, p)
 			if err == nil && f.Won {
-				g.release(ctx, &f.Record, undo)
+				g.release(grace, &f.Record, undo)
 			}
-			if err == nil || answered(err) || !pause(ctx, wait) {
+			if err == nil || answered(err) || !pause(grace, wait) {
 				return // no answer to the end: the lease lapses by itself
 			}
 		}

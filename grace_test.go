@@ -1,0 +1,54 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+type graceKey struct{}
+
+func TestGraceEndsAtItsTimeAndNotWithTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(context.WithValue(t.Context(), graceKey{}, "trace"))
+		for _, asked := range []bool{false, true} { // whether Done is asked for must not matter
+			c := newGrace(ctx, 10*time.Second)
+			leave()
+			if asked {
+				c.Done()
+			}
+			if c.Err() != nil || c.Value(graceKey{}) != "trace" {
+				t.Errorf("asked %v: %v, value %v", asked, c.Err(), c.Value(graceKey{}))
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if !errors.Is(c.Err(), context.DeadlineExceeded) {
+				t.Errorf("asked %v: after its time %v", asked, c.Err())
+			}
+			<-c.Done()
+		}
+	})
+}
+
+func TestAStoppedGraceLetsGoOfWhatWasDerivedFromIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, asked := range []bool{false, true} {
+			c := newGrace(t.Context(), time.Hour)
+			if asked {
+				c.Done()
+			}
+			child, cancel := context.WithCancel(c)
+			c.stop()
+			<-child.Done()
+			if c.Err() == nil {
+				t.Error("a stopped context has no error")
+			}
+			cancel()
+		}
+		c := newGrace(t.Context(), time.Millisecond)
+		<-c.Done()
+		c.stop() // after its end: harmless
+	})
+}
