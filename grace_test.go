@@ -13,9 +13,9 @@ type graceKey struct{}
 func TestGraceEndsAtItsTimeAndNotWithTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(context.WithValue(t.Context(), graceKey{}, "trace"))
+		leave()
 		for _, asked := range []bool{false, true} { // whether Done is asked for must not matter
 			c := newGrace(ctx, 10*time.Second)
-			leave()
 			if asked {
 				c.Done()
 			}
@@ -40,12 +40,12 @@ func TestAStoppedGraceLetsGoOfWhatWasDerivedFromIt(t *testing.T) {
 				c.Done()
 			}
 			child, cancel := context.WithCancel(c)
+			defer cancel()
 			c.stop()
 			<-child.Done()
 			if c.Err() == nil {
 				t.Error("a stopped context has no error")
 			}
-			cancel()
 		}
 		c := newGrace(t.Context(), time.Millisecond)
 		<-c.Done()
