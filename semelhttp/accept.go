@@ -59,7 +59,11 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t, err := a.guard.Reserve(r.Context(), call)
 	if err != nil {
-		a.cfg.duplicate(w, r, semel.Outcome{}, err)
+		var left semel.Outcome // of a result that was not kept
+		if t.Result != nil {
+			left = t.Result.Outcome
+		}
+		a.cfg.duplicate(w, r, left, err)
 		return
 	}
 	if t.Result != nil && a.cfg.Authorize != nil {
