@@ -63,8 +63,11 @@ func TestAServiceThatDropsTheConnectionSeesOneEffect(t *testing.T) {
 
 // storm is how many keys, and how many duplicates of each, go through.
 func storm() (keys, duplicates int) {
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		return 1000, 8
+	case raceEnabled: // which makes it many times slower
+		return 2000, 8
 	}
 	return 10000, 8
 }
