@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -84,7 +85,8 @@ func (t *inTx) run(ctx context.Context) error {
 // stays to say so.
 func (t *inTx) execute(ctx context.Context, r *store.Record) error {
 	g := t.g
-	x := g.newExecution(r)
+	x := g.newExecution(r, time.Now())
+	defer x.ctx.end(nil)
 	var o Outcome
 	var said *passedOn
 	err := t.tx.Nested(ctx, func() (err error) {

@@ -15,7 +15,8 @@ import (
 )
 
 // Handler does the work. Its context ends with the cause ErrLeaseLost shortly
-// before another may take over.
+// before another may take over. The Header and Body that it returns are handed
+// over: it does not change them afterwards.
 type Handler func(ctx context.Context, x *Execution) (Outcome, error)
 
 // Outcome is what is kept of a finished call, and repeated.
@@ -38,6 +39,7 @@ type claim struct {
 	attempt     int
 	fingerprint store.Fingerprint
 	begun       time.Time // local monotonic clock
+	leased      bool      // it has a lease to renew
 	keeps       bool      // its outcome is kept, so Complete may keep it earlier
 	completed   atomic.Uint32
 }
@@ -147,29 +149,6 @@ func derive(k store.Key, step string) string {
 	u := sum[:16]
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // RFC 9562: version 8, variant 10
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
-}
-
-type executionKey struct{}
-
-// runContext is a handler's context: it knows the run. It is a part of the
-// Execution, which spares an allocation for each call.
-type runContext struct {
-	context.Context //nolint:containedctx // it is one
-	x               *Execution
-}
-
-// Value implements context.Context.
-func (c *runContext) Value(key any) any {
-	if key == (executionKey{}) {
-		return c.x
-	}
-	return c.Context.Value(key)
-}
-
-// within is the context that the handler gets.
-func (x *Execution) within(ctx context.Context) context.Context {
-	x.ctx = runContext{ctx, x}
-	return &x.ctx
 }
 
 // FromContext finds the run that a context belongs to: for handlers whose

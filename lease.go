@@ -30,7 +30,7 @@ type keeper struct {
 // held is one lease.
 type held struct {
 	lease    store.Lease
-	cancel   context.CancelCauseFunc // of the handler's context; nil: there is no lease to keep
+	run      *runContext // ends when the lease may be lost
 	renewAt  time.Time
 	deadline time.Time
 	lost     bool
@@ -105,7 +105,7 @@ func (k *keeper) look() {
 // lose ends a handler's context. The caller holds mu.
 func (k *keeper) lose(h *held) {
 	h.lost = true
-	h.cancel(ErrLeaseLost)
+	h.run.end(ErrLeaseLost)
 }
 
 // renewBatch is how many leases go in one round trip.

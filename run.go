@@ -63,17 +63,17 @@ type ending func(x *Execution, o Outcome, err error) (store.Settlement, Kind, er
 // execute runs the handler under a claim, and settles it. A nil end is the
 // Guard's own: what the handler returns is kept.
 func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end ending) (Result, error) {
-	hctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	x := g.newExecution(&a.record)
+	x := g.newExecution(&a.record, a.granted)
+	x.leased, x.run = true, &x.ctx
 	if end == nil {
 		end, x.keeps = g.end, true
 	}
-	x.cancel = cancel
+	hctx := x.within(ctx)
+	defer x.ctx.end(nil)
 	g.keep.add(&x.held, a.sent)
 	defer g.drop(x)
 
-	o, err := g.call(hctx, x, fn, end)
+	o, err := g.call(ctx, hctx, x, fn, end)
 	if x.Completed() {
 		g.ended(ctx, x, EventExecuted, err)
 		return Result{Outcome: o, codecs: g.opt.Codecs}, err
@@ -86,7 +86,7 @@ var errPanicked = errors.New("the handler panicked or called runtime.Goexit")
 
 // call runs the handler. If it panics or leaves by runtime.Goexit, the claim
 // is settled as doubt, and the panic goes on.
-func (g *Guard) call(ctx context.Context, x *Execution, fn Handler, end ending) (o Outcome, err error) {
+func (g *Guard) call(ctx, hctx context.Context, x *Execution, fn Handler, end ending) (o Outcome, err error) {
 	returned := false
 	defer func() {
 		switch {
@@ -99,21 +99,21 @@ func (g *Guard) call(ctx context.Context, x *Execution, fn Handler, end ending) 
 		s, kind, err := end(x, Outcome{}, errPanicked)
 		_, _ = g.conclude(ctx, x, Outcome{}, s, kind, err) // the panic is what the caller gets; the event tells the rest
 	}()
-	o, err = fn(x.within(ctx), x)
+	o, err = fn(hctx, x)
 	returned = true
 	return o, err
 }
 
-func (g *Guard) newExecution(r *store.Record) *Execution {
+func (g *Guard) newExecution(r *store.Record, begun time.Time) *Execution {
 	return &Execution{
 		g: g, key: r.Key, policy: r.Policy, codec: g.opt.Codecs[0],
-		claim: claim{held: held{lease: r.Lease()}, attempt: r.Attempt, fingerprint: r.Fingerprint, begun: time.Now()},
+		claim: claim{held: held{lease: r.Lease()}, attempt: r.Attempt, fingerprint: r.Fingerprint, begun: begun},
 	}
 }
 
 // drop ends the renewals of x and wakes those who wait for it in this Guard.
 func (g *Guard) drop(x *Execution) {
-	if x.cancel != nil {
+	if x.leased {
 		g.keep.remove(&x.held)
 	}
 	g.watch.wake(x.key)
@@ -199,12 +199,16 @@ func (g *Guard) conclude(ctx context.Context, x *Execution, o Outcome, s store.S
 }
 
 func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
+	if g.opt.Observe == nil {
+		return
+	}
 	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: time.Since(x.begun), Err: err}, x.key)
 }
 
 // unprotected runs the handler without a record: Options.UnprotectedOnOutage.
 func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
 	x := &Execution{g: g, key: call.key, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{attempt: 1, begun: time.Now()}}
+	defer x.ctx.end(nil)
 	o, err := fn(x.within(ctx), x)
 	g.ended(ctx, x, EventUnprotected, err)
 	if err != nil {

@@ -31,6 +31,7 @@ type admission struct {
 	claimed bool
 	record  store.Record
 	sent    time.Time // local clock, from before the claim was sent
+	granted time.Time // local clock, after it was won
 	result  Result
 }
 
@@ -254,11 +255,12 @@ func (v *visit) granted(ctx context.Context, r store.Record, sent time.Time) (ad
 		v.g.giveBack(ctx, &r, v.undo)
 		return admission{}, v.unavailable(ctx, context.Cause(ctx))
 	}
-	if !time.Now().Before(v.g.keep.deadline(sent)) {
+	now := time.Now()
+	if !now.Before(v.g.keep.deadline(sent)) {
 		v.g.giveBack(ctx, &r, v.undo)
 		return admission{}, v.unavailable(ctx, fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease))
 	}
-	return admission{claimed: true, record: r, sent: sent}, nil
+	return admission{claimed: true, record: r, sent: sent, granted: now}, nil
 }
 
 // failedMeanwhile reports whether the attempt that the call has waited for

@@ -75,9 +75,15 @@ func (o Outcome) Equal(p Outcome) bool {
 func (o Outcome) Clone() Outcome {
 	o.Body = slices.Clip(bytes.Clone(o.Body)) // an append to a shared copy must not write
 	if o.Header != nil {
-		h := make(map[string][]string, len(o.Header))
+		n := 0
+		for _, values := range o.Header {
+			n += len(values)
+		}
+		h, all := make(map[string][]string, len(o.Header)), make([]string, 0, n) // one slice for all values
 		for name, values := range o.Header {
-			h[name] = slices.Clone(values)
+			from := len(all)
+			all = append(all, values...)
+			h[name] = all[from:len(all):len(all)]
 		}
 		o.Header = h
 	}

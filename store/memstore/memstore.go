@@ -28,7 +28,9 @@ type Options struct {
 // shards is how many locks the records are spread over.
 const shards = 128
 
-// Store keeps records in memory. Safe for concurrent use. Nothing to close.
+// Store keeps records in memory. Safe for concurrent use. Nothing to close. It
+// keeps a copy of an outcome, and hands out that copy to each duplicate: read
+// only.
 type Store struct {
 	now   func() time.Time
 	seed  maphash.Seed
