@@ -103,6 +103,32 @@ func (l *Lane[Req, Res]) Urgent(ctx context.Context, req Req) (Res, error) {
 	return l.do(ctx, req, true)
 }
 
+// Alone is Do if a flusher is free, and nothing that it conflicts with is in
+// flight: then req is flushed at once, by itself, on the caller's goroutine.
+// Else ok is false, and nothing was done.
+func (l *Lane[Req, Res]) Alone(ctx context.Context, req Req) (res Res, ok bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return res, true, err
+	}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return res, true, ErrClosed
+	}
+	if l.running >= l.flushers || l.conflict != nil && l.holder[l.conflict(&req)] != nil {
+		l.mu.Unlock()
+		return res, false, nil
+	}
+	it := l.get()
+	it.Req = req
+	l.enter(it)
+	l.mu.Unlock()
+	l.alone(ctx, it)
+	res, err = it.Res, it.Err
+	l.put(it)
+	return res, true, err
+}
+
 func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res, err error) {
 	if err := ctx.Err(); err != nil {
 		return res, err

@@ -214,6 +214,49 @@ func TestFlushersWorkSideBySide(t *testing.T) {
 	})
 }
 
+func TestAloneDoesNotQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(&coalesce.Options[int]{Flushers: 2, Conflict: lastDigit})
+		alone := func(req int) (ok bool) {
+			_, ok, err := g.lane.Alone(t.Context(), req)
+			if err != nil {
+				t.Error(err)
+			}
+			return ok
+		}
+		first := g.start(t.Context(), 1)
+		if alone(11) {
+			t.Error("flushed beside what it conflicts with")
+		}
+		second := make(chan bool)
+		go func() { second <- alone(2) }()
+		synctest.Wait()
+		if alone(3) {
+			t.Error("flushed, though no flusher was free")
+		}
+		behind := g.start(t.Context(), 4)
+		wantBatch(t, <-g.begun, 1)
+		wantBatch(t, <-g.begun, 2)
+		wantBatch(t, g.pass(), 4)
+		g.pass()
+		g.pass()
+		(<-first).want(t, "1")
+		(<-behind).want(t, "4")
+		if !<-second {
+			t.Error("a flusher was free, and not taken")
+		}
+		g.lane.Close()
+		if _, ok, err := g.lane.Alone(t.Context(), 1); !ok || err != coalesce.ErrClosed {
+			t.Errorf("after Close: %v, %v", ok, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, ok, err := g.lane.Alone(ctx, 1); !ok || err != context.Canceled {
+			t.Errorf("of a caller that has gone: %v, %v", ok, err)
+		}
+	})
+}
+
 func TestALoneCallAllocatesNothing(t *testing.T) {
 	l := coalesce.New(func(context.Context, []*item) {}, nil)
 	if n := testing.AllocsPerRun(1000, func() { _, _ = l.Do(t.Context(), 1) }); n >= 1 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -167,11 +166,7 @@ func TestARenewalWaitsForOneHandlerOnly(t *testing.T) {
 		_, err := p.s.Claim(context.Background(), proposal("behind the renewal"))
 		results <- err
 	}()
-	for deadline := time.Now().Add(10 * time.Second); p.s.writer.lane.Queued() == 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing waits behind the renewal")
-		}
-	}
+	queued(t, p.s, 1)
 	close(let)
 	for range 8 {
 		if err := <-results; err != nil {

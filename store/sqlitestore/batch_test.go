@@ -20,7 +20,7 @@ import (
 func batch(s *Store, changes ...change) []error {
 	items := make([]*item, len(changes))
 	for i, c := range changes {
-		items[i] = &item{Req: c}
+		items[i] = &item{Req: request{do: c}}
 	}
 	s.writer.flush(context.Background(), items)
 	errs := make([]error, len(items))
@@ -159,14 +159,61 @@ func TestConcurrentChangesShareACommit(t *testing.T) {
 			}
 		})
 	}
-	for deadline := time.Now().Add(10 * time.Second); s.writer.lane.Queued() < n-1; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("only %d of %d settlements are queued", s.writer.lane.Queued(), n)
-		}
-	}
+	queued(t, s, n-1)
 	s.gate.leave()
 	all.Wait()
 	if got := transactions.Load(); got != 2 {
 		t.Errorf("%d settlements at once took %d transactions, want 2: the first, and all others", n, got)
+	}
+}
+
+func TestRenewalsGoAheadOfTheQueue(t *testing.T) {
+	c := newClock()
+	step := func() time.Time { c.advance(time.Millisecond); return c.Now() } // the order of transactions
+	s := openNew(t, &Options{Now: step, MaxBatch: 1})
+	held := claim(t, s, "held")
+	var leases []store.Lease
+	for i := range 4 {
+		r := claim(t, s, itoa(i))
+		leases = append(leases, r.Lease())
+	}
+	if err := s.gate.enter(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, l := range leases {
+		all.Go(func() {
+			if err := s.Settle(context.Background(), l, completion("done")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	queued(t, s, len(leases)-1)
+	all.Go(func() {
+		if _, err := s.Renew(context.Background(), []store.Lease{held.Lease()}, time.Minute); err != nil {
+			t.Error(err)
+		}
+	})
+	queued(t, s, len(leases))
+	s.gate.leave()
+	all.Wait()
+	renewed, earlier := get(t, s, "held").Updated, 0
+	for i := range leases {
+		if get(t, s, itoa(i)).Updated.Before(renewed) {
+			earlier++
+		}
+	}
+	if earlier > 1 {
+		t.Errorf("%d settlements came before a renewal, want only the one in flight", earlier)
+	}
+}
+
+// queued waits until so many changes are queued behind the one in flight.
+func queued(t *testing.T, s *Store, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); s.writer.lane.Queued() < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d changes are queued, want %d", s.writer.lane.Queued(), n)
+		}
 	}
 }

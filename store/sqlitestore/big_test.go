@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// fill copies the record of key "seed" n times, to keys of its own.
+// fill copies the first record n times, to keys of its own.
 func fill(t *testing.T, s *Store, n int) {
 	t.Helper()
 	values := make([]any, 0, n)
@@ -23,7 +23,7 @@ func fill(t *testing.T, s *Store, n int) {
 	st, err := tx.Prepare(`INSERT INTO semel_record (id, key, state, policy, fence, owner, attempt, until, expires, created, updated, completed, format,
 		operation, tenant, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
 		SELECT ?, ?, state, policy, fence, owner, attempt, until, expires, created, updated, completed, format,
-		operation, tenant, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error FROM semel_record WHERE key = 'seed'`)
+		operation, tenant, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error FROM semel_record WHERE n = 1`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,16 @@ func newGate() *gate {
 // enter waits for the writer's turn: after one handler's transaction at most.
 func (g *gate) enter(ctx context.Context) error { return put(ctx, g.lock) }
 
+// tryEnter is enter, or false if that would wait.
+func (g *gate) tryEnter() bool {
+	select {
+	case g.lock <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (g *gate) leave() { <-g.lock }
 
 // enterHandler waits for the turn of a handler's transaction.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
@@ -131,6 +130,5 @@ func (s *Store) pool(n int, pragmas ...string) (*sql.DB, error) {
 	}
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
-	db.SetConnMaxIdleTime(time.Duration(0))
 	return db, nil
 }

@@ -42,9 +42,11 @@ var statements = [stmtCount]string{
 
 	stSelect: `SELECT ` + columns + ` FROM semel_record WHERE id = ?`,
 
+	// Inserts nothing if the fence is not above all that were swept.
 	stInsert: `INSERT INTO semel_record (id, state, policy, fence, owner, attempt, until, created, updated, format,
 		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		SELECT ?, ?, ?, ?4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM semel_meta WHERE one = 1 AND swept_fence < ?4
+		ON CONFLICT (id) DO NOTHING`,
 
 	// After a comparison under the write lock.
 	stReplace: `UPDATE semel_record SET state = ?, policy = ?, fence = ?, owner = ?, attempt = ?, until = ?, created = ?, updated = ?,

@@ -31,14 +31,20 @@ var _ interface {
 	store.Checker
 } = (*Store)(nil)
 
-// Claim implements store.Store. A record that is there is read without the
-// write lock.
+// Claim implements store.Store. If it would have to wait for others who write,
+// it first looks whether there is a record, without the write lock: duplicates
+// wait for nobody.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	f, err := s.look(ctx, &p)
+	claim := func(k *work) (store.Found, error) { return k.claim(background, &p) }
+	f, err := s.write(ctx, s.writer.atOnce, claim)
+	if err != errNotNow {
+		return f, err
+	}
+	f, err = s.look(ctx, &p)
 	if !errors.Is(err, store.ErrNotFound) {
 		return f, err
 	}
-	return s.write(ctx, func(k *work) (store.Found, error) { return k.claim(background, &p) })
+	return s.write(ctx, s.writer.do, claim)
 }
 
 // look is the record that stands in the way of p, or store.ErrNotFound.
@@ -52,14 +58,17 @@ func (s *Store) look(ctx context.Context, p *store.Proposal) (store.Found, error
 
 // Swap implements store.Store.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	return s.write(ctx, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
+	return s.write(ctx, s.writer.do, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
 }
 
-// write has fn carried out by the writer. After an error that is not fn's own
-// the found record is not looked at: fn may still be at work.
-func (s *Store) write(ctx context.Context, fn func(k *work) (store.Found, error)) (store.Found, error) {
+// write has fn carried out in one of the writer's ways. After an error that is
+// not fn's own the found record is not looked at: fn may still be at work.
+func (s *Store) write(ctx context.Context, way func(context.Context, change) error, fn func(k *work) (store.Found, error)) (store.Found, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Found{}, err
+	}
 	f := new(store.Found)
-	err := s.do(ctx, func(k *work) (err error) {
+	err := way(ctx, func(k *work) (err error) {
 		*f, err = fn(k)
 		return err
 	})

@@ -15,35 +15,42 @@ import (
 type work struct {
 	db    doer
 	now   time.Time
-	floor int64 // highest swept fence; -1: not read yet
+	floor int64 // highest swept fence, as far as it was read
 }
 
 func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error) {
-	if k.floor < 0 {
+	for range 2 {
+		r := p.Insert(k.now, uint64(k.floor))
+		inserted, err := k.insert(ctx, &r)
+		if err != nil || inserted {
+			return found(&r, p, k.now), err
+		}
+		is, err := k.read(ctx, p.Key)
+		if !errors.Is(err, store.ErrNotFound) {
+			return found(is, p, k.now), err
+		}
+		// Nothing stands in the way but the fences that were swept: the clock
+		// was set back.
 		m, err := readMeta(ctx, k.db)
 		if err != nil {
 			return store.Found{}, err
 		}
 		k.floor = m.sweptFence
 	}
-	r := p.Insert(k.now, uint64(k.floor))
-	id := p.Key.Digest()
-	args, err := insertArgs(id[:], &r)
+	return store.Found{}, errors.New("a record is neither there nor can it be inserted; is there a trigger on semel_ tables?")
+}
+
+func (k *work) insert(ctx context.Context, r *store.Record) (bool, error) {
+	id := r.Key.Digest()
+	args, err := insertArgs(id[:], r)
 	if err != nil {
-		return store.Found{}, err
+		return false, err
 	}
-	inserted, err := k.db.exec(ctx, stInsert, args...)
-	if err != nil {
-		return store.Found{}, err
+	changed, err := k.db.exec(ctx, stInsert, args...)
+	if err == nil && changed == 1 && r.State != store.Started && r.State != store.Processing {
+		err = k.replace(ctx, r)
 	}
-	if inserted == 0 {
-		r, err := k.read(ctx, p.Key)
-		return found(r, p, k.now), err
-	}
-	if r.State != store.Started && r.State != store.Processing {
-		err = k.replace(ctx, &r)
-	}
-	return found(&r, p, k.now), err
+	return changed == 1, err
 }
 
 func (k *work) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (store.Found, error) {

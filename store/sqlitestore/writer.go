@@ -11,13 +11,21 @@ import (
 	"github.com/semel-go/semel/store/coalesce"
 )
 
-// change is one request to the writer. It may be carried out again after a
-// transaction that was rolled back.
+// change is what is to be done in a transaction. It may be carried out again
+// after one that was rolled back.
 type change func(k *work) error
 
+// request is one request to the writer.
+type request struct {
+	do     change
+	atOnce bool // by itself, and errNotNow rather than a wait for the lock
+}
+
+var errNotNow = errors.New("the write lock is not free")
+
 type (
-	lane = coalesce.Lane[change, struct{}]
-	item = coalesce.Item[change, struct{}]
+	lane = coalesce.Lane[request, struct{}]
+	item = coalesce.Item[request, struct{}]
 )
 
 // writer has the connection that all changes but those of the application's
@@ -33,23 +41,33 @@ type writer struct {
 	// The flush's, of which there is one at a time.
 	conn  *sql.Conn // nil: to be opened
 	stmts *prepared
+	floor int64 // highest swept fence, as far as it was read
 }
 
 func newWriter(db *sql.DB, o *Options, g *gate) *writer {
 	w := &writer{db: db, now: o.Now, busy: o.BusyTimeout, gate: g}
-	w.lane = coalesce.New(w.flush, &coalesce.Options[change]{MaxBatch: o.MaxBatch})
+	w.lane = coalesce.New(w.flush, &coalesce.Options[request]{MaxBatch: o.MaxBatch})
 	return w
 }
 
 // do has c carried out and committed.
 func (w *writer) do(ctx context.Context, c change) error {
-	_, err := w.lane.Do(ctx, c)
+	_, err := w.lane.Do(ctx, request{do: c})
+	return w.explain(err)
+}
+
+// atOnce is do if that means no wait for others, else errNotNow.
+func (w *writer) atOnce(ctx context.Context, c change) error {
+	_, ok, err := w.lane.Alone(ctx, request{do: c, atOnce: true})
+	if !ok || err == errNotNow {
+		return errNotNow
+	}
 	return w.explain(err)
 }
 
 // urgent is do, ahead of what is queued.
 func (w *writer) urgent(ctx context.Context, c change) error {
-	_, err := w.lane.Urgent(ctx, c)
+	_, err := w.lane.Urgent(ctx, request{do: c})
 	return w.explain(err)
 }
 
@@ -85,24 +103,20 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 			it.Err = err
 		}
 	}
-	if err := w.gate.enter(ctx); err != nil {
+	if err := w.begin(ctx, batch[0].Req.atOnce); err != nil {
 		fail(err)
 		return true
 	}
 	defer w.gate.leave()
-	if err := w.begin(ctx); err != nil {
-		fail(err)
-		return true
-	}
 	ended := false
 	defer func() {
 		if !ended {
 			w.rollback() // broken, or a panic
 		}
 	}()
-	k := &work{db: w.stmts, now: clock(w.now()), floor: -1}
+	k := &work{db: w.stmts, now: clock(w.now()), floor: w.floor}
 	for _, it := range batch {
-		if it.Err = it.Req(k); broken(it.Err) {
+		if it.Err = it.Req.do(k); broken(it.Err) {
 			return false
 		}
 	}
@@ -110,7 +124,7 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 		fail(err) // also what a request found is void, for it may rest on another's change
 		return true
 	}
-	ended = true
+	ended, w.floor = true, k.floor
 	return true
 }
 
@@ -118,21 +132,39 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 // a Done channel, for which the driver would start a goroutine each.
 var background = context.Background()
 
-// begin opens a transaction with the write lock. It polls by itself, because
-// SQLite's own wait for a lock cannot be cancelled.
-func (w *writer) begin(ctx context.Context) error {
-	return untilFree(ctx, w.busy, func() error {
-		if w.conn == nil {
-			if err := w.connect(ctx); err != nil {
-				return err
-			}
+// begin opens a transaction with the write lock, and enters the gate. It polls
+// by itself, because SQLite's own wait for a lock cannot be cancelled.
+func (w *writer) begin(ctx context.Context, atOnce bool) (err error) {
+	if atOnce {
+		if !w.gate.tryEnter() {
+			return errNotNow
 		}
-		_, err := w.stmts.exec(background, stBegin)
-		if err != nil && !busy(err) {
-			w.disconnect(driver.ErrBadConn)
+		if err = w.tryBegin(ctx); busy(err) {
+			err = errNotNow
 		}
-		return err
-	})
+	} else {
+		if err := w.gate.enter(ctx); err != nil {
+			return err
+		}
+		err = untilFree(ctx, w.busy, func() error { return w.tryBegin(ctx) })
+	}
+	if err != nil {
+		w.gate.leave()
+	}
+	return err
+}
+
+func (w *writer) tryBegin(ctx context.Context) error {
+	if w.conn == nil {
+		if err := w.connect(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := w.stmts.exec(background, stBegin)
+	if err != nil && !busy(err) {
+		w.disconnect(driver.ErrBadConn)
+	}
+	return err
 }
 
 func (w *writer) connect(ctx context.Context) error {
