@@ -22,7 +22,7 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 		return Result{}, err
 	}
 	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
-		return Result{}, invalid(call.Operation(), errors.New("Rerun and UnprotectedOnOutage have no meaning in a transaction"))
+		return Result{}, invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
 	t := inTx{visit: g.newVisit(call), tx: tx, fn: fn}
 	err := tx.Nested(ctx, func() error { return t.run(ctx) })
@@ -96,7 +96,7 @@ func (t *inTx) execute(ctx context.Context, r *store.Record) error {
 		}
 		return nil
 	})
-	if err != nil && err != error(said) { // not the handler's error: its writes may still be there
+	if err != nil && err != error(said) { //nolint:errorlint // the very error that Nested was given; not the handler's error: its writes may still be there
 		return t.unavailable(ctx, textOf(err))
 	}
 	if said != nil {

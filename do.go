@@ -58,7 +58,7 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 		o, err := x.Encode(v)
 		if err != nil {
 			got.unencoded = err
-			return Outcome{Gone: true}, nil
+			return Outcome{Gone: true}, nil //nolint:nilerr // the effect has happened: it must be kept, and the caller gets the error
 		}
 		return o, nil
 	})

@@ -81,7 +81,7 @@ func passOn(err error) error {
 // saysNoEffect reports whether a handler said so of all its work: a joined
 // error says it only if each of its errors does.
 func saysNoEffect(err error) bool {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it unwraps by itself, for a join counts only if all say so
 	case *noEffect:
 		return true
 	case *passedOn:

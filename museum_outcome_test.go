@@ -112,4 +112,8 @@ func TestUnprotectedIsForOutagesOnly(t *testing.T) {
 	leave()
 	_, err = g.Run(ctx, ann("new"), never(t))
 	wantErr(t, err, context.Canceled)
+
+	unreadable := &hooks{Store: st, claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, store.ErrCorrupt }}
+	_, err = guard(t, unreadable, &semel.Options{UnprotectedOnOutage: true}).Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, store.ErrCorrupt)
 }

@@ -1,6 +1,7 @@
 package semel_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -20,6 +21,25 @@ func TestTheSecretKeysTheHash(t *testing.T) {
 	}
 	if len(sums) != 3 {
 		t.Errorf("no secret and two secrets make %d hashes of one payload", len(sums))
+	}
+}
+
+// Rule 12: short and long payloads are hashed in different ways, and so are
+// those with and without a secret.
+func TestPartsStayApartHoweverTheyAreHashed(t *testing.T) {
+	long := bytes.Repeat([]byte("x"), 4096)
+	for name, o := range map[string]*semel.Options{"plain": nil, "keyed": {Secrets: []semel.Secret{secret("a")}}} {
+		for _, tail := range [][]byte{nil, long} {
+			sums := map[string]bool{}
+			for _, p := range []semel.Payload{
+				semel.Bytes([]byte("a"), []byte("bc"), tail), semel.Bytes([]byte("ab"), []byte("c"), tail), semel.Bytes([]byte("abc"), tail), semel.Bytes([]byte("abc"), nil, tail),
+			} {
+				sums[hashed(t, o, p).Sum] = true
+			}
+			if len(sums) != 4 {
+				t.Errorf("%s, %d bytes more: 4 ways to cut the same bytes have %d hashes", name, len(tail), len(sums))
+			}
+		}
 	}
 }
 

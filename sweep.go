@@ -68,7 +68,7 @@ func Sweep(ctx context.Context, st store.Store, o *SweepOptions) error {
 	for {
 		stats, err := SweepOnce(ctx, st, o)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // to be stopped is how it ends
 		}
 		if d.Swept != nil {
 			d.Swept(stats, err)

@@ -36,8 +36,8 @@ type handling struct {
 // handlerContext adds the capture to a context: a context.WithValue that needs
 // no allocation of its own.
 type handlerContext struct {
-	context.Context
-	capture *capture
+	context.Context //nolint:containedctx // it is one
+	capture         *capture
 }
 
 // Value implements context.Context.

@@ -90,7 +90,9 @@ var parity = map[string]func(w http.ResponseWriter, r *http.Request, note func(.
 	"copy": func(w http.ResponseWriter, r *http.Request, note func(...any)) {
 		note(io.Copy(w, strings.NewReader(strings.Repeat("y", 70_000))))
 	},
-	"error": func(w http.ResponseWriter, r *http.Request, note func(...any)) { http.Error(w, "no", 418) },
+	"error": func(w http.ResponseWriter, r *http.Request, note func(...any)) {
+		http.Error(w, "no", http.StatusTeapot)
+	},
 	"redirect": func(w http.ResponseWriter, r *http.Request, note func(...any)) {
 		http.Redirect(w, r, "/elsewhere", http.StatusSeeOther)
 	},

@@ -25,7 +25,7 @@ func newBodies(r *http.Request, limit int64, attempts int) (*bodies, error) {
 	case attempts == 1:
 		return &bodies{first: r.Body, size: r.ContentLength}, nil
 	}
-	defer r.Body.Close()
+	defer func() { _ = r.Body.Close() }() // its bytes are all that is needed
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}

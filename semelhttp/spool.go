@@ -64,7 +64,7 @@ func (s *spool) fill(body io.Reader, declared, limit int64, dir string, h io.Wri
 		if s.size = int64(len(s.mem)); s.size > limit {
 			return errTooLarge
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			_, err = h.Write(s.mem)
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *spool) spill(body io.Reader, limit int64, dir string, h io.Writer) erro
 		if err := errors.Join(herr, werr); err != nil {
 			return errSpool{err}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			s.mem = nil
 			return nil
 		}

@@ -17,11 +17,10 @@ type item = coalesce.Item[int, string]
 
 // gate is a flush that the test lets through, batch by batch.
 type gate struct {
-	lane    *coalesce.Lane[int, string]
-	begun   chan []int           // what each flush was given
-	ctx     chan context.Context // and its context
-	let     chan struct{}        // one value lets one flush return
-	batches [][]int              // all so far; for reading once nothing runs
+	lane  *coalesce.Lane[int, string]
+	begun chan []int           // what each flush was given
+	ctx   chan context.Context // and its context
+	let   chan struct{}        // one value lets one flush return
 }
 
 func newGate(o *coalesce.Options[int]) *gate {

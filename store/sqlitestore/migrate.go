@@ -81,7 +81,7 @@ func (s *Store) onConn(ctx context.Context, fn func(conn *sql.Conn) error) error
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }() // what counts was committed
 	return untilFree(ctx, s.opt.BusyTimeout, func() error {
 		conn, err := db.Conn(ctx) // may be busy: it sets the file to WAL mode
 		if err != nil {

@@ -17,7 +17,7 @@ type ownTx struct {
 	s *Store
 	// life is the handler's context, kept because the transaction is rolled
 	// back when it ends; end ends it.
-	life context.Context
+	life context.Context //nolint:containedctx // see above
 	end  context.CancelCauseFunc
 
 	tx    *sql.Tx // nil: not begun

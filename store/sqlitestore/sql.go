@@ -97,7 +97,7 @@ type preparer interface {
 func prepare(ctx context.Context, on preparer, which ...stmt) (*prepared, error) {
 	var p prepared
 	for _, s := range which {
-		st, err := on.PrepareContext(ctx, statements[s])
+		st, err := on.PrepareContext(ctx, statements[s]) //nolint:sqlclosecheck // prepared.close does
 		if err != nil {
 			p.close()
 			return nil, err

@@ -37,7 +37,7 @@ var _ interface {
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	claim := func(k *work) (store.Found, error) { return k.claim(background, &p) }
 	f, err := s.write(ctx, s.writer.atOnce, claim)
-	if err != errNotNow {
+	if !errors.Is(err, errNotNow) {
 		return f, err
 	}
 	f, err = s.look(ctx, &p)

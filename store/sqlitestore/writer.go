@@ -59,7 +59,7 @@ func (w *writer) do(ctx context.Context, c change) error {
 // atOnce is do if that means no wait for others, else errNotNow.
 func (w *writer) atOnce(ctx context.Context, c change) error {
 	_, ok, err := w.lane.Alone(ctx, request{do: c, atOnce: true})
-	if !ok || err == errNotNow {
+	if !ok || errors.Is(err, errNotNow) {
 		return errNotNow
 	}
 	return w.explain(err)

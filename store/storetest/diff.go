@@ -9,8 +9,6 @@ import (
 
 // same reports whether two records agree in all that they hold. A time in
 // another zone is another: == is meant.
-//
-//nolint:staticcheck // QF1009: see above
 func same(a, b *store.Record) bool {
 	return a.Key == b.Key && a.State == b.State && a.Policy == b.Policy && a.Fence == b.Fence && a.Owner == b.Owner &&
 		a.Holder == b.Holder && a.Fingerprint == b.Fingerprint && a.Attempt == b.Attempt && a.LastError == b.LastError &&

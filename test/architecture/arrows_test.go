@@ -1,0 +1,146 @@
+package architecture
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/test/internal/repo"
+)
+
+// allowed says which packages of this repository those of a directory may
+// import, outside of tests. The longest directory that fits counts; a
+// directory ends with /... if what is below it belongs to it. "/..." alone is
+// any package but cmd and test.
+var allowed = map[string][]string{
+	"store":               {},
+	"store/memstore":      {"store"},
+	"store/coalesce":      {"store"},
+	"store/storetest":     {"store", "store/memstore"}, // the memory store is the oracle of its histories
+	"store/...":           {"store", "store/coalesce", "."},
+	".":                   {"store", "internal/..."},
+	"internal/...":        {"store", "internal/..."},
+	"semelhttp":           {"store", ".", "internal/..."},
+	"consume":             {"store", ".", "internal/..."},
+	"consume/consumetest": {"store", ".", "consume"},
+	"consume/...":         {"store", ".", "consume"},
+	"saga":                {"store", ".", "internal/..."},
+	"semellambda":         {"store", ".", "consume", "semelhttp"},
+	"semelgrpc":           {"store", "."},
+	"semelotel":           {"store", "."},
+	"cmd/...":             {"/...", "cmd/..."},
+	"test/...":            {"/...", "test/...", "cmd/..."},
+}
+
+func TestArrowsPointInward(t *testing.T) {
+	for _, f := range goFiles(t) {
+		rule := ruleOf(f.Dir())
+		if rule == nil {
+			t.Errorf("%s:1: no rule says what %q may import; add it to the table of this test", f.Name, f.Dir())
+			continue
+		}
+		for _, s := range f.ast.Imports {
+			dir, ours := directory(s.Path.Value)
+			switch {
+			case !ours || f.IsTest():
+			case !slices.ContainsFunc(rule, func(p string) bool { return fits(p, dir) }) && dir != f.Dir():
+				t.Errorf("%s: %s may not import %s; only %v", f.at(s), f.Dir(), dir, rule)
+			}
+		}
+	}
+}
+
+// In tests, too, nothing leans on a command, on these tests, or on what is
+// internal to another module.
+func TestNobodyLeansOnCommandsTestsOrInternals(t *testing.T) {
+	for _, f := range goFiles(t) {
+		for _, s := range f.ast.Imports {
+			dir, ours := directory(s.Path.Value)
+			if !ours {
+				continue
+			}
+			from := f.Dir()
+			if (fits("cmd/...", dir) || fits("test/...", dir)) && !fits("cmd/...", from) && !fits("test/...", from) {
+				t.Errorf("%s: %s imports %s; nothing outside of cmd and test may", f.at(s), from, dir)
+			}
+			if above, _, internal := strings.Cut(dir+"/", "internal/"); internal && moduleOf(t, from) != moduleOf(t, strings.TrimSuffix(above, "/")) {
+				t.Errorf("%s: %s imports %s, which is internal to another module", f.at(s), from, dir)
+			}
+		}
+	}
+}
+
+// What is for tests is imported by tests only, and by other such packages.
+func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.IsTest() || strings.HasSuffix(f.Dir(), "test") || fits("test/...", f.Dir()) {
+			continue
+		}
+		for _, s := range f.ast.Imports {
+			path := strings.Trim(s.Path.Value, `"`)
+			if strings.HasSuffix(path, "test") || path == "testing" || strings.HasPrefix(path, "testing/") {
+				t.Errorf("%s: %s is no test, but imports %s", f.at(s), f.Dir(), path)
+			}
+		}
+	}
+}
+
+func TestTheRootModuleImportsTheStandardLibraryOnly(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if moduleOf(t, f.Dir()) != "." {
+			continue
+		}
+		for _, s := range f.ast.Imports {
+			first, _, _ := strings.Cut(strings.Trim(s.Path.Value, `"`), "/")
+			if _, ours := directory(s.Path.Value); !ours && strings.Contains(first, ".") {
+				t.Errorf("%s: the root module requires nothing, tests included, but imports %s", f.at(s), s.Path.Value)
+			}
+		}
+	}
+}
+
+// directory is where a package of this repository is.
+func directory(quoted string) (string, bool) {
+	path := strings.Trim(quoted, `"`)
+	if path == repo.Module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, repo.Module+"/")
+}
+
+func ruleOf(dir string) []string {
+	if rule, ok := allowed[dir]; ok {
+		return rule
+	}
+	best, rule := "", []string(nil)
+	for pattern, r := range allowed {
+		if fits(pattern, dir) && len(strings.TrimSuffix(pattern, "...")) > len(strings.TrimSuffix(best, "...")) {
+			best, rule = pattern, r
+		}
+	}
+	return rule
+}
+
+func fits(pattern, dir string) bool {
+	if pattern == "/..." {
+		return !fits("cmd/...", dir) && !fits("test/...", dir)
+	}
+	above, below := strings.CutSuffix(pattern, "/...")
+	return pattern == dir || below && (dir == above || strings.HasPrefix(dir, above+"/"))
+}
+
+func TestTheTableOfArrowsIsRead(t *testing.T) {
+	for dir, want := range map[string]string{
+		".": "internal/...", "store": "", "store/memstore": "store", "store/storetest": "store/memstore", "store/pgstore": "store/coalesce",
+		"store/pgstore/internal/pool": "store/coalesce", "consume": "internal/...", "consume/semelkafka": "consume", "cmd/semel": "cmd/...",
+		"elsewhere": "none",
+	} {
+		rule := ruleOf(dir)
+		if rule == nil && want != "none" || rule != nil && want == "none" || want != "" && want != "none" && !slices.Contains(rule, want) {
+			t.Errorf("%s: the rule is %v", dir, rule)
+		}
+	}
+	if fits("store", "store/memstore") || !fits("/...", "store/memstore") || fits("/...", "cmd/semel") {
+		t.Error("a pattern fits what it must not, or does not fit what it must")
+	}
+}

@@ -1,0 +1,116 @@
+package docs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/test/internal/repo"
+)
+
+// shells are the languages of blocks that hold command lines.
+var shells = map[string]bool{"sh": true, "shell": true, "bash": true, "console": true}
+
+// Each command line of a page names a verb that the command has.
+func TestCommandLinesNameVerbsThatExist(t *testing.T) {
+	type line struct {
+		page string
+		n    int
+		text string
+	}
+	var lines []line
+	for _, p := range pages(t, "*.md", "docs/*.md", "cmd/*/*.md") {
+		for _, b := range p.blocks {
+			for i, text := range b.lines {
+				if shells[b.lang] && verbOf(text) != "" {
+					lines = append(lines, line{p.name, b.line + i, text})
+				}
+			}
+		}
+	}
+	if len(lines) == 0 {
+		t.Skip("no page has a command line of semel in a block marked sh, so nothing was checked")
+	}
+	help := helpOf(t)
+	for _, l := range lines {
+		if verb := verbOf(l.text); !offers(help, verb) {
+			t.Errorf("%s:%d: semel has no verb %q: %s", l.page, l.n, verb, l.text)
+		}
+	}
+}
+
+// Each make target of a page exists.
+func TestMakeTargetsExist(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no Makefile, so nothing was checked")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages(t, "*.md", "docs/*.md") {
+		for _, b2 := range p.blocks {
+			for i, text := range b2.lines {
+				m := makes.FindStringSubmatch(text)
+				if shells[b2.lang] && m != nil && !strings.Contains("\n"+string(b), "\n"+m[1]+":") {
+					t.Errorf("%s:%d: the Makefile has no target %q", p.name, b2.line+i, m[1])
+				}
+			}
+		}
+	}
+}
+
+var (
+	makes   = regexp.MustCompile(`^\s*(?:\$ )?make ([a-z][a-z-]*)`)
+	command = regexp.MustCompile(`^\s*(?:\$ )?(?:[A-Z_]+=\S* )*(?:go run \./cmd/semel|(?:\./)?semel)\s+(\S+)`)
+)
+
+// verbOf is the verb of a command line of semel; empty: it is none, or has no
+// verb.
+func verbOf(line string) string {
+	m := command.FindStringSubmatch(line)
+	if m == nil || strings.HasPrefix(m[1], "-") {
+		return ""
+	}
+	return m[1]
+}
+
+// offers reports whether a help text lists a verb: at the beginning of an
+// indented line.
+func offers(help, verb string) bool {
+	return regexp.MustCompile(`(?m)^[ \t]+` + regexp.QuoteMeta(verb) + `\b`).MatchString(help)
+}
+
+// helpOf builds the command and asks for its help. A command that does not
+// build is skipped, and said so; where everything is required it is a failure.
+func helpOf(t *testing.T) string {
+	t.Helper()
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(t.TempDir(), "semel")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".")
+	build.Dir = filepath.Join(root, "cmd", "semel")
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		if os.Getenv("SEMEL_TEST_REQUIRE") != "" {
+			t.Fatalf("cmd/semel does not build: %v\n%s", err, out)
+		}
+		t.Skipf("NOT CHECKED: cmd/semel does not build: %v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), bin, "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("semel --help: %v\n%s", err, out)
+	}
+	return string(out)
+}
