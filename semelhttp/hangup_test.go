@@ -37,7 +37,7 @@ func hangUp(t *testing.T, x *site, key string, running <-chan struct{}) {
 func TestAHangUpEndsTheHandlersContextAndTheAnswerIsKept(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		running, stored := make(chan struct{}, 1), make(chan store.Settlement, 1)
-		st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error { stored <- s; return nil }}
+		st := &faulty{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
 		x := newSite(t, setup{http2: http2, store: st}, func(w http.ResponseWriter, r *http.Request) {
 			running <- struct{}{}
 			<-r.Context().Done()
@@ -58,7 +58,7 @@ func TestAHangUpEndsTheHandlersContextAndTheAnswerIsKept(t *testing.T) {
 func TestADetachedHandlerOutlivesItsClient(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		running, gone, stored := make(chan struct{}, 1), make(chan struct{}), make(chan store.Settlement, 1)
-		st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error { stored <- s; return nil }}
+		st := &faulty{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
 		front := func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				context.AfterFunc(r.Context(), func() { gone <- struct{}{} })

@@ -188,8 +188,9 @@ func receive[T any](t testing.TB, c <-chan T, what string) T {
 // faulty lets a test stand between a Guard and its store.
 type faulty struct {
 	store.Store
-	claim  func(store.Proposal) error // an error: the store is not reached
-	settle func(store.Settlement) error
+	claim   func(store.Proposal) error // an error: the store is not reached
+	settle  func(store.Settlement) error
+	settled func(store.Settlement) // told once the store has it
 }
 
 func (f *faulty) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
@@ -207,7 +208,11 @@ func (f *faulty) Settle(ctx context.Context, l store.Lease, s store.Settlement) 
 			return err
 		}
 	}
-	return f.Store.Settle(ctx, l, s)
+	err := f.Store.Settle(ctx, l, s)
+	if f.settled != nil && err == nil {
+		f.settled(s)
+	}
+	return err
 }
 
 // serve answers a request without a network.
