@@ -20,7 +20,8 @@ type grace struct {
 }
 
 func newGrace(ctx context.Context, d time.Duration) *grace {
-	return &grace{Context: ctx, end: time.Now().Add(d)}
+	// Without it context.Cause would find the caller's, and say why that ended.
+	return &grace{Context: context.WithoutCancel(ctx), end: time.Now().Add(d)}
 }
 
 // Deadline implements context.Context.

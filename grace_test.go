@@ -22,6 +22,9 @@ func TestGraceEndsAtItsTimeAndNotWithTheCaller(t *testing.T) {
 			if c.Err() != nil || c.Value(graceKey{}) != "trace" {
 				t.Errorf("asked %v: %v, value %v", asked, c.Err(), c.Value(graceKey{}))
 			}
+			if cause := context.Cause(c); cause != nil {
+				t.Errorf("asked %v: it has the caller's cause, %v", asked, cause)
+			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			if !errors.Is(c.Err(), context.DeadlineExceeded) {

@@ -2,6 +2,8 @@ package semel_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +110,27 @@ func TestAWaitEndsWithItsCaller(t *testing.T) {
 			t.Errorf("left after %v, not with its context after 5s", took)
 		}
 	})
+}
+
+// Rule 6, for a handler that does not wait for its context: so that a Guard
+// which never cancels fails this test instead of hanging it.
+func TestAHandlerThatNobodyRenewsIsCancelledInTime(t *testing.T) {
+	for name, renew := range map[string]func(held []store.Lease) ([]error, error){
+		"all fail":   func([]store.Lease) ([]error, error) { return nil, errBoom },
+		"each fails": func(held []store.Lease) ([]error, error) { return slices.Repeat([]error{errBoom}, len(held)), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hooks{Store: memstore.New(nil)}
+				h.renew = func(_ context.Context, held []store.Lease, _ time.Duration) ([]error, error) { return renew(held) }
+				_, _ = guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+					time.Sleep(30*time.Second - time.Microsecond)
+					if ctx.Err() == nil || !errors.Is(context.Cause(ctx), semel.ErrLeaseLost) {
+						t.Errorf("a moment before the end of its lease the handler's context has error %v, cause %v", ctx.Err(), context.Cause(ctx))
+					}
+					return semel.Outcome{}, errBoom
+				})
+			})
+		})
+	}
 }

@@ -1,0 +1,102 @@
+package museum
+
+// Rule 12: the fingerprint is checked in every state, and an unknown secret is
+// neither a mismatch nor an execution.
+var fingerprints = []Mutant{
+	unchecked("Started", ""),
+	unchecked("Processing", "M6: powertools-typescript#2058, powertools-java#2260"),
+	unchecked("Released", ""),
+	unchecked("Completed", "M6: powertools-typescript#2058"),
+	unchecked("Failed", ""),
+	unchecked("Unknown", ""),
+	{
+		Name: "the fingerprint is not checked on a lapsed claim", Rule: "rule 12", Parent: "M6: powertools-java#2260",
+		File: "store/decide.go", Package: seam, Run: "TestDecideCompares",
+		Old: "if !bearer {", New: "if !bearer && !r.Lapsed(now) {",
+	},
+	{
+		Name: "an unknown secret is a mismatch", Rule: "rule 12",
+		File: "store/decide.go", Package: core, Run: "TestSecretsRotate",
+		Old: "d.Action = Unverifiable", New: "d.Action = Mismatch",
+	},
+	{
+		Name: "an unknown secret is passed over", Rule: "rule 12",
+		File: "store/decide.go", Package: core, Run: "TestSecretsRotate",
+		Old: "d.Action = Unverifiable", New: "d.Action, d.Until = byState(r, c, d.Policy, now)",
+	},
+	{
+		Name: "the parts of a payload run into each other", Rule: "rule 12",
+		File: "payload.go", Package: core, Run: "TestPartsAreLengthPrefixed|FuzzFingerprint",
+		Old: "b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)", New: "b = append(b, part...)",
+	},
+	{
+		Name: "the parts of a long payload run into each other", Rule: "rule 12",
+		File: "payload.go", Package: core, Run: "TestPartsStayApartHowever",
+		Old: "\t\th.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))\n", New: "\t\t_ = buf\n",
+	},
+	{
+		Name: "two ways of hashing are one", Rule: "rule 12",
+		File: "payload.go", Package: core, Run: "TestAnotherWayOfHashing",
+		Old: `kindJSON      = &payloadKind{"json/sha256",`, New: `kindJSON      = &payloadKind{"bytes/sha256",`,
+	},
+	{
+		Name: "the secret does not key the hash", Rule: "rule 12", Parent: "MCPJam#4469",
+		File: "payload.go", Package: core, Run: "TestTheSecretKeysTheHash",
+		Old: "hmac.New(sha256.New, s.Key)", New: "hmac.New(sha256.New, nil)",
+	},
+	{
+		Name: "the id of the secret is not kept", Rule: "rule 12",
+		File: "payload.go", Package: core, Run: "TestSecretsRotate",
+		Old: "KeyID: s.ID, ", New: "",
+	},
+	{
+		Name: "only the newest secret is read", Rule: "rule 12",
+		File: "visit.go", Package: core, Run: "TestSecretsRotate|TestAnUnkeyedRecord",
+		Old: "if s, ok := v.g.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := v.g.secret(r.Fingerprint.KeyID); ok && s == nil {",
+	},
+	{
+		Name: "the payload is not hashed at all", Rule: "rule 12",
+		File: "visit.go", Package: core, Run: "TestAnotherPayloadIsAMismatch",
+		Old: "v.as.Fingerprint = g.fingerprint(&c.payload)", New: "_ = g.fingerprint(&c.payload)",
+	},
+	{
+		Name: "a token's run forgets the payload", Rule: "rule 12",
+		File: "visit.go", Package: core, Run: "TestAReservationRunsOnce",
+		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
+		New: "p.Policy, p.Attempt, p.Error = d.Policy, r.Attempt+1, r.LastError",
+	},
+	{
+		Name: "parking forgets the payload", Rule: "rule 12",
+		File: "visit.go", Package: core, Run: "TestARecordKeepsItsPayload",
+		Old: "Holder: g.opt.Holder, Fingerprint: r.Fingerprint,", New: "Holder: g.opt.Holder,",
+	},
+	{
+		Name: "a member of a JSON object may come twice", Rule: "rule 12",
+		File: "canonical.go", Package: core, Run: "TestCanonicalCompares",
+		Old: "if o[i].name == o[i-1].name {", New: "if false {",
+	},
+	{
+		Name: "long integers are compared as doubles", Rule: "rule 12",
+		File: "canonical.go", Package: core, Run: "TestCanonicalCompares",
+		Old: `if !strings.ContainsAny(string(n), ".eE") && `, New: `if false && `,
+	},
+	{
+		Name: "half a surrogate pair is any other", Rule: "rule 12",
+		File: "canonical.go", Package: core, Run: "TestCanonicalCompares",
+		Old: "\tif err := checkSurrogates(doc); err != nil {\n", New: "\tif err := checkSurrogates(nil); err != nil {\n",
+	},
+	{
+		Name: "an absent member equals null", Rule: "rule 12",
+		File: "canonical.go", Package: core, Run: "TestFieldsCompare",
+		Old: "\t\tvar value []byte\n", New: "\t\tvalue := []byte(\"null\")\n",
+	},
+}
+
+// unchecked skips the fingerprint in one state.
+func unchecked(state, parent string) Mutant {
+	return Mutant{
+		Name: "the fingerprint is not checked in state " + state, Rule: "rule 12", Parent: parent,
+		File: "store/decide.go", Package: seam, Run: "TestDecideCompares",
+		Old: "if !bearer {", New: "if !bearer && r.State != " + state + " {",
+	}
+}

@@ -1,0 +1,118 @@
+package museum
+
+// Rule 6: the store's clock decides, and the owner stops in time by its own.
+// Rule 7: one loop renews.
+var leases = []Mutant{
+	{
+		Name: "a call judges by the clock of its process", Rule: "rule 6", Parent: "Powertools: Date.now()",
+		File: "visit.go", Package: core, Run: "TestTheStoresClockDecides",
+		Old: "d := v.decide(r, f.Now)", New: "d := v.decide(r, time.Now())",
+	},
+	{
+		Name: "a reservation is judged by the clock of its process", Rule: "rule 6",
+		File: "reserve.go", Package: core, Run: "TestTheStoresClockDecides",
+		Old: "d := v.decide(&f.Record, f.Now)", New: "d := v.decide(&f.Record, time.Now())",
+	},
+	{
+		Name: "a transaction judges by the clock of its process", Rule: "rule 6",
+		File: "atomic.go", Package: core, Run: "TestInATransactionOthersClaims",
+		Old: "d := t.decide(&f.Record, f.Now)", New: "d := t.decide(&f.Record, f.Now.AddDate(1, 0, 0))",
+	},
+	{
+		Name: "a sweep judges by the clock of its process", Rule: "rule 6",
+		File: "sweep.go", Package: core, Run: "TestTheStoresClockDecides",
+		Old: "d := store.Decide(r, &as, now)", New: "_ = now\n\td := store.Decide(r, &as, time.Now())",
+	},
+	{
+		Name: "a handler is not cancelled when its lease is over", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
+		Old: "case !now.Before(h.deadline):", New: "case false:",
+	},
+	{
+		Name: "a handler is cancelled only when its lease is over", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
+		Old: "return sent.Add(k.lease - k.lease/6)", New: "return sent.Add(k.lease)",
+	},
+	{
+		Name: "a handler is not told why it is cancelled", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
+		Old: "h.run.end(ErrLeaseLost)", New: "h.run.end(nil)",
+	},
+	{
+		Name: "the deadline counts from the answer of the claim", Rule: "rule 6",
+		File: "run.go", Package: core, Run: "TestADeadlineCountsFromTheSending",
+		Old: "g.keep.add(&x.held, a.sent)", New: "g.keep.add(&x.held, time.Now())",
+	},
+	{
+		Name: "the deadline counts from the answer of the renewal", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestADeadlineCountsFromTheSending",
+		Old: "case errs[i] == nil && !h.lost:\n\t\t\th.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)",
+		New: "case errs[i] == nil && !h.lost:\n\t\t\th.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(time.Now())",
+	},
+	{
+		Name: "a claim is used although its lease is over", Rule: "rule 6",
+		File: "visit.go", Package: core, Run: "TestAClaimWhoseAnswerTookLongerThanItsLease",
+		Old: "if !now.Before(v.g.keep.deadline(sent)) {", New: "if now.IsZero() {",
+	},
+	{
+		Name: "a failed renewal counts as done", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
+		Old: "\tif err != nil || len(errs) != len(due) {\n",
+		New: "\tif err != nil {\n\t\terrs = make([]error, len(due))\n\t}\n\tif len(errs) != len(due) {\n",
+	},
+	{
+		Name: "the failed renewal of one lease counts as done", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
+		Old: "case errs[i] == nil && !h.lost:", New: "case !errors.Is(errs[i], store.ErrLeaseLost) && !h.lost:",
+	},
+	{
+		Name: "a lease that is lost goes on", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestALeaseThatTheStoreSaysIsLost",
+		Old: "case errors.Is(errs[i], store.ErrLeaseLost) && !h.lost:", New: "case errors.Is(errs[i], store.ErrLeaseLost) && h.lost:",
+	},
+	{
+		Name: "a renewal that hangs holds up the deadlines", Rule: "rule 6",
+		File: "lease.go", Package: core, Run: "TestAHandlerIsCancelled",
+		Old: "\tfor h := range k.held {\n", New: "\tfor h := range k.held {\n\t\tif k.renewing != nil {\n\t\t\tbreak\n\t\t}\n",
+	},
+	{
+		Name: "a renewal that hangs is waited for for ever", Rule: "rule 7",
+		File: "lease.go", Package: core, Run: "TestARenewalThatHangs",
+		Old: "ctx, cancel := context.WithTimeout(ctx, k.lease/6)", New: "ctx, cancel := context.WithCancel(ctx)",
+	},
+	{
+		Name: "a lease is never renewed", Rule: "rule 7",
+		File: "lease.go", Package: core, Run: "TestALeaseIsRenewed",
+		Old: "case !now.Before(h.renewAt) && k.renewing == nil:", New: "case false:",
+	},
+	{
+		Name: "a lease is renewed when it is over", Rule: "rule 7",
+		File: "lease.go", Package: core, Run: "TestALeaseIsRenewed",
+		Old: "\th.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)\n\tk.mu.Lock()", New: "\th.renewAt, h.deadline = sent.Add(k.lease), k.deadline(sent)\n\tk.mu.Lock()",
+	},
+	{
+		Name: "each lease is renewed by a round trip of its own", Rule: "rule 7",
+		File: "lease.go", Package: core, Run: "TestRenewalsGoTogether",
+		Old: "const renewBatch = 500", New: "const renewBatch = 1",
+	},
+	{
+		Name: "a renewal counts from an old clock", Rule: "rule 6", Parent: "M19: now() in a long transaction",
+		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
+		Old: "r.Until, r.Updated = clock(now.Add(d)), clock(now)", New: "r.Until, r.Updated = clock(r.Created.Add(d)), clock(now)",
+	},
+	{
+		Name: "anybody may renew", Rule: "rule 4",
+		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
+		Old: "if r == nil || r.Lease() != l || r.State", New: "if r == nil || r.Fence != l.Fence || r.State",
+	},
+	{
+		Name: "an earlier claim of the same owner may renew", Rule: "rule 4",
+		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$",
+		Old: "if r == nil || r.Lease() != l || r.State", New: "if r == nil || r.Owner != l.Owner || r.State",
+	},
+	{
+		Name: "a claim that has ended may be renewed", Rule: "rule 4",
+		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
+		Old: "r.Lease() != l || r.State != store.Processing {", New: "r.Lease() != l {",
+	},
+}

@@ -1,0 +1,99 @@
+package museum
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/test/internal/repo"
+)
+
+// Quick: it shows a mutant that the code has left behind, without a build.
+func TestEachMutantFitsTheCode(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, m := range All() {
+		if seen[m.Name] {
+			t.Errorf("two mutants have the name %q", m.Name)
+		}
+		seen[m.Name] = true
+		if err := m.check(); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.mutated(root); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Each rule has an exhibit, and so has each known bug of other projects
+// (M1 to M24 of the list that the project began with) that can be built into
+// what there is. M21 to M24 are of consumers.
+func TestEachRuleHasAnExhibit(t *testing.T) {
+	has := map[string]bool{}
+	for _, m := range All() {
+		has[m.Rule] = true
+		if known := regexp.MustCompile(`^M\d+`).FindString(m.Parent); known != "" {
+			has[known] = true
+		}
+	}
+	for rule := range rules {
+		if !has[rule] {
+			t.Errorf("no exhibit breaks %s", rule)
+		}
+	}
+	for n := 1; n <= 20; n++ {
+		if known := fmt.Sprintf("M%d", n); !has[known] {
+			t.Errorf("no exhibit is %s", known)
+		}
+	}
+}
+
+func TestAMutantMustOccurOnce(t *testing.T) {
+	for source, want := range map[string]string{"x a y": "x b y", "": "0 times", "a a": "2 times"} {
+		m := Mutant{Name: "m", File: "f.go", Old: "a", New: "b"}
+		got, err := m.apply(source)
+		if err == nil && got != want || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %q, %v", source, got, err)
+		}
+	}
+	if _, err := (&Mutant{Old: "a", New: "a"}).apply("a"); err == nil {
+		t.Error("a mutant that changes nothing is no error")
+	}
+	whole := Mutant{Name: "m", Rule: "rule 1", File: "f", Old: "a", Package: "p", Run: "TestA"}
+	if err := whole.check(); err != nil {
+		t.Error(err)
+	}
+	unchecked, unruly := whole, whole
+	unchecked.Run, unruly.Rule = "", "rule 99"
+	if unchecked.check() == nil || unruly.check() == nil {
+		t.Error("a mutant without tests, or without a rule, is no error")
+	}
+}
+
+func TestRunSelectsByLevel(t *testing.T) {
+	names := []string{"TestA", "TestA/claim", "TestA/claim/of_a_pack", "TestA/swap", "TestAB", "TestAB/claim"}
+	for run, want := range map[string][]string{
+		"TestA":              names,
+		"TestA$/claim":       {"TestA/claim", "TestA/claim/of_a_pack"},
+		"TestA//of a pack":   {"TestA/claim/of_a_pack"},
+		"TestA$/(swap|none)": {"TestA/swap"},
+		"TestC":              nil,
+	} {
+		s, err := newSelector(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.among(names); !slices.Equal(got, want) {
+			t.Errorf("-run %q selects %q, want %q", run, got, want)
+		}
+	}
+	if _, err := newSelector("Test("); err == nil {
+		t.Error("a pattern that is none is no error")
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package museum
+
+const raceEnabled = true

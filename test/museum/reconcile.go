@@ -1,0 +1,61 @@
+package museum
+
+// Rule 17: a reconciler runs under a lease of its own, and its "no" is final
+// or is not given. Rule 4: an operator's verdict is guarded by what was seen.
+var reconciliations = []Mutant{
+	{
+		Name: "a reconciler asks without a lease", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestNoTwoReconcileAtOnce",
+		Old: "\tp := g.change(r, store.Processing, r.LastError)\n",
+		New: "\tif said, err := g.opt.Reconcile(ctx, g.newExecution(r, time.Now())); err != nil || said.kind != undecided {\n" +
+			"\t\treturn errors.Join(err, g.Resolve(ctx, *r, said))\n\t}\n\tp := g.change(r, store.Processing, r.LastError)\n",
+	},
+	{
+		Name: "a reconciler asks although another was first", Rule: "rule 17", Parent: "M15: granit-dotnet#1151",
+		File: "reconcile.go", Package: core, Run: "TestAReconcilerThatLostTheRace",
+		Old: "\tcase !f.Won:\n\t\treturn ErrChanged\n", New: "",
+	},
+	{
+		Name: "a reconciler's error is a no", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestTheNextCallReconciles|TestAReconcilerThatDies",
+		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: errText(err)}, EventUndecided, err",
+		New: "return store.Settlement{State: store.Released, Attempt: x.attempt, Error: errText(err), Keep: g.opt.Retention}, EventUndecided, err",
+	},
+	{
+		Name: "a reconciler's no counts although it failed", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestTheNextCallReconciles",
+		Old: "\tif err == nil {\n\t\tvar s store.Settlement\n", New: "\tif err == nil || v.kind != undecided {\n\t\tvar s store.Settlement\n",
+	},
+	{
+		Name: "the zero verdict is a no", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestTheNextCallReconciles",
+		Old: `s.State, s.Error = store.Unknown, "reconciled: still not known"`, New: `s.State, s.Error = store.Released, "reconciled: still not known"`,
+	},
+	{
+		Name: "a claim to reconcile that came to nothing is a no", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestAClaimToReconcileThatComesToNothing",
+		Old: "undo: store.Unknown", New: "undo: store.Released",
+	},
+	{
+		Name: "a verdict ignores what was seen", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
+		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
+		Old: "\tf, err := send(ctx, func() (store.Found, error) { return g.st.Swap(ctx, seen.Seen(), p) })\n",
+		New: "\tis, err := g.st.Get(ctx, seen.Key)\n\tif err != nil {\n\t\treturn err\n\t}\n" +
+			"\tf, err := send(ctx, func() (store.Found, error) { return g.st.Swap(ctx, is.Record.Seen(), p) })\n",
+	},
+	{
+		Name: "a verdict that came too late is a success", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
+		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
+		Old: "case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:", New: "case errors.Is(err, store.ErrNotFound) || err == nil && f.Record.Key != seen.Key:",
+	},
+	{
+		Name: "a verdict overwrites an outcome", Rule: "rule 8",
+		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
+		Old: "if seen.State != store.Unknown {", New: "if false {",
+	},
+	{
+		Name: "an operator may say nothing", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
+		Old: "if v.kind == undecided {", New: "if false {",
+	},
+}

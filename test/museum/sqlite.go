@@ -1,0 +1,70 @@
+package museum
+
+// The rules again, where SQL has to keep them.
+var sqlites = []Mutant{
+	{
+		Name: "SQLite: a claim overwrites the record that is there", Rule: "rule 2", Parent: "M3: idempot-js#182",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestOfProcessesThatRace|TestConformance/claim",
+		Old: "ON CONFLICT (id) DO NOTHING", New: "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner",
+	},
+	{
+		Name: "SQLite: a swap compares nothing", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
+		File: "store/sqlitestore/work.go", Package: lite, Run: "TestConformance/swap",
+		Old: "if r.Seen() == seen {", New: "if true {",
+	},
+	{
+		Name: "SQLite: a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/settle",
+		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\tstRenew", New: "WHERE id = ? AND owner IS NOT ?+0 AND fence = ? AND state = 2`,\n\n\tstRenew",
+	},
+	{
+		Name: "SQLite: a settlement takes an older fence", Rule: "rule 4", Parent: "M1: Powertools, River",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/settle",
+		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\tstRenew", New: "WHERE id = ? AND owner = ? AND fence >= ? AND state = 2`,\n\n\tstRenew",
+	},
+	{
+		Name: "SQLite: what has ended is renewed", Rule: "rule 4",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/renew",
+		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\t// What", New: "WHERE id = ? AND owner = ? AND fence = ?`,\n\n\t// What",
+	},
+	{
+		Name: "SQLite: no expiry reads as expired", Rule: "rule 7", Parent: "M16: Stockpile#424",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/sweep",
+		Old: "format = 1 AND state IN (3, 4, 5) AND expires <> 0 AND expires <= ?3", New: "format = 1 AND expires <= ?3",
+	},
+	{
+		Name: "SQLite: a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/sweep",
+		Old: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,", New: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ?3 > 0`,",
+	},
+	{
+		Name: "SQLite: a sweep forgets the highest fence", Rule: "rule 5",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/fence",
+		Old: "stRaise: `UPDATE semel_meta SET swept_fence = max(swept_fence,", New: "stRaise: `UPDATE semel_meta SET swept_fence = min(swept_fence,",
+	},
+	{
+		Name: "SQLite: a row that cannot be read is absent", Rule: "rule 11",
+		File: "store/sqlitestore/work.go", Package: lite, Run: "TestAnUnreadableRecord",
+		Old: "\tr, err := w.record()\n\treturn &r, err\n", New: "\tr, err := w.record()\n\tif err != nil {\n\t\terr = store.ErrNotFound\n\t}\n\treturn &r, err\n",
+	},
+	{
+		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
+		File: "store/sqlitestore/writer.go", Package: lite, Run: "TestAFailedCommitFailsAll",
+		Old: "fail(err) // also what a request found is void, for it may rest on another's change\n", New: "fail(nil)\n",
+	},
+	{
+		Name: "SQLite: a commit does not reach the disk", Rule: "durable", Parent: "SQLite: synchronous=NORMAL in WAL mode",
+		File: "store/sqlitestore/open.go", Package: lite, Run: "TestTheWriterIsDurable",
+		Old: `"synchronous(full)"`, New: `"synchronous(normal)"`,
+	},
+	{
+		Name: "SQLite: the writes of a failed handler stay", Rule: "atomic", Parent: "M9: CAMEL-24048",
+		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestConformance/tx|TestAFinalFailureIsKept",
+		Old: `"ROLLBACK TO "+name+"; RELEASE "+name`, New: `"RELEASE "+name`,
+	},
+	{
+		Name: "SQLite: a commit of a handler's writes that failed is a success", Rule: "atomic",
+		File: "store/sqlitestore/atomic.go", Package: lite, Run: "TestAFailedCommitHasNotHappened",
+		Old: "if cerr := t.commit(); cerr != nil {", New: "if cerr := t.commit(); cerr != nil && err != nil {",
+	},
+}

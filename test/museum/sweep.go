@@ -1,0 +1,49 @@
+package museum
+
+// Rule 7: a sweep re-checks what it deletes, never touches a live claim or an
+// unknown record, and recovers what has lapsed.
+var sweeps = []Mutant{
+	deletes("a live claim", "M16: Stockpile#424", "r.State != store.Processing"),
+	deletes("a lapsed claim", "M16: margince#423", "!r.Lapsed(now)"),
+	deletes("a parked record", "", "r.State != store.Unknown"),
+	{
+		Name: "a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
+		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
+		Old: "\t\ts.raise(r.Fence)\n",
+		New: "\t\ts.raise(r.Fence)\n\t\tsh.mu.Unlock()\n\t\tfor range 2000 {\n\t\t\t_ = fmt.Sprint(k)\n\t\t}\n\t\tsh.mu.Lock()\n",
+	},
+	{
+		Name: "a sweep does not look at what has lapsed", Rule: "rule 7", Parent: "CAMEL-16427",
+		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
+		Old: "\t\tif !r.Lapsed(now) {\n", New: "\t\tif true {\n",
+	},
+	{
+		Name: "a sweep passes over what is too much for a step", Rule: "rule 7",
+		File: "store/memstore/sweep.go", Package: core, Run: "TestOnePassHandsBack",
+		Old: "return whole", New: "return true || whole",
+	},
+	{
+		Name: "a sweep has no limit", Rule: "rule 7",
+		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
+		Old: "\t\tif left == 0 {\n\t\t\treturn false\n", New: "\t\tif false {\n\t\t\treturn false\n",
+	},
+	{
+		Name: "a sweep gives the last attempt another", Rule: "rule 13",
+		File: "sweep.go", Package: core, Run: "TestASweepEndsAClaim",
+		Old: "Fingerprint: r.Fingerprint, MaxAttempts: maxAttempts}", New: "Fingerprint: r.Fingerprint}\n\t_ = maxAttempts",
+	},
+	{
+		Name: "a sweep does not say what it recovered", Rule: "rule 7",
+		File: "sweep.go", Package: core, Run: "TestASweepRemovesAndRecovers",
+		Old: "Event{Kind: EventRecovered,", New: "Event{Kind: EventReleased,",
+	},
+}
+
+// deletes takes something for expired, unless a condition says otherwise.
+func deletes(what, parent, unless string) Mutant {
+	return Mutant{
+		Name: "a sweep deletes " + what, Rule: "rule 7", Parent: parent,
+		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
+		Old: "\t\tif !r.Expired(now) {\n", New: "\t\tif !r.Expired(now) && " + unless + " {\n",
+	}
+}
