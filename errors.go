@@ -30,7 +30,9 @@ var (
 	ErrNotKept = errors.New("semel: done, result not kept")
 	// ErrExpired: the reservation that the token speaks of is over.
 	ErrExpired = errors.New("semel: reservation expired")
-	// ErrUnavailable: the store did not answer. The handler did not run.
+	// ErrUnavailable: the store did not answer, or with a record that makes no
+	// sense, or the caller left. The handler did not run; in a transaction, it
+	// may have run, but what it wrote there is rolled back.
 	ErrUnavailable = errors.New("semel: store unavailable")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but
 	// could not be stored: a duplicate may not get it.
@@ -44,8 +46,9 @@ var (
 	ErrChanged = errors.New("semel: record has changed")
 )
 
-// Error says why a call got no outcome. It unwraps to Reason and Cause. Its
-// text holds no key and no payload.
+// Error says why a call got no outcome. It unwraps to Reason and Cause. Semel
+// puts no key and no payload in its text; Cause adds what the handler or the
+// store's driver said.
 type Error struct {
 	Reason    error // one of this package's
 	Operation Operation

@@ -72,13 +72,14 @@ func (x *Execution) Fence() uint64 { return x.lease.Fence }
 func (x *Execution) Attempt() int { return x.attempt }
 
 // Fingerprint is the hash of the call's payload, in hexadecimal: to show to
-// the system downstream. Empty for NoPayload.
+// the system downstream. Empty for NoPayload, and in a run without a record.
 func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fingerprint.Sum)) }
 
 // Derive gives a key for a downstream call: the text of a UUID (version 8)
 // made of scope, key and step alone, so it is equal for every attempt, and for
 // a reconciler. Each step needs a name of its own. A key that is used again
-// after its retention derives the same keys again.
+// after its retention derives the same keys again; a rerun (Options.Rerun), which
+// is for reads, derives others.
 func (x *Execution) Derive(step string) string { return derive(x.key, step) }
 
 // Step is a recovery point: a child call, for Do with the same Guard. A step
@@ -109,7 +110,7 @@ func (x *Execution) Encode(v any) (Outcome, error) {
 
 // Complete stores the outcome before the handler returns: for people who
 // write doors that must have it stored before they answer, such as one that
-// streams. What the handler returns afterwards is not stored. Only the first
+// streams. If it succeeds, what the handler returns is not stored. Only the first
 // call can succeed. ErrLeaseLost: another may have taken over, do not answer.
 // ErrOutcomeNotStored: a duplicate may run again. errors.ErrUnsupported: in a
 // transaction, whose commit comes later, or without a record.

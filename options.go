@@ -36,7 +36,7 @@ type Options struct {
 
 	// Lease is how long a claim holds without a renewal: 30 s by default, at
 	// least 10 ms. It is renewed every third, and the handler's context ends
-	// a sixth before its end if that fails.
+	// an eighth to a sixth of it before its end if that fails.
 	Lease time.Duration
 	// Retention is how long an outcome is kept, from completion: 24 h by
 	// default. It must exceed the time in which duplicates can come. Parked
@@ -67,8 +67,9 @@ type Options struct {
 	// Codecs write and read results: the first writes, all read. Nil: JSON.
 	Codecs []Codec
 	// Secrets key the hashes of payloads: the first writes, all compare. To
-	// rotate, put a new one first, and keep the old one for a retention.
-	// Nil: unkeyed.
+	// rotate, add a new one second in every process, then make it the first,
+	// and keep the old one for a retention, and while calls are parked under
+	// it. Who lacks a secret answers ErrUnverifiable. Nil: unkeyed.
 	Secrets []Secret
 
 	// Rerun makes completed calls execute again, never two at a time, and

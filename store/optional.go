@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// What follows is optional. semel.New and the commands find out once, by a
-// type assertion, what a store can do. A wrapper of a store shows what it
-// wraps through Unwrap() Store; see [As].
+// What follows is optional. Who needs it finds out once, at the start, what a
+// store can do: semel.New looks for Lister and Waiter, the commands for the
+// others. A wrapper of a store shows what it wraps through Unwrap() Store; see
+// [As].
 
 // Lister is a store that can be searched: for operators and reconcilers.
 type Lister interface {
