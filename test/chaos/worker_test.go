@@ -21,7 +21,7 @@ import (
 const workerEnv = "SEMEL_CHAOS_STORE"
 
 const (
-	lease                 = 300 * time.Millisecond
+	lease                 = 500 * time.Millisecond
 	op    semel.Operation = "chaos"
 )
 

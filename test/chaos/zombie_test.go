@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,13 +49,27 @@ func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
 	}
 }
 
-func freeze(t *testing.T, g *semel.Guard, w *worker, key string, refused, inLock *atomic.Int32) {
-	w.tell(t, key)
-	var fence uint64
-	if _, err := fmt.Sscanf(w.hear(t), "started %d", &fence); err != nil {
-		t.Errorf("%s: %v", key, err)
-		return
+// begin has the worker run a key, and returns once its handler runs. On a slow
+// disk a claim may take longer than its lease, and is then given back before
+// the handler starts: that is no zombie yet, so another key is tried.
+func begin(t *testing.T, w *worker, key string) (string, uint64) {
+	for try := range 20 {
+		name := fmt.Sprintf("%s/%d", key, try)
+		w.tell(t, name)
+		line := w.hear(t)
+		var fence uint64
+		if _, err := fmt.Sscanf(line, "started %d", &fence); err == nil {
+			return name, fence
+		}
+		t.Logf("%s: the worker %s", name, line)
 	}
+	t.Errorf("%s: the handler did not start in 20 tries", key)
+	runtime.Goexit()
+	return "", 0
+}
+
+func freeze(t *testing.T, g *semel.Guard, w *worker, key string, refused, inLock *atomic.Int32) {
+	key, fence := begin(t, w, key)
 	if err := w.signal(syscall.SIGSTOP); err != nil {
 		t.Error(err)
 		return
