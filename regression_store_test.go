@@ -328,23 +328,25 @@ func TestCompleteInAReconciler(t *testing.T) {
 }
 
 func TestAWaitingStoresGoroutineDoesNotRace(t *testing.T) {
-	st := &okWaiter{hooks{Store: memstore.New(nil)}}
-	g := guard(t, st, nil)
-	for i := range 20 {
-		k := fmt.Sprint(i)
-		started := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, _ = g.Run(t.Context(), ann(k), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				close(started)
-				time.Sleep(2 * time.Millisecond)
-				return semel.Outcome{Body: []byte("one")}, nil
+	synctest.Test(t, func(t *testing.T) {
+		st := &okWaiter{hooks{Store: memstore.New(nil)}}
+		g := guard(t, st, nil)
+		for i := range 20 {
+			k := fmt.Sprint(i)
+			started := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, _ = g.Run(t.Context(), ann(k), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+					close(started)
+					time.Sleep(2 * time.Millisecond)
+					return semel.Outcome{Body: []byte("one")}, nil
+				})
 			})
-		})
-		<-started
-		_, _ = g.Run(t.Context(), waiting(k, time.Minute), never(t))
-		wg.Wait()
-	}
+			<-started
+			_, _ = g.Run(t.Context(), waiting(k, time.Minute), never(t))
+			wg.Wait()
+		}
+	})
 }
 
 type okWaiter struct{ hooks }
