@@ -7,6 +7,7 @@ GO ?= go
 BIN := $(CURDIR)/bin
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 60s
+HOURS ?= 1
 
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
@@ -61,9 +62,35 @@ bench: ## Run the benchmarks that compare contenders side by side
 	./scripts/bench
 
 .PHONY: evidence
-evidence: ## Run the long forms: fuzzing, kills, histories and comparisons (about an hour)
-	./scripts/evidence
+evidence: ## Run the long forms of all that counts, and write docs/evidence.md (half an hour)
+	@$(MAKE) --no-print-directory tools
+	cd test && $(GO) run ./evidence -out ../docs/evidence.md
+
+.PHONY: model
+model: ## Check each variant of the protocol's model with Spin
+	@$(MAKE) --no-print-directory tools
+	cd test/model && $(GO) test -count=1 -v .
+
+.PHONY: soak
+soak: ## Run the simulator on fresh seeds for HOURS (1), watching memory and goroutines
+	cd test/sim && SEMEL_SOAK=$(HOURS)h $(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' .
+
+.PHONY: tools
+tools: ## Install what the tests need besides Go (as root on Debian; elsewhere: say what is missing)
+	@./scripts/install-tools
 
 .PHONY: demo
 demo: ## Watch duplicates, races and crashes go through Semel
 	$(GO) run ./cmd/semel demo
+
+.PHONY: demo-events
+demo-events: ## The same with messages, a broker and consumers
+	$(GO) run ./cmd/semel demo --events
+
+.PHONY: test-kafka
+test-kafka: ## Run the tests of semelkafka on a real Kafka, too, fetched from Maven Central
+	cd consume/semelkafka/kafkatest && SEMEL_TEST_KAFKA=1 $(GO) test -count=1 -timeout 20m .
+
+.PHONY: test-postgres17
+test-postgres17: ## Run the tests of pgstore on PostgreSQL 17, fetched on Debian
+	cd store/pgstore && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_POSTGRES_BIN="$$(../../scripts/postgres17)" $(GO) test -count=1 ./...

@@ -25,9 +25,23 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 		return Result{}, invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
 	t := inTx{visit: g.newVisit(call), tx: tx, fn: fn}
-	err := tx.Nested(ctx, func() error { return t.run(ctx) })
-	if err == nil {
+	var said *passedOn
+	err := tx.Nested(ctx, func() error {
+		if err := t.run(ctx); err != nil {
+			said = &passedOn{err}
+			return said
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
 		err = t.kept
+	case said == nil: // what was kept could not be written
+		t.result, err = Result{}, t.unavailable(ctx, err)
+	case err == error(said): //nolint:errorlint // the very error that Nested was given
+		err = said.error
+	default: // it could not be undone
+		t.result, err = Result{}, t.unavailable(ctx, textOf(err))
 	}
 	return t.result, passOn(err)
 }
@@ -53,7 +67,11 @@ func (t *inTx) run(ctx context.Context) error {
 		d := t.decide(&f.Record, f.Now)
 		switch d.Action {
 		case store.Execute, store.TakeOver:
-			if f, err = t.tx.Swap(ctx, f.Record.Seen(), t.next(&f.Record, d)); err != nil {
+			f, err = t.tx.Swap(ctx, f.Record.Seen(), t.next(&f.Record, d))
+			if errors.Is(err, store.ErrNotFound) && t.call.token.IsZero() {
+				f, err = t.tx.Claim(ctx, t.propose()) // it was swept since it was seen
+			}
+			if err != nil {
 				return t.unavailable(ctx, err)
 			}
 			if !f.Won {
@@ -105,7 +123,7 @@ func (t *inTx) execute(ctx context.Context, r *store.Record) error {
 	s, kind := g.completion(o), EventExecuted
 	if err != nil {
 		f, ok := errors.AsType[*Failure](err)
-		if !ok || f == nil || saysNoEffect(err) {
+		if !ok || f == nil || SaysNoEffect(err) {
 			g.ended(ctx, x, EventReleased, err)
 			return err
 		}

@@ -34,6 +34,9 @@ func NewCall(s Scope, key string, p Payload) Call {
 	return c
 }
 
+// Key is the call's idempotency key.
+func (c *Call) Key() string { return c.key.Value }
+
 // Operation is what the call is for.
 func (c *Call) Operation() Operation { return Operation(c.key.Operation) }
 

@@ -22,11 +22,13 @@ type Handler func(ctx context.Context, x *Execution) (Outcome, error)
 // Outcome is what is kept of a finished call, and repeated.
 type Outcome = store.Outcome
 
+// Header is one line of a response's header.
+type Header = store.Header
+
 // Execution is one run of a handler. Safe for concurrent use. Only Semel
 // makes one; nil, and a copy, are invalid.
 type Execution struct {
 	g      *Guard
-	key    store.Key
 	policy Policy
 	codec  Codec
 	ctx    runContext
@@ -37,11 +39,13 @@ type Execution struct {
 type claim struct {
 	held        // its lease, and its place in the keeper
 	attempt     int
-	fingerprint store.Fingerprint
+	fingerprint string    // its sum
 	begun       time.Time // local monotonic clock
 	leased      bool      // it has a lease to renew
 	keeps       bool      // its outcome is kept, so Complete may keep it earlier
 	completed   atomic.Uint32
+	graced      atomic.Bool // grace is in use
+	grace       grace       // of the first settlement, which is mostly the only one
 }
 
 // How far Complete has come.
@@ -53,11 +57,11 @@ const (
 
 // Scope is whose call it is, and what for.
 func (x *Execution) Scope() Scope {
-	return Scope{operation: Operation(x.key.Operation), tenant: x.key.Tenant, shared: x.key.Tenant == ""}
+	return Scope{operation: Operation(x.lease.Key.Operation), tenant: x.lease.Key.Tenant, shared: x.lease.Key.Tenant == ""}
 }
 
 // Key is the call's idempotency key.
-func (x *Execution) Key() string { return x.key.Value }
+func (x *Execution) Key() string { return x.lease.Key.Value }
 
 // Policy is what happens to this call on doubt.
 func (x *Execution) Policy() Policy { return x.policy }
@@ -73,19 +77,19 @@ func (x *Execution) Attempt() int { return x.attempt }
 
 // Fingerprint is the hash of the call's payload, in hexadecimal: to show to
 // the system downstream. Empty for NoPayload, and in a run without a record.
-func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fingerprint.Sum)) }
+func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fingerprint)) }
 
 // Derive gives a key for a downstream call: the text of a UUID (version 8)
 // made of scope, key and step alone, so it is equal for every attempt, and for
 // a reconciler. Each step needs a name of its own. A key that is used again
 // after its retention derives the same keys again; a rerun (Options.Rerun), which
 // is for reads, derives others.
-func (x *Execution) Derive(step string) string { return derive(x.key, step) }
+func (x *Execution) Derive(step string) string { return derive(x.lease.Key, step) }
 
 // Step is a recovery point: a child call, for Do with the same Guard. A step
 // that has completed does not run again when the handler does.
 func (x *Execution) Step(name string) Call {
-	child := x.key
+	child := x.lease.Key
 	child.Operation += "#" + name
 	c := Call{key: child, payload: NoPayload()}
 	if err := checkName("step", name); err != nil {
@@ -131,7 +135,7 @@ func (x *Execution) Complete(ctx context.Context, o Outcome) error {
 		reason = ErrLeaseLost
 		fallthrough
 	default:
-		return &Error{Reason: reason, Operation: Operation(x.key.Operation), Cause: err}
+		return &Error{Reason: reason, Operation: Operation(x.lease.Key.Operation), Cause: err}
 	}
 }
 

@@ -72,25 +72,26 @@ func (e *passedOn) Unwrap() error { return e.error }
 
 // passOn is err for the caller of a finished run.
 func passOn(err error) error {
-	if saysNoEffect(err) {
+	if SaysNoEffect(err) {
 		return &passedOn{err}
 	}
 	return err
 }
 
-// saysNoEffect reports whether a handler said so of all its work: a joined
-// error says it only if each of its errors does.
-func saysNoEffect(err error) bool {
+// SaysNoEffect reports whether a handler's error says of all its work what
+// NoEffect says: a joined error says it only if each of its errors does. For
+// people who write doors.
+func SaysNoEffect(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // it unwraps by itself, for a join counts only if all say so
 	case *noEffect:
 		return true
 	case *passedOn:
 		return false
 	case interface{ Unwrap() error }:
-		return saysNoEffect(e.Unwrap())
+		return SaysNoEffect(e.Unwrap())
 	case interface{ Unwrap() []error }:
 		errs := e.Unwrap()
-		return len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !saysNoEffect(err) })
+		return len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !SaysNoEffect(err) })
 	}
 	return false
 }

@@ -11,17 +11,30 @@ import (
 // makes its channel and timer only for those who ask for them. A store that
 // answers at once does not, and each call settles once.
 type grace struct {
-	context.Context //nolint:containedctx // it is one
-	end             time.Time
+	caller context.Context //nolint:containedctx // it is one, and has the caller's values
+	end    time.Time
 
-	mu    sync.Mutex
-	done  chan struct{}
-	timer *time.Timer
+	mu      sync.Mutex
+	stopped bool
+	done    chan struct{} // nil: nobody has asked
+	timer   *time.Timer
 }
 
+// closed is the channel of those who ask after the end.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 func newGrace(ctx context.Context, d time.Duration) *grace {
-	// Without it context.Cause would find the caller's, and say why that ended.
-	return &grace{Context: context.WithoutCancel(ctx), end: time.Now().Add(d)}
+	c := &grace{}
+	c.begin(ctx, d)
+	return c
+}
+
+func (c *grace) begin(ctx context.Context, d time.Duration) {
+	c.caller, c.end = ctx, time.Now().Add(d)
 }
 
 // Deadline implements context.Context.
@@ -36,7 +49,7 @@ func (c *grace) Err() error {
 		return context.DeadlineExceeded
 	default:
 	}
-	if c.done == nil && !time.Now().Before(c.end) {
+	if c.stopped || c.done == nil && !time.Now().Before(c.end) {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -46,6 +59,9 @@ func (c *grace) Err() error {
 func (c *grace) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.stopped {
+		return closed
+	}
 	if c.done == nil {
 		done := make(chan struct{})
 		c.done = done
@@ -54,15 +70,16 @@ func (c *grace) Done() <-chan struct{} {
 	return c.done
 }
 
+// Value implements context.Context. Through the caller's own, context.Cause
+// would find why that one ended.
+func (c *grace) Value(key any) any { return context.WithoutCancel(c.caller).Value(key) }
+
 // stop ends the context early, so that what was derived from it lets go.
 func (c *grace) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.timer == nil:
-		c.done = make(chan struct{})
-		close(c.done)
-	case c.timer.Stop():
+	c.stopped = true
+	if c.timer != nil && c.timer.Stop() {
 		close(c.done)
 	}
 }

@@ -45,6 +45,10 @@ func New(st store.Store, o *Options) (*Guard, error) {
 // OnDoubt is the Guard's policy.
 func (g *Guard) OnDoubt() Policy { return g.opt.OnDoubt }
 
+// Retention is how long the Guard keeps outcomes: a door compares it with how
+// late a duplicate can come.
+func (g *Guard) Retention() time.Duration { return g.opt.Retention }
+
 // Get reads a record, for operators. store.ErrNotFound: there is none.
 func (g *Guard) Get(ctx context.Context, s Scope, key string) (store.Record, error) {
 	call := NewCall(s, key, NoPayload())

@@ -18,7 +18,7 @@ func TestAResultTooLargeToKeepLeavesATombstone(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 10})
 	big := strings.Repeat("x", 11)
 	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Code: 201, Header: map[string][]string{"Location": {"/1"}}, Body: []byte(big)}, nil
+		return semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Location", Value: "/1"}}, Body: []byte(big)}, nil
 	})
 	wantBody(t, res, err, big, false)
 	res, err = g.Run(t.Context(), ann("k"), never(t))

@@ -19,7 +19,7 @@ type keeper struct {
 	lease time.Duration
 
 	mu    sync.Mutex
-	held  map[*held]struct{}
+	held  held // the ends of a list: its next is the first, its prev the last
 	timer *time.Timer
 	armed bool // the timer will fire
 	// renewing ends the renewal that is on its way; nil: none is. The
@@ -29,15 +29,16 @@ type keeper struct {
 
 // held is one lease.
 type held struct {
-	lease    store.Lease
-	run      *runContext // ends when the lease may be lost
-	renewAt  time.Time
-	deadline time.Time
-	lost     bool
+	next, prev *held
+	lease      store.Lease
+	run        *runContext // ends when the lease may be lost
+	sent       time.Time   // when the claim, or the last renewal, was sent
+	lost       bool
 }
 
 func (k *keeper) init(st store.Store, lease time.Duration) {
-	k.st, k.lease, k.held = st, lease, map[*held]struct{}{}
+	k.st, k.lease = st, lease
+	k.held.next, k.held.prev = &k.held, &k.held
 }
 
 // tick is how often the leases are looked at: often enough that a handler is
@@ -49,10 +50,11 @@ func (k *keeper) tick() time.Duration { return k.lease / 24 }
 func (k *keeper) deadline(sent time.Time) time.Time { return sent.Add(k.lease - k.lease/6) }
 
 func (k *keeper) add(h *held, sent time.Time) {
-	h.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)
+	h.sent = sent
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held[h] = struct{}{}
+	h.next, h.prev = &k.held, k.held.prev
+	h.prev.next, h.next.prev = h, h
 	if !k.armed {
 		k.arm()
 	}
@@ -61,11 +63,18 @@ func (k *keeper) add(h *held, sent time.Time) {
 func (k *keeper) remove(h *held) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.held, h)
-	if len(k.held) == 0 && k.renewing != nil {
+	if h.next == nil {
+		return // it was removed already
+	}
+	h.prev.next, h.next.prev = h.next, h.prev
+	h.next, h.prev = nil, nil
+	if k.none() && k.renewing != nil {
 		k.renewing() // nobody waits for it any more
 	}
 }
+
+// none reports whether no lease is held. The caller holds mu.
+func (k *keeper) none() bool { return k.held.next == &k.held }
 
 // arm sets the timer. The caller holds mu.
 func (k *keeper) arm() {
@@ -83,12 +92,12 @@ func (k *keeper) look() {
 	defer k.mu.Unlock()
 	now := time.Now()
 	var due []*held
-	for h := range k.held {
+	for h := k.held.next; h != &k.held; h = h.next {
 		switch {
 		case h.lost:
-		case !now.Before(h.deadline):
+		case !now.Before(k.deadline(h.sent)):
 			k.lose(h)
-		case !now.Before(h.renewAt) && k.renewing == nil:
+		case now.Sub(h.sent) >= k.lease/3 && k.renewing == nil:
 			due = append(due, h)
 		}
 	}
@@ -97,7 +106,7 @@ func (k *keeper) look() {
 		k.renewing = cancel
 		go k.renew(ctx, due, now)
 	}
-	if k.armed = len(k.held) > 0; k.armed {
+	if k.armed = !k.none(); k.armed {
 		k.arm()
 	}
 }
@@ -139,7 +148,7 @@ func (k *keeper) renewSome(ctx context.Context, due []*held, sent time.Time) {
 	for i, h := range due {
 		switch {
 		case errs[i] == nil && !h.lost:
-			h.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)
+			h.sent = sent
 		case errors.Is(errs[i], store.ErrLeaseLost) && !h.lost:
 			k.lose(h)
 		}

@@ -34,16 +34,16 @@ func TestAnOutcomeIsStoredOnlyWhenTheStoreSaysSo(t *testing.T) {
 // Rule 8: what a caller does with its answer afterwards is its own affair.
 func TestAKeptOutcomeIsACopy(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	body, header := []byte("paid"), map[string][]string{"Location": {"/1"}}
+	body, header := []byte("paid"), []semel.Header{{Name: "Location", Value: "/1"}}
 	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
 		return semel.Outcome{Body: body, Header: header}, nil
 	})
 	wantBody(t, res, err, "paid", false)
 	copy(body, "void")
-	header["Location"][0] = "/2"
+	header[0].Value = "/2"
 	res, err = g.Run(t.Context(), ann("k"), never(t))
 	wantBody(t, res, err, "paid", true)
-	if got := res.Header["Location"]; len(got) != 1 || got[0] != "/1" {
+	if got := res.Header; len(got) != 1 || got[0].Value != "/1" {
 		t.Errorf("the kept header is now %q", got)
 	}
 }
@@ -51,8 +51,8 @@ func TestAKeptOutcomeIsACopy(t *testing.T) {
 // Rule 10.
 func TestHeadersCountTowardsTheLimit(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 10})
-	for key, header := range map[string]map[string][]string{
-		"long value": {"A": {"12345678901"}}, "many values": {"A": {"123", "456", "789", "0"}}, "long name": {"Content-Typ": nil},
+	for key, header := range map[string][]semel.Header{
+		"long value": {{Name: "A", Value: "12345678901"}}, "many lines": {{Name: "A", Value: "12345"}, {Name: "A", Value: "67890"}}, "long name": {{Name: "Content-Typ", Value: ""}},
 	} {
 		_, err := g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
 			return semel.Outcome{Code: 201, Header: header, Body: []byte("b")}, nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"strings"
 
 	"github.com/semel-go/semel/store"
 )
@@ -29,7 +30,7 @@ type payloadKind struct{ plain, keyed string }
 var (
 	kindNone      = &payloadKind{}
 	kindBytes     = &payloadKind{"bytes/sha256", "bytes/hmac-sha256"}
-	kindDigest    = &payloadKind{"digest/sha256", "digest/hmac-sha256"}
+	kindDigest    = &payloadKind{"", "digest/hmac-sha256"} // without a secret, the sum is kept as it is
 	kindJSON      = &payloadKind{"json/sha256", "json/hmac-sha256"}
 	kindCanonical = &payloadKind{"rfc8785/sha256", "rfc8785/hmac-sha256"}
 	kindFields    = &payloadKind{"fields/sha256", "fields/hmac-sha256"}
@@ -41,11 +42,25 @@ func NoPayload() Payload { return Payload{kind: kindNone} }
 // Bytes compares each part as it is. The parts are read when the call is run.
 func Bytes(parts ...[]byte) Payload { return Payload{kind: kindBytes, parts: parts} }
 
-// Digest compares a hash that was computed elsewhere, such as that of a
-// streamed body; alg names how.
+// Digest compares a hash of 1 to 64 bytes that was computed elsewhere, such as
+// that of a streamed body. Alg, of 1 to 64 bytes, names how, and is kept: two
+// that differ make ErrUnverifiable. It must not end in "sha256" behind a
+// slash, as Semel's own do. The sum is kept as it is, unless Options.Secrets
+// are set: it is to tell nothing of the payload.
 func Digest(alg string, sum []byte) Payload {
-	return Payload{kind: kindDigest, label: alg, whole: sum}
+	p := Payload{kind: kindDigest, label: alg, whole: sum}
+	switch {
+	case alg == "" || len(alg) > maxDigest:
+		p.err = fmt.Errorf("digest: its alg has %d bytes; 1 to %d are needed", len(alg), maxDigest)
+	case strings.HasSuffix(alg, "/sha256") || strings.HasSuffix(alg, "/hmac-sha256"):
+		p.err = fmt.Errorf("digest: the alg %q is one of Semel's own; choose another name", alg)
+	case len(sum) == 0 || len(sum) > maxDigest:
+		p.err = fmt.Errorf("digest: its sum has %d bytes; 1 to %d are needed", len(sum), maxDigest)
+	}
+	return p
 }
+
+const maxDigest = 64 // bytes of a digest's sum, and of its alg's name
 
 // JSON compares the JSON encoding of v, made now. Two programs that order
 // fields differently differ; see Canonical.
@@ -93,6 +108,9 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 	}
 	if s != nil {
 		return store.Fingerprint{Alg: p.kind.keyed, KeyID: s.ID, Sum: p.sum(hmac.New(sha256.New, s.Key))}
+	}
+	if p.kind == kindDigest {
+		return store.Fingerprint{Alg: p.label, Sum: string(p.whole)}
 	}
 	var stack [512]byte
 	if p.size() <= len(stack) { // most are small, and then nothing but the sum is allocated

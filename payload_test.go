@@ -1,6 +1,8 @@
 package semel_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"strings"
 	"testing"
@@ -147,8 +149,33 @@ func TestPartsAreLengthPrefixed(t *testing.T) {
 	if !same(t, b("a", "bc"), b("a", "bc")) {
 		t.Error("equal parts differ")
 	}
-	if same(t, semel.Digest("a", []byte("bc")), semel.Digest("ab", []byte("c"))) {
-		t.Error("the name of the algorithm runs into the sum")
+	secret := []semel.Secret{{ID: "1", Key: bytes.Repeat([]byte("k"), 32)}}
+	g := guard(t, memstore.New(nil), &semel.Options{Secrets: secret})
+	if _, err := g.Run(t.Context(), paying("k", semel.Digest("a", []byte("bc"))), answer("")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Run(t.Context(), paying("k", semel.Digest("ab", []byte("c"))), never(t)); !errors.Is(err, semel.ErrMismatch) {
+		t.Errorf("the name of the algorithm runs into the sum: %v", err)
+	}
+}
+
+func TestADigestIsComparedAsItIs(t *testing.T) {
+	sum := sha256.Sum256([]byte("a"))
+	d := func(alg string, sum []byte) semel.Payload { return semel.Digest(alg, sum) }
+	if !same(t, d("a", sum[:]), d("a", sum[:])) || same(t, d("a", sum[:]), d("a", sum[:31])) {
+		t.Error("a digest is not compared by its bytes")
+	}
+	g := guard(t, memstore.New(nil), nil)
+	for name, p := range map[string]semel.Payload{
+		"no alg": d("", sum[:]), "long alg": d(strings.Repeat("a", 65), sum[:]), "no sum": d("a", nil), "long sum": d("a", make([]byte, 65)),
+		"our alg": d("bytes/sha256", sum[:]), "our keyed alg": d("json/hmac-sha256", sum[:]),
+	} {
+		if _, err := g.Run(t.Context(), paying("k", p), never(t)); !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "digest") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := g.Run(t.Context(), paying("k", d(strings.Repeat("a", 64), make([]byte, 64))), answer("")); err != nil {
+		t.Errorf("the largest digest: %v", err)
 	}
 }
 

@@ -211,6 +211,49 @@ func TestDoubtUnderRetryIsNotRunAgainByPark(t *testing.T) {
 	wantErr(t, err, semel.ErrParked)
 }
 
+// A reservation made after the doubt does not answer it.
+func TestAReservationDoesNotHideDoubtFromPark(t *testing.T) {
+	st := memstore.New(nil)
+	retry, park := guard(t, st, nil), guard(t, st, &semel.Options{OnDoubt: semel.Park})
+	_, _ = retry.Run(t.Context(), ann("k"), fail(errBoom)) // timeout after the effect
+	ticket, err := retry.Reserve(t.Context(), ann("k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := park.Redeem(ticket.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = park.Run(t.Context(), call, never(t))
+	wantErr(t, err, semel.ErrParked)
+	if r := record(t, park, "k"); r.State != store.Unknown {
+		t.Errorf("the record is %v", r.State)
+	}
+}
+
+// The outcome of a rerun's call is kept whatever becomes of its reruns.
+func TestASweepDoesNotEndTheRerunsOfACall(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	st := memstore.New(&memstore.Options{Now: func() time.Time { return now }})
+	g := guard(t, st, &semel.Options{Rerun: true, MaxAttempts: 1})
+	if _, err := g.Run(t.Context(), ann("k"), answer("one")); err != nil {
+		t.Fatal(err)
+	}
+	sibling := pay + "##rerun"
+	f, err := st.Claim(t.Context(), store.Proposal{ // a process that dies in the middle of a rerun
+		Key: store.Key{Operation: string(sibling), Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second,
+	})
+	if err != nil || !f.Won {
+		t.Fatalf("won %v, %v", f.Won, err)
+	}
+	now = now.Add(time.Minute)
+	if stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{MaxAttempts: 1}); err != nil || stats.Released != 1 {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+	res, err := g.Run(t.Context(), ann("k"), answer("two"))
+	wantBody(t, res, err, "two", false)
+}
+
 func TestAppendingToAReplayedBodyIsHarmless(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	_, _ = g.Run(t.Context(), ann("k"), answer("12345"))

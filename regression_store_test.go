@@ -167,7 +167,7 @@ func TestHeadersTooLargeForTheStore(t *testing.T) {
 		}
 		g := guard(t, h, &semel.Options{MaxOutcome: 100})
 		_, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{Header: map[string][]string{"A": {strings.Repeat("x", 90)}}, Body: make([]byte, 50)}, nil
+			return semel.Outcome{Header: []semel.Header{{Name: "A", Value: strings.Repeat("x", 90)}}, Body: make([]byte, 50)}, nil
 		})
 		if err != nil {
 			t.Errorf("the tombstone was not kept: %v", err)

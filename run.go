@@ -30,12 +30,15 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 	return a.result, nil
 }
 
+// rerunSuffix ends the operation of a sibling key. No step can have this name,
+// for a step's is not empty.
+const rerunSuffix = "##rerun"
+
 // rerun executes a completed call again under the lease of a sibling key, so
 // that the kept outcome stays, and no two run at once.
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
-	// No step can have this name, for a step's is not empty. The payload and
-	// the token were compared with the call's own record.
-	call.key.Operation += "##rerun"
+	// The payload and the token were compared with the call's own record.
+	call.key.Operation += rerunSuffix
 	call.payload, call.token = NoPayload(), time.Time{}
 	v := g.newVisit(call)
 	v.as.MaxAttempts = 0 // crashed reads must not fail the sibling for good
@@ -106,8 +109,8 @@ func (g *Guard) call(ctx, hctx context.Context, x *Execution, fn Handler, end en
 
 func (g *Guard) newExecution(r *store.Record, begun time.Time) *Execution {
 	return &Execution{
-		g: g, key: r.Key, policy: r.Policy, codec: g.opt.Codecs[0],
-		claim: claim{held: held{lease: r.Lease()}, attempt: r.Attempt, fingerprint: r.Fingerprint, begun: begun},
+		g: g, policy: r.Policy, codec: g.opt.Codecs[0],
+		claim: claim{held: held{lease: r.Lease()}, attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, begun: begun},
 	}
 }
 
@@ -116,7 +119,7 @@ func (g *Guard) drop(x *Execution) {
 	if x.leased {
 		g.keep.remove(&x.held)
 	}
-	g.watch.wake(x.key)
+	g.watch.wake(x.lease.Key)
 }
 
 // end is the table of what a handler returns and what becomes of the call.
@@ -125,7 +128,7 @@ func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind,
 		return g.completion(o), EventExecuted, nil
 	}
 	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errText(err), Keep: g.opt.Retention}
-	if saysNoEffect(err) {
+	if SaysNoEffect(err) {
 		s.Attempt--
 		return s, EventReleased, passOn(err)
 	}
@@ -135,7 +138,7 @@ func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind,
 	}
 	if x.policy == Park {
 		s.State = store.Unknown
-		return s, EventParked, &Error{Reason: ErrParked, Operation: Operation(x.key.Operation), Cause: err}
+		return s, EventParked, &Error{Reason: ErrParked, Operation: Operation(x.lease.Key.Operation), Cause: err}
 	}
 	if g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
 		f := exhaustedFailure(x.attempt, errText(err))
@@ -164,11 +167,8 @@ func (g *Guard) failed(f *Failure) store.Settlement {
 // fit drops what is too large to keep: the body first, then the headers too.
 func (g *Guard) fit(o Outcome) Outcome {
 	size := 0
-	for name, values := range o.Header {
-		size += len(name)
-		for _, v := range values {
-			size += len(v)
-		}
+	for _, h := range o.Header {
+		size += len(h.Name) + len(h.Value)
 	}
 	if size > g.opt.MaxOutcome {
 		o.Header, o.Body, o.Gone = nil, nil, true
@@ -183,11 +183,11 @@ func (g *Guard) fit(o Outcome) Outcome {
 func (g *Guard) conclude(ctx context.Context, x *Execution, o Outcome, s store.Settlement, kind Kind, err error) (Result, error) {
 	switch serr := g.settle(ctx, x, s); {
 	case errors.Is(serr, store.ErrLeaseLost):
-		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.key.Operation), Cause: textOf(err)}
+		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.lease.Key.Operation), Cause: textOf(err)}
 	case serr != nil && s.State.Terminal():
-		kind, err = EventNotStored, &Error{Reason: ErrOutcomeNotStored, Operation: Operation(x.key.Operation), Cause: errors.Join(serr, err)}
+		kind, err = EventNotStored, &Error{Reason: ErrOutcomeNotStored, Operation: Operation(x.lease.Key.Operation), Cause: errors.Join(serr, err)}
 	case serr != nil && kind == EventReconciled:
-		kind, err = EventNotStored, &Error{Reason: ErrUnavailable, Operation: Operation(x.key.Operation), Cause: serr}
+		kind, err = EventNotStored, &Error{Reason: ErrUnavailable, Operation: Operation(x.lease.Key.Operation), Cause: serr}
 	case serr != nil: // the lease lapses instead, which comes to the same
 		kind = EventNotStored
 	}
@@ -202,12 +202,12 @@ func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
 	if g.opt.Observe == nil {
 		return
 	}
-	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: time.Since(x.begun), Err: err}, x.key)
+	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: time.Since(x.begun), Err: err}, x.lease.Key)
 }
 
 // unprotected runs the handler without a record: Options.UnprotectedOnOutage.
 func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
-	x := &Execution{g: g, key: call.key, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{attempt: 1, begun: time.Now()}}
+	x := &Execution{g: g, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{held: held{lease: store.Lease{Key: call.key}}, attempt: 1, begun: time.Now()}}
 	defer x.ctx.end(nil)
 	o, err := fn(x.within(ctx), x)
 	g.ended(ctx, x, EventUnprotected, err)

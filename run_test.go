@@ -16,7 +16,7 @@ import (
 
 func TestADuplicateGetsTheFirstAnswerByteForByte(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	first := semel.Outcome{Code: 201, Header: map[string][]string{"Location": {"/1", "/2"}}, Body: []byte{0, 1, 2, 0xff}}
+	first := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Location", Value: "/1"}, {Name: "Location", Value: "/2"}}, Body: []byte{0, 1, 2, 0xff}}
 	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) { return first, nil })
 	if err != nil || res.Replayed || !res.Outcome.Equal(first) {
 		t.Fatalf("first: %+v, %v", res, err)

@@ -13,11 +13,15 @@ type runContext struct {
 	context.Context //nolint:containedctx // it is one: the caller's
 	x               *Execution
 
-	mu     sync.Mutex
-	inner  context.Context //nolint:containedctx // what tells of the end, once somebody has asked
-	cancel context.CancelCauseFunc
-	over   bool // it has ended, by cause
-	cause  error
+	mu    sync.Mutex
+	inner *cancellable // what tells of the end, once somebody has asked
+	over  bool         // it has ended, by cause
+	cause error
+}
+
+type cancellable struct {
+	context.Context //nolint:containedctx // it is one
+	cancel          context.CancelCauseFunc
 }
 
 type executionKey struct{}
@@ -36,20 +40,21 @@ func (c *runContext) end(cause error) {
 		return
 	}
 	c.over, c.cause = true, cause
-	if c.cancel != nil {
-		c.cancel(cause)
+	if c.inner != nil {
+		c.inner.cancel(cause)
 	}
 }
 
 // told is the context that tells of the end. The caller holds mu.
 func (c *runContext) told() context.Context {
 	if c.inner == nil {
-		c.inner, c.cancel = context.WithCancelCause(c.Context)
+		ctx, cancel := context.WithCancelCause(c.Context)
+		c.inner = &cancellable{ctx, cancel}
 		if c.over {
-			c.cancel(c.cause)
+			cancel(c.cause)
 		}
 	}
-	return c.inner
+	return c.inner.Context
 }
 
 // Done implements context.Context.

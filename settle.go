@@ -16,9 +16,13 @@ func (g *Guard) settle(ctx context.Context, x *Execution, s store.Settlement) er
 	if s.State.Terminal() {
 		s.Attempt = x.attempt
 	}
-	grace := g.detached(ctx)
-	defer grace.stop()
-	return g.settleUntil(grace, x.lease, s)
+	c := &x.grace
+	if x.graced.Swap(true) { // it settles for the second time, after Complete
+		c = &grace{}
+	}
+	c.begin(ctx, g.opt.SettleTimeout)
+	defer c.stop()
+	return g.settleUntil(c, x.lease, s)
 }
 
 func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settlement) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -114,6 +115,9 @@ func SweepOnce(ctx context.Context, st store.Store, o *SweepOptions) (SweepStats
 // recover changes one lapsed record as Decide says of the next call of its key.
 func (g *Guard) recover(ctx context.Context, r *store.Record, now time.Time, maxAttempts int, stats *SweepStats) error {
 	as := store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint, MaxAttempts: maxAttempts}
+	if strings.HasSuffix(r.Key.Operation, rerunSuffix) {
+		as.MaxAttempts = 0 // the outcome is there: reruns that crashed must not end the others for good
+	}
 	d := store.Decide(r, &as, now)
 	p := g.change(r, store.Released, lapsedText(r))
 	count := &stats.Released

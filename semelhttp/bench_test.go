@@ -107,7 +107,7 @@ func BenchmarkGuardAlone(b *testing.B) {
 		b.Fatal(err)
 	}
 	var sum [32]byte
-	o := semel.Outcome{Code: 201, Header: map[string][]string{"Content-Type": jsonType}, Body: created}
+	o := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Content-Type", Value: jsonType[0]}}, Body: created}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		key := "8e03978e-40d5-43dd-bc93-" + strconv.Itoa(i)

@@ -32,8 +32,9 @@ type capture struct {
 	written  int64
 	body     []byte // not shared before the handler has returned, nor changed after
 	before   snapshot
-	header   snapshot      // at WriteHeader
-	room     [2]headerLine // for header: enough for most answers
+	header   snapshot        // at WriteHeader
+	room     [2]headerLine   // for header: enough for most answers
+	lines    [2]semel.Header // for what is kept of it
 }
 
 // mode is what becomes of what the handler writes.

@@ -18,8 +18,7 @@ type exchange struct {
 	spool spool
 	leash *leash // nil: the handler's context ends with the client's
 
-	first handling  // spares an allocation
-	last  *handling // nil: the handler has not run
+	last *handling // nil: the handler has not run
 }
 
 // handling is one run of the handler. A Runner that repeats a transaction
@@ -72,16 +71,15 @@ var errStreamed = errors.New("semelhttp: the handler cannot run again, for its a
 
 // handle is the semel.Handler of the call.
 func (e *exchange) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-	h := &e.first
 	if e.last != nil {
 		if e.last.streamed {
 			return semel.Outcome{}, errStreamed
 		}
 		e.last.capture.discard()
-		h = &handling{}
 	} else if e.leash != nil && !e.leash.release() {
 		return semel.Outcome{}, semel.NoEffect(context.Cause(e.r.Context())) // the client left just before
 	}
+	h := &handling{}
 	e.last = h
 	h.body.spool = &e.spool
 	h.ctx = handlerContext{ctx, &h.capture}
@@ -105,7 +103,7 @@ func (e *exchange) request(ctx context.Context, h *handling) *http.Request {
 
 // spooled is the request for those who answer it without a run.
 func (e *exchange) spooled() *http.Request {
-	e.last = &e.first
+	e.last = &handling{}
 	e.last.body.spool = &e.spool
 	return e.request(e.r.Context(), e.last)
 }

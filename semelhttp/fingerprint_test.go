@@ -2,8 +2,10 @@ package semelhttp
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,7 +15,7 @@ func sum(r *http.Request) string {
 	defer h.free()
 	var s spool
 	_ = s.fill(r.Body, r.ContentLength, 1<<20, "", h)
-	return string(h.Sum(nil))
+	return string(h.sum(nil))
 }
 
 func TestWhatTheDefaultPayloadCompares(t *testing.T) {
@@ -68,13 +70,32 @@ func TestTheWholeBodyCounts(t *testing.T) {
 		if err := s.fill(r.Body, -1, 4<<20, t.TempDir(), h); err != nil {
 			t.Fatal(err)
 		}
-		return string(h.Sum(nil))
+		return string(h.sum(nil))
 	}
 	if hash(a) == hash(b) {
 		t.Error("a difference after 3 MiB was not seen")
 	}
 	if first, again := hash(a), hash(a); first != again {
 		t.Error("the hash is not stable")
+	}
+}
+
+// However the bytes come, and however many they are, the hash is that of all.
+func TestWhatIsHashedInOneGoIsHashedAlike(t *testing.T) {
+	h := &hasher{}
+	for _, size := range []int{0, 1, maxSmall - 1, maxSmall, maxSmall + 1, 3 * maxSmall} {
+		all := bytes.Repeat([]byte("semel"), size/5+1)[:size]
+		for _, piece := range []int{1000, maxSmall, maxSmall + 1, 1 << 20} {
+			h.small, h.over = h.small[:0], false // as it comes from the pool
+			for part := range slices.Chunk(all, piece) {
+				if n, err := h.Write(part); n != len(part) || err != nil {
+					t.Fatalf("Write: %d, %v", n, err)
+				}
+			}
+			if want := sha256.Sum256(all); !bytes.Equal(h.sum(nil), want[:]) {
+				t.Errorf("%d bytes in pieces of %d: another hash", size, piece)
+			}
+		}
 	}
 }
 

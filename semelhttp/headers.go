@@ -3,8 +3,8 @@ package semelhttp
 import (
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/semel-go/semel"
 )
@@ -50,55 +50,27 @@ func (c *config) keepable(name string, gone bool) bool {
 	return c.replayable[name] && !(gone && ofBody(name))
 }
 
-// kept is what an outcome keeps of the headers of an answer: a copy.
-func (c *config) kept(s *snapshot, gone bool) map[string][]string {
+// kept is what an outcome keeps of the headers of an answer, by name, for a
+// map has no order. It uses room, if that is enough, instead of new memory.
+func (c *config) kept(s *snapshot, gone bool, room []semel.Header) []semel.Header {
 	hop := s.values("Connection") // names headers that are for this connection only
-	n, size, last := 0, 0, 0
-	for i := range s.lines {
-		if c.keepable(textproto.CanonicalMIMEHeaderKey(s.lines[i].name), gone) && !named(hop, s.lines[i].name) {
-			n, last = n+1, i
-			size += len(s.lines[i].values)
-		}
-	}
-	switch {
-	case n == 0:
-		return nil
-	case n == 1 && size == 1:
-		return c.common.get(textproto.CanonicalMIMEHeaderKey(s.lines[last].name), s.lines[last].values[0])
-	}
-	h, all := make(map[string][]string, n), make([]string, 0, size)
+	kept := room[:0]
 	for i := range s.lines {
 		name := textproto.CanonicalMIMEHeaderKey(s.lines[i].name)
 		if !c.keepable(name, gone) || named(hop, name) {
 			continue
 		}
-		from := len(all)
-		all = append(all, s.lines[i].values...)
-		if old, twice := h[name]; twice { // written in two spellings
-			h[name] = append(old, all[from:]...)
-			continue
+		for _, v := range s.lines[i].values {
+			kept = append(kept, semel.Header{Name: name, Value: v})
 		}
-		h[name] = all[from:len(all):len(all)]
-	}
-	return h
-}
-
-// commonHeader is the last header of one line that was kept. Most answers of a
-// route have the same one, their media type, and outcomes are never changed,
-// so they can share it.
-type commonHeader struct {
-	last atomic.Pointer[map[string][]string]
-}
-
-func (c *commonHeader) get(name, value string) map[string][]string {
-	if last := c.last.Load(); last != nil {
-		if values := (*last)[name]; len(values) == 1 && values[0] == value {
-			return *last
+		if len(s.lines[i].values) == 0 && name == "Content-Type" {
+			kept = append(kept, semel.Header{Name: name}) // the handler wants none: the server must not guess one
 		}
 	}
-	h := map[string][]string{name: {value}}
-	c.last.Store(&h)
-	return h
+	if len(kept) > 1 {
+		slices.SortStableFunc(kept, func(a, b semel.Header) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return kept
 }
 
 // named reports whether one of the lists of names holds name.
@@ -113,27 +85,35 @@ func named(lists []string, name string) bool {
 	return false
 }
 
-// replayed puts the headers of an outcome into h, as copies: the outcome may
-// be the store's own memory.
+// replayed puts the headers of an outcome into h, in place of those of the
+// same name.
 func (c *config) replayed(h http.Header, o *semel.Outcome) {
-	size := 2
-	for _, values := range o.Header {
-		size += len(values)
+	all := make([]string, 0, len(o.Header)+2)
+	one := func(v string) []string {
+		all = append(all, v)
+		return all[len(all)-1 : len(all) : len(all)]
 	}
-	all := make([]string, 0, size)
-	add := func(values ...string) []string {
-		from := len(all)
-		all = append(all, values...)
-		return all[from:len(all):len(all)]
+	for i := range o.Header {
+		delete(h, textproto.CanonicalMIMEHeaderKey(o.Header[i].Name))
 	}
-	for name, values := range o.Header {
-		if name = textproto.CanonicalMIMEHeaderKey(name); c.keepable(name, o.Gone) {
-			h[name] = add(values...)
+	for i := range o.Header {
+		name, v := textproto.CanonicalMIMEHeaderKey(o.Header[i].Name), o.Header[i].Value
+		if !c.keepable(name, o.Gone) {
+			continue
+		}
+		before := h[name]
+		switch {
+		case name == "Content-Type" && v == "":
+			h[name] = nil
+		case len(before) > 0:
+			h[name] = append(before, v)
+		default:
+			h[name] = one(v)
 		}
 	}
-	h[c.ReplayedHeader] = add("true")
+	h[c.ReplayedHeader] = one("true")
 	if !c.CacheReplays {
-		h["Cache-Control"] = add("no-store")
+		h["Cache-Control"] = one("no-store")
 	}
 }
 

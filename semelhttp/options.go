@@ -106,7 +106,6 @@ type config struct {
 	Options
 	replayable map[string]bool
 	docs       string
-	common     commonHeader
 }
 
 func (o *Options) config() (*config, error) {

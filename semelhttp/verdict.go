@@ -94,7 +94,7 @@ func (c *capture) result(streamed bool) (semel.Outcome, error) {
 func (c *capture) outcome(streamed bool) semel.Outcome {
 	short := c.declared > c.written && bodyAllowed(c.status) && c.r.Method != http.MethodHead
 	o := semel.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
-	o.Header = c.cfg.kept(&c.header, o.Gone)
+	o.Header = c.cfg.kept(&c.header, o.Gone, c.lines[:0])
 	if !o.Gone {
 		o.Body = c.body
 	}

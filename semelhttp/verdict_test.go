@@ -133,7 +133,7 @@ func TestAReconciledOutcomeIsAnsweredOverHTTP(t *testing.T) {
 		ctype   string
 	}{
 		"a value":   {semel.Happened(map[string]int{"id": 7}), 200, `{"id":7}`, "application/json"},
-		"an answer": {semel.Happened(semel.Outcome{Code: 201, Body: []byte("made"), Header: map[string][]string{"Content-Type": {"a/b"}, "set-cookie": {"x"}}}), 201, "made", "a/b"},
+		"an answer": {semel.Happened(semel.Outcome{Code: 201, Body: []byte("made"), Header: []semel.Header{{Name: "Content-Type", Value: "a/b"}, {Name: "set-cookie", Value: "x"}}}), 201, "made", "a/b"},
 		"a failure": {semel.FailedForGood(&semel.Failure{Code: "declined", Message: "secret"}), 500, semelhttp.CodeFailed, "application/problem+json"},
 		"nothing":   {semel.Verdict{}, 409, semelhttp.CodeOutcomeUnknown, "application/problem+json"},
 	} {

@@ -118,14 +118,11 @@ func byState(r *Record, c *Call, p Policy, now time.Time) (Action, time.Time) {
 		return Parked, time.Time{}
 	case Started:
 		if !c.Token.IsZero() || r.Lapsed(now) {
-			return next(r, c, Execute), time.Time{}
+			return first(r, c, p), time.Time{}
 		}
 	case Released:
-		if p == Park && r.Policy == Retry && r.Attempt > 0 {
-			return DoPark, time.Time{} // its failed attempts were doubt, which only Retry may repeat
-		}
-		if !now.Before(r.Until) {
-			return next(r, c, Execute), time.Time{}
+		if a := first(r, c, p); a == DoPark || !now.Before(r.Until) {
+			return a, time.Time{}
 		}
 	case Processing:
 		if r.Lapsed(now) {
@@ -136,6 +133,16 @@ func byState(r *Record, c *Call, p Policy, now time.Time) (Action, time.Time) {
 		}
 	}
 	return InProgress, r.Until
+}
+
+// first is what to do where no claim stands in the way. Failed attempts under
+// Retry were doubt, which Park must not repeat, and a reservation since then
+// has not answered it.
+func first(r *Record, c *Call, p Policy) Action {
+	if p == Park && r.Policy == Retry && r.Attempt > 0 {
+		return DoPark
+	}
+	return next(r, c, Execute)
 }
 
 // next is a, if an attempt is left.

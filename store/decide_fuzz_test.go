@@ -56,6 +56,7 @@ func (c anyCase) check() string {
 	bearer, runs := !call.Token.IsZero(), d.Action == store.Execute || d.Action == store.TakeOver
 	over := !r.Expires.IsZero() && !c.now.Before(r.Expires)
 	live := c.now.Before(r.Until)
+	failed := r.Attempt > 0 && r.Policy == store.Retry && call.Policy == store.Park && (r.State == store.Released || r.State == store.Started)
 	switch {
 	case d.Action < store.Execute || d.Action > store.Corrupt:
 		return "no such action"
@@ -69,8 +70,10 @@ func (c anyCase) check() string {
 		return "a live reservation is taken by another than its bearer"
 	case runs && r.State == store.Released && live && !over:
 		return "a released record runs before its time"
-	case d.Action == store.DoPark && (live || r.State != store.Processing) && (r.State != store.Released || r.Attempt == 0 || r.Policy == call.Policy):
+	case d.Action == store.DoPark && (live || r.State != store.Processing) && !failed:
 		return "a record is parked without doubt"
+	case runs && !d.Restart && failed:
+		return "what failed under Retry runs under Park"
 	case d.Action == store.TakeOver && (r.Policy == store.Park || call.Policy == store.Park):
 		return "a parking key is taken over"
 	case runs && !d.Restart && call.MaxAttempts > 0 && r.Attempt >= call.MaxAttempts:

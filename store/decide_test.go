@@ -88,7 +88,7 @@ func expect(cell string, r *store.Record, c *store.Call, both store.Policy) stor
 	}
 	what, runs := strings.CutPrefix(cell, "run:")
 	switch {
-	case r.State == store.Released && r.Attempt > 0 && both != r.Policy && (runs || cell == "busy"):
+	case r.Attempt > 0 && both != r.Policy && (what == "execute" || r.State == store.Released && cell == "busy"):
 		return store.Decision{Action: store.DoPark, Policy: both} // what failed under Retry was doubt
 	case cell == "anew":
 		return store.Decision{Action: store.Execute, Policy: c.Policy, Restart: true}

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"crypto/subtle"
-	"maps"
 	"slices"
 	"time"
 )
@@ -54,8 +53,9 @@ type Owner [16]byte
 type Outcome struct {
 	// Code is a status for the door to use: an HTTP status, or 0.
 	Code int
-	// Header holds the kept response headers, if the door has such.
-	Header map[string][]string
+	// Header holds the kept response headers, if the door has such, in their
+	// order: it counts, also for Equal.
+	Header []Header
 	// Body is the result as the codec wrote it.
 	Body []byte
 	// Codec names the codec that wrote Body; empty: raw bytes.
@@ -65,28 +65,19 @@ type Outcome struct {
 	Gone bool
 }
 
+// Header is one line of a response's header. A name with two values is two lines.
+type Header struct{ Name, Value string }
+
 // Equal reports whether both would be repeated alike. Nil and empty are equal.
 func (o Outcome) Equal(p Outcome) bool {
 	return o.Code == p.Code && o.Codec == p.Codec && o.Gone == p.Gone && bytes.Equal(o.Body, p.Body) &&
-		maps.EqualFunc(o.Header, p.Header, slices.Equal)
+		slices.Equal(o.Header, p.Header)
 }
 
 // Clone is a copy that shares no memory with o.
 func (o Outcome) Clone() Outcome {
 	o.Body = slices.Clip(bytes.Clone(o.Body)) // an append to a shared copy must not write
-	if o.Header != nil {
-		n := 0
-		for _, values := range o.Header {
-			n += len(values)
-		}
-		h, all := make(map[string][]string, len(o.Header)), make([]string, 0, n) // one slice for all values
-		for name, values := range o.Header {
-			from := len(all)
-			all = append(all, values...)
-			h[name] = all[from:len(all):len(all)]
-		}
-		o.Header = h
-	}
+	o.Header = slices.Clip(slices.Clone(o.Header))
 	return o
 }
 

@@ -141,7 +141,11 @@ func testKills(t *testing.T, policy string) {
 
 	// No key is stuck: once the last lease is over, each is answered.
 	open := len(p.open)
-	for end := time.Now().Add(crashLease + 20*time.Second); time.Now().Before(end) && p.again(); {
+	const patience = crashLease + 20*time.Second // without a single answer: there may be a thousand keys, and a slow disk
+	for seen, end := p.acks.Load(), time.Now().Add(patience); time.Now().Before(end) && p.again(); {
+		if n := p.acks.Load(); n > seen {
+			seen, end = n, time.Now().Add(patience)
+		}
 	}
 	if key, ok := p.take(); ok {
 		t.Errorf("%s, and %d more, are stuck", key, len(p.open))
@@ -157,10 +161,19 @@ func testKills(t *testing.T, policy string) {
 	keys, twice := l.count()
 	t.Logf("%s: %d kills, %d keys sent, %d acknowledged and replayed alike, %d with an effect, %d with more than one, %d asked, %d refused by their fence, %d open after the last kill",
 		policy, n, p.next.Load(), len(p.acked), keys, twice, l.asked, l.refused, open)
+	evidence := func(claim string, trials, failures int) {
+		t.Logf(`evidence: {"claim":%q,"where":"proxy on SQLite, %s","trials":%d,"failures":%d,"detail":"%d kills, %d keys without an answer after the last"}`,
+			claim, policy, trials, failures, n, open)
+	}
+	evidence("what a killed proxy had acknowledged is replayed alike, and no key is stuck", int(p.next.Load()), int(p.next.Load())-len(p.acked))
+	if policy == "park" { // retry promises one recorded outcome, not one effect
+		evidence("a key takes effect once, though the proxy is killed", keys, twice)
+	}
 	if policy == "park" && twice > 0 {
 		t.Errorf("%d keys took effect twice", twice)
 	}
-	if policy == "park" && n >= 25 && (l.asked == 0 || l.refused == 0) {
+	// A late effect is met about once in eight kills: in few of them perhaps not at all.
+	if policy == "park" && n >= 25 && (l.asked == 0 || n >= 100 && l.refused == 0) {
 		t.Errorf("%d asked, %d refused by their fence: the test has not met what it is for", l.asked, l.refused)
 	}
 	if int(p.next.Load()) != len(p.acked) || keys != len(p.acked) {

@@ -14,7 +14,7 @@ import (
 )
 
 type doctorCmd struct {
-	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to check: sqlite:PATH (default ${default})."`
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to check: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
 }
 
 // Help implements kong.HelpProvider.

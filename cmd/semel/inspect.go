@@ -16,7 +16,7 @@ type inspectCmd struct {
 
 // storeFlag is common to the verbs of inspect.
 type storeFlag struct {
-	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH (default ${default})."`
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
 }
 
 // with runs fn with the store, which has to be there.

@@ -30,7 +30,7 @@ func seed(t testing.TB) (url string, st *sqlitestore.Store) {
 	}
 	for key, end := range map[string]func() (semel.Outcome, error){
 		"done": func() (semel.Outcome, error) {
-			return semel.Outcome{Code: 201, Body: []byte("canary-body"), Header: map[string][]string{"Location": {"/p/1"}, "Set-Cookie": {"canary-cookie"}}}, nil
+			return semel.Outcome{Code: 201, Body: []byte("canary-body"), Header: []semel.Header{{Name: "Location", Value: "/p/1"}, {Name: "Set-Cookie", Value: "canary-cookie"}}}, nil
 		},
 		"raw":      func() (semel.Outcome, error) { return semel.Outcome{Code: 200, Body: []byte{0xff, 0}}, nil },
 		"parked":   func() (semel.Outcome, error) { return semel.Outcome{}, errors.New("lost\x1b[2J") },
@@ -129,7 +129,7 @@ func TestAParkedRequestIsResolved(t *testing.T) {
 		want  store.Outcome
 	}{
 		"happened": {[]string{"--verdict", "happened", "--status", "201", "--header", "location: /p, 9", "--body-file", "-"}, "made by hand", store.Completed,
-			store.Outcome{Code: 201, Header: map[string][]string{"Location": {"/p, 9"}}, Body: []byte("made by hand")}},
+			store.Outcome{Code: 201, Header: []semel.Header{{Name: "Location", Value: "/p, 9"}}, Body: []byte("made by hand")}},
 		"did not": {[]string{"--verdict", "did-not-happen"}, "", store.Released, store.Outcome{}},
 		"failed":  {[]string{"--verdict", "failed"}, "", store.Failed, store.Outcome{}},
 	} {

@@ -106,14 +106,14 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	if c.Status < 200 || c.Status > 599 {
 		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened")
 	}
-	o := semel.Outcome{Code: c.Status, Header: map[string][]string{}}
+	o := semel.Outcome{Code: c.Status}
 	for _, line := range c.Header {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || strings.TrimSpace(name) == "" || strings.HasPrefix(strings.ToLower(name), "set-cookie") {
 			return semel.Verdict{}, wrong("--header", line, `write "Name: value"; cookies are not kept`)
 		}
 		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
-		o.Header[name] = append(o.Header[name], strings.TrimSpace(value))
+		o.Header = append(o.Header, semel.Header{Name: name, Value: strings.TrimSpace(value)})
 	}
 	var err error
 	o.Body, err = c.body(e)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -38,13 +39,13 @@ type view struct {
 
 // answer is what is kept of an answer.
 type answer struct {
-	Status     int                 `json:"status,omitempty"`
-	Codec      string              `json:"codec,omitempty"`
-	Bytes      int                 `json:"bytes"`
-	NotKept    bool                `json:"not_kept,omitempty"`
-	Headers    map[string][]string `json:"headers,omitempty"`
-	Body       string              `json:"body,omitempty"`
-	BodyBase64 string              `json:"body_base64,omitempty"`
+	Status     int         `json:"status,omitempty"`
+	Codec      string      `json:"codec,omitempty"`
+	Bytes      int         `json:"bytes"`
+	NotKept    bool        `json:"not_kept,omitempty"`
+	Headers    http.Header `json:"headers,omitempty"`
+	Body       string      `json:"body,omitempty"`
+	BodyBase64 string      `json:"body_base64,omitempty"`
 }
 
 // viewOf shows headers and body only if it is told to, and never a cookie.
@@ -63,10 +64,10 @@ func viewOf(f *store.Found, showBody bool) view {
 	if !showBody {
 		return v
 	}
-	v.Answer.Headers = maps.Clone(o.Header)
-	for name := range v.Answer.Headers {
-		if strings.HasPrefix(strings.ToLower(name), "set-cookie") {
-			delete(v.Answer.Headers, name)
+	v.Answer.Headers = http.Header{}
+	for _, h := range o.Header {
+		if !strings.HasPrefix(strings.ToLower(h.Name), "set-cookie") {
+			v.Answer.Headers[h.Name] = append(v.Answer.Headers[h.Name], h.Value)
 		}
 	}
 	if utf8.Valid(o.Body) {

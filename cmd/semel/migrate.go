@@ -11,7 +11,7 @@ import (
 )
 
 type migrateCmd struct {
-	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH (default ${default})."`
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
 	Print bool   `name:"print" help:"Print the scripts that make the schema, and touch nothing."`
 }
 
@@ -33,7 +33,7 @@ func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 	}
 	files, ok := u.Migrations()
 	if !ok {
-		return &input.Error{Field: "--store", Value: c.Store, Want: "has no schema; choose sqlite:PATH"}
+		return &input.Error{Field: "--store", Value: c.Store, Want: "has no schema; choose sqlite:PATH or postgres://…"}
 	}
 	if c.Print {
 		return c.print(e, files)

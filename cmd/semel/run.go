@@ -25,7 +25,8 @@ const (
 type cli struct {
 	JSON bool `name:"json" help:"Write results, and logs, as JSON."`
 
-	demoVerbs `embed:""`
+	demoVerbs   `embed:""`
+	verifyVerbs `embed:""`
 
 	Proxy   proxyCmd   `cmd:"" help:"Put a proxy in front of a service: requests with an Idempotency-Key take effect once."`
 	Inspect inspectCmd `cmd:"" help:"Look at the records, and say what became of parked requests."`

@@ -53,7 +53,7 @@ func TestWhatIsWrongIsOneLineAndExitCode2(t *testing.T) {
 		`semel proxy: --scope: "tenant": choose whose keys are whose: single (`:         {"proxy", "--upstream", "http://a", "--scope", "tenant"},
 		`semel proxy: --scope: is required; choose whose keys are whose: single (`:      {"proxy", "--upstream", "http://a"},
 		`semel proxy: --upstream: is required`:                                          {"proxy", "--scope", "single"},
-		`semel proxy: --store: "redis://x": choose sqlite:PATH`:                         proxy("--store", "redis://x"),
+		`semel proxy: --store: "mysql://x": choose sqlite:PATH`:                         proxy("--store", "mysql://x"),
 		`semel proxy: --jwks: is required with scope jwt:CLAIM`:                         {"proxy", "--upstream", "http://a", "--scope", "jwt:sub"},
 		`semel proxy: --scope: "single": verifies no tokens`:                            proxy("--jwks", "x"),
 		`semel proxy: --listen: "nowhere": write host:port`:                             proxy("--listen", "nowhere"),

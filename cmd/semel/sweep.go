@@ -14,7 +14,7 @@ import (
 )
 
 type sweepCmd struct {
-	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH (default ${default})."`
+	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
 	Once        bool            `name:"once" help:"Make one pass and end."`
 	Every       config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
 	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Give it that of semel proxy."`

@@ -35,8 +35,12 @@ type clocked struct {
 }
 
 func newClocked() *clocked {
-	c := &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.Local)}
+	c := newClock()
 	return &clocked{memstore.New(&memstore.Options{Now: c.Now}), c}
+}
+
+func newClock() *clock {
+	return &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.Local)}
 }
 
 // harness is that of a store with a clock that can be set.
@@ -52,4 +56,16 @@ func TestConformsInRealTime(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) store.Store { return memstore.New(nil) },
 	})
+}
+
+// Keys with the same hash are kept apart.
+func TestConformsWhereHashesCollide(t *testing.T) {
+	for _, hashes := range []uint64{1, 3} {
+		h := harness
+		h.Open = func(testing.TB) store.Store {
+			c := newClock()
+			return &clocked{memstore.Colliding(&memstore.Options{Now: c.Now}, hashes), c}
+		}
+		storetest.Run(t, h)
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"context"
 	"hash/maphash"
 	"iter"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,15 +32,9 @@ const shards = 128
 // only.
 type Store struct {
 	now   func() time.Time
-	seed  maphash.Seed
+	hash  func(store.Key) uint64
 	floor atomic.Uint64 // the highest fence that was ever swept
 	shard [shards]shard
-}
-
-type shard struct {
-	mu      sync.Mutex
-	records map[store.Key]*store.Record
-	_       [48]byte // keeps two locks off one cache line
 }
 
 var _ interface {
@@ -51,22 +44,24 @@ var _ interface {
 
 // New makes an empty store.
 func New(o *Options) *Store {
-	s := &Store{now: time.Now, seed: maphash.MakeSeed()}
+	seed := maphash.MakeSeed()
+	s := &Store{now: time.Now, hash: func(k store.Key) uint64 { return maphash.Comparable(seed, k) }}
 	if o != nil && o.Now != nil {
 		s.now = o.Now
 	}
 	for i := range s.shard {
-		s.shard[i].records = map[store.Key]*store.Record{}
+		s.shard[i].rows = map[uint64]*row{}
 	}
 	return s
 }
 
-// lock returns the key's shard, locked, and the time: read under the lock, so
-// that no change of a record is older than the one before.
-func (s *Store) lock(k store.Key) (*shard, time.Time) {
-	sh := &s.shard[maphash.Comparable(s.seed, k)%shards]
+// lock returns the key's shard, locked, the key's hash, and the time: read
+// under the lock, so that no change of a record is older than the one before.
+func (s *Store) lock(k store.Key) (*shard, uint64, time.Time) {
+	hash := s.hash(k)
+	sh := &s.shard[hash%shards]
 	sh.mu.Lock()
-	return sh, s.now()
+	return sh, hash, s.now()
 }
 
 // Claim implements store.Store.
@@ -74,15 +69,13 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	if err := ctx.Err(); err != nil {
 		return store.Found{}, err
 	}
-	sh, now := s.lock(p.Key)
+	sh, hash, now := s.lock(p.Key)
 	defer sh.mu.Unlock()
-	r := sh.records[p.Key]
-	if r == nil {
-		p.Outcome = p.Outcome.Clone()
-		made := p.Insert(now, s.floor.Load())
-		r = &made
-		sh.records[p.Key] = r
+	if w := sh.find(hash, &p.Key); w != nil {
+		return found(w.record(), &p, now), nil
 	}
+	r := p.Insert(now, s.floor.Load())
+	sh.add(hash, &r)
 	return found(r, &p, now), nil
 }
 
@@ -91,23 +84,24 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	if err := ctx.Err(); err != nil {
 		return store.Found{}, err
 	}
-	sh, now := s.lock(seen.Key)
+	sh, hash, now := s.lock(seen.Key)
 	defer sh.mu.Unlock()
-	r := sh.records[seen.Key]
-	if r == nil {
+	w := sh.find(hash, &seen.Key)
+	if w == nil {
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
+	r := w.record()
 	if r.Seen() == seen {
-		p.Outcome = p.Outcome.Clone()
-		*r = p.Replace(r, now)
+		r = p.Replace(&r, now)
+		w.pack(&r)
 	}
 	return found(r, &p, now), nil
 }
 
 // found is the record as the sender of p sees it.
-func found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
+func found(r store.Record, p *store.Proposal, now time.Time) store.Found {
 	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
-	return store.Found{Record: *r, Won: won, Now: clock(now)}
+	return store.Found{Record: r, Won: won, Now: clock(now)}
 }
 
 // Renew implements store.Store.
@@ -123,13 +117,13 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 }
 
 func (s *Store) renew(l store.Lease, d time.Duration) error {
-	sh, now := s.lock(l.Key)
+	sh, hash, now := s.lock(l.Key)
 	defer sh.mu.Unlock()
-	r := sh.records[l.Key]
-	if r == nil || r.Lease() != l || r.State != store.Processing {
+	w := sh.find(hash, &l.Key)
+	if w == nil || w.owner != l.Owner || w.fence != l.Fence || w.state != store.Processing {
 		return store.ErrLeaseLost
 	}
-	r.Until, r.Updated = clock(now.Add(d)), clock(now)
+	w.until, w.updated = store.Micros(now.Add(d)), store.Micros(now)
 	return nil
 }
 
@@ -138,17 +132,21 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	sh, now := s.lock(l.Key)
+	sh, hash, now := s.lock(l.Key)
 	defer sh.mu.Unlock()
-	r := sh.records[l.Key]
+	w := sh.find(hash, &l.Key)
+	if w == nil {
+		return store.ErrLeaseLost
+	}
+	r := w.record()
 	switch {
-	case r == nil || r.Lease() != l:
+	case r.Lease() != l:
 		return store.ErrLeaseLost
 	case r.State == store.Processing:
-		t.Outcome = t.Outcome.Clone()
-		*r = t.Apply(*r, now)
+		r = t.Apply(r, now)
+		w.pack(&r)
 		return nil
-	case t.Done(r):
+	case t.Done(&r):
 		return nil
 	}
 	return store.ErrLeaseLost
@@ -160,13 +158,13 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Found{}, err
 	}
-	sh, now := s.lock(k)
+	sh, hash, now := s.lock(k)
 	defer sh.mu.Unlock()
-	r := sh.records[k]
-	if r == nil {
+	w := sh.find(hash, &k)
+	if w == nil {
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
-	return store.Found{Record: *r, Now: clock(now)}, nil
+	return store.Found{Record: w.record(), Now: clock(now)}, nil
 }
 
 // List implements store.Lister. It copies one shard at a time.
@@ -193,9 +191,9 @@ func (sh *shard) list(clockNow func() time.Time, f *store.Filter) []store.Found 
 	defer sh.mu.Unlock()
 	now := clock(clockNow())
 	var fs []store.Found
-	for _, r := range sh.records {
-		if f.Match(r, now) {
-			fs = append(fs, store.Found{Record: *r, Now: now})
+	for _, w := range sh.all() {
+		if r := w.record(); f.Match(&r, now) {
+			fs = append(fs, store.Found{Record: r, Now: now})
 		}
 	}
 	return fs

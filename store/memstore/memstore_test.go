@@ -30,9 +30,9 @@ func claimed(t testing.TB, s store.Store, value string) store.Record {
 func TestTheCallersMemoryIsNotKept(t *testing.T) {
 	s := newClocked()
 	outcome := func() store.Outcome {
-		return store.Outcome{Body: []byte("kept"), Header: map[string][]string{"A": {"kept"}}}
+		return store.Outcome{Body: []byte("kept"), Header: []store.Header{{Name: "A", Value: "kept"}}}
 	}
-	spoil := func(o store.Outcome) { o.Body[0], o.Header["A"][0], o.Header["B"] = 'X', "X", nil }
+	spoil := func(o store.Outcome) { o.Body[0], o.Header[0].Value = 'X', "X" }
 	for name, keep := range map[string]func(r store.Record, o store.Outcome) error{
 		"Settle": func(r store.Record, o store.Outcome) error {
 			return s.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Completed, Outcome: o, Keep: time.Minute})

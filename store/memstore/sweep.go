@@ -42,27 +42,27 @@ func (s *Store) sweepShard(sh *shard, res *store.SweepResult, left, limit int) b
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := res.Now // one clock for all that is handed back
-	for k, r := range sh.records {
-		if !r.Expired(now) {
+	for hash, w := range sh.all() {
+		if r := w.brief(); !r.Expired(now) {
 			continue
 		}
 		if left == 0 {
 			return false
 		}
-		s.raise(r.Fence)
-		delete(sh.records, k)
+		s.raise(w.fence)
+		sh.remove(hash, w)
 		res.Deleted++
 		left--
 	}
 	whole := left == limit // the step was this shard's alone
-	for _, r := range sh.records {
-		if !r.Lapsed(now) {
+	for _, w := range sh.all() {
+		if r := w.brief(); !r.Lapsed(now) {
 			continue
 		}
 		if left == 0 {
 			return whole
 		}
-		res.Lapsed = append(res.Lapsed, *r)
+		res.Lapsed = append(res.Lapsed, w.record())
 		left--
 	}
 	return true

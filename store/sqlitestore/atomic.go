@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel"
 )
@@ -83,7 +84,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
 		t.rollback()
-		return semel.Result{}, timedOut(life, err)
+		return res, timedOut(life, err) // with ErrNotKept the result has what is left of it
 	}
 	if cerr := t.commit(); cerr != nil {
 		cause := timedOut(life, explain("commit", cerr))
@@ -99,6 +100,9 @@ func timedOut(life context.Context, err error) error {
 	}
 	return err
 }
+
+// Retention is how long outcomes are kept.
+func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
 
 // In runs calls in the caller's transaction, which the caller commits or rolls
 // back; see [Store.Tx] for how to begin it. The handler runs within a

@@ -244,6 +244,17 @@ func TestTheHandlerFindsItsTransaction(t *testing.T) {
 	p.want(t, "k")
 }
 
+// A consumer asks it how late a duplicate may come.
+func TestAnAtomicTellsItsRetention(t *testing.T) {
+	a, err := NewAtomic(openNew(t, nil), &semel.Options{Retention: 7 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Retention(); got != 7*time.Hour {
+		t.Errorf("it is %v", got)
+	}
+}
+
 func TestNewAtomicRefusesLeases(t *testing.T) {
 	s := openNew(t, nil)
 	for name, o := range map[string]semel.Options{

@@ -13,24 +13,26 @@ import (
 // damages are ways in which a column can make no sense, by what the error
 // says.
 var damages = map[string]string{
-	"state = 0":                      "state is 0",
-	"state = 7":                      "state is 7",
-	"state = -1":                     "state is -1",
-	"state = 258":                    "state is 258", // 2 if it were cut to a byte
-	"policy = 2":                     "policy is 2",
-	"policy = 257":                   "policy is 257",
-	"fence = -1":                     "fence is -1",
-	"owner = x'00'":                  "owner is 00",
-	"format = 0":                     "format is 0",
-	"format = 2":                     "a newer one may have written it",
-	"gone = 2":                       "gone is 2",
-	"header = '{'":                   "header is 1 bytes",
-	"header = '{\"a\":1}'":           "header is",
-	"header = '[[]]'":                "a header without a name",
-	"header = '[[\"not base64!\"]]'": "header is",
-	"operation = 'refund'":           "not the digest",
-	"tenant = 'bob'":                 "not the digest",
-	"key = 'k2'":                     "not the digest",
+	"state = 0":                        "state is 0",
+	"state = 7":                        "state is 7",
+	"state = -1":                       "state is -1",
+	"state = 258":                      "state is 258", // 2 if it were cut to a byte
+	"policy = 2":                       "policy is 2",
+	"policy = 257":                     "policy is 257",
+	"fence = -1":                       "fence is -1",
+	"owner = x'00'":                    "owner is 00",
+	"format = 0":                       "format is 0",
+	"format = 2":                       "a newer one may have written it",
+	"gone = 2":                         "gone is 2",
+	"header = '{'":                     "header is 1 bytes",
+	"header = '{\"a\":1}'":             "header is",
+	"header = '[]'":                    "no line in it",
+	"header = '[[\"A\"]]'":             "has 1 parts",
+	"header = '[[\"A\",\"1\",\"2\"]]'": "has 3 parts",
+	"header = '{\"base64\":[[\"!\",\"!\"]]}'": "header is",
+	"operation = 'refund'":                    "not the digest",
+	"tenant = 'bob'":                          "not the digest",
+	"key = 'k2'":                              "not the digest",
 }
 
 func TestAnUnreadableRecordIsNeverAbsent(t *testing.T) {

@@ -94,7 +94,7 @@ func proposal(value string) store.Proposal {
 
 func completion(body string) store.Settlement {
 	return store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{
-		Code: 201, Codec: "json", Body: []byte(body), Header: map[string][]string{"Content-Type": {"application/json"}},
+		Code: 201, Codec: "json", Body: []byte(body), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}},
 	}}
 }
 

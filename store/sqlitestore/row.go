@@ -48,7 +48,7 @@ func (w *row) record() (store.Record, error) {
 		return store.Record{}, fmt.Errorf("%w: row %d of semel_record: %s is %v; %s", store.ErrCorrupt, w.n, column, value, why)
 	}
 	key := store.Key{Operation: w.operation, Tenant: w.tenant, Value: w.key}
-	header, err := decodeHeader(w.header)
+	header, err := store.DecodeHeader([]byte(w.header))
 	switch digest := key.Digest(); {
 	case w.format != store.Format:
 		return corrupt("format", w.format, fmt.Sprintf("this version reads %d; a newer one may have written it", store.Format))
@@ -112,7 +112,7 @@ func settleArgs(id []byte, r *store.Record, l *store.Lease) ([]any, error) {
 
 // endArgs appends what the end of a claim sets.
 func endArgs(args []any, r *store.Record) ([]any, error) {
-	header, err := encodeHeader(r.Outcome.Header)
+	header, err := store.EncodeHeader(r.Outcome.Header)
 	if err != nil {
 		return nil, fmt.Errorf("encode the outcome's header: %w", err)
 	}
@@ -124,5 +124,5 @@ func endArgs(args []any, r *store.Record) ([]any, error) {
 	if r.Outcome.Gone {
 		gone = 1
 	}
-	return append(args, store.Micros(r.Expires), store.Micros(r.Completed), int64(r.Outcome.Code), r.Outcome.Codec, gone, header, body), nil
+	return append(args, store.Micros(r.Expires), store.Micros(r.Completed), int64(r.Outcome.Code), r.Outcome.Codec, gone, string(header), body), nil
 }

@@ -69,7 +69,7 @@ func FuzzRow(f *testing.F) {
 			Key: store.Key{Operation: op, Tenant: tenant, Value: key}, State: store.State(1 + state%6), Fence: max(1, fence&math.MaxInt64), Holder: holder,
 			Fingerprint: store.Fingerprint{Alg: alg, KeyID: keyID, Sum: sum}, Attempt: int(attempt), LastError: lastErr, Format: store.Format,
 			Until: store.Time(until), Expires: store.Time(expires), Created: store.Time(expires ^ until), Updated: store.Time(until + 1), Completed: store.Time(-until),
-			Outcome: store.Outcome{Code: int(attempt), Header: map[string][]string{name: {value}}, Body: []byte(body), Codec: codec, Gone: gone},
+			Outcome: store.Outcome{Code: int(attempt), Header: []store.Header{{Name: name, Value: value}}, Body: []byte(body), Codec: codec, Gone: gone},
 		}
 		copy(r.Owner[:], owner)
 		if park {

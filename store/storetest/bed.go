@@ -57,7 +57,7 @@ func proposal(k store.Key, s store.State) store.Proposal {
 		Fingerprint: store.Fingerprint{Alg: "test", KeyID: "k1", Sum: "\x00\xff sum"},
 	}
 	if s.Terminal() {
-		p.Outcome = store.Outcome{Code: 201, Body: p.Owner[:], Codec: "json", Header: map[string][]string{"X-A": {"1", "2"}}}
+		p.Outcome = store.Outcome{Code: 201, Body: p.Owner[:], Codec: "json", Header: header("X-A", "1", "X-A", "2")}
 	}
 	if s == store.Failed || s == store.Released || s == store.Unknown {
 		p.Error = "the " + s.String() + " attempt's error"

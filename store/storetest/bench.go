@@ -64,7 +64,7 @@ func spread(b *testing.B, goroutines int, op func(i int) error) {
 // benchOutcome is about the size of a small answer in JSON.
 var benchOutcome = store.Outcome{
 	Code: 201, Codec: "json", Body: []byte(`{"id":"pay_2f8c1d7e","amount":1299,"currency":"EUR","status":"captured"}`),
-	Header: map[string][]string{"Content-Type": {"application/json"}},
+	Header: []store.Header{{Name: "Content-Type", Value: "application/json"}},
 }
 
 func benchClaim(b *testing.B, st store.Store, value string) (store.Found, error) {

@@ -13,6 +13,7 @@ var claimChecks = []check{
 	{"loser gets an expired record unchanged", claimLosesToExpired},
 	{"own claim is found again", claimResent},
 	{"own claim that has moved on is not won", claimMovedOn},
+	{"the zero owner wins nothing", claimNobody},
 	{"of a pack one wins", claimPack},
 	{"one claim sent many times at once is won by each", claimPackOfResends},
 	{"many keys at once do not mix", claimManyKeys},
@@ -38,6 +39,27 @@ func inserted(p *store.Proposal, r store.Record) string {
 		want.Fence = r.Fence // a store may keep a floor
 	}
 	return diff(want, r)
+}
+
+// Who has no token cannot find a claim to be its own.
+func claimNobody(b *bed) {
+	p := proposal(key("k"), store.Processing)
+	p.Owner = store.Owner{}
+	for range 2 {
+		f, err := b.st.Claim(b.Context(), p)
+		if err != nil || f.Won {
+			b.Fatalf("claim without an owner: won %v, error %v", f.Won, err)
+		}
+	}
+	f, err := b.st.Get(b.Context(), p.Key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range 2 {
+		if f, err := b.st.Swap(b.Context(), f.Record.Seen(), p); err != nil || f.Won {
+			b.Fatalf("swap without an owner: won %v, error %v", f.Won, err)
+		}
+	}
 }
 
 func claimLoses(b *bed) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -92,13 +91,17 @@ func ended(w row, s store.State, attempt int, text string, out store.Outcome, wa
 	return w
 }
 
+func (w *row) wonBy(p *store.Proposal) bool {
+	return p.Owner != store.Owner{} && w.owner == p.Owner && w.state == p.State
+}
+
 func (b *book) claim(p *store.Proposal, now int64) (row, bool) {
 	w, there := b.rows[p.Key]
 	if !there {
 		w = written(p, now, b.floor, now)
 		b.rows[p.Key] = w
 	}
-	return w, w.owner == p.Owner && w.state == p.State
+	return w, w.wonBy(p)
 }
 
 func (b *book) swap(seen store.Seen, p *store.Proposal, now int64) (row, bool, bool) {
@@ -114,7 +117,7 @@ func (b *book) swap(seen store.Seen, p *store.Proposal, now int64) (row, bool, b
 		w = written(p, now, w.fence, created)
 		b.rows[seen.Key] = w
 	}
-	return w, w.owner == p.Owner && w.state == p.State, true
+	return w, w.wonBy(p), true
 }
 
 func (b *book) settle(l store.Lease, s *store.Settlement, now int64) error {
@@ -137,8 +140,8 @@ func alike(a, b store.Outcome) bool {
 	if a.Code != b.Code || a.Codec != b.Codec || a.Gone != b.Gone || !bytes.Equal(a.Body, b.Body) || len(a.Header) != len(b.Header) {
 		return false
 	}
-	for name, values := range a.Header {
-		if other, ok := b.Header[name]; !ok || len(values) != len(other) || len(values) > 0 && !reflect.DeepEqual(values, other) {
+	for i, h := range a.Header {
+		if h.Name != b.Header[i].Name || h.Value != b.Header[i].Value {
 			return false
 		}
 	}

@@ -59,6 +59,13 @@ var claimMutants = []mutant{
 			return f, err
 		}}
 	}},
+	{"nobody's claim is everybody's", "claim", func(m *model) *hooks {
+		return &hooks{model: m, claim: func(ctx ctxT, p prop) (store.Found, error) {
+			f, err := m.Claim(ctx, p)
+			f.Won = f.Won || err == nil && p.Owner == store.Owner{} && f.Record.Owner == p.Owner
+			return f, err
+		}}
+	}},
 	{"a claim takes an expired record", "claim", claimTakes(func(f store.Found) bool { return f.Record.Expired(f.Now) })},
 	{"a claim takes a lapsed claim", "claim", claimTakes(func(f store.Found) bool { return f.Record.Lapsed(f.Now) })},
 	{"a claim takes a released record", "claim", claimTakes(func(f store.Found) bool { return f.Record.State == store.Released })},

@@ -35,10 +35,8 @@ func settleDamages(fn func(o *store.Outcome)) func(m *model) *hooks {
 }
 
 func eachValue(o *store.Outcome, fn func(v string) string) {
-	for _, values := range o.Header {
-		for i := range values {
-			values[i] = fn(values[i])
-		}
+	for i := range o.Header {
+		o.Header[i].Value = fn(o.Header[i].Value)
 	}
 }
 
@@ -166,21 +164,29 @@ var settleMutants = []mutant{
 	})},
 	{"headers are dropped", "settle", settleDamages(func(o *store.Outcome) { o.Header = nil })},
 	{"one value a header", "settle", settleDamages(func(o *store.Outcome) {
-		for name, values := range o.Header {
-			o.Header[name] = values[:min(1, len(values))]
-		}
+		seen := map[string]bool{}
+		o.Header = slices.DeleteFunc(o.Header, func(h store.Header) bool {
+			twice := seen[h.Name]
+			seen[h.Name] = true
+			return twice
+		})
 	})},
 	{"values of a header are joined", "settle", settleDamages(func(o *store.Outcome) {
-		for name, values := range o.Header {
-			o.Header[name] = []string{strings.Join(values, ", ")}
-		}
-	})},
-	{"headers without values are dropped", "settle", settleDamages(func(o *store.Outcome) {
-		for name, values := range o.Header {
-			if len(values) == 0 {
-				delete(o.Header, name)
+		joined := o.Header[:0]
+		for _, h := range o.Header {
+			if n := len(joined); n > 0 && joined[n-1].Name == h.Name {
+				joined[n-1].Value += ", " + h.Value
+				continue
 			}
+			joined = append(joined, h)
 		}
+		o.Header = joined
+	})},
+	{"headers without a value are dropped", "settle", settleDamages(func(o *store.Outcome) {
+		o.Header = slices.DeleteFunc(o.Header, func(h store.Header) bool { return h.Value == "" })
+	})},
+	{"headers are sorted", "settle", settleDamages(func(o *store.Outcome) {
+		slices.SortStableFunc(o.Header, func(a, b store.Header) int { return strings.Compare(a.Name, b.Name) })
 	})},
 	{"headers are kept as JSON text", "settle", settleDamages(func(o *store.Outcome) { eachValue(o, valid) })},
 	{"blanks of headers are trimmed", "settle", settleDamages(func(o *store.Outcome) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -109,8 +110,9 @@ func settleDiffers(b *bed) {
 			"longer body":  func(t *store.Settlement) { t.Outcome.Body = append(t.Outcome.Body, 0) },
 			"no body":      func(t *store.Settlement) { t.Outcome.Body = nil },
 			"no header":    func(t *store.Settlement) { t.Outcome.Header = nil },
-			"header value": func(t *store.Settlement) { t.Outcome.Header["X-A"][1] = "3" },
-			"header name":  func(t *store.Settlement) { t.Outcome.Header["X-B"] = []string{"1"} },
+			"header value": func(t *store.Settlement) { t.Outcome.Header[1].Value = "3" },
+			"header order": func(t *store.Settlement) { slices.Reverse(t.Outcome.Header) },
+			"header name":  func(t *store.Settlement) { t.Outcome.Header[1].Name = "X-B" },
 		} {
 			other := end
 			other.Outcome = end.Outcome.Clone()
@@ -173,6 +175,13 @@ func settleLapsed(b *bed) {
 	}
 }
 
+func header(namesAndValues ...string) (lines []store.Header) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		lines = append(lines, store.Header{Name: namesAndValues[i], Value: namesAndValues[i+1]})
+	}
+	return lines
+}
+
 // outcomes are answers that are easily damaged on their way.
 func outcomes() map[string]store.Outcome {
 	all := make([]byte, 256)
@@ -182,14 +191,14 @@ func outcomes() map[string]store.Outcome {
 	return map[string]store.Outcome{
 		"zero":             {},
 		"nil body":         {Code: 204},
-		"empty body":       {Code: 200, Body: []byte{}, Header: map[string][]string{}},
+		"empty body":       {Code: 200, Body: []byte{}, Header: []store.Header{}},
 		"binary body":      {Code: 200, Body: all, Codec: "raw"},
 		"text body":        {Code: 200, Body: []byte("{\"ü\": \"日本\"}\r\n"), Codec: "json"},
 		"body not UTF-8":   {Body: []byte("caf\xe9\x00\xff")},
-		"1 MiB body":       {Code: 201, Body: bytes.Repeat(all, 1<<12), Header: map[string][]string{"Etag": {`"x"`}}},
-		"headers":          {Code: 303, Header: map[string][]string{"Location": {"/a b?c=d&e=%20"}, "X-Many": {"1", "", "1", "a,b", "\"q\""}}},
-		"name, no values":  {Header: map[string][]string{"X-None": {}, "X-Nil": nil}},
-		"header not UTF-8": {Header: map[string][]string{"X-Latin1": {"caf\xe9", "\x80\xff"}}},
+		"1 MiB body":       {Code: 201, Body: bytes.Repeat(all, 1<<12), Header: []store.Header{{Name: "Etag", Value: `"x"`}}},
+		"headers":          {Code: 303, Header: header("X-Many", "1", "Location", "/a b?c=d&e=%20", "X-Many", "", "X-Many", "1", "X-Many", "a,b", "X-Many", "\"q\"")},
+		"header no text":   {Header: header("", "", "X-\xff", "\x00<&>\u2028")},
+		"header not UTF-8": {Header: header("X-Latin1", "caf\xe9", "X-Latin1", "\x80\xff")},
 		"tombstone":        {Code: 200, Gone: true},
 		"negative code":    {Code: -1},
 	}

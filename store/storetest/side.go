@@ -288,7 +288,7 @@ func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *r
 			end = m.settled
 		case 2: // the same but for a header
 			end = m.settled
-			end.Outcome.Header = map[string][]string{"X-Other": nil}
+			end.Outcome.Header = []store.Header{{Name: "X-Other"}}
 		}
 	case doSettleWrong:
 		switch p.pick(pickWrong, 5) {

@@ -141,7 +141,7 @@ func (p *step) outcome() store.Outcome {
 	o := store.Outcome{Code: 200 + p.pick(pickOutcome, 3), Codec: "json", Body: binary.LittleEndian.AppendUint64(nil, p.id)}
 	switch p.pick(pickOutcome, 8) {
 	case 0:
-		o.Header = map[string][]string{"Location": {"/1"}, "X-Many": {"a", "b"}}
+		o.Header = header("X-Many", "a", "X-Many", "b", "Location", "/1")
 	case 1:
 		o.Body, o.Gone = nil, true
 	}

@@ -1,126 +1,240 @@
+//go:build unix
+
 package chaos
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"os"
-	"os/exec"
+	"os/signal"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/store/sqlitestore"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/storetest"
 )
 
-// The test binary runs itself as a worker when this is set: to the path of the
-// store that they share.
-const workerEnv = "SEMEL_CHAOS_STORE"
+const op semel.Operation = "chaos"
 
-const (
-	lease                 = 500 * time.Millisecond
-	op    semel.Operation = "chaos"
-)
+// spec is what a worker is told.
+type spec struct {
+	ID           int // never used again, unlike a process id
+	Backend, URL string
+	Desk         string // where the test listens
+	Lanes        int    // calls at a time
+	Policy       semel.Policy
+	Lease        time.Duration
+	Settle       time.Duration // how long a settlement is tried; 0: the default
+	Patience     time.Duration // how long a caller stays; 0: to the end
+	Wrap         string        // a fault of the store's that a control needs
+	Faults       float64       // the chance of a store's call to fail
+	Seed         uint64
+}
 
-func call(key string) semel.Call { return semel.NewCall(op.Shared(), key, semel.NoPayload()) }
+// errGone ends a worker whose test is no more there.
+var errGone = errors.New("the test does not answer")
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(workerEnv); path != "" {
-		if err := work(context.Background(), path, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		return
+	text := os.Getenv(workerEnv)
+	if text == "" {
+		code := m.Run()
+		removeBinary()
+		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	signal.Ignore(syscall.SIGXFSZ) // so that a write that a limit forbids is an error
+	var s spec
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		err = work(context.Background(), s)
+	}
+	if err != nil && !errors.Is(err, errGone) {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
 }
 
-func open(ctx context.Context, path string) (*semel.Guard, *sqlitestore.Store, error) {
-	st, err := sqlitestore.Open(ctx, path, nil)
-	if err != nil {
-		return nil, nil, err
+// work runs what the test hands out until there is no more.
+func work(ctx context.Context, s spec) error {
+	b, ok := backendNamed(s.Backend)
+	if !ok {
+		return fmt.Errorf("no backend %q", s.Backend)
 	}
-	g, err := semel.New(st, &semel.Options{Lease: lease})
-	return g, st, err
-}
-
-// work runs each key that it reads, and reports in words: "started" from the
-// handler, which then waits for a line, and "ended" with what its context and
-// its settlement came to.
-func work(ctx context.Context, path string, in io.Reader, out io.Writer) error {
-	g, st, err := open(ctx, path)
+	st, end, err := b.open(ctx, s.URL)
+	for began := time.Now(); err != nil && b.server && time.Since(began) < 30*time.Second; { // it may just have been killed
+		<-time.After(50 * time.Millisecond)
+		st, end, err = b.open(ctx, s.URL)
+	}
 	if err != nil {
 		return err
 	}
-	defer st.Close()
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		key := lines.Text()
-		var cause error
-		_, err := g.Run(ctx, call(key), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-			fmt.Fprintln(out, "started", x.Fence())
-			lines.Scan()
-			select { // its own clock has already told, or tells as soon as the runtime's timers are looked at
-			case <-ctx.Done():
-			case <-time.After(lease / 6):
+	fault := storetest.NewFault(wrap(s.Wrap, st), storetest.Chance(s.Seed, s.Faults, lossy...))
+	errs := make([]error, s.Lanes)
+	var wg sync.WaitGroup
+	for i := range s.Lanes {
+		wg.Go(func() { errs[i] = runLane(ctx, s, fault) })
+	}
+	wg.Wait()
+	if s.Faults > 0 {
+		errs = append(errs, tellFaults(ctx, s, fault))
+	}
+	return errors.Join(append(errs, end())...)
+}
+
+// tellFaults says how often each fault was met.
+func tellFaults(ctx context.Context, s spec, fault *storetest.Fault) error {
+	met := map[string]int{}
+	for o := storetest.OpClaim; o <= storetest.OpGet; o++ {
+		for _, m := range lossy {
+			met[m.String()] += fault.Count(o, m)
+		}
+		met["calls"] += fault.Calls(o)
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.Desk)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	defer c.Close()
+	_, err = newLine(c).put(question{Do: tell, Faults: met})
+	return err
+}
+
+// lossy is what can become of a store's call when faults are wanted.
+var lossy = []storetest.Mode{storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late}
+
+// lane runs one call at a time, on a Guard of its own, so that the store knows
+// whose call it serves.
+type lane struct {
+	spec spec
+	line *line
+	g    *semel.Guard
+}
+
+func runLane(ctx context.Context, s spec, fault *storetest.Fault) error {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", s.Desk)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	defer c.Close()
+	n := &lane{spec: s, line: newLine(c)}
+	if n.g, err = guard(points{fault, n.reach}, s, func(key string, fence uint64) (string, bool) {
+		r := n.put(question{Do: ask, Key: key, Fence: fence})
+		return r.Body, r.OK
+	}); err != nil {
+		return err
+	}
+	n.put(question{Do: hello, Worker: s.ID})
+	for {
+		r := n.put(question{Do: next})
+		if r.Key == "" {
+			return nil
+		}
+		if s.Faults > 0 {
+			fault.Deliver(ctx)
+		}
+		n.put(n.deliver(ctx, r.Key))
+	}
+}
+
+// guard is that of a worker, or of the test beside it. Asked is how a
+// reconciler finds out.
+func guard(st store.Store, s spec, asked func(key string, fence uint64) (receipt string, happened bool)) (*semel.Guard, error) {
+	o := &semel.Options{OnDoubt: s.Policy, Lease: s.Lease, SettleTimeout: s.Settle}
+	if s.Policy == semel.Park {
+		o.Reconcile = func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
+			if receipt, happened := asked(x.Key(), x.Fence()); happened {
+				return semel.Happened(semel.Outcome{Body: []byte(receipt)}), nil
 			}
-			cause = context.Cause(ctx)
-			return semel.Outcome{Body: []byte("zombie")}, nil // goes on all the same
-		})
-		fmt.Fprintf(out, "ended cancelled=%v refused=%v err=%v\n", errors.Is(cause, semel.ErrLeaseLost), errors.Is(err, semel.ErrLeaseLost), err)
+			return semel.DidNotHappen(), nil
+		}
 	}
-	return lines.Err()
+	return semel.New(st, o)
 }
 
-// worker is a child process that the test freezes.
-type worker struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+// put ends the process when the test is gone: there is nobody left to tell.
+func (n *lane) put(q question) reply {
+	r, err := n.line.put(q)
+	if err != nil {
+		os.Exit(0)
+	}
+	return r
 }
 
-func startWorker(t *testing.T, path string) *worker {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), workerEnv+"="+path)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+func (n *lane) reach(p point, key string, fence uint64) {
+	n.put(question{Do: reach, Point: p, Key: key, Fence: fence})
+}
+
+func call(key string, wait time.Duration) semel.Call {
+	c := semel.NewCall(op.Shared(), key, semel.NoPayload())
+	c.Wait = wait
+	return c
+}
+
+var errRefused = semel.NoEffect(errors.New("the ledger has said that this would not happen"))
+
+// deliver runs a key once, and says what came of it.
+func (n *lane) deliver(ctx context.Context, key string) question {
+	if n.spec.Wrap == withoutSemel {
+		r := n.put(question{Do: pay, Key: key, Attempt: 1})
+		return question{Do: answer, Key: key, Class: done, Body: r.Body}
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	if n.spec.Patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, n.spec.Patience)
+		defer cancel()
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	a := question{Do: answer, Key: key}
+	stop := func(ctx context.Context, p point) {
+		if !n.put(question{Do: reach, Point: p, Key: key, Fence: a.Fence}).Held {
+			return
+		}
+		select { // its clock has already told, or tells as soon as the runtime's timers are looked at
+		case <-ctx.Done():
+		case <-time.After(n.spec.Lease / 6):
+		}
+		a.Cancelled = errors.Is(context.Cause(ctx), semel.ErrLeaseLost)
 	}
-	w := &worker{cmd, in, bufio.NewScanner(out)}
-	t.Cleanup(func() {
-		_ = w.signal(syscall.SIGCONT)
-		_ = in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed: its error says so
+	res, err := n.g.Run(ctx, call(key, n.spec.Lease/4), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		a.Fence, a.Attempt = x.Fence(), x.Attempt()
+		stop(ctx, beforeEffect) // and goes on all the same, cancelled or not
+		r := n.put(question{Do: pay, Key: key, Fence: x.Fence(), Attempt: x.Attempt()})
+		if !r.OK {
+			return semel.Outcome{}, errRefused
+		}
+		stop(ctx, afterEffect)
+		return semel.Outcome{Body: []byte(r.Body)}, nil
 	})
-	return w
+	a.Class, a.Body, a.Replayed = classOf(err), string(res.Body), res.Replayed
+	if err != nil {
+		a.Text = err.Error()
+	}
+	return a
 }
 
-func (w *worker) signal(s syscall.Signal) error { return w.cmd.Process.Signal(s) }
-
-func (w *worker) tell(t *testing.T, line string) {
-	t.Helper()
-	if _, err := fmt.Fprintln(w.in, line); err != nil {
-		t.Fatal(err)
-	}
+// classes are in the order in which they are looked for: an error can have
+// several reasons, and the first of these is the caller's.
+var classes = []struct {
+	reason error
+	class  class
+}{
+	{semel.ErrLeaseLost, leaseLost}, {semel.ErrOutcomeNotStored, notStored}, {semel.ErrParked, parked}, {errRefused, busy},
+	{semel.ErrReleased, busy}, {semel.ErrInProgress, busy}, {semel.ErrUnavailable, noStore},
 }
 
-func (w *worker) hear(t *testing.T) string {
-	t.Helper()
-	if !w.out.Scan() {
-		t.Fatalf("the worker fell silent: %v", w.out.Err())
+func classOf(err error) class {
+	if err == nil {
+		return done
 	}
-	return w.out.Text()
+	for _, c := range classes {
+		if errors.Is(err, c.reason) {
+			return c.class
+		}
+	}
+	return unexpected
 }

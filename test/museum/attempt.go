@@ -4,6 +4,11 @@ package museum
 // failed gets the failure; attempts have a limit and a pause between them.
 var attempts = []Mutant{
 	{
+		Name: "a sweep ends the reruns of a call", Rule: "rule 13",
+		File: "sweep.go", Package: core, Run: "TestASweepDoesNotEndTheReruns",
+		Old: "as.MaxAttempts = 0 //", New: "_ = as.MaxAttempts //",
+	},
+	{
 		Name: "an attempt without effect counts", Rule: "rule 13",
 		File: "run.go", Package: core, Run: "TestWhatAHandlerReturns",
 		Old: "\t\ts.Attempt--\n", New: "",
@@ -58,7 +63,7 @@ var attempts = []Mutant{
 	{
 		Name: "the pause after a failure is not kept", Rule: "rule 13",
 		File: "store/decide.go", Package: core, Run: "TestAFailedAttemptWaits",
-		Old: "if !now.Before(r.Until) {", New: "if true {",
+		Old: "a == DoPark || !now.Before(r.Until) {", New: "a != 0 {",
 	},
 	{
 		Name: "the pause after a failure is not asked for", Rule: "rule 13",

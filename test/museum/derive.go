@@ -33,6 +33,6 @@ func derives(from, step string) Mutant {
 	return Mutant{
 		Name: "a derived key depends on " + from, Rule: "rule 15",
 		File: "execution.go", Package: core, Run: "TestDerivedKeys|TestAReconcilerGets",
-		Old: "{ return derive(x.key, step) }", New: "{ return derive(x.key, " + step + ") }",
+		Old: "{ return derive(x.lease.Key, step) }", New: "{ return derive(x.lease.Key, " + step + ") }",
 	}
 }

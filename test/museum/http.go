@@ -96,7 +96,7 @@ var doors = []Mutant{
 	{
 		Name: "a replayed response is not marked", Rule: "http",
 		File: "semelhttp/headers.go", Package: door, Run: "TestADuplicateGetsTheFirstAnswer|TestReplayedHeaders",
-		Old: `h[c.ReplayedHeader] = add("true")`, New: `_ = add("true")`,
+		Old: `h[c.ReplayedHeader] = one("true")`, New: `_ = one("true")`,
 	},
 	{
 		Name: "a client may wait as long as it likes", Rule: "rule 14",

@@ -26,7 +26,7 @@ var leases = []Mutant{
 	{
 		Name: "a handler is not cancelled when its lease is over", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
-		Old: "case !now.Before(h.deadline):", New: "case false:",
+		Old: "case !now.Before(k.deadline(h.sent)):", New: "case false:",
 	},
 	{
 		Name: "a handler is cancelled only when its lease is over", Rule: "rule 6",
@@ -46,8 +46,8 @@ var leases = []Mutant{
 	{
 		Name: "the deadline counts from the answer of the renewal", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestADeadlineCountsFromTheSending",
-		Old: "case errs[i] == nil && !h.lost:\n\t\t\th.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)",
-		New: "case errs[i] == nil && !h.lost:\n\t\t\th.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(time.Now())",
+		Old: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = sent",
+		New: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = time.Now()",
 	},
 	{
 		Name: "a claim is used although its lease is over", Rule: "rule 6",
@@ -73,7 +73,7 @@ var leases = []Mutant{
 	{
 		Name: "a renewal that hangs holds up the deadlines", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestAHandlerIsCancelled",
-		Old: "\tfor h := range k.held {\n", New: "\tfor h := range k.held {\n\t\tif k.renewing != nil {\n\t\t\tbreak\n\t\t}\n",
+		Old: "\tfor h := k.held.next; h != &k.held; h = h.next {\n", New: "\tfor h := k.held.next; h != &k.held; h = h.next {\n\t\tif k.renewing != nil {\n\t\t\tbreak\n\t\t}\n",
 	},
 	{
 		Name: "a renewal that hangs is waited for for ever", Rule: "rule 7",
@@ -83,12 +83,12 @@ var leases = []Mutant{
 	{
 		Name: "a lease is never renewed", Rule: "rule 7",
 		File: "lease.go", Package: core, Run: "TestALeaseIsRenewed",
-		Old: "case !now.Before(h.renewAt) && k.renewing == nil:", New: "case false:",
+		Old: "case now.Sub(h.sent) >= k.lease/3 && k.renewing == nil:", New: "case false:",
 	},
 	{
 		Name: "a lease is renewed when it is over", Rule: "rule 7",
 		File: "lease.go", Package: core, Run: "TestALeaseIsRenewed",
-		Old: "\th.renewAt, h.deadline = sent.Add(k.lease/3), k.deadline(sent)\n\tk.mu.Lock()", New: "\th.renewAt, h.deadline = sent.Add(k.lease), k.deadline(sent)\n\tk.mu.Lock()",
+		Old: "now.Sub(h.sent) >= k.lease/3", New: "now.Sub(h.sent) >= k.lease",
 	},
 	{
 		Name: "each lease is renewed by a round trip of its own", Rule: "rule 7",
@@ -98,21 +98,21 @@ var leases = []Mutant{
 	{
 		Name: "a renewal counts from an old clock", Rule: "rule 6", Parent: "M19: now() in a long transaction",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "r.Until, r.Updated = clock(now.Add(d)), clock(now)", New: "r.Until, r.Updated = clock(r.Created.Add(d)), clock(now)",
+		Old: "w.until, w.updated = store.Micros(now.Add(d)), store.Micros(now)", New: "w.until, w.updated = w.created+d.Microseconds(), store.Micros(now)",
 	},
 	{
 		Name: "anybody may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "if r == nil || r.Lease() != l || r.State", New: "if r == nil || r.Fence != l.Fence || r.State",
+		Old: "if w == nil || w.owner != l.Owner || w.fence != l.Fence || w.state", New: "if w == nil || w.fence != l.Fence || w.state",
 	},
 	{
 		Name: "an earlier claim of the same owner may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$",
-		Old: "if r == nil || r.Lease() != l || r.State", New: "if r == nil || r.Owner != l.Owner || r.State",
+		Old: "if w == nil || w.owner != l.Owner || w.fence != l.Fence || w.state", New: "if w == nil || w.owner != l.Owner || w.state",
 	},
 	{
 		Name: "a claim that has ended may be renewed", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "r.Lease() != l || r.State != store.Processing {", New: "r.Lease() != l {",
+		Old: "w.fence != l.Fence || w.state != store.Processing {", New: "w.fence != l.Fence {",
 	},
 }

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/semel-go/semel/test/internal/figure"
 	"github.com/semel-go/semel/test/internal/repo"
 )
 
@@ -37,7 +38,11 @@ func TestMuseum(t *testing.T) {
 
 	var mu sync.Mutex
 	rows := map[string]string{}
-	t.Cleanup(func() { t.Log(table(mutants, rows)) })
+	missed := 0
+	t.Cleanup(func() {
+		t.Log(table(mutants, rows))
+		figure.Report(t, figure.Figure{Claim: "a seeded bug is caught by the tests", Trials: int64(len(mutants)), Failures: int64(missed)})
+	})
 	lanes := make(chan struct{}, 2) // two at a time, whatever -parallel says
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
@@ -49,6 +54,7 @@ func TestMuseum(t *testing.T) {
 			defer mu.Unlock()
 			rows[m.Name] = verdict
 			if !caught {
+				missed++
 				t.Errorf("%s: %s", m.File, verdict)
 			}
 		})

@@ -31,12 +31,19 @@ const (
 	lite  = "store/sqlitestore"
 	lanes = "store/coalesce"
 	door  = "semelhttp"
+
+	consumer = "consume"
+
+	fast   = "store/redisstore"
+	nearby = "store/nearcache"
+	shards = "store/shardstore"
 )
 
 // All is the whole collection, in the order of the topics.
 func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, fences, fingerprints, policies, scopes, replays, tombstones,
-		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, sqlites, coalescers)
+		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, consumers, sqlites, coalescers,
+		caches, shardings, redises, kafkas)
 }
 
 // mutated is the text of the mutant's file with the bug in it.

@@ -33,7 +33,7 @@ func TestEachMutantFitsTheCode(t *testing.T) {
 
 // Each rule has an exhibit, and so has each known bug of other projects
 // (M1 to M24 of the list that the project began with) that can be built into
-// what there is. M21 to M24 are of consumers.
+// what there is: M22, the highest offset committed, needs an adapter of a log.
 func TestEachRuleHasAnExhibit(t *testing.T) {
 	has := map[string]bool{}
 	for _, m := range All() {
@@ -47,8 +47,8 @@ func TestEachRuleHasAnExhibit(t *testing.T) {
 			t.Errorf("no exhibit breaks %s", rule)
 		}
 	}
-	for n := 1; n <= 20; n++ {
-		if known := fmt.Sprintf("M%d", n); !has[known] {
+	for n := 1; n <= 24; n++ {
+		if known := fmt.Sprintf("M%d", n); !has[known] && n != 22 {
 			t.Errorf("no exhibit is %s", known)
 		}
 	}

@@ -23,6 +23,11 @@ var policies = []Mutant{
 		Old: "if p == Park && r.Policy == Retry && r.Attempt > 0 {", New: "if false {",
 	},
 	{
+		Name: "a reservation hides the doubt from park", Rule: "policy",
+		File: "store/decide.go", Package: core, Run: "TestAReservationDoesNotHide",
+		Old: "return first(r, c, p), time.Time{}", New: "return next(r, c, Execute), time.Time{}",
+	},
+	{
 		Name: "the next claim has the call's policy", Rule: "policy",
 		File: "visit.go", Package: core, Run: "TestTheStricterPolicy",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",

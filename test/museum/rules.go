@@ -27,5 +27,6 @@ var rules = map[string]string{
 	"durable":    "what is acknowledged is on disk",
 	"lanes":      "requests that share a round trip do not share their fate",
 	"http":       "what a record may keep, show and ask of HTTP",
+	"ack":        "a message is acked when its outcome, or its copy, is kept, and not before",
 	"sent twice": "no client sends a request twice by itself",
 }

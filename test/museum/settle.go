@@ -11,17 +11,17 @@ var storeSettlements = []Mutant{
 	{
 		Name: "a settlement does not compare the fence", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Owner != l.Owner:",
+		Old: "case r.Lease() != l:", New: "case r.Owner != l.Owner:",
 	},
 	{
 		Name: "a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Fence != l.Fence:",
+		Old: "case r.Lease() != l:", New: "case r.Fence != l.Fence:",
 	},
 	{
 		Name: "a frozen owner settles after a take-over", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil:",
+		Old: "case r.Lease() != l:", New: "case false:",
 	},
 	{
 		Name: "a reservation is settled", Rule: "rule 4",
@@ -41,35 +41,35 @@ var storeSettlements = []Mutant{
 	{
 		Name: "the same settlement again is a lost lease", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: core, Run: "TestASettlementIsSentAgain",
-		Old: "case t.Done(r):", New: "case false:",
+		Old: "case t.Done(&r):", New: "case false:",
 	},
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\tcase r == nil || r.Lease() != l:\n",
-		New: "\tcase r == nil:\n\t\tmade := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)\n" +
-			"\t\tsh.records[l.Key] = &made\n\t\treturn nil\n\tcase r.Lease() != l:\n",
+		Old: "\tif w == nil {\n\t\treturn store.ErrLeaseLost\n",
+		New: "\tif w == nil {\n\t\tmade := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)\n" +
+			"\t\tsh.add(hash, &made)\n\t\treturn nil\n",
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\t\t*r = t.Apply(*r, now)\n",
-		New: "\t\tif t.State == store.Released {\n\t\t\tdelete(sh.records, l.Key)\n\t\t\treturn nil\n\t\t}\n\t\t*r = t.Apply(*r, now)\n",
+		Old: "\t\tr = t.Apply(r, now)\n",
+		New: "\t\tif t.State == store.Released {\n\t\t\tsh.remove(hash, w)\n\t\t\treturn nil\n\t\t}\n\t\tr = t.Apply(r, now)\n",
 	},
 	{
 		Name: "a release deletes another's record", Rule: "rule 4", Parent: "M2: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\tcase r == nil || r.Lease() != l:\n",
-		New: "\tcase r != nil && t.State == store.Released:\n\t\tdelete(sh.records, l.Key)\n\t\treturn nil\n\tcase r == nil || r.Lease() != l:\n",
+		Old: "\tcase r.Lease() != l:\n",
+		New: "\tcase t.State == store.Released:\n\t\tsh.remove(hash, w)\n\t\treturn nil\n\tcase r.Lease() != l:\n",
 	},
 }
 
 var coreSettlements = []Mutant{
 	{
 		Name: "a settlement ends with the caller", Rule: "rule 9", Parent: "M20: golang/go#43082",
-		File: "guard.go", Package: core, Run: "TestAClientThatHangsUp",
-		Old: "{ return newGrace(ctx, g.opt.SettleTimeout) }",
-		New: "{\n\tc := newGrace(ctx, g.opt.SettleTimeout)\n\tif ctx.Err() != nil {\n\t\tc.stop()\n\t}\n\treturn c\n}",
+		File: "settle.go", Package: core, Run: "TestAClientThatHangsUp",
+		Old: "c.begin(ctx, g.opt.SettleTimeout)\n",
+		New: "c.begin(ctx, g.opt.SettleTimeout)\n\tif ctx.Err() != nil {\n\t\tc.stop()\n\t}\n",
 	},
 	{
 		Name: "a settlement is sent once", Rule: "rule 9", Parent: "fiber: failed to save response",
@@ -79,8 +79,8 @@ var coreSettlements = []Mutant{
 	{
 		Name: "the key is made anew at the end", Rule: "rule 4", Parent: "M8: CAMEL-24091, midaz#1799",
 		File: "settle.go", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
-		Old: "return g.settleUntil(grace, x.lease, s)",
-		New: "l := x.lease\n\tl.Key = store.Key{Operation: l.Key.Operation, Value: l.Key.Value}\n\treturn g.settleUntil(grace, l, s)",
+		Old: "return g.settleUntil(c, x.lease, s)",
+		New: "l := x.lease\n\tl.Key = store.Key{Operation: l.Key.Operation, Value: l.Key.Value}\n\treturn g.settleUntil(c, l, s)",
 	},
 	{
 		Name: "what is not known is a failure", Rule: "rule 9",
@@ -120,7 +120,7 @@ var coreSettlements = []Mutant{
 	{
 		Name: "a cancelled handler had no effect", Rule: "rule 9",
 		File: "run.go", Package: core, Run: "TestWhatAHandlerReturns",
-		Old: "if saysNoEffect(err) {", New: "if saysNoEffect(err) || errors.Is(err, context.Canceled) {",
+		Old: "if SaysNoEffect(err) {", New: "if SaysNoEffect(err) || errors.Is(err, context.Canceled) {",
 	},
 	{
 		Name: "a final failure is not kept", Rule: "doubt",
@@ -130,17 +130,17 @@ var coreSettlements = []Mutant{
 	{
 		Name: "what had no effect is parked", Rule: "doubt",
 		File: "run.go", Package: core, Run: "TestWhatAHandlerReturns",
-		Old: "if saysNoEffect(err) {", New: "if saysNoEffect(err) && x.policy != Park {",
+		Old: "if SaysNoEffect(err) {", New: "if SaysNoEffect(err) && x.policy != Park {",
 	},
 	{
 		Name: "a step without effect frees its parent", Rule: "doubt",
 		File: "failure.go", Package: core, Run: "TestNestedNoEffect",
-		Old: "\tcase *passedOn:\n\t\treturn false\n", New: "\tcase *passedOn:\n\t\treturn saysNoEffect(e.error)\n",
+		Old: "\tcase *passedOn:\n\t\treturn false\n", New: "\tcase *passedOn:\n\t\treturn SaysNoEffect(e.error)\n",
 	},
 	{
 		Name: "one of several errors without effect is enough", Rule: "doubt",
 		File: "failure.go", Package: core, Run: "TestJoinedNoEffect",
-		Old: "len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !saysNoEffect(err) })", New: "slices.ContainsFunc(errs, saysNoEffect)",
+		Old: "len(errs) > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !SaysNoEffect(err) })", New: "slices.ContainsFunc(errs, SaysNoEffect)",
 	},
 	{
 		Name: "a failure that is not kept looks like one that is", Rule: "rule 9",

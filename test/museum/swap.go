@@ -25,8 +25,8 @@ var swaps = []Mutant{
 	{
 		Name: "a swap makes the record that is not there", Rule: "rule 3", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/swap",
-		Old: "\t\treturn store.Found{Now: clock(now)}, store.ErrNotFound\n\t}\n\tif r.Seen() == seen {",
-		New: "\t\tr = &store.Record{}\n\t\tsh.records[seen.Key] = r\n\t\tseen = r.Seen()\n\t}\n\tif r.Seen() == seen {",
+		Old: "\t\treturn store.Found{Now: clock(now)}, store.ErrNotFound\n\t}\n\tr := w.record()\n\tif r.Seen() == seen {",
+		New: "\t\tsh.add(hash, &store.Record{Key: seen.Key})\n\t\tw = sh.find(hash, &seen.Key)\n\t\tmade := w.record()\n\t\tseen = made.Seen()\n\t}\n\tr := w.record()\n\tif r.Seen() == seen {",
 	},
 	{
 		Name: "a lost race goes on without the claim", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",

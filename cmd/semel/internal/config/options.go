@@ -12,7 +12,7 @@ type Options struct {
 	Upstream       *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
 	HostHeader     *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
 	TrustForwarded *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
-	Store          *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db) or memory: (lost with the process; only for one replica and trials)."`
+	Store          *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or memory: (lost with the process; only for one replica and trials)."`
 
 	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"Whose keys are whose: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
 	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with."`

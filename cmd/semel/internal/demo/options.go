@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
@@ -18,10 +19,19 @@ type Options struct {
 	Seed    uint64
 	JSON    bool // one object on standard output, instead of the table
 	Keep    bool // the working directory
+	// Events shows consumers of a broker, instead of requests through a proxy.
+	Events bool
+
+	// Store is the URL of a PostgreSQL that keeps the proxy's records, in a
+	// schema that is there for the demo alone; empty: SQLite.
+	Store string
 
 	// OnDoubt is the policy of the proxy: park. With retry the demo has to
 	// fail, which shows that it can.
 	OnDoubt string
+	// BrokerKeys makes the event demo fail, as OnDoubt the other: see
+	// consumer.Options.
+	BrokerKeys bool
 	// Program is the path of semel. Empty: the running program.
 	Program string
 }
@@ -50,6 +60,12 @@ func (o *Options) complete() error {
 	}
 	if err := policy.UnmarshalText([]byte(o.OnDoubt)); err != nil {
 		return &input.Error{Field: "--on-doubt", Value: o.OnDoubt, Want: "choose park or retry"}
+	}
+	if o.Store != "" && o.Events {
+		return &input.Error{Field: "--store", Value: "with --events", Want: "must be left out: there the records are in SQLite, with the charges"}
+	}
+	if scheme, _, _ := strings.Cut(o.Store, ":"); o.Store != "" && scheme != "postgres" && scheme != "postgresql" {
+		return &input.Error{Field: "--store", Value: scheme + ":…", Want: "choose postgres://USER@HOST/DATABASE, or leave it out for SQLite in a temporary directory"}
 	}
 	if o.Program == "" {
 		path, err := os.Executable()

@@ -17,6 +17,12 @@ func TestOptionsHaveLimits(t *testing.T) {
 		`--clients: "0": must be from 1 to 256`:     func(o *Options) { o.Clients = 0 },
 		`--kills: "101": must be from 0 to 100`:     func(o *Options) { o.Kills = 101 },
 		`--on-doubt: "maybe": choose park or retry`: func(o *Options) { o.OnDoubt = "maybe" },
+		`--store: "redis:…": choose postgres://USER@HOST/DATABASE, or leave it out for SQLite in a temporary directory`: func(o *Options) {
+			o.Store = "redis://ann:secret@h/0"
+		},
+		`--store: "with --events": must be left out: there the records are in SQLite, with the charges`: func(o *Options) {
+			o.Store, o.Events = "postgres://h/d", true
+		},
 	} {
 		o := usual()
 		wrong(&o)
@@ -43,7 +49,7 @@ func TestALargerDemoMayTakeLonger(t *testing.T) {
 
 func TestOnlyAProxyThatParksAsksWhatHappened(t *testing.T) {
 	for policy, want := range map[string]bool{"park": true, "retry": false} {
-		args := strings.Join(proxyArgs("l", "a", "http://u", "s", policy), " ")
+		args := strings.Join(proxyArgs("l", "a", "http://u", nil, policy), " ")
 		if got := strings.Contains(args, "--reconcile-url=http://u/reconcile"); got != want || !strings.Contains(args, "--on-doubt="+policy) {
 			t.Errorf("%s: %s", policy, args)
 		}

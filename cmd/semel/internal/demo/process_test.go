@@ -8,21 +8,24 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/demo/consumer"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/ledger"
 )
 
-// TestMain lets the test binary be the demo's ledger.
+// TestMain lets the test binary be the demo's ledger, or a consumer.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "demo-ledger" {
-		beLedger(os.Args[2:])
+	if len(os.Args) > 1 && (os.Args[1] == "demo-ledger" || os.Args[1] == "demo-consumer") {
+		be(os.Args[1], os.Args[2:])
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == "proxy" {
@@ -37,15 +40,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// beLedger is what semel demo-ledger does.
-func beLedger(args []string) {
+// be is what semel demo-ledger and semel demo-consumer do.
+func be(verb string, args []string) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
 	flags := map[string]string{}
 	for _, a := range args {
 		name, value, _ := strings.Cut(a, "=")
 		flags[name] = value
 	}
+	_, semel := flags["--semel"]
 	work, err := time.ParseDuration(flags["--work"])
-	if err = errors.Join(err, ledger.Serve(context.Background(), flags["--listen"], flags["--file"], work)); err != nil {
+	switch verb {
+	case "demo-ledger":
+		err = errors.Join(err, ledger.Serve(ctx, flags["--listen"], flags["--file"], work))
+	default:
+		o := consumer.Options{Broker: flags["--broker"], Book: flags["--book"], Journal: flags["--journal"], Work: work, Semel: semel}
+		err = errors.Join(err, consumer.Serve(ctx, &o))
+	}
+	if err != nil {
 		os.Stderr.WriteString(err.Error())
 		os.Exit(1)
 	}
@@ -189,13 +202,17 @@ func TestAWrongOptionIsAUsageError(t *testing.T) {
 	}
 }
 
-// interrupted starts a large demo, and signals it when the proxy is at work.
-func interrupted(t *testing.T, dir string, how os.Signal) (*exec.Cmd, error) {
+// demos are the arguments of each.
+var demos = map[string][]string{"requests": nil, "events": {"--events"}}
+
+// interrupted starts a large demo, and signals it when its processes are at
+// work.
+func interrupted(t *testing.T, dir string, how os.Signal, args ...string) (*exec.Cmd, error) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("its processes are found by /proc")
 	}
-	c := command(t, dir, "demo", "--orders=300", "--clients=4", "--kills=0")
+	c := command(t, dir, append([]string{"demo", "--orders=300", "--clients=4", "--kills=0"}, args...)...)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +220,7 @@ func interrupted(t *testing.T, dir string, how os.Signal) (*exec.Cmd, error) {
 	go func() { ended <- c.Wait() }()
 	for deadline := time.Now().Add(time.Minute); len(running(t, dir)) < 2; runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatal("the ledger and the proxy were not started within a minute")
+			t.Fatal("its processes were not started within a minute")
 		}
 	}
 	if err := c.Process.Signal(how); err != nil {
@@ -213,20 +230,28 @@ func interrupted(t *testing.T, dir string, how os.Signal) (*exec.Cmd, error) {
 }
 
 func TestAnInterruptedDemoLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	c, err := interrupted(t, dir, os.Interrupt)
-	if err == nil || c.ProcessState.ExitCode() != 1 {
-		t.Errorf("it ended with %v", err)
+	for name, args := range demos {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c, err := interrupted(t, dir, os.Interrupt, args...)
+			if err == nil || c.ProcessState.ExitCode() != 1 {
+				t.Errorf("it ended with %v", err)
+			}
+			leftNothing(t, dir)
+		})
 	}
-	leftNothing(t, dir)
 }
 
 func TestAKilledDemoLeavesNoProcess(t *testing.T) {
-	dir := t.TempDir()
-	_, _ = interrupted(t, dir, os.Kill)
-	for deadline := time.Now().Add(20 * time.Second); len(running(t, dir)) > 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still running after 20 s: %v", running(t, dir))
-		}
+	for name, args := range demos {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, _ = interrupted(t, dir, os.Kill, args...)
+			for deadline := time.Now().Add(20 * time.Second); len(running(t, dir)) > 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatalf("still running after 20 s: %v", running(t, dir))
+				}
+			}
+		})
 	}
 }

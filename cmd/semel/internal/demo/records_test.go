@@ -5,10 +5,12 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/ledger"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store/sqlitestore"
 )
 
@@ -36,7 +38,7 @@ func TestOnlyCompletedRecordsAreDone(t *testing.T) {
 			t.Fatalf("%s: %v", c.key, err)
 		}
 	}
-	got, err := completed(t.Context(), path)
+	got, err := completed(t.Context(), sqliteURL(t, path))
 	want := map[ledger.ID]bool{{Tenant: "ada", Key: "paid"}: true, {Tenant: "bob", Key: "paid"}: true}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
@@ -44,7 +46,44 @@ func TestOnlyCompletedRecordsAreDone(t *testing.T) {
 }
 
 func TestAStoreThatIsNotThereIsNotEmpty(t *testing.T) {
-	if got, err := completed(t.Context(), filepath.Join(t.TempDir(), "absent.db")); err == nil {
+	if got, err := completed(t.Context(), sqliteURL(t, filepath.Join(t.TempDir(), "absent.db"))); err == nil {
 		t.Errorf("got %v", got)
+	}
+}
+
+func sqliteURL(t *testing.T, path string) storeurl.URL {
+	t.Helper()
+	u, err := storeurl.Parse("sqlite:"+path, "--store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestAPasswordIsNoArgument(t *testing.T) {
+	r, err := newRecords(&Options{Store: "postgres://ann:secret@h/d?sslmode=disable"}, "dir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := strings.Join(r.env(), " ")
+	if len(r.args()) != 0 || !strings.HasPrefix(env, "SEMEL_STORE=postgres://ann:secret@h/d?") || !strings.Contains(env, "semel-schema=semel_demo_") {
+		t.Errorf("arguments %q, environment %s", r.args(), env)
+	}
+	other, err := newRecords(&Options{Store: "postgres://h/d"}, "dir")
+	if err != nil || other.schema == r.schema {
+		t.Errorf("two demos share the schema %s; %v", r.schema, err)
+	}
+	if r, err = newRecords(&Options{}, "dir"); err != nil || len(r.env()) != 0 || len(r.args()) != 1 || !strings.HasPrefix(r.args()[0], "--store=sqlite:dir") || r.drop(t.Context()) != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestASchemaThatCannotBeDroppedIsNamed(t *testing.T) {
+	r, err := newRecords(&Options{Store: "postgres://ann:secret@127.0.0.1:1/d"}, "dir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.drop(t.Context()); err == nil || !strings.Contains(err.Error(), r.schema) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/demo/fleet"
-	"github.com/semel-go/semel/cmd/semel/internal/demo/ledger"
+	"github.com/semel-go/semel/cmd/semel/internal/demo/pipeline"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/proc"
 )
 
@@ -33,17 +33,14 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	g := proc.NewGroup(dir)
 	defer g.Close()
 
-	begun, plan := time.Now(), fleet.NewPlan(o.Seed, o.Orders)
-	r := Report{Orders: o.Orders, Deliveries: plan.Deliveries, Changes: plan.Changes, Seed: o.Seed}
-	for _, part := range []struct {
-		start func(context.Context, *proc.Group, *Options, *fleet.Plan, string) (*side, error)
-		into  *Figures
-	}{{straight, &r.Unprotected}, {guarded, &r.Semel}} {
-		s, err := part.start(ctx, g, &o, plan, dir)
+	begun := time.Now()
+	r, starts := o.sides()
+	for i, into := range []*Figures{&r.Unprotected, &r.Semel} {
+		s, err := starts[i](ctx, g, &o, dir)
 		if err != nil {
 			return errors.Join(context.Cause(ctx), err)
 		}
-		if *part.into, err = s.run(ctx, &o, stderr); err != nil {
+		if *into, err = s.run(ctx, &o, stderr); err != nil {
 			return err
 		}
 	}
@@ -52,55 +49,39 @@ func Run(ctx context.Context, o Options, stdout, stderr io.Writer) (err error) {
 	if o.JSON {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")
-		err = e.Encode(&r)
+		err = e.Encode(r)
 	} else {
 		err = r.write(stdout)
 	}
 	return errors.Join(broken, err)
 }
 
-// run lets the clients loose, and the storm, and counts.
-func (s *side) run(ctx context.Context, o *Options, stderr io.Writer) (Figures, error) {
-	limited, cancel := context.WithTimeout(ctx, o.limit())
-	defer cancel()
-	told, enough := context.WithCancel(limited)
-	silent := make(chan struct{})
-	go func() {
-		defer close(silent)
-		s.progress(told, stderr)
-	}()
-	storm := make(chan error, 1)
-	go func() {
-		err := s.storm(limited, o.Kills, o.Clients*3/4)
-		if err != nil {
-			cancel() // nothing would answer the clients
-		}
-		storm <- err
-	}()
-	s.fleet.Run(limited, o.Clients)
-	err := <-storm
-	enough()
-	<-silent
-	if ctx.Err() != nil {
-		return Figures{}, context.Cause(ctx)
-	}
-	if err != nil {
-		return Figures{}, err
-	}
-	s.stop()
-	return s.figures(ctx)
+// runner is a side that was started.
+type runner interface {
+	run(ctx context.Context, o *Options, stderr io.Writer) (Figures, error)
 }
 
-func (s *side) figures(ctx context.Context) (f Figures, err error) {
-	var is func(ledger.ID) bool
-	if s.store != "" {
-		done, err := completed(ctx, s.store)
-		if err != nil {
-			return f, err
+// starter starts a side.
+type starter func(ctx context.Context, g *proc.Group, o *Options, dir string) (runner, error)
+
+// sides are the one without Semel, and the one with it.
+func (o *Options) sides() (*Report, [2]starter) {
+	if o.Events {
+		plan := pipeline.NewPlan(o.Seed, o.Orders)
+		with := func(semel bool) starter {
+			return func(ctx context.Context, g *proc.Group, o *Options, dir string) (runner, error) {
+				return openStream(ctx, g, o, plan, dir, semel)
+			}
 		}
-		is = func(id ledger.ID) bool { return done[id] }
+		return &Report{events: true, Orders: o.Orders, Deliveries: plan.Messages, Changes: plan.Changes, Seed: o.Seed},
+			[2]starter{with(false), with(true)}
 	}
-	err = s.look(func(st *ledger.State) { f = count(s.plan.Orders, s.fleet.Outcomes(), st, is) })
-	f.counters(s)
-	return f, err
+	plan := fleet.NewPlan(o.Seed, o.Orders)
+	through := func(start func(context.Context, *proc.Group, *Options, *fleet.Plan, string) (*side, error)) starter {
+		return func(ctx context.Context, g *proc.Group, o *Options, dir string) (runner, error) {
+			return start(ctx, g, o, plan, dir)
+		}
+	}
+	return &Report{Orders: o.Orders, Deliveries: plan.Deliveries, Changes: plan.Changes, Seed: o.Seed},
+		[2]starter{through(straight), through(guarded)}
 }

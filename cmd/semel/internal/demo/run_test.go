@@ -48,7 +48,13 @@ func TestWhatIsKeptIsNamed(t *testing.T) {
 }
 
 func TestTheReportHasTheFieldsThatProgramsRead(t *testing.T) {
-	r := shown()
+	for name, r := range map[string]*Report{"requests": shown(), "events": shownEvents()} {
+		t.Run(name, func(t *testing.T) { hasFields(t, r) })
+	}
+}
+
+func hasFields(t *testing.T, r *Report) {
+	t.Helper()
 	if err := r.judge(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +92,7 @@ func TestProgressOnNoTerminalIsWholeLines(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	var b bytes.Buffer
-	s.progress(ctx, &b)
+	progress(ctx, &b, s.now)
 	if got := b.String(); got != "without Semel    0%  sent 0  charged 0  double 0  kills 0\n" {
 		t.Errorf("got %q", got)
 	}

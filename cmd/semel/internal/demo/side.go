@@ -2,9 +2,10 @@ package demo
 
 import (
 	"context"
+	"errors"
+	"io"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/demo/fleet"
@@ -18,25 +19,13 @@ type side struct {
 	plan  *fleet.Plan
 	fleet *fleet.Fleet
 
-	worker, proxy  *target // proxy is nil on the straight side
-	journal, store string
+	worker, proxy *target // proxy is nil on the straight side
+	journal       string
+	records       *records // nil on the straight side
 
 	mu   sync.Mutex
 	tail *ledger.Tail
 }
-
-// target is a process to kill.
-type target struct {
-	*proc.Process
-	health string // a URL
-	// inFlight counts what the frozen process is working on.
-	inFlight func() (int, error)
-
-	kills, lost atomic.Int64 // how often it was killed, and how many were in flight then
-}
-
-// settle is how long a frozen process needs until what it has sent is seen.
-const settle = 2 * time.Millisecond
 
 // straight starts a ledger, and clients that talk to it.
 func straight(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, dir string) (*side, error) {
@@ -51,7 +40,11 @@ func straight(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, 
 
 // guarded starts a ledger, a proxy before it, and clients that talk to that.
 func guarded(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, dir string) (*side, error) {
-	s := &side{name: "with Semel", plan: plan, journal: filepath.Join(dir, "with.ledger"), store: filepath.Join(dir, "semel.db")}
+	s := &side{name: "with Semel", plan: plan, journal: filepath.Join(dir, "with.ledger")}
+	var err error
+	if s.records, err = newRecords(o, dir); err != nil {
+		return nil, err
+	}
 	upstream, err := s.startWorker(ctx, g, o, "with-worker")
 	if err != nil {
 		return nil, err
@@ -64,23 +57,26 @@ func guarded(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, d
 	if err != nil {
 		return nil, err
 	}
-	p, err := g.Start("with-proxy", o.Program, proxyArgs(address, admin, "http://"+upstream, s.store, o.OnDoubt)...)
+	p, err := g.StartWith(s.records.env(), "with-proxy", o.Program, proxyArgs(address, admin, "http://"+upstream, s.records.args(), o.OnDoubt)...)
 	if err != nil {
 		return nil, err
 	}
 	s.fleet = fleet.New(plan, "http://"+address+"/payments")
-	s.proxy = &target{Process: p, health: "http://" + admin + "/readyz", inFlight: func() (int, error) {
+	s.proxy = (&target{Process: p, inFlight: func() (int, error) {
 		return int(s.fleet.InFlight.Load()), nil
-	}}
-	return s, p.Ready(ctx, s.proxy.health)
+	}}).answers("http://" + admin + "/readyz")
+	if err := s.proxy.ready(ctx); err != nil {
+		return nil, errors.Join(err, s.abandon(ctx))
+	}
+	return s, nil
 }
 
-func proxyArgs(listen, admin, upstream, store, onDoubt string) []string {
-	args := []string{
-		"proxy", "--listen=" + listen, "--admin-listen=" + admin, "--upstream=" + upstream, "--store=sqlite:" + store,
+func proxyArgs(listen, admin, upstream string, store []string, onDoubt string) []string {
+	args := append([]string{
+		"proxy", "--listen=" + listen, "--admin-listen=" + admin, "--upstream=" + upstream,
 		"--scope=header:" + ledger.TenantHeader, "--on-doubt=" + onDoubt, "--lease=" + lease.String(),
 		"--sweep-every=250ms", "--drain=5s",
-	}
+	}, store...)
 	if onDoubt == "park" {
 		args = append(args, "--reconcile-url="+upstream+"/reconcile", "--reconcile-every=250ms")
 	}
@@ -96,12 +92,12 @@ func (s *side) startWorker(ctx context.Context, g *proc.Group, o *Options, name 
 	if err != nil {
 		return "", err
 	}
-	s.worker = &target{Process: p, health: "http://" + address + "/healthz", inFlight: func() (int, error) {
+	s.worker = (&target{Process: p, inFlight: func() (int, error) {
 		var before, after int
 		err := s.look(func(st *ledger.State) { before, after = st.InFlight() })
 		return before + after, err
-	}}
-	return address, p.Ready(ctx, s.worker.health)
+	}}).answers("http://" + address + "/healthz")
+	return address, s.worker.ready(ctx)
 }
 
 // look shows the ledger's journal as far as it is written.
@@ -123,10 +119,53 @@ func (s *side) targets() []*target {
 	return []*target{s.worker, s.proxy}
 }
 
-// stop lets what is left end in order.
-func (s *side) stop() {
-	if s.proxy != nil {
-		s.proxy.Stop(10 * time.Second)
+// storm is what disturbs the side.
+func (s *side) storm() *storm {
+	return &storm{
+		targets: s.targets(), steps: int64(len(s.plan.Steps)), done: s.fleet.Steps.Load,
+		disturb: func() { s.fleet.Disturbed.Store(true) },
 	}
-	s.worker.Stop(10 * time.Second)
+}
+
+// stop lets what is left end in order, for so long each.
+func (s *side) stop(patience time.Duration) {
+	if s.proxy != nil {
+		s.proxy.Stop(patience)
+	}
+	s.worker.Stop(patience)
+}
+
+// abandon is for a side that will not be counted.
+func (s *side) abandon(ctx context.Context) error {
+	s.stop(0)
+	return s.records.drop(ctx)
+}
+
+// run lets the clients loose, and the storm, and counts.
+func (s *side) run(ctx context.Context, o *Options, stderr io.Writer) (Figures, error) {
+	st := s.storm()
+	err := perform(ctx, o, &act{
+		storm: st, kills: o.Kills * len(st.targets), hope: o.Clients * 3 / 4, now: s.now,
+		work: func(ctx context.Context) error { s.fleet.Run(ctx, o.Clients); return nil },
+	}, stderr)
+	if err != nil {
+		return Figures{}, errors.Join(err, s.abandon(ctx))
+	}
+	s.stop(10 * time.Second)
+	f, err := s.figures(ctx)
+	return f, errors.Join(err, s.records.drop(ctx))
+}
+
+func (s *side) figures(ctx context.Context) (f Figures, err error) {
+	var is func(ledger.ID) bool
+	if s.records != nil {
+		done, err := completed(ctx, s.records.url)
+		if err != nil {
+			return f, err
+		}
+		is = func(id ledger.ID) bool { return done[id] }
+	}
+	err = s.look(func(st *ledger.State) { f = count(s.plan.Orders, s.fleet.Outcomes(), st, is) })
+	f.counters(s)
+	return f, err
 }

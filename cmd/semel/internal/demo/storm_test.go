@@ -49,13 +49,13 @@ func TestAProcessWithNothingToDoIsNotKilled(t *testing.T) {
 	o := &Options{Orders: 50, Program: os.Args[0]}
 	s := startStraight(t, o)
 	s.plan.Steps = s.plan.Steps[:0] // the fleet has nothing to do, so the storm is over
-	if err := s.storm(t.Context(), 3, 1); err != nil {
+	if err := s.storm().run(t.Context(), 3, 1); err != nil {
 		t.Fatal(err)
 	}
 	s.plan.Steps = append(s.plan.Steps, fleet.Step{}) // something to do, but nobody does it
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.strike(ctx, s.worker, 1); err != nil {
+	if err := s.storm().strike(ctx, s.worker, 1); err != nil {
 		t.Fatal(err)
 	}
 	if s.worker.kills.Load() != 0 {
@@ -63,7 +63,7 @@ func TestAProcessWithNothingToDoIsNotKilled(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := s.worker.Ready(ctx, s.worker.health); err != nil {
+	if err := s.worker.ready(ctx); err != nil {
 		t.Errorf("it was left frozen: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestAStormEndsWithItsContext(t *testing.T) {
 	s := startStraight(t, &Options{Orders: 50, Program: os.Args[0]})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.storm(ctx, 3, 1); err != nil || s.worker.kills.Load() != 0 {
+	if err := s.storm().run(ctx, 3, 1); err != nil || s.worker.kills.Load() != 0 {
 		t.Errorf("%d kills, %v", s.worker.kills.Load(), err)
 	}
 }

@@ -28,15 +28,16 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestTheTableIsTheGoldenOne(t *testing.T) {
-	r := shown()
-	if err := r.judge(); err != nil {
-		t.Fatal(err)
+	for name, r := range map[string]*Report{"table.txt": shown(), "events.txt": shownEvents()} {
+		if err := r.judge(); err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := r.write(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b.Bytes())
 	}
-	var b bytes.Buffer
-	if err := r.write(&b); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "table.txt", b.Bytes())
 }
 
 func TestTheTableNamesWhatIsBroken(t *testing.T) {

@@ -85,8 +85,7 @@ func count(orders []fleet.Order, outcomes []fleet.Outcome, s *ledger.State, comp
 			took = append(took, o.Latency)
 		}
 	}
-	slices.Sort(took)
-	f.Samples, f.P50, f.P99 = len(took), percentile(took, 50), percentile(took, 99)
+	f.percentiles(took)
 	return f
 }
 
@@ -111,6 +110,12 @@ func lost(acks []fleet.Answer, charges []ledger.Entry) bool {
 	return len(charges) == 0
 }
 
+// percentiles sets the latencies.
+func (f *Figures) percentiles(took []time.Duration) {
+	slices.Sort(took)
+	f.Samples, f.P50, f.P99 = len(took), percentile(took, 50), percentile(took, 99)
+}
+
 // percentile is in milliseconds; sorted is. 0 of nothing.
 func percentile(sorted []time.Duration, p int) float64 {
 	if len(sorted) == 0 {
@@ -125,10 +130,6 @@ func (f *Figures) counters(s *side) {
 	c := &s.fleet.Counters
 	f.Sent, f.Duplicates = int(c.Sent.Load()), int(c.Sent.Load())-len(s.plan.Orders)
 	f.Replays, f.Conflicts, f.Unknown, f.Failed = int(c.Replays.Load()), int(c.Conflicts.Load()), int(c.Unknown.Load()), int(c.Failed.Load())
-	for _, t := range s.targets() {
-		f.Kills += int(t.kills.Load())
-		f.InFlightAtKills += int(t.lost.Load())
-		f.Crashes += t.Deaths()
-	}
+	f.targets(s.targets())
 	f.WorkerKills, f.ProxyKills = int(s.worker.kills.Load()), s.proxyKills()
 }

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -134,11 +136,10 @@ func (r *response) outcome() (semel.Outcome, error) {
 		return semel.Outcome{}, fmt.Errorf("response.status: is %d; it must be from 200 to 599", r.Status)
 	}
 	o := semel.Outcome{Code: r.Status}
-	for name, values := range r.Headers {
-		if o.Header == nil {
-			o.Header = map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		for _, v := range r.Headers[name] {
+			o.Header = append(o.Header, semel.Header{Name: textproto.CanonicalMIMEHeaderKey(name), Value: v})
 		}
-		o.Header[textproto.CanonicalMIMEHeaderKey(name)] = values
 	}
 	switch {
 	case r.Body != nil && r.BodyBase64 != nil:

@@ -65,7 +65,7 @@ func TestTheQuestionSaysWhichRequestItIs(t *testing.T) {
 }
 
 func TestOnlyAPlainAnswerDecides(t *testing.T) {
-	kept := semel.Outcome{Code: 201, Header: map[string][]string{"Location": {"/p/1"}, "Link": {"a", "b"}}, Body: []byte(`{"id":1}`)}
+	kept := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}}, Body: []byte(`{"id":1}`)}
 	for name, c := range map[string]struct {
 		doc  string
 		want semel.Verdict

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/sqlitestore"
 )
 
@@ -23,67 +26,130 @@ type Handle interface {
 
 // URL names a store. The zero URL is invalid.
 type URL struct {
-	path   string // of the SQLite file
-	memory bool
-	where  string
+	kind  kind
+	text  string // the path of the SQLite file; or the whole URL, its password too
+	where string
+	redis *redisStore
+
+	postgres *postgresStore
 }
+
+type kind uint8
+
+const (
+	inMemory kind = iota + 1
+	inSQLite
+	inPostgres
+	inRedis
+)
 
 // Parse reads a URL; where is for the messages of errors.
 func Parse(text, where string) (URL, error) {
-	u := URL{where: where}
+	u := URL{text: text, where: where}
 	scheme, path, _ := strings.Cut(text, ":")
 	switch {
 	case scheme == "memory" && path == "" && text != scheme:
-		u.memory = true
+		u.kind = inMemory
 		return u, nil
 	case scheme == "sqlite" && path != "" && !strings.ContainsAny(path, "?\x00") && !strings.HasPrefix(path, "//"):
-		u.path = path
+		u.kind, u.text = inSQLite, path
 		return u, nil
+	case (scheme == "postgres" || scheme == "postgresql") && strings.HasPrefix(path, "//"):
+		var err error
+		u.kind = inPostgres
+		u.postgres, err = parsePostgres(text, where)
+		return u, err
+	case (scheme == "redis" || scheme == "rediss" || strings.HasPrefix(scheme, "redis+") || strings.HasPrefix(scheme, "rediss+")) && strings.HasPrefix(path, "//"):
+		var err error
+		u.kind = inRedis
+		u.redis, err = parseRedis(text, where)
+		return u, err
+	}
+	if at := strings.LastIndexByte(text, '@'); at >= 0 { // there may be a password before it
+		text = "…" + text[at:]
 	}
 	return URL{}, &input.Error{Field: where, Value: text,
-		Want: "choose sqlite:PATH (a file, such as sqlite:semel.db or sqlite:/var/lib/semel.db) or memory: (lost with the process)"}
+		Want: "choose sqlite:PATH (a file, such as sqlite:semel.db or sqlite:/var/lib/semel.db), postgres://USER@HOST/DATABASE (the password by PGPASSWORD or ~/.pgpass), redis://HOST:PORT/0 (also rediss:, redis+cluster:, redis+sentinel:) or memory: (lost with the process)"}
+}
+
+// Secret is the URL as it was given, its password too: for another process of
+// this program, in its environment and not among its arguments.
+func (u URL) Secret() string {
+	if u.kind == inSQLite {
+		return u.String()
+	}
+	return u.text
 }
 
 // Memory reports whether the records live in this process only.
-func (u URL) Memory() bool { return u.memory }
+func (u URL) Memory() bool { return u.kind == inMemory }
 
-// String is the URL as Parse reads it.
+// String is the URL as Parse reads it, but without a password.
 func (u URL) String() string {
-	if u.memory {
-		return "memory:"
+	switch u.kind {
+	case inSQLite:
+		return "sqlite:" + u.text
+	case inPostgres, inRedis:
+		p, err := url.Parse(u.text)
+		if err != nil {
+			return "a store" // cannot be: Parse has parsed it
+		}
+		if _, has := p.User.Password(); has {
+			p.User = url.User(p.User.Username())
+		}
+		q := p.Query()
+		before := len(q)
+		maps.DeleteFunc(q, func(name string, _ []string) bool { return strings.Contains(name, "password") })
+		if len(q) < before {
+			p.RawQuery = q.Encode()
+		}
+		return p.String()
 	}
-	return "sqlite:" + u.path
+	return u.text
 }
 
 // Open opens the store, and makes it or brings its schema up to date where
 // that is needed. The ctx bounds the opening only.
 func (u URL) Open(ctx context.Context) (Handle, error) {
-	if u.memory {
+	switch u.kind {
+	case inMemory:
 		return memory{memstore.New(nil)}, nil
+	case inPostgres:
+		return u.postgres.open(ctx, false)
+	case inRedis:
+		return u.redis.open(ctx)
 	}
-	return sqlitestore.Open(ctx, u.path, nil)
+	return sqlitestore.Open(ctx, u.text, nil)
 }
 
 // OpenExisting opens a store for an operator: one that is there, as it is.
 func (u URL) OpenExisting(ctx context.Context) (Handle, error) {
-	if u.memory {
-		return nil, &input.Error{Field: u.where, Value: u.String(), Want: "lives inside another process and cannot be opened from here; choose sqlite:PATH"}
+	switch u.kind {
+	case inMemory:
+		return nil, &input.Error{Field: u.where, Value: u.String(), Want: "lives inside another process and cannot be opened from here; choose sqlite:PATH, postgres://… or redis://…"}
+	case inPostgres:
+		return u.postgres.open(ctx, true)
+	case inRedis:
+		return u.redis.open(ctx)
 	}
-	switch _, err := os.Stat(u.path); {
+	switch _, err := os.Stat(u.text); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: %q: there is no such file; give the path that semel proxy was started with", u.where, u.path)
+		return nil, fmt.Errorf("%s: %q: there is no such file; give the path that semel proxy was started with", u.where, u.text)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", u.where, err)
 	}
-	return sqlitestore.Open(ctx, u.path, &sqlitestore.Options{NoMigrate: true})
+	return sqlitestore.Open(ctx, u.text, &sqlitestore.Options{NoMigrate: true})
 }
 
 // Migrations are the scripts that make the store's schema, if it has one.
 func (u URL) Migrations() (fs.FS, bool) {
-	if u.memory {
-		return nil, false
+	switch u.kind {
+	case inPostgres:
+		return pgstore.Migrations(), true
+	case inSQLite:
+		return sqlitestore.Migrations(), true
 	}
-	return sqlitestore.Migrations(), true
+	return nil, false
 }
 
 // memory is a store that needs no closing.

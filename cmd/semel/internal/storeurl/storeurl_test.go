@@ -2,6 +2,8 @@ package storeurl_test
 
 import (
 	"io/fs"
+	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 func parse(t *testing.T, text string) storeurl.URL {
@@ -22,7 +25,7 @@ func parse(t *testing.T, text string) storeurl.URL {
 }
 
 func TestAWrongStoreListsTheChoices(t *testing.T) {
-	for _, text := range []string{"", "memory", "memory:x", "sqlite", "sqlite:", "sqlite://host/x", "sqlite:a?mode=ro", "postgres://x", "semel.db"} {
+	for _, text := range []string{"", "memory", "memory:x", "sqlite", "sqlite:", "sqlite://host/x", "sqlite:a?mode=ro", "postgres:x", "mysql://x", "semel.db"} {
 		_, err := storeurl.Parse(text, "--store")
 		if err == nil || !input.Is(err) || !strings.Contains(err.Error(), "sqlite:PATH") || !strings.Contains(err.Error(), "memory:") {
 			t.Errorf("%q: got %v", text, err)
@@ -85,3 +88,52 @@ func TestASchemaIsPrinted(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestAPasswordIsNotShown(t *testing.T) {
+	u := parse(t, "postgres://ann:secret@db:5432/app?password=secret&sslmode=disable")
+	if got := u.Secret(); got != "postgres://ann:secret@db:5432/app?password=secret&sslmode=disable" {
+		t.Errorf("for another process it is %q", got)
+	}
+	if got := u.String(); strings.Contains(got, "secret") || got != "postgres://ann@db:5432/app?sslmode=disable" {
+		t.Errorf("it shows as %q", got)
+	}
+	_, err := storeurl.Parse("postgres://ann:sec%ret@db/app", "--store")
+	if !input.Is(err) || strings.Contains(err.Error(), "sec%ret") {
+		t.Errorf("a wrong URL: %v", err)
+	}
+	if _, err := storeurl.Parse("mysql://ann:pass@db/app", "--store"); !input.Is(err) || strings.Contains(err.Error(), "pass@") {
+		t.Errorf("another database: %v", err)
+	}
+	if files, ok := u.Migrations(); !ok {
+		t.Error("no migrations")
+	} else if names, err := fs.Glob(files, "*.up.sql"); err != nil || len(names) == 0 {
+		t.Errorf("migrations are %q, %v", names, err)
+	}
+}
+
+func TestPostgreSQLOpensAndKeepsARecord(t *testing.T) {
+	at, err := url.Parse(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := parse(t, at.String())
+	h, err := u.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	p := store.Proposal{Key: store.Key{Operation: "o", Value: t.Name()}, State: store.Processing, Owner: store.Owner{1}, Lease: time.Minute}
+	if f, err := h.Claim(t.Context(), p); err != nil || !f.Won {
+		t.Errorf("got %+v, %v", f, err)
+	}
+	again, err := u.OpenExisting(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := again.Get(t.Context(), p.Key); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }

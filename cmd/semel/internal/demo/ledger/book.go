@@ -4,12 +4,14 @@ import (
 	"errors"
 	"os"
 	"sync"
+
+	"github.com/semel-go/semel/cmd/semel/internal/demo/journal"
 )
 
 // Book is the ledger without its door. Safe for concurrent use.
 type Book struct {
 	mu sync.Mutex
-	j  *journal
+	j  *journal.Journal[Entry]
 	s  *State
 }
 
@@ -18,23 +20,24 @@ var ErrStale = errors.New("ledger: this key is closed for requests that are so o
 
 // Open opens the book in the file at path, or begins a new one.
 func Open(path string) (*Book, error) {
-	j, s, err := openJournal(path)
+	s := NewState()
+	j, err := journal.Open(path, s.Apply)
 	if err != nil {
 		return nil, err
 	}
 	b := &Book{j: j, s: s}
 	if err := b.write(&Entry{Kind: Boot, PID: os.Getpid()}); err != nil {
-		return nil, errors.Join(err, j.close())
+		return nil, errors.Join(err, j.Close())
 	}
 	return b, nil
 }
 
 // Close closes the file.
-func (b *Book) Close() error { return b.j.close() }
+func (b *Book) Close() error { return b.j.Close() }
 
 // write adds a line, and what it means. The caller holds mu, or is alone.
 func (b *Book) write(e *Entry) error {
-	if err := b.j.append(e); err != nil {
+	if err := b.j.Append(e); err != nil {
 		return err
 	}
 	b.s.Apply(e)

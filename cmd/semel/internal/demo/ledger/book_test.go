@@ -190,7 +190,7 @@ func TestAFileOfSomethingElseIsRefused(t *testing.T) {
 
 func TestAfterAWriteThatFailedNothingIsWritten(t *testing.T) {
 	b := openBook(t, path(t))
-	b.j.f.Close() // as a full disk: part of a line may be there
+	b.j.Close() // as a full disk: part of a line may be there
 	if _, err := b.Begin(ada, 1); err == nil {
 		t.Fatal("a write to a closed file succeeded")
 	}

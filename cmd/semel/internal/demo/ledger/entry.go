@@ -49,20 +49,6 @@ const (
 // ID is the request that the line speaks of.
 func (e *Entry) ID() ID { return ID{e.Tenant, e.Key} }
 
-// line is the entry as it is written, with the newline that makes it count.
-func (e *Entry) line() ([]byte, error) {
-	b, err := json.Marshal(e)
-	return append(b, '\n'), err
-}
-
-func parse(line []byte) (Entry, error) {
-	var e Entry
-	if err := json.Unmarshal(line, &e); err != nil {
-		return e, fmt.Errorf("ledger: the line %q is none of a ledger's: %w", line, err)
-	}
-	return e, nil
-}
-
 // Receipt is what a payment is answered with: the same bytes each time that
 // one asks for the same charge.
 func (e *Entry) Receipt() []byte {

@@ -1,33 +1,9 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
 )
-
-func TestALineIsReadAsItWasWritten(t *testing.T) {
-	for _, e := range []Entry{
-		{Kind: Boot, PID: 17},
-		{Kind: Begin, Run: 1, Tenant: "ada", Key: "k\"\n", Fence: 1 << 62},
-		{Kind: Paid, Run: 1, Tenant: "ada", Key: "k", Fence: 3, Order: "ö\x00<", Amount: -5, Charge: 9},
-		{Kind: Stale, Run: 2, Tenant: "ada", Key: "k", Fence: 2},
-		{Kind: End, Run: 2},
-		{Kind: Closed, Key: "k", Fence: 7},
-		{Kind: Asked, Key: "k", Fence: 7, Answer: Unsure},
-	} {
-		line, err := e.line()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := bytes.IndexByte(line, '\n'); n != len(line)-1 {
-			t.Errorf("%q is not one line", line)
-		}
-		if got, err := parse(line[:len(line)-1]); err != nil || got != e {
-			t.Errorf("got %+v, %v, want %+v", got, err, e)
-		}
-	}
-}
 
 func TestAReceiptIsJSONWhateverTheOrderIsCalled(t *testing.T) {
 	for _, order := range []string{"order-1", `a"b`, "a\x00b", "ö\u2028", "<&>"} {

@@ -134,7 +134,7 @@ func TestWhatIsNoPaymentOrNoQuestionIsRefused(t *testing.T) {
 
 func TestALedgerThatCannotWriteSaysSo(t *testing.T) {
 	h := newHandler(t)
-	h.Book.j.f.Close()
+	h.Book.j.Close()
 	if w := payment(t, h, "5"); w.Code != 500 {
 		t.Errorf("a payment got %d", w.Code)
 	}

@@ -29,8 +29,13 @@ func Address() (string, error) {
 // Ready waits until url answers with a 2xx.
 func (p *Process) Ready(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	return p.Until(ctx, func(ctx context.Context) error { return ask(ctx, client, url) })
+}
+
+// Until waits until f gives no error, which it is asked for again and again.
+func (p *Process) Until(ctx context.Context, f func(context.Context) error) error {
 	for {
-		err := ask(ctx, client, url)
+		err := f(ctx)
 		if err == nil {
 			return nil
 		}

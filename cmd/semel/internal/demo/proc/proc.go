@@ -48,6 +48,7 @@ type Process struct {
 	name string
 	path string
 	args []string
+	env  []string // beside this process's
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -66,7 +67,13 @@ const maxDeaths = 20
 
 // Start starts a program under a name, which its log gets too.
 func (g *Group) Start(name, path string, args ...string) (*Process, error) {
-	p := &Process{g: g, name: name, path: path, args: args, over: make(chan struct{})}
+	return g.StartWith(nil, name, path, args...)
+}
+
+// StartWith is Start with variables of the environment, for what others must
+// not see among the arguments.
+func (g *Group) StartWith(env []string, name, path string, args ...string) (*Process, error) {
+	p := &Process{g: g, name: name, path: path, args: args, env: env, over: make(chan struct{})}
 	p.reaped = sync.NewCond(&p.mu)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,7 +97,7 @@ func (p *Process) spawn() error {
 	}
 	defer func() { _ = log.Close() }() // the child has its own
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr, cmd.Env = attributes(), environment()
+	cmd.SysProcAttr, cmd.Env = attributes(), append(environment(), p.env...)
 	started := make(chan error)
 	p.g.start <- func() { started <- cmd.Start() }
 	if err := <-started; err != nil {

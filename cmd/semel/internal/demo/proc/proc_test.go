@@ -43,6 +43,9 @@ func child(what string, args []string) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Fprintln(os.Stderr, "deaf")
 		select {}
+	case "tell": // a variable
+		fmt.Fprint(os.Stderr, os.Getenv(args[0]))
+		select {}
 	case "die":
 		fmt.Fprintln(os.Stderr, "something is wrong")
 		os.Exit(1)
@@ -271,4 +274,12 @@ func TestSettingsOfAProxyAreNotInherited(t *testing.T) {
 	if slices.Contains(env, "SEMEL_UPSTREAM=http://elsewhere") || !slices.Contains(env, "SEMELION=a flower") {
 		t.Errorf("got %q", env)
 	}
+}
+
+func TestAVariableReachesTheProcess(t *testing.T) {
+	p, err := group(t).StartWith([]string{"SEMEL_STORE=there"}, "p", os.Args[0], "child", "tell", "SEMEL_STORE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it tells the variable", func() bool { return tail(p.log()) == "there" })
 }

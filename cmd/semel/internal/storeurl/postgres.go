@@ -1,0 +1,50 @@
+package storeurl
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+// postgresStore is what a URL says of a store in PostgreSQL: the URL for the
+// client, and in its query, with names of our own, the store's options.
+type postgresStore struct {
+	url string
+	opt pgstore.Options
+}
+
+func parsePostgres(text, where string) (*postgresStore, error) {
+	u, err := url.Parse(text)
+	if err != nil { // its message would show the password
+		scheme, _, _ := strings.Cut(text, ":")
+		return nil, &input.Error{Field: where, Value: scheme + "://…", Want: "is not a URL; write postgres://USER@HOST:PORT/DATABASE, with special characters as %XX"}
+	}
+	p := &postgresStore{url: text}
+	q := u.Query()
+	for name, values := range q {
+		if !strings.HasPrefix(name, ours) {
+			continue
+		}
+		if name != "semel-schema" {
+			return nil, &input.Error{Field: where, Value: name, Want: "is no option of the store; there is semel-schema=NAME"}
+		}
+		p.opt.Schema = values[len(values)-1]
+		q.Del(name) // the server would not know it
+		u.RawQuery = q.Encode()
+		p.url = u.String()
+	}
+	return p, nil
+}
+
+func (p *postgresStore) open(ctx context.Context, existing bool) (Handle, error) {
+	opt := p.opt
+	opt.NoMigrate = existing
+	s, err := pgstore.Open(ctx, p.url, &opt)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,169 @@
+package verify
+
+import (
+	crand "crypto/rand"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Operation is that of all records that are made here, but for those that try
+// whether operations are kept apart. A run is a tenant.
+const (
+	Operation      = "semel-verify"
+	otherOperation = "semel-verify-other"
+)
+
+const (
+	// long is a lease, or a retention, that does not end during a check. If
+	// semel verify is killed, what it leaves ends soon after.
+	long = 10 * time.Minute
+	// short is one that a check waits for.
+	short = 300 * time.Millisecond
+	// most is how many violations of a check are told in words.
+	most = 5
+)
+
+// probe is what a check works with. Safe for concurrent use.
+type probe struct {
+	target *Target
+	o      *Options
+	stores []patient
+	tenant string
+	name   string // of the check
+	made   *made
+	resent *atomic.Int64
+
+	mu      sync.Mutex
+	result  Result
+	latency *Latency
+}
+
+// made is what a run has written, for the end.
+type made struct {
+	mu     sync.Mutex
+	keys   map[store.Key]bool
+	owners map[store.Owner]bool
+}
+
+// forCheck is the probe of one check.
+func (p *probe) forCheck(c check) *probe {
+	return &probe{
+		target: p.target, o: p.o, stores: p.stores, tenant: p.tenant, name: c.name, made: p.made, resent: p.resent,
+		result: Result{Name: c.name, Claim: c.claim, Violations: []string{}, Warnings: []string{}, Info: []string{}},
+	}
+}
+
+// store is a connection: those of neighbouring numbers differ, if there are
+// several.
+func (p *probe) store(i int) patient { return p.stores[i%len(p.stores)] }
+
+// random gives the same numbers to the same check of the same seed.
+func (p *probe) random() *rand.Rand {
+	h := uint64(14695981039346656037)
+	for _, b := range []byte(p.name) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(p.o.Seed, h)) // data, not secrets
+}
+
+// key is a key of this run and check.
+func (p *probe) key(kind string, i int) store.Key {
+	return p.own(store.Key{Operation: Operation, Tenant: p.tenant, Value: p.name + "/" + kind + "/" + strconv.Itoa(i)})
+}
+
+// own remembers a key, so that the end removes its record. No key is used that
+// it was not asked for.
+func (p *probe) own(k store.Key) store.Key {
+	p.made.mu.Lock()
+	defer p.made.mu.Unlock()
+	p.made.keys[k] = true
+	return k
+}
+
+// owner is a fresh one.
+func (p *probe) owner() (o store.Owner) {
+	_, _ = crand.Read(o[:]) // never fails
+	p.made.mu.Lock()
+	defer p.made.mu.Unlock()
+	p.made.owners[o] = true
+	return o
+}
+
+// foreign reports whether a record was changed by somebody else: a sweep that
+// recovers what has lapsed.
+func (p *probe) foreign(r *store.Record) bool {
+	p.made.mu.Lock()
+	defer p.made.mu.Unlock()
+	return !p.made.owners[r.Owner]
+}
+
+// proposal is a fresh claim, or what a fresh swap proposes.
+func (p *probe) proposal(k store.Key, s store.State) store.Proposal {
+	c := store.Proposal{
+		Key: k, State: s, Owner: p.owner(), Holder: "semel verify " + p.tenant, Attempt: 1, Lease: long, Keep: long,
+		Fingerprint: store.Fingerprint{Alg: "verify", Sum: "\x00\xff sum"},
+	}
+	if s.Terminal() {
+		c.Outcome = p.outcome()
+	}
+	return c
+}
+
+// outcome is one that no other is like.
+func (p *probe) outcome() store.Outcome {
+	o := p.owner()
+	return store.Outcome{Code: 201, Codec: "verify", Body: o[:], Header: []store.Header{{Name: "X-A", Value: "2"}, {Name: "X-A", Value: "1"}}}
+}
+
+// settlement ends a claim; no two are equal.
+func (p *probe) settlement(s store.State, keep time.Duration) store.Settlement {
+	t := store.Settlement{State: s, Attempt: 1, Keep: keep}
+	if s.Terminal() {
+		t.Outcome = p.outcome()
+	} else {
+		t.Error = "tried by semel verify"
+	}
+	return t
+}
+
+// tried counts n trials.
+func (p *probe) tried(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.result.Trials += int64(n)
+}
+
+// broken counts a trial that broke the claim.
+func (p *probe) broken(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.result.Failures++; len(p.result.Violations) < most {
+		p.result.Violations = append(p.result.Violations, fmt.Sprintf(format, args...))
+	}
+}
+
+func (p *probe) warn(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.result.Warnings = append(p.result.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (p *probe) info(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.result.Info = append(p.result.Info, fmt.Sprintf(format, args...))
+}
+
+// expect is broken unless what differs is nothing.
+func (p *probe) expect(what string, differs string) bool {
+	if differs != "" {
+		p.broken("%s: %s", what, differs)
+	}
+	return differs == ""
+}

@@ -1,0 +1,147 @@
+package verify
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+var processRace = check{
+	name:  "process-race",
+	claim: "Of claims of one key by several processes at once, one wins, and every process finds the winner's record and outcome.",
+	run: func(ctx context.Context, p *probe) (err error) {
+		switch {
+		case p.target.Start == nil:
+			return fmt.Errorf("%w: the store lives in one process", errSkipped)
+		case p.o.Processes == 0:
+			return fmt.Errorf("%w: no process was asked for", errSkipped)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var team []*hand
+		defer func() {
+			if err != nil {
+				cancel() // one that hangs would be waited for
+			}
+			for _, h := range team {
+				if cerr := h.end(); err == nil {
+					err = cerr
+				}
+			}
+		}()
+		for range p.o.Processes {
+			w, err := p.target.Start(ctx, p.tenant)
+			if err != nil {
+				return fmt.Errorf("start a process: %w", err)
+			}
+			team = append(team, newHand(w))
+		}
+		for _, h := range team {
+			if _, err := h.answer(ctx); err != nil {
+				return err
+			}
+		}
+		for i := range p.o.Keys {
+			if err := p.processRace(ctx, team, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
+// errSkipped is a check that the store need not pass.
+var errSkipped = errors.New("there is nothing to try")
+
+// processRace lets all processes race for a key.
+func (p *probe) processRace(ctx context.Context, team []*hand, i int) error {
+	k := p.own(workerKey(p.tenant, i))
+	for _, h := range team {
+		if err := h.orders.Encode(order{i}); err != nil {
+			return fmt.Errorf("a process has ended: %w", err)
+		}
+	}
+	wins, answers := 0, make([]done, len(team))
+	var winner done
+	for g, h := range team {
+		d, err := h.answer(ctx)
+		if err != nil {
+			return err
+		}
+		if answers[g] = d; d.Won > 0 {
+			wins, winner = wins+d.Won, d
+		}
+	}
+	p.tried(len(team))
+	if wins != 1 {
+		p.broken("%q: %d claims of %d processes won, want 1", k.Value, wins, len(team))
+		return nil
+	}
+	for _, d := range answers {
+		if d.Owner != winner.Owner || d.Fence != winner.Fence {
+			p.broken("%q: a process that lost finds the record of %.8s with fence %d, and the winner is %.8s with fence %d", k.Value, d.Owner, d.Fence, winner.Owner, winner.Fence)
+		}
+	}
+	f, err := p.store(i).Get(ctx, k)
+	if err != nil {
+		return p.vanished(k, err)
+	}
+	r := &f.Record
+	if o, b := hex.EncodeToString(r.Owner[:]), hex.EncodeToString(r.Outcome.Body); o != winner.Owner || b != winner.Sent || r.Fence != winner.Fence {
+		p.broken("%q: the record is %v, of %.8s with fence %d and the outcome %.16s; the winner, %.8s with fence %d, has settled with %.16s", k.Value, r.State, o, r.Fence, b, winner.Owner, winner.Fence, winner.Sent)
+	}
+	return nil
+}
+
+// hand is a worker at the other end of two pipes.
+type hand struct {
+	w       *Worker
+	orders  *json.Encoder
+	answers chan done
+	gone    error // why answers was closed
+}
+
+func newHand(w *Worker) *hand {
+	h := &hand{w: w, orders: json.NewEncoder(w.In), answers: make(chan done, 1)}
+	go func() {
+		defer close(h.answers)
+		lines := json.NewDecoder(w.Out)
+		for {
+			var d done
+			if h.gone = lines.Decode(&d); h.gone != nil {
+				return
+			}
+			h.answers <- d
+		}
+	}()
+	return h
+}
+
+// answer is the worker's next.
+func (h *hand) answer(ctx context.Context) (done, error) {
+	select {
+	case d, ok := <-h.answers:
+		if !ok {
+			return d, fmt.Errorf("a process has ended: %w", h.gone)
+		}
+		if d.Error != "" {
+			return d, errors.New(d.Error)
+		}
+		return d, nil
+	case <-ctx.Done():
+		return done{}, ctx.Err()
+	}
+}
+
+// end lets the worker go, and waits until it has.
+func (h *hand) end() error {
+	err := h.w.In.Close()
+	for range h.answers { // what it says now is of no interest
+	}
+	if werr := h.w.Wait(); werr != nil {
+		return fmt.Errorf("a process has ended: %w", werr)
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel"
+)
+
+// Consumer runs a handler once for each message's call. Safe for concurrent
+// use, also of several Serve loops. Nothing to close.
+type Consumer struct {
+	runner semel.Runner
+	call   CallFunc
+	handle Handler
+	opt    Options
+}
+
+// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. It
+// does no I/O, and reports all that is wrong.
+func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, error) {
+	var errs []error
+	missing := func(name string, is bool) {
+		if is {
+			errs = append(errs, fmt.Errorf("%s: is nil", name))
+		}
+	}
+	missing("run", run == nil)
+	missing("call", call == nil)
+	missing("handler", h == nil)
+	opt := o.withDefaults()
+	r, ok := run.(interface{ Retention() time.Duration })
+	switch {
+	case o != nil && o.Retention != 0:
+		if ok && r.Retention() < opt.Retention {
+			errs = append(errs, fmt.Errorf("options: Retention: is %v, but the runner keeps outcomes for %v; leave it zero, or keep them longer", opt.Retention, r.Retention()))
+		}
+	default:
+		if ok {
+			opt.Retention = r.Retention()
+		} else {
+			errs = append(errs, errors.New("options: Retention is zero, and the runner does not tell its own; set it to that of the Guard, such as DefaultRetention"))
+		}
+	}
+	if err := errors.Join(append(errs, opt.validate())...); err != nil {
+		return nil, fmt.Errorf("consume: %w", err)
+	}
+	return &Consumer{runner: run, call: call, handle: h, opt: opt}, nil
+}
+
+// Handle tries one message and says what is to become of it: for tests, and
+// for loops that are not Serve's. It changes m.Key.
+func (c *Consumer) Handle(ctx context.Context, m *Message) Disposition {
+	t := &task{m: m}
+	c.identify(t)
+	return c.try(ctx, t)
+}
+
+// task is one message on its way through a Consumer.
+type task struct {
+	m    *Message
+	call semel.Call
+	// refused is why there is no call; nil: there is one.
+	refused *Disposition
+
+	tries    int // since it was delivered
+	failures int // of those, the ones that count as attempts
+
+	work
+}
+
+// identify finds the message's call. It looks at the message alone, so it is
+// done once.
+func (c *Consumer) identify(t *task) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
+		}
+	}()
+	var err error
+	t.call, err = c.call(t.m)
+	switch {
+	case err == nil:
+		t.m.Key = t.call.Key()
+	case errors.Is(err, ErrRejected):
+		t.refused = &Disposition{Action: Hold, Reason: ReasonRejected, Err: err}
+	case errors.Is(err, ErrNoKey):
+		t.refused = &Disposition{Action: DeadLetter, Reason: ReasonNoKey, Err: err}
+	default:
+		t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: err}
+	}
+}
+
+// try runs the message's call once.
+func (c *Consumer) try(ctx context.Context, t *task) Disposition {
+	if t.refused != nil {
+		return *t.refused
+	}
+	if d, ok := c.overdue(t.m); ok {
+		return d
+	}
+	r := Run{Tries: t.tries}
+	var said error // by the handler
+	ran := false
+	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		ran, said = true, errGoexit
+		defer func() {
+			if errors.Is(said, errGoexit) { // nothing after Run is reached then
+				t.failures++
+			}
+		}()
+		r.Attempt = max(x.Attempt(), t.failures+1)
+		said = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
+		return semel.Outcome{}, said
+	})
+	r.Err, r.Replayed, r.Handlers = err, res.Replayed, ran && own(err, said)
+	t.tries++
+	undone := ran && errors.Is(err, semel.ErrUnavailable) // its transaction did not commit
+	if (r.Handlers || undone) && !semel.SaysNoEffect(said) {
+		t.failures++
+	}
+	return Decide(r, &c.opt)
+}
+
+// overdue are the messages that must not be run at all.
+func (c *Consumer) overdue(m *Message) (Disposition, bool) {
+	if n := c.opt.MaxDeliveries; n > 0 && m.Deliveries > n {
+		err := fmt.Errorf("delivered %d times; at most %d are allowed", m.Deliveries, n)
+		return Disposition{Action: DeadLetter, Reason: ReasonDeliveries, Err: err}, true
+	}
+	if age := time.Since(m.Published); !m.Published.IsZero() && age > c.opt.Retention {
+		err := fmt.Errorf("published %v ago; outcomes are kept for %v", age.Round(time.Second), c.opt.Retention)
+		return Disposition{Action: c.opt.Late, Reason: ReasonLate, Err: err}, true
+	}
+	return Disposition{}, false
+}
+
+// attempt runs the handler, if an attempt is left, and ends the key with the
+// last one. Under Park that is not needed: one doubt parks the key.
+func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *Run) error {
+	n := c.opt.MaxAttempts
+	if n < 0 || x.Policy() != semel.Retry {
+		return safely(ctx, c.handle, x, t.m)
+	}
+	if r.Attempt > n {
+		r.Attempt = n
+		return exhausted(n, "its process died, or it was on another consumer")
+	}
+	err := safely(ctx, c.handle, x, t.m)
+	if _, final := asFailure(err); err == nil || final || r.Attempt < n || semel.SaysNoEffect(err) {
+		return err
+	}
+	return exhausted(n, err.Error())
+}
+
+func exhausted(n int, last string) error {
+	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %s", n, last)}
+}
+
+// own reports whether the Runner passed the handler's error on, in place of
+// one of its own: both may hold a *semel.Error, for handlers make calls too.
+func own(err, said error) bool {
+	if err == nil || said == nil {
+		return false
+	}
+	e, ok := errors.AsType[*semel.Error](err)
+	if !ok {
+		return true
+	}
+	s, _ := errors.AsType[*semel.Error](said)
+	return e == s
+}
+
+func asFailure(err error) (*semel.Failure, bool) {
+	f, ok := errors.AsType[*semel.Failure](err)
+	return f, ok && f != nil
+}

@@ -1,0 +1,255 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func done(context.Context, *semel.Execution, *consume.Message) error { return nil }
+
+func fails(context.Context, *semel.Execution, *consume.Message) error { return errPlain }
+
+// retains is a runner that tells its retention.
+type retains struct{ *semel.Guard }
+
+func (retains) Retention() time.Duration { return time.Hour }
+
+func TestNewNamesAllThatIsWrong(t *testing.T) {
+	_, err := consume.New(nil, nil, nil, &consume.Options{
+		MaxDeliveries: -1, Late: consume.Ack, Retention: time.Millisecond, Concurrency: -1, InFlight: -2, Drain: -1,
+	})
+	for _, want := range []string{"run: is nil", "call: is nil", "handler: is nil", "MaxDeliveries", "Late", "Retention", "Concurrency", "InFlight", "Drain"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not speak of %q: %v", want, err)
+		}
+	}
+}
+
+// A Guard keeps outcomes for 24 h by default, a broker messages for a week:
+// the consumer must not guess.
+func TestNewAsksForTheRetention(t *testing.T) {
+	g := newGuard(t, nil, nil)
+	if _, tells := any(g).(interface{ Retention() time.Duration }); !tells {
+		if _, err := consume.New(g, byHeader, done, nil); err == nil || !strings.Contains(err.Error(), "Retention") {
+			t.Errorf("without a retention: %v", err)
+		}
+	}
+	c, err := consume.New(retains{g}, byHeader, done, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := keyed("old")
+	m.Published = time.Now().Add(-2 * time.Hour)
+	if d := c.Handle(t.Context(), m); d.Reason != consume.ReasonLate {
+		t.Errorf("the runner's retention does not count: %v", d.Reason)
+	}
+}
+
+func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
+	var ran atomic.Int64
+	c := newConsumer(t, newGuard(t, nil, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+		ran.Add(1)
+		own, ok := consume.FromContext(ctx)
+		in, _ := semel.FromContext(ctx)
+		if !ok || own != m || in != x || x.Key() != "k" {
+			t.Errorf("the context has the message %v and the run %v", own, in)
+		}
+		return nil
+	}, consume.Options{})
+	for i, want := range []consume.Reason{consume.ReasonDone, consume.ReasonDuplicate, consume.ReasonDuplicate} {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Ack || d.Reason != want {
+			t.Errorf("delivery %d: %v for %q", i, d.Action, d.Reason)
+		}
+	}
+	if ran.Load() != 1 {
+		t.Errorf("ran %d times", ran.Load())
+	}
+	if _, ok := consume.FromContext(t.Context()); ok {
+		t.Error("a context without a message has one")
+	}
+}
+
+func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
+	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
+		t.Error("it ran")
+		return nil
+	}, consume.Options{})
+	for want, m := range map[consume.Reason]*consume.Message{
+		consume.ReasonNoKey:   {},
+		consume.ReasonInvalid: keyed(strings.Repeat("x", 300)),
+	} {
+		if d := c.Handle(t.Context(), m); d.Action != consume.DeadLetter || d.Reason != want {
+			t.Errorf("%v for %q, want dead-letter for %q", d.Action, d.Reason, want)
+		}
+	}
+	panics := func(*consume.Message) (semel.Call, error) { panic("oh") }
+	c, err := consume.New(newGuard(t, nil, nil), panics, done, &consume.Options{Retention: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.DeadLetter || !strings.Contains(d.Err.Error(), "oh") {
+		t.Errorf("a CallFunc that panics: %v, %v", d.Action, d.Err)
+	}
+}
+
+func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
+	var ran int
+	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
+		ran++
+		return fmt.Errorf("failure number %d", ran)
+	}, consume.Options{MaxAttempts: 3})
+	for i, want := range []consume.Action{consume.Retry, consume.Retry, consume.DeadLetter, consume.DeadLetter} {
+		d := c.Handle(t.Context(), keyed("k"))
+		if d.Action != want {
+			t.Errorf("delivery %d: %v, want %v", i+1, d.Action, want)
+		}
+		if d.Action == consume.DeadLetter && (d.Reason != consume.ReasonExhausted || !strings.Contains(d.Err.Error(), "failure number 3")) {
+			t.Errorf("delivery %d: %q, %v", i+1, d.Reason, d.Err)
+		}
+	}
+	if ran != 3 {
+		t.Errorf("ran %d times, want 3", ran)
+	}
+}
+
+func TestANegativeLimitIsNone(t *testing.T) {
+	c := newConsumer(t, newGuard(t, nil, nil), fails, consume.Options{MaxAttempts: -1})
+	for i := range 50 {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Retry || d.Attempt != i+1 {
+			t.Fatalf("delivery %d: %v of attempt %d", i+1, d.Action, d.Attempt)
+		}
+	}
+}
+
+// NoEffect says that nothing was changed, so that a downstream that is away
+// for an hour does not fill the dead letters.
+func TestNoEffectIsNoAttempt(t *testing.T) {
+	for name, err := range map[string]error{
+		"plain": semel.NoEffect(errPlain), "wrapped": fmt.Errorf("call: %w", semel.NoEffect(errPlain)),
+		"joined": errors.Join(semel.NoEffect(errPlain), semel.NoEffect(errPlain)),
+	} {
+		c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return err }, consume.Options{MaxAttempts: 2})
+		for i := range 10 {
+			if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Retry || d.Attempt != 1 {
+				t.Fatalf("%s: delivery %d: %v of attempt %d", name, i+1, d.Action, d.Attempt)
+			}
+		}
+	}
+	half := errors.Join(semel.NoEffect(errPlain), errPlain)
+	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return half }, consume.Options{MaxAttempts: 1})
+	if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.DeadLetter {
+		t.Errorf("half an error without effect: %v", d.Action)
+	}
+}
+
+// Under Park no count of attempts may turn doubt into failure.
+func TestUnderParkOneDoubtParks(t *testing.T) {
+	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
+	c := newConsumer(t, g, fails, consume.Options{MaxAttempts: 1})
+	for range 2 {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Park || d.Reason != consume.ReasonUnknown {
+			t.Errorf("%v for %q, want park", d.Action, d.Reason)
+		}
+	}
+}
+
+func TestAPanicIsDoubt(t *testing.T) {
+	panics := func(context.Context, *semel.Execution, *consume.Message) error { panic("boom") }
+	d := newConsumer(t, newGuard(t, nil, nil), panics, consume.Options{}).Handle(t.Context(), keyed("k"))
+	var p *consume.PanicError
+	if d.Action != consume.Retry || !errors.As(d.Err, &p) || p.Value != "boom" || !strings.Contains(string(p.Stack), "consumer_test.go") {
+		t.Errorf("%v, %v", d.Action, d.Err)
+	}
+	if strings.Contains(p.Error(), "consumer_test.go") {
+		t.Error("the text has the stack")
+	}
+	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
+	if d := newConsumer(t, g, panics, consume.Options{}).Handle(t.Context(), keyed("k")); d.Action != consume.Park {
+		t.Errorf("under Park: %v", d.Action)
+	}
+}
+
+func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
+	st := memstore.New(nil)
+	g := newGuard(t, st, nil)
+	inner := func(body string) semel.Call {
+		return semel.NewCall(semel.Operation("inner").Shared(), "i", semel.Bytes([]byte(body)))
+	}
+	once := func(ctx context.Context, body string) error {
+		return semel.Once(ctx, g, inner(body), func(context.Context, *semel.Execution) error { return nil })
+	}
+	if err := once(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	c := newConsumer(t, g, func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error { return once(ctx, "second") }, consume.Options{})
+	d := c.Handle(t.Context(), keyed("k"))
+	if !errors.Is(d.Err, semel.ErrMismatch) || d.Action != consume.Retry {
+		t.Errorf("%v, %v; want retry, for the mismatch is of another call", d.Action, d.Err)
+	}
+}
+
+func TestAMessageOlderThanTheRetentionDoesNotRun(t *testing.T) {
+	for late, want := range map[consume.Action]consume.Action{0: consume.Park, consume.DeadLetter: consume.DeadLetter} {
+		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, Late: late})
+		m := keyed("k")
+		m.Published = time.Now().Add(-time.Hour - time.Minute)
+		if d := c.Handle(t.Context(), m); d.Action != want || d.Reason != consume.ReasonLate {
+			t.Errorf("%v for %q, want %v", d.Action, d.Reason, want)
+		}
+		m.Published = time.Now().Add(-time.Hour + time.Minute)
+		if d := c.Handle(t.Context(), m); d.Reason != consume.ReasonDone {
+			t.Errorf("a younger one: %q", d.Reason)
+		}
+	}
+}
+
+func TestMaxDeliveriesIsTheBrokersCount(t *testing.T) {
+	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{MaxDeliveries: 3})
+	m := keyed("k")
+	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != consume.ReasonDeliveries {
+		t.Error("the fourth delivery ran")
+	}
+	if m.Deliveries = 3; c.Handle(t.Context(), m).Reason != consume.ReasonDone {
+		t.Error("the third delivery did not run")
+	}
+}
+
+func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
+	var trace []string
+	layer := func(name string) consume.Middleware {
+		return func(next consume.Handler) consume.Handler {
+			return func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+				trace = append(trace, name)
+				return next(ctx, x, m)
+			}
+		}
+	}
+	c := newConsumer(t, newGuard(t, nil, nil), consume.Chain(done, layer("a"), layer("b")), consume.Options{})
+	c.Handle(t.Context(), keyed("k"))
+	if strings.Join(trace, " ") != "a b" {
+		t.Errorf("they ran as %v", trace)
+	}
+}
+
+// What a handler produces carries a key that is the same for each attempt.
+func TestStampIsTheSameForEachAttempt(t *testing.T) {
+	var stamps []string
+	c := newConsumer(t, newGuard(t, nil, nil), func(_ context.Context, x *semel.Execution, _ *consume.Message) error {
+		stamps = append(stamps, fmt.Sprint(consume.Stamp(x, "mail")), fmt.Sprint(consume.Stamp(x, "bill")))
+		return errPlain
+	}, consume.Options{})
+	c.Handle(t.Context(), keyed("k"))
+	c.Handle(t.Context(), keyed("k"))
+	if len(stamps) != 4 || stamps[0] != stamps[2] || stamps[1] != stamps[3] || stamps[0] == stamps[1] || !strings.Contains(stamps[0], "{semel-caused-by k}") {
+		t.Errorf("the stamps are %v", stamps)
+	}
+}

@@ -1,0 +1,112 @@
+package consumetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// A handler runs longer than the lease and the broker's wait for an ack: both
+// are extended, and a second consumer does not get the message. A machine may
+// stall for so long that it does all the same, but not each time.
+func slowHandler(w *world) {
+	ms := many(3)
+	release := map[string]chan struct{}{}
+	for i := range ms {
+		key, _ := ms[i].Header(consume.KeyHeader)
+		release[key] = make(chan struct{})
+	}
+	slow := func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+		select {
+		case <-release[m.Key]:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return w.plain(ctx, x, m)
+	}
+	w.start(setup{handler: slow, lease: lease / 2})
+	w.start(setup{handler: slow, lease: lease / 2})
+	again := 0
+	for _, m := range ms {
+		before := w.repeated()
+		w.broker.Publish(w, m)
+		<-time.After(lease)
+		key, _ := m.Header(consume.KeyHeader)
+		close(release[key])
+		w.settled()
+		w.once([]consume.Message{m})
+		if w.repeated() == before {
+			return
+		}
+		again++
+	}
+	w.Errorf("%d times out of %d the message was delivered again while its handler ran", again, again)
+}
+
+// repeated counts the tries of messages that were in work, or done.
+func (w *world) repeated() int {
+	return w.saw(consume.EventDecided, consume.ReasonInProgress) + w.saw(consume.EventDecided, consume.ReasonDuplicate)
+}
+
+// A process that cannot renew its lease has its handler cancelled. Another takes
+// over and has the effect; what the first returns then does not count, and its
+// message is not acked for it.
+func leaseLost(w *world) {
+	m := msg("k", "")
+	lost, release := make(chan error, 1), make(chan struct{})
+	p := w.start(setup{lease: short, handler: func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error {
+		<-ctx.Done()
+		select {
+		case lost <- context.Cause(ctx):
+		default:
+			w.Error("the handler ran again, though another had the effect")
+		}
+		<-release
+		return nil // as if all were well
+	}})
+	p.store.stale.Store(true)
+	w.broker.Publish(w, m)
+	select {
+	case err := <-lost:
+		if !errors.Is(err, semel.ErrLeaseLost) {
+			w.Errorf("the handler's context ended for %v, want ErrLeaseLost", err)
+		}
+	case <-time.After(w.h.Patience):
+		w.Fatal("the handler was not cancelled when its lease was lost")
+	}
+	letGo, _ := w.elsewhere(m, lease, func() error { return nil })
+	close(letGo)
+	w.until("the effect elsewhere", func() bool { return w.ran("k") == 1 })
+	close(release)
+	w.settled()
+	w.once([]consume.Message{m})
+	if w.saw(consume.EventDecided, consume.ReasonLeaseLost) == 0 {
+		w.Error("the first run was not told that it lost its lease")
+	}
+}
+
+// A consumer whose extensions do not arrive runs on, while the message is with
+// another, which finds it in flight. Then its ack comes, for a delivery that is
+// not the last: whether the broker takes it or not, there is one effect, and
+// nothing is left.
+func lateAck(w *world) {
+	m := msg("k", "")
+	release := make(chan struct{})
+	slow := func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+		<-release
+		return w.plain(ctx, x, m)
+	}
+	deaf := faults{beforeExtend: func(*consume.Message) error { return errFault }}
+	w.start(setup{handler: slow, faults: deaf})
+	w.start(setup{handler: slow, faults: deaf})
+	w.broker.Publish(w, m)
+	<-time.After(lease / 2)
+	close(release)
+	w.settled()
+	w.once([]consume.Message{m})
+	w.copies(consume.DeadLetters, 0)
+	w.copies(consume.Parked, 0)
+}

@@ -1,0 +1,128 @@
+// Package consumetest proves the adapter of a broker: one suite, the same for
+// each. It runs real consumers over the adapter, takes away their store, their
+// broker and their life, and counts the effects.
+//
+// It needs the standard library and nothing else.
+package consumetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
+)
+
+// Harness is what the suite has to know of an adapter.
+type Harness struct {
+	// Open makes a broker, or new and empty destinations on one, for one
+	// test; t cleans it up. Required. Tests run in parallel.
+	Open func(t testing.TB) Broker
+	// Store makes the store of one test, empty; t cleans it up. Required. A
+	// store in memory will do: it is the adapter that is tested.
+	Store func(t testing.TB) store.Store
+	// Patience is how long a test waits for what must happen, the return of a
+	// dead consumer's messages included: 20 s by default.
+	Patience time.Duration
+	// Unordered: the broker does not deliver in the order of publication, so
+	// that order per key cannot be asked for.
+	Unordered bool
+}
+
+// Broker is a topic or queue with one consumer group, and with its dead
+// letters and parked messages. Safe for concurrent use. It fails the test by
+// t.
+type Broker interface {
+	// Publish sends messages in this order, with their OrderKey, Headers and
+	// Body, and returns when the broker has them.
+	Publish(t testing.TB, ms ...consume.Message)
+	// Connect makes one more member of the group, as a new process would. Its
+	// Info.AckWait, if there is one, is to be 400 to 700 ms.
+	Connect(t testing.TB) Conn
+	// Copies is all that was ever forwarded to a destination.
+	Copies(t testing.TB, to consume.Destination) []consume.Message
+	// Unsettled counts the published messages that are not acked.
+	Unsettled(t testing.TB) int
+}
+
+// Conn is a member of the group: a Source that the suite can take away.
+type Conn interface {
+	consume.Source
+	// Kill ends it as the death of its process would: at once, with no word
+	// to the broker, which finds out by itself. From then on each call of it
+	// and its deliveries fails.
+	Kill()
+	// Close ends it in an orderly way, after Serve has returned. After Kill it
+	// does nothing.
+	Close() error
+}
+
+// check is one test of the suite.
+type check struct {
+	name    string
+	run     func(w *world)
+	ordered bool // it needs order
+}
+
+func checks() []check {
+	return []check{
+		{name: "each message runs once and is acked", run: eachRunsOnce},
+		{name: "a failed message comes again", run: failedComesAgain},
+		{name: "a failed message goes back to the broker", run: failedGoesBack},
+		{name: "a panic is a failure", run: panicIsAFailure},
+		{name: "a duplicate in the same batch does not run", run: duplicateInTheBatch},
+		{name: "duplicates on two consumers at once run once", run: duplicatesOnTwoConsumers},
+		{name: "in flight elsewhere is held, and acked when done", run: inFlightElsewhere},
+		{name: "in flight elsewhere is held, and run when that dies", run: inFlightElsewhereDies},
+		{name: "a crash before the effect", run: crashBeforeTheEffect},
+		{name: "a crash after the effect", run: crashAfterTheEffect},
+		{name: "a crash after the effect, parked", run: crashAfterTheEffectParked},
+		{name: "a crash with later messages done", run: crashWithLaterDone},
+		{name: "a crash before the ack", run: crashBeforeTheAck},
+		{name: "an ack that fails is repeated", run: ackFails},
+		{name: "an ack that is lost does no harm", run: ackLost},
+		{name: "a nak that fails loses nothing", run: nakFails},
+		{name: "a copy that cannot be sent is not acked", run: copyFails},
+		{name: "a crash between copy and ack", run: crashBetweenCopyAndAck},
+		{name: "poison ends in the dead letters", run: poison},
+		{name: "poison that kills its process ends in the dead letters", run: poisonKills},
+		{name: "a failure is a dead letter", run: failureIsADeadLetter},
+		{name: "another payload is a dead letter", run: mismatch},
+		{name: "an unknown outcome is parked", run: unknown},
+		{name: "no key is a dead letter", run: noKey},
+		{name: "no key can stop the consumer", run: rejected},
+		{name: "a message older than the retention is not run", run: late},
+		{name: "a dead letter says where it came from", run: letterContents},
+		{name: "the store is down at the start", run: storeDownAtStart},
+		{name: "the store goes down and comes back", run: storeGoesDown},
+		{name: "a slow handler keeps its message", run: slowHandler},
+		{name: "a handler that loses its lease does not count", run: leaseLost},
+		{name: "a late ack for an older delivery does no harm", run: lateAck},
+		{name: "a message that waits is kept", run: waitingIsKept},
+		{name: "shutdown under load loses nothing", run: shutdown},
+		{name: "shutdown gives back what waits", run: shutdownGivesBack},
+		{name: "order per key", run: orderPerKey, ordered: true},
+		{name: "order per key over retries", run: orderOverRetries, ordered: true},
+		{name: "large messages and odd headers", run: largeMessage},
+		{name: "consumers die all the time and nothing is lost", run: nothingLost},
+	}
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	if h.Open == nil || h.Store == nil {
+		t.Fatal("consumetest: Harness.Open and Harness.Store: must not be nil")
+	}
+	if h.Patience == 0 {
+		h.Patience = 20 * time.Second
+	}
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			if c.ordered && h.Unordered {
+				t.Skip("the broker does not deliver in order")
+			}
+			t.Parallel()
+			c.run(newWorld(t, h))
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package consumetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// process is a consumer with a life of its own: its connections to the store
+// and the broker can be cut.
+type process struct {
+	w       *world
+	store   *flakyStore
+	conn    Conn
+	source  *flakySource
+	guard   *semel.Guard
+	stop    context.CancelFunc
+	ended   chan struct{}
+	err     error // of Serve, when ended is closed
+	stopped bool
+}
+
+// setup is what differs between the consumers of the tests.
+type setup struct {
+	handler   consume.Handler
+	policy    semel.Policy
+	lease     time.Duration
+	options   consume.Options
+	call      consume.CallFunc
+	storeDown bool
+	faults    faults
+}
+
+// quick is a backoff for tests.
+func quick(int) time.Duration { return 5 * time.Millisecond }
+
+// start starts a consumer. It ends with the test.
+func (w *world) start(s setup) *process {
+	w.Helper()
+	p := &process{w: w, store: &flakyStore{Store: w.store}, ended: make(chan struct{})}
+	p.store.down.Store(s.storeDown)
+	if s.lease == 0 {
+		s.lease = lease
+	}
+	var err error
+	p.guard, err = semel.New(p.store, &semel.Options{
+		OnDoubt: s.policy, Lease: s.lease, Retention: consume.DefaultRetention, SettleTimeout: s.lease,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if s.handler == nil {
+		s.handler = w.plain
+	}
+	if s.call == nil {
+		s.call = keyed
+	}
+	o := s.options
+	o.ShortRetention, o.Observe = true, w.observe
+	if o.Retention == 0 {
+		o.Retention = consume.DefaultRetention
+	}
+	if o.Backoff == nil {
+		o.Backoff = quick
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = 16
+	}
+	c, err := consume.New(p.guard, s.call, s.handler, &o)
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.conn = w.broker.Connect(w)
+	p.source = &flakySource{Source: p.conn, faults: s.faults}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	go func() {
+		defer close(p.ended)
+		p.err = c.Serve(ctx, p.source)
+	}()
+	w.Cleanup(p.end)
+	return p
+}
+
+var keyed = consume.Keyed(group, consume.FromHeader(consume.KeyHeader))
+
+// plain is a handler that has its effect.
+func (w *world) plain(_ context.Context, x *semel.Execution, m *consume.Message) error {
+	w.effect(x, m)
+	return nil
+}
+
+// shutdown ends the consumer in an orderly way.
+func (p *process) shutdown() {
+	p.w.Helper()
+	p.stop()
+	select {
+	case <-p.ended:
+	case <-time.After(p.w.h.Patience):
+		p.w.Fatal("Serve did not return when its context ended")
+	}
+	if p.err != nil {
+		p.w.Errorf("Serve: %v", p.err)
+	}
+	if err := p.conn.Close(); err != nil {
+		p.w.Errorf("close: %v", err)
+	}
+	p.stopped = true
+}
+
+// kill ends it as kill -9 would: what it does from now on reaches nobody.
+func (p *process) kill() {
+	p.store.down.Store(true)
+	p.conn.Kill()
+	p.stop()
+}
+
+// end is the end of a test.
+func (p *process) end() {
+	p.stop()
+	select {
+	case <-p.ended:
+	case <-time.After(p.w.h.Patience):
+		p.w.Error("Serve did not return at the end of the test")
+	}
+	if !p.stopped {
+		_ = p.conn.Close()
+	}
+}

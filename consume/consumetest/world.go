@@ -1,0 +1,166 @@
+package consumetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
+)
+
+const (
+	group semel.Operation = "consumetest"
+	lease                 = 2 * time.Second
+)
+
+// world is one test: a broker, a store, and what the handlers did.
+type world struct {
+	testing.TB
+	h      Harness
+	broker Broker
+	store  store.Store
+	journal
+}
+
+func newWorld(t testing.TB, h Harness) *world {
+	w := &world{TB: t, h: h, broker: h.Open(t), store: h.Store(t)}
+	w.runs, w.effects = map[string]int{}, map[string]int{}
+	return w
+}
+
+// journal is what happened to the world outside.
+type journal struct {
+	mu      sync.Mutex
+	runs    map[string]int // handlers that ended well, by the message's key
+	effects map[string]int // the same, by the derived key that a downstream would compare
+	order   map[string][]string
+	events  []consume.Event
+	origins map[string]consume.Origin
+}
+
+// effect is what a handler does to the world outside.
+func (j *journal) effect(x *semel.Execution, m *consume.Message) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.runs[m.Key]++
+	j.effects[x.Derive("effect")]++
+	if j.order == nil {
+		j.order, j.origins = map[string][]string{}, map[string]consume.Origin{}
+	}
+	j.order[m.OrderKey] = append(j.order[m.OrderKey], m.Key)
+}
+
+// begun notes where a message came from.
+func (j *journal) begun(m *consume.Message) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.origins == nil {
+		j.order, j.origins = map[string][]string{}, map[string]consume.Origin{}
+	}
+	j.origins[m.Key] = m.Origin
+}
+
+func (j *journal) ran(key string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.runs[key]
+}
+
+func (j *journal) total() (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range j.runs {
+		n += r
+	}
+	return n
+}
+
+// saw counts the events of a kind, and for EventDecided of a reason.
+func (j *journal) saw(kind consume.Kind, reason consume.Reason) (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.events {
+		if j.events[i].Kind == kind && (reason == "" || j.events[i].Disposition.Reason == reason) {
+			n++
+		}
+	}
+	return n
+}
+
+func (j *journal) observe(_ context.Context, e consume.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.events = append(j.events, e)
+}
+
+// msg is a message with a key.
+func msg(key, orderKey string) consume.Message {
+	return consume.Message{OrderKey: orderKey, Body: []byte("body of " + key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
+}
+
+// many is n messages with keys of their own and no order.
+func many(n int) (ms []consume.Message) {
+	for i := range n {
+		ms = append(ms, msg(fmt.Sprintf("m%04d", i), ""))
+	}
+	return ms
+}
+
+// until waits for something that must happen.
+func (w *world) until(what string, is func() bool) {
+	w.Helper()
+	end := time.Now().Add(w.h.Patience)
+	for d := time.Millisecond; !is(); d = min(2*d, 50*time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("after %v: not %s", w.h.Patience, what)
+		}
+		<-time.After(d)
+	}
+}
+
+// settled waits until the broker has nothing left to deliver.
+func (w *world) settled() {
+	w.Helper()
+	w.until("all messages acked", func() bool { return w.broker.Unsettled(w) == 0 })
+}
+
+// once checks that each message has run once.
+func (w *world) once(ms []consume.Message) {
+	w.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var wrong []string
+	for i := range ms {
+		if key, _ := ms[i].Header(consume.KeyHeader); w.runs[key] != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s: %d times", key, w.runs[key]))
+		}
+	}
+	if len(wrong) > 0 {
+		w.Errorf("of %d messages, %d did not run once: %v", len(ms), len(wrong), wrong[:min(len(wrong), 10)])
+	}
+}
+
+// copies checks how many copies a destination has, and returns them.
+func (w *world) copies(to consume.Destination, n int) []consume.Message {
+	w.Helper()
+	got := w.broker.Copies(w, to)
+	if len(got) != n {
+		w.Fatalf("%d messages in %v, want %d", len(got), to, n)
+	}
+	return got
+}
+
+// reasons are the reasons of copies, in order of the alphabet.
+func reasons(ms []consume.Message) (rs []string) {
+	for i := range ms {
+		r, _ := ms[i].Header(consume.LetterReason)
+		rs = append(rs, r)
+	}
+	slices.Sort(rs)
+	return rs
+}

@@ -1,0 +1,199 @@
+package consume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+type ctxt = context.Context
+
+func TestShutdownLetsHandlersEndAndGivesTheRestBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"), inLane("behind it", "p"), keyed("far"))
+		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
+			switch m.Key {
+			case "running":
+				time.Sleep(10 * time.Second)
+			case "waits":
+				return errPlain
+			case "far":
+				time.Sleep(2 * time.Second)
+			}
+			return nil
+		}
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{Backoff: func(int) time.Duration { return time.Hour }, Observe: ev.observe}), s)
+		pass(time.Second)
+		if took := r.end(); took != 9*time.Second || r.err != nil {
+			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+		want := []string{"nak waits 0s", "nak behind it 0s", "ack far", "ack running", "nak behind 0s"}
+		if got := s.heard(); !slices.Equal(got, want) {
+			t.Errorf("told %v, want %v", got, want)
+		}
+		if ev.count(consume.EventReturned) != 3 {
+			t.Errorf("%d messages returned, want 3", ev.count(consume.EventReturned))
+		}
+	})
+}
+
+func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("k"))
+		var cause error
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctx ctxt, _ *semel.Execution, _ *consume.Message) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		}, consume.Options{Drain: 5 * time.Second}), s)
+		pass(time.Second)
+		if took := r.end(); took != 5*time.Second || r.err != nil {
+			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+		if cause == nil || !strings.Contains(cause.Error(), "draining") {
+			t.Errorf("the handler's context ended for %v", cause)
+		}
+		if got := s.heard(); len(got) != 1 || !strings.HasPrefix(got[0], "nak k ") {
+			t.Errorf("told %v", got)
+		}
+	})
+}
+
+func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("k"))
+		free := make(chan struct{})
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctxt, *semel.Execution, *consume.Message) error {
+			<-free
+			return nil
+		}, consume.Options{Drain: time.Second}), s)
+		pass(time.Second)
+		if took := r.end(); took > time.Minute || r.err == nil || !strings.Contains(r.err.Error(), "1 messages did not end") {
+			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+		close(free) // the goroutine must end now, or the bubble does not
+	})
+}
+
+// What has run gets one more word with the broker at the end, and no more.
+func TestShutdownTriesAnAckOnceMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		works int // which ack is the first to work
+		want  string
+	}{"heard": {3, "ack k"}, "not heard": {1000, "nak k 0s"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSource(keyed("k"))
+			acks := 0
+			s.ack = func() error {
+				if acks++; acks < c.works {
+					return errPlain
+				}
+				return nil
+			}
+			r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+			pass(21 * time.Millisecond) // after the second
+			if took := r.end(); took != 0 || acks != 3 {
+				t.Errorf("%s: it ended after %v and %d acks, want 3", name, took, acks)
+			}
+			if got := s.heard(); !slices.Equal(got, []string{c.want}) {
+				t.Errorf("%s: told %v", name, got)
+			}
+		})
+	}
+}
+
+// A Next that returns messages although its context has ended: they are given
+// back, and not lost.
+func TestMessagesThatComeTooLateAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.next = func() error {
+			time.Sleep(5 * time.Second)
+			s.in <- keyed("late")
+			return nil
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+		pass(time.Second)
+		r.end()
+		if got := append(s.heard(), "stayed"); got[0] != "nak late 0s" && !(got[0] == "stayed" && len(s.in) == 1) {
+			t.Errorf("told %v, %d in the source", got, len(s.in))
+		}
+	})
+}
+
+func TestAClosedSourceEndsServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("k"))
+		n := 0
+		s.next = func() error {
+			if n++; n > 1 {
+				return fmt.Errorf("x: %w", consume.ErrClosed)
+			}
+			return nil
+		}
+		c := newConsumer(t, newGuard(t, nil, nil), func(ctxt, *semel.Execution, *consume.Message) error {
+			time.Sleep(time.Second)
+			return nil
+		}, consume.Options{})
+		if err := c.Serve(t.Context(), s); !errors.Is(err, consume.ErrClosed) || s.count("ack k") != 1 {
+			t.Errorf("Serve: %v, told %v", err, s.heard())
+		}
+	})
+}
+
+func TestWhatIsRevokedIsNotStartedAndEndsItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"))
+		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "waits" {
+				return errPlain
+			}
+			time.Sleep(10 * time.Second)
+			return nil
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}), s)
+		pass(time.Second)
+		close(s.revoked)
+		synctest.Wait()
+		if got := s.heard(); !slices.Equal(got, []string{"nak waits 0s"}) {
+			t.Errorf("at once told %v", got)
+		}
+		pass(10 * time.Second)
+		if got := s.heard()[1:]; !slices.Equal(got, []string{"ack running", "nak behind 0s"}) {
+			t.Errorf("then told %v", got)
+		}
+		r.end()
+	})
+}
+
+// A source that returns at once with nothing must not turn into a busy loop.
+func TestAnEmptySourceIsNotSpunOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &empty{}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+		pass(time.Second)
+		r.end()
+		if s.nexts > 250 {
+			t.Errorf("asked %d times in a second", s.nexts)
+		}
+	})
+}
+
+type empty struct {
+	source
+	nexts int
+}
+
+func (e *empty) Next(context.Context, int) ([]consume.Delivery, error) {
+	e.nexts++
+	return nil, nil
+}

@@ -1,0 +1,128 @@
+package consume_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+type payment struct {
+	ID     string `json:"id"`
+	Amount int    `json:"amount"`
+}
+
+// A consumer that charges each payment once, however often its message comes.
+func Example() {
+	guard, err := semel.New(memstore.New(nil), &semel.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys := consume.Keyed("billing", consume.FromHeader(consume.KeyHeader), consume.CloudEvent(), consume.JSONField("id"))
+	billing, err := consume.New(guard, keys, func(_ context.Context, x *semel.Execution, m *consume.Message) error {
+		var p payment
+		if err := json.Unmarshal(m.Body, &p); err != nil {
+			return semel.Final(err) // to the dead letters; any other error: again later
+		}
+		fmt.Println("charging", p.Amount, "for", x.Key())
+		return nil
+	}, &consume.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 { // in a service: billing.Serve(ctx, source)
+		d := billing.Handle(context.Background(), &consume.Message{Body: []byte(`{"id":"p1","amount":7}`)})
+		fmt.Println(d.Action, d.Reason)
+	}
+	d := billing.Handle(context.Background(), &consume.Message{Body: []byte(`{"id":"p1","amount":8}`)})
+	fmt.Println(d.Action, d.Reason)
+	// Output:
+	// charging 7 for field:p1
+	// ack done
+	// ack duplicate
+	// ack duplicate
+	// dead-letter payload_mismatch
+}
+
+// Keys of several tenants, and a payload of which only two fields count: a
+// producer that sends again may send another time stamp.
+func ExampleFirst() {
+	find := consume.First(consume.FromHeader(consume.KeyHeader), consume.JSONField("id"))
+	call := func(m *consume.Message) (semel.Call, error) {
+		key, err := find(m)
+		if err != nil {
+			return semel.Call{}, err
+		}
+		tenant, _ := m.Header("tenant")
+		return semel.NewCall(semel.Operation("billing").For(tenant), key, semel.Fields(m.Body, "amount", "currency")), nil
+	}
+	_, err := call(&consume.Message{Body: []byte(`{"amount":7}`)})
+	fmt.Println(err)
+	// Output: consume: the message has no idempotency key
+}
+
+// A message without a key runs unprotected, instead of being dead-lettered.
+func ExampleUnprotected() {
+	keys := consume.Keyed("metrics", consume.FromHeader(consume.KeyHeader), consume.Unprotected())
+	_, err := keys(&consume.Message{Body: []byte("7")})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// What a handler sends on carries a key of its own, the same for each attempt.
+func ExampleStamp() {
+	guard, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := consume.New(guard, consume.Keyed("orders", consume.BrokerID()), func(_ context.Context, x *semel.Execution, _ *consume.Message) error {
+		for _, h := range consume.Stamp(x, "invoice") {
+			fmt.Println(h.Name, len(h.Value))
+		}
+		return nil
+	}, &consume.Options{Retention: 24 * time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c.Handle(context.Background(), &consume.Message{Origin: consume.Origin{ID: "orders/0/7"}})
+	// Output:
+	// idempotency-key 36
+	// semel-caused-by 13
+}
+
+// Middleware is a function around a handler.
+func ExampleChain() {
+	within := func(d time.Duration) consume.Middleware {
+		return func(next consume.Handler) consume.Handler {
+			return func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+				ctx, cancel := context.WithTimeout(ctx, d)
+				defer cancel()
+				return next(ctx, x, m)
+			}
+		}
+	}
+	h := consume.Chain(func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error {
+		_, limited := ctx.Deadline()
+		fmt.Println(limited)
+		return nil
+	}, within(time.Minute))
+	_ = h(context.Background(), nil, nil)
+	// Output: true
+}
+
+// The table, for a loop of one's own.
+func ExampleDecide() {
+	d := consume.Decide(consume.Run{Err: errors.New("timeout"), Handlers: true, Attempt: 1}, nil)
+	fmt.Println(d.Action, d.Delay > 0)
+	d = consume.Decide(consume.Run{Err: &semel.Error{Reason: semel.ErrParked}}, nil)
+	fmt.Println(d.Action, d.Reason)
+	// Output:
+	// retry true
+	// park outcome_unknown
+}

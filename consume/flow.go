@@ -1,0 +1,160 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// fetch is what a Next returned.
+type fetch struct {
+	tasks []*task
+	err   error
+}
+
+// pump starts what can be started.
+func (s *session) pump(ctx, hctx context.Context) {
+	s.release()
+	waiting := s.ready[:0]
+	for i, t := range s.ready {
+		switch {
+		case s.draining || t.revoked():
+			t.resign()
+		case t.step == stepCarry: // it needs no handler, and its slot is wanted
+		case s.outage.on && !t.probe:
+			s.outage.stalled = append(s.outage.stalled, t)
+			continue
+		case s.running >= s.c.opt.Concurrency:
+			waiting = append(waiting, s.ready[i])
+			continue
+		}
+		s.running++
+		go s.work(hctx, t)
+	}
+	clear(s.ready[len(waiting):])
+	s.ready = waiting
+
+	if s.draining || s.fetching || s.outage.on || s.calm.timer != nil || len(s.ready) >= s.c.opt.Concurrency || s.taken >= s.c.opt.InFlight {
+		return
+	}
+	s.fetching = true
+	go s.fetch(ctx, s.c.opt.InFlight-s.taken)
+}
+
+func (s *session) fetch(ctx context.Context, limit int) {
+	ds, err := s.src.Next(ctx, limit)
+	f := fetch{tasks: make([]*task, len(ds)), err: err}
+	for i, d := range ds {
+		f.tasks[i] = &task{m: d.Message(), work: work{d: d}}
+		s.c.identify(f.tasks[i])
+	}
+	select {
+	case s.fetched <- f:
+	case <-s.gone:
+	}
+}
+
+// The first and the longest pause after the broker has failed.
+const (
+	firstCalm = 50 * time.Millisecond
+	lastCalm  = 10 * time.Second
+)
+
+func (s *session) take(ctx context.Context, f fetch) {
+	s.fetching = false
+	for _, t := range f.tasks {
+		s.taken++
+		s.revocable = s.revocable || t.d.Revoked() != nil
+		s.extends.add(t.d, t.m)
+		t.lane = lane(t.m)
+		if t.lane == "" {
+			s.ready = append(s.ready, t)
+			continue
+		}
+		queue := s.lanes[t.lane]
+		if s.lanes[t.lane] = append(queue, t); len(queue) == 0 {
+			s.ready = append(s.ready, t)
+		}
+	}
+	switch {
+	case len(f.tasks) > 0:
+		s.calm = pause{}
+	case errors.Is(f.err, ErrClosed):
+		s.drain(f.err)
+	case f.err != nil && ctx.Err() == nil:
+		s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: f.err})
+		s.calm.begin(firstCalm, lastCalm)
+	case f.err == nil: // a source that does not wait must not spin
+		s.calm = pause{timer: time.After(firstCalm / 10)}
+	}
+}
+
+// lane is what messages wait in line for: their order, or else their key, of
+// which all but one would find it in progress.
+func lane(m *Message) string {
+	switch {
+	case m.OrderKey != "":
+		return "o" + m.OrderKey
+	case m.Key != "":
+		return "k" + m.Key
+	}
+	return ""
+}
+
+// ended says what is next for a task whose worker has ended.
+func (s *session) ended(ctx context.Context, t *task) {
+	s.heard(ctx, t)
+	switch t.next {
+	case nextDone:
+		s.finish(t)
+	case nextStall:
+		s.stall(ctx, t)
+	case nextReject:
+		s.drain(t.disp.Err)
+		s.ready = append(s.ready, t)
+	case nextHold:
+		if t.step == stepCarry { // what it did is stored, and only the broker must be told
+			s.leave(t)
+		}
+		go s.hold(t, t.delay)
+	}
+}
+
+// hold keeps a message where it is for a while.
+func (s *session) hold(t *task, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.d.Revoked():
+	case <-s.stop:
+	}
+	select {
+	case s.woken <- t:
+	case <-s.gone:
+	}
+}
+
+// finish lets go of a message.
+func (s *session) finish(t *task) {
+	s.taken--
+	s.extends.remove(t.d)
+	s.leave(t)
+}
+
+// leave starts the next that waited for a message.
+func (s *session) leave(t *task) {
+	if t.lane == "" {
+		return
+	}
+	lane := t.lane
+	t.lane = ""
+	queue := slices.Delete(s.lanes[lane], 0, 1)
+	if len(queue) == 0 {
+		delete(s.lanes, lane)
+		return
+	}
+	s.lanes[lane] = queue
+	s.ready = append(s.ready, queue[0])
+}

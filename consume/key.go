@@ -1,0 +1,193 @@
+package consume
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/semel-go/semel"
+)
+
+// CallFunc says which call a message is: whose key, and what a duplicate must
+// equal. ErrNoKey and any other error send the message to the dead letters,
+// never on with a weaker key; ErrRejected stops the consumer. The call that is
+// returned with an error only names the group, for the dead letter: make it
+// with the group's scope and no key. Safe for concurrent use.
+type CallFunc func(m *Message) (semel.Call, error)
+
+// KeySource finds a message's idempotency key. ErrNoKey: it has none of this
+// kind, ask the next source. Safe for concurrent use.
+type KeySource func(m *Message) (string, error)
+
+var (
+	// ErrNoKey is a key source's answer if a message has no key of its kind.
+	ErrNoKey = errors.New("consume: the message has no idempotency key")
+	// ErrRejected stops the consumer: see Reject.
+	ErrRejected = errors.New("consume: a message without an idempotency key was rejected")
+)
+
+// Keyed makes calls of one consumer group: the first source that has a key
+// decides, and a duplicate must have the same body, byte for byte. A message
+// for which no source has a key is dead-lettered; end the list with Unprotected
+// or Reject to have it otherwise. For keys of several tenants, or to compare
+// less than the body, write a CallFunc with First.
+func Keyed(group semel.Operation, first KeySource, more ...KeySource) CallFunc {
+	find := First(append([]KeySource{first}, more...)...)
+	return func(m *Message) (semel.Call, error) {
+		key, err := find(m)
+		if err != nil {
+			return semel.NewCall(group.Shared(), "", semel.NoPayload()), err // the dead letter names the group
+		}
+		return semel.NewCall(group.Shared(), key, semel.Bytes(m.Body)), nil
+	}
+}
+
+// First is a source that asks each in turn, and takes the first key.
+func First(sources ...KeySource) KeySource {
+	return func(m *Message) (string, error) {
+		for _, s := range sources {
+			key, err := s(m)
+			if err == nil || !errors.Is(err, ErrNoKey) {
+				return key, err
+			}
+		}
+		return "", ErrNoKey
+	}
+}
+
+// FromHeader takes the key that the producer set, such as in KeyHeader: the
+// best one, for it is the same when the producer sends again. It takes no key
+// of a message with two different ones.
+func FromHeader(name string) KeySource {
+	return func(m *Message) (string, error) {
+		key, found := "", false
+		for _, h := range m.Headers {
+			if !strings.EqualFold(h.Name, name) {
+				continue
+			}
+			if found && h.Value != key {
+				return "", fmt.Errorf("header %q: is there twice, with two values; send one", name)
+			}
+			key, found = h.Value, true
+		}
+		if !found {
+			return "", ErrNoKey
+		}
+		return key, nil
+	}
+}
+
+// BrokerID takes the broker's own name of the message. It finds redeliveries
+// and nothing else: a producer that sends again makes a new one.
+func BrokerID() KeySource {
+	return func(m *Message) (string, error) {
+		if m.Origin.ID == "" {
+			return "", ErrNoKey
+		}
+		return short("id:", m.Origin.ID), nil
+	}
+}
+
+// JSONField takes a member of a JSON body, such as "order.id": a text as it
+// is, a number as it is written. Absent or null: no key. Any other kind, and a
+// body that is not a JSON object, is an error.
+func JSONField(path string) KeySource {
+	return func(m *Message) (string, error) {
+		raw, err := member(m.Body, path)
+		switch {
+		case err != nil:
+			return "", err
+		case raw == nil:
+			return "", ErrNoKey
+		case raw[0] == '"':
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return "", fmt.Errorf("field %q: %w", path, err)
+			}
+			return short("field:", s), nil
+		case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
+			return short("field:", string(raw)), nil
+		}
+		return "", fmt.Errorf("field %q: is neither a text nor a number", path)
+	}
+}
+
+// Hash makes the key of members of a JSON body; of the whole body, of any
+// kind, if none are named. Two messages that are meant to be two must differ
+// in them. A body that has none of the members has no key.
+func Hash(paths ...string) KeySource {
+	return func(m *Message) (string, error) {
+		if len(paths) == 0 {
+			return digest("hash:", m.Body), nil
+		}
+		parts, found := make([][]byte, len(paths)), false
+		for i, p := range paths {
+			raw, err := member(m.Body, p)
+			if err != nil {
+				return "", err
+			}
+			parts[i], found = raw, found || raw != nil
+		}
+		if !found {
+			return "", ErrNoKey
+		}
+		return digest("hash:", parts...), nil
+	}
+}
+
+// Unprotected is a last source: a message without a key runs under a key of
+// its own, new for each delivery, so that its duplicates run too.
+func Unprotected() KeySource {
+	return func(*Message) (string, error) { return "unprotected:" + rand.Text(), nil }
+}
+
+// Reject is a last source: a message without a key stops Serve with
+// ErrRejected, and stays with the broker.
+func Reject() KeySource {
+	return func(*Message) (string, error) { return "", ErrRejected }
+}
+
+// member is the text of a member of a JSON object; nil: absent or null.
+func member(doc []byte, path string) (json.RawMessage, error) {
+	raw := json.RawMessage(doc)
+	for name := range strings.SplitSeq(path, ".") {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &object); err != nil {
+			return nil, fmt.Errorf("field %q: the body has no such place: %w", path, err)
+		}
+		raw = object[name]
+		if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+			return nil, nil
+		}
+	}
+	return raw, nil
+}
+
+const longestKey = 255 // bytes, of semel.NewCall
+
+// short is a key, or its hash if it is too long to be one. The prefix keeps
+// the keys of two kinds of source apart.
+func short(prefix, key string) string {
+	if len(prefix)+len(key) <= longestKey {
+		return prefix + key
+	}
+	return digest(prefix+"sha256:", []byte(key))
+}
+
+// digest hashes parts, each behind its length.
+func digest(prefix string, parts ...[]byte) string {
+	h := sha256.New()
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
+	}
+	return prefix + hex.EncodeToString(h.Sum(nil))
+}

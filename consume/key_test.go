@@ -1,0 +1,146 @@
+package consume_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+func headers(kv ...string) (hs []semel.Header) {
+	for i := 0; i < len(kv); i += 2 {
+		hs = append(hs, semel.Header{Name: kv[i], Value: kv[i+1]})
+	}
+	return hs
+}
+
+const failsWith = "error: " // an error that is not ErrNoKey and has this text
+
+func TestKeySources(t *testing.T) {
+	json := func(body string) *consume.Message { return &consume.Message{Body: []byte(body)} }
+	event := func(body string) *consume.Message {
+		return &consume.Message{Headers: headers("Content-Type", "application/cloudevents+json; charset=utf-8"), Body: []byte(body)}
+	}
+	long := strings.Repeat("x", 300)
+	for _, c := range []struct {
+		name   string
+		source consume.KeySource
+		m      *consume.Message
+		want   string // "": no key
+	}{
+		{"header", consume.FromHeader("K"), &consume.Message{Headers: headers("k", "v")}, "v"},
+		{"header twice alike", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "v", "K", "v")}, "v"},
+		{"header twice", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "v", "k", "w")}, failsWith + "twice"},
+		{"no header", consume.FromHeader("k"), &consume.Message{Headers: headers("kk", "v")}, ""},
+		{"broker id", consume.BrokerID(), &consume.Message{Origin: consume.Origin{ID: "t/0/7"}}, "id:t/0/7"},
+		{"no broker id", consume.BrokerID(), &consume.Message{}, ""},
+		{"text field", consume.JSONField("id"), json(`{"id":"a\u0062"}`), "field:ab"},
+		{"nested number", consume.JSONField("order.id"), json(`{"order": {"id": -12.50 }}`), "field:-12.50"},
+		{"large number", consume.JSONField("id"), json(`{"id":12345678901234567890}`), "field:12345678901234567890"},
+		{"null field", consume.JSONField("id"), json(`{"id":null}`), ""},
+		{"absent field", consume.JSONField("order.id"), json(`{"order":{}}`), ""},
+		{"absent parent", consume.JSONField("order.id"), json(`{}`), ""},
+		{"bool field", consume.JSONField("id"), json(`{"id":true}`), failsWith + "neither"},
+		{"object field", consume.JSONField("id"), json(`{"id":{}}`), failsWith + "neither"},
+		{"no object on the way", consume.JSONField("order.id"), json(`{"order":7}`), failsWith + "no such place"},
+		{"not JSON", consume.JSONField("id"), json(`{"id":`), failsWith + "no such place"},
+		{"long field", consume.JSONField("id"), json(`{"id":"` + long + `"}`), "field:sha256:5720b0d2abf5c6a5a2c0e6d2d3bd2e1d"},
+		{"event in headers of Kafka", consume.CloudEvent(), &consume.Message{Headers: headers("ce_id", "1", "ce_source", "/s")}, "ce:/s 1"},
+		{"event in headers of NATS", consume.CloudEvent(), &consume.Message{Headers: headers("Ce-Id", "1", "Ce-Source", "/s")}, "ce:/s 1"},
+		{"event in headers of AMQP", consume.CloudEvent(), &consume.Message{Headers: headers("cloudEvents:id", "1", "cloudEvents:source", "/s")}, "ce:/s 1"},
+		{"event in headers of JMS", consume.CloudEvent(), &consume.Message{Headers: headers("cloudEvents_id", "1", "cloudEvents_source", "/s")}, "ce:/s 1"},
+		{"event without id", consume.CloudEvent(), &consume.Message{Headers: headers("ce_source", "/s")}, failsWith + "id of 0"},
+		{"event with nothing", consume.CloudEvent(), &consume.Message{Headers: headers("ce_specversion", "1.0")}, failsWith + "source of 0"},
+		{"event in an envelope", consume.CloudEvent(), event(`{"specversion":"1.0","id":"1","source":"/s"}`), "ce:/s 1"},
+		{"envelope without source", consume.CloudEvent(), event(`{"id":"1"}`), failsWith + "source of 0"},
+		{"envelope cut short", consume.CloudEvent(), event(`{"id":"1"`), failsWith + "envelope"},
+		{"envelope with a number as id", consume.CloudEvent(), event(`{"id":1,"source":"/s"}`), failsWith + "envelope"},
+		{"batch", consume.CloudEvent(), &consume.Message{Headers: headers("content-type", "application/cloudevents-batch+json")}, failsWith + "batch"},
+		{"no event", consume.CloudEvent(), &consume.Message{Headers: headers("content-type", "application/json"), Body: []byte(`{"id":"1","source":"/s"}`)}, ""},
+		{"first", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Headers: headers("k", "v"), Origin: consume.Origin{ID: "i"}}, "v"},
+		{"second", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Origin: consume.Origin{ID: "i"}}, "id:i"},
+		{"a bad first", consume.First(consume.CloudEvent(), consume.BrokerID()), &consume.Message{Headers: headers("ce_id", "1"), Origin: consume.Origin{ID: "i"}}, failsWith},
+		{"none of the sources", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{}, ""},
+		{"hash of nothing", consume.Hash("a", "b"), json(`{"c":1}`), ""},
+	} {
+		got, err := c.source(c.m)
+		text, fails := strings.CutPrefix(c.want, failsWith)
+		switch {
+		case c.want == "":
+			if !errors.Is(err, consume.ErrNoKey) {
+				t.Errorf("%s: %q, %v, want ErrNoKey", c.name, got, err)
+			}
+		case fails:
+			if err == nil || errors.Is(err, consume.ErrNoKey) || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q, %v, want an error with %q", c.name, got, err, text)
+			}
+		case strings.HasPrefix(c.want, "field:sha256:"):
+			if !strings.HasPrefix(got, "field:sha256:") || len(got) != len("field:sha256:")+64 || err != nil {
+				t.Errorf("%s: %q, %v, want a hash", c.name, got, err)
+			}
+		case got != c.want || err != nil:
+			t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
+		}
+	}
+}
+
+// Two messages that differ in what is hashed have two keys, and none else.
+func TestHashesOfDifferentFieldsDiffer(t *testing.T) {
+	hash := func(body string, paths ...string) string {
+		key, err := consume.Hash(paths...)(&consume.Message{Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	if hash(`{"a":1,"b":2,"c":3}`, "a", "b") != hash(`{"c":4, "b": 2, "a":1}`, "a", "b") {
+		t.Error("a field that is not named changes the key")
+	}
+	seen := map[string]string{}
+	for _, body := range []string{`{"a":1,"b":2}`, `{"a":12}`, `{"b":12}`, `{"a":"1","b":2}`, `{"a":1,"b":""}`, `{"a":1}`, `{"a":"","b":1}`} {
+		key := hash(body, "a", "b")
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s and %s have one key", body, other)
+		}
+		seen[key] = body
+	}
+	if a := hash("a"); a == hash("b") || a != hash("a") {
+		t.Error("the hash of the whole body is wrong")
+	}
+}
+
+// Source and id must not run into each other.
+func TestEventsOfTwoSourcesHaveTwoKeys(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range [][2]string{{"/a", "b c"}, {"/a b", "c"}, {"/ab", "c"}, {"/a", "bc"}} {
+		key, err := consume.CloudEvent()(&consume.Message{Headers: headers("ce_source", c[0], "ce_id", c[1])})
+		if err != nil || seen[key] {
+			t.Errorf("%q: %q, %v; seen before: %v", c, key, err, seen[key])
+		}
+		seen[key] = true
+	}
+}
+
+func TestUnprotectedKeysNeverMeetAndRejectStops(t *testing.T) {
+	a, _ := consume.Unprotected()(nil)
+	b, _ := consume.Unprotected()(nil)
+	if a == b {
+		t.Errorf("two messages got the key %q", a)
+	}
+	if _, err := consume.Reject()(nil); !errors.Is(err, consume.ErrRejected) {
+		t.Errorf("Reject: %v", err)
+	}
+}
+
+func TestKeyedMakesACallOfTheKey(t *testing.T) {
+	m := &consume.Message{Headers: headers("k", "v")}
+	if call, err := consume.Keyed("op", consume.FromHeader("k"))(m); err != nil || call.Key() != "v" {
+		t.Errorf("key %q, %v", call.Key(), err)
+	}
+	m = &consume.Message{}
+	if _, err := consume.Keyed("op", consume.FromHeader("k"))(m); !errors.Is(err, consume.ErrNoKey) {
+		t.Errorf("without a key: %v", err)
+	}
+}

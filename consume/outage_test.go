@@ -1,0 +1,140 @@
+package consume_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestAnOutageOfTheStoreStopsTheTaking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil), down: true}
+		s := newSource(keyed("a"), inLane("b", "o"), inLane("c", "o"))
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Observe: ev.observe}), s)
+		pass(time.Second)
+		for i := range 50 {
+			s.in <- keyed(fmt.Sprint(i))
+		}
+		pass(10 * time.Minute)
+		// One Next may have been under way when the outage began.
+		if s.nexts.Load() > 2 {
+			t.Errorf("Next was called %d times", s.nexts.Load())
+		}
+		if n := st.claimed(); n > 2000 { // the Guard repeats each claim some times, and gives it up in the background
+			t.Errorf("the store was asked %d times in ten minutes", n)
+		}
+		if ev.count(consume.EventOutage) != 1 || len(s.heard()) != 0 {
+			t.Errorf("%d outages, told %v", ev.count(consume.EventOutage), s.heard())
+		}
+		st.set(false)
+		pass(11 * time.Second)
+		if ev.count(consume.EventResumed) != 1 || len(s.heard()) != 53 {
+			t.Errorf("%d times resumed, %d messages settled, want 53", ev.count(consume.EventResumed), len(s.heard()))
+		}
+		r.end()
+		if r.err != nil {
+			t.Error(r.err)
+		}
+	})
+}
+
+func TestServeEndsDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil), down: true}
+		s := newSource(keyed("a"), inLane("b", "o"), inLane("c", "o"))
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
+		pass(time.Minute)
+		if took := r.end(); took > 2*time.Second || r.err != nil {
+			t.Errorf("it ended after %v with %v", took, r.err)
+		}
+		for _, k := range []string{"a", "b", "c"} {
+			if s.count("nak "+k+" 0s") != 1 {
+				t.Errorf("message %s was not given back once: %v", k, s.heard())
+			}
+		}
+		pass(time.Minute) // the Guard gives up the claims of which it does not know
+	})
+}
+
+func TestServeEndsThoughTheStoreFailsOnlyThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil), down: true, slow: time.Second}
+		s := newSource()
+		for i := range 8 {
+			s.in <- keyed(fmt.Sprint(i))
+		}
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
+		pass(time.Millisecond) // it asks the store
+		if took := r.end(); took > 10*time.Second || r.err != nil || len(s.heard()) != 8 || s.count("nak 7 0s") != 1 {
+			t.Errorf("it ended after %v with %v, told %v", took, r.err, s.heard())
+		}
+		pass(time.Minute) // the Guard gives up the claim
+	})
+}
+
+// A key that is in flight elsewhere is looked at again and again, and not so
+// often that it is felt.
+func TestAKeyInFlightElsewhereIsHeldWithoutHaste(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil)}
+		m := keyed("k")
+		call, err := byHeader(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		elsewhere, letGo := newGuard(t, st, nil), make(chan struct{})
+		go func() {
+			_, _ = elsewhere.Run(t.Context(), call, func(ctxt, *semel.Execution) (semel.Outcome, error) {
+				<-letGo
+				return semel.Outcome{}, nil
+			})
+		}()
+		synctest.Wait()
+		s := newSource(m)
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
+		pass(10 * time.Minute)
+		if n := st.claimed(); n < 300 || n > 700 || len(s.heard()) > 0 {
+			t.Errorf("looked %d times in ten minutes, told %v", n, s.heard())
+		}
+		close(letGo)
+		pass(2 * time.Second)
+		if s.count("ack k") != 1 {
+			t.Errorf("told %v", s.heard())
+		}
+		r.end()
+	})
+}
+
+func TestABrokerThatIsDownIsAskedWithoutHaste(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		var down atomic.Bool
+		down.Store(true)
+		s.next = func() error {
+			if down.Load() {
+				return errPlain
+			}
+			return nil
+		}
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Observe: ev.observe}), s)
+		pass(10 * time.Minute)
+		if n := int(s.nexts.Load()); n > 80 || ev.count(consume.EventReceiveFailed) != n {
+			t.Errorf("asked %d times in ten minutes, with %d events", n, ev.count(consume.EventReceiveFailed))
+		}
+		down.Store(false)
+		s.in <- keyed("k")
+		pass(11 * time.Second)
+		if s.count("ack k") != 1 {
+			t.Errorf("told %v", s.heard())
+		}
+		r.end()
+	})
+}

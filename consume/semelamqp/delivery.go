@@ -1,0 +1,156 @@
+package semelamqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// delivery is one delivery of a message.
+type delivery struct {
+	s   *Source
+	l   *link
+	raw amqp.Delivery
+	own *consume.Message
+
+	mu    sync.Mutex
+	acked bool
+	back  bool // with the broker again
+	// sent are the copies on their way, by their queues: one whose confirm is
+	// late is waited for, and not sent again.
+	sent map[string]*sent
+}
+
+// Message implements consume.Delivery.
+func (d *delivery) Message() *consume.Message { return d.own }
+
+// Revoked implements consume.Delivery. It is closed when the channel is: then
+// the broker gives the message to another.
+func (d *delivery) Revoked() <-chan struct{} { return d.l.over }
+
+// Extend implements consume.Delivery. There is nothing to extend: a message is
+// the channel's until the broker's consumer_timeout, 30 minutes by default.
+func (d *delivery) Extend(context.Context) error { return nil }
+
+// Ack implements consume.Delivery. The broker does not answer an ack. If it is
+// lost, the channel is, too, and the message comes again.
+func (d *delivery) Ack(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ack()
+}
+
+// ack says it once: the broker closes a channel that acks twice.
+func (d *delivery) ack() error {
+	if d.acked {
+		return nil
+	}
+	if err := d.gone(); err != nil {
+		return err
+	}
+	if err := d.raw.Ack(false); err != nil {
+		d.l.end(err)
+		return fmt.Errorf("%w: %w", consume.ErrGone, err)
+	}
+	d.acked = true
+	d.l.out.Add(-1)
+	return nil
+}
+
+// gone is the error of what is said too late.
+func (d *delivery) gone() error {
+	if d.back {
+		return fmt.Errorf("%w: it was given back", consume.ErrGone)
+	}
+	if d.l.isOver() {
+		return fmt.Errorf("%w: %w", consume.ErrGone, d.l.why)
+	}
+	return nil
+}
+
+// Nak implements consume.Delivery. For a delay it sends a copy to a queue from
+// which it comes back, and acks; without, the message goes to the head of its
+// own queue.
+func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.acked {
+		return nil
+	}
+	if err := d.gone(); err != nil {
+		return err
+	}
+	if delay <= 0 && d.own.OrderKey != "" {
+		d.back = true
+		d.l.out.Add(-1)
+		d.l.putBack(d.raw.DeliveryTag)
+		return nil
+	}
+	if delay <= 0 {
+		if err := d.raw.Nack(false, true); err != nil {
+			d.l.end(err)
+			return fmt.Errorf("%w: %w", consume.ErrGone, err)
+		}
+		d.back = true
+		d.l.out.Add(-1)
+		return nil
+	}
+	const retry = "" // whatever its delay, one copy is enough
+	if err := d.copy(ctx, retry, d.s.queues.retry(level(delay)), func() amqp.Publishing { return retryOf(&d.raw) }); err != nil {
+		return err
+	}
+	return d.ack()
+}
+
+// Forward implements consume.Delivery. It returns nil when the broker has
+// confirmed that the copy is in its queue.
+func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.gone(); err != nil {
+		return err
+	}
+	name := d.s.opt.DeadLetters
+	if to == consume.Parked {
+		name = d.s.opt.Parked
+	}
+	return d.copy(ctx, name, d.s.queues.letters(name), func() amqp.Publishing { return letterOf(&d.raw, headers) })
+}
+
+// copy sends a copy, or waits for one that is on its way. If its queue was
+// deleted, it is made again, once.
+func (d *delivery) copy(ctx context.Context, slot string, q queue, m func() amqp.Publishing) error {
+	fail := func(err error) error {
+		return fmt.Errorf("semelamqp: copy of %d bytes to queue %q: %w", len(d.raw.Body), q.name, err)
+	}
+	for again := range 2 {
+		c := d.sent[slot]
+		if c == nil {
+			if d.sent == nil {
+				d.sent = map[string]*sent{}
+			}
+			c = d.s.copies.send(ctx, q, m())
+			d.sent[slot] = c
+		}
+		err := c.wait(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-c.done:
+			delete(d.sent, slot)
+		default: // it may still be confirmed
+			return fail(err)
+		}
+		if !errors.Is(err, errUnroutable) || !q.make || again == 1 {
+			return fail(err)
+		}
+	}
+	return nil
+}

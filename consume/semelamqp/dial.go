@@ -1,0 +1,119 @@
+package semelamqp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	// connectTimeout is how long a connection may take to be made.
+	connectTimeout = 30 * time.Second
+	// writeTimeout is how long one write may wait for a broker that does not
+	// read, as it does to publishers when its memory or disk runs out.
+	writeTimeout = 10 * time.Second
+	// closeTimeout is how long a broker has to answer the end of a connection.
+	closeTimeout = 2 * time.Second
+)
+
+// dialer makes connections, with pauses between those that fail.
+type dialer struct {
+	url    string
+	config amqp.Config
+
+	mu       sync.Mutex
+	failures int // since it last went well
+}
+
+func (d *dialer) dial(ctx context.Context) (*amqp.Connection, error) {
+	if err := d.pause(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := d.connect(ctx)
+	if err != nil {
+		d.ended(false)
+		return nil, fmt.Errorf("semelamqp: no connection to the broker: %w", err)
+	}
+	return conn, nil
+}
+
+// ended notes how it went: with the connection, and with what it is for.
+func (d *dialer) ended(well bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failures++; well {
+		d.failures = 0
+	}
+}
+
+// The bounds of the pause after the first and after many failures.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// pause waits for a random part of a bound that doubles with each failure, so
+// that the members do not come back all at once.
+func (d *dialer) pause(ctx context.Context) error {
+	d.mu.Lock()
+	n := d.failures
+	d.mu.Unlock()
+	if n == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(rand.N(min(firstPause<<min(n-1, 10), lastPause)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *dialer) connect(ctx context.Context) (*amqp.Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	c := d.config
+	c.Properties, c.TLSClientConfig = maps.Clone(c.Properties), c.TLSClientConfig.Clone() // the library writes into them
+	base := c.Dial
+	if base == nil {
+		base = func(network, addr string) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, addr) }
+	}
+	stop := func() bool { return true }
+	c.Dial = func(network, addr string) (net.Conn, error) {
+		conn, err := base(network, addr)
+		if err != nil {
+			return nil, err
+		}
+		stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // the handshake fails by it
+		return limited{conn}, nil
+	}
+	conn, err := amqp.DialConfig(d.url, c)
+	if !stop() && err == nil { // it was closed under the handshake's hands
+		err = ctx.Err()
+	}
+	if err != nil {
+		if conn != nil {
+			_ = conn.CloseDeadline(time.Now()) // it is of no use
+		}
+		return nil, err
+	}
+	return conn, nil
+}
+
+// limited is a connection whose writes end.
+type limited struct{ net.Conn }
+
+func (c limited) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}

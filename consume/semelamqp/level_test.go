@@ -1,0 +1,38 @@
+package semelamqp
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestALevelIsTheOneNearest(t *testing.T) {
+	for d, want := range map[time.Duration]time.Duration{
+		1: firstLevel, 150 * time.Millisecond: firstLevel, 250 * time.Millisecond: firstLevel, 350 * time.Millisecond: firstLevel,
+		360 * time.Millisecond: 500 * time.Millisecond, 750 * time.Millisecond: time.Second, time.Second: time.Second, 1500 * time.Millisecond: 2 * time.Second,
+		5 * time.Minute: 256 * time.Second, 225 * time.Second: 256 * time.Second, 30 * time.Hour: lastLevel, math.MaxInt64: lastLevel,
+	} {
+		if got := level(d); got != want {
+			t.Errorf("%v: %v, want %v", d, got, want)
+		}
+	}
+	for d := firstLevel; d < lastLevel; d += d/7 + 1 {
+		if l := level(d); float64(l)/float64(d) > 1.4143 || float64(d)/float64(l) > 1.4143 {
+			t.Fatalf("%v: %v is further than a factor of 1.41 away", d, l)
+		}
+	}
+}
+
+// The pauses of consume.Backoff have few queues.
+func TestTheDefaultBackoffNeedsFewQueues(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for n := range 20 {
+		full := min(time.Second<<min(n, 10), 5*time.Minute)
+		for d := full * 3 / 4; d <= full; d += full / 50 {
+			seen[level(d)] = true
+		}
+	}
+	if len(seen) > 10 {
+		t.Errorf("%d queues: %v", len(seen), seen)
+	}
+}

@@ -1,0 +1,206 @@
+package semelamqp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+var (
+	errCancelled = errors.New("semelamqp: the broker has cancelled the consumer: its queue was deleted, or its node is gone")
+	errLost      = errors.New("semelamqp: the connection is closed")
+)
+
+// link is one life of a connection with its channel. Delivery tags are of this
+// channel and mean nothing, or another message, to the next: so a delivery
+// keeps its link, and when that is over, so is the delivery.
+type link struct {
+	conn *amqp.Connection
+	ch   *amqp.Channel
+	over chan struct{} // closed when nothing that is said here counts any more
+	once sync.Once
+	why  error // set before over is closed
+
+	calls    sync.Mutex // one RPC of the channel at a time
+	stop     func()     // ends taking; nil: not taking
+	prefetch int        // what it takes
+	takes    int
+
+	out atomic.Int64 // messages that were asked for, and not ended
+
+	mu     sync.Mutex
+	buffer []amqp.Delivery // taken and not asked for yet
+	late   []uint64        // the tags of what is to go back together
+	some   chan struct{}   // has one if there is something in either
+}
+
+func newLink(conn *amqp.Connection) (*link, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	l := &link{conn: conn, ch: ch, over: make(chan struct{}), some: make(chan struct{}, 1)}
+	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
+	go func() {
+		if err := <-closed; err != nil {
+			l.end(fmt.Errorf("semelamqp: the broker has closed the channel: %w", err))
+		}
+		l.end(errLost)
+	}()
+	return l, nil
+}
+
+// end ends the link. The broker gives all that was not acked to others.
+func (l *link) end(why error) {
+	if l.mark(why) {
+		go func() { _ = l.close() }() // it is lost in any case
+	}
+}
+
+// mark says that nothing counts any more; false: it was said before.
+func (l *link) mark(why error) (first bool) {
+	l.once.Do(func() {
+		first, l.why = true, why
+		close(l.over)
+	})
+	return first
+}
+
+// close closes the connection. Harmless when repeated.
+func (l *link) close() error {
+	if err := l.conn.CloseDeadline(time.Now().Add(closeTimeout)); err != nil && !errors.Is(err, amqp.ErrClosed) {
+		return fmt.Errorf("semelamqp: %w", err)
+	}
+	return nil
+}
+
+func (l *link) isOver() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// take has the broker send messages of a queue, no more than prefetch ahead of
+// their acks. Nothing happens if it sends as many already.
+func (l *link) take(queue string, prefetch int) error {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	if l.stop != nil && prefetch <= l.prefetch {
+		return nil
+	}
+	if l.stop != nil { // a prefetch is of a consumer, and stays
+		l.stop()
+	}
+	if err := l.ch.Qos(prefetch, 0, false); err != nil {
+		return fmt.Errorf("semelamqp: prefetch of %d: %w", prefetch, err)
+	}
+	l.takes++ // a quorum queue fails at a consumer's name that comes again while it has messages
+	tag := fmt.Sprint("semel-", l.takes)
+	cancelled := l.ch.NotifyCancel(make(chan string, 1))
+	ds, err := l.ch.Consume(queue, tag, false, false, false, false, nil)
+	if err != nil {
+		return fmt.Errorf("semelamqp: queue %q: %w", queue, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for d := range ds {
+			l.put(d)
+		}
+		select {
+		case _, told := <-cancelled:
+			if told {
+				l.end(errCancelled)
+			}
+		default: // by us
+		}
+	}()
+	l.prefetch = prefetch
+	l.stop = func() {
+		l.stop = nil
+		if err := l.ch.Cancel(tag, false); err != nil {
+			l.end(err)
+		}
+		<-ended
+	}
+	return nil
+}
+
+// release ends taking, and gives back what nobody has asked for. What is in
+// work stays. Unwanted is asked while no take can begin.
+func (l *link) release(unwanted func() bool) {
+	l.calls.Lock()
+	defer l.calls.Unlock()
+	if l.stop == nil || l.isOver() || !unwanted() {
+		return
+	}
+	l.stop()
+	for _, d := range l.get(mostPrefetch) {
+		if err := d.Nack(false, true); err != nil {
+			l.end(err) // the broker gives back the rest
+			return
+		}
+	}
+}
+
+func (l *link) put(d amqp.Delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buffer = append(l.buffer, d)
+	l.wake()
+}
+
+func (l *link) wake() {
+	select {
+	case l.some <- struct{}{}:
+	default:
+	}
+}
+
+// putBack notes what is to go back. A quorum queue delivers in the order in
+// which messages came back, which must be that in which they were delivered;
+// if the channel is closed, the broker sees to that itself.
+func (l *link) putBack(tag uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = append(l.late, tag)
+	l.wake()
+}
+
+// giveBack gives back what was noted.
+func (l *link) giveBack() {
+	l.mu.Lock()
+	tags := l.late
+	l.late = nil
+	l.mu.Unlock()
+	slices.Sort(tags)
+	for _, tag := range tags {
+		if err := l.ch.Nack(tag, false, true); err != nil {
+			l.end(err) // the broker gives back the rest
+			return
+		}
+	}
+}
+
+// get is up to limit messages, in the order of their delivery.
+func (l *link) get(limit int) []amqp.Delivery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(limit, len(l.buffer))
+	ds := l.buffer[:n:n]
+	if l.buffer = l.buffer[n:]; len(l.buffer) == 0 {
+		l.buffer = nil
+	}
+	if len(l.buffer) > 0 {
+		l.wake()
+	}
+	return ds
+}

@@ -1,0 +1,201 @@
+package semelamqp
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// Headers that a message has for handlers, key sources and copies beside its
+// own: where it was published to, and AMQP's properties. The content type is
+// plain "content-type", and the encoding "content-encoding". A header of its
+// own with one of these names comes first.
+const (
+	Exchange      = "amqp-exchange"
+	RoutingKey    = "amqp-routing-key"
+	MessageID     = "amqp-message-id"
+	CorrelationID = "amqp-correlation-id"
+	ReplyTo       = "amqp-reply-to"
+	Type          = "amqp-type"
+	AppID         = "amqp-app-id"
+)
+
+// deliveriesHeader counts the deliveries before a retry that the broker waited
+// for.
+const deliveriesHeader = "semel-retry-deliveries"
+
+// properties are those that copies have, too.
+func properties(d *amqp.Delivery) []semel.Header {
+	return []semel.Header{
+		{Name: "content-type", Value: d.ContentType}, {Name: "content-encoding", Value: d.ContentEncoding},
+		{Name: MessageID, Value: d.MessageId}, {Name: CorrelationID, Value: d.CorrelationId}, {Name: ReplyTo, Value: d.ReplyTo},
+		{Name: Type, Value: d.Type}, {Name: AppID, Value: d.AppId},
+	}
+}
+
+// address is where the message was published to. A copy carries it as headers.
+func address(d *amqp.Delivery) []semel.Header {
+	return []semel.Header{{Name: Exchange, Value: d.Exchange}, {Name: RoutingKey, Value: d.RoutingKey}}
+}
+
+// message is a message as package consume sees it.
+func message(d *amqp.Delivery, queue string) *consume.Message {
+	m := &consume.Message{
+		Origin: consume.Origin{Topic: queue}, Headers: headers(d), Body: d.Body,
+		Published: published(d), Deliveries: deliveries(d),
+	}
+	return m
+}
+
+// headers are in the order of their names: AMQP keeps none.
+func headers(d *amqp.Delivery) (hs []semel.Header) {
+	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
+		value, ok := text(d.Headers[name])
+		switch {
+		case !ok, name == deliveriesHeader:
+		case value == "" && (name == Exchange || name == RoutingKey): // of a copy, and as good as none
+		default:
+			hs = append(hs, semel.Header{Name: name, Value: value})
+		}
+	}
+	for _, h := range slices.Concat(address(d), properties(d)) {
+		if _, has := d.Headers[h.Name]; !has && h.Value != "" {
+			hs = append(hs, h)
+		}
+	}
+	return hs
+}
+
+// text is a header's value as text; false: it is a table, an array or such.
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float32:
+		return strconv.FormatFloat(float64(v), 'g', -1, 32), true
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), true
+	case time.Time:
+		return v.UTC().Format(time.RFC3339), true
+	}
+	n, ok := integer(v)
+	return strconv.FormatInt(n, 10), ok
+}
+
+func integer(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int8:
+		return int64(v), true
+	case byte:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	case int32:
+		return int64(v), true
+	case uint32:
+		return int64(v), true
+	case int:
+		return int64(v), true
+	case int64:
+		return v, true
+	}
+	return 0, false
+}
+
+// published is what the broker noted, if its interceptor of messages is on,
+// else what the producer said.
+func published(d *amqp.Delivery) time.Time {
+	if ms, ok := integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 {
+		return time.UnixMilli(ms)
+	}
+	if d.Timestamp.Unix() > 0 {
+		return d.Timestamp
+	}
+	return time.Time{}
+}
+
+// deliveries are at least so many: quorum queues count, classic ones only say
+// that there was an earlier one.
+func deliveries(d *amqp.Delivery) int {
+	before, _ := integer(d.Headers[deliveriesHeader])
+	again, counted := integer(d.Headers["x-delivery-count"])
+	if !counted && d.Redelivered {
+		again = 1
+	}
+	return int(max(before, 0) + max(again, 0) + 1)
+}
+
+// instructions reports whether a header tells the broker what to do with a
+// message, or is its own account of the past: a copy must not repeat it. CC
+// would send it to other queues as well.
+func instructions(name string) bool {
+	switch name {
+	case "CC", "BCC", "x-delivery-count", "x-acquired-count", "x-delay", "x-death", deliveriesHeader:
+		return true
+	}
+	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-")
+}
+
+// copyOf is a copy that the broker keeps: without an expiry, which would drop
+// it, and without the user, who must be the publisher's.
+func copyOf(d *amqp.Delivery) amqp.Publishing {
+	p := amqp.Publishing{
+		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority,
+		CorrelationId: d.CorrelationId, ReplyTo: d.ReplyTo, MessageId: d.MessageId, Timestamp: d.Timestamp, Type: d.Type, AppId: d.AppId,
+		Headers: amqp.Table{}, Body: d.Body,
+	}
+	for name, value := range d.Headers {
+		if !instructions(name) {
+			p.Headers[name] = value
+		}
+	}
+	for _, h := range address(d) {
+		if _, has := p.Headers[h.Name]; !has {
+			p.Headers[h.Name] = h.Value
+		}
+	}
+	return p
+}
+
+// retryOf is the copy that waits for its next delivery.
+func retryOf(d *amqp.Delivery) amqp.Publishing {
+	p := copyOf(d)
+	p.Headers[deliveriesHeader] = int64(deliveries(d))
+	return p
+}
+
+// letterOf is the copy with these headers. Its own keep their types.
+func letterOf(d *amqp.Delivery, hs []semel.Header) amqp.Publishing {
+	p := copyOf(d)
+	own := p.Headers
+	p.Headers = amqp.Table{}
+	for name, value := range own {
+		if _, ok := text(value); !ok { // what hs cannot tell of
+			p.Headers[name] = value
+		}
+	}
+	for _, h := range hs {
+		value, has := own[h.Name]
+		switch was, _ := text(value); {
+		case has && was == h.Value:
+			p.Headers[h.Name] = value
+		case instructions(h.Name):
+		case !has && slices.Contains(properties(d), h):
+		default:
+			p.Headers[h.Name] = h.Value
+		}
+	}
+	return p
+}

@@ -1,0 +1,133 @@
+package semelamqp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+var (
+	errUnroutable = errors.New("no queue takes it")
+	errRefused    = errors.New("the broker refused it: its queue is full, or in trouble")
+)
+
+// outlet is one life of the connection that copies go by.
+type outlet struct {
+	conn    *amqp.Connection
+	blocked atomic.Pointer[string] // why; nil: it is not
+	making  chan struct{}          // holds one: who makes a queue
+
+	mu    sync.Mutex
+	made  map[string]bool // queues that are there, as far as is known
+	spare []*lane
+}
+
+// lane is a channel for one copy at a time.
+type lane struct {
+	ch      *amqp.Channel
+	returns chan amqp.Return
+	closed  chan *amqp.Error
+}
+
+func newOutlet(conn *amqp.Connection) *outlet {
+	o := &outlet{conn: conn, making: make(chan struct{}, 1), made: map[string]bool{}}
+	news := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
+	go func() {
+		for b := range news {
+			if b.Active {
+				o.blocked.Store(&b.Reason)
+			} else {
+				o.blocked.Store(nil)
+			}
+		}
+	}()
+	return o
+}
+
+// lane is a spare or a new one.
+func (o *outlet) lane() (*lane, error) {
+	for {
+		o.mu.Lock()
+		n := len(o.spare)
+		if n == 0 {
+			o.mu.Unlock()
+			break
+		}
+		l := o.spare[n-1]
+		o.spare = o.spare[:n-1]
+		o.mu.Unlock()
+		if !l.ch.IsClosed() {
+			return l, nil
+		}
+	}
+	ch, err := o.conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	if err := ch.Confirm(false); err != nil {
+		return nil, errors.Join(err, ch.Close())
+	}
+	return &lane{ch, ch.NotifyReturn(make(chan amqp.Return, 1)), ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
+}
+
+// judge says what became of a lane's copy. A return comes before its confirm.
+func (o *outlet) judge(l *lane, acked bool, name string) error {
+	if !acked {
+		select {
+		case why := <-l.closed:
+			if why != nil {
+				return why
+			}
+			return errLost
+		default:
+			_ = l.ch.Close() // its confirms are not to be trusted any more
+			return errRefused
+		}
+	}
+	returned := false
+	select {
+	case _, returned = <-l.returns: // false: it is closed
+	default:
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.spare = append(o.spare, l)
+	if returned {
+		delete(o.made, name)
+		return errUnroutable
+	}
+	return nil
+}
+
+// ensure makes a queue, if this connection has not seen it yet: one at a time,
+// for a broker may fail at two that make the same one at once.
+func (o *outlet) ensure(ctx context.Context, q *queue) error {
+	if !q.make || o.seen(q.name) {
+		return nil
+	}
+	select {
+	case o.making <- struct{}{}:
+		defer func() { <-o.making }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if o.seen(q.name) {
+		return nil
+	}
+	if err := q.ensure(o.conn); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.made[q.name] = true
+	return nil
+}
+
+func (o *outlet) seen(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.made[name]
+}

@@ -1,0 +1,134 @@
+package semelamqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// mostCopies is how many copies are on their way at once. Each has a channel of
+// its own, so that there is no doubt to which one a return belongs.
+const mostCopies = 16
+
+// publisher sends copies, and knows when the broker keeps them.
+type publisher struct {
+	dialer dialer
+	slots  chan struct{} // one for each copy on its way
+	making chan struct{} // holds one: who makes an outlet
+
+	mu     sync.Mutex
+	closed bool
+	out    *outlet // nil: there is none yet
+}
+
+func newPublisher(url string, config amqp.Config) *publisher {
+	return &publisher{dialer: dialer{url: url, config: config}, slots: make(chan struct{}, mostCopies), making: make(chan struct{}, 1)}
+}
+
+func (p *publisher) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed = true; p.out != nil {
+		_ = p.out.conn.CloseDeadline(time.Now().Add(closeTimeout)) // nothing waits for it any more
+	}
+}
+
+// open is an outlet that is not closed, as far as is known.
+func (p *publisher) open(ctx context.Context) (*outlet, error) {
+	select {
+	case p.making <- struct{}{}:
+		defer func() { <-p.making }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	o, closed := p.out, p.closed
+	p.mu.Unlock()
+	switch {
+	case closed:
+		return nil, errLost
+	case o != nil && !o.conn.IsClosed():
+		return o, nil
+	}
+	conn, err := p.dialer.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.dialer.ended(true)
+	o = newOutlet(conn)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.out = o; p.closed { // close has not seen it
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // nobody waits for it
+		return nil, errLost
+	}
+	return o, nil
+}
+
+// sent is a copy on its way.
+type sent struct {
+	done chan struct{}
+	err  error // when done: nil if the broker keeps it
+}
+
+// wait returns nil when the broker keeps the copy.
+func (s *sent) wait(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+	}
+	select {
+	case <-s.done:
+		return s.err
+	case <-ctx.Done():
+		return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())
+	}
+}
+
+// send begins to send a copy to a queue, as far as ctx lets it. What the broker
+// holds up, as it does when its memory runs out, ends by itself later.
+func (p *publisher) send(ctx context.Context, q queue, m amqp.Publishing) *sent {
+	s := &sent{done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		s.err = p.deliver(ctx, q, m)
+	}()
+	return s
+}
+
+func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) error {
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	o, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	if why := o.blocked.Load(); why != nil {
+		return fmt.Errorf("the broker takes no messages now: %s", *why)
+	}
+	if err := fit(&m, o.conn.Config.FrameSize); err != nil {
+		return err
+	}
+	if err := o.ensure(ctx, &q); err != nil {
+		return err
+	}
+	l, err := o.lane()
+	if err != nil {
+		return err
+	}
+	confirm, err := l.ch.PublishWithDeferredConfirmWithContext(ctx, "", q.name, true, false, m)
+	if err != nil {
+		return errors.Join(err, l.ch.Close())
+	}
+	<-confirm.Done()
+	return o.judge(l, confirm.Acked(), q.name)
+}

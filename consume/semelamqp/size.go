@@ -1,0 +1,56 @@
+package semelamqp
+
+import (
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/semel-go/semel/consume"
+)
+
+// fit makes sure that a copy's headers fit into one frame, for the broker ends
+// the connection of who sends more. If they do not, the text for people goes.
+func fit(p *amqp.Publishing, frame int) error {
+	const around = 64 // of the frame, and of the lengths of the properties
+	limit := frame - around
+	if frame <= 0 || size(p) <= limit {
+		return nil
+	}
+	delete(p.Headers, consume.LetterError)
+	if n := size(p); n > limit {
+		return fmt.Errorf("semelamqp: a copy's headers have %d bytes; at most %d fit into a frame: raise frame_max, here and at the broker", n, limit)
+	}
+	return nil
+}
+
+// size is that of the headers and properties, or a little more.
+func size(p *amqp.Publishing) int {
+	n := 0
+	for _, s := range [...]string{p.ContentType, p.ContentEncoding, p.CorrelationId, p.ReplyTo, p.Expiration, p.MessageId, p.Type, p.UserId, p.AppId} {
+		n += 1 + len(s)
+	}
+	return n + fieldSize(p.Headers)
+}
+
+// fieldSize is that of a header's value.
+func fieldSize(v any) int {
+	const most = 9 // of a number
+	switch v := v.(type) {
+	case string:
+		return 5 + len(v)
+	case []byte:
+		return 5 + len(v)
+	case []any:
+		n := 5
+		for _, e := range v {
+			n += fieldSize(e)
+		}
+		return n
+	case amqp.Table:
+		n := 5
+		for name, e := range v {
+			n += 1 + len(name) + fieldSize(e)
+		}
+		return n
+	}
+	return most
+}

@@ -1,0 +1,225 @@
+package semelamqp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+)
+
+const mostPrefetch = 65535 // of AMQP
+
+// Source is a queue as a consume.Source. Safe for concurrent use; one Serve at
+// a time. Close it after Serve, for messages with an OrderKey that were given
+// back go to others then.
+//
+// It has a connection of its own to take and to ack, and another to publish,
+// for a broker that runs out of memory stops to read from those who publish.
+// Each is made anew when it is lost, and the queues with it.
+type Source struct {
+	opt     Options
+	queues  topology
+	dialer  dialer
+	copies  *publisher
+	closed  chan struct{}
+	closing sync.Once
+
+	making chan struct{} // holds one: who makes a link
+	link   atomic.Pointer[link]
+
+	most  atomic.Int64 // that a Next ever asked for
+	asked atomic.Int64 // calls of Next
+	watch atomic.Value // the <-chan struct{} that ends taking
+}
+
+// New makes a Source of a queue. The url is like
+// amqp://user:password@host:5672/vhost, or amqps://. It does no I/O, and reports
+// all that is wrong.
+func New(url, queue string, o *Options) (*Source, error) {
+	opt := o.withDefaults(queue)
+	if err := opt.check(url, queue); err != nil {
+		return nil, fmt.Errorf("semelamqp: %w", err)
+	}
+	s := &Source{opt: opt, dialer: dialer{url: url, config: opt.Config}, closed: make(chan struct{}), making: make(chan struct{}, 1)}
+	s.queues = topology{name: queue, opt: &s.opt}
+	s.copies = newPublisher(url, opt.Config)
+	return s, nil
+}
+
+var errClosed = fmt.Errorf("%w: by Close", consume.ErrClosed)
+
+// Close ends the connections. What was not acked goes to others. From then on
+// Next returns consume.ErrClosed. Harmless when repeated.
+func (s *Source) Close() error {
+	s.closing.Do(func() { close(s.closed) })
+	s.copies.close()
+	if l := s.link.Load(); l != nil {
+		l.mark(errLost)
+		return l.close()
+	}
+	return nil
+}
+
+// Info implements consume.Source. It connects, and sees to the queues.
+func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+	if _, err := s.connected(ctx); err != nil {
+		return consume.Info{}, err
+	}
+	return consume.Info{Horizon: s.opt.Horizon}, nil
+}
+
+// connected is a link that is not over, as far as is known. It makes one if
+// there is none, with all queues.
+func (s *Source) connected(ctx context.Context) (*link, error) {
+	select {
+	case s.making <- struct{}{}:
+		defer func() { <-s.making }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l := s.link.Load(); l != nil && !l.isOver() {
+		return l, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	conn, err := s.dialer.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })() // what hangs ends
+	l, err := newLink(conn)
+	if err == nil {
+		if err = s.queues.declare(conn); err != nil {
+			l.end(err)
+		}
+	}
+	if err != nil {
+		s.dialer.ended(false)
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // it is of no use
+		return nil, err
+	}
+	s.link.Store(l)
+	if s.isClosed() { // Close may not have seen it
+		l.end(errLost)
+	}
+	return l, nil
+}
+
+// Next implements consume.Source. Soon after ctx has ended, and no later Next
+// has begun, what the broker has sent ahead goes back to it; if there is an
+// OrderKey, not before Close.
+func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	s.asked.Add(1)
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	l, err := s.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.releaseWith(ctx)
+	taken := make(chan error, 1)
+	go func() { taken <- l.take(s.queues.name, s.prefetch(l, limit)) }()
+	select {
+	case err := <-taken:
+		if err != nil {
+			l.end(err)
+			s.dialer.ended(false)
+			return nil, l.why
+		}
+	case <-ctx.Done(): // another Next, or Close, will find what became of it
+		return nil, ctx.Err()
+	}
+	s.dialer.ended(true)
+	for !l.isOver() && ctx.Err() == nil {
+		l.giveBack()
+		if ds := s.deliveries(l, limit); len(ds) > 0 {
+			return ds, nil
+		}
+		select {
+		case <-l.some:
+		case <-l.over:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	switch {
+	case !l.isOver():
+		return nil, ctx.Err()
+	case s.isClosed():
+		return nil, errClosed
+	}
+	return nil, l.why
+}
+
+func (s *Source) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// prefetch is the most that was ever wanted at once, unless it was set: the
+// first Next of a Serve asks for all that it takes, a later one for what is
+// left, and some of that may be of a link that is over.
+func (s *Source) prefetch(l *link, limit int) int {
+	if s.opt.Prefetch > 0 {
+		return s.opt.Prefetch
+	}
+	for {
+		old := s.most.Load()
+		now := max(old, min(int64(limit)+l.out.Load(), mostPrefetch))
+		if s.most.CompareAndSwap(old, now) {
+			return int(now)
+		}
+	}
+}
+
+func (s *Source) deliveries(l *link, limit int) (ds []consume.Delivery) {
+	for _, raw := range l.get(limit) {
+		l.out.Add(1)
+		d := &delivery{s: s, l: l, raw: raw, own: message(&raw, s.queues.name)}
+		if s.opt.OrderKey != nil {
+			d.own.OrderKey = s.opt.OrderKey(d.own)
+		}
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+// idle is how long after the end of its context a Next may be followed by
+// another before taking ends.
+const idle = 200 * time.Millisecond
+
+// releaseWith ends taking soon after ctx has ended, also between two calls of
+// Next: Serve does not say that it is over, but its context does. Not where
+// there is an order: the next of a single active consumer would begin with what
+// is behind the message that still runs here.
+func (s *Source) releaseWith(ctx context.Context) {
+	if s.opt.OrderKey != nil {
+		return
+	}
+	if s.watch.Swap(ctx.Done()) == any(ctx.Done()) {
+		return
+	}
+	context.AfterFunc(ctx, func() {
+		n := s.asked.Load()
+		time.AfterFunc(idle, func() {
+			if l := s.link.Load(); l != nil {
+				l.release(func() bool { return s.asked.Load() == n })
+			}
+		})
+	})
+}

@@ -1,0 +1,22 @@
+package semelamqp_test
+
+import (
+	"testing"
+
+	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/semelamqp"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestTheAdapterPassesTheSuite(t *testing.T) {
+	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
+		t.Run(string(kind), func(t *testing.T) {
+			consumetest.Run(t, consumetest.Harness{
+				Store:    func(testing.TB) store.Store { return memstore.New(nil) },
+				Open:     func(t testing.TB) consumetest.Broker { return open(t, kind) },
+				Patience: patience,
+			})
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package semelamqp
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// The shortest and the longest pause of a retry that the broker knows: each
+// level is twice the one before, and has a queue of its own. In one queue for
+// all, a long pause would hold up the short ones behind it, for messages expire
+// at the head only.
+const (
+	firstLevel = 250 * time.Millisecond
+	levels     = 20
+	lastLevel  = firstLevel << (levels - 1) // 36 h
+)
+
+// level is the one nearest to a pause, as a ratio.
+func level(d time.Duration) time.Duration {
+	if d <= firstLevel {
+		return firstLevel
+	}
+	if d >= lastLevel {
+		return lastLevel
+	}
+	l := firstLevel << (bits.Len64(uint64(d/firstLevel)) - 1) // l <= d < 2*l
+	if float64(d)*float64(d) > 2*float64(l)*float64(l) {
+		l *= 2
+	}
+	return l
+}
+
+func retryName(queue string, l time.Duration) string { return queue + ".retry." + l.String() }
+
+// queue is one that a Source needs.
+type queue struct {
+	name string
+	args amqp.Table
+	// exact: one that is there with other arguments will not do.
+	exact bool
+	// make it if it is not there.
+	make bool
+}
+
+// topology is the queues of a Source.
+type topology struct {
+	name string
+	opt  *Options
+}
+
+// consumed is the queue that messages come from. What the broker itself gives
+// up goes to the dead letters.
+func (t *topology) consumed() queue {
+	args := t.pass("", t.opt.DeadLetters)
+	if t.opt.DeliveryLimit > 0 {
+		args["x-delivery-limit"] = int64(t.opt.DeliveryLimit)
+	}
+	if t.opt.SingleActive {
+		args[amqp.SingleActiveConsumerArg] = true
+	}
+	return queue{name: t.name, args: args, exact: true, make: t.opt.Declare == DeclareAll}
+}
+
+// retry is the queue in which a message waits until it goes back.
+func (t *topology) retry(l time.Duration) queue {
+	args := t.pass("", t.name)
+	args[amqp.QueueMessageTTLArg] = l.Milliseconds()
+	return queue{name: retryName(t.name, l), args: args, exact: true, make: t.opt.Declare != DeclareNothing}
+}
+
+// letters is a queue of copies.
+func (t *topology) letters(name string) queue {
+	return queue{name: name, args: amqp.Table{amqp.QueueTypeArg: string(t.opt.Kind)}, make: t.opt.Declare != DeclareNothing}
+}
+
+// pass is the arguments of a queue that passes on what it drops. A quorum queue
+// keeps it until the next one has it.
+func (t *topology) pass(exchange, key string) amqp.Table {
+	args := amqp.Table{amqp.QueueTypeArg: string(t.opt.Kind), "x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": key}
+	if t.opt.Kind == Quorum {
+		args["x-dead-letter-strategy"] = "at-least-once"
+		args[amqp.QueueOverflowArg] = amqp.QueueOverflowRejectPublish // it requires that
+	}
+	return args
+}
+
+// declare makes, or looks for, all that must be there from the start.
+func (t *topology) declare(conn *amqp.Connection) error {
+	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Parked), t.consumed()} {
+		if err := q.ensure(conn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensure looks for the queue, and makes it if that is asked for.
+func (q *queue) ensure(conn *amqp.Connection) error {
+	if !q.exact || !q.make {
+		err := q.on(conn, func(ch *amqp.Channel) error {
+			_, err := ch.QueueDeclarePassive(q.name, true, false, false, false, nil)
+			return err
+		})
+		switch {
+		case err == nil:
+			return nil
+		case !is(err, amqp.NotFound):
+			return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
+		case !q.make:
+			return fmt.Errorf("semelamqp: queue %q: is not there; make it, or see Options.Declare: %w", q.name, err)
+		}
+	}
+	err := q.on(conn, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclare(q.name, true, false, false, false, q.args)
+		return err
+	})
+	switch {
+	case is(err, amqp.PreconditionFailed):
+		return fmt.Errorf("semelamqp: queue %q: is there with other arguments than %v; make it so, or see Options.Declare and Options.Kind: %w", q.name, q.args, err)
+	case err != nil:
+		return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
+	}
+	return nil
+}
+
+// on uses a channel that nobody else does, for an error closes it.
+func (q *queue) on(conn *amqp.Connection, f func(ch *amqp.Channel) error) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ch.Close() }() // what it did is done
+	return f(ch)
+}
+
+// is reports whether an error is the broker's of a code.
+func is(err error, code int) bool {
+	e, ok := errors.AsType[*amqp.Error](err)
+	return ok && e.Code == code
+}

@@ -1,0 +1,115 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// delivery is one delivery of a record.
+type delivery struct {
+	s *Source
+	p *partition
+	item
+	over bool // guarded by Source.mu
+}
+
+// Message implements consume.Delivery.
+func (d *delivery) Message() *consume.Message { return d.m }
+
+// Revoked implements consume.Delivery.
+func (d *delivery) Revoked() <-chan struct{} { return d.p.revoked }
+
+// Extend implements consume.Delivery: the client's heartbeats keep all that
+// this member has.
+func (d *delivery) Extend(context.Context) error { return nil }
+
+// errRevoked is what a delivery says when its partition is another's.
+var errRevoked = fmt.Errorf("semelkafka: the partition is not this member's any more: %w", consume.ErrGone)
+
+// Ack implements consume.Delivery. The offset is committed within CommitEvery
+// when all below it are acked, and before the partition is handed over. A crash
+// before that brings the message again, as a duplicate.
+func (d *delivery) Ack(context.Context) error {
+	return d.end(func() {
+		if d.p.mark.done(d.r.Offset) {
+			d.p.dirty, d.p.since = true, time.Now()
+			d.s.nudge()
+		}
+	})
+}
+
+// Nak implements consume.Delivery. Kafka would not deliver the message again
+// while this member has the partition, whether its offset is committed or not.
+// So the next Next gives it, unless the partition is being taken away.
+func (d *delivery) Nak(context.Context, time.Duration) error {
+	return d.end(func() {
+		if !d.p.leaving {
+			m := *d.m
+			m.Key = ""
+			d.p.back(item{r: d.r, m: &m})
+		}
+	})
+}
+
+func (d *delivery) end(f func()) error {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	if !d.over {
+		d.over = true
+		d.p.unfinished--
+		d.s.taken--
+		defer d.s.told(d.p)
+	}
+	if d.p.gone {
+		return errRevoked
+	}
+	f()
+	return nil
+}
+
+// told wakes those who wait for the end of a delivery. The caller holds mu.
+func (s *Source) told(p *partition) {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	if p.leaving {
+		close(s.ended)
+		s.ended = make(chan struct{})
+	}
+}
+
+// Forward implements consume.Delivery. It returns nil when all in-sync replicas
+// have the copy.
+func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+	topic := d.s.opt.DeadLetters
+	if to == consume.Parked {
+		topic = d.s.opt.Parked
+	}
+	d.s.mu.Lock()
+	cl, gone := d.s.client, d.p.gone
+	d.s.mu.Unlock()
+	if gone { // whoever has the partition now sends it
+		return errRevoked
+	}
+	err := produce(ctx, cl, letter(topic, d.r, headers))
+	if errors.Is(err, kerr.MessageTooLarge) { // without the longest, which is for people only
+		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h semel.Header) bool { return h.Name == consume.LetterError })))
+	}
+	if err != nil {
+		return fmt.Errorf("semelkafka: copy of %d bytes to %q: %w", len(d.r.Value), topic, err)
+	}
+	return nil
+}
+
+func produce(ctx context.Context, cl *kgo.Client, r *kgo.Record) error {
+	return cl.ProduceSync(ctx, r).FirstErr()
+}

@@ -1,0 +1,16 @@
+module github.com/semel-go/semel/consume/semelkafka
+
+go 1.26.0
+
+require (
+	github.com/semel-go/semel v0.0.0
+	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0
+)
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+)
+
+replace github.com/semel-go/semel => ../..

@@ -1,0 +1,194 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// startTimeout is how long Info waits for the cluster.
+const startTimeout = 15 * time.Second
+
+// Info implements consume.Source. It asks the cluster, without joining the
+// group, whether the topics and those of the copies are there, how long they
+// keep messages and how large these may be.
+func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	watch := &dialWatch{s}
+	cl, err := kgo.NewClient(slices.Concat(s.opt.Client, []kgo.Opt{kgo.WithHooks(watch)})...)
+	if err != nil {
+		return consume.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
+	}
+	defer cl.Close()
+	if d, ok := cl.OptValue(kgo.RebalanceTimeout).(time.Duration); ok && s.opt.HandOver >= d {
+		return consume.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, or the member is thrown out of its group", s.opt.HandOver, d)
+	}
+	letters := []string{s.opt.DeadLetters, s.opt.Parked}
+	all := slices.Concat(s.topics, letters)
+	ids, configs, err := describe(ctx, cl, all)
+	if err != nil {
+		return consume.Info{}, s.explain(err)
+	}
+	var errs []error
+	info := consume.Info{HoldsOnly: true, Horizon: s.opt.Horizon}
+	largest := int32(0)
+	for _, t := range s.topics {
+		if s.opt.Horizon == 0 {
+			info.Horizon = max(info.Horizon, configs[t].keeps)
+		}
+		largest = max(largest, configs[t].messageBytes)
+	}
+	for _, t := range letters {
+		if configs[t].compacted {
+			errs = append(errs, fmt.Errorf("topic %q: is compacted, so that of the copies with one key all but the last would be lost; set its cleanup.policy to delete", t))
+		}
+		if n := configs[t].messageBytes; n < largest {
+			errs = append(errs, fmt.Errorf("topic %q: takes messages of up to %d bytes, and those consumed may have %d; raise its max.message.bytes", t, n, largest))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return consume.Info{}, fmt.Errorf("semelkafka: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids, s.limits = ids, map[string]int32{}
+	for _, t := range letters {
+		s.limits[t] = configs[t].messageBytes
+	}
+	return info, nil
+}
+
+// explain adds to an error why no broker could be reached, if none could.
+func (s *Source) explain(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dialed != nil {
+		return fmt.Errorf("semelkafka: no broker can be reached: %w", errors.Join(s.dialed, err))
+	}
+	return fmt.Errorf("semelkafka: %w", err)
+}
+
+// A topic that was made a moment ago is not known to each broker yet: so long
+// one is looked for, with pauses.
+const (
+	lookFor   = 3 * time.Second
+	lookAgain = 100 * time.Millisecond
+)
+
+// describe finds topics, all of which must be there, and their configurations.
+func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[string][16]byte, configs map[string]topicConfig, err error) {
+	for end := time.Now().Add(lookFor); ; {
+		if ids, err = topicIDs(ctx, cl, topics); err == nil {
+			configs, err = topicConfigs(ctx, cl, topics)
+		}
+		soon := errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.LeaderNotAvailable)
+		if !soon || time.Now().After(end) {
+			return ids, configs, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-time.After(lookAgain):
+		}
+	}
+}
+
+// topicIDs finds topics, all of which must be there.
+func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string][16]byte, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	for _, t := range topics {
+		rt := kmsg.NewMetadataRequestTopic()
+		rt.Topic = kmsg.StringPtr(t)
+		req.Topics = append(req.Topics, rt)
+	}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string][16]byte{}
+	var errs []error
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
+		name := ""
+		if t.Topic != nil {
+			name = *t.Topic
+		}
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			errs = append(errs, fmt.Errorf("topic %q: %w", name, err))
+		}
+		ids[name] = t.TopicID
+	}
+	return ids, errors.Join(errs...)
+}
+
+// topicConfig is what counts here of a topic's configuration.
+type topicConfig struct {
+	keeps        time.Duration // consume.Forever: no limit
+	messageBytes int32
+	compacted    bool
+}
+
+// topicConfigs reads the configurations of topics.
+func topicConfigs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]topicConfig, error) {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	for _, t := range topics {
+		r := kmsg.NewDescribeConfigsRequestResource()
+		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, t
+		r.ConfigNames = []string{"retention.ms", "cleanup.policy", "max.message.bytes"}
+		req.Resources = append(req.Resources, r)
+	}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]topicConfig{}
+	var errs []error
+	for i := range resp.Resources {
+		r := &resp.Resources[i]
+		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+			errs = append(errs, fmt.Errorf("topic %q: its configuration cannot be read; allow the client to describe it: %w", r.ResourceName, err))
+			continue
+		}
+		c, err := readConfig(r.Configs)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("topic %q: %w", r.ResourceName, err))
+		}
+		all[r.ResourceName] = c
+	}
+	return all, errors.Join(errs...)
+}
+
+func readConfig(configs []kmsg.DescribeConfigsResponseResourceConfig) (c topicConfig, _ error) {
+	values := map[string]string{}
+	for i := range configs {
+		if v := configs[i].Value; v != nil {
+			values[configs[i].Name] = *v
+		}
+	}
+	policy := values["cleanup.policy"]
+	c.compacted = strings.Contains(policy, "compact")
+	ms, err := strconv.ParseInt(values["retention.ms"], 10, 64)
+	if err != nil {
+		return c, fmt.Errorf("retention.ms: %w", err)
+	}
+	bytes, err := strconv.ParseInt(values["max.message.bytes"], 10, 32)
+	if err != nil {
+		return c, fmt.Errorf("max.message.bytes: %w", err)
+	}
+	c.messageBytes = int32(bytes)
+	c.keeps = time.Duration(ms) * time.Millisecond
+	if ms < 0 || ms > int64(consume.Forever/time.Millisecond) || policy == "compact" {
+		c.keeps = consume.Forever
+	}
+	return c, nil
+}

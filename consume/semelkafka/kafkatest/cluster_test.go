@@ -1,0 +1,306 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// fake starts a kfake of one broker. It ends with the test.
+func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, c.ListenAddrs()[0]
+}
+
+// client is one that ends with the test.
+func client(t testing.TB, seed string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(seed), kgo.MetadataMinAge(50 * time.Millisecond)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+var brokers atomic.Int64
+
+const (
+	partitions = 3
+	session    = 3 * time.Second
+)
+
+// broker is a topic with a group, and the topics of its copies.
+type broker struct {
+	seed string
+	name string // of the topic, the group, and the topics of the copies below it
+	cl   *kgo.Client
+	adm  *kadm.Client
+	opt  semelkafka.Options
+	turn atomic.Int64
+}
+
+// open makes a broker of its own at a cluster.
+func open(t testing.TB, seed string, configs ...string) *broker {
+	t.Helper()
+	b := &broker{seed: seed, name: fmt.Sprintf("t%d", brokers.Add(1))}
+	b.cl = client(t, seed, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.ProducerBatchMaxBytes(16<<20))
+	b.adm = kadm.NewClient(b.cl)
+	config := map[string]*string{}
+	for i := 0; i+1 < len(configs); i += 2 {
+		config[configs[i]] = &configs[i+1]
+	}
+	b.create(t, b.name, config)
+	b.create(t, b.name+".dead", nil)
+	b.create(t, b.name+".parked", nil)
+	b.opt = semelkafka.Options{
+		DeadLetters: b.name + ".dead", Parked: b.name + ".parked",
+		PollWait: 200 * time.Millisecond, CommitEvery: 10 * time.Millisecond, HandOver: time.Second,
+		Client: []kgo.Opt{
+			kgo.SeedBrokers(seed), kgo.SessionTimeout(session), kgo.HeartbeatInterval(100 * time.Millisecond),
+			kgo.RebalanceTimeout(10 * time.Second), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
+		},
+	}
+	return b
+}
+
+func (b *broker) create(t testing.TB, topic string, configs map[string]*string) {
+	t.Helper()
+	r, err := b.adm.CreateTopic(context.Background(), partitions, 1, configs, topic)
+	if err = errors.Join(err, r.Err); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// record is a message for the broker's topic.
+func (b *broker) record(m *consume.Message) *kgo.Record {
+	r := &kgo.Record{Topic: b.name, Value: m.Body}
+	for _, h := range m.Headers {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: []byte(h.Value)})
+	}
+	if m.OrderKey == "" {
+		r.Partition = int32(b.turn.Add(1) % partitions)
+		return r
+	}
+	r.Key = []byte(m.OrderKey)
+	h := fnv.New32()
+	_, _ = h.Write(r.Key)
+	r.Partition = int32(h.Sum32() % partitions)
+	return r
+}
+
+// Publish implements consumetest.Broker.
+func (b *broker) Publish(t testing.TB, ms ...consume.Message) {
+	t.Helper()
+	rs := make([]*kgo.Record, len(ms))
+	for i := range ms {
+		rs[i] = b.record(&ms[i])
+	}
+	if err := b.cl.ProduceSync(context.Background(), rs...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Copies implements consumetest.Broker.
+func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Message) {
+	t.Helper()
+	topic := b.opt.DeadLetters
+	if to == consume.Parked {
+		topic = b.opt.Parked
+	}
+	for _, r := range b.records(t, topic) {
+		m := consume.Message{Body: r.Value, OrderKey: string(r.Key)}
+		for _, h := range r.Headers {
+			m.Headers = append(m.Headers, semel.Header{Name: h.Key, Value: string(h.Value)})
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}
+
+// records is all that a topic has.
+func (b *broker) records(t testing.TB, topic string) (rs []*kgo.Record) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	ends, err := b.adm.ListEndOffsets(ctx, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int64(0)
+	ends.Each(func(o kadm.ListedOffset) { left += o.Offset })
+	if left == 0 {
+		return nil
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.seed), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for int64(len(rs)) < left {
+		f := cl.PollFetches(ctx)
+		if err := f.Err(); err != nil {
+			t.Fatal(err)
+		}
+		rs = append(rs, f.Records()...)
+	}
+	return rs
+}
+
+// Unsettled implements consumetest.Broker.
+func (b *broker) Unsettled(t testing.TB) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	ends, err := b.adm.ListEndOffsets(ctx, b.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := b.adm.FetchOffsets(ctx, b.name)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) && !errors.Is(err, kerr.CoordinatorNotAvailable) { // nobody has committed yet
+		t.Fatal(err)
+	}
+	n := int64(0)
+	ends.Each(func(o kadm.ListedOffset) {
+		n += o.Offset
+		if c, ok := done.Lookup(o.Topic, o.Partition); ok && c.At > 0 {
+			n -= c.At
+		}
+	})
+	return int(n)
+}
+
+// source is a member without a wrapper.
+func (b *broker) source(t testing.TB, change func(o *semelkafka.Options)) *semelkafka.Source {
+	t.Helper()
+	o := b.opt
+	if change != nil {
+		change(&o)
+	}
+	s, err := semelkafka.New(b.name, []string{b.name}, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Connect implements consumetest.Broker.
+func (b *broker) Connect(t testing.TB) consumetest.Conn {
+	t.Helper()
+	l := &line{}
+	s := b.source(t, func(o *semelkafka.Options) {
+		o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.Dialer(l.dial))
+	})
+	return &conn{Source: s, line: l}
+}
+
+var errDead = errors.New("the process is dead")
+
+// line is the connections of one member, which can be cut.
+type line struct {
+	mu    sync.Mutex
+	dead  bool
+	conns []net.Conn
+}
+
+func (l *line) dial(ctx context.Context, network, host string) (net.Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, network, host)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		_ = c.Close()
+		return nil, errDead
+	}
+	l.conns = append(l.conns, c)
+	return c, nil
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = true
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+}
+
+func (l *line) fault() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead {
+		return errDead
+	}
+	return nil
+}
+
+// conn is a member with connections of its own.
+type conn struct {
+	*semelkafka.Source
+	line *line
+}
+
+func (c *conn) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	if err := c.line.fault(); err != nil {
+		return nil, err
+	}
+	ds, err := c.Source.Next(ctx, limit)
+	for i, d := range ds {
+		ds[i] = &mortal{d, c.line}
+	}
+	return ds, err
+}
+
+func (c *conn) Kill() { c.line.cut() }
+
+func (c *conn) Close() error {
+	if c.line.fault() == nil {
+		return c.Source.Close()
+	}
+	return nil // after Kill it does nothing
+}
+
+// mortal is a delivery that fails when its process is dead.
+type mortal struct {
+	consume.Delivery
+	line *line
+}
+
+func (d *mortal) Ack(ctx context.Context) error {
+	return errors.Join(d.line.fault(), d.Delivery.Ack(ctx))
+}
+
+func (d *mortal) Nak(ctx context.Context, delay time.Duration) error {
+	return errors.Join(d.line.fault(), d.Delivery.Nak(ctx, delay))
+}
+
+func (d *mortal) Forward(ctx context.Context, to consume.Destination, hs []semel.Header) error {
+	if err := d.line.fault(); err != nil {
+		return err
+	}
+	return d.Delivery.Forward(ctx, to, hs)
+}

@@ -1,0 +1,37 @@
+module github.com/semel-go/semel/consume/semelkafka/kafkatest
+
+go 1.26.0
+
+require (
+	github.com/semel-go/semel v0.0.0
+	github.com/semel-go/semel/consume/semelkafka v0.0.0
+	github.com/twmb/franz-go v1.22.2
+	github.com/twmb/franz-go/pkg/kadm v1.19.0
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
+)
+
+require (
+	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	modernc.org/libc v1.77.1 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+	modernc.org/sqlite v1.60.1 // indirect
+)
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/semel-go/semel/store/sqlitestore v0.0.0
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0
+)
+
+replace github.com/semel-go/semel => ../../..
+
+replace github.com/semel-go/semel/consume/semelkafka => ..
+
+replace github.com/semel-go/semel/store/sqlitestore => ../../../store/sqlitestore

@@ -1,0 +1,196 @@
+package kafkatest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// bulky is a handler that fails with much to say.
+func bulky(context.Context, *semel.Execution, *consume.Message) error {
+	return semel.Final(errors.New(strings.Repeat("no ", 1000)))
+}
+
+// A letter says where it comes from, and is with all replicas before the offset
+// moves.
+func TestALetterIsThereBeforeTheOffsetMoves(t *testing.T) {
+	t.Parallel()
+	c, seed := fake(t)
+	b := open(t, seed)
+	b.to(t, 1, msg("first", ""), msg("bad", "o"))
+	var acks, refused atomic.Int64
+	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: b.opt.DeadLetters, Err: kerr.TopicAuthorizationFailed, Count: -1, When: func(r kmsg.Request) bool {
+		acks.Store(int64(r.(*kmsg.ProduceRequest).Acks))
+		return true
+	}})
+	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+		if m.Key == "bad" {
+			return &semel.Failure{Code: "declined", Message: "no"}
+		}
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventSettleFailed {
+			refused.Add(1)
+		}
+	}}), b.source(t, nil))
+	until(t, "refused and the first committed", func() bool { return refused.Load() > 2 && b.committed(t, 1) == 1 })
+	if at := b.committed(t, 1); at != 1 || acks.Load() != -1 {
+		t.Errorf("offset %d is committed though its letter was refused; acks=%d", at, acks.Load())
+	}
+	fault.Remove()
+	b.settled(t)
+	letters := b.records(t, b.opt.DeadLetters)
+	if len(letters) != 1 || string(letters[0].Key) != "o" || string(letters[0].Value) != "bad" {
+		t.Fatalf("%d letters", len(letters))
+	}
+	l := b.Copies(t, consume.DeadLetters)[0]
+	for name, want := range map[string]string{
+		consume.LetterTopic: b.name, consume.LetterPartition: "1", consume.LetterOffset: "1", consume.LetterReason: string(consume.ReasonFailed),
+		consume.LetterCode: "declined", consume.LetterKey: "bad", consume.LetterGroup: "kafkatest",
+	} {
+		if got, _ := l.Header(name); got != want {
+			t.Errorf("header %s is %q, want %q", name, got, want)
+		}
+	}
+	at, _ := l.Header(consume.LetterPublished)
+	if d, err := time.Parse(time.RFC3339Nano, at); err != nil || time.Since(d) > time.Hour {
+		t.Errorf("published %q", at)
+	}
+}
+
+func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
+	t.Parallel()
+	c, seed := fake(t)
+	const limit = 4 << 20
+	b := open(t, seed)
+	large := strconv.Itoa(limit)
+	for _, topic := range []string{"large", "large.dead", "large.parked"} {
+		if err := c.CreateTopic(topic, partitions, map[string]string{"max.message.bytes": large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.name, b.opt.DeadLetters, b.opt.Parked = "large", "large.dead", "large.parked"
+	good, bad := msg("good", ""), msg("bad", "")
+	good.Body, bad.Body = bytes.Repeat([]byte("x"), 3<<20), bytes.Repeat([]byte("y"), 3<<20)
+	b.to(t, 0, good, bad, msg("small", ""))
+	got := make(chan int, 3)
+	serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+		got <- len(m.Body)
+		if m.Key == "bad" {
+			return bulky(ctx, x, m)
+		}
+		return nil
+	}, nil), b.source(t, nil))
+	b.settled(t)
+	if n := len(got); n != 3 {
+		t.Errorf("%d handlers ran", n)
+	}
+	if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != 3<<20 {
+		t.Errorf("%d letters", len(l))
+	}
+}
+
+// A letter is larger than its message. One that would be too large goes without
+// its text; one that still is stays, and its message is not acked, without
+// haste and in nobody's way.
+func TestALetterThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	c, seed := fake(t)
+	b := open(t, seed)
+	const limit = 20_000
+	for _, topic := range []string{"tight", "tight.dead", "tight.parked"} {
+		if err := c.CreateTopic(topic, partitions, map[string]string{"max.message.bytes": strconv.Itoa(limit)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.name, b.opt.DeadLetters, b.opt.Parked = "tight", "tight.dead", "tight.parked"
+	body := func(n int) []byte {
+		noise := make([]byte, 0, n) // that does not compress
+		for x := uint32(1); len(noise) < n; x = x*1664525 + 1013904223 {
+			noise = append(noise, byte(x>>24))
+		}
+		return noise
+	}
+	tight, hopeless := msg("tight", ""), msg("hopeless", "")
+	tight.Body, hopeless.Body = body(limit-1300), body(limit-200)
+	var refused, ran atomic.Int64
+	serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+		if ran.Add(1); m.Key == "next" {
+			return nil
+		}
+		return bulky(ctx, x, m)
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventSettleFailed && errors.Is(e.Err, kerr.MessageTooLarge) {
+			refused.Add(1)
+		}
+	}}), b.source(t, func(o *semelkafka.Options) {
+		o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.ProducerBatchCompression(kgo.NoCompression()))
+	}))
+	b.to(t, 0, tight)
+	b.settled(t)
+	l := b.Copies(t, consume.DeadLetters)
+	if len(l) != 1 {
+		t.Fatalf("%d letters", len(l))
+	}
+	if text, ok := l[0].Header(consume.LetterError); ok {
+		t.Errorf("it has the text %.20q", text)
+	}
+	b.to(t, 0, hopeless)
+	until(t, "refused", func() bool { return refused.Load() >= 3 })
+	b.to(t, 0, msg("next", ""))
+	until(t, "the next run", func() bool { return ran.Load() == 3 })
+	if n, at := b.Unsettled(t), b.committed(t, 0); n != 2 || at != 1 {
+		t.Errorf("%d messages are unsettled, and offset %d is committed, want 2 and 1", n, at)
+	}
+	if n := refused.Load(); n > 15 {
+		t.Errorf("it was tried %d times", n)
+	}
+}
+
+// A tombstone has a nil body, which is not an empty one, and its copy is a
+// tombstone too.
+func TestTombstones(t *testing.T) {
+	t.Parallel()
+	_, seed := fake(t)
+	b := open(t, seed)
+	tombstone, empty := msg("tombstone", "o"), msg("empty", "o")
+	tombstone.Body, empty.Body = nil, []byte{}
+	b.Publish(t, tombstone, empty)
+	isNil := make(chan bool, 2)
+	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+		isNil <- m.Body == nil
+		return semel.Final(errors.New("no"))
+	}, nil), b.source(t, nil))
+	b.settled(t)
+	if a, b := <-isNil, <-isNil; !a || b {
+		t.Errorf("the tombstone's body is nil: %v, the empty one's: %v", a, b)
+	}
+	rs := b.records(t, b.opt.DeadLetters)
+	if len(rs) != 2 {
+		t.Fatalf("%d letters", len(rs))
+	}
+	for _, r := range rs {
+		key := ""
+		for _, h := range r.Headers {
+			if h.Key == consume.KeyHeader {
+				key = string(h.Value)
+			}
+		}
+		if (r.Value == nil) != (key == "tombstone") || string(r.Key) != "o" {
+			t.Errorf("the letter of %q has the value %v and the key %q", key, r.Value, r.Key)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package semelkafka
+
+import (
+	"slices"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// place names a partition.
+type place struct {
+	topic     string
+	partition int32
+}
+
+// partition is one time that this member has a partition. Its fields are
+// guarded by Source.mu.
+type partition struct {
+	place
+	queue  []item // polled or given back, and not handed out; in the order of their offsets
+	bytes  int    // of the queue
+	polled int64  // the next offset that the client may give; -1: any
+	mark   watermark
+	dirty  bool  // the watermark is above what was committed
+	end    int64 // the log's end, as of the last fetch; 0: not known
+
+	unfinished int       // handed out, and neither acked nor given back
+	since      time.Time // the lowest unfinished record is the same since then
+	paused     bool
+	revoked    chan struct{} // closed when the partition is taken away
+	leaving    bool          // revoked is closed
+	gone       bool          // nothing counts any more
+}
+
+// item is a record, and the message that it is.
+type item struct {
+	r *kgo.Record
+	m *consume.Message
+}
+
+func newPartition(at place) *partition {
+	return &partition{place: at, polled: -1, mark: watermark{next: mark{offset: -1, epoch: -1}}, revoked: make(chan struct{})}
+}
+
+// The queue of a partition is filled up to a limit, and the client then stops
+// to fetch it until half of that is left.
+const (
+	queueRecords = 256
+	queueBytes   = 4 << 20
+)
+
+func (p *partition) full() bool { return len(p.queue) >= queueRecords || p.bytes >= queueBytes }
+func (p *partition) low() bool  { return len(p.queue) <= queueRecords/2 && p.bytes <= queueBytes/2 }
+
+// put adds a record behind the others.
+func (p *partition) put(it item) {
+	p.queue = append(p.queue, it)
+	p.bytes += size(it.r)
+	p.polled = it.r.Offset + 1
+}
+
+// back adds a record that was given back, where it belongs.
+func (p *partition) back(it item) {
+	i, there := slices.BinarySearchFunc(p.queue, it.r.Offset, func(q item, offset int64) int { return int(q.r.Offset - offset) })
+	if !there {
+		p.queue = slices.Insert(p.queue, i, it)
+		p.bytes += size(it.r)
+	}
+}
+
+// pop takes the first record of the queue.
+func (p *partition) pop(now time.Time) item {
+	it := p.queue[0]
+	p.queue[0] = item{}
+	p.queue = p.queue[1:]
+	p.bytes -= size(it.r)
+	if len(p.mark.entries) == 0 {
+		p.since = now
+	}
+	p.mark.out(it.r.Offset, it.r.LeaderEpoch)
+	p.unfinished++
+	return it
+}
+
+// leave tells that the partition is taken away.
+func (p *partition) leave() {
+	if p.leaving {
+		return
+	}
+	p.leaving = true
+	close(p.revoked)
+	p.queue, p.bytes = nil, 0
+}
+
+func size(r *kgo.Record) int {
+	n := len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
+}

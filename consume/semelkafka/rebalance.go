@@ -1,0 +1,178 @@
+package semelkafka
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// halt runs f with mu held and with no poll on its way, so that what was
+// fetched before f is in the queues, and what is in them afterwards was
+// fetched after.
+func (s *Source) halt(f func()) {
+	s.mu.Lock()
+	s.halted++
+	if s.interrupt != nil {
+		s.interrupt()
+	}
+	s.mu.Unlock()
+	s.polling.Lock()
+	defer s.polling.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.halted--
+	f()
+}
+
+// assigned takes partitions. The client calls it before it fetches them.
+func (s *Source) assigned(_ context.Context, cl *kgo.Client, came map[string][]int32) {
+	if len(came) == 0 {
+		return
+	}
+	s.halt(func() {
+		s.rebalances++
+		for at := range places(came) {
+			s.parts[at] = newPartition(at)
+		}
+		cl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time
+	})
+}
+
+// revoked hands partitions over: what runs may end, what is done is committed,
+// and then they are another's.
+func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]int32) {
+	if len(went) == 0 {
+		return
+	}
+	var left []*partition
+	s.halt(func() {
+		s.rebalances++
+		for at := range places(went) {
+			if p := s.parts[at]; p != nil {
+				p.leave()
+				left = append(left, p)
+			}
+		}
+	})
+	s.awaitEnd(ctx, left)
+	s.commit(ctx, left)
+	s.forget(left)
+}
+
+// lost gives partitions up that are another's already.
+func (s *Source) lost(_ context.Context, _ *kgo.Client, went map[string][]int32) {
+	var left []*partition
+	s.halt(func() {
+		for at := range places(went) {
+			if p := s.parts[at]; p != nil {
+				left = append(left, p)
+			}
+		}
+	})
+	s.forget(left)
+}
+
+// awaitEnd waits until the deliveries of partitions have ended, or for
+// HandOver.
+func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
+	limit := time.NewTimer(s.opt.HandOver)
+	defer limit.Stop()
+	for {
+		s.mu.Lock()
+		n, ended := 0, s.ended
+		for _, p := range left {
+			n += p.unfinished
+		}
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-ended:
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// forget is the end of this member's time with partitions.
+func (s *Source) forget(left []*partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range left {
+		p.leave()
+		p.gone = true
+		if s.parts[p.place] == p {
+			delete(s.parts, p.place)
+		}
+	}
+}
+
+func places(topics map[string][]int32) func(yield func(place) bool) {
+	return func(yield func(place) bool) {
+		for topic, partitions := range topics {
+			for _, n := range partitions {
+				if !yield(place{topic, n}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// fetchedOffsets notes where the group stands, and refuses offsets that were
+// committed in an earlier topic of the same name: they would skip messages.
+func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range resp.Groups {
+		for j := range resp.Groups[i].Topics {
+			t := &resp.Groups[i].Topics[j]
+			for k := range t.Partitions {
+				f := &t.Partitions[k]
+				if p := s.parts[place{t.Topic, f.Partition}]; p != nil && f.Offset >= 0 && p.mark.next.offset < 0 {
+					p.mark.next = mark{f.Offset, f.LeaderEpoch}
+				}
+				if then, now := readMetadata(f.Metadata), s.ids[t.Topic]; f.Offset >= 0 && then != "" && now != [16]byte{} && then != topicIDText(now) {
+					err := fmt.Errorf("topic %q, partition %d: offset %d was committed in topic id %s, but the topic of that name is %s now; "+
+						"its messages are others: reset the group's offsets", t.Topic, f.Partition, f.Offset, then, topicIDText(now))
+					s.breakOff(err)
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// metadata of a commit says in which topic it was made.
+const metadataPrefix = "semel-topic-id="
+
+func metadata(id [16]byte) *string {
+	text := ""
+	if id != [16]byte{} {
+		text = metadataPrefix + topicIDText(id)
+	}
+	return &text
+}
+
+func readMetadata(text *string) string {
+	if text == nil {
+		return ""
+	}
+	id, ok := strings.CutPrefix(*text, metadataPrefix)
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+// topicIDText is a topic's id as Kafka's own tools show it.
+func topicIDText(id [16]byte) string { return base64.RawURLEncoding.EncodeToString(id[:]) }

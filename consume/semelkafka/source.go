@@ -1,0 +1,153 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Source is a member of a consumer group as a consume.Source. Safe for
+// concurrent use. It joins the group with the first Next, and leaves it with
+// Close.
+type Source struct {
+	group  string
+	topics []string
+	opt    Options
+
+	polling sync.Mutex // held by whoever polls, until what came is in the queues
+	commits sync.Mutex // held by whoever commits, from reading the watermarks on
+
+	mu         sync.Mutex
+	client     *kgo.Client // nil: not joined
+	limits     map[string]int32
+	ids        map[string][16]byte // of the topics, as Info saw them
+	parts      map[place]*partition
+	turn       int           // whose turn it is to be handed out first
+	taken      int           // deliveries that are not ended
+	rebalances int           // times that partitions came or went
+	changed    chan struct{} // has one when a delivery has ended
+	moved      chan struct{} // has one when a watermark has moved
+	ended      chan struct{} // closed and made anew when a delivery of a leaving partition ends
+	halted     int           // polls wait outside
+	interrupt  context.CancelFunc
+	trouble    error // to be told by the next Next, once
+	broken     error // no message will come any more
+	dialed     error // why the last attempt to connect failed; nil: it did not
+	closing    bool
+	stop       chan struct{}  // closed when the committer is to end
+	loop       sync.WaitGroup // the committer
+}
+
+// New makes a Source of a consumer group's topics. It does no I/O, and reports
+// all that is wrong with its arguments.
+func New(group string, topics []string, o *Options) (*Source, error) {
+	s := &Source{
+		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[place]*partition{},
+		changed: make(chan struct{}, 1), moved: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	var errs []error
+	if group == "" {
+		errs = append(errs, errors.New("group: is empty"))
+	}
+	if len(topics) == 0 || slices.Contains(topics, "") {
+		errs = append(errs, errors.New("topics: must name at least one topic, and none by an empty name"))
+	}
+	for _, t := range []string{s.opt.DeadLetters, s.opt.Parked} {
+		if slices.Contains(topics, t) {
+			errs = append(errs, fmt.Errorf("topics: %q is consumed, and takes copies, which would be consumed, too; name another", t))
+		}
+	}
+	if err := kgo.ValidateOpts(s.options()...); err != nil {
+		errs = append(errs, fmt.Errorf("options: Client: %w", err))
+	}
+	if err := errors.Join(append(errs, s.opt.check())...); err != nil {
+		return nil, fmt.Errorf("semelkafka: %w", err)
+	}
+	return s, nil
+}
+
+// The least and the most records that one poll asks for.
+const (
+	leastPoll = 32
+	mostPoll  = 1000
+)
+
+// Next implements consume.Source.
+func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	cl, err := s.join()
+	if err != nil {
+		return nil, err
+	}
+	n := min(max(limit, leastPoll), mostPoll)
+	wait, cancel := context.WithTimeout(ctx, s.opt.PollWait)
+	defer cancel()
+	s.poll(nil, cl, n) //nolint:staticcheck // without a context the client gives what it has, and does not wait
+	for {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		ds, err := s.handOut(limit)
+		s.pace(cl)
+		if len(ds) > 0 || err != nil {
+			return ds, err
+		}
+		if wait.Err() != nil {
+			return nil, s.unreachable()
+		}
+		s.await(wait, cl, n)
+	}
+}
+
+// unreachable is why no message may have come: the brokers cannot be reached.
+func (s *Source) unreachable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dialed == nil {
+		return nil
+	}
+	return fmt.Errorf("semelkafka: a broker cannot be reached: %w", s.dialed)
+}
+
+// handOut takes records from the queues: of each partition in turn, and of
+// none more than there are places left, so that one that is stuck does not
+// take them all.
+func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return nil, s.broken
+	}
+	if err := s.trouble; err != nil {
+		s.trouble = nil
+		return nil, err
+	}
+	ready := make([]*partition, 0, len(s.parts))
+	for _, p := range s.parts {
+		if len(p.queue) > 0 {
+			ready = append(ready, p)
+		}
+	}
+	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
+	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {
+		i %= len(ready)
+		p := ready[i]
+		if len(p.queue) == 0 || len(p.mark.entries) >= s.opt.Outstanding && p.queue[0].r.Offset >= p.mark.end() ||
+			len(s.parts) > 1 && p.unfinished >= limit-len(ds) {
+			ready = slices.Delete(ready, i, i+1)
+			i--
+			continue
+		}
+		it := p.pop(now)
+		s.taken++
+		ds = append(ds, &delivery{s: s, p: p, item: it})
+	}
+	s.turn++
+	return ds, nil
+}

@@ -1,0 +1,326 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/semelnats"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// consumer is one over a new store.
+func consumer(t testing.TB, h consume.Handler, o *consume.Options) *consume.Consumer {
+	t.Helper()
+	g, err := semel.New(memstore.New(nil), &semel.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o == nil {
+		o = &consume.Options{}
+	}
+	o.Retention, o.ShortRetention = consume.DefaultRetention, true
+	c, err := consume.New(g, consume.Keyed("natstest", consume.FromHeader(consume.KeyHeader)), h, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// serve serves until the test ends, or the returned function is called.
+func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Serve(ctx, s) }()
+	ended := false
+	stop = func() error {
+		cancel()
+		if ended {
+			return nil
+		}
+		ended = true
+		return <-done
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after 20s: not %s", what)
+		}
+	}
+}
+
+func keyed(key string) consume.Message {
+	return consume.Message{Body: []byte(key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
+}
+
+func TestALimitOfDeliveriesIsRefusedUnlessItIsWatched(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 3 })
+	if _, err := semelnats.New(b.js, b.consumer, &b.opt); err == nil || !strings.Contains(err.Error(), "MaxDeliver") {
+		t.Errorf("New: %v", err)
+	}
+}
+
+func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 2, 200*time.Millisecond })
+	b.opt.MaxDeliver = true
+	s, err := semelnats.New(b.js, b.consumer, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	go func() { watched <- s.WatchMaxDeliver(ctx) }()
+	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > 1 })
+	if err := b.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b.Publish(t, keyed("k"))
+	if _, err := s.Info(ctx); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a dead letter", func() bool {
+		_, _ = s.Next(ctx, 1) // and its consumer dies
+		return len(b.Copies(t, consume.DeadLetters)) == 1
+	})
+	l := b.Copies(t, consume.DeadLetters)[0]
+	for name, want := range map[string]string{
+		consume.KeyHeader: "k", consume.LetterReason: string(consume.ReasonDeliveries), consume.LetterDeliveries: "2", consume.LetterTopic: b.name + ".in.x", consume.LetterOffset: "1",
+	} {
+		if got, _ := l.Header(name); got != want {
+			t.Errorf("header %s is %q, want %q", name, got, want)
+		}
+	}
+	if string(l.Body) != "k" {
+		t.Errorf("the body is %q", l.Body)
+	}
+	cancel()
+	if err := <-watched; err != nil {
+		t.Errorf("WatchMaxDeliver: %v", err)
+	}
+}
+
+// What has no room for a letter must not hold up the others.
+func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
+	b.opt.MaxDeliver = true
+	s, err := semelnats.New(b.js, b.consumer, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	go func() { watched <- s.WatchMaxDeliver(ctx) }()
+	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > 1 })
+	if err := b.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	large := keyed("large")
+	large.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-60))
+	b.Publish(t, large)
+	b.Publish(t, keyed("small"))
+	if _, err := s.Info(ctx); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a dead letter of the small one", func() bool {
+		_, _ = s.Next(ctx, 2) // and its consumer dies
+		l := b.Copies(t, consume.DeadLetters)
+		return len(l) == 1 && string(l[0].Body) == "small"
+	})
+	cancel()
+	if err := <-watched; err != nil {
+		t.Errorf("WatchMaxDeliver: %v", err)
+	}
+}
+
+func TestServeDoesNotStartWithoutAStreamForDeadLetters(t *testing.T) {
+	b := open(t, nil)
+	b.opt.DeadLetters = "nobody.takes.this"
+	err := consumer(t, nop, nil).Serve(t.Context(), b.Connect(t))
+	if err == nil || !strings.Contains(err.Error(), "nobody.takes.this") {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+func nop(context.Context, *semel.Execution, *consume.Message) error { return nil }
+
+func TestServeRefusesAStreamThatKeepsMessagesLongerThanOutcomes(t *testing.T) {
+	b := open(t, nil) // for ever
+	g, err := semel.New(memstore.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := consume.New(g, consume.Keyed("natstest", consume.BrokerID()), nop, &consume.Options{Retention: 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Serve(t.Context(), b.Connect(t)); err == nil || !strings.Contains(err.Error(), "Retention") {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+func TestADeletedConsumerEndsServe(t *testing.T) {
+	b := open(t, nil)
+	done := make(chan error, 1)
+	began := make(chan struct{}, 10)
+	c := consumer(t, func(context.Context, *semel.Execution, *consume.Message) error {
+		began <- struct{}{}
+		return nil
+	}, nil)
+	go func() { done <- c.Serve(t.Context(), b.Connect(t)) }()
+	b.Publish(t, keyed("k"))
+	<-began
+	if err := b.js.DeleteConsumer(t.Context(), b.name, "group"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, consume.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Serve goes on without a consumer")
+	}
+}
+
+// A stream that is made anew counts from 1 again. Its messages are others.
+func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
+	ids := map[string]bool{}
+	b := open(t, nil)
+	for range 2 {
+		s := b.Connect(t)
+		if _, err := s.Info(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.Publish(t, keyed("k"))
+		var ds []consume.Delivery
+		until(t, "delivered", func() bool {
+			ds, _ = s.Next(t.Context(), 1)
+			return len(ds) == 1
+		})
+		ids[ds[0].Message().Origin.ID] = true
+		if err := b.js.DeleteStream(t.Context(), b.name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.js.CreateConsumer(t.Context(), b.name, jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(ids) != 2 || ids[""] {
+		t.Errorf("the ids are %v, want two", ids)
+	}
+}
+
+func TestTerminateSaysWhy(t *testing.T) {
+	b := open(t, nil)
+	b.opt.Terminate = true
+	sub, err := b.js.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED." + b.name + ".group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, consumer(t, func(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errors.New("no")) }, nil), b.Connect(t))
+	b.Publish(t, keyed("k"))
+	m, err := sub.NextMsg(20 * time.Second)
+	if err != nil || !strings.Contains(string(m.Data), string(consume.ReasonFailed)) {
+		t.Fatalf("the advisory is %q, %v", m.Data, err)
+	}
+	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
+}
+
+// The server goes away and comes back, with messages in work and in the log.
+func TestTheServerGoesDownAndComesBack(t *testing.T) {
+	dir := t.TempDir()
+	srv, err := start(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := srv.ClientURL()
+	port := srv.Addr().String()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for name, subjects := range map[string][]string{"in": {"in"}, "copies": {"dead-letters.group", "parked.group"}} {
+		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: subjects}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cons, err := js.CreateConsumer(ctx, "in", jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, MaxDeliver: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := semelnats.New(js, cons, &semelnats.Options{PollWait: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 40
+	publish := func(from, to int) {
+		for i := from; i < to; i++ {
+			m := nats.NewMsg("in")
+			m.Header.Set(consume.KeyHeader, fmt.Sprint(i))
+			if _, err := js.PublishMsg(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	publish(0, n/2)
+	var ran, failed atomic.Int64
+	hold := make(chan struct{})
+	stop := serve(t, consumer(t, func(context.Context, *semel.Execution, *consume.Message) error {
+		if ran.Add(1) > 5 {
+			<-hold
+		}
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventReceiveFailed {
+			failed.Add(1)
+		}
+	}}), src)
+	until(t, "some run", func() bool { return ran.Load() > 5 })
+	srv.Shutdown()
+	srv.WaitForShutdown()
+	close(hold)
+	until(t, "the loss noticed", func() bool { return failed.Load() > 0 })
+	srv, err = restart(dir, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.WaitForShutdown()
+	defer srv.Shutdown()
+	until(t, "connected again", nc.IsConnected)
+	publish(n/2, n)
+	until(t, "all settled", func() bool {
+		i, err := cons.Info(ctx)
+		return err == nil && i.AckFloor.Stream == n
+	})
+	if ran.Load() != n {
+		t.Errorf("%d messages ran %d times", n, ran.Load())
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+var _ consumetest.Broker = (*broker)(nil)

@@ -1,0 +1,68 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// bulky is a handler that fails with much to say.
+func bulky(context.Context, *semel.Execution, *consume.Message) error {
+	return semel.Final(errors.New(strings.Repeat("no ", 1000)))
+}
+
+// A letter is larger than its message. One that would be too large for the
+// server goes without the text of the error.
+func TestALetterOfALargeMessageGoesWithoutTheText(t *testing.T) {
+	b := open(t, nil)
+	m := keyed("k")
+	m.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-1500))
+	b.Publish(t, m)
+	serve(t, consumer(t, bulky, nil), b.Connect(t))
+	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
+	l := b.Copies(t, consume.DeadLetters)
+	if len(l) != 1 || len(l[0].Body) != len(m.Body) {
+		t.Fatalf("%d letters", len(l))
+	}
+	if text, ok := l[0].Header(consume.LetterError); ok {
+		t.Errorf("it has the text %.20q", text)
+	}
+	if why, _ := l[0].Header(consume.LetterReason); why != string(consume.ReasonFailed) {
+		t.Errorf("its reason is %q", why)
+	}
+}
+
+// A message for whose letter there is no room at all is not acked: it waits,
+// without haste and in nobody's way, until the server's limit is raised.
+func TestAMessageWhoseLetterTheServerRefusesIsKept(t *testing.T) {
+	b := open(t, nil)
+	m := keyed("k")
+	m.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-60))
+	m.OrderKey = ""
+	b.Publish(t, m)
+	var refused, ran atomic.Int64
+	serve(t, consumer(t, func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+		if ran.Add(1); m.Key == "k" {
+			return bulky(ctx, x, m)
+		}
+		return nil
+	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		if e.Kind == consume.EventSettleFailed && strings.Contains(e.Err.Error(), "payload") {
+			refused.Add(1)
+		}
+	}}), b.Connect(t))
+	until(t, "refused", func() bool { return refused.Load() >= 3 })
+	b.Publish(t, keyed("next"))
+	until(t, "the next run", func() bool { return ran.Load() == 2 })
+	<-time.After(time.Second)
+	if n := refused.Load(); n > 12 {
+		t.Errorf("it was tried %d times", n)
+	}
+	until(t, "the next settled", func() bool { return b.Unsettled(t) == 1 })
+}

@@ -1,0 +1,223 @@
+package natstest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/semelnats"
+)
+
+// shared is the server of all tests.
+var shared *server.Server
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "natstest")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		shared, err = start(dir)
+		if err != nil {
+			panic(err)
+		}
+		defer shared.WaitForShutdown()
+		defer shared.Shutdown()
+		return m.Run()
+	}())
+}
+
+// start starts a server with JetStream on files in a directory.
+func start(dir string) (*server.Server, error) {
+	return restart(dir, "127.0.0.1:-1")
+}
+
+// connect is a connection that ends with the test.
+func connect(t testing.TB, s *server.Server) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+var streams atomic.Int64
+
+// broker is a stream with a durable consumer, and a stream of copies.
+type broker struct {
+	js       jetstream.JetStream
+	name     string // of the stream, and of the subjects below it
+	consumer jetstream.Consumer
+	opt      semelnats.Options
+}
+
+const orderHeader = "order-key"
+
+// open makes a broker of its own. Change may change the consumer.
+func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
+	t.Helper()
+	ctx := context.Background()
+	b := &broker{js: connect(t, shared), name: fmt.Sprintf("s%d", streams.Add(1))}
+	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 600 * time.Millisecond, MaxDeliver: -1}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	if b.consumer, err = b.js.CreateOrUpdateConsumer(ctx, b.name, cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.opt = semelnats.Options{
+		DeadLetters: b.name + ".dead", Parked: b.name + ".parked", PollWait: 100 * time.Millisecond,
+		OrderKey: func(m *consume.Message) string {
+			key, _ := m.Header(orderHeader)
+			return key
+		},
+	}
+	return b
+}
+
+// Publish implements consumetest.Broker.
+func (b *broker) Publish(t testing.TB, ms ...consume.Message) {
+	t.Helper()
+	for i := range ms {
+		if _, err := b.js.PublishMsg(context.Background(), natsMsg(b, &ms[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// natsMsg is a message for the broker's stream.
+func natsMsg(b *broker, in *consume.Message) *nats.Msg {
+	m := nats.NewMsg(b.name + ".in.x")
+	m.Data = in.Body
+	for _, h := range in.Headers {
+		m.Header.Add(h.Name, h.Value)
+	}
+	if in.OrderKey != "" {
+		m.Header.Set(orderHeader, in.OrderKey)
+	}
+	return m
+}
+
+// Copies implements consumetest.Broker.
+func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Message) {
+	t.Helper()
+	ctx := context.Background()
+	s, err := b.js.Stream(ctx, b.name+"-copies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := b.opt.DeadLetters
+	if to == consume.Parked {
+		subject = b.opt.Parked
+	}
+	for seq := uint64(1); seq <= s.CachedInfo().State.LastSeq; seq++ {
+		raw, err := s.GetMsg(ctx, seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw.Subject != subject {
+			continue
+		}
+		m := consume.Message{Body: raw.Data}
+		for name, values := range raw.Header {
+			for _, v := range values {
+				m.Headers = append(m.Headers, semel.Header{Name: name, Value: v})
+			}
+		}
+		ms = append(ms, m)
+	}
+	return ms
+}
+
+// Unsettled implements consumetest.Broker.
+func (b *broker) Unsettled(t testing.TB) int {
+	t.Helper()
+	ctx := context.Background()
+	s, err := b.js.Stream(ctx, b.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := b.consumer.Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int(i.NumPending) + i.NumAckPending
+	if n == 0 { // the consumer hears of a new message later than the stream
+		n = int(s.CachedInfo().State.LastSeq - i.AckFloor.Stream)
+	}
+	return n
+}
+
+// Connect implements consumetest.Broker.
+func (b *broker) Connect(t testing.TB) consumetest.Conn {
+	t.Helper()
+	js := connect(t, shared)
+	c, err := js.Consumer(context.Background(), b.name, "group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := semelnats.New(js, c, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &conn{s, js.Conn()}
+}
+
+// conn is a member with a connection of its own.
+type conn struct {
+	*semelnats.Source
+	nc *nats.Conn
+}
+
+func (c *conn) Kill() { c.nc.Close() }
+
+func (c *conn) Close() error {
+	c.nc.Close()
+	return nil
+}
+
+// restart starts a server at an address that one had before.
+func restart(dir, addr string) (*server.Server, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	s, err := server.NewServer(&server.Options{Host: host, Port: n, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	if err != nil {
+		return nil, err
+	}
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		return nil, fmt.Errorf("the server is not ready")
+	}
+	return s, nil
+}

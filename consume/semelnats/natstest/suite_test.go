@@ -1,0 +1,16 @@
+package natstest
+
+import (
+	"testing"
+
+	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestTheAdapterPassesTheSuite(t *testing.T) {
+	consumetest.Run(t, consumetest.Harness{
+		Store: func(testing.TB) store.Store { return memstore.New(nil) },
+		Open:  func(t testing.TB) consumetest.Broker { return open(t, nil) },
+	})
+}

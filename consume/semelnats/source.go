@@ -1,0 +1,140 @@
+package semelnats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel/consume"
+)
+
+// Source is a durable pull consumer as a consume.Source. Safe for concurrent
+// use. Nothing to close; the connection is the caller's.
+type Source struct {
+	js       jetstream.JetStream
+	consumer jetstream.Consumer
+	stream   string
+	durable  string
+	opt      Options
+}
+
+// New makes a Source of a pull consumer. It does no I/O, and reports all that
+// is wrong with the consumer's configuration and o.
+func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, error) {
+	if js == nil || c == nil {
+		return nil, errors.New("semelnats: js and c: must not be nil")
+	}
+	info := c.CachedInfo()
+	if info == nil {
+		return nil, errors.New("semelnats: c: its configuration is not known; get it from JetStream.Consumer or CreateOrUpdateConsumer")
+	}
+	s := &Source{js: js, consumer: c, stream: info.Stream, durable: info.Name, opt: o.withDefaults(info.Name)}
+	if err := s.opt.check(&info.Config); err != nil {
+		return nil, fmt.Errorf("semelnats: %w", err)
+	}
+	return s, nil
+}
+
+// Info implements consume.Source. It asks the server for the stream, and
+// checks that other streams take dead letters and parked messages.
+func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+	stream, err := s.js.Stream(ctx, s.stream)
+	if err != nil {
+		return consume.Info{}, fmt.Errorf("stream %q: %w", s.stream, err)
+	}
+	c, err := s.consumer.Info(ctx)
+	if err != nil {
+		return consume.Info{}, fmt.Errorf("consumer %q of stream %q: %w", s.durable, s.stream, err)
+	}
+	if err := s.opt.check(&c.Config); err != nil {
+		return consume.Info{}, err
+	}
+	for _, subject := range []string{s.opt.DeadLetters, s.opt.Parked} {
+		switch name, err := s.js.StreamNameBySubject(ctx, subject); {
+		case err != nil:
+			return consume.Info{}, fmt.Errorf("subject %q: no stream takes it, and copies would be lost: %w", subject, err)
+		case name == s.stream:
+			return consume.Info{}, fmt.Errorf("subject %q: goes into %q, the stream that is consumed, and copies would be consumed, too; give it another stream", subject, name)
+		}
+	}
+	i := consume.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
+	if i.Horizon == 0 {
+		i.Horizon = consume.Forever
+	}
+	return i, nil
+}
+
+// ackWait is the shortest that the server may wait for an ack.
+func ackWait(c *jetstream.ConsumerConfig) time.Duration {
+	d := c.AckWait
+	if len(c.BackOff) > 0 {
+		d = c.BackOff[0] // it takes the place of AckWait
+		for _, b := range c.BackOff {
+			d = min(d, b)
+		}
+	}
+	return d
+}
+
+// errNotConnected is what Next says while the client tries to reconnect.
+var errNotConnected = errors.New("semelnats: not connected")
+
+// Next implements consume.Source. It takes all that is there, or waits
+// PollWait for one message.
+func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	conn := s.js.Conn()
+	switch {
+	case conn.IsClosed():
+		return nil, fmt.Errorf("%w: the connection to NATS", consume.ErrClosed)
+	case !conn.IsConnected():
+		return nil, errNotConnected
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	ds, err := s.collect(s.consumer.FetchNoWait(limit))
+	if len(ds) == 0 && err == nil && ctx.Err() == nil {
+		// Not ended with ctx: the server may have sent a message by then, and
+		// would not send it again before its AckWait is over.
+		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(s.opt.PollWait)))
+	}
+	if err == nil || ctx.Err() != nil {
+		return ds, err
+	}
+	// A pull finds nobody there, be it a consumer that was deleted or a server
+	// that is about to come back. The server knows which.
+	if _, why := s.consumer.Info(ctx); errors.Is(closed(why), consume.ErrClosed) {
+		err = why
+	}
+	return ds, closed(err)
+}
+
+// collect waits for the end of a pull. Its error counts only if nothing came.
+func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []consume.Delivery, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	for m := range batch.Messages() {
+		own, err := message(m)
+		if err != nil {
+			return ds, fmt.Errorf("semelnats: a message without JetStream's metadata: %w", err)
+		}
+		if s.opt.OrderKey != nil {
+			own.OrderKey = s.opt.OrderKey(own)
+		}
+		ds = append(ds, &delivery{s: s, m: m, own: own})
+	}
+	if len(ds) == 0 {
+		return nil, batch.Error()
+	}
+	return ds, nil
+}
+
+// closed marks the errors after which no message will come any more.
+func closed(err error) error {
+	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("%w: %w", consume.ErrClosed, err)
+	}
+	return err
+}

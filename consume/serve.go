@@ -1,0 +1,161 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Serve takes messages from a source and handles them until ctx ends: up to
+// Options.Concurrency at once, those with equal OrderKeys in turn. It then
+// takes no more, gives back what it has not begun, lets the running handlers
+// end, and returns nil. An error: it did not start, the source was closed, a
+// message was rejected (ErrRejected), or handlers would not end.
+//
+// While the store is down it takes no message, and tries one of those that it
+// has now and then.
+func (c *Consumer) Serve(ctx context.Context, src Source) error {
+	info, err := src.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("consume: the source: %w", err)
+	}
+	if !c.opt.ShortRetention && info.Horizon > c.opt.Retention {
+		return fmt.Errorf("consume: Retention: is %v, but the broker keeps messages for %s, so that an old one may come again when its outcome is "+
+			"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", c.opt.Retention, horizon(info.Horizon), c.opt.Late)
+	}
+	s := &session{
+		c: c, src: src, info: info,
+		fetched: make(chan fetch), results: make(chan *task), woken: make(chan *task),
+		stop: make(chan struct{}), gone: make(chan struct{}),
+		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*Message{}},
+	}
+	defer close(s.gone)
+	return s.loop(ctx)
+}
+
+func horizon(d time.Duration) string {
+	if d == Forever {
+		return "ever"
+	}
+	return d.String()
+}
+
+// session is one Serve. Its fields belong to the goroutine of the loop, but
+// for the channels and what is never written.
+type session struct {
+	c    *Consumer
+	src  Source
+	info Info
+
+	fetched chan fetch
+	results chan *task    // from workers
+	woken   chan *task    // from those who held one
+	stop    chan struct{} // closed when draining begins
+	gone    chan struct{} // closed when Serve returns
+
+	ready    []*task            // to be started, in order
+	lanes    map[string][]*task // the first is ready, running or held; the others wait for it
+	running  int                // workers
+	taken    int                // deliveries that are not ended
+	extends  extender
+	fetching bool
+	calm     pause // after a failed fetch
+	outage   outage
+	draining bool
+	// revocable: the broker may take messages away, also those that wait.
+	revocable bool
+	endFetch  context.CancelFunc
+	err       error
+}
+
+// pause is a time in which something is not tried.
+type pause struct {
+	step  int
+	timer <-chan time.Time
+}
+
+// begin starts the pause: twice as long each time, from first to last.
+func (p *pause) begin(first, last time.Duration) {
+	p.timer = time.After(min(first<<min(p.step, 20), last))
+	p.step++
+}
+
+// revokedLook is how soon it is noticed that the broker has taken away a
+// message that waits for a worker or for the store.
+const revokedLook = 100 * time.Millisecond
+
+// settleGrace is how long handlers and settlements have to end after their
+// context has.
+const settleGrace = 2*settleTimeout + 5*time.Second // a letter and its ack, each to its time-out
+
+// errDraining is the cause with which handlers end when Options.Drain is over.
+var errDraining = errors.New("consume: the time for draining is over")
+
+func (s *session) loop(ctx context.Context) error {
+	hctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(context.Canceled)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	ectx, endExtends := context.WithCancel(hctx)
+	defer endExtends()
+	helpers.Go(func() { s.extend(ectx) })
+
+	fctx, endFetch := context.WithCancel(ctx)
+	defer endFetch()
+	s.endFetch = endFetch
+
+	stop := ctx.Done()
+	var deadline <-chan time.Time
+	for {
+		s.pump(fctx, hctx)
+		if s.draining && s.taken == 0 && !s.fetching {
+			return s.err
+		}
+		if s.draining && deadline == nil {
+			deadline = time.After(s.c.opt.Drain)
+		}
+		var look <-chan time.Time
+		if s.revocable && len(s.ready)+len(s.outage.stalled) > 0 {
+			look = time.After(revokedLook)
+		}
+		select {
+		case <-look:
+		case <-stop:
+			stop = nil
+			s.drain(nil)
+		case f := <-s.fetched:
+			s.take(fctx, f)
+		case t := <-s.results:
+			s.running--
+			s.ended(ctx, t)
+		case t := <-s.woken:
+			s.ready = append(s.ready, t)
+		case <-s.calm.timer:
+			s.calm.timer = nil
+		case <-s.outage.pause.timer:
+			s.outage.pause.timer = nil
+			s.probe()
+		case <-deadline:
+			if hctx.Err() != nil {
+				return fmt.Errorf("consume: %d messages did not end %v after Drain, %v, was over; their handlers ignore their context",
+					s.taken, settleGrace, s.c.opt.Drain)
+			}
+			cancel(errDraining)
+			deadline = time.After(settleGrace)
+		}
+	}
+}
+
+// drain begins the end. Nil err: it was asked for.
+func (s *session) drain(err error) {
+	if s.draining {
+		return
+	}
+	s.draining, s.err = true, err
+	s.ready = append(s.ready, s.outage.stalled...)
+	s.outage = outage{}
+	close(s.stop)
+	s.endFetch()
+}

@@ -1,0 +1,47 @@
+// Command kafka-postgres takes payments from Kafka and makes each of them once
+// in PostgreSQL, however often its record is produced or consumed: the record
+// of the message and the two balances commit in one transaction. See its
+// README.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	var c config
+	flag.StringVar(&c.kafka, "kafka", "127.0.0.1:9092", "a broker of Kafka")
+	flag.StringVar(&c.postgres, "postgres", "postgres://postgres@127.0.0.1:5432/postgres", "PostgreSQL (the password by PGPASSWORD)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := c.run(ctx, flag.Arg(0))
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+type config struct{ kafka, postgres string }
+
+func (c *config) run(ctx context.Context, verb string) error {
+	switch verb {
+	case "topics":
+		return makeTopics(ctx, c)
+	case "serve":
+		if err := serve(ctx, c); !errors.Is(err, context.Canceled) { // which is how it is told to end
+			return err
+		}
+		return nil
+	case "send": // each payment twice, as a producer does that is not sure
+		payments := []payment{{"pay-1", "ann", "bob", 1000}, {"pay-2", "bob", "eve", 300}, {"pay-3", "eve", "ann", 50}}
+		return send(ctx, c, append(payments, payments...)...)
+	}
+	return fmt.Errorf("%q: choose topics, serve or send", verb)
+}

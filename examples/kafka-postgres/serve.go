@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+type payment struct {
+	ID    string `json:"id"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Cents int64  `json:"cents"`
+}
+
+// tables are the application's own.
+const tables = `
+SELECT pg_advisory_xact_lock(1); -- members that start together
+CREATE SCHEMA IF NOT EXISTS bank;
+CREATE TABLE IF NOT EXISTS bank.account (name text PRIMARY KEY, cents bigint NOT NULL CHECK (cents >= 0));
+INSERT INTO bank.account VALUES ('ann', 10000), ('bob', 10000), ('eve', 10000) ON CONFLICT DO NOTHING`
+
+// serve makes payments until ctx ends.
+func serve(ctx context.Context, c *config) error {
+	pool, err := pgxpool.New(ctx, c.postgres)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := pgstore.New(ctx, pool, nil) // makes the schema "semel" in the same database
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // all that counts was committed
+	if _, err := pool.Exec(ctx, tables); err != nil {
+		return err
+	}
+	once, err := pgstore.NewAtomic(store, &semel.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		return err
+	}
+	source, err := semelkafka.New(group, []string{topic}, &semelkafka.Options{Client: []kgo.Opt{kgo.SeedBrokers(c.kafka)}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }() // Serve has settled all
+	payments, err := consume.New(once, consume.Keyed("payments", consume.FromHeader(consume.KeyHeader)), pay, &consume.Options{Concurrency: 8})
+	if err != nil {
+		return err
+	}
+	return payments.Serve(ctx, source)
+}
+
+// pay is the handler. What it writes in the transaction, and the record that
+// the message was handled, commit together or not at all.
+func pay(ctx context.Context, _ *semel.Execution, m *consume.Message) error {
+	var p payment
+	if err := json.Unmarshal(m.Body, &p); err != nil {
+		return semel.Final(err) // to the dead letters; any other error: again later
+	}
+	tx, ok := pgstore.TxFrom(ctx)
+	if !ok {
+		return errors.New("a payment needs a transaction")
+	}
+	// Two payments between the same accounts must lock them in the same order.
+	if _, err := tx.Exec(ctx, "SELECT FROM bank.account WHERE name IN ($1, $2) ORDER BY name FOR UPDATE", p.From, p.To); err != nil {
+		return err
+	}
+	for _, move := range []struct {
+		name  string
+		cents int64
+	}{{p.To, p.Cents}, {p.From, -p.Cents}} {
+		done, err := tx.Exec(ctx, "UPDATE bank.account SET cents = cents + $1 WHERE name = $2 AND cents + $1 >= 0", move.cents, move.name)
+		if err != nil {
+			return err
+		}
+		if done.RowsAffected() == 0 {
+			return semel.Final(fmt.Errorf("account %q: is not there, or has too little", move.name)) // what was written is undone
+		}
+	}
+	return nil
+}

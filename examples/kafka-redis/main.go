@@ -1,0 +1,48 @@
+// Command kafka-redis takes notifications from Kafka and has each of them sent
+// by a mail provider, with the records in Redis (Leased): one outcome is
+// recorded for each, and what a crash leaves in doubt is tried again under the
+// same key, which the provider knows. See its README.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	var c config
+	flag.StringVar(&c.kafka, "kafka", "127.0.0.1:9092", "a broker of Kafka")
+	flag.StringVar(&c.redis, "redis", "redis://127.0.0.1:6379/0", "Redis")
+	flag.StringVar(&c.provider, "provider", "http://127.0.0.1:8025/mails", "where mails are posted to")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := c.run(ctx, flag.Arg(0))
+	stop()
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+type config struct{ kafka, redis, provider string }
+
+func (c *config) run(ctx context.Context, verb string) error {
+	switch verb {
+	case "topics":
+		return makeTopics(ctx, c)
+	case "serve":
+		if err := serve(ctx, c); !errors.Is(err, context.Canceled) { // which is how it is told to end
+			return err
+		}
+		return nil
+	case "send": // each notification twice, as a producer does that is not sure
+		mails := []mail{{"note-1", "ann@example.org", "Your order is on its way"}, {"note-2", "bob@example.org", "Your payment has arrived"}}
+		return send(ctx, c, append(mails, mails...)...)
+	}
+	return fmt.Errorf("%q: choose topics, serve or send", verb)
+}

@@ -1,0 +1,147 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+)
+
+// Atomic runs calls so that the record and what the handler writes to the
+// database commit in one transaction: that effect happens exactly once. It is
+// a semel.Runner. Safe for concurrent use. Make it with [NewAtomic].
+type Atomic struct {
+	s *Store
+	g *semel.Guard
+
+	wary atomic.Int32 // how many batches to begin with savepoints
+}
+
+var _ semel.Runner = (*Atomic)(nil)
+
+// NewAtomic makes an Atomic of the store. Nil options are the defaults; those
+// that speak of leases and doubt must be zero, for a transaction has none of
+// them: what fails has not happened. MaxAttempts counts, though the tries were
+// rolled back: see [Atomic.Run].
+func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
+	if st == nil {
+		return nil, errors.New("pgstore: NewAtomic: the store is nil; use that of Open or New")
+	}
+	if err := checkAtomic(o); err != nil {
+		return nil, err
+	}
+	var opt semel.Options
+	if o != nil {
+		opt = *o
+	}
+	opt.Observe = unpaused(opt.Observe)
+	g, err := semel.New(st, &opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Atomic{s: st, g: g}, nil
+}
+
+func checkAtomic(o *semel.Options) error {
+	if o == nil {
+		return nil
+	}
+	var set []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"OnDoubt", o.OnDoubt != semel.Retry}, {"Reconcile", o.Reconcile != nil}, {"Lease", o.Lease != 0},
+		{"Reservation", o.Reservation != 0}, {"Backoff", o.Backoff != nil}, {"MaxWaiters", o.MaxWaiters != 0},
+		{"SettleTimeout", o.SettleTimeout != 0}, {"Rerun", o.Rerun}, {"UnprotectedOnOutage", o.UnprotectedOnOutage},
+	} {
+		if f.set {
+			set = append(set, f.name)
+		}
+	}
+	if len(set) > 0 {
+		return fmt.Errorf("pgstore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(set, ", "))
+	}
+	return nil
+}
+
+// Retention is how long outcomes are kept.
+func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
+
+// In runs calls in the caller's transaction, which the caller commits or rolls
+// back; see [Store.Tx]. The handler runs within a savepoint: if it fails, its
+// writes are undone, and the transaction can go on. Nothing is recorded until
+// the caller commits, and a duplicate in flight is semel.ErrInProgress at
+// once. So many calls, each with its own end, may share one transaction; each
+// takes an advisory lock until it ends, of which a server with its defaults has
+// some 6,000 (max_locks_per_transaction × max_connections) for all. The Runner
+// is not safe for concurrent use.
+func (a *Atomic) In(tx pgx.Tx) semel.Runner { return inTx{a, tx} }
+
+type inTx struct {
+	a  *Atomic
+	tx pgx.Tx
+}
+
+// Run implements semel.Runner.
+func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	return r.a.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return fn(r.a.s.withTx(ctx, r.tx), x)
+	})
+}
+
+// runIn runs a call in the transaction that db has open.
+func (a *Atomic) runIn(ctx context.Context, db execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	res, err := a.g.RunIn(ctx, a.s.newTx(db, true), call, fn)
+	if lostRace(err) {
+		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation(), RetryAfter: retryAfter, Cause: err}
+	}
+	return res, err
+}
+
+// Do is semel.Do with a handler that is given its transaction.
+func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (T, error)) (T, error) {
+	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
+		tx, _ := TxFrom(ctx)
+		return fn(ctx, x, tx)
+	})
+}
+
+// Once is Do for work without a result.
+func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error) error {
+	return semel.Once(ctx, a, call, func(ctx context.Context, x *semel.Execution) error {
+		tx, _ := TxFrom(ctx)
+		return fn(ctx, x, tx)
+	})
+}
+
+type txKey struct{}
+
+// txIn is a transaction, and the store that it belongs to.
+type txIn struct {
+	s  *Store
+	tx pgx.Tx
+}
+
+func (s *Store) withTx(ctx context.Context, tx pgx.Tx) context.Context {
+	return context.WithValue(ctx, txKey{}, txIn{s, tx})
+}
+
+// inside is the transaction of this store in whose handler ctx is used.
+func (s *Store) inside(ctx context.Context) (pgx.Tx, bool) {
+	in, ok := ctx.Value(txKey{}).(txIn)
+	return in.tx, ok && in.s == s
+}
+
+// TxFrom is the transaction of the Atomic whose handler was given ctx: for
+// http.Handlers and message handlers. False outside of one.
+func TxFrom(ctx context.Context) (pgx.Tx, bool) {
+	in, ok := ctx.Value(txKey{}).(txIn)
+	return in.tx, ok
+}

@@ -1,0 +1,207 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/store"
+)
+
+// claimBatch flushes claims as one batch, as the lane does.
+func claimBatch(s *Store, ps ...*store.Proposal) []*claimItem {
+	items := make([]*claimItem, len(ps))
+	for i, p := range ps {
+		items[i] = &claimItem{Req: p}
+	}
+	s.flushClaims(context.Background(), items)
+	return items
+}
+
+func TestABatchOfClaimsAnswersEachAsAlone(t *testing.T) {
+	s := openStanding(t)
+	done := complete(t, s, "done", "result")
+	held := claim(t, s, "held")
+	fresh, again, dup, lost := proposal("fresh"), proposal("held"), proposal("done"), proposal("held")
+	fresh.Policy, fresh.State, fresh.Error, fresh.Attempt = store.Park, store.Started, "e\x00\xff", 3
+	fresh.Lease = time.Minute + 1500*time.Nanosecond
+	again.Owner = held.Owner
+	got := claimBatch(s, &fresh, &dup, &again)
+	if f := got[0].Res; got[0].Err != nil || !f.Won || fmt.Sprint(f.Record) != fmt.Sprint(fresh.Insert(f.Now, 0)) || fmt.Sprint(get(t, s, "fresh")) != fmt.Sprint(f.Record) {
+		t.Errorf("a new key in a batch: %+v, %v; the row is %+v", f, got[0].Err, get(t, s, "fresh"))
+	}
+	if f := got[1].Res; got[1].Err != nil || f.Won || fmt.Sprint(f.Record) != fmt.Sprint(done) {
+		t.Errorf("a duplicate in a batch: %+v, %v", f, got[1].Err)
+	}
+	if f := got[2].Res; got[2].Err != nil || !f.Won || fmt.Sprint(f.Record) != fmt.Sprint(held) {
+		t.Errorf("a claim sent again in a batch: %+v, %v", f, got[2].Err)
+	}
+	if got = claimBatch(s, &lost, &dup); got[0].Res.Won || got[0].Err != nil {
+		t.Errorf("a lost claim in a batch: %+v, %v", got[0].Res, got[0].Err)
+	}
+}
+
+func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
+	s := openStanding(t)
+	var items []*settleItem
+	add := func(l store.Lease, t store.Settlement) {
+		r, _ := newSettleRequest(&l, &t)
+		items = append(items, &settleItem{Req: r})
+	}
+	a, b, c := claim(t, s, "a"), claim(t, s, "b"), claim(t, s, "c")
+	zombie := c.Lease()
+	zombie.Fence++
+	add(a.Lease(), completion("body"))
+	add(b.Lease(), store.Settlement{State: store.Released, Attempt: 7, Error: "e", Wait: time.Second, Keep: time.Minute})
+	add(zombie, completion("late"))
+	s.flushSettles(t.Context(), items)
+	if items[0].Err != nil || items[1].Err != nil || !errors.Is(items[2].Err, errNotHeld) {
+		t.Fatalf("answers are %v, %v, %v", items[0].Err, items[1].Err, items[2].Err)
+	}
+	for i, was := range []store.Record{a, b} {
+		is := get(t, s, was.Key.Value)
+		if want := items[i].Req.t.Apply(was, is.Updated); fmt.Sprint(is) != fmt.Sprint(want) {
+			t.Errorf("settled in a batch it is\n%+v\nwant\n%+v", is, want)
+		}
+	}
+	if is := get(t, s, "c"); fmt.Sprint(is) != fmt.Sprint(c) {
+		t.Errorf("a zombie changed a row: %+v", is)
+	}
+	if err := s.Settle(t.Context(), a.Lease(), completion("body")); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	if err := s.Settle(t.Context(), zombie, completion("late")); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("a zombie: %v, want ErrLeaseLost", err)
+	}
+}
+
+// A row that the server refuses (here by a trigger) is refused alone.
+func TestOneBadRowSinksNoOther(t *testing.T) {
+	s := openNew(t, &Options{Flushers: 1})
+	mustExec(t, s.own, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN IF NEW.key = 'bad'::bytea THEN RAISE EXCEPTION 'a bad row'; END IF; RETURN NEW; END $$;
+		CREATE TRIGGER refuse BEFORE INSERT ON %[1]s.semel_record FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted()))
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			if f, err := s.Claim(t.Context(), proposal(itoa(i))); err != nil || !f.Won {
+				t.Errorf("claim %d beside a bad row: %v", i, err)
+			}
+		})
+		all.Go(func() {
+			if _, err := s.Claim(t.Context(), proposal("bad")); err == nil || !strings.Contains(err.Error(), "a bad row") {
+				t.Errorf("a bad row: %v", err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
+	s := openNew(t, nil)
+	o := s.opt
+	handles := []*Store{s, openAt(t, s.own.Config().ConnString(), &o)}
+	before := ask[int](t, s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	winners := map[string]int{}
+	for g := range 32 {
+		all.Go(func() {
+			for i := range 60 {
+				key := itoa((i*7 + g) % 60)
+				f, err := handles[g%2].Claim(t.Context(), proposal(key))
+				if err != nil {
+					t.Errorf("claim: %v", err)
+					return
+				}
+				if !f.Won {
+					continue
+				}
+				mu.Lock()
+				winners[key]++
+				mu.Unlock()
+				l := f.Record.Lease()
+				if errs, err := handles[g%2].Renew(t.Context(), []store.Lease{l}, time.Hour); err != nil || errs[0] != nil {
+					t.Errorf("renew: %v, %v", errs, err)
+				}
+				if err := handles[g%2].Settle(t.Context(), l, completion(key)); err != nil {
+					t.Errorf("settle: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(winners) != 60 {
+		t.Errorf("%d keys were won, want 60", len(winners))
+	}
+	for k, n := range winners {
+		if n != 1 {
+			t.Errorf("%s was won %d times", k, n)
+		}
+	}
+	if now := ask[int](t, s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); now != before {
+		t.Errorf("the server broke %d dead locks", now-before)
+	}
+}
+
+// What PgBouncer needs before 1.21, and the least that any pooler needs.
+func TestWithoutPreparedStatements(t *testing.T) {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe} {
+		t.Run(mode.String(), func(t *testing.T) {
+			first := openNew(t, nil)
+			cfg := first.own.Config()
+			cfg.ConnConfig.DefaultQueryExecMode = mode
+			o := first.opt
+			s, err := open(t.Context(), cfg, nil, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var all sync.WaitGroup
+			for i := range 40 {
+				all.Go(func() {
+					r := complete(t, s, itoa(i), `{"n":1}`)
+					if string(r.Outcome.Body) != `{"n":1}` || len(r.Outcome.Header) != 1 {
+						t.Errorf("it came back as %+v", r.Outcome)
+					}
+				})
+			}
+			all.Wait()
+			odd := proposal("\x00\xff")
+			if f, err := s.Claim(t.Context(), odd); err != nil || !f.Won {
+				t.Errorf("a key of any bytes: %v", err)
+			}
+			if errs, err := s.Renew(t.Context(), []store.Lease{{Key: odd.Key, Owner: odd.Owner, Fence: get(t, s, "\x00\xff").Fence}}, time.Hour); err != nil || errs[0] != nil {
+				t.Errorf("Renew: %v, %v", errs, err)
+			}
+			n := 0
+			for f, err := range s.List(t.Context(), store.Filter{States: []store.State{store.Completed}, Tenant: "acme"}) {
+				if n++; err != nil || f.Record.State != store.Completed {
+					t.Errorf("List: %v, %v", f.Record.State, err)
+				}
+			}
+			if n != 40 {
+				t.Errorf("List gave %d records, want 40", n)
+			}
+			if _, err := s.Sweep(t.Context(), "", 10); err != nil {
+				t.Errorf("Sweep: %v", err)
+			}
+			if err := s.Check(t.Context()); err != nil && !errors.Is(err, ErrUnsafe) {
+				t.Errorf("Check: %v", err)
+			}
+			p := newShop(t, s, nil)
+			for range 2 {
+				if got, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil || got != "receipt of k" {
+					t.Errorf("Atomic: %q, %v", got, err)
+				}
+			}
+			p.want(t, "k")
+		})
+	}
+}

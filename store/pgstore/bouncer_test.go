@@ -1,0 +1,53 @@
+package pgstore
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+	"github.com/semel-go/semel/store/storetest"
+)
+
+// The suite, through a PgBouncer that hands each transaction to another
+// connection.
+func TestConformanceThroughPgBouncer(t *testing.T) {
+	at := pgtest.URL(t)
+	through := pgtest.Bouncer(t, at)
+	storetest.Run(t, storetest.Harness{
+		Open: func(t testing.TB) store.Store { return openAt(t, through, &Options{Schema: newSchema(t, at)}) },
+		Reopen: func(t testing.TB, st store.Store) store.Store {
+			o := st.(*Store).opt
+			return openAt(t, through, &o)
+		},
+		Begin:     begin,
+		Histories: 10,
+	})
+}
+
+func TestNothingIsLeftInAPooledSession(t *testing.T) {
+	at := pgtest.URL(t)
+	through := pgtest.Bouncer(t, at)
+	p := newShop(t, openAt(t, through, &Options{Schema: newSchema(t, at), RelaxedClaims: true}), nil)
+	const settings = `SELECT concat_ws(' ', current_setting('synchronous_commit'), current_setting('lock_timeout'), current_setting('enable_seqscan'),
+		current_setting('jit'), current_setting('plan_cache_mode'), current_setting('idle_in_transaction_session_timeout'))`
+	before := ask[string](t, p.s.own, settings)
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			complete(t, p.s, itoa(i), "result")
+			if _, err := Do(t.Context(), p.a, call(itoa(i)), p.pay(itoa(i), nil)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for range 8 {
+		if after := ask[string](t, p.s.own, settings); after != before {
+			t.Errorf("a session was left with %q, it had %q", after, before)
+		}
+	}
+	if n := ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"); n != 0 {
+		t.Errorf("%d advisory locks are left", n)
+	}
+}

@@ -1,0 +1,189 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
+)
+
+type (
+	claimLane = coalesce.Lane[*store.Proposal, store.Found]
+	claimItem = coalesce.Item[*store.Proposal, store.Found]
+)
+
+// errAlone: a batch was refused, whole, and nothing in it changed. Each of it
+// goes by itself, on its caller's goroutine, so that a row which is locked, or
+// cannot be written, holds up nobody else.
+var errAlone = errors.New("not in a batch")
+
+// errLocked: the row is locked. Its caller waits, but not in the lane.
+var errLocked = errors.New("locked")
+
+// numberOf is equal for equal keys, which must not share a statement.
+func numberOf(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[:8]) }
+
+func (s *Store) newClaimLane() *claimLane {
+	return coalesce.New(s.flushClaims, &coalesce.Options[*store.Proposal]{
+		MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers,
+		Conflict: func(p **store.Proposal) uint64 { return numberOf(idOf((*p).Key)) },
+	})
+}
+
+// flushClaims sends the claims of a batch in one round trip.
+func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
+	if len(batch) == 1 {
+		it := batch[0]
+		it.Res, it.Err = s.quick.claim(ctx, it.Req)
+		if code(it.Err) == lockNotAvailable {
+			it.Err = errLocked
+		}
+		return
+	}
+	byID := make(map[pgtype.UUID]*claimItem, len(batch))
+	for _, it := range batch {
+		it.Err = errAlone // if there is no answer for it
+		byID[idOf(it.Req.Key)] = it
+	}
+	err := s.sendBatch(ctx, s.sql.claims, claimArrays(byID), func(rows pgx.Rows) error {
+		var now int64
+		var fence pgtype.Int8
+		var w row
+		if err := rows.Scan(w.fields(&now, &fence)...); err != nil {
+			return err
+		}
+		if it := byID[w.id]; it != nil {
+			it.Res, it.Err = claimed(it.Req, now, fence, &w)
+		}
+		return nil
+	})
+	if err != nil {
+		failBatch(batch, err)
+	}
+}
+
+// failBatch answers a batch that failed. What the server refused was not
+// carried out, and can be sent again one by one.
+func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
+	if refused(err) && len(batch) > 1 {
+		err = errAlone
+	}
+	var none Res
+	for _, it := range batch {
+		it.Res, it.Err = none, err
+	}
+}
+
+// sendBatch runs a batch statement behind its guard, in one round trip and one
+// transaction.
+func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) (err error) {
+	var b pgx.Batch
+	b.Queue(s.sql.guard)
+	b.Queue(sql, args...)
+	res := s.own.SendBatch(ctx, &b)
+	defer func() { err = errors.Join(err, res.Close()) }()
+	if _, err := res.Exec(); err != nil {
+		return err
+	}
+	rows, err := res.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// claim sends one claim.
+func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
+	args, err := proposalArgs(p)
+	if err != nil {
+		return f, err
+	}
+	args = append(args, s.wait)
+	err = s.retry(func() error {
+		for range tries {
+			var now int64
+			var fence pgtype.Int8
+			var w row
+			if err := s.db.QueryRow(ctx, s.sql.claim, args...).Scan(w.fields(&now, &fence)...); err != nil {
+				return err
+			}
+			if fence.Valid || w.id.Valid {
+				f, err = claimed(p, now, fence, &w)
+				return err
+			}
+			// Inserted by another after this statement began: it is there for
+			// the next statement to see.
+		}
+		return errNeither
+	})
+	return f, err
+}
+
+var errNeither = fmt.Errorf("a record is neither there nor can it be inserted; is the row of semel_meta gone, or a trigger on semel_record? %w", ErrSchema)
+
+// claimed is what a claim found: its own row, with the fence, or another's.
+func claimed(p *store.Proposal, now int64, fence pgtype.Int8, w *row) (store.Found, error) {
+	if fence.Valid {
+		r := p.Insert(store.Time(now), 0)
+		r.Fence = uint64(fence.Int64)
+		return found(&r, p, store.Time(now)), nil
+	}
+	f, err := w.found(p.Key, now)
+	if err != nil {
+		return f, err
+	}
+	return found(&f.Record, p, f.Now), nil
+}
+
+// swap sends one swap. The row that it lost to is read in a statement of its
+// own: this one does not see what it waited for.
+func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (f store.Found, err error) {
+	if p.Key != seen.Key {
+		return f, errors.New("the proposal is for another key than what was seen")
+	}
+	args, err := proposalArgs(p)
+	if err != nil {
+		return f, err
+	}
+	args = append(args, p.Restart, int16(seen.State), ownerOf(seen.Owner), fenceOf(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.wait)
+	sql := s.sql
+	if p.State != store.Started && p.State != store.Processing {
+		sql = s.strict // only a claim may be relaxed
+	}
+	err = s.retry(func() error {
+		var created, updated, fence int64
+		var relaxed any
+		to := []any{&created, &updated, &fence}
+		if sql.relaxed {
+			to = append(to, &relaxed)
+		}
+		err := s.db.QueryRow(ctx, sql.swap, args...).Scan(to...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			f, err = s.get(ctx, seen.Key)
+			if err == nil {
+				f = found(&f.Record, p, f.Now)
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		r := p.Replace(&store.Record{Created: store.Time(created)}, store.Time(updated))
+		r.Created, r.Fence = store.Time(created), uint64(fence)
+		f = found(&r, p, store.Time(updated))
+		return nil
+	})
+	return f, err
+}

@@ -1,0 +1,214 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// cutter stands between a client and the server, and cuts the connection when
+// a request has a certain text: before it goes on, or before its answer does.
+type cutter struct {
+	to    string
+	text  atomic.Pointer[string]
+	after bool // the request goes on, the answer does not
+	cuts  atomic.Int64
+}
+
+// newCutter listens, and is a URL for it.
+func newCutter(t *testing.T, after bool) (*cutter, string) {
+	t.Helper()
+	u, err := url.Parse(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{to: u.Host, after: after}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.carry(client)
+		}
+	}()
+	u.Host = l.Addr().String()
+	u.RawQuery = "sslmode=disable&default_query_exec_mode=exec" // so that each request has its text
+	return c, u.String()
+}
+
+func (c *cutter) carry(client net.Conn) {
+	defer client.Close()
+	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var cut atomic.Bool
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buf)
+			if err != nil || cut.Load() {
+				_ = client.Close()
+				return
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if text := c.text.Load(); text != nil && bytes.Contains(buf[:n], []byte(*text)) {
+			c.text.Store(nil)
+			c.cuts.Add(1)
+			cut.Store(true)
+			if !c.after {
+				return
+			}
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+		if cut.Load() { // until the server has carried it out
+			_, _ = io.Copy(io.Discard, client)
+			return
+		}
+	}
+}
+
+func (c *cutter) at(text string) { c.text.Store(&text) }
+
+func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
+	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
+		t.Run(name, func(t *testing.T) {
+			first := openNew(t, nil)
+			c, through := newCutter(t, after)
+			app, err := pgxpool.New(t.Context(), through)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer app.Close()
+			s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			p := newShop(t, s, nil)
+			for i := range 10 {
+				key := itoa(i)
+				c.at("COMMIT")
+				got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil))
+				if after && (err != nil || got != "receipt of "+key) {
+					t.Errorf("a commit that got through: %q, %v", got, err)
+				}
+				if !after && err == nil {
+					t.Error("a commit that did not get through: no error")
+				}
+				if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
+					t.Errorf("the next call: %q, %v", got, err)
+				}
+			}
+			if n := len(p.payments(t)); n != 10 || c.cuts.Load() != 10 {
+				t.Errorf("%d cuts, %d effects of 10 keys", c.cuts.Load(), n)
+			}
+		})
+	}
+}
+
+// A leased claim, or settlement, whose reply is lost: sent again it finds its
+// own, and nothing happens twice.
+func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
+	for _, after := range []bool{true, false} {
+		t.Run(fmt.Sprint("carried out: ", after), func(t *testing.T) {
+			first := openNew(t, nil)
+			c, through := newCutter(t, after)
+			s := openAt(t, through, &Options{Schema: first.opt.Schema})
+			for i := range 10 {
+				p := proposal(itoa(i))
+				c.at("INSERT INTO")
+				if f, err := s.Claim(t.Context(), p); err == nil {
+					t.Errorf("a claim without an answer: %+v", f)
+				}
+				f, err := s.Claim(t.Context(), p)
+				if err != nil || !f.Won {
+					t.Fatalf("the claim again: won %v, error %v", f.Won, err)
+				}
+				c.at("UPDATE")
+				if err := s.Settle(t.Context(), f.Record.Lease(), completion("x")); err == nil {
+					t.Error("a settlement without an answer: nil")
+				}
+				if err := s.Settle(t.Context(), f.Record.Lease(), completion("x")); err != nil {
+					t.Errorf("the settlement again: %v", err)
+				}
+				if r := get(t, first, itoa(i)); r.State != store.Completed {
+					t.Errorf("it is %v", r.State)
+				}
+			}
+			if c.cuts.Load() != 20 {
+				t.Errorf("%d cuts, want 20", c.cuts.Load())
+			}
+		})
+	}
+}
+
+// A commit that hangs: the caller's context ends first.
+func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	won := proposal("k")
+	if is, err := p.s.cameOf(ctx, &won); is || err != nil {
+		t.Errorf("a key without a record: %v, %v", is, err)
+	}
+	tx := beginTx(t, p.s, txDefaults)
+	if _, err := p.s.Tx(tx).Claim(ctx, won); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan bool, 1)
+	go func() {
+		is, err := p.s.cameOf(ctx, &won)
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- is
+	}()
+	waitFor(t, "it waits for the key's lock", func() bool {
+		return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
+	})
+	f, err := p.s.Tx(tx).Claim(ctx, won)
+	if err != nil || !f.Won {
+		t.Fatalf("won %v, error %v", f.Won, err)
+	}
+	if err := p.s.Tx(tx).Settle(ctx, f.Record.Lease(), completion("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !<-answer {
+		t.Error("what was committed is not found")
+	}
+}

@@ -1,0 +1,58 @@
+// Package pgstore keeps records in PostgreSQL (14 and later): the store for
+// money that is in PostgreSQL already.
+//
+// [Open] takes a URL, [New] the application's pool. Both make the schema
+// "semel" (Options.Schema) with the tables of Semel, or check that it is there.
+// A role that may SELECT, INSERT, UPDATE and DELETE rows is enough once
+// [Store.Migrate] has run; [Migrations] has the scripts for those who run them
+// by other means. The view semel_readable is for people.
+//
+// # Promises
+//
+// A method that returns nil has committed, with the durability that the server
+// is set to: by default it has waited for the disk (synchronous_commit=on), so
+// it survives a crash of the server. [Store.Check] names settings that break
+// this, and Options.RelaxedClaims is the one that the store offers. After a
+// failover to a standby that was not synchronous the last commits may be gone,
+// and what they recorded runs again: set synchronous_standby_names where that
+// must not be.
+//
+// A retention must exceed the longest transaction: a key that ends, expires and
+// is swept within a transaction that began before may get a lower fence in it.
+//
+// The clock is the server's (clock_timestamp()). The fence grows even if that
+// is set back, or a standby with another clock takes over.
+//
+// # Two ways to run
+//
+// A semel.Guard over the store runs calls under leases, for effects that are
+// elsewhere. [Atomic] commits the record together with what the handler writes
+// to the database: in a transaction of its own, in one that the caller has
+// open with pgx ([Atomic.In]), or with database/sql ([Atomic.InSQL]).
+//
+// A whole poll of a broker goes in one transaction by [Atomic.RunBatch], with a
+// handler for each message; by [Atomic.RunWhole], with one for all, so that
+// their rows can be written in one statement; or by [Atomic.Admit], in a
+// transaction that the caller has open. For messages whose only key is their
+// offset, a [Watermark] takes one row for each partition, and not one for each
+// message.
+//
+// # Throughput
+//
+// Claims that come while a round trip is in flight go together in the next
+// one, and so do settlements, in a lane of their own; a lone one is sent at
+// once. A claim is one statement: an insert that decides, behind a read that
+// spares duplicates the lock. Renewals have a connection to themselves. A row
+// that another transaction has locked holds up who wants it, and nobody else.
+// No index but the primary key exists: a sweep, and List, read the table in
+// the order of the disk. The store's own connections run with enable_seqscan
+// and jit off, so that a plan which was made while the table was small stays
+// good; statements of Atomic run on the application's, where such a plan lasts
+// until the table is next analyzed.
+//
+// # PgBouncer
+//
+// Transaction pooling works: the store keeps no state in a session. Prepared
+// statements need PgBouncer 1.21 (max_prepared_statements); before that, add
+// default_query_exec_mode=exec to the URL.
+package pgstore

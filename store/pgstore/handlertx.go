@@ -1,0 +1,115 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// handlerTx is the transaction of Atomic.Run as its handler sees it: it does
+// all that a transaction does, but end, and nothing once that has ended and
+// its connection may be another's.
+type handlerTx struct {
+	pgx.Tx
+	over *atomic.Bool
+}
+
+var errTxEnded = errors.New("pgstore: the transaction is Atomic's to end, by what the handler returns")
+
+// Commit implements pgx.Tx by an error.
+func (t *handlerTx) Commit(context.Context) error { return t.refuse() }
+
+// Rollback implements pgx.Tx by an error.
+func (t *handlerTx) Rollback(context.Context) error { return t.refuse() }
+
+func (t *handlerTx) refuse() error {
+	if t.over.Load() {
+		return pgx.ErrTxClosed
+	}
+	return errTxEnded
+}
+
+// Begin implements pgx.Tx by a savepoint.
+func (t *handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	if t.over.Load() {
+		return nil, pgx.ErrTxClosed
+	}
+	sp, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &savepointTx{handlerTx{sp, t.over}}, nil
+}
+
+// savepointTx is a savepoint of the handler's, which the handler ends.
+type savepointTx struct{ handlerTx }
+
+// Commit implements pgx.Tx.
+func (t *savepointTx) Commit(ctx context.Context) error {
+	if t.over.Load() {
+		return pgx.ErrTxClosed
+	}
+	return t.Tx.Commit(ctx)
+}
+
+// Rollback implements pgx.Tx.
+func (t *savepointTx) Rollback(ctx context.Context) error {
+	if t.over.Load() {
+		return pgx.ErrTxClosed
+	}
+	return t.Tx.Rollback(ctx)
+}
+
+// Exec implements pgx.Tx.
+func (t *handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if t.over.Load() {
+		return pgconn.CommandTag{}, pgx.ErrTxClosed
+	}
+	return t.Tx.Exec(ctx, sql, args...)
+}
+
+// Query implements pgx.Tx.
+func (t *handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if t.over.Load() {
+		return closedRows{err: pgx.ErrTxClosed}, pgx.ErrTxClosed
+	}
+	return t.Tx.Query(ctx, sql, args...)
+}
+
+// QueryRow implements pgx.Tx.
+func (t *handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if t.over.Load() {
+		return closedRows{err: pgx.ErrTxClosed}
+	}
+	return t.Tx.QueryRow(ctx, sql, args...)
+}
+
+// SendBatch implements pgx.Tx.
+func (t *handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if t.over.Load() {
+		return pgx.FailedBatchResults(b, pgx.ErrTxClosed)
+	}
+	return t.Tx.SendBatch(ctx, b)
+}
+
+// CopyFrom implements pgx.Tx.
+func (t *handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if t.over.Load() {
+		return 0, pgx.ErrTxClosed
+	}
+	return t.Tx.CopyFrom(ctx, table, columns, rows)
+}
+
+// closedRows are those of a query that was not sent.
+type closedRows struct {
+	pgx.Rows
+	err error
+}
+
+func (r closedRows) Close()            {}
+func (r closedRows) Err() error        { return r.err }
+func (r closedRows) Next() bool        { return false }
+func (r closedRows) Scan(...any) error { return r.err }

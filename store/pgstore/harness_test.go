@@ -1,0 +1,147 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+var schemas atomic.Int64
+
+// newSchema is the name of a schema that no other test has; t drops it.
+func newSchema(t testing.TB, url string) string {
+	t.Helper()
+	name := fmt.Sprintf("t%d_%d \"'", os.Getpid(), schemas.Add(1))
+	t.Cleanup(func() {
+		ctx := context.Background()
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return // the server is gone, and the schema with it
+		}
+		defer conn.Close(ctx)
+		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
+			t.Errorf("drop the test's schema: %v", err)
+		}
+	})
+	return name
+}
+
+// openAt opens a store that t closes.
+func openAt(t testing.TB, url string, o *Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// openNew opens a store in a new schema of the shared server.
+func openNew(t testing.TB, o *Options) *Store {
+	t.Helper()
+	url := pgtest.URL(t)
+	var opt Options
+	if o != nil {
+		opt = *o
+	}
+	opt.Schema = newSchema(t, url)
+	return openAt(t, url, &opt)
+}
+
+// application is the application's own pool for the server of a store.
+func application(t testing.TB, s *Store) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.NewWithConfig(context.Background(), sized(s.own.Config(), 8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func mustExec(t testing.TB, db execer, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(context.Background(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// ask is the one value that a query returns.
+func ask[T any](t testing.TB, db querier, sql string, args ...any) (v T) {
+	t.Helper()
+	if err := db.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func testKey(value string) store.Key {
+	return store.Key{Operation: "charge", Tenant: "acme", Value: value}
+}
+
+func newOwner() (o store.Owner) {
+	_, _ = rand.Read(o[:])
+	return o
+}
+
+func proposal(value string) store.Proposal {
+	return store.Proposal{
+		Key: testKey(value), State: store.Processing, Owner: newOwner(), Holder: "test/1", Attempt: 1,
+		Lease: time.Minute, Keep: time.Hour, Fingerprint: store.Fingerprint{Alg: "sha256", Sum: "sum of " + value},
+	}
+}
+
+func completion(body string) store.Settlement {
+	return store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{
+		Code: 201, Codec: "json", Body: []byte(body), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}},
+	}}
+}
+
+// claim claims value, and fails the test if that does not win.
+func claim(t testing.TB, s store.Store, value string) store.Record {
+	t.Helper()
+	f, err := s.Claim(context.Background(), proposal(value))
+	if err != nil || !f.Won {
+		t.Fatalf("claim of %s: won %v, error %v", value, f.Won, err)
+	}
+	return f.Record
+}
+
+// complete claims and settles value.
+func complete(t testing.TB, s store.Store, value, body string) store.Record {
+	t.Helper()
+	r := claim(t, s, value)
+	if err := s.Settle(context.Background(), r.Lease(), completion(body)); err != nil {
+		t.Fatalf("settle of %s: %v", value, err)
+	}
+	return get(t, s, value)
+}
+
+func get(t testing.TB, s store.Store, value string) store.Record {
+	t.Helper()
+	f, err := s.Get(context.Background(), testKey(value))
+	if err != nil {
+		t.Fatalf("get of %s: %v", value, err)
+	}
+	return f.Record
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

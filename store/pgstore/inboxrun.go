@@ -1,0 +1,260 @@
+package pgstore
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// runEach runs a handler for each call, in order.
+func (y *inbox) runEach(ctx context.Context, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) error {
+	for i := range y.visitors {
+		v := &y.visitors[i]
+		if !y.goes(v) {
+			continue
+		}
+		v.pass(ctx, func(hctx context.Context, x *semel.Execution) (o semel.Outcome, err error) {
+			y.running, y.touched = v, false
+			o, err = fn(hctx, x, v.i)
+			y.running = nil
+			if v.said, y.broken = y.after(ctx, err); y.broken != nil {
+				return o, errPause
+			}
+			return o, v.said
+		})
+		if err := y.ended(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runWhole runs one handler for all calls that are to be done. Of those with
+// the same key the first is in the first round, and the next comes when that
+// has its end: mostly there is one round.
+func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
+	round := make([]*visitor, len(y.visitors))
+	for i := range y.visitors {
+		round[i] = &y.visitors[i]
+	}
+	for len(round) > 0 {
+		var admitted, later []*visitor
+		var fresh []*Fresh
+		busy := map[pgtype.UUID]bool{}
+		for _, v := range round {
+			if busy[v.id] && v.keyed {
+				later = append(later, v)
+				continue
+			}
+			if !y.goes(v) {
+				continue
+			}
+			v.pass(ctx, func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+				v.admitted = true
+				admitted, fresh, busy[v.id] = append(admitted, v), append(fresh, &Fresh{Index: v.i, Execution: x}), true
+				return semel.Outcome{}, errPause
+			})
+			if !v.admitted {
+				if err := y.ended(v); err != nil {
+					return err
+				}
+			}
+		}
+		if len(admitted) > 0 {
+			if err := y.runAdmitted(ctx, admitted, fresh, fn); err != nil {
+				return err
+			}
+		}
+		round = later
+	}
+	return nil
+}
+
+func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*Fresh, fn func([]*Fresh) error) error {
+	y.touched = false
+	if len(admitted) == 1 {
+		y.running = admitted[0]
+	}
+	said := fn(slices.Clone(fresh))
+	y.running = nil
+	status := y.status()
+	if len(admitted) > 1 && status != brokenTx && (said != nil || status == failedTx) && !again(said) && !lostRace(said) {
+		return fmt.Errorf("%w: %w", errDivide, errors.Join(said))
+	}
+	said, err := y.after(ctx, said)
+	if err != nil {
+		return err
+	}
+	for i, v := range admitted {
+		f := fresh[i]
+		if v.said = f.Err; said != nil {
+			v.said = said
+		}
+		v.pass(ctx, func(context.Context, *semel.Execution) (semel.Outcome, error) { return f.Outcome, v.said })
+		if err := y.ended(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goes reports whether a call that is looked for goes on.
+func (y *inbox) goes(v *visitor) bool {
+	if v.keyed && y.failed[v.id] { // it has waited for that, and does not run it once more
+		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: v.call.Operation()}
+		return false
+	}
+	return v.keyed // else it is invalid
+}
+
+// ended sees to what the end of a call leaves to be done.
+func (y *inbox) ended(v *visitor) error {
+	if err := y.works(v); err != nil {
+		return err
+	}
+	y.written = y.written || v.swapped
+	if f, kept := v.err.(*semel.Failure); v.err != nil && (!kept || f == nil) && attempted(v.said) { //nolint:errorlint // a failure that is kept comes bare
+		y.note(v)
+	}
+	return nil
+}
+
+// works is nil if the transaction can go on.
+func (y *inbox) works(v *visitor) error {
+	switch {
+	case y.broken != nil:
+		return y.broken
+	case v.err != nil && y.status() != openTx:
+		return fmt.Errorf("the transaction failed: %w", v.err)
+	}
+	return nil
+}
+
+// attempted reports whether what a handler said is a failed attempt.
+func attempted(said error) bool {
+	return said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !errors.Is(said, errSwallowed) && !semel.SaysNoEffect(said)
+}
+
+// note keeps the count of a failed attempt.
+func (y *inbox) note(v *visitor) {
+	if v.won == nil {
+		return
+	}
+	y.failed[v.id] = true
+	if v.seen != nil { // its swap was undone
+		y.notes = append(y.notes, v)
+		return
+	}
+	is := &pending{p: *v.won, r: v.was.r}
+	_, _ = crand.Read(is.p.Owner[:])                                                                                       // it never fails
+	_ = is.settle(&store.Settlement{State: store.Released, Attempt: is.p.Attempt, Error: v.said.Error(), Keep: is.p.Keep}) // no outcome: it fits
+	is.r.Owner = is.p.Owner
+	y.t.pending[v.id] = is
+}
+
+// The states of a connection's transaction.
+const (
+	openTx   = 'T'
+	failedTx = 'E'
+	brokenTx = 0 // there is no connection
+)
+
+func (y *inbox) status() byte {
+	c := y.t.line.conn()
+	if c.IsClosed() {
+		return brokenTx
+	}
+	return c.PgConn().TxStatus()
+}
+
+// after sees to what a handler left. If that failed, what it wrote is undone;
+// if it cannot be, the transaction is over.
+func (y *inbox) after(ctx context.Context, said error) (error, error) {
+	if said == nil && y.status() == failedTx {
+		said = errSwallowed
+	}
+	switch {
+	case again(said) || lostRace(said):
+		return nil, said
+	case said != nil && y.status() == brokenTx:
+		return nil, fmt.Errorf("the connection broke: %w", said)
+	case !y.touched:
+		return said, nil
+	}
+	y.saved = false
+	return said, y.leave(ctx, saveHandler, said)
+}
+
+// Savepoints: around the change of a record and all that follows, and around
+// what a handler writes.
+const (
+	saveSwap    = "semel_swap"
+	saveHandler = "semel_handler"
+)
+
+// save sets a savepoint, if this try has any.
+func (y *inbox) save(ctx context.Context, name string) error {
+	if !y.careful {
+		return nil
+	}
+	y.t.line.push("SAVEPOINT "+name, nil, nil)
+	return y.t.line.flush(ctx)
+}
+
+// leave releases a savepoint, or if something failed goes back to it.
+func (y *inbox) leave(ctx context.Context, name string, failed error) error {
+	switch {
+	case !y.careful && failed != nil:
+		return errCareful
+	case !y.careful:
+		return nil
+	case failed == nil: // sent with what comes next
+		y.t.line.push("RELEASE "+name, nil, nil)
+		return nil
+	}
+	y.t.line.push("ROLLBACK TO "+name, nil, nil)
+	y.t.line.push("RELEASE "+name, nil, nil)
+	return y.t.line.flush(ctx)
+}
+
+// touch comes before what a handler does with its transaction.
+func (y *inbox) touch(ctx context.Context) error {
+	y.touched = true
+	if y.saved || !y.careful {
+		return nil
+	}
+	y.saved = true
+	return y.save(ctx, saveHandler)
+}
+
+// commit writes the records, and commits.
+func (y *inbox) commit(ctx context.Context, t *ownTx) error {
+	if len(y.t.pending) == 0 && !y.written {
+		return nil // nothing was done
+	}
+	y.t.writeHeld()
+	t.won = nil
+	for i := range y.visitors {
+		v := &y.visitors[i]
+		if f, kept := v.err.(*semel.Failure); v.won != nil && (v.err == nil || kept && f != nil) { //nolint:errorlint // a failure that is kept comes bare
+			t.won = v.won
+			break
+		}
+	}
+	err := t.commit(ctx)
+	if err == nil {
+		return nil
+	}
+	t.end()
+	if !refused(err) && !errors.Is(err, errRolledBack) && t.won != nil && y.a.committed(ctx, t) {
+		return nil
+	}
+	return fmt.Errorf("commit: %w", err)
+}

@@ -1,0 +1,175 @@
+package pgstore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/store"
+)
+
+// The statement of gather is planned each time it runs, which costs a batch
+// nothing: a plan that was made while the table was small, and kept, would read
+// all of it for each key. What follows in the transaction is as it was set.
+const (
+	plansAnew     = `SELECT set_config('semel.plans', current_setting('plan_cache_mode'), true), set_config('plan_cache_mode', 'force_custom_plan', true)`
+	plansAsBefore = `SELECT set_config('plan_cache_mode', current_setting('semel.plans'), true)`
+)
+
+// gather is look for many keys, in one statement. What it finds is for the
+// next claim of each.
+func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	t.looks = make(map[pgtype.UUID]*looked, len(keys))
+	ids, highs, lows := make([]pgtype.UUID, 0, len(keys)), make([]int32, 0, len(keys)), make([]int32, 0, len(keys))
+	for _, id := range keys {
+		if _, twice := t.looks[id]; !twice {
+			high, low := t.s.lockOf(id)
+			ids, highs, lows, t.looks[id] = append(ids, id), append(highs, high), append(lows, low), nil
+		}
+	}
+	free := &looked{locked: true}
+	var of pgtype.UUID
+	t.line.push(plansAnew, nil, nil)
+	t.line.push(t.db.sql.reads, []any{ids, highs, lows, t.idle}, func(res pgx.BatchResults) error {
+		rows, err := res.Query()
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l looked
+			var id pgtype.UUID
+			var locked pgtype.Bool
+			if err := rows.Scan(l.w.fields(&free.now, &free.swept, &of, &id, &locked)...); err != nil {
+				return err
+			}
+			if id.Valid {
+				l.locked, l.now, l.swept = locked.Bool, free.now, free.swept
+				t.looks[id] = &l
+			}
+		}
+		return rows.Err()
+	})
+	t.line.push(plansAsBefore, nil, nil)
+	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
+		return err
+	}
+	for id, l := range t.looks {
+		if l == nil {
+			t.looks[id] = free
+		}
+	}
+	return nil
+}
+
+// settle holds back how a claim ended, until writeHeld.
+func (is *pending) settle(s *store.Settlement) (err error) {
+	if is.end, err = newEnd(s.State, &s.Outcome, s.Wait, s.Keep); err == nil {
+		is.p.State, is.p.Attempt, is.p.Error = s.State, s.Attempt, s.Error
+		is.r = s.Apply(is.r, is.r.Updated)
+	}
+	return err
+}
+
+// maxStatement is how many bytes of outcomes go in one statement.
+const maxStatement = 64 << 20
+
+// writeHeld queues the rows of what is pending, in the order of their ids: two
+// transactions that insert the same keys meet them in the same order.
+func (t *storeTx) writeHeld() {
+	for _, rows := range t.held() {
+		t.line.push(t.db.sql.inserts, insertArrays(rows), nil)
+	}
+}
+
+// held are the pending rows in order, in parts that fit a statement.
+func (t *storeTx) held() (parts [][]heldRow) {
+	rows := make([]heldRow, 0, len(t.pending))
+	for id, is := range t.pending {
+		rows = append(rows, heldRow{id, is})
+	}
+	slices.SortFunc(rows, func(a, b heldRow) int { return compareIDs(a.id, b.id) })
+	from, size := 0, 0
+	for i, h := range rows {
+		n := len(h.end.body) + len(h.end.header) + len(h.p.Error)
+		if size += n; size > maxStatement && i > from {
+			parts, from, size = append(parts, rows[from:i]), i, n
+		}
+	}
+	if len(rows) > 0 {
+		parts = append(parts, rows[from:])
+	}
+	return parts
+}
+
+// heldRow is a row that a batch inserts.
+type heldRow struct {
+	id pgtype.UUID
+	*pending
+}
+
+// insertArrays are the parameters of a batch's insert. A column that is the
+// same in all rows has one value: the statement repeats it.
+func insertArrays(rows []heldRow) []any {
+	text := func(get func(heldRow) string) [][]byte {
+		first := get(rows[0])
+		if !slices.ContainsFunc(rows, func(r heldRow) bool { return get(r) != first }) {
+			return [][]byte{[]byte(first)}
+		}
+		return column(rows, func(r heldRow) []byte { return []byte(get(r)) })
+	}
+	return []any{
+		column(rows, func(r heldRow) pgtype.UUID { return r.id }),
+		column(rows, func(r heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		common(rows, func(r heldRow) int16 { return int16(r.p.State) }),
+		common(rows, func(r heldRow) int16 { return int16(r.p.Policy) }),
+		common(rows, func(r heldRow) int64 { return int64(r.p.Attempt) }),
+		common(rows, func(r heldRow) int64 { return orMinus(r.end.until) }),
+		common(rows, func(r heldRow) int64 { return orMinus(r.end.expires) }),
+		text(func(r heldRow) string { return r.p.Key.Operation }),
+		text(func(r heldRow) string { return r.p.Key.Tenant }),
+		column(rows, func(r heldRow) []byte { return []byte(r.p.Key.Value) }),
+		text(func(r heldRow) string { return r.p.Holder }),
+		text(func(r heldRow) string { return r.p.Fingerprint.Alg }),
+		text(func(r heldRow) string { return r.p.Fingerprint.KeyID }),
+		text(func(r heldRow) string { return r.p.Fingerprint.Sum }),
+		text(func(r heldRow) string { return r.p.Error }),
+		common(rows, func(r heldRow) int64 { return r.end.code }),
+		common(rows, func(r heldRow) bool { return r.end.gone }),
+		orNone(rows, func(r heldRow) []byte { return r.end.codec }),
+		orNone(rows, func(r heldRow) []byte { return r.end.header }),
+		orNone(rows, func(r heldRow) []byte { return r.end.body }),
+		common(rows, func(r heldRow) int64 { return store.Micros(r.r.Created) }),
+		common(rows, func(r heldRow) int64 { return fenceOf(r.r.Fence) }),
+	}
+}
+
+// common is a column, or its one value if all are equal.
+func common[T any, V comparable](from []T, value func(T) V) []V {
+	first := value(from[0])
+	if slices.ContainsFunc(from, func(f T) bool { return value(f) != first }) {
+		return column(from, value)
+	}
+	return []V{first}
+}
+
+// orNone is a column that may be null, empty if it is in all rows.
+func orNone[T any](from []T, value func(T) []byte) [][]byte {
+	if slices.ContainsFunc(from, func(f T) bool { return value(f) != nil }) {
+		return column(from, value)
+	}
+	return [][]byte{}
+}
+
+// orMinus is a duration, or -1 if there is none.
+func orMinus(d pgtype.Int8) int64 {
+	if !d.Valid {
+		return -1
+	}
+	return d.Int64
+}

@@ -1,0 +1,63 @@
+package pgstore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/semel-go/semel/store"
+)
+
+// A table of several parts: more pages than one step looks at, and more rows
+// in some than one page of a list has.
+func TestALargeTableIsListedAndSweptWhole(t *testing.T) {
+	s := openNew(t, nil)
+	table := s.quoted() + ".semel_record"
+	mustExec(t, s.own, `INSERT INTO `+table+` (id, owner, state, policy, attempt, until, expires, created, updated, format, fence,
+		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
+		SELECT gen_random_uuid(), gen_random_uuid(), 4, 0, 1, 0, 1, 1, 1, 1, 1, 'filler', '', '', '', '', '', '', '' FROM generate_series(1, 30000)`)
+	want := map[string]bool{}
+	for i := range 700 {
+		want[complete(t, s, itoa(i), "result").Key.Value] = true
+	}
+	if pages := ask[int](t, s.own, "SELECT pg_relation_size('"+s.quotedLiteral()+"') / 8192"); pages <= sweepPages {
+		t.Fatalf("the table has %d pages only", pages)
+	}
+	got := map[string]int{}
+	for f, err := range s.List(t.Context(), store.Filter{Operation: "charge"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[f.Record.Key.Value]++
+	}
+	for k := range want {
+		if got[k] != 1 {
+			t.Errorf("%s was given %d times", k, got[k])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d records were given, want %d", len(got), len(want))
+	}
+	deleted, steps := 0, 0
+	for from := store.Cursor(""); ; steps++ {
+		res, err := s.Sweep(t.Context(), from, 1700)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deleted += res.Deleted
+		if from = res.Next; from == "" {
+			break
+		}
+	}
+	if deleted != 30000 || steps < 17 {
+		t.Errorf("%d rows were swept in %d steps, want 30000 in 17 or more", deleted, steps)
+	}
+	if left := ask[int](t, s.own, fmt.Sprintf("SELECT count(*) FROM %s", table)); left != 700 {
+		t.Errorf("%d rows are left, want 700", left)
+	}
+}
+
+// quotedLiteral is the table's name inside of an SQL string.
+func (s *Store) quotedLiteral() string {
+	text := literal(s.quoted() + ".semel_record")
+	return text[1 : len(text)-1]
+}

@@ -1,0 +1,128 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Open opens the store in the database at url (postgres://…, or key=value), with
+// connections of its own. It brings the schema up to date unless
+// Options.NoMigrate. Nil options are the defaults. The ctx bounds the opening
+// only.
+func Open(ctx context.Context, url string, o *Options) (*Store, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("pgstore: open: %w", err) // it shows no password
+	}
+	return open(ctx, cfg, nil, o)
+}
+
+// New is Open with the settings of a pool that the application has. [Atomic]
+// takes its transactions from that pool, which stays the caller's to close;
+// the rest of the store opens connections of its own (Options.Connections),
+// with the pool's hooks, so that handlers which hold the pool cannot starve
+// it.
+func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Store, error) {
+	if pool == nil {
+		return nil, errors.New("pgstore: New: the pool is nil; use Open for a URL")
+	}
+	return open(ctx, pool.Config(), pool, o)
+}
+
+func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Options) (*Store, error) {
+	opt, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opt: opt, sql: newStatements(&opt, opt.RelaxedClaims), txSQL: newStatements(&opt, false), app: app}
+	if err := s.connect(ctx, cfg); err != nil {
+		_ = s.Close()
+		return nil, explain("open", err)
+	}
+	s.quick, s.patient = s.newSession(inLane), s.newSession(millis(opt.LockTimeout))
+	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
+	s.claims, s.settles = s.newClaimLane(), s.newSettleLane()
+	return s, nil
+}
+
+func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
+	if s.app == nil {
+		s.opened = true
+		if s.app, err = pgxpool.NewWithConfig(ctx, cfg.Copy()); err != nil {
+			return err
+		}
+	}
+	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
+		if code(err) != protocolViolation {
+			return err
+		}
+		// A pooler that knows no such settings. It hides prepared statements
+		// from the store too, whose plans they are for.
+		if err := s.connectOwn(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	if err := s.prepareSchema(ctx); err != nil {
+		return err
+	}
+	var number int
+	return s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number)
+}
+
+// connectOwn opens the connections that are the store's own.
+func (s *Store) connectOwn(ctx context.Context, cfg *pgxpool.Config) (err error) {
+	s.closeOwn()
+	if s.own, err = pgxpool.NewWithConfig(ctx, sized(cfg, s.opt.Connections)); err != nil {
+		return err
+	}
+	if s.renewal, err = pgxpool.NewWithConfig(ctx, sized(cfg, 1)); err != nil {
+		return err
+	}
+	return s.own.Ping(ctx)
+}
+
+func (s *Store) closeOwn() {
+	for _, p := range []*pgxpool.Pool{s.own, s.renewal} {
+		if p != nil {
+			p.Close()
+		}
+	}
+}
+
+// steady is cfg with settings that keep a plan good which is made while the
+// table is small and kept while it grows: always by the index. All statements
+// on these connections are of that kind.
+func steady(cfg *pgxpool.Config) *pgxpool.Config {
+	cfg = cfg.Copy()
+	for _, name := range []string{"enable_seqscan", "jit"} {
+		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
+			cfg.ConnConfig.RuntimeParams[name] = "off"
+		}
+	}
+	return cfg
+}
+
+// sized is cfg with up to n connections, none of them before it is needed.
+func sized(cfg *pgxpool.Config, n int) *pgxpool.Config {
+	cfg = cfg.Copy()
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = int32(n), 0, 0
+	return cfg
+}
+
+// Close answers what is queued, and closes the store's connections. Methods
+// that are called later give ErrClosed. Harmless when repeated.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	if s.claims != nil {
+		s.claims.Close()
+		s.settles.Close()
+	}
+	s.closeOwn()
+	if s.opened && s.app != nil {
+		s.app.Close()
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package pgstore
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Options configures a Store. Nil and zero fields mean the defaults.
+type Options struct {
+	// Schema is the PostgreSQL schema that holds Semel's tables: "semel" by
+	// default. The name is quoted, so its case counts.
+	Schema string
+	// NoMigrate makes Open and New fail with ErrSchema if the tables are not
+	// there, or old, instead of making them. See Migrate and Migrations.
+	NoMigrate bool
+	// RelaxedClaims lets a claim's commit not wait for the disk; that of a
+	// settlement still does, and takes the claim with it. What it costs: a
+	// crash of the server (not of a client) may lose the claims of the last
+	// three wal_writer_delay (600 ms), and then a retry runs the handler a
+	// second time, even beside the first, whose settlement is ErrLeaseLost.
+	// Policy Park cannot bear that: its claims are refused. Off by default.
+	RelaxedClaims bool
+	// LockTimeout is how long a change waits for a row that another
+	// transaction holds: 5 s by default. Then it is ErrBusy. A few wait at a
+	// time; the others queue for a place first, as long as their contexts let.
+	LockTimeout time.Duration
+	// Connections is how many connections the store opens for itself, apart
+	// from a pool that it is given, so that handlers which hold that pool
+	// cannot starve it: 12 by default, and one more for renewals.
+	Connections int
+	// Flushers is how many round trips with claims, and as many with
+	// settlements, are in flight at once: 4 by default. No more than a third
+	// of Connections.
+	Flushers int
+	// MaxBatch is the most claims, or settlements, of a round trip: 256 by
+	// default.
+	MaxBatch int
+
+	// MaxIdleTx is how long a transaction of Atomic.Run may sit idle, because
+	// its handler does something else or is frozen: 30 s by default. Then the
+	// server ends it (idle_in_transaction_session_timeout), and it is rolled
+	// back.
+	MaxIdleTx time.Duration
+
+	// clock is an SQL expression for the store's clock, in microseconds. For
+	// tests.
+	clock string
+}
+
+// wallClock is the server's clock now, and not at the start of a transaction.
+const wallClock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+const maxTimeout = math.MaxInt32 * time.Millisecond
+
+func (o *Options) withDefaults() (Options, error) {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	setDefault(&d.Schema, "semel")
+	setDefault(&d.LockTimeout, 5*time.Second)
+	setDefault(&d.Connections, 12)
+	setDefault(&d.Flushers, max(1, min(4, d.Connections/3)))
+	setDefault(&d.MaxBatch, 256)
+	setDefault(&d.MaxIdleTx, 30*time.Second)
+	setDefault(&d.clock, wallClock)
+	switch {
+	case len(d.Schema) > 63:
+		return d, fmt.Errorf("pgstore: Options.Schema has %d bytes; PostgreSQL's limit is 63", len(d.Schema))
+	case strings.ContainsAny(d.Schema, "\x00\n\r") || strings.Contains(d.Schema, "$$"):
+		return d, fmt.Errorf("pgstore: Options.Schema is %q; it must not hold a line's end, a zero byte or $$", d.Schema)
+	case d.LockTimeout > maxTimeout || d.MaxIdleTx > maxTimeout:
+		return d, fmt.Errorf("pgstore: Options.LockTimeout is %v and MaxIdleTx %v; the server's limit is %v", d.LockTimeout, d.MaxIdleTx, maxTimeout)
+	case d.LockTimeout < time.Millisecond:
+		return d, fmt.Errorf("pgstore: Options.LockTimeout is %v; it must be at least 1ms", d.LockTimeout)
+	case d.Connections < 0 || d.Connections > 1000:
+		return d, fmt.Errorf("pgstore: Options.Connections is %d; it must be 1 to 1000", d.Connections)
+	case d.Flushers < 0 || d.Flushers > max(1, d.Connections/3):
+		return d, fmt.Errorf("pgstore: Options.Flushers is %d; it must be no more than a third of the %d Connections", d.Flushers, d.Connections)
+	case d.MaxBatch < 0 || d.MaxBatch > 10_000:
+		return d, fmt.Errorf("pgstore: Options.MaxBatch is %d; it must be 1 to 10000", d.MaxBatch)
+	case d.MaxIdleTx < time.Millisecond:
+		return d, fmt.Errorf("pgstore: Options.MaxIdleTx is %v; it must be at least 1ms", d.MaxIdleTx)
+	}
+	return d, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

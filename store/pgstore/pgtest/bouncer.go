@@ -1,0 +1,94 @@
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Bouncer starts a PgBouncer in transaction mode in front of the server at
+// url, with so few connections that its clients share them, and is its URL. It
+// needs a server without a password. It skips the test if PgBouncer is not
+// installed.
+func Bouncer(t testing.TB, at string) string {
+	t.Helper()
+	bin, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		bin, err = exec.LookPath("/usr/sbin/pgbouncer")
+	}
+	if err != nil {
+		if os.Getenv("SEMEL_TEST_REQUIRE") == "1" {
+			t.Fatal(err)
+		}
+		t.Skipf("SKIPPED, NOT TESTED: %v; install pgbouncer", err)
+	}
+	b, err := startBouncer(bin, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.proc.end(syscall.SIGINT)
+		_ = os.RemoveAll(b.dir)
+	})
+	return b.url
+}
+
+type bouncer struct {
+	dir, url string
+	proc     *process
+}
+
+func startBouncer(bin, at string) (*bouncer, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "semel-bouncer-")
+	if err != nil {
+		return nil, err
+	}
+	attr, err := ownerAttr(dir)
+	if err != nil {
+		return nil, err
+	}
+	ini := fmt.Sprintf(`[databases]
+* = host=%s port=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 200
+`, u.Hostname(), u.Port(), port, filepath.Join(dir, "users"))
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "ini"), []byte(ini), 0o644),
+		os.WriteFile(filepath.Join(dir, "users"), []byte("\"postgres\" \"\"\n"), 0o644)); err != nil {
+		return nil, err
+	}
+	p, err := run(bin, []string{"-q", filepath.Join(dir, "ini")}, dir, attr, nil)
+	if err != nil {
+		return nil, err
+	}
+	b := &bouncer{dir: dir, proc: p, url: fmt.Sprintf("postgres://postgres@127.0.0.1:%d%s?sslmode=disable&default_query_exec_mode=exec", port, u.Path)}
+	for deadline := time.Now().Add(ready); ; pause(10 * time.Millisecond) {
+		if err = ping(b.url); err == nil {
+			return b, nil
+		}
+		if time.Now().After(deadline) {
+			p.end(syscall.SIGKILL)
+			return nil, fmt.Errorf("pgtest: pgbouncer does not answer: %w", err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pipeline holds back statements of a transaction, to send them together with the
+// next that has to be answered.
+type pipeline struct {
+	db   execer
+	wait []step
+	sent int // how many went before those that wait
+
+	begin bool   // a transaction, with what is sent first
+	tx    pgx.Tx // the one that began
+}
+
+type step struct {
+	sql  string
+	args []any
+	read func(pgx.BatchResults) error // nil: there is nothing to read
+}
+
+func (l *pipeline) push(sql string, args []any, read func(pgx.BatchResults) error) {
+	l.wait = append(l.wait, step{sql, args, read})
+}
+
+// conn is the connection, once something was sent.
+func (l *pipeline) conn() *pgx.Conn {
+	if l.tx != nil {
+		return l.tx.Conn()
+	}
+	switch db := l.db.(type) {
+	case pgx.Tx:
+		return db.Conn()
+	case *pgx.Conn:
+		return db
+	}
+	return nil
+}
+
+// length is how many steps were pushed, ever.
+func (l *pipeline) length() int { return l.sent + len(l.wait) }
+
+// flush sends what waits in one round trip. If one fails, those behind it are
+// not carried out.
+func (l *pipeline) flush(ctx context.Context) (err error) {
+	if len(l.wait) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err // nothing was sent: what waits can still be cut
+	}
+	steps := l.wait
+	l.sent, l.wait = l.length(), nil
+	var b pgx.Batch
+	begins := l.begin
+	if l.begin = false; begins {
+		b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	}
+	for _, s := range steps {
+		b.Queue(s.sql, s.args...)
+	}
+	res := l.db.SendBatch(ctx, &b)
+	defer func() {
+		if cerr := res.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	if begins {
+		l.tx = res.Tx()
+		if _, err = res.Exec(); err != nil {
+			return err
+		}
+	}
+	for _, s := range steps {
+		if s.read != nil {
+			err = s.read(res)
+		} else {
+			_, err = res.Exec()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut drops what waits from a place on. It reports whether the step there was
+// sent.
+func (l *pipeline) cut(at int) (sent bool) {
+	if at < l.sent {
+		l.wait = nil
+		return true
+	}
+	l.wait = l.wait[:at-l.sent]
+	return false
+}

@@ -1,0 +1,130 @@
+package pgstore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/semel-go/semel/store"
+)
+
+// The plan of a batch statement that was made while the table was empty must
+// be as good when it is not: by the index, for each row, without statistics.
+func TestAPlanMadeForAnEmptyTableStaysGood(t *testing.T) {
+	s := openNew(t, &Options{Flushers: 1, Connections: 1})
+	mustExec(t, s.own, "ALTER TABLE "+s.quoted()+".semel_record SET (autovacuum_enabled = off)")
+	step := func(round int) {
+		var ps []*store.Proposal
+		for i := range 64 {
+			p := proposal(fmt.Sprint(round, " ", i))
+			ps = append(ps, &p)
+		}
+		var settles []*settleItem
+		for _, it := range claimBatch(s, ps...) {
+			if it.Err != nil || !it.Res.Won {
+				t.Fatalf("claim: won %v, error %v", it.Res.Won, it.Err)
+			}
+			l, c := it.Res.Record.Lease(), completion("result")
+			r, _ := newSettleRequest(&l, &c)
+			settles = append(settles, &settleItem{Req: r})
+		}
+		s.flushSettles(t.Context(), settles)
+		for _, it := range settles {
+			if it.Err != nil {
+				t.Fatal(it.Err)
+			}
+		}
+	}
+	for round := range 8 { // by now the plans are kept
+		step(round)
+	}
+	fill(t, s.own, s.quoted()+".semel_record")
+	before := scans(t, s)
+	for round := range 8 {
+		step(100 + round)
+	}
+	if n := scans(t, s) - before; n != 0 {
+		t.Errorf("8 batches read the whole table %d times", n)
+	}
+}
+
+// The same of single statements, and with the statistics of a small table.
+func TestAPlanMadeForASmallTableStaysGood(t *testing.T) {
+	s := openNew(t, &Options{Flushers: 1, Connections: 1})
+	table := s.quoted() + ".semel_record"
+	mustExec(t, s.own, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
+	for i := range 20 {
+		complete(t, s, fmt.Sprint("first ", i), "result")
+	}
+	app := application(t, s)
+	mustExec(t, app, "ANALYZE "+table)
+	for i := range 8 { // by now the plans are kept
+		complete(t, s, fmt.Sprint("small ", i), "result")
+	}
+	fill(t, app, table)
+	before := scans(t, s)
+	for i := range 8 {
+		complete(t, s, fmt.Sprint("large ", i), "result")
+	}
+	if n := scans(t, s) - before; n != 0 {
+		t.Errorf("8 claims, settlements and reads read the whole table %d times", n)
+	}
+}
+
+// scans is how often the table was read as a whole.
+func scans(t *testing.T, s *Store) int {
+	t.Helper()
+	mustExec(t, s.own, "SELECT pg_stat_force_next_flush()")
+	return ask[int](t, s.own, "SELECT seq_scan::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'semel_record'", s.opt.Schema)
+}
+
+// fill makes a table large, without statistics of that.
+func fill(t *testing.T, db execer, table string) {
+	t.Helper()
+	mustExec(t, db, `INSERT INTO `+table+` (id, owner, state, policy, attempt, until, expires, created, updated, format, fence,
+		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
+		SELECT gen_random_uuid(), gen_random_uuid(), 4, 0, 1, 0, 1, 1, 1, 1, 1, '', '', '', '', '', '', '', '' FROM generate_series(1, 50000)`)
+}
+
+// The same of a batch, which goes through the application's connections, with
+// their settings.
+func TestAPlanOfABatchMadeForASmallTableStaysGood(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	mustExec(t, p.s.own, "ALTER TABLE "+p.s.quoted()+".semel_record SET (autovacuum_enabled = off)")
+	conn, err := p.s.app.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	step := func(round int) {
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mode := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')")
+		got, err := p.a.Admit(t.Context(), tx, poll(numbered(fmt.Sprint(round, "/"), 64)...))
+		if err != nil || !got[63].Fresh {
+			t.Fatalf("%+v, error %v", got[63], err)
+		}
+		if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')"); is != mode {
+			t.Errorf("plan_cache_mode was %q, and is %q", mode, is)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(0)
+	mustExec(t, p.s.own, "ANALYZE "+p.s.quoted()+".semel_record")
+	for round := range 8 {
+		step(1 + round)
+	}
+	fill(t, p.s.own, p.s.quoted()+".semel_record")
+	mustExec(t, conn, "SELECT pg_stat_force_next_flush()")
+	before := scans(t, p.s)
+	for round := range 8 {
+		step(100 + round)
+	}
+	mustExec(t, conn, "SELECT pg_stat_force_next_flush()")
+	if n := scans(t, p.s) - before; n != 0 {
+		t.Errorf("8 batches read the whole table %d times", n)
+	}
+}

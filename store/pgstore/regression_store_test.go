@@ -1,0 +1,111 @@
+package pgstore
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// Only who meets a locked row waits for it.
+func TestASwapWaitsForNoStrangersRow(t *testing.T) {
+	s := openNew(t, nil)
+	var recs []store.Record
+	for i := range 3 {
+		recs = append(recs, claim(t, s, itoa(i)))
+	}
+	free := claim(t, s, "free")
+	hold(t, s, "0", "1", "2")
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() { _, _ = s.Swap(t.Context(), recs[i].Seen(), proposal(itoa(i))) })
+	}
+	waitFor(t, "they wait", func() bool { return len(s.alone) == 3 })
+	start := time.Now()
+	_, err := s.Swap(t.Context(), free.Seen(), proposal("free"))
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("a stranger's swap took %v (%v)", took, err)
+	}
+	wg.Wait()
+}
+
+// The second must see what the first has made.
+func TestMigratingAtOnceWorksAtAnyIsolation(t *testing.T) {
+	url := pgtest.URL(t)
+	sep := "?"
+	if strings.Contains(url, "?") {
+		sep = "&"
+	}
+	name := newSchema(t, url)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			s, err := Open(context.Background(), url+sep+"default_transaction_isolation=repeatable%20read", &Options{Schema: name})
+			if err != nil {
+				t.Errorf("open: %v", err)
+				return
+			}
+			s.Close()
+		})
+	}
+	wg.Wait()
+}
+
+// Only claims are relaxed, and refused.
+func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
+	s := openNew(t, &Options{RelaxedClaims: true})
+	strict := openAt(t, s.app.Config().ConnString(), &Options{Schema: s.opt.Schema})
+	pr := proposal("k")
+	pr.Policy, pr.Lease = 1, time.Microsecond
+	if f, err := strict.Claim(t.Context(), pr); err != nil || !f.Won {
+		t.Fatal(err)
+	}
+	_, err := semel.SweepOnce(t.Context(), s, nil)
+	if err != nil {
+		t.Error("a relaxed store cannot park what another has claimed")
+	}
+}
+
+// Each of it is less.
+func TestABatchLargerThanAMessageIsTakenApart(t *testing.T) {
+	s := openNew(t, nil)
+	body := make([]byte, 230<<20)
+	var batch []*settleItem
+	for i := range 6 {
+		r := claim(t, s, itoa(i))
+		l := r.Lease()
+		c := completion("small")
+		if i > 0 {
+			c.Outcome.Body = body
+		}
+		req, err := newSettleRequest(&l, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = append(batch, &settleItem{Req: req})
+	}
+	s.flushSettles(context.Background(), batch)
+	for i, it := range batch {
+		if it.Err != nil && it.Err != errAlone {
+			t.Errorf("%d: %.200v", i, it.Err)
+		}
+	}
+}
+
+// What the server, or the script of the schema, would stumble over is refused
+// when the store is opened.
+func TestOptionsThatTheServerCannotTakeAreRefused(t *testing.T) {
+	for name, o := range map[string]*Options{
+		"dollars": {Schema: "a$$b"}, "lines": {Schema: "a\nb"}, "locks": {LockTimeout: 30 * 24 * time.Hour}, "idle": {MaxIdleTx: 30 * 24 * time.Hour},
+	} {
+		if s, err := Open(t.Context(), pgtest.URL(t), o); err == nil {
+			t.Errorf("%s: opened", name)
+			_ = s.Close()
+		}
+	}
+}

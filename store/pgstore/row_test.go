@@ -1,0 +1,119 @@
+package pgstore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Each column that is not what this version writes makes the row unreadable,
+// by name, and never absent.
+func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
+	s := openNew(t, nil)
+	for column, value := range map[string]string{
+		"format": "2", "state": "7", "policy": "2", "fence": "-1", "owner": "", "header": `'[["a"]]'::bytea`, "key": `'other'::bytea`, "operation": "''::bytea",
+	} {
+		if value == "" {
+			continue
+		}
+		key := "bad " + column
+		complete(t, s, key, "result")
+		mustExec(t, s.own, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), idOf(testKey(key)))
+		_, err := s.Get(t.Context(), testKey(key))
+		if !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Get with another %s: %v, want ErrCorrupt", column, err)
+		}
+		if f, err := s.Claim(t.Context(), proposal(key)); !errors.Is(err, store.ErrCorrupt) || f.Won {
+			t.Errorf("Claim with another %s: won %v, error %v, want ErrCorrupt", column, f.Won, err)
+		}
+	}
+	bad, good := 0, 0
+	complete(t, s, "good", "result")
+	for _, err := range s.List(t.Context(), store.Filter{}) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			bad++
+		case err == nil:
+			good++
+		default:
+			t.Error(err)
+		}
+	}
+	if bad != 7 || good != 1 {
+		t.Errorf("List gave %d unreadable and %d readable records, want 7 and 1", bad, good)
+	}
+	if res, err := s.Sweep(t.Context(), "", 100); err != nil || res.Deleted != 0 || len(res.Lapsed) != 0 {
+		t.Errorf("Sweep: %+v, %v", res, err)
+	}
+}
+
+func TestARowOfAnotherKeyIsAnError(t *testing.T) {
+	w := row{}
+	k := testKey("k")
+	w.id, w.state.Int16, w.format.Int16 = idOf(k), 4, store.Format
+	w.operation, w.tenant, w.key = []byte(k.Operation), []byte(k.Tenant), []byte(k.Value)
+	if _, err := w.found(k, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.found(testKey("another with the same id"), 1); err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnOutcomeThatDoesNotFitIsTooLarge(t *testing.T) {
+	s := openNew(t, nil)
+	r := claim(t, s, "k")
+	big := completion("")
+	big.Outcome.Body = make([]byte, maxOutcome+1)
+	if err := s.Settle(t.Context(), r.Lease(), big); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("got %v, want ErrTooLarge", err)
+	}
+	big.Outcome = store.Outcome{Code: 201, Gone: true}
+	if err := s.Settle(t.Context(), r.Lease(), big); err != nil {
+		t.Errorf("the tombstone: %v", err)
+	}
+}
+
+func TestALargeOutcomeComesBack(t *testing.T) {
+	s := openNew(t, nil)
+	r := claim(t, s, "k")
+	big := completion(strings.Repeat("0123456789abcdef", 1<<19)) // 8 MiB
+	if err := s.Settle(t.Context(), r.Lease(), big); err != nil {
+		t.Fatal(err)
+	}
+	if is := get(t, s, "k"); !is.Outcome.Equal(big.Outcome) {
+		t.Errorf("%d bytes came back", len(is.Outcome.Body))
+	}
+}
+
+func TestDurationsRoundAsTimesDo(t *testing.T) {
+	now := store.Time(1_700_000_000_123_456)
+	for _, d := range []time.Duration{0, 1, 999, 1000, 1001, -1, -999, -1000, -1001, time.Hour, math.MaxInt64} {
+		if got, want := store.Micros(now)+after(d, true).Int64, store.Micros(now.Add(d)); got != want {
+			t.Errorf("%d ns after: %d, want %d", d, got, want)
+		}
+	}
+}
+
+func TestHeadersComeBack(t *testing.T) {
+	for _, h := range [][]store.Header{nil, {{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}, {{}}, {{Name: "X", Value: "\x00\xff"}}, {{Name: "é", Value: `"\`}}} {
+		b, err := store.EncodeHeader(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.DecodeHeader(b); err != nil || !reflect.DeepEqual(got, h) {
+			t.Errorf("%q came back as %q, %v", h, got, err)
+		}
+	}
+	for _, bad := range []string{"x", "[]", "{}", `[["a"]]`, `{"base64":[["a"]]}`, `[["a","b","c"]]`} {
+		if h, err := store.DecodeHeader([]byte(bad)); err == nil {
+			t.Errorf("%s was read as %q", bad, h)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package pgstore
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
+// the transaction. It takes two round trips for a new key besides fn's own,
+// more for one that is there, and holds a connection of the application's pool
+// for as long as fn runs.
+//
+// The transaction commits if fn's error is nil, or a *semel.Failure, which is
+// kept while fn's own writes are undone; else all is rolled back, and the try
+// is noted in a second transaction, so that Execution.Attempt and MaxAttempts
+// count it (a try that dies with its process, or says semel.NoEffect, does not
+// count). Serialization failures and dead locks, fn's or the commit's, run fn
+// again, up to ten times, and do not count. Fn must not end the transaction,
+// and not write to the database but through it. A Run inside fn, with fn's
+// ctx, joins the transaction, as In does.
+//
+// A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
+// If the connection breaks while the transaction commits, Run finds out what
+// came of it.
+func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	if tx, ok := a.s.inside(ctx); ok {
+		return a.In(tx).Run(ctx, call, fn)
+	}
+	start, pause := time.Now(), 5*time.Millisecond
+	var w waiter
+	for refused := 0; ; {
+		res, err := a.try(ctx, call, fn, &w)
+		switch {
+		case again(err), lostRace(err):
+			if refused++; refused >= tries {
+				return semel.Result{}, unavailable(call, err)
+			}
+		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
+			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
+			if w.next(); w.patient {
+				pause = max(pause, patience)
+			}
+		default:
+			return res, err
+		}
+		if !sleep(ctx, pause) {
+			if again(err) || lostRace(err) {
+				err = unavailable(call, err)
+			}
+			return semel.Result{}, err
+		}
+	}
+}
+
+// waiter is a call that found its key taken. It gets what came of that, failures
+// included, and not the right to run: else a crowd would run a failing handler
+// once each.
+type waiter struct {
+	refused bool // once
+	patient bool // it has held back already
+	holds   bool // in this try
+}
+
+// patience is how long a waiter gives a try that was rolled back to be noted,
+// before it takes it for one that died with its process.
+const patience = 50 * time.Millisecond
+
+// next is after a try that found the key taken, or held back.
+func (w *waiter) next() { w.refused, w.patient, w.holds = true, w.holds, false }
+
+// admit refuses what is not for a waiter to run.
+func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
+	switch {
+	case !w.refused:
+		return nil
+	case x.Attempt() > 1:
+		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation()}
+	case !w.patient: // between the rollback and its note there is nothing to see
+		w.holds = true
+		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation()}
+	}
+	return nil
+}
+
+// sleep is around d, or reports false if ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d/2 + rand.N(d))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// lostRace reports that another has inserted the key's record.
+func lostRace(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == uniqueViolation && e.TableName == "semel_record"
+}
+
+func unavailable(call semel.Call, err error) error {
+	return &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation(), Cause: err}
+}
+
+// try runs fn in one transaction.
+func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter) (res semel.Result, err error) {
+	t, err := a.s.beginOwn(ctx)
+	if err != nil {
+		return res, unavailable(call, explain("begin", err))
+	}
+	defer t.end()
+	var said error // what the handler returned
+	ran, returned := false, false
+	defer func() {
+		if ran && !returned {
+			t.end()
+			a.noteAttempt(ctx, t, "panic, or runtime.Goexit")
+		}
+	}()
+	res, err = a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		if err := w.admit(call, x); err != nil {
+			return semel.Outcome{}, err
+		}
+		ran = true
+		o, err := fn(a.s.withTx(ctx, t.handler()), x)
+		returned, said = true, err
+		return o, err
+	})
+	// A Failure that is kept comes bare; one inside NoEffect was not kept.
+	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
+		t.end()
+		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
+			a.noteAttempt(ctx, t, said.Error())
+		}
+		return res, err // with ErrNotKept the result has what is left of it
+	}
+	if !ran {
+		return res, err // there is nothing to commit
+	}
+	cerr := t.commit(ctx)
+	if cerr == nil {
+		return res, err
+	}
+	t.end()
+	if !refused(cerr) && !errors.Is(cerr, errRolledBack) && a.committed(ctx, t) {
+		return res, err
+	}
+	cerr = explain("commit", cerr)
+	if again(cerr) || lostRace(cerr) {
+		return semel.Result{}, cerr
+	}
+	return semel.Result{}, unavailable(call, cerr)
+}
+
+// aftermath is how long Run takes at most to see to what it left behind,
+// though its caller's context may be over.
+const aftermath = 10 * time.Second
+
+// noteAttempt keeps the count of a try that was rolled back, unless somebody
+// else has the key by now. It is for people and for MaxAttempts: if it fails,
+// the next try has the same number.
+func (a *Atomic) noteAttempt(ctx context.Context, t *ownTx, why string) {
+	if t.won == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	defer cancel()
+	p := *t.won
+	p.State, p.Error, p.Lease = store.Released, why, 0
+	_, _ = crand.Read(p.Owner[:]) // it never fails
+	if t.seen != nil {
+		_, _ = a.s.quick.swap(ctx, *t.seen, &p)
+	} else {
+		_, _ = a.s.quick.claim(ctx, &p)
+	}
+}
+
+// committed finds out whether a transaction whose COMMIT got no answer did
+// commit: its key's lock is free only once it has ended.
+func (a *Atomic) committed(ctx context.Context, t *ownTx) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	defer cancel()
+	for {
+		is, err := a.s.cameOf(ctx, t.won)
+		if err == nil {
+			return is
+		}
+		if !sleep(ctx, 50*time.Millisecond) {
+			return false // not known; the key decides when the call comes again
+		}
+	}
+}
+
+// cameOf reports whether the claim that won is committed and settled.
+func (s *Store) cameOf(ctx context.Context, won *store.Proposal) (is bool, err error) {
+	high, low := s.lockOf(idOf(won.Key))
+	err = pgx.BeginTxFunc(ctx, s.own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::integer, $2::integer)`, high, low); err != nil {
+			return err
+		}
+		f, err := (&session{db: tx, sql: s.txSQL, inTx: true}).get(ctx, won.Key)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		is = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()
+		return err
+	})
+	return is, err
+}

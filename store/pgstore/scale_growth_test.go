@@ -1,0 +1,57 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestClaimsOfALargeTable measures claims of new keys in a table of many rows
+// against one of a million: SEMEL_TEST_GROWTH=20 for 20 million. It takes some
+// minutes to fill them; see scaleURL for how to do that before.
+func TestClaimsOfALargeTable(t *testing.T) {
+	n := scaleOf(t, "SEMEL_TEST_GROWTH", "how many million rows the large table has")
+	url := scaleURL(t)
+	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}
+	run := time.Now().UnixNano() // the tables may be there from before
+	for _, g := range []int{1, 16, 64} {
+		for _, when := range []string{"after a checkpoint", "later"} {
+			if when == "later" { // pages that were changed since a checkpoint are logged in part, the others as a whole
+				for i, s := range stores {
+					_, _ = claimer(s, fmt.Sprint(run, " warm ", g)).loop(t, "", 64, 1, time.Duration(2+6*i)*time.Second)
+				}
+			} else {
+				mustExec(t, stores[0].own, "CHECKPOINT")
+			}
+			var p50, p99 [2][]time.Duration
+			const rounds = 5
+			for round := range rounds {
+				for i, s := range stores {
+					_, took := claimer(s, fmt.Sprint(run, when, g, round)).loop(t, "", g, 1, 700*time.Millisecond)
+					slices.Sort(took)
+					p50[i], p99[i] = append(p50[i], took[len(took)/2]), append(p99[i], took[len(took)*99/100])
+				}
+			}
+			for i, what := range [][2][]time.Duration{p50, p99} {
+				small, large := median(what[0]), median(what[1])
+				t.Logf("claims by %2d goroutines, %-18s %s: %8v of 1 million rows, %8v of %d million: %.2fx", g, when,
+					[]string{"p50", "p99"}[i], small.Round(time.Microsecond), large.Round(time.Microsecond), n, float64(large)/float64(small))
+			}
+		}
+	}
+}
+
+// claimer claims new keys.
+func claimer(s *Store, prefix string) *contender {
+	return &contender{name: "claim", do: func(ctx context.Context, key string) error {
+		_, err := s.Claim(ctx, proposal(prefix+key))
+		return err
+	}}
+}
+
+func median[T float64 | time.Duration](v []T) T {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}

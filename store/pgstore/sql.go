@@ -1,0 +1,211 @@
+package pgstore
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// statements are the SQL of one schema. Parameters are cast, so that they mean
+// the same with and without prepared statements (PgBouncer).
+type statements struct {
+	relaxed bool // the commit of a claim does not wait
+
+	guard, get, claim, claims, swap, settle, settles, renew, held string
+	over, remove, list, meta                                      string
+	read, insert                                                  string
+	reads, inserts, admits                                        string
+	own, move, watermark, waitForIt, forget                       string
+}
+
+// insertColumns are written by a claim; the rest has defaults.
+const insertColumns = `id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder,
+	fingerprint_alg, fingerprint_key, fingerprint, last_error, code, gone, codec, header, body, created, updated, format, fence`
+
+// wholeRow are the values for insertColumns: $1 to $20 of proposalArgs, and what
+// the store adds. They are of a query that has c.now and m.swept_fence.
+const wholeRow = proposed + `, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)`
+
+const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, coalesce(c.now + $6::bigint, 0), coalesce(c.now + $7::bigint, 0),
+	$8::bytea, $9::bytea, $10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea,
+	$16::bigint, $17::boolean, $18::bytea, $19::bytea, $20::bytea`
+
+// inLane is how long a statement of a lane waits for a lock: it is held up by
+// others, and others by it. Who meets one that is held longer goes on by
+// itself, for up to Options.LockTimeout.
+const inLane = "100ms"
+
+// newStatements makes the SQL for the schema of o. If relaxed, the commit of a
+// claim does not wait.
+func newStatements(o *Options, relaxed bool) *statements {
+	cols := func(prefix string) string { return prefix + strings.Join(columns, ", "+prefix) }
+	fill := strings.NewReplacer(
+		"{s}", pgx.Identifier{o.Schema}.Sanitize(),
+		"{table}", literal(pgx.Identifier{o.Schema, "semel_record"}.Sanitize()),
+		"{now}", o.clock,
+		"{cols}", cols(""), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
+		// Without the outcome, which may be large, and is empty in a lapsed row.
+		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
+		"{insert}", insertColumns,
+		"{row}", wholeRow, "{row1}", proposed,
+		// Evaluated for a row that is written, so a duplicate pays nothing.
+		"{relax}", map[bool]string{true: ", set_config('synchronous_commit', 'off', true)"}[relaxed],
+		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
+	)
+	st := &statements{
+		relaxed: relaxed,
+
+		// Goes ahead of a batch in its round trip, and ends with it. The plan
+		// of a batch statement is made once, and must not rest on how small
+		// the table was then; nor be compiled, because what is turned off makes
+		// it look dear. A row that is locked must not hold up the others.
+		guard: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+			set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+			set_config('jit', 'off', true),
+			set_config('lock_timeout', '` + inLane + `', true)`,
+
+		get: `SELECT {now}, {cols} FROM {s}.semel_record WHERE id = $1::uuid`,
+
+		// The insert decides. The read spares a duplicate the index insertion
+		// and the transaction id; it may see nothing, and the insert meet a
+		// row that was committed since: then there is no row in either.
+		claim: `WITH ex AS MATERIALIZED (SELECT {cols} FROM {s}.semel_record WHERE id = $1::uuid),
+			c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', coalesce($21::text, current_setting('lock_timeout')), true)),
+			ins AS (INSERT INTO {s}.semel_record ({insert})
+				SELECT {row} FROM c CROSS JOIN {s}.semel_meta m WHERE NOT EXISTS (SELECT FROM ex)
+				ON CONFLICT (id) DO NOTHING RETURNING fence{relax})
+			SELECT c.now, ins.fence, {ex.cols} FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
+
+		// One index look-up for each key by LATERAL … LIMIT 1, which can be no
+		// other join.
+		claims: `WITH c AS MATERIALIZED (SELECT {now} AS now),
+			i AS MATERIALIZED (SELECT u.*, {h.cols} FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[],
+					$7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bytea[])
+				AS u(u_id, u_owner, u_state, u_policy, u_attempt, u_until, u_operation, u_tenant, u_key, u_holder, u_alg, u_kid, u_sum, u_error)
+				LEFT JOIN LATERAL (SELECT {cols} FROM {s}.semel_record r WHERE r.id = u.u_id LIMIT 1) h ON true),
+			ins AS (INSERT INTO {s}.semel_record (id, owner, state, policy, attempt, until, operation, tenant, key, holder,
+					fingerprint_alg, fingerprint_key, fingerprint, last_error, created, updated, format, fence)
+				SELECT u_id, u_owner, u_state, u_policy, u_attempt, c.now + u_until, u_operation, u_tenant, u_key, u_holder,
+					u_alg, u_kid, u_sum, u_error, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
+				FROM i CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE i.id IS NULL
+				ON CONFLICT (id) DO NOTHING RETURNING id, fence{relax})
+			SELECT c.now, ins.fence, ins.id, NULL::uuid, NULL::smallint, NULL::smallint, NULL::smallint, NULL::bigint, NULL::bigint, NULL::bigint,
+				NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea,
+				NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea FROM ins CROSS JOIN c
+			UNION ALL SELECT c.now, NULL, {cols} FROM i CROSS JOIN c WHERE i.id IS NOT NULL`,
+
+		swap: `UPDATE {s}.semel_record r SET owner = $2::uuid, state = $3::smallint, policy = $4::smallint, attempt = $5::bigint,
+				until = coalesce(c.now + $6::bigint, 0), expires = coalesce(c.now + $7::bigint, 0),
+				operation = $8::bytea, tenant = $9::bytea, key = $10::bytea, holder = $11::bytea,
+				fingerprint_alg = $12::bytea, fingerprint_key = $13::bytea, fingerprint = $14::bytea, last_error = $15::bytea,
+				code = $16::bigint, gone = $17::boolean, codec = $18::bytea, header = $19::bytea, body = $20::bytea,
+				created = CASE WHEN $21::boolean THEN c.now ELSE r.created END, updated = c.now, format = 1, fence = greatest(r.fence + 1, c.now)
+			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($27::text, current_setting('lock_timeout')), true)) c
+			WHERE r.id = $1::uuid AND r.state = $22::smallint AND r.owner = $23::uuid AND r.fence = $24::bigint
+				AND r.until = $25::bigint AND r.expires = $26::bigint
+			RETURNING r.created, r.updated, r.fence{relax}`,
+
+		settle: `UPDATE {s}.semel_record r SET state = $4::smallint, attempt = $5::bigint,
+				until = coalesce(c.now + $6::bigint, 0), expires = coalesce(c.now + $7::bigint, 0), last_error = $8::bytea,
+				code = $9::bigint, gone = $10::boolean, codec = $11::bytea, header = $12::bytea, body = $13::bytea, updated = c.now
+			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($14::text, current_setting('lock_timeout')), true)) c
+			WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2`,
+
+		settles: `UPDATE {s}.semel_record r SET state = u.state, attempt = u.attempt,
+				until = coalesce(c.now + u.until, 0), expires = coalesce(c.now + u.expires, 0), last_error = u.error,
+				code = u.code, gone = u.gone, codec = u.codec, header = u.header, body = u.body, updated = c.now
+			FROM (SELECT {now} AS now) c CROSS JOIN unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[],
+					$8::bytea[], $9::bigint[], $10::boolean[], $11::bytea[], $12::bytea[], $13::bytea[])
+				AS u(id, owner, fence, state, attempt, until, expires, error, code, gone, codec, header, body)
+			WHERE r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2
+			RETURNING r.id`,
+
+		// A row that is locked is left out; held tells it from a lost one.
+		renew: `WITH l AS MATERIALIZED (SELECT r.id FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
+				JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2
+				FOR UPDATE OF r SKIP LOCKED)
+			UPDATE {s}.semel_record r SET until = c.now + $4::bigint, updated = c.now
+			FROM l CROSS JOIN (SELECT {now} AS now) c WHERE r.id = l.id RETURNING r.id, r.owner, r.fence`,
+		held: `SELECT r.id, r.owner, r.fence FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
+			JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2`,
+
+		// Pages in the order of the disk: a whole pass needs no index.
+		over: `WITH c AS MATERIALIZED (SELECT {now} AS now),
+			w AS MATERIALIZED (SELECT pg_relation_size({table}) / current_setting('block_size')::bigint AS pages),
+			o AS MATERIALIZED (SELECT r.ctid AS at, ({expired}) AS over, {r.cols} FROM {s}.semel_record r CROSS JOIN c
+				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
+				AND (({expired}) AND r.expires <= c.now OR r.format = 1 AND r.state IN (1, 2) AND r.until <= c.now)
+				ORDER BY r.ctid LIMIT $3::bigint)
+			SELECT c.now, w.pages, ex.at::text, ex.over, {ex.small} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
+		remove: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {s}.semel_record r
+				WHERE r.ctid = ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR UPDATE SKIP LOCKED),
+			d AS (DELETE FROM {s}.semel_record r USING l WHERE r.ctid = l.at RETURNING r.fence),
+			f AS MATERIALIZED (SELECT max(fence) AS fence, count(*) AS n FROM d),
+			m AS (UPDATE {s}.semel_meta m SET swept_fence = greatest(m.swept_fence, f.fence) FROM f WHERE m.swept_fence < f.fence)
+			SELECT n FROM f`,
+
+		meta: `SELECT store, schema FROM {s}.semel_meta WHERE one = 1`,
+
+		// The lock is that of a key, and spares others a run for nothing; the
+		// unique index decides. (One who gets it in the instant after its
+		// holder committed may not see that, and finds out when it inserts.)
+		read: `SELECT c.now, c.locked, m.swept_fence, m.store, {r.cols} FROM (SELECT {now} AS now, pg_try_advisory_xact_lock($2::integer, $3::integer) AS locked,
+				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)) c
+			CROSS JOIN {s}.semel_meta m LEFT JOIN {s}.semel_record r ON r.id = $1::uuid WHERE m.one = 1`,
+		insert: `INSERT INTO {s}.semel_record ({insert})
+			SELECT {row1}, $21::bigint, c.now, 1, $22::bigint FROM (SELECT {now} AS now) c`,
+
+		// The same of a batch. A key that is free and absent has no row in the
+		// answer. Planned anew each time, between plansAnew and plansAsBefore.
+		reads: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)),
+			k AS MATERIALIZED (SELECT u.id AS k_id, pg_try_advisory_xact_lock(u.high, u.low) AS locked
+				FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS u(id, high, low)),
+			o AS MATERIALIZED (SELECT k.k_id, k.locked, {h.cols} FROM k
+				LEFT JOIN LATERAL (SELECT {cols} FROM {s}.semel_record r WHERE r.id = k.k_id LIMIT 1) h ON true
+				WHERE NOT k.locked OR h.id IS NOT NULL)
+			SELECT c.now, m.swept_fence, m.store, r.k_id, r.locked, {r.cols} FROM c CROSS JOIN {s}.semel_meta m LEFT JOIN o r ON true WHERE m.one = 1`,
+		inserts: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+			INSERT INTO {s}.semel_record ({insert})
+			SELECT u.id, u.owner, coalesce(u.state, ($3::smallint[])[1]), coalesce(u.policy, ($4::smallint[])[1]), coalesce(u.attempt, ($5::bigint[])[1]),
+				coalesce(c.now + nullif(coalesce(u.until, ($6::bigint[])[1]), -1), 0), coalesce(c.now + nullif(coalesce(u.expires, ($7::bigint[])[1]), -1), 0),
+				coalesce(u.operation, ($8::bytea[])[1]), coalesce(u.tenant, ($9::bytea[])[1]), u.key, coalesce(u.holder, ($11::bytea[])[1]),
+				coalesce(u.alg, ($12::bytea[])[1]), coalesce(u.kid, ($13::bytea[])[1]), coalesce(u.sum, ($14::bytea[])[1]), coalesce(u.error, ($15::bytea[])[1]),
+				coalesce(u.code, ($16::bigint[])[1]), coalesce(u.gone, ($17::boolean[])[1]), u.codec, u.header, u.body,
+				coalesce(u.created, ($21::bigint[])[1]), c.now, 1, coalesce(u.fence, ($22::bigint[])[1])
+			FROM c CROSS JOIN unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[],
+					$8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bytea[], $15::bytea[],
+					$16::bigint[], $17::boolean[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bigint[], $22::bigint[])
+				AS u(id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder, alg, kid, sum, error, code, gone, codec, header, body, created, fence)`,
+
+		// A row of another topic id is locked, given, and left as it is.
+		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
+			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next, epoch, updated)
+			SELECT $1::text, $2::text, $3::integer, $4::text, $5::bigint, 1, c.now FROM c
+			ON CONFLICT (consumer, topic, partition) DO UPDATE SET epoch = w.epoch + (w.topic_id = excluded.topic_id)::int, updated = excluded.updated
+			RETURNING w.topic_id, w.next, w.epoch`,
+		move: `UPDATE {s}.semel_watermark SET next = $7::bigint, updated = {now}
+			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND epoch = $5::bigint AND next <= $6::bigint
+			RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a frozen owner must not hold the row
+		watermark: `SELECT topic_id, next, epoch FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer`,
+		waitForIt: `SELECT FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer FOR UPDATE`,
+		forget:    `DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`,
+
+		list: `WITH c AS MATERIALIZED (SELECT {now} AS now),
+			w AS MATERIALIZED (SELECT pg_relation_size({table}) / current_setting('block_size')::bigint AS pages),
+			o AS MATERIALIZED (SELECT r.ctid AS at, {r.cols} FROM {s}.semel_record r CROSS JOIN c
+				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
+				AND ($3::bytea IS NULL OR r.operation = $3::bytea) AND ($4::bytea IS NULL OR r.tenant = $4::bytea)
+				AND ($5::bigint = 0 OR (1 << r.state) & $5::bigint <> 0) AND ($6::bigint = 0 OR r.updated <= c.now - $6::bigint)
+				ORDER BY r.ctid LIMIT $7::bigint)
+			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
+	}
+	st.admits = st.inserts + " ON CONFLICT (id) DO NOTHING RETURNING id"
+	for _, s := range []*string{
+		&st.admits, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.insert, &st.reads, &st.inserts,
+		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget,
+	} {
+		*s = fill.Replace(*s)
+	}
+	return st
+}

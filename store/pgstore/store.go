@@ -1,0 +1,138 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Store keeps records in PostgreSQL. Safe for concurrent use. Make it with
+// [Open] or [New], and close it.
+type Store struct {
+	opt     Options
+	sql     *statements
+	txSQL   *statements   // in transactions, which also write what is the application's
+	quick   *session      // for the lanes
+	patient *session      // for who waits by itself
+	id      pgtype.UUID   // of the schema: semel_meta.store
+	app     *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
+	own     *pgxpool.Pool // claims, settlements, reads
+	renewal *pgxpool.Pool // one connection, which nothing else may hold
+	claims  *claimLane
+	settles *settleLane
+	opened  bool          // the store made app
+	alone   chan struct{} // a place for each who may wait for a lock at a time
+	closed  atomic.Bool
+}
+
+var _ interface {
+	store.Store
+	store.Lister
+	store.Migrator
+	store.Checker
+} = (*Store)(nil)
+
+// Claim implements store.Store in one round trip, which concurrent claims
+// share. It refuses policy Park under Options.RelaxedClaims.
+func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	if err := s.ready(&p); err != nil {
+		return store.Found{}, err
+	}
+	if p.State != store.Started && p.State != store.Processing {
+		f, err := s.patient.claim(ctx, &p)
+		return f, explain("claim", err)
+	}
+	f, err := s.claims.Do(ctx, &p)
+	if errors.Is(err, errAlone) {
+		if f, err = s.quick.claim(ctx, &p); code(err) == lockNotAvailable {
+			err = errLocked
+		}
+	}
+	if errors.Is(err, errLocked) {
+		err = s.waiting(ctx, func() (err error) {
+			f, err = s.patient.claim(ctx, &p)
+			return err
+		})
+	}
+	return f, explain("claim", err)
+}
+
+// waiting runs fn, which may wait for a lock with a connection in its hand.
+// Only so many do that at once, that some connections are left for the others.
+func (s *Store) waiting(ctx context.Context, fn func() error) error {
+	select {
+	case s.alone <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.alone }()
+	return fn()
+}
+
+// Swap implements store.Store in one round trip, and one more if it loses.
+func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	if err := s.ready(&p); err != nil {
+		return store.Found{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Found{}, explain("swap", err)
+	}
+	f, err := s.quick.swap(ctx, seen, &p)
+	if code(err) == lockNotAvailable {
+		err = s.waiting(ctx, func() (err error) {
+			f, err = s.patient.swap(ctx, seen, &p)
+			return err
+		})
+	}
+	return f, explain("swap", err)
+}
+
+// Settle implements store.Store in one round trip, which concurrent
+// settlements share.
+func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	r, err := newSettleRequest(&l, &t)
+	if err != nil {
+		return explain("settle", err)
+	}
+	_, err = s.settles.Do(ctx, r)
+	if errors.Is(err, errAlone) {
+		if err = s.quick.settle(ctx, r); code(err) == lockNotAvailable {
+			err = errLocked
+		}
+	}
+	switch {
+	case errors.Is(err, errLocked):
+		err = s.waiting(ctx, func() error { return s.patient.settle(ctx, r) })
+	case errors.Is(err, errNotHeld):
+		err = s.patient.settledBefore(ctx, r)
+	}
+	return explain("settle", err)
+}
+
+// Get implements store.Store. It waits for no lock.
+func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
+	if s.closed.Load() {
+		return store.Found{}, ErrClosed
+	}
+	f, err := s.patient.get(ctx, key)
+	return f, explain("get", err)
+}
+
+// ready refuses what cannot be kept.
+func (s *Store) ready(p *store.Proposal) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if s.opt.RelaxedClaims && p.Policy == store.Park && (p.State == store.Started || p.State == store.Processing) {
+		return errors.New("pgstore: a claim with policy park and Options.RelaxedClaims: a crash of the server could lose it, and the effect happen twice; open the store without RelaxedClaims")
+	}
+	return nil
+}

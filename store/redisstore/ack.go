@@ -1,0 +1,202 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+)
+
+// redirects is how often calls are sent again that went to the wrong node.
+const redirects = 5
+
+// sendAcked is send where replicas must acknowledge. What waits for them has
+// to go through the connection that the change went through, so calls are
+// sorted by node here.
+func (s *Store) sendAcked(ctx context.Context, cs []*call) {
+	for left, try := cs, 0; len(left) > 0; try++ {
+		s.eachNode(ctx, left, func(node sender, cs []*call) {
+			s.resolve(cs, func(ps []*parcel) { s.exchangeAcked(ctx, node, ps) })
+		})
+		if left = misdirected(left); len(left) > 0 && (try == redirects || !s.relocate(ctx, try)) {
+			break
+		}
+	}
+	s.undoUnacked(ctx, cs)
+}
+
+// misdirected are the calls whose slot is, or goes, elsewhere.
+func misdirected(cs []*call) (again []*call) {
+	for _, c := range cs {
+		if moved(c.err) {
+			again = append(again, c)
+		}
+	}
+	return again
+}
+
+// relocate has the client ask for the slots' new places, and gives it time.
+func (s *Store) relocate(ctx context.Context, try int) bool {
+	if s.cluster == nil {
+		return false
+	}
+	s.cluster.ReloadState(ctx)
+	t := time.NewTimer(20 * time.Millisecond << try)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// eachNode calls fn for the calls of each node, at once.
+func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, cs []*call)) {
+	if s.cluster == nil {
+		fn(s.client, cs)
+		return
+	}
+	byNode := map[*redis.Client][]*call{}
+	for _, c := range cs {
+		node, err := s.cluster.MasterForKey(ctx, c.record)
+		if err != nil {
+			c.err = err
+			continue
+		}
+		byNode[node] = append(byNode[node], c)
+	}
+	var all sync.WaitGroup
+	for node, cs := range byNode {
+		all.Go(func() { fn(node, cs) })
+	}
+	all.Wait()
+}
+
+// exchangeAcked is exchange, and on the same connection waits for the
+// acknowledgements of all the calls together.
+func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*parcel) {
+	pipe := node.Pipeline()
+	for _, p := range ps {
+		_ = pipe.Process(ctx, p.arm(ctx))
+	}
+	enough := s.pipeWait(ctx, pipe)
+	_, _ = pipe.Exec(ctx)
+	acked := enough()
+	for _, p := range ps {
+		p.read()
+		for _, c := range p.calls {
+			c.acked = acked
+		}
+	}
+}
+
+// pipeWait adds the waiting to a pipeline. Afterwards the function tells
+// whether enough have acknowledged.
+func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error {
+	if s.opt.Fsync {
+		cmd := redis.NewIntSliceCmd(ctx, "waitaof", 1, s.opt.Replicas, s.opt.AckTimeout.Milliseconds())
+		_ = pipe.Process(ctx, cmd)
+		return func() error {
+			n, err := cmd.Result()
+			switch {
+			case err != nil:
+				return err
+			case len(n) != 2 || n[0] < 1:
+				return fmt.Errorf("it is not on the server's disk after %v", s.opt.AckTimeout)
+			}
+			return s.enough(n[1])
+		}
+	}
+	cmd := redis.NewIntCmd(ctx, "wait", s.opt.Replicas, s.opt.AckTimeout.Milliseconds())
+	_ = pipe.Process(ctx, cmd)
+	return func() error {
+		n, err := cmd.Result()
+		if err != nil {
+			return err
+		}
+		return s.enough(n)
+	}
+}
+
+func (s *Store) enough(n int64) error {
+	if n < int64(s.opt.Replicas) {
+		return fmt.Errorf("%d of Options.Replicas %d acknowledged within %v", n, s.opt.Replicas, s.opt.AckTimeout)
+	}
+	return nil
+}
+
+// undoTime is how long the undoing of a claim is tried, though its caller may
+// have left.
+const undoTime = 2 * time.Second
+
+// undoUnacked takes back the claims that were made, and not acknowledged:
+// nobody runs on them.
+func (s *Store) undoUnacked(ctx context.Context, cs []*call) {
+	var undo []*call
+	for _, c := range cs {
+		if c.err != nil || c.acked == nil || c.claim == nil {
+			continue
+		}
+		if fence, old, won := c.wonClaim(c.script == &s.scripts.claim); won {
+			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: []any{appendHolder(nil, c.claim.Owner, fence), old}})
+		}
+	}
+	if len(undo) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	s.resolve(undo, func(ps []*parcel) { exchange(ctx, s.client, ps) })
+	// One that could not be undone lapses by itself, or is found by the next
+	// sending of the same claim.
+}
+
+// wonClaim is the fence of the call's claim, and what it replaced, if it won.
+// A claim that finds itself there, of an earlier sending without an answer, was
+// new; what a swap replaced then is not known any more, so that one stays, and
+// lapses.
+func (c *call) wonClaim(inserts bool) (fence uint64, old string, won bool) {
+	switch v := c.val.(type) {
+	case int64:
+		return uint64(v), "", true
+	case string:
+		if !inserts {
+			return 0, "", false
+		}
+		r, err := decode(v)
+		return r.Fence, "", err == nil && r.Owner == c.claim.Owner && r.State == c.claim.State
+	case []any:
+		if len(v) == 3 {
+			n, _ := v[0].(int64)
+			old, won = v[2].(string)
+			return uint64(n), old, won
+		}
+	}
+	return 0, "", false
+}
+
+// unacked is the error of a claim that fewer than Options.Replicas have.
+func unacked(why error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, why) }
+
+// confirm waits once more for a change that is not undone.
+func (s *Store) confirm(ctx context.Context, c *call) error {
+	if c.acked == nil {
+		return nil
+	}
+	again := &call{script: c.script, record: c.record, floor: c.floor, args: c.args}
+	s.sendAcked(ctx, []*call{again})
+	if again.err == nil && again.acked == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnconfirmed, c.acked)
+}
+
+// counts reports whether a proposal is a claim: something may run on it.
+func counts(p *store.Proposal) bool {
+	return p.State == store.Started || p.State == store.Processing
+}

@@ -1,0 +1,235 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
+)
+
+type (
+	lane = coalesce.Lane[*call, struct{}]
+	item = coalesce.Item[*call, struct{}]
+)
+
+// call is a script for one record, and what came back.
+type call struct {
+	script        *script
+	record, floor string
+	args          []any // script.each of them
+	number        uint64
+	claim         *store.Proposal // set if it must not count unless it is acknowledged
+
+	now   int64 // the clock of the step
+	val   any   // the record's part of the answer
+	err   error
+	acked error // why it is not acknowledged as Options.Replicas demands
+}
+
+// newCall is a script for the record of a key.
+func (s *Store) newCall(sc *script, k *store.Key, args ...any) *call {
+	id := k.Digest()
+	c := &call{script: sc, args: args, number: numberOf(id)}
+	c.record, c.floor = s.name(id)
+	return c
+}
+
+func (s *Store) newLane(conflict bool) *lane {
+	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers}
+	if conflict {
+		o.Conflict = func(c **call) uint64 { return (*c).number }
+	}
+	return coalesce.New(s.flush, o)
+}
+
+// flush sends what a lane has gathered. Each caller takes what came of its
+// own call.
+func (s *Store) flush(ctx context.Context, batch []*item) {
+	cs := make([]*call, len(batch))
+	for i, it := range batch {
+		cs[i] = it.Req
+	}
+	s.send(ctx, cs)
+}
+
+// do sends a call through a lane.
+func (s *Store) do(ctx context.Context, l *lane, c *call) error {
+	if _, err := l.Do(ctx, c); err != nil {
+		return err
+	}
+	return c.err
+}
+
+// send runs the scripts in one round trip to each node that is concerned.
+func (s *Store) send(ctx context.Context, cs []*call) {
+	if s.opt.acked() {
+		s.sendAcked(ctx, cs)
+		return
+	}
+	s.resolve(cs, func(ps []*parcel) { exchange(ctx, s.client, ps) })
+}
+
+// resolve packs the calls, has the parcels sent, and those again that a server
+// did not carry out as they were: key by key, for a part of what was sent may
+// have been carried out, and a part not. Each finds what it did itself.
+func (s *Store) resolve(cs []*call, send func([]*parcel)) {
+	ps := s.pack(cs)
+	send(ps)
+	var again []*parcel
+	for _, p := range ps {
+		again = append(again, p.again()...)
+	}
+	if len(again) > 0 {
+		send(again)
+	}
+}
+
+// parcel is a command: a script for some records, by its name or whole.
+type parcel struct {
+	calls []*call
+	whole bool
+	cmd   *redis.Cmd
+}
+
+// maxParcel is the most bytes of a parcel that has more than one record: one
+// script must not hold up the server for long.
+const maxParcel = 1 << 20
+
+// pack makes parcels of calls with one script; in a cluster each call is one.
+func (s *Store) pack(cs []*call) (ps []*parcel) {
+	var open [8]*parcel // one for each script, while there is room in it
+	size := [len(open)]int{}
+	base := s.scripts.list()
+	for _, c := range cs {
+		n := 0
+		for n < len(base) && base[n] != c.script {
+			n++
+		}
+		p := open[n]
+		bytes := c.size()
+		if p == nil || s.cluster != nil || len(p.calls) >= s.opt.MaxBatch || size[n]+bytes > maxParcel {
+			p = &parcel{}
+			open[n], size[n] = p, 0
+			ps = append(ps, p)
+		}
+		p.calls = append(p.calls, c)
+		size[n] += bytes
+	}
+	return ps
+}
+
+// size is about how many bytes the call takes.
+func (c *call) size() (n int) {
+	for _, a := range c.args {
+		if b, ok := a.([]byte); ok {
+			n += len(b)
+		}
+	}
+	return n
+}
+
+// arm makes the parcel's command.
+func (p *parcel) arm(ctx context.Context) *redis.Cmd {
+	sc := p.calls[0].script
+	args := make([]any, 0, 4+len(p.calls)*(1+sc.each))
+	if p.whole {
+		args = append(args, "eval", sc.text)
+	} else {
+		args = append(args, "evalsha", sc.sha)
+	}
+	if p.calls[0].record == "" { // the script that only tells the time
+		args = append(args, 0)
+	} else {
+		args = append(args, len(p.calls)+1)
+		for _, c := range p.calls {
+			args = append(args, c.record)
+		}
+		args = append(args, p.calls[0].floor) // all have the same
+	}
+	for _, c := range p.calls {
+		args = append(args, c.args...)
+	}
+	p.cmd = redis.NewCmd(ctx, args...)
+	return p.cmd
+}
+
+// errNil: the scripts never answer nothing, which the client gives as an
+// error. It must not be taken for absence.
+var errNil = errors.New("the server answered nothing; is a proxy in between?")
+
+// read gives each call its part of the answer.
+func (p *parcel) read() {
+	val, err := p.cmd.Result()
+	parts, _ := val.([]any)
+	now := int64(0)
+	switch {
+	case err == redis.Nil: //nolint:errorlint // the client gives it bare
+		err = errNil
+	case err == nil && p.calls[0].record == "" && len(parts) == 1:
+		now, _ = parts[0].(int64)
+	case err == nil && len(parts) == 1+len(p.calls):
+		now, _ = parts[0].(int64)
+		parts = parts[1:]
+	case err == nil:
+		err = strange(val)
+	}
+	if err == nil && now == 0 {
+		err = strange(val)
+	}
+	for i, c := range p.calls {
+		if c.now, c.val, c.err = now, nil, err; err == nil {
+			c.val = parts[i]
+		}
+	}
+}
+
+// again are the parcels to send instead: the script whole, if the server does
+// not have it (after SCRIPT FLUSH, a restart, a fail-over); each record by
+// itself, if the server refused one of them.
+func (p *parcel) again() []*parcel {
+	err := p.calls[0].err
+	if noScript(err) {
+		return []*parcel{{calls: p.calls, whole: true}}
+	}
+	if _, answered := errors.AsType[redis.Error](err); !answered || len(p.calls) == 1 {
+		return nil
+	}
+	alone := make([]*parcel, len(p.calls))
+	for i, c := range p.calls {
+		alone[i] = &parcel{calls: []*call{c}, whole: p.whole}
+	}
+	return alone
+}
+
+// sender is a client, of all nodes or of one.
+type sender interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
+}
+
+// exchange sends parcels, and reads the answers. The client may send them
+// again after a broken connection.
+func exchange(ctx context.Context, to sender, ps []*parcel) {
+	if len(ps) == 1 {
+		_ = to.Process(ctx, ps[0].arm(ctx)) // the command has the error
+		ps[0].read()
+		return
+	}
+	pipe := to.Pipeline()
+	for _, p := range ps {
+		_ = pipe.Process(ctx, p.arm(ctx)) // it only queues
+	}
+	_, _ = pipe.Exec(ctx) // each command has its error
+	for _, p := range ps {
+		p.read()
+	}
+}
+
+// strange is an answer that no script gives.
+func strange(val any) error {
+	return fmt.Errorf("the server's answer is a %T that no script gives", val)
+}

@@ -1,0 +1,92 @@
+// Package redisstore keeps records in Redis (7 and later): the fast store, for events and calls where a look at a key must cost microseconds,
+// and where the promise may be Redis's.
+//
+// It was tested on Redis 7.0: one server, Sentinel and Cluster. It uses nothing
+// that is known to be missing in Redis 8 and Valkey 8, but was not run on them,
+// nor over TLS, nor with WAITAOF (Options.Fsync), which 7.0 does not have.
+//
+// [New] takes the client that the application has (go-redis): of one server,
+// of a Sentinel fail-over, or of a Cluster. [Open] takes a URL.
+//
+// # Promises
+//
+// Each change is one atomic step on the server (a script), by the server's
+// clock (TIME), compared with owner, fence and state as package store asks,
+// and it is on the server when the method returns nil. What becomes of it then
+// is up to the server:
+//
+//	what happens              what is lost
+//	restart, no appendonly    all since the last snapshot; without one, all
+//	kill -9, everysec         as a rule nothing: what was written is with the
+//	                          system; up to two seconds while the disk is slow
+//	machine fails, everysec   the last second, or two
+//	either, always            nothing
+//	fail-over                 what the new master had not got yet: the last
+//	                          milliseconds; after a cut of the replication, all
+//	                          since then
+//	fail-over, Replicas: n    what n replicas acknowledged and the promoted one
+//	                          had not got: nothing where n is all of them. WAIT
+//	                          is no consensus: a master that was cut off with
+//	                          its replicas may still acknowledge
+//	eviction                  any record, at any time; refused unless
+//	                          Options.AllowEviction
+//
+// What that means for each guarantee:
+//
+//	lost                      retry                    park
+//	a claim in flight         the handler runs again,  the effect happens twice,
+//	                          even beside the first,   which park forbids
+//	                          whose settlement is
+//	                          ErrLeaseLost
+//	an outcome                the handler runs again;  the same
+//	                          the second outcome
+//	                          replaces the first
+//	a parked record           -                        the doubt is forgotten
+//	a renewal                 the lease lapses early   the key is parked early
+//	a swept fence             a key that comes back    the same
+//	                          may get a lower one if
+//	                          the clock is set back
+//
+// So claims with policy park are refused unless Options.AllowPark says that
+// you have read this. Use a database where that must not be. Atomic cannot be
+// had: there is no transaction with the handler's writes.
+//
+// A server that evicts, or is a replica, is refused when it is opened, or by
+// the first claim. [Store.Check] (semel doctor) names what else is unsafe:
+// persistence, fsync, replicas, min-replicas-to-write. Options.Replicas and
+// Options.Fsync narrow the window: a claim that too few acknowledge is undone,
+// and refused; a settlement stays, and is ErrUnconfirmed.
+//
+// # What is kept
+//
+// A record is one string. While it is in flight, or parked, it has no expiry
+// of Redis, so that a doubt is never forgotten; run a sweep, or what dies in
+// flight stays. When it ends it is kept for its retention, and Options.Linger
+// more. A sweep removes it before that and keeps its fence, so that a key
+// which comes back gets a higher one, whatever the clock does. Where Redis
+// removes it first, its fence is kept only if it was ahead of the clock: a
+// clock that is set back by more than the retention and Linger may then give
+// the key a lower fence.
+//
+// Sweep and List look at all keys of the server's database (SCAN), in small
+// steps. Give the store a server, or a database, of its own if others keep
+// many keys there.
+//
+// # Throughput
+//
+// Claims that come while a round trip is in flight go together in the next
+// one, as one script; so do settlements, and reads, in lanes of their own. In
+// a Cluster each record is a script of its own, in one pipeline a node.
+// Renewals are not held up by either. A new operation takes two round trips, a
+// replay one. A waiting duplicate polls, in the reads' lane: a notification
+// would cost every settlement a message that as a rule nobody waits for.
+//
+// The lanes take up to six connections of the client's pool, renewals one.
+//
+// # Cluster
+//
+// A record has one slot, with the floor of the fences that were swept there.
+// While a slot moves, its records may be refused for a moment; with
+// Options.Replicas, until it has moved. To move records from one server to a
+// Cluster, let them end first: the floor of a single server stays behind.
+package redisstore

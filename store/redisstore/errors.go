@@ -1,0 +1,49 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
+)
+
+// What a caller can do something about. errors.Is finds them; the client's
+// error is there too.
+var (
+	// ErrUnsafe: a setting does not let the store keep its promises.
+	ErrUnsafe = errors.New("unsafe setting")
+	// ErrNotAcknowledged: fewer replicas than Options.Replicas acknowledged
+	// the change in time. A claim was undone, so that nothing runs; if that
+	// could not be done, it lapses.
+	ErrNotAcknowledged = errors.New("too few replicas acknowledged it")
+	// ErrUnconfirmed: the settlement is recorded, but fewer replicas than
+	// Options.Replicas acknowledged it in time: a fail-over now may lose it.
+	// Settling again waits for them again.
+	ErrUnconfirmed = errors.New("recorded, but its durability is unconfirmed")
+	// ErrFull: the server is at its maxmemory. Nothing was changed; replays
+	// go on.
+	ErrFull = errors.New("no memory left on the server")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("redisstore: closed")
+)
+
+// explain adds to an error what was done, and what it means here. Findings
+// about a record stay as they are.
+func explain(what string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, ErrClosed):
+		return err
+	case errors.Is(err, coalesce.ErrClosed), errors.Is(err, redis.ErrClosed):
+		return ErrClosed
+	case redis.HasErrorPrefix(err, "OOM"):
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return fmt.Errorf("redisstore: %s: %w", what, err)
+}
+
+// noScript reports that the server does not have the script: it has carried
+// out nothing.
+func noScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -1,0 +1,89 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/semel-go/semel/store"
+)
+
+// pageSize is how many keys of the server List looks at, at a time.
+const pageSize = 256
+
+// List implements store.Lister. It looks at all keys of the server's database
+// (SCAN), in parts, and between two parts holds nothing there. It remembers
+// the names of what it has given, because the server may name a key twice. A
+// record that cannot be read is given as an error that wraps
+// store.ErrCorrupt, and the list goes on behind it; any other error ends it.
+func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		if err := s.list(ctx, &f, yield); err != nil {
+			yield(store.Found{}, explain("list", err))
+		}
+	}
+}
+
+func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Found, error) bool) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	all, err := s.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	given, seen := 0, map[string]struct{}{}
+	for _, on := range all {
+		for from, more := uint64(0), true; more; {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			names, next, err := s.scan(ctx, on, from, pageSize)
+			if err != nil {
+				return err
+			}
+			for _, c := range s.onNode(ctx, on, &s.scripts.get, names) {
+				fd, there, err := listed(c)
+				if err != nil && !there {
+					return err
+				}
+				if _, again := seen[c.record]; again || !there || err == nil && !f.Match(&fd.Record, fd.Now) {
+					continue
+				}
+				if f.Limit > 0 && given >= f.Limit || !yield(fd, explain("list", err)) {
+					return nil
+				}
+				given++
+				seen[c.record] = struct{}{}
+			}
+			from, more = next, next != 0
+		}
+	}
+	return nil
+}
+
+// listed is the record that a get found. There: it is the store's, though it
+// may be unreadable.
+func listed(c *call) (fd store.Found, there bool, err error) {
+	if moved(c.err) {
+		return fd, false, nil
+	}
+	if c.err != nil {
+		return fd, false, c.err
+	}
+	v, there := c.val.(string)
+	if !there {
+		return fd, false, nil // it went meanwhile
+	}
+	if fd.Record, err = decode(v); err != nil {
+		return store.Found{}, true, fmt.Errorf("%s: %w", idOf(c.record), err)
+	}
+	fd.Now = store.Time(c.now)
+	return fd, true, nil
+}
+
+// idOf is the part of a record's name that says nothing of the key.
+func idOf(record string) string { return record[len(record)-idLen:] }

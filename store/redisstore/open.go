@@ -1,0 +1,121 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// New is a store on the application's client, which stays the caller's to
+// close: one of a server, of a Sentinel fail-over or of a Cluster. Several
+// independent servers (redis.Ring) are no place for records, because a key
+// moves when one is lost. It does no I/O: the first claim looks at the
+// server's settings, as [Open] does. Nil options are the defaults.
+//
+// The client heeds the end of a context while it waits for an answer only if
+// its ContextTimeoutEnabled is set; else it waits for its ReadTimeout. It may
+// keep its MaxRetries: a change that is sent again finds itself.
+func New(client redis.UniversalClient, o *Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redisstore: New: the client is nil; use Open for a URL")
+	}
+	if _, ring := client.(*redis.Ring); ring {
+		return nil, errors.New("redisstore: New: the client is a redis.Ring, which gives a key to another server when its own does not answer: the key would run again; use a cluster, or shard over several stores")
+	}
+	opt, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opt: opt, scripts: newScripts(&opt), client: client, floor: opt.Prefix + floorName}
+	s.cluster, _ = client.(*redis.ClusterClient)
+	s.changes, s.settles, s.reads = s.newLane(true), s.newLane(true), s.newLane(false)
+	return s, nil
+}
+
+// Open is a store on a client of its own, for a URL as go-redis reads it,
+// with TLS for rediss: and its options as a query:
+//
+//	redis://user:password@host:6379/0               a server
+//	redis+cluster://host:6379?addr=host2:6379       a Cluster
+//	redis+sentinel://host:26379?master_name=main    a fail-over by Sentinel
+//
+// A server whose settings lose records while it runs, or that is a replica, is
+// ErrUnsafe; [Store.Check] says more. The ctx bounds the opening only.
+func Open(ctx context.Context, rawURL string, o *Options) (*Store, error) {
+	client, err := newClient(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: open: %w", err)
+	}
+	s, err := New(client, o)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	s.opened = true
+	if err := s.firstLook(ctx); err != nil {
+		return nil, errors.Join(explain("open", err), s.Close())
+	}
+	return s, nil
+}
+
+// newClient makes a client that ends when its contexts do.
+func newClient(rawURL string) (redis.UniversalClient, error) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	base, kind, _ := strings.Cut(scheme, "+")
+	plain := base + "://" + rest
+	if !ok {
+		return nil, errors.New("the URL has no scheme: it must be redis://, rediss:// (TLS) or unix://, or redis+cluster://, redis+sentinel://")
+	}
+	switch kind {
+	case "":
+		cfg, err := redis.ParseURL(plain)
+		if err != nil {
+			return nil, hide(err)
+		}
+		cfg.ContextTimeoutEnabled = true
+		return redis.NewClient(cfg), nil
+	case "cluster":
+		cfg, err := redis.ParseClusterURL(plain)
+		if err != nil {
+			return nil, hide(err)
+		}
+		cfg.ContextTimeoutEnabled = true
+		cfg.ReadOnly, cfg.RouteByLatency, cfg.RouteRandomly = false, false, false // a replica shows the past
+		return redis.NewClusterClient(cfg), nil
+	case "sentinel":
+		cfg, err := redis.ParseFailoverURL(plain)
+		if err != nil {
+			return nil, hide(err)
+		}
+		cfg.ContextTimeoutEnabled = true
+		cfg.ReplicaOnly = false
+		return redis.NewFailoverClient(cfg), nil
+	}
+	return nil, fmt.Errorf("the URL's scheme is %q; after the + it must be cluster or sentinel", scheme)
+}
+
+// hide keeps a URL, which may have a password in it, out of the error.
+func hide(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// Close answers what is queued, and closes the client if Open has made it.
+// Methods that are called later give ErrClosed. Harmless when repeated.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.changes.Close()
+	s.settles.Close()
+	s.reads.Close()
+	if s.opened {
+		return s.client.Close()
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package redisstore
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Options configures a Store. Nil and zero fields mean the defaults.
+type Options struct {
+	// Prefix begins the name of each key of the store: "semel:" by default.
+	// Stores with different prefixes share a server and see nothing of each
+	// other. It must not hold a brace, by which Redis Cluster picks the node.
+	Prefix string
+	// Linger is how long Redis itself keeps a record that has expired, for a
+	// sweep to remove it in order: 1 h by default. Redis removes it then
+	// without a note of its fence, so that a key which comes back may get a
+	// lower one if the server's clock is set back by more than the retention
+	// and Linger. A sweep within Linger leaves no such gap.
+	Linger time.Duration
+	// Replicas is how many replicas must acknowledge a change before it
+	// counts (WAIT, or WAITAOF with Fsync). A claim, or a renewal, that fewer
+	// acknowledge is refused with ErrNotAcknowledged, and the claim is undone;
+	// a settlement is waited for once more, is never undone, and
+	// ErrUnconfirmed reports it. Zero: none. It narrows what a fail-over
+	// loses and does not close it; see the package's documentation.
+	Replicas int
+	// Fsync also waits until the change is on the disk of the server and of
+	// the Replicas (WAITAOF: Redis 7.2, with appendonly on).
+	Fsync bool
+	// AckTimeout is how long Replicas and Fsync are waited for, at a time:
+	// 500 ms by default. Keep it below the client's ReadTimeout.
+	AckTimeout time.Duration
+	// AllowEviction takes a server whose maxmemory-policy is another than
+	// noeviction. What it costs: under memory pressure Redis forgets records,
+	// and what they recorded runs again. Without it claims are ErrUnsafe.
+	AllowEviction bool
+	// AllowPark takes claims with policy park. What it means: you have read
+	// what Redis loses and when (the package's documentation), and accept
+	// that an effect may then happen twice although its policy forbids it.
+	// Without it such claims are refused.
+	AllowPark bool
+	// Flushers is how many round trips with claims, as many with settlements
+	// and as many with reads are in flight at once: 2 by default. Each takes
+	// a connection of the client's pool.
+	Flushers int
+	// MaxBatch is the most claims, settlements or reads of a round trip: 256
+	// by default.
+	MaxBatch int
+
+	clock string // a Lua expression for the store's clock in microseconds. For tests.
+}
+
+// wallClock is the server's clock, when the script runs.
+const wallClock = `(function() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end)()`
+
+// maxLinger keeps what is sent as an expiry in the range of the server.
+const maxLinger = 100 * 365 * 24 * time.Hour
+
+func (o *Options) withDefaults() (Options, error) {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	setDefault(&d.Prefix, "semel:")
+	setDefault(&d.Linger, time.Hour)
+	setDefault(&d.AckTimeout, 500*time.Millisecond)
+	setDefault(&d.Flushers, 2)
+	setDefault(&d.MaxBatch, 256)
+	setDefault(&d.clock, wallClock)
+	switch {
+	case len(d.Prefix) > 100:
+		return d, fmt.Errorf("redisstore: Options.Prefix has %d bytes; the limit is 100", len(d.Prefix))
+	case hasBrace(d.Prefix):
+		return d, fmt.Errorf("redisstore: Options.Prefix is %q; it must not hold a brace: Redis Cluster picks the node by what is in braces", d.Prefix)
+	case d.Linger < time.Second || d.Linger > maxLinger:
+		return d, fmt.Errorf("redisstore: Options.Linger is %v; it must be 1s to 100 years", d.Linger)
+	case d.Replicas < 0 || d.Replicas > 1000:
+		return d, fmt.Errorf("redisstore: Options.Replicas is %d; it must be 0 to 1000", d.Replicas)
+	case d.AckTimeout < time.Millisecond || d.AckTimeout > math.MaxInt32*time.Millisecond:
+		return d, fmt.Errorf("redisstore: Options.AckTimeout is %v; it must be 1ms to 24 days", d.AckTimeout)
+	case d.Flushers < 1 || d.Flushers > 100:
+		return d, fmt.Errorf("redisstore: Options.Flushers is %d; it must be 1 to 100", d.Flushers)
+	case d.MaxBatch < 1 || d.MaxBatch > 2000:
+		return d, fmt.Errorf("redisstore: Options.MaxBatch is %d; it must be 1 to 2000", d.MaxBatch)
+	}
+	return d, nil
+}
+
+// acked reports whether changes wait for an acknowledgement.
+func (o *Options) acked() bool { return o.Replicas > 0 || o.Fsync }
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,136 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slots is how many a cluster has.
+const slots = 16384
+
+// Cluster is a private cluster. Make it with [StartCluster].
+type Cluster struct {
+	// Masters have the slots in equal parts. Replicas has one for each of
+	// them, or is empty.
+	Masters, Replicas []*Server
+}
+
+// StartCluster makes a cluster of three masters, and a replica of each if
+// replicas is set, that t alone uses, may kill, and removes in the end. It
+// returns when each node knows it to be whole. It skips the test if there is
+// no program.
+func StartCluster(t testing.TB, replicas bool, args ...string) *Cluster {
+	t.Helper()
+	args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
+	c := &Cluster{}
+	for range 3 {
+		c.Masters = append(c.Masters, Start(t, args...))
+		if replicas {
+			c.Replicas = append(c.Replicas, Start(t, args...))
+		}
+	}
+	if err := c.join(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *Cluster) all() []*Server { return append(append([]*Server{}, c.Masters...), c.Replicas...) }
+
+// Addrs are those of all nodes.
+func (c *Cluster) Addrs() (addrs []string) {
+	for _, s := range c.all() {
+		addrs = append(addrs, s.Addr())
+	}
+	return addrs
+}
+
+// URL is where the cluster answers, in the words of redisstore.Open.
+func (c *Cluster) URL() string {
+	addrs := c.Addrs()
+	return "redis+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=")
+}
+
+func (c *Cluster) join() error {
+	ctx := context.Background()
+	for i, s := range c.all() {
+		err := with(s.Addr(), func(r *redis.Client) error {
+			if err := r.Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
+				return err
+			}
+			if i < len(c.Masters) {
+				n := len(c.Masters)
+				return r.ClusterAddSlotsRange(ctx, i*slots/n, (i+1)*slots/n-1).Err()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			err = with(c.Masters[0].Addr(), func(r *redis.Client) error {
+				return r.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(s.Port())).Err()
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, s := range c.Replicas {
+		id := ""
+		err := with(c.Masters[i].Addr(), func(r *redis.Client) (err error) {
+			id, err = r.Do(ctx, "cluster", "myid").Text()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = with(s.Addr(), func(r *redis.Client) error {
+			return until(func() error { return r.ClusterReplicate(ctx, id).Err() }) // it has to hear of the master first
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return until(c.whole)
+}
+
+// whole is nil if each node knows all, and each replica has its master's data.
+func (c *Cluster) whole() error {
+	ctx := context.Background()
+	for i, s := range c.all() {
+		err := with(s.Addr(), func(r *redis.Client) error {
+			info, err := r.ClusterInfo(ctx).Result()
+			if err != nil {
+				return err
+			}
+			for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d", len(c.all()))} {
+				if !strings.Contains(info, want+"\r\n") {
+					return errors.New("redistest: a node does not know the whole cluster yet")
+				}
+			}
+			replica, err := r.Info(ctx, "replication").Result()
+			if err == nil && i >= len(c.Masters) && !strings.Contains(replica, "master_link_status:up") {
+				err = errors.New("redistest: a replica does not follow its master yet")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// with calls fn with a client for an address.
+func with(addr string, fn func(*redis.Client) error) error {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = c.Close() }()
+	return fn(c)
+}

@@ -1,0 +1,105 @@
+package redistest_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store/redisstore/redistest"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silence{}) // servers die here
+	os.Exit(redistest.Main(m))
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func client(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestAKilledServerComesBackWithItsData(t *testing.T) {
+	s := redistest.Start(t, redistest.Durable...)
+	if err := client(t, s.Addr()).Set(t.Context(), "kept", 7, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err == nil {
+		t.Error("a server that runs was started again")
+	}
+	for _, end := range []func(){s.Kill, s.Stop} {
+		end()
+		if err := client(t, s.Addr()).Ping(t.Context()).Err(); err == nil {
+			t.Error("it answers after its end")
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := client(t, s.Addr()).Get(t.Context(), "kept").Int(); err != nil || n != 7 {
+			t.Errorf("%d is left, error %v", n, err)
+		}
+	}
+}
+
+func TestAFrozenServerDoesNotAnswer(t *testing.T) {
+	s := redistest.Start(t, redistest.Fast...)
+	c := client(t, s.Addr())
+	if err := c.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Freeze()
+	answer := make(chan error, 1)
+	slow := redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	t.Cleanup(func() { _ = slow.Close() })
+	go func() { answer <- slow.Ping(context.Background()).Err() }()
+	select {
+	case err := <-answer:
+		t.Errorf("a frozen server answered: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	s.Thaw()
+	if err := <-answer; err != nil {
+		t.Errorf("after it went on: %v", err)
+	}
+}
+
+func TestTheSharedServerIsOne(t *testing.T) {
+	url := redistest.URL(t)
+	if redistest.URL(t) != url {
+		t.Error("two servers")
+	}
+	if a, b := redistest.Database(t), redistest.Database(t); a == b && os.Getenv("SEMEL_TEST_REDIS_URL") == "" {
+		t.Errorf("two tests in a row have the database %s", a)
+	}
+	t.Setenv("SEMEL_TEST_REDIS_URL", "redis://elsewhere")
+	if got := redistest.URL(t); !strings.Contains(got, "elsewhere") {
+		t.Errorf("the environment names another, got %s", got)
+	}
+}
+
+func TestTheSentinelPutsTheReplicaInTheMastersPlace(t *testing.T) {
+	f := redistest.StartFailover(t, redistest.Fast...)
+	if err := client(t, f.Master.Addr()).Set(t.Context(), "kept", 7, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	replica := client(t, f.Replica.Addr())
+	for replica.Get(t.Context(), "kept").Err() != nil { // until it has got there
+		<-time.After(time.Millisecond)
+	}
+	f.Master.Kill()
+	if err := f.Promoted(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := replica.Incr(t.Context(), "kept").Result(); err != nil || n != 8 {
+		t.Errorf("%d, error %v", n, err)
+	}
+}

@@ -1,0 +1,85 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// shared is the server that the tests of a process have in common.
+var shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+	db     atomic.Int64
+}
+
+// Main runs the tests of a package and removes the server that URL may have
+// started. For TestMain: os.Exit(redistest.Main(m)).
+func Main(m interface{ Run() int }) int {
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Remove(); err != nil {
+			fmt.Fprintln(os.Stderr, "redistest:", err)
+		}
+	}
+	return code
+}
+
+// URL is that of SEMEL_TEST_REDIS_URL, or of a server that all tests of the
+// process share, with the settings Fast: keep to a prefix of your own. It
+// skips the test if there is none.
+func URL(t testing.TB) string {
+	t.Helper()
+	if url := os.Getenv("SEMEL_TEST_REDIS_URL"); url != "" {
+		return url
+	}
+	shared.once.Do(func() { shared.server, shared.err = New(Fast...) })
+	need(t, shared.err)
+	return shared.server.URL()
+}
+
+// Database is URL with a database of the shared server that few others use,
+// so that who looks at all keys sees little of theirs. Keep to a prefix of
+// your own all the same.
+func Database(t testing.TB) string {
+	t.Helper()
+	url := URL(t)
+	if os.Getenv("SEMEL_TEST_REDIS_URL") != "" {
+		return url
+	}
+	return fmt.Sprintf("%s/%d", url, 1+shared.db.Add(1)%999)
+}
+
+// Start makes a server that t alone uses, may kill, and removes in the end. It
+// skips the test if there is no program.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s, err := New(args...)
+	need(t, err)
+	removeWith(t, s)
+	return s
+}
+
+func removeWith(t testing.TB, s *Server) {
+	t.Cleanup(func() {
+		if err := s.Remove(); err != nil {
+			t.Errorf("remove the server: %v", err)
+		}
+	})
+}
+
+// need skips the test if there is no program, and ends it for other errors.
+func need(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if errors.Is(err, ErrNotInstalled) && os.Getenv("SEMEL_TEST_REQUIRE") != "1" {
+		t.Skipf("SKIPPED, NOT TESTED: %v", err)
+	}
+	t.Fatal(err)
+}

@@ -1,0 +1,214 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// encode is a record as the scripts put it together.
+func encode(t testing.TB, p *store.Proposal, r *store.Record) string {
+	t.Helper()
+	b := appendHolder(nil, r.Owner, r.Fence)
+	for _, at := range []time.Time{r.Created, r.Until, r.Expires, r.Updated} {
+		b = binary.BigEndian.AppendUint64(b, uint64(store.Micros(at)))
+	}
+	b, err := appendRest(b, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func samples() []store.Proposal {
+	plain := proposal("k")
+	full := proposal("every\x00byte\xff")
+	full.State, full.Policy, full.Error, full.Attempt = store.Completed, store.Park, "an error", 1<<40
+	full.Outcome = store.Outcome{Code: -3, Codec: "json", Gone: true, Body: []byte("body\x00"), Header: []store.Header{{Name: "A", Value: ""}, {Name: "", Value: "\xff"}}}
+	empty := store.Proposal{State: store.Failed}
+	released := proposal("r")
+	released.State = store.Released
+	return []store.Proposal{plain, full, empty, released}
+}
+
+func TestARecordComesBackAsItWas(t *testing.T) {
+	for _, p := range samples() {
+		want := p.Insert(time.Unix(1_700_000_000, 123_456_000), 7)
+		got, err := decode(encode(t, &p, &want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Outcome.Body) == 0 && len(want.Outcome.Body) == 0 {
+			got.Outcome.Body, want.Outcome.Body = nil, nil
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	}
+}
+
+// Whatever is cut off or changed, it is the same record, another that is
+// readable, or corrupt; it never panics, and is never taken for absent.
+func TestADamagedRecordIsCorrupt(t *testing.T) {
+	for _, p := range samples() {
+		r := p.Insert(time.Unix(1_700_000_000, 0), 7)
+		whole := encode(t, &p, &r)
+		bodyLess := len(whole) - len(r.Outcome.Body)
+		for n := range bodyLess {
+			if _, err := decode(whole[:n]); !errors.Is(err, store.ErrCorrupt) {
+				t.Fatalf("the first %d bytes of %d: %v, want ErrCorrupt", n, len(whole), err)
+			}
+		}
+		if !r.State.Terminal() {
+			if _, err := decode(whole + "x"); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("a byte more: %v, want ErrCorrupt", err)
+			}
+		}
+		for _, damage := range []struct {
+			at int
+			to byte
+		}{{0, store.Format + 1}, {0, 0}, {atState, 0}, {atState, 7}, {headLen, 2}, {headLen - 1, 255}, {headLen - 4, 255}, {headLen + 1, 255}} {
+			b := []byte(whole)
+			b[damage.at] = damage.to
+			if _, err := decode(string(b)); !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("byte %d is %d: %v, want ErrCorrupt", damage.at, damage.to, err)
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, p := range samples() {
+		r := p.Insert(time.Unix(1_700_000_000, 0), 7)
+		f.Add([]byte(encode(f, &p, &r)))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decode(string(b))
+		if err != nil {
+			if !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("%v, want ErrCorrupt", err)
+			}
+			return
+		}
+		p := store.Proposal{
+			Key: r.Key, State: r.State, Policy: r.Policy, Owner: r.Owner, Holder: r.Holder, Fingerprint: r.Fingerprint,
+			Attempt: r.Attempt, Outcome: r.Outcome, Error: r.LastError,
+		}
+		again, err := decode(encode(t, &p, &r))
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("read and written again: %+v, %v\nwant %+v", again, err, r)
+		}
+	})
+}
+
+func TestAnOutcomeThatIsTooLargeChangesNothing(t *testing.T) {
+	s := openNew(t, nil)
+	r := claim(t, s, "large")
+	end := completion("")
+	end.Outcome.Body = make([]byte, maxOutcome)
+	if err := s.Settle(t.Context(), r.Lease(), end); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("%v, want ErrTooLarge", err)
+	}
+	if got := get(t, s, "large"); got.State != store.Processing {
+		t.Errorf("it is %v", got.State)
+	}
+}
+
+func TestWhatIsNoRecordIsNeverAbsent(t *testing.T) {
+	s := openNew(t, nil)
+	ctx := t.Context()
+	p := proposal("k")
+	record, _ := s.name(p.Key.Digest())
+	r := p.Insert(time.Unix(1_700_000_000, 0), 0)
+	other := proposal("another")
+	foreign := other.Insert(time.Unix(1_700_000_000, 0), 0)
+	for name, v := range map[string]string{
+		"empty": "", "text": "garbage", "newer": "\x02" + encode(t, &p, &r)[1:], "another key's": encode(t, &other, &foreign), "cut": encode(t, &p, &r)[:69],
+	} {
+		if err := s.client.Set(ctx, record, v, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Claim(ctx, p)
+		if err == nil || f.Won || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: Claim: won %v, error %v", name, f.Won, err)
+		}
+		if _, err := s.Get(ctx, p.Key); err == nil || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: Get: %v", name, err)
+		}
+		if f, err := s.Swap(ctx, r.Seen(), p); name != "another key's" && (err == nil || f.Won || errors.Is(err, store.ErrNotFound)) {
+			t.Errorf("%s: Swap: won %v, error %v", name, f.Won, err)
+		}
+		if err := s.Settle(ctx, r.Lease(), completion("x")); err == nil {
+			t.Errorf("%s: Settle: nil", name)
+		}
+		if errs, err := s.Renew(ctx, []store.Lease{{Key: p.Key}}, time.Hour); err != nil || !errors.Is(errs[0], store.ErrLeaseLost) {
+			t.Errorf("%s: Renew: %v, %v", name, errs, err)
+		}
+		for _, err := range s.List(ctx, store.Filter{}) {
+			if name != "another key's" && !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("%s: List: %v", name, err)
+			}
+		}
+		if _, err := s.Sweep(ctx, "", 10); err != nil {
+			t.Errorf("%s: Sweep: %v", name, err)
+		}
+		if got, err := s.client.Get(ctx, record).Result(); name != "another key's" && (err != nil || got != v) {
+			t.Errorf("%s: it was changed: %v", name, err)
+		}
+	}
+	s.client.Del(ctx, record)
+	if err := s.client.HSet(ctx, record, "a", "b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Claim(ctx, p); err == nil || f.Won {
+		t.Errorf("a hash: Claim: won %v, error %v", f.Won, err)
+	}
+	if _, err := s.Get(ctx, p.Key); err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a hash: Get: %v", err)
+	}
+	if _, err := s.Sweep(ctx, "", 10); err != nil {
+		t.Errorf("a hash: Sweep: %v", err)
+	}
+}
+
+// A record that cannot be read holds up nobody who shares its round trip.
+func TestABadRecordHoldsUpNobodyElse(t *testing.T) {
+	s := openNew(t, &Options{Flushers: 1})
+	complete(t, s, "first", "x")
+	bad := testKey("bad")
+	record, _ := s.name(bad.Digest())
+	if err := s.client.HSet(t.Context(), record, "a", "b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	gate := &gateHook{open: make(chan struct{})}
+	s.client.AddHook(gate)
+	results := make(chan error, 11)
+	for i := range 11 {
+		go func() {
+			p := proposal("good " + string(rune('a'+i)))
+			if i == 5 {
+				p = proposal("bad")
+			}
+			f, err := s.Claim(t.Context(), p)
+			if err == nil && !f.Won {
+				t.Errorf("a new key is not won")
+			}
+			results <- err
+		}()
+	}
+	waitFor(t, "they are queued", func() bool { return s.changes.Queued() == 10 })
+	close(gate.open)
+	failed := 0
+	for range 11 {
+		if err := <-results; err != nil {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d of 11 failed, want the bad one", failed)
+	}
+}

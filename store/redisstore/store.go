@@ -1,0 +1,251 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Store keeps records in Redis. Safe for concurrent use. Make it with [New] or
+// [Open], and close it.
+type Store struct {
+	opt     Options
+	scripts *scripts
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // the client, if it is one of a cluster
+	floor   string               // its name, if there is one for all
+	changes *lane                // claims and swaps
+	settles *lane
+	reads   *lane
+	opened  bool        // the client is the store's
+	safe    atomic.Bool // the server's settings were looked at, and will do
+	closed  atomic.Bool
+}
+
+var _ interface {
+	store.Store
+	store.Lister
+	store.Checker
+} = (*Store)(nil)
+
+// Claim implements store.Store in one round trip, which concurrent claims
+// share.
+func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	f, err := s.claim(ctx, &p)
+	return f, explain("claim", err)
+}
+
+func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
+	if err := s.ready(ctx, p); err != nil {
+		return f, err
+	}
+	c, err := s.propose(&s.scripts.claim, p)
+	if err != nil {
+		return f, err
+	}
+	if err := s.do(ctx, s.changes, c); err != nil {
+		return f, err
+	}
+	switch v := c.val.(type) {
+	case int64: // the fence
+		r := p.Insert(store.Time(c.now), 0)
+		r.Fence = uint64(v)
+		f = found(&r, p, c.now)
+	case string:
+		f, err = lost(p, v, c.now)
+	default:
+		return f, strange(c.val)
+	}
+	if err == nil && f.Won && c.acked != nil {
+		return store.Found{}, unacked(c.acked)
+	}
+	return f, err
+}
+
+// Swap implements store.Store in one round trip, which concurrent claims
+// share.
+func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	f, err := s.swap(ctx, &seen, &p)
+	return f, explain("swap", err)
+}
+
+func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (f store.Found, err error) {
+	if p.Key != seen.Key {
+		return f, errors.New("the proposal is for another key than what was seen")
+	}
+	if err := s.ready(ctx, p); err != nil {
+		return f, err
+	}
+	c, err := s.propose(&s.scripts.swap, p)
+	if err != nil {
+		return f, err
+	}
+	was := binary.BigEndian.AppendUint64(make([]byte, 0, 17), uint64(store.Micros(seen.Until)))
+	was = binary.BigEndian.AppendUint64(was, uint64(store.Micros(seen.Expires)))
+	c.args = append(c.args, appendHolder(nil, seen.Owner, seen.Fence), append(was, byte(seen.State)), bit(p.Restart))
+	if err := s.do(ctx, s.changes, c); err != nil {
+		return f, err
+	}
+	switch v := c.val.(type) {
+	case nil:
+		return store.Found{Now: store.Time(c.now)}, store.ErrNotFound
+	case string:
+		f, err = lost(p, v, c.now)
+	case []any:
+		if len(v) < 2 {
+			return f, strange(c.val)
+		}
+		fence, _ := v[0].(int64)
+		created, _ := v[1].(int64)
+		r := p.Replace(&store.Record{}, store.Time(c.now))
+		r.Created, r.Fence = store.Time(created), uint64(fence)
+		f = found(&r, p, c.now)
+	default:
+		return f, strange(c.val)
+	}
+	if err == nil && f.Won && c.acked != nil {
+		if counts(p) {
+			return store.Found{}, unacked(c.acked)
+		}
+		err = s.confirm(ctx, c)
+	}
+	return f, err
+}
+
+// propose is the call for a proposal.
+func (s *Store) propose(sc *script, p *store.Proposal) (*call, error) {
+	rest, err := appendRest(make([]byte, 0, 256), p)
+	if err != nil {
+		return nil, err
+	}
+	c := s.newCall(sc, &p.Key, appendOwner(nil, p.Owner), durations(p.State, p.Lease, p.Keep), rest)
+	if counts(p) {
+		c.claim = p
+	}
+	return c, nil
+}
+
+// lost is the record that was found instead. It may be the proposal's own, of
+// an earlier sending.
+func lost(p *store.Proposal, v string, now int64) (store.Found, error) {
+	r, err := read(&p.Key, v)
+	if err != nil {
+		return store.Found{}, err
+	}
+	return found(&r, p, now), nil
+}
+
+// Settle implements store.Store in one round trip, which concurrent
+// settlements share.
+func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
+	return explain("settle", s.settle(ctx, &l, &t))
+}
+
+func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	result, err := appendResult(nil, t.State, t.Error, &t.Outcome)
+	if err != nil {
+		return err
+	}
+	c := s.newCall(&s.scripts.settle, &l.Key, appendHolder(nil, l.Owner, l.Fence), durations(t.State, t.Wait, t.Keep), appendState(nil, t.State, t.Attempt), result)
+	if err := s.do(ctx, s.settles, c); err != nil {
+		return err
+	}
+	switch v := c.val.(type) {
+	case int64:
+		if v != 1 {
+			return store.ErrLeaseLost
+		}
+	case string: // it was settled before, by this or another settlement
+		r, err := read(&l.Key, v)
+		if err != nil {
+			return err
+		}
+		if r.Lease() != *l || !t.Done(&r) {
+			return store.ErrLeaseLost
+		}
+	default:
+		return strange(c.val)
+	}
+	return s.confirm(ctx, c)
+}
+
+// Get implements store.Store in one round trip, which concurrent reads share.
+func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	f, err := s.get(ctx, &k)
+	return f, explain("get", err)
+}
+
+func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error) {
+	if s.closed.Load() {
+		return f, ErrClosed
+	}
+	c := s.newCall(&s.scripts.get, k)
+	if err := s.do(ctx, s.reads, c); err != nil {
+		return f, err
+	}
+	f.Now = store.Time(c.now)
+	switch v := c.val.(type) {
+	case string:
+		f.Record, err = read(k, v)
+		return f, err
+	case nil:
+		return f, store.ErrNotFound
+	}
+	return f, strange(c.val)
+}
+
+// Renew implements store.Store in one round trip, on a connection that no lane
+// holds. Leases of one node that is down fail, and the others are renewed.
+func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	errs := make([]error, len(held))
+	if err := ctx.Err(); err != nil || len(held) == 0 {
+		return errs, explain("renew", err)
+	}
+	cs := make([]*call, len(held))
+	for i := range held {
+		l := &held[i]
+		cs[i] = s.newCall(&s.scripts.renew, &l.Key, appendHolder(nil, l.Owner, l.Fence), durations(store.Processing, d, 0))
+	}
+	s.send(ctx, cs)
+	for i, c := range cs {
+		switch {
+		case c.err != nil:
+			errs[i] = explain("renew", c.err)
+		case c.val != int64(1):
+			errs[i] = store.ErrLeaseLost
+		case c.acked != nil:
+			errs[i] = explain("renew", unacked(c.acked))
+		}
+	}
+	return errs, nil
+}
+
+// ready refuses what cannot be kept.
+func (s *Store) ready(ctx context.Context, p *store.Proposal) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if p.Policy == store.Park && counts(p) && !s.opt.AllowPark {
+		return errors.New("a claim with policy park: Redis may lose it in a fail-over or a crash, and the effect happen twice; read what is lost when in the documentation of package redisstore, and set Options.AllowPark, or use a database")
+	}
+	return s.firstLook(ctx)
+}
+
+func bit(is bool) string {
+	if is {
+		return "1"
+	}
+	return "0"
+}

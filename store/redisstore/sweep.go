@@ -1,0 +1,239 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+)
+
+// How many keys of the server one page of a sweep looks at, and how many
+// pages a step has at most: nobody waits for a sweep, and none of its commands
+// holds up the server for long.
+const (
+	sweepPage  = 500
+	sweepPages = 20
+)
+
+// Sweep implements store.Store. It walks through all keys of the server's
+// database (SCAN), node by node, and needs no index; the cursor is a place
+// there. It passes over records that cannot be read: Get and List report them.
+// A record that moves to another node meanwhile may wait for the next pass.
+func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+	res, err := s.sweep(ctx, from, limit)
+	if err != nil {
+		return store.SweepResult{}, explain("sweep", err)
+	}
+	return res, nil
+}
+
+// place is where a sweep goes on: a node, a cursor of its SCAN, and the last
+// name of a lapsed record that was handed back on that page. Names have an
+// order, which SCAN has not: a page that is looked at again may have more.
+type place struct {
+	node string
+	scan uint64
+	last string
+}
+
+func (p *place) cursor() store.Cursor {
+	return store.Cursor(fmt.Sprintf("%d %s %s", p.scan, p.node, p.last))
+}
+
+func parsePlace(from store.Cursor) (p place, err error) {
+	scan, rest, ok1 := strings.Cut(string(from), " ")
+	node, last, ok2 := strings.Cut(rest, " ")
+	n, err := strconv.ParseUint(scan, 10, 64)
+	if err != nil || !ok1 || !ok2 {
+		return p, fmt.Errorf("cursor %q is not of this store", from)
+	}
+	return place{node, n, last}, nil
+}
+
+func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
+	if s.closed.Load() {
+		return res, ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	var at place
+	if from != "" {
+		if at, err = parsePlace(from); err != nil {
+			return res, err
+		}
+	}
+	w := &sweeper{s: s, left: max(1, limit)}
+	if w.nodes, err = s.nodes(ctx); err != nil {
+		return res, err
+	}
+	for range sweepPages {
+		done, err := w.page(ctx, &at)
+		if err != nil {
+			return res, err
+		}
+		if done || w.left == 0 {
+			if !done {
+				w.res.Next = at.cursor()
+			}
+			return w.result(), nil
+		}
+	}
+	w.res.Next = at.cursor()
+	return w.result(), nil
+}
+
+// sweeper is one step.
+type sweeper struct {
+	s     *Store
+	nodes []node
+	left  int // of the limit
+	res   store.SweepResult
+}
+
+// result has one clock for all: that of the last answer.
+func (w *sweeper) result() store.SweepResult {
+	kept := w.res.Lapsed[:0]
+	for i := range w.res.Lapsed {
+		if w.res.Lapsed[i].Lapsed(w.res.Now) {
+			kept = append(kept, w.res.Lapsed[i])
+		}
+	}
+	w.res.Lapsed = kept
+	return w.res
+}
+
+// page looks at a page, and moves the place on. Done: nothing is behind it.
+func (w *sweeper) page(ctx context.Context, at *place) (done bool, err error) {
+	on, next := w.locate(at)
+	if on == nil {
+		return true, nil
+	}
+	names, scan, err := w.s.scan(ctx, *on, at.scan, sweepPage)
+	if err != nil {
+		return false, err
+	}
+	expired, lapsed, err := w.over(ctx, *on, names)
+	if err != nil {
+		return false, err
+	}
+	n := min(len(expired), w.left)
+	if err := w.take(ctx, *on, expired[:n]); err != nil {
+		return false, err
+	}
+	if n < len(expired) {
+		return false, nil // those that are deleted are not met again
+	}
+	for len(lapsed) > 0 && lapsed[0] <= at.last {
+		lapsed = lapsed[1:]
+	}
+	for len(lapsed) > 0 && w.left > 0 {
+		n := min(len(lapsed), w.left)
+		if err := w.take(ctx, *on, lapsed[:n]); err != nil {
+			return false, err
+		}
+		at.last, lapsed = lapsed[n-1], lapsed[n:]
+	}
+	switch {
+	case len(lapsed) > 0: // the page has more
+	case scan != 0:
+		*at = place{node: on.name, scan: scan}
+	case next == nil:
+		return true, nil
+	default:
+		*at = place{node: next.name}
+	}
+	return false, nil
+}
+
+// locate is the node at a place, or the next if that has left, and the one
+// behind it.
+func (w *sweeper) locate(at *place) (on, next *node) {
+	for i := range w.nodes {
+		if w.nodes[i].name < at.node {
+			continue
+		}
+		if w.nodes[i].name != at.node {
+			*at = place{node: w.nodes[i].name}
+		}
+		if i+1 < len(w.nodes) {
+			next = &w.nodes[i+1]
+		}
+		return &w.nodes[i], next
+	}
+	return nil, nil
+}
+
+// over are the names of records that have expired, and of those that have
+// lapsed, by a look at their heads: two round trips, and little work for the
+// server, for the many that are not over.
+func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, lapsed []string, err error) {
+	now, err := w.s.clock(ctx, on)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.res.Now = store.Time(now); len(names) == 0 {
+		return nil, nil, nil
+	}
+	pipe := on.on.Pipeline()
+	heads := make([]*redis.StringCmd, len(names))
+	for i, n := range names {
+		heads[i] = pipe.GetRange(ctx, n, 0, atState)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its error
+	for i, h := range heads {
+		v, err := h.Result()
+		if moved(err) || redis.HasErrorPrefix(err, "WRONGTYPE") {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		switch r := brief(v); {
+		case r.Expired(w.res.Now):
+			expired = append(expired, names[i])
+		case r.Lapsed(w.res.Now):
+			lapsed = append(lapsed, names[i])
+		}
+	}
+	return expired, lapsed, nil
+}
+
+// brief is as much of a record as tells whether it is over. The script looks
+// again.
+func brief(head string) (r store.Record) {
+	if len(head) <= atState || head[0] != store.Format {
+		return r
+	}
+	number := func(at int) int64 { return int64(binary.BigEndian.Uint64([]byte(head[at : at+8]))) }
+	return store.Record{State: store.State(head[atState]), Until: store.Time(number(atUntil)), Expires: store.Time(number(atExpires))}
+}
+
+// take deletes or hands back what still is over.
+func (w *sweeper) take(ctx context.Context, on node, names []string) error {
+	for _, c := range w.s.onNode(ctx, on, &w.s.scripts.sweep, names) {
+		if moved(c.err) {
+			continue
+		}
+		if c.err != nil {
+			return c.err
+		}
+		w.res.Now = store.Time(c.now)
+		switch v := c.val.(type) {
+		case string: // lapsed
+			if r, err := decode(v); err == nil {
+				w.res.Lapsed = append(w.res.Lapsed, r)
+				w.left--
+			}
+		case int64:
+			w.res.Deleted += int(v)
+			w.left -= int(v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package shardstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+var errPlain = errors.New("boom")
+
+// play makes one step on a store, and says what came of it. All that it does is
+// drawn from rng.
+func play(t testing.TB, st store.Store, pass func(time.Duration), i int, rng *rand.Rand) string {
+	ctx, value, payload := t.Context(), fmt.Sprint(rng.IntN(6)), fmt.Sprint("pay ", rng.IntN(8)/7)
+	o := &semel.Options{Retention: time.Minute, OnDoubt: semel.Policy(rng.IntN(2)), MaxAttempts: rng.IntN(3), Holder: "test"}
+	g, err := semel.New(st, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	how, ran := rng.IntN(8), 0
+	handler := func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		ran++
+		switch how {
+		case 0:
+			return semel.Outcome{}, semel.NoEffect(errPlain)
+		case 1:
+			return semel.Outcome{}, semel.Final(errPlain)
+		case 2:
+			return semel.Outcome{}, errPlain
+		}
+		return semel.Outcome{Body: []byte(fmt.Sprint("step ", i))}, nil
+	}
+	switch deed := rng.IntN(20); {
+	case deed < 12:
+		res, err := g.Run(ctx, semel.NewCall(semel.Operation("op").For("t"), value, semel.Bytes([]byte(payload))), handler)
+		return fmt.Sprintf("run: ran %d, body %q, replayed %v, %v", ran, res.Body, res.Replayed, err)
+	case deed < 14:
+		p := proposal(key(value), byte(i+1))
+		p.Policy, p.Lease = o.OnDoubt, 10*time.Second
+		f, err := st.Claim(ctx, p)
+		return fmt.Sprintf("crash: won %v, %v, %v", f.Won, f.Record.State, err)
+	case deed < 15:
+		n, err := semel.SweepOnce(ctx, st, nil)
+		return fmt.Sprintf("sweep: %+v, %v", n, err)
+	case deed < 16:
+		l, _ := store.As[store.Lister](st)
+		found := map[string]store.State{}
+		for f, err := range l.List(ctx, store.Filter{Idle: time.Duration(rng.IntN(60)) * time.Second}) {
+			if err != nil {
+				return err.Error()
+			}
+			found[f.Record.Key.Value] = f.Record.State
+		}
+		return fmt.Sprint("list: ", found)
+	default:
+		d := time.Duration(rng.IntN(int(25 * time.Second))).Truncate(time.Microsecond)
+		pass(d)
+		return fmt.Sprint("pass ", d)
+	}
+}
+
+// A Guard on shards, each with a clock of its own, answers what one on a
+// single store does, over random histories.
+func TestAGuardOnShardsAnswersAsOnOneStore(t *testing.T) {
+	for h := range histories(1000) {
+		seed := rand.Uint64()
+		a, b := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))
+		c := newClock()
+		one := memstore.New(&memstore.Options{Now: c.Now})
+		many := newWorld(t, 1+int(seed%5), time.Duration(seed%7)*time.Hour, nil)
+		for i := range 60 {
+			want, got := play(t, one, c.Advance, i, a), play(t, many, many.pass, i, b)
+			if want != got {
+				t.Fatalf("history %d of seed %#x, step %d:\non %d shards %s\non one store %s", h, seed, i, len(many.mems), got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package shardstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/store/shardstore"
+)
+
+// bare can do what a store must, and no more.
+type bare struct{ store.Store }
+
+type waits struct {
+	store.Store
+	err error
+}
+
+func (w waits) Wait(context.Context, store.Seen) error { return w.err }
+
+type migrates struct {
+	store.Store
+	err   error
+	times *int
+}
+
+func (m migrates) Migrate(context.Context) error { *m.times++; return m.err }
+
+type checks struct {
+	store.Store
+	err error
+}
+
+func (c checks) Check(context.Context) error { return c.err }
+
+func TestTheShardsTogetherCanDoWhatTheyCan(t *testing.T) {
+	mem := func() store.Store { return memstore.New(nil) } // can be searched
+	plain := func() store.Store { return bare{memstore.New(nil)} }
+	n := 0
+	for name, c := range map[string]struct {
+		a, b                       store.Store
+		list, wait, migrate, check bool
+	}{
+		"nothing":                     {a: plain(), b: plain()},
+		"all can be searched":         {a: mem(), b: mem(), list: true, check: true},
+		"one cannot be searched":      {a: mem(), b: plain()},
+		"one can wait":                {a: waits{plain(), nil}, b: plain(), wait: true},
+		"one has a schema":            {a: plain(), b: migrates{plain(), nil, &n}, migrate: true},
+		"one knows its settings":      {a: checks{plain(), nil}, b: plain(), check: true},
+		"each something":              {a: waits{mem(), nil}, b: checks{mem(), nil}, wait: true, check: true}, // they hide the memory store
+		"all of them through a shard": {a: newStore(t, shardstore.Shard{Name: "x", Store: mem()}), b: mem(), list: true, check: true},
+	} {
+		s := newStore(t, shardstore.Shard{Name: "a", Store: c.a}, shardstore.Shard{Name: "b", Store: c.b})
+		_, list := store.As[store.Lister](s)
+		_, wait := store.As[store.Waiter](s)
+		_, migrate := store.As[store.Migrator](s)
+		_, check := store.As[store.Checker](s)
+		if list != c.list || wait != c.wait || migrate != c.migrate || check != c.check {
+			t.Errorf("%s: list %v, wait %v, migrate %v, check %v", name, list, wait, migrate, check)
+		}
+		if _, ok := store.As[*memstore.Store](s); ok {
+			t.Errorf("%s: a shard is found behind the store", name)
+		}
+	}
+}
+
+func TestListGivesWhatIsUpAndThenTheErrors(t *testing.T) {
+	a, b, c := memstore.New(nil), failing{memstore.New(nil)}, memstore.New(nil)
+	s := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: b}, shardstore.Shard{Name: "c", Store: c})
+	up := 0
+	for i := range 60 {
+		k := key(fmt.Sprint(i))
+		claim(t, s, k)
+		if s.On(k) != "b" {
+			up++
+		}
+	}
+	l, _ := store.As[store.Lister](s)
+	for limit, want := range map[int]int{0: up, 5: 5, 60: up} {
+		got, errs := 0, []error(nil)
+		for _, err := range l.List(t.Context(), store.Filter{Limit: limit}) {
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if len(errs) > 0 {
+				t.Error("a record comes after an error")
+			}
+			got++
+		}
+		if got != want || len(errs) > 1 || limit != 5 && (len(errs) != 1 || !errors.Is(errs[0], errDown) || !strings.Contains(errs[0].Error(), `"b"`)) {
+			t.Errorf("limit %d: %d records, errors %v; want %d and that of b", limit, got, errs, want)
+		}
+	}
+}
+
+var errDown = errors.New("down")
+
+type failing struct{ *memstore.Store }
+
+func (failing) List(context.Context, store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) { yield(store.Found{}, errDown) }
+}
+
+func TestWaitAsksTheShardOfTheKey(t *testing.T) {
+	s := newStore(t, shardstore.Shard{Name: "a", Store: waits{memstore.New(nil), errDown}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+	w, ok := store.As[store.Waiter](s)
+	if !ok {
+		t.Fatal("there is no Waiter")
+	}
+	for i := range 20 {
+		k := key(fmt.Sprint(i))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := w.Wait(ctx, store.Seen{Key: k})
+		cancel()
+		if a := s.On(k) == "a"; a != errors.Is(err, errDown) || a == errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("on %s: %v", s.On(k), err)
+		}
+	}
+}
+
+func TestEachShardIsMigratedAndChecked(t *testing.T) {
+	n := 0
+	s := newStore(t,
+		shardstore.Shard{Name: "a", Store: migrates{memstore.New(nil), errDown, &n}},
+		shardstore.Shard{Name: "b", Store: migrates{memstore.New(nil), nil, &n}},
+		shardstore.Shard{Name: "c", Store: checks{memstore.New(nil), errDown}},
+		shardstore.Shard{Name: "d", Store: checks{memstore.New(nil), errDown}})
+	m, _ := store.As[store.Migrator](s)
+	if err := m.Migrate(t.Context()); n != 2 || !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("%d were migrated, %v", n, err)
+	}
+	c, _ := store.As[store.Checker](s)
+	if err := c.Check(t.Context()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `"c"`) || !strings.Contains(err.Error(), `"d"`) {
+		t.Errorf("Check: %v", err)
+	}
+}
+
+// A set that was changed is noticed, for as long as what moved is kept.
+func TestCheckFindsRecordsThatAreElsewhere(t *testing.T) {
+	c := newClock()
+	a, b := memstore.New(&memstore.Options{Now: c.Now}), memstore.New(&memstore.Options{Now: c.Now})
+	old := newStore(t, shardstore.Shard{Name: "a", Store: a})
+	for i := range 50 {
+		r := claim(t, old, key(fmt.Sprint(i)))
+		if err := old.Settle(t.Context(), r.Lease(), settlement()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(s *shardstore.Store) error {
+		ch, ok := store.As[store.Checker](s)
+		if !ok {
+			t.Fatal("there is no Checker")
+		}
+		return ch.Check(t.Context())
+	}
+	if err := check(old); err != nil {
+		t.Errorf("the old set: %v", err)
+	}
+	now := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: b})
+	if err := check(now); err == nil || !strings.Contains(err.Error(), `"a"`) || strings.Contains(err.Error(), `"b"`) {
+		t.Errorf("the new set: %v", err)
+	}
+	c.Advance(2 * time.Hour) // they have expired
+	if err := check(now); err != nil {
+		t.Errorf("after the retention: %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+//go:build unix
+
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/test/internal/figure"
+)
+
+// What a store's server has acknowledged it has still after it was killed, and
+// what was on its way is done once or not at all.
+func TestTheServerIsKilled(t *testing.T) {
+	served := false
+	for _, b := range backends {
+		served = served || b.server
+	}
+	if !served {
+		t.Skip("no store of the table has a server")
+	}
+	onEachPolicy(t, killServer)
+}
+
+func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
+	if !b.server {
+		t.Skip("it has no server")
+	}
+	kills := 3
+	if figure.Long() {
+		kills = 40
+	}
+	c := newCampaign(t, b, in, policy)
+	c.spec.Patience, c.spec.Settle = time.Second, time.Second
+	c.start()
+	for range kills {
+		seen := c.answers()
+		eventually(t, 30*time.Second, "answers between two kills", func() bool { return c.answers() >= seen+between })
+		<-time.After(rand.N(20 * time.Millisecond))
+		if err := in.kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.finish(time.Minute)
+	f := c.verdict()
+	report(t, f.wrong)
+	figure.Report(t, figure.Figure{
+		Claim: "what a killed server of a store had acknowledged is kept: one outcome for all callers, and an effect for it",
+		Where: b.name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
+		Detail: fmt.Sprintf("%d keys, %d answers, all alike; %d keys took effect again; %d asked about; deliveries: %s",
+			f.keys, f.answers, f.repeated, c.ledger.asked, counts(c.tally)),
+	})
+}

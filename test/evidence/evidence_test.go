@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/repo"
+)
+
+func TestFiguresAreFoundInALog(t *testing.T) {
+	for line, want := range map[string]struct {
+		found, wrong bool
+	}{
+		`    sim_test.go:7: evidence: {"claim":"c","trials":3}`: {found: true},
+		`evidence: {"claim":"c","trials":3}`:                    {found: true},
+		`    sim_test.go:7: evidence: {"claim"`:                 {wrong: true},
+		`    sim_test.go:7: the evidence: none`:                 {},
+		`ok  	x`:                                                {},
+	} {
+		f, ok, err := parse(line)
+		if ok != want.found || (err != nil) != want.wrong || ok && f != (figure.Figure{Claim: "c", Trials: 3}) {
+			t.Errorf("%q: %+v, %v, %v", line, f, ok, err)
+		}
+	}
+}
+
+func TestThePageSaysWhatWasCounted(t *testing.T) {
+	p := page{machine: machine{commit: "abc", goVersion: "go1", os: "linux/amd64", cpu: "CPU", cores: 2}, began: time.Date(2026, 11, 20, 1, 2, 3, 0, time.UTC)}
+	p.sections = []done{
+		{step: step{name: "simulation", about: "It simulates.", dir: "test/sim", args: []string{"-run=^A$"}, env: []string{"X=1"}}, took: 90 * time.Second, figures: []figure.Figure{
+			{Claim: "a | b", Where: "memory", Trials: 20_000_000, Detail: "d", Seeds: "1-5"}, {Claim: "broken", Trials: 10, Failures: 10, Control: true}}},
+		{step: step{name: "chaos", about: "It fails."}, err: errors.New("exit status 1")},
+	}
+	text := p.String()
+	for _, want := range []string{
+		"2 cores", "## Simulation", "It simulates. On 2026-11-20 at commit `abc` it took 1m30s and passed.", "cd test/sim && X=1 go test -count=1 -v '-run=^A$' .",
+		`| a \| b | memory | 20,000,000 | 0 | < 1.5e-07 | d; seeds 1-5 |`, "| broken |  | 10 | 10 | control |  |", "## Chaos", "FAILED: exit status 1",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestSectionsOfOtherStepsStay(t *testing.T) {
+	first := page{machine: machine{commit: "abc"}, sections: []done{{step: step{name: "model", about: "A."}}, {step: step{name: "museum", about: "B."}}}}
+	again := page{machine: machine{commit: "def"}, before: first.String(), sections: []done{{step: step{name: "museum", about: "C."}}, {step: step{name: "chaos", about: "D."}}}}
+	text := again.String()
+	at := -1
+	for _, want := range []string{"## Model", "A.", "`abc`", "## Chaos", "D.", "`def`", "## Museum", "C.", "`def`"} {
+		i := strings.Index(text[at+1:], want)
+		if i < 0 {
+			t.Fatalf("%q is not where it belongs in\n%s", want, text)
+		}
+		at += 1 + i
+	}
+	if strings.Contains(text, "B.") || strings.Count(text, "# Evidence") != 1 {
+		t.Errorf("the old section, or a second head, is in\n%s", text)
+	}
+}
+
+func TestThousandsAreParted(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100", 1234567: "1,234,567"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestStepsAreChosenByName(t *testing.T) {
+	if all, err := choose(""); err != nil || len(all) != len(steps) {
+		t.Errorf("all: %d, %v", len(all), err)
+	}
+	some, err := choose("museum,model")
+	if err != nil || len(some) != 2 || some[0].name != "museum" || some[1].name != "model" {
+		t.Errorf("some: %v, %v", some, err)
+	}
+	if _, err := choose("museum,nothing"); err == nil {
+		t.Error("a step that does not exist was chosen")
+	}
+}
+
+func TestEachStepHasATestInItsFolder(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range steps {
+		if found, err := filepath.Glob(filepath.Join(root, s.dir, "*_test.go")); err != nil || len(found) == 0 {
+			t.Errorf("%s: no tests in %s", s.name, s.dir)
+		}
+	}
+}
+
+// A step that runs nothing, or cannot be built, is not a step that passed.
+func TestAStepWithoutFiguresFails(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file("go.mod", "module x\n\ngo 1.26.0\n")
+	file("x_test.go", "package x\n\nimport \"testing\"\n\nfunc TestNone(t *testing.T) {}\n\nfunc TestOne(t *testing.T) { t.Log(`evidence: {\"claim\":\"c\",\"trials\":1}`) }\n\n"+
+		"func TestBad(t *testing.T) { t.Error(`evidence: {\"claim\":\"c\",\"trials\":1,\"failures\":1}`) }\n")
+	for only, want := range map[string]struct {
+		figures int
+		wrong   bool
+	}{"-run=TestNone": {0, true}, "-run=TestOne": {1, false}, "-run=TestBad": {1, true}, "-nonsense": {0, true}} {
+		var progress strings.Builder
+		d := run(t.Context(), dir, step{dir: ".", args: []string{only}, env: []string{"GOWORK=off"}}, teller{&progress})
+		if len(d.figures) != want.figures || (d.err != nil) != want.wrong {
+			t.Errorf("%s: %d figures, %v\n%s", only, len(d.figures), d.err, progress.String())
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/test/internal/figure"
+)
+
+// done is a step that was run.
+type done struct {
+	step
+	figures []figure.Figure
+	took    time.Duration
+	err     error
+}
+
+func (d *done) verdict() string {
+	if d.err != nil {
+		return "FAILED: " + d.err.Error()
+	}
+	return "passed"
+}
+
+var errNothing = errors.New("it reported no figure")
+
+// run runs a step and collects its figures. What it prints besides is shown
+// only if it fails.
+func run(ctx context.Context, root string, s step, progress teller) done {
+	d := done{step: s}
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-v"}, append(s.args, ".")...)...)
+	cmd.Dir, cmd.Env = filepath.Join(root, s.dir), append(os.Environ(), s.env...)
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	go func() { _ = in.CloseWithError(cmd.Run()) }()
+	var tail []string
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		f, ok, err := parse(lines.Text())
+		switch {
+		case err != nil:
+			d.err = errors.Join(d.err, err)
+		case ok:
+			d.figures = append(d.figures, f)
+			progress.say("      %s %s: %d of %d failed", f.Where, f.Claim, f.Failures, f.Trials)
+		default:
+			tail = append(tail, lines.Text())
+			tail = tail[max(0, len(tail)-40):]
+		}
+	}
+	d.took = time.Since(began)
+	if err := lines.Err(); err != nil {
+		d.err = errors.Join(d.err, err)
+		progress.say("%s", strings.Join(tail, "\n"))
+	} else if len(d.figures) == 0 {
+		d.err = errors.Join(d.err, errNothing)
+	}
+	return d
+}
+
+// parse finds a figure in a line of a test's log.
+func parse(line string) (figure.Figure, bool, error) {
+	var f figure.Figure
+	_, text, ok := strings.Cut(line, figure.Prefix+"{")
+	if !ok {
+		return f, false, nil
+	}
+	if err := json.Unmarshal([]byte("{"+text), &f); err != nil {
+		return f, false, fmt.Errorf("a figure that cannot be read: %q: %w", text, err)
+	}
+	return f, true, nil
+}

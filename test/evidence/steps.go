@@ -1,0 +1,25 @@
+package main
+
+// step is one run of go test.
+type step struct {
+	name  string
+	about string // what it does, in a sentence
+	dir   string // from the root of the repository
+	args  []string
+	env   []string
+}
+
+var long = []string{"SEMEL_EVIDENCE=1"}
+
+// steps are in the order of the page.
+var steps = []step{
+	{"model", "Spin searches every state of a model of the protocol, in variants that must hold and variants that must fail.", "test/model", []string{"-timeout=20m"}, long},
+	{"simulation", "The Guard and the memory store under virtual time and one seeded scheduler that loses, delays and doubles messages, crashes and freezes processes, and turns the store's clock.", "test/sim", []string{"-timeout=30m"}, long},
+	{"linearizability", "Porcupine checks histories of the stores' operations, recorded while faults happen.", "test/linear", []string{"-timeout=20m"}, long},
+	{"histories", "Random histories of store operations, compared step by step with an independent model.", "store/storetest", []string{"-run=^TestManyHistories$"}, long},
+	{"chaos", "Processes are killed and frozen, replies cut and delayed, disks filled; the oracle is a ledger that knows nothing of Semel.", "test/chaos", []string{"-timeout=30m"}, long},
+	{"postgres", "The PostgreSQL server is killed under load, also with synchronous_commit=off, which must lose.", "store/pgstore", []string{"-run=^(TestWhatWasConfirmedSurvivesACrashOfTheServer|TestWithoutSynchronousCommitACrashLoses|TestAtomicEffectsSurviveCrashesExactlyOnce)$", "-timeout=20m"}, long},
+	{"redis", "Redis is killed, failed over and cut off while work goes on, and the controls lose.", "store/redisstore", []string{"-run=^(TestWhatWas|TestWith|TestAnAmbiguous|TestEviction|TestWorkGoesOn)", "-timeout=20m"}, long},
+	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel", []string{"-run=^TestTheProxyIsKilled$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}},
+	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil},
+}

@@ -1,0 +1,129 @@
+package linear
+
+import (
+	"math"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Kind is a method of a store.
+type Kind uint8
+
+// The methods. A sweep, and a renewal of several leases, is an operation on
+// each key.
+const (
+	Claim Kind = iota
+	Swap
+	Renew
+	Settle
+	Get
+	Sweep
+)
+
+var kindNames = [...]string{"Claim", "Swap", "Renew", "Settle", "Get", "Sweep"}
+
+// String is the method's name.
+func (k Kind) String() string { return kindNames[k] }
+
+// Input is what a method was called with, for one key.
+type Input struct {
+	Kind       Kind
+	Cached     bool // Claim: the times of a terminal record may be a cache's
+	Key        store.Key
+	Seen       store.Seen       // Swap
+	Proposal   store.Proposal   // Claim, Swap
+	Lease      store.Lease      // Renew, Settle
+	For        time.Duration    // Renew
+	Settlement store.Settlement // Settle
+}
+
+// Answer is what became known of a call. The zero Answer: nothing, for its reply
+// was lost, and it may have been applied, or be applied yet.
+type Answer struct {
+	Known  bool
+	Found  store.Found // Claim, Swap, Get
+	Err    error       // nil, store.ErrNotFound or store.ErrLeaseLost
+	Now    time.Time   // Sweep
+	Lapsed bool        // Sweep: the record was handed back, and is in Found
+}
+
+// History collects operations. The zero History is empty. Not safe for
+// concurrent use.
+type History struct {
+	clock int64
+	ops   []porcupine.Operation
+}
+
+// Tick is the next moment of the history's own clock.
+func (h *History) Tick() int64 {
+	h.clock++
+	return h.clock
+}
+
+// Call adds an operation that was called at a moment, and has not returned. It
+// gives its number.
+func (h *History) Call(client int, at int64, in *Input) int {
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: at, Output: &Answer{}, Return: math.MaxInt64})
+	return len(h.ops) - 1
+}
+
+// Return says what the operation of that number has answered, and when.
+func (h *History) Return(n int, at int64, a *Answer) {
+	a.Known = true
+	h.ops[n].Output, h.ops[n].Return = a, at
+}
+
+// Arrive says that the operation of that number had reached the store at a
+// moment, though nobody got its answer: for a history whose maker can tell.
+// Else such an operation may take effect at any time until the end.
+func (h *History) Arrive(n int, at int64) { h.ops[n].Return = at }
+
+// Len is how many operations there are.
+func (h *History) Len() int { return len(h.ops) }
+
+// Result is what Check has found.
+type Result = porcupine.CheckResult
+
+// What Check finds: Unknown if it took too long.
+const (
+	Ok      = porcupine.Ok
+	Illegal = porcupine.Illegal
+	Unknown = porcupine.Unknown
+)
+
+// Check judges a history. Zero timeout: none.
+func Check(h *History, timeout time.Duration) Result {
+	told := make([]porcupine.Operation, 0, len(h.ops))
+	for _, op := range h.ops {
+		if op.Input.(*Input).Kind != Get || op.Output.(*Answer).Known { // a read that nobody got tells nothing
+			told = append(told, op)
+		}
+	}
+	return porcupine.CheckOperationsTimeout(model, told, timeout)
+}
+
+var model = (&porcupine.NondeterministicModel{
+	Partition: byKey,
+	Init:      func() []any { return []any{row{}} },
+	Step:      func(s, in, out any) []any { return step(s.(row), in.(*Input), out.(*Answer)) },
+	Equal:     func(a, b any) bool { return a == b },
+}).ToModel()
+
+// byKey parts a history: no operation on one key tells of another.
+func byKey(all []porcupine.Operation) (parts [][]porcupine.Operation) {
+	by := map[store.Key]int{}
+	for _, op := range all {
+		k := op.Input.(*Input).Key
+		i, ok := by[k]
+		if !ok {
+			i = len(parts)
+			by[k] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}

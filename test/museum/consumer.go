@@ -1,0 +1,46 @@
+package museum
+
+// Consumers: the outcome is stored before the ack, and every way to end a
+// message is one the broker hears of.
+var consumers = []Mutant{
+	{
+		Name: "a message is acked before it has run", Rule: "ack", Parent: "M21: ack before complete",
+		File: "consume/work.go", Package: consumer, Run: "TestServe|TestShutdown|TestAnAck|TestARetry",
+		Old: "\tcase stepRun:\n\t\ts.try(ctx, t)\n", New: "\tcase stepRun:\n\t\t_ = t.d.Ack(ctx)\n\t\ts.try(ctx, t)\n",
+	},
+	{
+		Name: "a message in flight elsewhere is acked", Rule: "ack", Parent: "M21: ack before complete",
+		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAKeyInFlight",
+		Old: "return Disposition{Action: Hold, Reason: ReasonInProgress,", New: "return Disposition{Action: Ack, Reason: ReasonInProgress,",
+	},
+	{
+		Name: "a duplicate is never acked", Rule: "ack", Parent: "M23: wolverine#2639",
+		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestHandleRunsOnce",
+		Old: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Ack,", New: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Hold,",
+	},
+	{
+		Name: "an ack is trusted to have arrived", Rule: "ack", Parent: "M24: nats-server#4786",
+		File: "consume/work.go", Package: consumer, Run: "TestAnAck",
+		Old: "\tcase s.tell(ctx, t, t.d.Ack):\n", New: "\tcase s.tell(ctx, t, t.d.Ack) || true:\n",
+	},
+	{
+		Name: "a message is acked without its copy", Rule: "ack",
+		File: "consume/work.go", Package: consumer, Run: "TestACopy",
+		Old: "\t\t\ts.unsent(ctx, t)\n\t\t\treturn\n\t\t}\n\t\tt.forwarded", New: "\t\t\ts.overtaken(ctx, t)\n\t\t}\n\t\tt.forwarded",
+	},
+	{
+		Name: "letters that cannot be sent stop the consumer", Rule: "ack",
+		File: "consume/work.go", Package: consumer, Run: "TestLetters",
+		Old: "if t.gone || t.failed < mostAcks || s.info.HoldsOnly {", New: "if true {",
+	},
+	{
+		Name: "what another has taken over is acked", Rule: "ack",
+		File: "consume/disposition.go", Package: consumer, Run: "TestDecide",
+		Old: "return Disposition{Action: Hold, Reason: ReasonLeaseLost,", New: "return Disposition{Action: Ack, Reason: ReasonLeaseLost,",
+	},
+	{
+		Name: "an outage sends messages to the dead letters", Rule: "ack",
+		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAnOutage",
+		Old: "return Disposition{Action: Hold, Reason: ReasonUnavailable,", New: "return Disposition{Action: DeadLetter, Reason: ReasonUnavailable,",
+	},
+}

@@ -1,0 +1,30 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+)
+
+// What a run of the seeds never came by is named, and so are all places.
+func TestWhatWasNeverReachedIsNamed(t *testing.T) {
+	var none tally
+	names := none.missing()
+	if want := int(places) + kinds - int(semel.EventExecuted); len(names) != want {
+		t.Errorf("%d names, want %d", len(names), want)
+	}
+	slices.Sort(names)
+	if len(slices.Compact(slices.Clone(names))) != len(names) || names[0] == "" {
+		t.Errorf("two places have one name, or one has none: %q", names)
+	}
+
+	var one tally
+	one.place[zombieRefused], one.event[semel.EventParked] = 1, 2
+	none.add(&one)
+	got := none.missing()
+	if len(got) != len(names)-2 || slices.Contains(got, placeNames[zombieRefused]) || !strings.Contains(none.String(), placeNames[zombieRefused]+" 1") {
+		t.Errorf("after one zombie and two parked calls %q are missing, of %q", got, names)
+	}
+}
