@@ -98,7 +98,8 @@ func persist[T any](ctx context.Context, resent *atomic.Int64, fn func() (T, err
 }
 
 // lost counts what was confirmed and is not there, and doubles what is there
-// twice, or is another than was confirmed.
+// twice, or is another than was confirmed. The store is opened after the last
+// crash: an older one may hold connections that are dead and unnoticed.
 func (l *ledger) lost(t *testing.T, s *Store) (lost, doubles int64) {
 	t.Helper()
 	is := map[string]store.Record{}

@@ -56,9 +56,7 @@ func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 		cancel()
 		all.Wait()
 	}
-	rows := ask[int64](t, p.s.own, "SELECT count(*) FROM "+p.table)
-	keys := ask[int64](t, p.s.own, "SELECT count(DISTINCT key) FROM "+p.table)
-	records := ask[int64](t, p.s.own, "SELECT count(*) FROM "+p.s.quoted()+".semel_record WHERE state = 4")
+	rows, keys, records := p.count(t, srv.URL())
 	figure(t, "an effect of a batch is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
 		fmt.Sprintf("%d kills, %d rows, %d batches sent again", n, rows, resent.Load()))
 	if rows != keys || rows != records || rows < confirmed.Load() {

@@ -47,7 +47,7 @@ func TestWhatWasConfirmedSurvivesACrashOfTheServer(t *testing.T) {
 		load = 600
 	}
 	l := crash(t, srv, s, n, load)
-	lost := l.lost(t, s)
+	lost := l.lost(t, openOn(t, clientAt(t, srv.URL()), nil))
 	figure(t, "a confirmed claim or outcome survives kill -9 of the server, with appendfsync always", false, l.size(), lost,
 		fmt.Sprintf("%d kills, %d requests sent again", n, l.resent.Load()))
 	if lost != 0 || l.resent.Load() == 0 {

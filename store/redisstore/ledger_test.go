@@ -123,7 +123,8 @@ func (l *ledger) grow(t *testing.T, n int) {
 	waitFor(t, "settlements are confirmed", func() bool { return count() >= from+n })
 }
 
-// lost counts what was confirmed and is not there.
+// lost counts what was confirmed and is not there. The store is opened after
+// the last crash: an older one may hold dead connections.
 func (l *ledger) lost(t *testing.T, s *Store) (lost int64) {
 	t.Helper()
 	is := map[string]store.Record{}
