@@ -56,26 +56,25 @@ func TestAFlushThatEndsItsGoroutineDoesNotWedgeTheLane(t *testing.T) {
 				runtime.Goexit()
 			}
 		}, &coalesce.Options[int]{MaxBatch: 1})
-		errs := make(chan error, 3)
+		var errs []<-chan error
 		for _, req := range []int{1, 2, 0} {
+			c := make(chan error, 2)
+			errs = append(errs, c)
 			go func() {
-				defer func() { errs <- errors.New("the caller ended") }()
+				defer func() { c <- errors.New("the caller ended") }()
 				_, err := l.Do(t.Context(), req)
-				errs <- err
-				runtime.Goexit()
+				c <- err
 			}()
 			synctest.Wait()
 		}
 		close(let)
-		synctest.Wait()
-		if err := <-errs; err == nil || err.Error() != "the caller ended" {
+		if err := <-errs[0]; err == nil || err.Error() != "the caller ended" {
 			t.Errorf("the lone caller, who flushed itself, got %v", err)
 		}
-		if _, ok := errors.AsType[*coalesce.PanicError](<-errs); !ok {
+		if _, ok := errors.AsType[*coalesce.PanicError](<-errs[1]); !ok {
 			t.Error("the queued caller got no PanicError")
 		}
-		<-errs // its deferred one
-		if err := <-errs; err != nil {
+		if err := <-errs[2]; err != nil {
 			t.Errorf("the next caller got %v", err)
 		}
 		l.Close()
