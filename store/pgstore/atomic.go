@@ -20,7 +20,8 @@ type Atomic struct {
 	s *Store
 	g *semel.Guard
 
-	wary atomic.Int32 // how many batches to begin with savepoints
+	wary     atomic.Int32 // how many batches to begin with savepoints
+	patience time.Duration
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -45,7 +46,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Atomic{s: st, g: g}, nil
+	return &Atomic{s: st, g: g, patience: patience}, nil
 }
 
 func checkAtomic(o *semel.Options) error {

@@ -101,7 +101,7 @@ func TestOfAtomicCallsAtOnceOneHasTheEffect(t *testing.T) {
 			a := []*Atomic{p.a, second}[i%2]
 			all.Go(func() {
 				c := call(key)
-				c.Wait = 20 * time.Second
+				c.Wait = 2 * time.Minute
 				got, err := Do(t.Context(), a, c, p.pay(key, nil))
 				if err != nil || got != "receipt of "+key {
 					t.Errorf("got %q, %v", got, err)

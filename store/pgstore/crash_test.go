@@ -66,6 +66,7 @@ func crew() int {
 func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (l *ledger, kills int) {
 	l = newLedger()
 	s := openAt(t, srv.URL(), nil)
+	mustExec(t, s.own, "CHECKPOINT") // the tables stay, also without synchronous_commit
 	for round := range n {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -177,7 +177,7 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 // A commit that hangs: the caller's context ends first.
 func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	won := proposal("k")
 	if is, err := p.s.cameOf(ctx, &won); is || err != nil {

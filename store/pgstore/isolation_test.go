@@ -76,11 +76,16 @@ func TestADeadlockOfHandlersRunsOneAgain(t *testing.T) {
 	var meet, all sync.WaitGroup
 	meet.Add(2)
 	runs := make(chan int, 20)
+	over := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 	for i, order := range [][2]string{{"x", "y"}, {"y", "x"}} {
 		all.Go(func() {
+			defer close(over[i])
 			tries := 0
 			err := Once(t.Context(), p.a, call(itoa(i)), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
 				runs <- i
+				if tries > 0 {
+					<-over[1-i] // else it may lock a row again that the other is about to get
+				}
 				for n, key := range order {
 					if _, err := tx.Exec(ctx, "UPDATE "+p.table+" SET key = key WHERE key = $1", key); err != nil {
 						return fmt.Errorf("update %s: %w", key, err)

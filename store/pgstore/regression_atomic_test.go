@@ -40,27 +40,34 @@ func TestAFailureInsideNoEffectIsNotKept(t *testing.T) {
 func TestAnInnerCallInProgressIsNoAttemptOfTheOuter(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 3})
 	n := 0
-	c := call("outer")
-	c.Wait = 2 * time.Second
 	// another transaction has "inner" in flight
-	tx := beginTx(t, p.s, txDefaults)
-	if _, err := semel.Do(t.Context(), p.a.In(tx), call("inner"), func(ctx context.Context, x *semel.Execution) (string, error) { return "", nil }); err != nil {
+	other := beginTx(t, p.s, txDefaults)
+	if _, err := semel.Do(t.Context(), p.a.In(other), call("inner"), func(ctx context.Context, x *semel.Execution) (string, error) { return "", nil }); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Do(t.Context(), p.a, c, func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
-		n++
-		return Do(ctx, p.a, call("inner"), p.pay("inner", nil))
-	})
-	if !errors.Is(err, semel.ErrInProgress) || n < 2 {
+	outer := func(wait time.Duration) error {
+		c := call("outer")
+		c.Wait = wait
+		_, err := Do(t.Context(), p.a, c, func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+			if n++; x.Attempt() != 1 {
+				t.Errorf("run %d is attempt %d", n, x.Attempt())
+			}
+			if n == 5 { // there would be no more than 3 attempts
+				if err := other.Rollback(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+			return Do(ctx, p.a, call("inner"), p.pay("inner", nil))
+		})
+		return err
+	}
+	if err := outer(0); !errors.Is(err, semel.ErrInProgress) || n != 1 {
 		t.Errorf("the handler ran %d times: %v", n, err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := outer(2 * time.Minute); err != nil || n != 5 {
+		t.Errorf("the handler ran %d times, the last when inner was free: %v", n, err)
 	}
-	_, err = Do(t.Context(), p.a, call("outer"), p.pay("outer", nil))
-	if err != nil {
-		t.Errorf("after inner is free: %v", err)
-	}
+	p.want(t, "inner")
 }
 
 // What was never sent is not undone on the server.
@@ -207,11 +214,12 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 			waiting.Add(1)
 		}
 	}})
+	p.a.patience = 10 * time.Second // the note of the failure may be late
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {
 			c := call("k")
-			c.Wait = time.Minute
+			c.Wait = 5 * time.Minute
 			_, _ = Do(context.WithValue(t.Context(), caller{}, i), p.a, c, func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
 				runs.Add(1)
 				waitFor(t, "the others wait", func() bool { return waiting.Load() == crowd-1 })
@@ -233,7 +241,7 @@ func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer app.Close()
-	s, err := New(t.Context(), app, &Options{Schema: first.opt.Schema})
+	s, err := New(t.Context(), app, &Options{Schema: first.opt.Schema, LockTimeout: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +282,7 @@ func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 		})
 	}
 	waitFor(t, "the next tries have the rows", func() bool { return got.Load() == 16 })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if _, err := s.Get(ctx, testKey("stranger")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a stranger's Get: %v", err)

@@ -47,7 +47,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
 			if w.next(); w.patient {
-				pause = max(pause, patience)
+				pause = max(pause, a.patience)
 			}
 		default:
 			return res, err

@@ -221,7 +221,7 @@ func TestRunReplaysWhatWonTheRace(t *testing.T) {
 }
 
 func TestAFrozenHandlerIsFenced(t *testing.T) {
-	p := newShop(t, openNew(t, &Options{MaxIdleTx: 200 * time.Millisecond}), nil)
+	p := newShop(t, openNew(t, &Options{MaxIdleTx: 5 * time.Second}), nil)
 	ended := errors.New("")
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		if _, err := p.pay("k", nil)(ctx, x, tx); err != nil {

@@ -143,7 +143,7 @@ func TestAReplicaAcknowledges(t *testing.T) {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 "+itoa(master.Port()))
 	c := clientAt(t, master.URL())
-	s := openOn(t, c, &Options{Replicas: 1, AckTimeout: 2 * time.Second})
+	s := openOn(t, c, &Options{Replicas: 1, AckTimeout: 10 * time.Second})
 	waitFor(t, "the replica follows", func() bool {
 		return strings.Contains(c.Info(t.Context(), "replication").Val(), "state=online")
 	})

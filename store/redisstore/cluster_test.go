@@ -93,7 +93,7 @@ func moveSlot(t *testing.T, all *redistest.Cluster, slot int) {
 		if len(keys) == 0 {
 			break
 		}
-		args := []any{"migrate", "127.0.0.1", itoa(all.Masters[to].Port()), "", 0, 5000, "keys"}
+		args := []any{"migrate", "127.0.0.1", itoa(all.Masters[to].Port()), "", 0, 60_000, "keys"}
 		for _, k := range keys {
 			args = append(args, k)
 		}

@@ -88,7 +88,7 @@ func TestConformanceWithReplicasThatAcknowledge(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store {
-			return openClient(t, c, Options{AllowPark: true, Replicas: 1, AckTimeout: 2 * time.Second})
+			return openClient(t, c, Options{AllowPark: true, Replicas: 1, AckTimeout: 10 * time.Second})
 		},
 		Reopen:    reopen,
 		Histories: 4,

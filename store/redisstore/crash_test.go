@@ -65,7 +65,7 @@ func TestWithoutALogACrashLoses(t *testing.T) {
 	if err := srv.Start(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := s.Claim(t.Context(), proposal("k"))
+	f, err := openOn(t, clientAt(t, srv.URL()), nil).Claim(t.Context(), proposal("k"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +90,7 @@ func TestARecordInFlightOutlivesItsLease(t *testing.T) {
 	if err := srv.Start(); err != nil {
 		t.Fatal(err)
 	}
+	s = openOn(t, clientAt(t, srv.URL()), &Options{AllowPark: true}) // the old one's connections are dead
 	f, err := s.Claim(t.Context(), proposal("k"))
 	if err != nil || f.Won || f.Record.Owner != p.Owner {
 		t.Fatalf("won %v, error %v: the doubt is forgotten", f.Won, err)

@@ -78,10 +78,13 @@ func TestAnAmbiguousClaimIsResolvedRightly(t *testing.T) {
 			}
 			p.often(20)
 			var ops, wrong, unsure, next atomic.Int64
+			each := func() bool { // fate has come
+				return p.cuts[cutRequest].Load() > 0 && p.cuts[cutAnswer].Load() > 0 && p.cuts[cutWithin].Load() > 0
+			}
 			var all sync.WaitGroup
 			for range 16 {
 				all.Go(func() {
-					for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+					for i := int(next.Add(1)); i <= n || i <= 20*n && !each(); i = int(next.Add(1)) {
 						key := fmt.Sprint("op ", i-i%8/7) // one of eight is a duplicate of the one before
 						q := proposal(key)
 						f, err := persisted(t, func() (store.Found, error) {

@@ -47,8 +47,9 @@ func grants(t *testing.T, o *Options) (granted, refused int) {
 		t.Fatal(err)
 	}
 	after := openFailover(t, f, &Options{})
+	p := proposal("k") // the same again, if its first sending had no answer
 	waitFor(t, "a claim is answered after the fail-over", func() bool {
-		second, err := after.Claim(t.Context(), proposal("k"))
+		second, err := after.Claim(t.Context(), p)
 		if err == nil && second.Won {
 			granted++
 		}
@@ -82,7 +83,7 @@ func TestWithAcknowledgementTheLostClaimIsRefused(t *testing.T) {
 func TestWorkGoesOnThroughAFailOver(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t, redistest.Fast...)
-	s := openFailover(t, f, &Options{Replicas: 1, AckTimeout: 2 * time.Second})
+	s := openFailover(t, f, &Options{Replicas: 1, AckTimeout: 10 * time.Second})
 	l := newLedger()
 	var stop atomic.Bool
 	var all sync.WaitGroup

@@ -49,11 +49,25 @@ func startBouncer(bin, at string) (*bouncer, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	dir, err := os.MkdirTemp("", "semel-bouncer-")
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "semel-bouncer-")
+	for deadline := time.Now().Add(ready); ; {
+		b, err := tryBouncer(bin, dir, u)
+		if err == nil {
+			return b, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		pause(20 * time.Millisecond) // another may have taken the port meanwhile
+	}
+}
+
+// tryBouncer starts one in front of the server at u, on a port that is free.
+func tryBouncer(bin, dir string, u *url.URL) (*bouncer, error) {
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +97,13 @@ max_client_conn = 200
 	}
 	b := &bouncer{dir: dir, proc: p, url: fmt.Sprintf("postgres://postgres@127.0.0.1:%d%s?sslmode=disable&default_query_exec_mode=exec", port, u.Path)}
 	for deadline := time.Now().Add(ready); ; pause(10 * time.Millisecond) {
-		if err = ping(b.url); err == nil {
+		_, err := ping(b.url)
+		select {
+		case <-p.ended:
+			return nil, errors.Join(errors.New("pgtest: pgbouncer ended"), err)
+		default:
+		}
+		if err == nil {
 			return b, nil
 		}
 		if time.Now().After(deadline) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ import (
 var ErrNotInstalled = errors.New("pgtest: no PostgreSQL server found in /usr/lib/postgresql/*/bin, /usr/local/pgsql/bin or PATH; install postgresql, or set SEMEL_TEST_POSTGRES_BIN or SEMEL_TEST_POSTGRES_URL")
 
 // ready is how long a server may take to be made, to start, or to end.
-const ready = 60 * time.Second
+const ready = 3 * time.Minute
 
 // Durable are the settings of a server that keeps what it has confirmed. Fast
 // are those of one that is never killed.
@@ -131,8 +132,9 @@ func (s *Server) Start() error {
 		return errors.New("pgtest: the server runs already")
 	}
 	var err error
+	first := s.port == 0
 	for deadline := time.Now().Add(ready); time.Now().Before(deadline); {
-		if s.port == 0 {
+		if first { // another may have taken the port meanwhile
 			if s.port, err = freePort(); err != nil {
 				return err
 			}
@@ -206,21 +208,24 @@ func (s *Server) answers(p *process) error {
 			return fmt.Errorf("pgtest: the server ended: %s", s.lastLog())
 		default:
 		}
-		if err = ping(s.URL()); err == nil {
+		var dir string
+		if dir, err = ping(s.URL()); err == nil && dir == s.data() {
 			return nil
 		}
 	}
 	return fmt.Errorf("pgtest: the server does not answer: %w", err)
 }
 
-func ping(url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// ping asks who answers for the directory of its data.
+func ping(url string) (dir string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return conn.Close(ctx)
+	err = conn.QueryRow(ctx, "SHOW data_directory").Scan(&dir)
+	return dir, errors.Join(err, conn.Close(ctx))
 }
 
 // URL is where the server answers.
@@ -264,7 +269,7 @@ func (p *process) end(how syscall.Signal) {
 func (s *Server) Remove() error {
 	s.end(syscall.SIGQUIT)
 	var err error
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); pause(10 * time.Millisecond) {
+	for deadline := time.Now().Add(ready); time.Now().Before(deadline); pause(10 * time.Millisecond) {
 		if err = os.RemoveAll(s.dir); err == nil {
 			return nil // its last processes may have written until now
 		}
@@ -281,13 +286,19 @@ func (s *Server) lastLog() string {
 	return strings.Join(lines[max(0, len(lines)-5):], "\n")
 }
 
+// freePort is one that nobody listens on, below those that the system hands out
+// by itself (32768 and up on Linux): while a server is down, nobody else is
+// given its port.
 func freePort() (int, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	var err error
+	for range 100 {
+		port := 10000 + rand.IntN(22000)
+		var l net.Listener
+		if l, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, err
 }
 
 // pause is between two looks at a server that starts or ends.

@@ -38,6 +38,20 @@ func StartCluster(t testing.TB, replicas bool, args ...string) *Cluster {
 	if err := c.join(); err != nil {
 		t.Fatal(err)
 	}
+	// Joining takes parts of this timeout; from here on a pause of a machine that
+	// does much else must not pass for a death.
+	timeout := "20000"
+	if replicas {
+		timeout = "5000" // deaths are waited for
+	}
+	for _, s := range c.all() {
+		err := with(s.Addr(), func(r *redis.Client) error {
+			return r.ConfigSet(context.Background(), "cluster-node-timeout", timeout).Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	return c
 }
 

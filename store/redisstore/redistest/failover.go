@@ -30,7 +30,8 @@ func StartFailover(t testing.TB, args ...string) *Failover {
 	args = append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, args...)
 	f := &Failover{Master: Start(t, args...)}
 	f.Replica = Start(t, append([]string{"--replicaof", "127.0.0.1 " + fmt.Sprint(f.Master.Port())}, args...)...)
-	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n", masterName, f.Master.Port())
+	// A machine that does much else pauses for seconds: no death may be seen there.
+	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s 5000\nsentinel failover-timeout %[1]s 5000\n", masterName, f.Master.Port())
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sentinel.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {

@@ -88,7 +88,7 @@ func (s *Server) start() error {
 		if p.over() {
 			return nil
 		}
-		return ping(s.Addr())
+		return ping(s.Addr(), p.cmd.Process.Pid)
 	})
 	if err == nil && p.over() {
 		err = fmt.Errorf("redistest: the server ended: %s", s.lastLog())
@@ -101,21 +101,29 @@ func (s *Server) start() error {
 	return nil
 }
 
-// ping is nil if a server answers, and has read its data.
-func ping(addr string) error {
+// ping is nil if the server that is process pid answers, and has read its data.
+func ping(addr string, pid int) error {
 	conn, err := (&net.Dialer{Timeout: ready}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := errors.Join(conn.SetDeadline(time.Now().Add(ready)), write(conn, "PING\r\n")); err != nil {
+	if err := errors.Join(conn.SetDeadline(time.Now().Add(ready)), write(conn, "PING\r\nINFO server\r\n")); err != nil {
 		return err
 	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
-	if err == nil && !strings.HasPrefix(answer, "+PONG") {
-		err = fmt.Errorf("redistest: PING is answered by %q", answer)
+	lines := bufio.NewScanner(conn)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "+PONG") {
+		return errors.Join(fmt.Errorf("redistest: PING is answered by %q", lines.Text()), lines.Err())
 	}
-	return err
+	for lines.Scan() {
+		if is, ok := strings.CutPrefix(lines.Text(), "process_id:"); ok {
+			if is != strconv.Itoa(pid) {
+				return fmt.Errorf("redistest: process %s answers for %d", is, pid)
+			}
+			return nil
+		}
+	}
+	return errors.Join(errors.New("redistest: INFO tells no process"), lines.Err())
 }
 
 func write(conn net.Conn, text string) error {
@@ -165,7 +173,7 @@ func (s *Server) end(how syscall.Signal) {
 // Remove ends the server and deletes its data.
 func (s *Server) Remove() error {
 	s.end(syscall.SIGKILL)
-	return os.RemoveAll(s.dir)
+	return until(func() error { return os.RemoveAll(s.dir) }) // a child that saved the data may have written until now
 }
 
 func (s *Server) lastLog() string {
