@@ -64,7 +64,7 @@ func waitingIsKept(w *world) {
 	}})
 	w.broker.Publish(w, ms...)
 	w.until("the first begun", first.Load)
-	<-time.After(lease / 2)
+	<-time.After(lease)
 	close(release)
 	w.settled()
 	w.once(ms)

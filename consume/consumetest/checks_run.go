@@ -118,7 +118,7 @@ func (w *world) elsewhere(m consume.Message, lease time.Duration, end func() err
 
 func inFlightElsewhere(w *world) {
 	m := msg("k", "")
-	letGo, _ := w.elsewhere(m, lease, func() error { return nil })
+	letGo, _ := w.elsewhere(m, held, func() error { return nil })
 	w.broker.Publish(w, m)
 	w.start(setup{})
 	w.until("looked at twice", func() bool { return w.saw(consume.EventDecided, consume.ReasonInProgress) >= 2 })

@@ -77,7 +77,7 @@ func leaseLost(w *world) {
 	case <-time.After(w.h.Patience):
 		w.Fatal("the handler was not cancelled when its lease was lost")
 	}
-	letGo, _ := w.elsewhere(m, lease, func() error { return nil })
+	letGo, _ := w.elsewhere(m, held, func() error { return nil })
 	close(letGo)
 	w.until("the effect elsewhere", func() bool { return w.ran("k") == 1 })
 	close(release)
@@ -103,7 +103,7 @@ func lateAck(w *world) {
 	w.start(setup{handler: slow, faults: deaf})
 	w.start(setup{handler: slow, faults: deaf})
 	w.broker.Publish(w, m)
-	<-time.After(lease / 2)
+	<-time.After(lease)
 	close(release)
 	w.settled()
 	w.once([]consume.Message{m})

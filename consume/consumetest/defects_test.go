@@ -197,7 +197,7 @@ func runs(t *testing.T, name string, open func() Broker) []string {
 		go func() {
 			defer close(done)
 			defer r.cleanUp()
-			c.run(newWorld(r, Harness{Store: inMemory, Open: func(testing.TB) Broker { return open() }, Patience: 4 * time.Second}))
+			c.run(newWorld(r, Harness{Store: inMemory, Open: func(testing.TB) Broker { return open() }, Patience: 10 * time.Second}))
 		}()
 		<-done
 		return r.said

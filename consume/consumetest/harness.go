@@ -22,7 +22,7 @@ type Harness struct {
 	// store in memory will do: it is the adapter that is tested.
 	Store func(t testing.TB) store.Store
 	// Patience is how long a test waits for what must happen, the return of a
-	// dead consumer's messages included: 20 s by default.
+	// dead consumer's messages included: a minute by default.
 	Patience time.Duration
 	// Unordered: the broker does not deliver in the order of publication, so
 	// that order per key cannot be asked for.
@@ -37,7 +37,7 @@ type Broker interface {
 	// Body, and returns when the broker has them.
 	Publish(t testing.TB, ms ...consume.Message)
 	// Connect makes one more member of the group, as a new process would. Its
-	// Info.AckWait, if there is one, is to be 400 to 700 ms.
+	// Info.AckWait, if there is one, is to be 1.2 to 1.6 s.
 	Connect(t testing.TB) Conn
 	// Copies is all that was ever forwarded to a destination.
 	Copies(t testing.TB, to consume.Destination) []consume.Message
@@ -114,7 +114,7 @@ func Run(t *testing.T, h Harness) {
 		t.Fatal("consumetest: Harness.Open and Harness.Store: must not be nil")
 	}
 	if h.Patience == 0 {
-		h.Patience = 20 * time.Second
+		h.Patience = time.Minute
 	}
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,11 +42,11 @@ func (w *world) start(s setup) *process {
 	p := &process{w: w, store: &flakyStore{Store: w.store}, ended: make(chan struct{})}
 	p.store.down.Store(s.storeDown)
 	if s.lease == 0 {
-		s.lease = lease
+		s.lease = held
 	}
 	var err error
 	p.guard, err = semel.New(p.store, &semel.Options{
-		OnDoubt: s.policy, Lease: s.lease, Retention: consume.DefaultRetention, SettleTimeout: s.lease,
+		OnDoubt: s.policy, Lease: s.lease, Retention: consume.DefaultRetention, SettleTimeout: min(s.lease, lease),
 	})
 	if err != nil {
 		w.Fatal(err)

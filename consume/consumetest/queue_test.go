@@ -32,7 +32,7 @@ type queued struct {
 }
 
 func newQueue() *queue {
-	return &queue{changed: make(chan struct{}), copies: map[consume.Destination][]consume.Message{}, ackWait: 600 * time.Millisecond}
+	return &queue{changed: make(chan struct{}), copies: map[consume.Destination][]consume.Message{}, ackWait: 1500 * time.Millisecond}
 }
 
 // notify wakes who waits. The caller holds mu.

@@ -16,6 +16,8 @@ import (
 const (
 	group semel.Operation = "consumetest"
 	lease                 = 2 * time.Second
+	// held is the lease of those who live: no pause of the machine outlasts it.
+	held = 30 * time.Second
 )
 
 // world is one test: a broker, a store, and what the handlers did.

@@ -91,7 +91,7 @@ func TestReleaseGivesBackUnlessItIsWanted(t *testing.T) {
 	if l.stop != nil {
 		t.Error("it was not released")
 	}
-	for end := time.Now().Add(time.Minute); ready() != string(rune('0'+5-len(ds))) && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(4 * time.Minute); ready() != string(rune('0'+5-len(ds))) && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 	}
 	if n := ready(); n != string(rune('0'+5-len(ds))) {
 		t.Errorf("%s messages are ready, %d are in work", n, len(ds))

@@ -45,7 +45,7 @@ func TestTheNodeIsKilledAndComesBack(t *testing.T) {
 	for _, d := range sides {
 		until(t, "some run, and some are held", func() bool { return d.begun.Load() >= 25 })
 	}
-	<-time.After(2 * time.Second) // a young quorum queue does not survive: see Kill
+	<-time.After(5 * time.Second) // a young quorum queue does not survive: see Kill
 	s.Kill()
 	for _, d := range sides {
 		close(d.hold)

@@ -62,7 +62,7 @@ end).
 // Eval has the node evaluate an Erlang expression, in one line and without the
 // full stop, and is its value as text.
 func (s *Server) Eval(expr string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.eval))
 	if err != nil {

@@ -41,7 +41,7 @@ func TestANodeKeepsItsMessagesWhenItIsKilled(t *testing.T) {
 		<-ds
 		count(t, s, 4, kind)
 	}
-	<-time.After(2 * time.Second) // a young quorum queue does not survive: see Kill
+	<-time.After(5 * time.Second) // a young quorum queue does not survive: see Kill
 	s.Kill()
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func dial(t *testing.T, s *Server) *amqp.Channel {
 // count waits until queues have so many messages.
 func count(t *testing.T, s *Server, want int, queues ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		n, err := s.Messages(queues...)

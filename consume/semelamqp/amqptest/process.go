@@ -3,6 +3,7 @@ package amqptest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -61,13 +62,19 @@ func (p *process) end(how syscall.Signal) {
 	}
 }
 
+// freePort is one that nobody listens on, below those that the system hands out
+// by itself (32768 and up on Linux): while a node starts, or is down, nobody
+// else is given its port.
 func freePort() (int, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	var err error
+	for range 100 {
+		port := 10000 + rand.IntN(22000)
+		var l net.Listener
+		if l, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, err
 }
 
 // pause is between two looks at a node that starts or ends.

@@ -19,7 +19,7 @@ import (
 var ErrNotInstalled = errors.New("amqptest: no RabbitMQ found in /usr/lib/rabbitmq/lib, or no epmd or erl in PATH; install rabbitmq-server")
 
 // ready is how long a node may take to start, or to end.
-const ready = 2 * time.Minute
+const ready = 4 * time.Minute
 
 // Server is a private node. Safe for concurrent use. Make it with [New].
 type Server struct {

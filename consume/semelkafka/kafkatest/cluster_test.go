@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,22 @@ func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 	}
 	t.Cleanup(c.Close)
 	return c, c.ListenAddrs()[0]
+}
+
+// freePort is one that nobody listens on, below those that the system hands out
+// by itself (32768 and up on Linux): while a broker is down, nobody else is
+// given its port.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		port := 10000 + rand.IntN(22000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
 }
 
 // client is one that ends with the test.
@@ -141,7 +158,7 @@ func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Mess
 // records is all that a topic has.
 func (b *broker) records(t testing.TB, topic string) (rs []*kgo.Record) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ends, err := b.adm.ListEndOffsets(ctx, topic)
 	if err != nil {
@@ -170,7 +187,7 @@ func (b *broker) records(t testing.TB, topic string) (rs []*kgo.Record) {
 // Unsettled implements consumetest.Broker.
 func (b *broker) Unsettled(t testing.TB) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ends, err := b.adm.ListEndOffsets(ctx, b.name)
 	if err != nil {

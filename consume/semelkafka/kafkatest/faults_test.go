@@ -139,7 +139,7 @@ func credentials(t *testing.T, secured, why string) {
 	}
 	begun := time.Now()
 	refused(t, source(auth("wrong")), nil, secured, why)
-	if d := time.Since(begun); d > 20*time.Second {
+	if d := time.Since(begun); d > time.Minute {
 		t.Errorf("it took %v", d)
 	}
 	ran := make(chan struct{}, 1)
@@ -156,17 +156,12 @@ func credentials(t *testing.T, secured, why string) {
 
 func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	_ = l.Close()
+	const nobody = "127.0.0.1:1"
 	s, err := semelkafka.New("g", []string{"t"}, &semelkafka.Options{Client: []kgo.Opt{kgo.SeedBrokers(nobody)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if _, err := s.Info(ctx); err == nil || !strings.Contains(err.Error(), nobody) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Info: %v", err)
@@ -177,7 +172,8 @@ func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
 func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c, seed := fake(t, kfake.DataDir(dir), kfake.SyncWrites())
+	p := freePort(t)
+	c, seed := fake(t, kfake.DataDir(dir), kfake.SyncWrites(), kfake.Ports(p))
 	b := open(t, seed)
 	const n = 40
 	var ran, failed atomic.Int64
@@ -200,11 +196,6 @@ func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 	c.Close()
 	close(hold)
 	until(t, "the loss noticed", func() bool { return failed.Load() > 0 })
-	_, port, _ := net.SplitHostPort(seed)
-	p, err := net.LookupPort("tcp", port)
-	if err != nil {
-		t.Fatal(err)
-	}
 	fake(t, kfake.DataDir(dir), kfake.SyncWrites(), kfake.Ports(p))
 	for i := range n / 2 {
 		b.Publish(t, msg(string(rune('a'+i)), ""))

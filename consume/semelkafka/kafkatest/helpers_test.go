@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
@@ -34,7 +34,7 @@ func guard(t testing.TB, st *memstore.Store) *semel.Guard {
 	if st == nil {
 		st = memstore.New(nil)
 	}
-	g, err := semel.New(st, &semel.Options{Retention: consume.DefaultRetention, Lease: 5 * time.Second})
+	g, err := semel.New(st, &semel.Options{Retention: consume.DefaultRetention, Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func size() (messages, kills int, limit time.Duration) {
 	if evidence() {
 		return 100_000, 100, 20 * time.Minute
 	}
-	return 6_000, 6, 3 * time.Minute
+	return 6_000, 6, 8 * time.Minute
 }
 
 // soakLanes are the order keys of a soak.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -216,14 +217,17 @@ func TestTrapRevokedInMidFlight(t *testing.T) {
 			for p := range int32(partitions) {
 				b.to(t, p, msg(string('a'+p), ""))
 			}
+			long := func(o *semelkafka.Options) { // no pause of the machine puts a member out
+				o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.SessionTimeout(30*time.Second), kgo.RebalanceTimeout(2*time.Minute))
+			}
 			first := b.source(t, func(o *semelkafka.Options) {
-				if inTime {
-					o.HandOver = session // until they are released
+				if long(o); inTime {
+					o.HandOver = time.Minute // until they are released
 				}
 			})
 			serve(t, consumer(t, guard(t, st), h, watch()), first)
 			until(t, "all handlers begun", func() bool { return begun.Load() == partitions })
-			second := b.source(t, nil)
+			second := b.source(t, long)
 			serve(t, consumer(t, guard(t, st), h, watch()), second)
 			if inTime {
 				until(t, "a partition on its way", func() bool { return first.Stats().Rebalances > 1 })

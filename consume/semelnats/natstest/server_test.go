@@ -3,6 +3,7 @@ package natstest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -52,7 +53,7 @@ func connect(t testing.TB, s *server.Server) jetstream.JetStream {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 600 * time.Millisecond, MaxDeliver: -1}
+	cfg := jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 1500 * time.Millisecond, MaxDeliver: -1}
 	if change != nil {
 		change(&cfg)
 	}
@@ -216,8 +217,38 @@ func restart(dir, addr string) (*server.Server, error) {
 		return nil, err
 	}
 	s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(2 * time.Minute) {
 		return nil, fmt.Errorf("the server is not ready")
 	}
 	return s, nil
+}
+
+// freeAddr is one that nobody listens on, below those that the system hands out
+// by itself (32768 and up on Linux): while a server is down, nobody else is
+// given its port.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		addr := fmt.Sprint("127.0.0.1:", 10000+rand.IntN(22000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// storeDir is a directory for a server, which may write for a moment after its
+// end.
+func storeDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "natstest") //nolint:usetesting // t.TempDir fails if something is written while it removes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		until(t, "the server's directory removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
 }
