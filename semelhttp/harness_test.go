@@ -22,7 +22,7 @@ import (
 var quiet = log.New(io.Discard, "", 0)
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // site is a protected handler on a server.
 type site struct {

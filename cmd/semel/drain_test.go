@@ -79,8 +79,8 @@ func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
 	c := postLater(t, p.Addr, "k")
 	<-g.in
 	p.signal(syscall.SIGTERM)
-	eventually(t, 10*time.Second, "readyz is 503", func() bool { status, _ := get(t, p.Admin+"/readyz"); return status == 503 })
-	eventually(t, 10*time.Second, "no new connection", func() bool {
+	eventually(t, time.Minute, "readyz is 503", func() bool { status, _ := get(t, p.Admin+"/readyz"); return status == 503 })
+	eventually(t, time.Minute, "no new connection", func() bool {
 		n, err := net.Dial("tcp", p.Addr)
 		if err == nil {
 			_ = n.Close()
@@ -96,7 +96,7 @@ func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
 	if r := <-c; r.err != nil || r.status != http.StatusCreated {
 		t.Errorf("the request in flight got %+v", r)
 	}
-	if code := p.exit(10 * time.Second); code != 0 {
+	if code := p.exit(2 * time.Minute); code != 0 {
 		t.Errorf("exit code %d\n%s", code, p.Log())
 	}
 	p = start(t, "--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", db, "--on-doubt", "park")
@@ -111,7 +111,7 @@ func TestAStopWithinItsTimeIsTold(t *testing.T) {
 	_ = postLater(t, p.Addr, "k")
 	<-g.in
 	p.signal(os.Interrupt.(syscall.Signal))
-	if code := p.exit(10 * time.Second); code != 1 || !strings.Contains(p.Log(), "1 requests were still in flight after 100ms") {
+	if code := p.exit(2 * time.Minute); code != 1 || !strings.Contains(p.Log(), "1 requests were still in flight after 100ms") {
 		t.Errorf("exit code %d\n%s", code, p.Log())
 	}
 }
@@ -131,7 +131,7 @@ func TestTheProxySaysWhenItsStoreDies(t *testing.T) {
 		}
 	}
 	_ = os.Truncate(db+"-shm", 0)
-	eventually(t, 20*time.Second, "readyz is 503", func() bool { status, _ := get(t, p.Admin+"/readyz"); return status == 503 })
+	eventually(t, time.Minute, "readyz is 503", func() bool { status, _ := get(t, p.Admin+"/readyz"); return status == 503 })
 	if r := <-postLater(t, p.Addr, "k2"); r.err != nil || r.status != 503 {
 		t.Errorf("%+v", r)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -168,7 +169,7 @@ func (p *proc) Log() string {
 
 func (p *proc) waitLog(re *regexp.Regexp) {
 	p.t.Helper()
-	eventually(p.t, 30*time.Second, "log "+re.String(), func() bool {
+	eventually(p.t, 3*time.Minute, "log "+re.String(), func() bool {
 		select {
 		case <-p.done:
 			if !re.MatchString(p.Log()) {
@@ -217,15 +218,20 @@ func eventually(t testing.TB, limit time.Duration, what string, f func() bool) {
 	}
 }
 
-// freeAddr is an address that a process can listen on again and again.
+// freeAddr is an address that a process can listen on again and again: its port
+// is below those that the system hands out by itself (32768 and up on Linux), so
+// nobody else is given it while the process is down.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		addr := fmt.Sprint("127.0.0.1:", 10000+rand.IntN(22000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 // reply is an answer that was read to its end.

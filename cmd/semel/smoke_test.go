@@ -102,7 +102,7 @@ rules:
 `)
 	p := spawn(t, "proxy", "--config", conf, "--json")
 	var line struct{ Msg, Addr, Scope string }
-	eventually(t, 30*time.Second, "it listens", func() bool {
+	eventually(t, 3*time.Minute, "it listens", func() bool {
 		for text := range strings.Lines(p.Log()) {
 			if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "listening" {
 				return true

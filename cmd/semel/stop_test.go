@@ -15,14 +15,14 @@ import (
 func TestAFrozenProxyIsTakenOverAndRefused(t *testing.T) {
 	g := newGate(t)
 	args := []string{"--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "sqlite:" + filepath.Join(t.TempDir(), "semel.db"),
-		"--lease", "1s", "--sweep-every", "0"}
+		"--lease", "3s", "--sweep-every", "0"}
 	one, two := start(t, args...), start(t, args...)
 	first := postLater(t, one.Addr, "k")
 	<-g.in
 	one.signal(syscall.SIGSTOP)
 	defer one.signal(syscall.SIGCONT)
 	var second <-chan answered
-	eventually(t, 20*time.Second, "the other takes over", func() bool {
+	eventually(t, 2*time.Minute, "the other takes over", func() bool {
 		second = postLater(t, two.Addr, "k")
 		select {
 		case <-g.in:

@@ -65,7 +65,7 @@ func TestVerifyThatIsInterruptedLeavesNothing(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "records of verify", func() bool { return records(t, url) > 20 })
+	eventually(t, 3*time.Minute, "records of verify", func() bool { return records(t, url) > 20 })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

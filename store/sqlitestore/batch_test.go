@@ -211,7 +211,7 @@ func TestRenewalsGoAheadOfTheQueue(t *testing.T) {
 // queued waits until so many changes are queued behind the one in flight.
 func queued(t *testing.T, s *Store, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); s.writer.lane.Queued() < n; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); s.writer.lane.Queued() < n; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d changes are queued, want %d", s.writer.lane.Queued(), n)
 		}

@@ -58,7 +58,7 @@ func killAtomic(t *testing.T, how string, rounds int, deaths []point, judge func
 	for range rounds {
 		for _, p := range deaths {
 			seen := c.answers()
-			eventually(t, 30*time.Second, "answers between two kills", func() bool { return c.answers() >= seen+between })
+			eventually(t, 3*time.Minute, "answers between two kills", func() bool { return c.answers() >= seen+between })
 			for range 5 {
 				if c.killAt(p) {
 					killed[p]++
@@ -67,7 +67,7 @@ func killAtomic(t *testing.T, how string, rounds int, deaths []point, judge func
 			}
 		}
 	}
-	c.finish(time.Minute)
+	c.finish(5 * time.Minute)
 	kills := 0
 	for _, p := range deaths {
 		kills += killed[p]

@@ -26,7 +26,7 @@ func control(t *testing.T, how string, keys int) {
 		c := newCampaign(t, b, in, semel.Retry)
 		c.keys, c.copies, c.spec.Wrap = keys, 4, how
 		c.start()
-		c.finish(time.Minute)
+		c.finish(5 * time.Minute)
 		f := c.ledger.audit(semel.Retry)
 		if len(f.wrong) == 0 || f.repeated == 0 || f.surplus == 0 {
 			t.Errorf("with %q the audit found %d wrong, %d keys paid again: it cannot see", how, len(f.wrong), f.repeated)

@@ -68,8 +68,8 @@ func (e *errands) run(keys []string) map[string]question {
 			if q.Class == unexpected {
 				e.t.Fatalf("%s: %s", q.Key, q.Text)
 			}
-		case <-time.After(time.Minute):
-			e.t.Fatalf("%d of %d keys are done after a minute", len(got), len(keys))
+		case <-time.After(3 * time.Minute):
+			e.t.Fatalf("%d of %d keys are done after three minutes", len(got), len(keys))
 		}
 	}
 	return got

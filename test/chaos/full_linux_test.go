@@ -66,7 +66,7 @@ func fullDisk(t *testing.T, in instance, policy semel.Policy, how string, squeez
 	if figure.Long() {
 		full = names("full", 400)
 	}
-	e.until(10*time.Second, before)
+	e.until(2*time.Minute, before)
 	refused := 0
 	classes := map[class]int{}
 	for i, spare := range []uint64{64 << 10, 0} {
@@ -93,7 +93,7 @@ func fullDisk(t *testing.T, in instance, policy semel.Policy, how string, squeez
 		}
 	}
 	release(e.worker)
-	e.until(30*time.Second, append(full, before...))
+	e.until(2*time.Minute, append(full, before...))
 	f := e.ledger.audit(policy)
 	report(t, f.wrong)
 	for k := range e.ledger.keys {

@@ -36,7 +36,7 @@ func killWorkers(t *testing.T, b backend, in instance, policy semel.Policy) {
 	for range rounds {
 		for _, p := range deaths {
 			seen := c.answers()
-			eventually(t, 30*time.Second, "answers between two kills", func() bool { return c.answers() >= seen+between })
+			eventually(t, 3*time.Minute, "answers between two kills", func() bool { return c.answers() >= seen+between })
 			for range 5 {
 				if c.killAt(p) {
 					killed[p]++
@@ -48,7 +48,7 @@ func killWorkers(t *testing.T, b backend, in instance, policy semel.Policy) {
 			}
 		}
 	}
-	c.finish(time.Minute)
+	c.finish(5 * time.Minute)
 	f := c.verdict()
 	report(t, f.wrong)
 	kills := 0
@@ -98,7 +98,7 @@ func (c *campaign) killAt(p point) bool {
 	case w := <-c.victim:
 		c.replace(w)
 		return true
-	case <-time.After(4 * time.Second):
+	case <-time.After(10 * time.Second):
 		c.mu.Lock()
 		chosen := c.wanted == ""
 		c.wanted = ""

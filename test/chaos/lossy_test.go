@@ -31,7 +31,7 @@ func lossyStore(t *testing.T, b backend, in instance, policy semel.Policy) {
 		c.spec.Patience, c.spec.Settle = time.Second, time.Second // a stalled connection says nothing
 	}
 	c.start()
-	c.finish(3 * time.Minute)
+	c.finish(5 * time.Minute)
 	f := c.verdict()
 	report(t, f.wrong)
 	where := "between Guard and store: " + counts(c.desk.faults)

@@ -38,7 +38,7 @@ func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
 	c.start()
 	for range kills {
 		seen := c.answers()
-		eventually(t, 30*time.Second, "answers between two kills", func() bool { return c.answers() >= seen+between })
+		eventually(t, 3*time.Minute, "answers between two kills", func() bool { return c.answers() >= seen+between })
 		<-time.After(rand.N(20 * time.Millisecond))
 		if err := in.kill(); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
 			t.Fatal(err)
 		}
 	}
-	c.finish(time.Minute)
+	c.finish(5 * time.Minute)
 	f := c.verdict()
 	report(t, f.wrong)
 	figure.Report(t, figure.Figure{

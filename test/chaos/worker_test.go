@@ -66,7 +66,7 @@ func work(ctx context.Context, s spec) error {
 		return fmt.Errorf("no backend %q", s.Backend)
 	}
 	st, end, err := b.open(ctx, s.URL)
-	for began := time.Now(); err != nil && b.server && time.Since(began) < 30*time.Second; { // it may just have been killed
+	for began := time.Now(); err != nil && b.server && time.Since(began) < 2*time.Minute; { // it may just have been killed
 		<-time.After(50 * time.Millisecond)
 		st, end, err = b.open(ctx, s.URL)
 	}
@@ -196,7 +196,7 @@ func (n *lane) deliver(ctx context.Context, key string) question {
 		}
 		select { // its clock has already told, or tells as soon as the runtime's timers are looked at
 		case <-ctx.Done():
-		case <-time.After(n.spec.Lease / 6):
+		case <-time.After(10 * time.Second):
 		}
 		a.Cancelled = errors.Is(context.Cause(ctx), semel.ErrLeaseLost)
 	}

@@ -87,7 +87,7 @@ func (s *lines) got(t *testing.T, ends int) string {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); ; <-tick.C {
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
 		s.mu.Lock()
 		heard, ended := strings.Join(s.heard, ","), s.ended
 		s.mu.Unlock()
@@ -114,7 +114,7 @@ func between(t *testing.T, f Fault) (*lines, *Proxy, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	return s, p, c

@@ -17,7 +17,7 @@ func startStream(t *testing.T, o *Options, semel bool) *stream {
 	dir := t.TempDir()
 	g := proc.NewGroup(dir)
 	t.Cleanup(g.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s, err := openStream(ctx, g, o, pipeline.NewPlan(o.Seed, o.Orders), dir, semel)
 	if err != nil {

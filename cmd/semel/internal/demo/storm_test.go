@@ -17,7 +17,7 @@ func startStraight(t *testing.T, o *Options) *side {
 	dir := t.TempDir()
 	g := proc.NewGroup(dir)
 	t.Cleanup(g.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s, err := straight(ctx, g, o, fleet.NewPlan(o.Seed, o.Orders), dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAProcessWithNothingToDoIsNotKilled(t *testing.T) {
 	if s.worker.kills.Load() != 0 {
 		t.Error("an idle process was killed")
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel = context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := s.worker.ready(ctx); err != nil {
 		t.Errorf("it was left frozen: %v", err)

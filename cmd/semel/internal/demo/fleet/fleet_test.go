@@ -114,7 +114,7 @@ func TestAnImpatientClientHangsUpAndComesAgain(t *testing.T) {
 	})
 	all := orders(1)
 	all[0].Work = Slow
-	f := New(&Plan{Orders: all, Steps: []Step{{Copies: 1, HangUp: time.Millisecond}}}, url)
+	f := New(&Plan{Orders: all, Steps: []Step{{Copies: 1, HangUp: 2 * time.Second}}}, url) // by then the request is there
 	f.Run(t.Context(), 1)
 	if got := f.Outcomes()[0]; len(got.Acks) != 1 || got.Acks[0].Body != "60ms" || got.Latency != 0 {
 		t.Errorf("got %+v", got)

@@ -108,7 +108,7 @@ func TestFewMessagesAreUnderWayWhileItIsCalm(t *testing.T) {
 	go func() { ended <- p.Run(ctx, 1) }()
 	upTo := func(n int64) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); p.Sent.Load() < n; runtime.Gosched() {
+		for deadline := time.Now().Add(3 * time.Minute); p.Sent.Load() < n; runtime.Gosched() {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d messages were sent, want %d", p.Sent.Load(), n)
 			}

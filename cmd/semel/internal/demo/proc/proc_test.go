@@ -84,7 +84,7 @@ func address(t *testing.T) string {
 
 func ready(t *testing.T, p *Process, address string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := p.Ready(ctx, "http://"+address); err != nil {
 		t.Fatal(err)
@@ -94,16 +94,16 @@ func ready(t *testing.T, p *Process, address string) {
 // eventually waits for something that another process does.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); runtime.Gosched() {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 20 s", what)
+			t.Fatalf("%s: not within 2 minutes", what)
 		}
 	}
 }
 
 // pid asks the server at an address; 0: it does not answer.
 func pid(address string) int {
-	c := &http.Client{Timeout: 100 * time.Millisecond, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := c.Get("http://" + address)
 	if err != nil {
 		return 0
@@ -173,7 +173,7 @@ func TestAFrozenProcessDoesNotAnswer(t *testing.T) {
 
 func TestAProcessThatKeepsDyingIsGivenUp(t *testing.T) {
 	p := start(t, group(t), "die")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err := p.Ready(ctx, "http://127.0.0.1:1")
 	if err == nil || !strings.Contains(err.Error(), "something is wrong") || p.Err() == nil || p.Deaths() != maxDeaths+1 {
@@ -188,7 +188,7 @@ func TestStopLetsAProcessEnd(t *testing.T) {
 	a := address(t)
 	p := start(t, group(t), "serve", a)
 	ready(t, p, a)
-	p.Stop(20 * time.Second)
+	p.Stop(2 * time.Minute)
 	if log := tail(p.log()); log != "goodbye\n" || p.Err() != nil || pid(a) != 0 {
 		t.Errorf("log %q, %v", log, p.Err())
 	}
