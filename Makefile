@@ -22,8 +22,8 @@ help: ## Show this list
 .PHONY: test
 test: modules-check vet ## Run every test of every module with the race detector, then the bug museum
 	@[ -n "$(RACE)" ] || echo "NO C COMPILER: the tests run WITHOUT the race detector" >&2
-	$(GO) test $(RACE) $$($(GO) list work | grep -v '^github.com/semel-go/semel/test')
-	cd test && $(GO) test $(RACE) -count=1 $$($(GO) list ./... | grep -v /museum)
+	$(GO) test $(RACE) -timeout 30m $$($(GO) list work | grep -v '^github.com/semel-go/semel/test')
+	cd test && $(GO) test $(RACE) -timeout 30m -count=1 $$($(GO) list ./... | grep -v /museum)
 	$(MAKE) --no-print-directory museum
 
 .PHONY: quick
@@ -32,7 +32,7 @@ quick: ## Run every test in its short form, without the race detector
 
 .PHONY: race
 race: ## Run every test of every module with the race detector
-	$(GO) test -race -count=1 work
+	$(GO) test -race -timeout 30m -count=1 work
 
 .PHONY: vet
 vet: ## Check formatting, and vet every module

@@ -58,7 +58,7 @@ func TestStorm(t *testing.T) {
 		}
 		all.Wait()
 		l.Close()
-		for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d goroutines left", runtime.NumGoroutine()-before)
 			}

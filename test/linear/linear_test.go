@@ -74,7 +74,7 @@ func histories(t *testing.T, n int, record func(i int) *History) (c count) {
 		wg.Go(func() {
 			for i := range next {
 				h := record(i)
-				res := Check(h, time.Minute)
+				res := Check(h, 5*time.Minute)
 				mu.Lock()
 				c.ops += h.Len()
 				switch res {
