@@ -275,7 +275,7 @@ func eventuallyOK(t testing.TB, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !f(); {
 		if time.Now().After(end) {
-			t.Fatal("not within 10 s")
+			t.Fatal("not within 2 minutes")
 		}
 	}
 }

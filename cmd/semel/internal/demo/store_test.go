@@ -56,7 +56,7 @@ func TestAnInterruptedDemoDropsItsSchema(t *testing.T) {
 	defer tick.Stop()
 	for there, end := 0, time.Now().Add(3*time.Minute); there == 0; <-tick.C {
 		if err := db.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname LIKE 'semel_demo_%'").Scan(&there); err != nil || time.Now().After(end) {
-			t.Fatalf("the demo has made no schema within a minute; %v", err)
+			t.Fatalf("the demo has made no schema within 3 minutes; %v", err)
 		}
 	}
 	if err := c.Process.Signal(os.Interrupt); err != nil {

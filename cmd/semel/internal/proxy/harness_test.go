@@ -197,7 +197,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	defer tick.Stop()
 	for end := time.Now().Add(time.Minute); !f(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
