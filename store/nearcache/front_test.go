@@ -72,6 +72,9 @@ func newPair(t testing.TB, o nearcache.Options, inject func(storetest.Op, int) s
 	p := &pair{front: newShared()}
 	p.faults = storetest.NewFault(p.front, inject)
 	o.Front = p.faults
+	if o.FrontTimeout == 0 { // the default is short, and no pause of the machine may pass for a front that fails
+		o.FrontTimeout = time.Minute
+	}
 	p.world = newWorld(t, &o)
 	o.Now = p.here.Now
 	other := *p.world
@@ -269,7 +272,7 @@ func TestALateFillLivesNoLonger(t *testing.T) {
 		})
 		behind := *p.other
 		behind.Store = newCache(t, behind.calls, &nearcache.Options{
-			Skew: 1, MaxAge: time.Hour, MaxBytes: 1, Front: p.faults, Now: func() time.Time { return p.here.Now().Add(-time.Hour) },
+			Skew: 1, MaxAge: time.Hour, MaxBytes: 1, Front: p.faults, FrontTimeout: time.Minute, Now: func() time.Time { return p.here.Now().Add(-time.Hour) },
 		})
 		complete(t, p.mem, "k", 100*time.Second)
 		get(t, p, "k")
@@ -308,7 +311,7 @@ func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
 		p := newPair(t, nearcache.Options{}, nil)
 		complete(t, p, "k", time.Hour)
 		calls := storetest.NewFault(p.mem, nil)
-		c := newCache(t, calls, &nearcache.Options{Now: p.here.Now, Front: spoiltFront{p.front, spoil}})
+		c := newCache(t, calls, &nearcache.Options{Now: p.here.Now, Front: spoiltFront{p.front, spoil}, FrontTimeout: time.Minute})
 		if f := claim(t, c, "k"); f.Record.State != store.Completed || calls.Calls(storetest.OpClaim) != 1 {
 			t.Errorf("%s: %v after %d trips", name, f.Record.State, calls.Calls(storetest.OpClaim))
 		}
@@ -316,7 +319,7 @@ func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
 	// An envelope of one key on the shelf of another.
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "other", time.Hour)
-	c := newCache(t, p.mem, &nearcache.Options{Now: p.here.Now, Front: crossedFront{p.front}})
+	c := newCache(t, p.mem, &nearcache.Options{Now: p.here.Now, Front: crossedFront{p.front}, FrontTimeout: time.Minute})
 	if f := claim(t, c, "k"); !f.Won {
 		t.Error("another key's outcome is an answer")
 	}

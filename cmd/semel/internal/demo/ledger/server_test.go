@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/demo/proc"
 )
 
 func do(t *testing.T, h http.Handler, url, body string, header ...string) *httptest.ResponseRecorder {
@@ -159,12 +161,10 @@ func TestTwoLedgersDoNotShareAnAddress(t *testing.T) {
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := proc.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, address, path(t), 0) }()
