@@ -197,3 +197,21 @@ func (e *empty) Next(context.Context, int) ([]consume.Delivery, error) {
 	e.nexts++
 	return nil, nil
 }
+
+// slow is a source whose broker does not answer at the start.
+type slow struct{ *source }
+
+func (slow) Info(ctx context.Context) (consume.Info, error) {
+	<-ctx.Done()
+	return consume.Info{}, errors.New("i/o timeout")
+}
+
+func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), slow{newSource(keyed("a"))})
+		synctest.Wait()
+		if took := r.end(); r.err != nil || took != 0 {
+			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+	})
+}

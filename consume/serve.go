@@ -11,13 +11,17 @@ import (
 // Serve takes messages from a source and handles them until ctx ends: up to
 // Options.Concurrency at once, those with equal OrderKeys in turn. It then
 // takes no more, gives back what it has not begun, lets the running handlers
-// end, and returns nil. An error: it did not start, the source was closed, a
-// message was rejected (ErrRejected), or handlers would not end.
+// end, and returns nil, also if it had not started yet. An error: it could not
+// start, the source was closed, a message was rejected (ErrRejected), or
+// handlers would not end.
 //
 // While the store is down it takes no message, and tries one of those that it
 // has now and then.
 func (c *Consumer) Serve(ctx context.Context, src Source) error {
 	info, err := src.Info(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil // an end that was asked for, whatever the broker says to it
+	}
 	if err != nil {
 		return fmt.Errorf("consume: the source: %w", err)
 	}
