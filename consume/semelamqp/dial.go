@@ -19,7 +19,7 @@ const (
 	// read, as it does to publishers when its memory or disk runs out.
 	writeTimeout = 10 * time.Second
 	// closeTimeout is how long a broker has to answer the end of a connection.
-	closeTimeout = 2 * time.Second
+	closeTimeout = 10 * time.Second
 )
 
 // dialer makes connections, with pauses between those that fail.
