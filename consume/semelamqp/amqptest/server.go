@@ -188,7 +188,13 @@ func (s *Server) Remove() error {
 		s.epmd.end(syscall.SIGKILL)
 		s.epmd = nil
 	}
-	return os.RemoveAll(s.dir)
+	var err error
+	for deadline := time.Now().Add(ready); time.Now().Before(deadline); pause(10 * time.Millisecond) {
+		if err = os.RemoveAll(s.dir); err == nil {
+			return nil // what the node has started may have written until now
+		}
+	}
+	return err
 }
 
 func (s *Server) lastLog() string {

@@ -201,7 +201,10 @@ func run(path string, args []string, dir string, attr *syscall.SysProcAttr, log 
 
 // answers waits until the server takes connections.
 func (s *Server) answers(p *process) error {
-	var err error
+	own, err := filepath.Abs(s.data())
+	if err != nil {
+		return err
+	}
 	for deadline := time.Now().Add(ready); time.Now().Before(deadline); pause(5 * time.Millisecond) {
 		select {
 		case <-p.ended:
@@ -209,7 +212,7 @@ func (s *Server) answers(p *process) error {
 		default:
 		}
 		var dir string
-		if dir, err = ping(s.URL()); err == nil && dir == s.data() {
+		if dir, err = ping(s.URL()); err == nil && dir == own {
 			return nil
 		}
 	}
