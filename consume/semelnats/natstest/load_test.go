@@ -124,7 +124,7 @@ func load(t *testing.T, keys consume.CallFunc, messages, kills int) (l *ledger, 
 	l = &ledger{runs: map[string]int{}, derived: map[string]struct{}{}}
 	send := func(i int) {
 		m := keyed(fmt.Sprint(i))
-		if _, err := b.js.PublishMsgAsync(natsMsg(b, &m)); err != nil {
+		if _, err := b.js.PublishMsgAsync(natsMsg(b, &m), jetstream.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
