@@ -208,7 +208,9 @@ func TestAClusterFailsOver(t *testing.T) {
 	l.grow(t, 100)
 	stop.Store(true)
 	workers.Wait()
-	all.Masters[0].Kill()
+	if err := all.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	after := openCluster(t, all, nil)
 	p := proposal("after")
 	waitFor(t, "all slots are served again", func() bool {

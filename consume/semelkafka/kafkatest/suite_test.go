@@ -9,7 +9,7 @@ import (
 )
 
 func harness(open func(t testing.TB) consumetest.Broker) consumetest.Harness {
-	return consumetest.Harness{Store: func(testing.TB) store.Store { return memstore.New(nil) }, Open: open}
+	return consumetest.Harness{Store: func(testing.TB) store.Store { return memstore.New(nil) }, Open: open, Patience: patience}
 }
 
 func TestTheAdapterPassesTheSuite(t *testing.T) {

@@ -11,6 +11,6 @@ import (
 func TestTheAdapterPassesTheSuite(t *testing.T) {
 	consumetest.Run(t, consumetest.Harness{
 		Store: func(testing.TB) store.Store { return memstore.New(nil) },
-		Open:  func(t testing.TB) consumetest.Broker { return open(t, nil) },
+		Open:  func(t testing.TB) consumetest.Broker { return open(t, nil) }, Patience: patience,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -40,19 +41,32 @@ func StartCluster(t testing.TB, replicas bool, args ...string) *Cluster {
 	}
 	// Joining takes parts of this timeout; from here on a pause of a machine that
 	// does much else must not pass for a death.
-	timeout := "20000"
-	if replicas {
-		timeout = "5000" // deaths are waited for
-	}
-	for _, s := range c.all() {
-		err := with(s.Addr(), func(r *redis.Client) error {
-			return r.ConfigSet(context.Background(), "cluster-node-timeout", timeout).Err()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := c.noticeDeathsIn(20 * time.Second); err != nil {
+		t.Fatal(err)
 	}
 	return c
+}
+
+// Kill crashes the master that has the first slots, and has its replica, if it
+// has one, take its place soon.
+func (c *Cluster) Kill() error {
+	if err := c.noticeDeathsIn(5 * time.Second); err != nil {
+		return err
+	}
+	c.Masters[0].Kill()
+	return nil
+}
+
+func (c *Cluster) noticeDeathsIn(d time.Duration) error {
+	for _, s := range c.all() {
+		err := with(s.Addr(), func(r *redis.Client) error {
+			return r.ConfigSet(context.Background(), "cluster-node-timeout", strconv.FormatInt(d.Milliseconds(), 10)).Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Cluster) all() []*Server { return append(append([]*Server{}, c.Masters...), c.Replicas...) }
