@@ -13,7 +13,8 @@ var ErrClosed = errors.New("coalesce: the lane is closed")
 type Options[Req any] struct {
 	// MaxBatch is the most requests in one flush. Zero: 256.
 	MaxBatch int
-	// Flushers is how many flushes may be in flight at once. Zero: 1.
+	// Flushers is how many flushes may be in flight at once. Zero: 1. While
+	// requests come in crowds fewer are used, for fuller batches: see [Lane].
 	Flushers int
 	// Conflict numbers requests so that equal numbers are never in flight
 	// together, in one flush or in two: they take their turns, in the order
@@ -50,6 +51,13 @@ const (
 
 // Lane gathers requests of one kind. Safe for concurrent use. Make it with
 // [New].
+//
+// A request that comes while requests come one by one is flushed at once, by
+// any flusher that is free. In a crowd it waits for company, though a flusher
+// is free: until a flush in flight ends, or eight wait for each flush in
+// flight, or those take longer than they used to. So a flush that hangs holds
+// up none but its own for more than six times what recent flushes took, and
+// never for more than 40 ms, as long as a flusher is free.
 type Lane[Req, Res any] struct {
 	flush    func(ctx context.Context, batch []*Item[Req, Res])
 	conflict func(*Req) uint64
@@ -60,7 +68,9 @@ type Lane[Req, Res any] struct {
 	queue   [2]list[Req, Res] // urgent ones, others
 	holder  map[uint64]*Item[Req, Res]
 	waiting int // items that are queued or blocked
-	running int // flushers at work: whoever makes queue non-empty is one
+	running int // flushers at work: at least one while queue is not empty
+	last    int // requests of the last batch that was taken off the queue
+	pace    pace
 	closed  bool
 	idle    chan struct{} // closed when closed and nothing runs
 	free    list[Req, Res]
@@ -121,7 +131,7 @@ func (l *Lane[Req, Res]) Alone(ctx context.Context, req Req) (res Res, ok bool, 
 	}
 	it := l.get()
 	it.Req = req
-	l.enter(it)
+	l.enter(it, true)
 	l.mu.Unlock()
 	l.alone(ctx, it)
 	res, err = it.Res, it.Err
@@ -140,7 +150,7 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 	}
 	it := l.get()
 	it.Req, it.urgent = req, urgent
-	if l.enter(it) {
+	if l.enter(it, false) {
 		l.mu.Unlock()
 		l.alone(ctx, it)
 	} else {
@@ -159,8 +169,9 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 	return res, err
 }
 
-// enter queues it, unless the caller is to flush it at once.
-func (l *Lane[Req, Res]) enter(it *Item[Req, Res]) (alone bool) {
+// enter queues it, unless the caller is to flush it at once: now, if it likes
+// to and can.
+func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
 	if l.conflict != nil {
 		it.number = l.conflict(&it.Req)
 		if h := l.holder[it.number]; h != nil {
@@ -171,13 +182,18 @@ func (l *Lane[Req, Res]) enter(it *Item[Req, Res]) (alone bool) {
 		}
 		l.holder[it.number] = it
 	}
-	if l.running < l.flushers {
+	if l.running == 0 || l.running < l.flushers && (now || l.last < 2) {
 		l.running++
 		it.state = inFlight
 		return true
 	}
 	l.waiting++
 	l.enqueue(it)
+	if l.waiting >= min(company, l.max)*l.running {
+		l.help()
+	} else {
+		l.hold()
+	}
 	return false
 }
 

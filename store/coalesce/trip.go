@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
 // PanicError is what the callers of a flush get that did not return.
@@ -45,8 +46,10 @@ func (t *trip[Req, Res]) leave() {
 // meanwhile flushed on another.
 func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
 	it.self[0] = it
+	start := time.Now()
 	defer func() {
 		l.mu.Lock()
+		l.pace.took(time.Since(start))
 		l.answer(it)
 		more := l.more()
 		l.mu.Unlock()
@@ -99,6 +102,11 @@ func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
 	}
 	t.here = len(t.items)
 	l.waiting -= t.here
+	l.last = t.here
+	l.pace.trips++
+	if l.queued() { // the batch was full
+		l.help()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.cancel = cancel
 	return ctx, true
@@ -106,7 +114,7 @@ func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
 
 // more reports whether a flusher has to go on; if not, it counts it out.
 func (l *Lane[Req, Res]) more() bool {
-	if l.queue[0].first != nil || l.queue[1].first != nil {
+	if l.queued() {
 		return true
 	}
 	if l.running--; l.running == 0 && l.idle != nil {
@@ -118,10 +126,12 @@ func (l *Lane[Req, Res]) more() bool {
 
 // travel flushes t and answers its callers, whatever the flush does.
 func (l *Lane[Req, Res]) travel(ctx context.Context, t *trip[Req, Res]) {
+	start := time.Now()
 	defer func() {
 		t.cancel()
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		l.pace.took(time.Since(start))
 		for i, it := range t.items {
 			l.answer(it)
 			it.done <- struct{}{}

@@ -1,0 +1,55 @@
+package coalesce
+
+import "time"
+
+const (
+	// company is how many requests wait for each flush in flight before one
+	// more begins: what a flush costs by itself is then shared by enough.
+	company = 8
+
+	// A request is held for three recent flushes, within these limits, and
+	// once more if the queue moved meanwhile.
+	holdFlushes      = 3
+	holdMin, holdMax = 500 * time.Microsecond, 20 * time.Millisecond
+)
+
+// pace is how fast the flushes of a lane are.
+type pace struct {
+	recent time.Duration // what one takes, the recent ones weighing more
+	trips  uint64        // batches that were taken off the queue, ever
+	armed  bool          // a timer looks after who is held
+}
+
+// took counts a flush in. One that hung is no measure.
+func (p *pace) took(d time.Duration) { p.recent += (min(d, holdMax) - p.recent) / 8 }
+
+// hold has a timer look after the queue, unless no flusher is free: then
+// those at work take all of it. The lane is locked.
+func (l *Lane[Req, Res]) hold() {
+	if l.pace.armed || l.running >= l.flushers || !l.queued() {
+		return
+	}
+	l.pace.armed = true
+	trips := l.pace.trips
+	time.AfterFunc(min(max(holdFlushes*l.pace.recent, holdMin), holdMax), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pace.armed = false
+		if l.pace.trips == trips && l.queued() {
+			l.help() // whoever is in flight hangs
+		} else {
+			l.hold()
+		}
+	})
+}
+
+// help has one more flusher begin, if one is free. The lane is locked.
+func (l *Lane[Req, Res]) help() {
+	if l.running < l.flushers {
+		l.running++
+		go l.drain()
+	}
+}
+
+// queued reports whether there is something to flush. The lane is locked.
+func (l *Lane[Req, Res]) queued() bool { return l.queue[0].first != nil || l.queue[1].first != nil }
