@@ -51,15 +51,15 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 		it.Err = errAlone // if there is no answer for it
 		byID[idOf(it.Req.Key)] = it
 	}
+	var a answer
+	var id pgtype.UUID
+	to := []any{&a.now, &id, &a.fence, &a.packed}
 	err := s.sendBatch(ctx, s.sql.claims, claimArrays(byID), func(rows pgx.Rows) error {
-		var now int64
-		var fence pgtype.Int8
-		var w row
-		if err := rows.Scan(w.fields(&now, &fence)...); err != nil {
+		if err := rows.Scan(to...); err != nil {
 			return err
 		}
-		if it := byID[w.id]; it != nil {
-			it.Res, it.Err = claimed(it.Req, now, fence, &w)
+		if it := byID[id]; it != nil {
+			it.Res, it.Err = a.to(it.Req)
 		}
 		return nil
 	})
@@ -113,14 +113,12 @@ func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, 
 	args = append(args, s.wait)
 	err = s.retry(func() error {
 		for range tries {
-			var now int64
-			var fence pgtype.Int8
-			var w row
-			if err := s.db.QueryRow(ctx, s.sql.claim, args...).Scan(w.fields(&now, &fence)...); err != nil {
+			var a answer
+			if err := s.db.QueryRow(ctx, s.sql.claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
 				return err
 			}
-			if fence.Valid || w.id.Valid {
-				f, err = claimed(p, now, fence, &w)
+			if a.fence.Valid || a.packed != nil {
+				f, err = a.to(p)
 				return err
 			}
 			// Inserted by another after this statement began: it is there for
@@ -133,14 +131,25 @@ func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, 
 
 var errNeither = fmt.Errorf("a record is neither there nor can it be inserted; is the row of semel_meta gone, or a trigger on semel_record? %w", ErrSchema)
 
-// claimed is what a claim found: its own row, with the fence, or another's.
-func claimed(p *store.Proposal, now int64, fence pgtype.Int8, w *row) (store.Found, error) {
-	if fence.Valid {
-		r := p.Insert(store.Time(now), 0)
-		r.Fence = uint64(fence.Int64)
-		return found(&r, p, store.Time(now)), nil
+// answer is what a statement says of a claim.
+type answer struct {
+	now    int64
+	fence  pgtype.Int8 // of the row that it inserted
+	packed []byte      // the row that was there
+}
+
+// to is what the claim p found.
+func (a *answer) to(p *store.Proposal) (store.Found, error) {
+	if a.fence.Valid {
+		r := p.Insert(store.Time(a.now), 0)
+		r.Fence = uint64(a.fence.Int64)
+		return found(&r, p, store.Time(a.now)), nil
 	}
-	f, err := w.found(p.Key, now)
+	var w row
+	if err := w.unpack(a.packed); err != nil {
+		return store.Found{}, err
+	}
+	f, err := w.found(p.Key, a.now)
 	if err != nil {
 		return f, err
 	}

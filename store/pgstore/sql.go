@@ -43,7 +43,7 @@ func newStatements(o *Options, relaxed bool) *statements {
 		"{s}", pgx.Identifier{o.Schema}.Sanitize(),
 		"{table}", literal(pgx.Identifier{o.Schema, "semel_record"}.Sanitize()),
 		"{now}", o.clock,
-		"{cols}", cols(""), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
+		"{cols}", cols(""), "{r.packed}", packedOf("r."), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
 		"{insert}", insertColumns,
@@ -69,30 +69,28 @@ func newStatements(o *Options, relaxed bool) *statements {
 		// The insert decides. The read spares a duplicate the index insertion
 		// and the transaction id; it may see nothing, and the insert meet a
 		// row that was committed since: then there is no row in either.
-		claim: `WITH ex AS MATERIALIZED (SELECT {cols} FROM {s}.semel_record WHERE id = $1::uuid),
+		claim: `WITH ex AS MATERIALIZED (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = $1::uuid),
 			c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', coalesce($21::text, current_setting('lock_timeout')), true)),
 			ins AS (INSERT INTO {s}.semel_record ({insert})
 				SELECT {row} FROM c CROSS JOIN {s}.semel_meta m WHERE NOT EXISTS (SELECT FROM ex)
 				ON CONFLICT (id) DO NOTHING RETURNING fence{relax})
-			SELECT c.now, ins.fence, {ex.cols} FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
+			SELECT c.now, ins.fence, ex.packed FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
 
 		// One index look-up for each key by LATERAL … LIMIT 1, which can be no
 		// other join.
 		claims: `WITH c AS MATERIALIZED (SELECT {now} AS now),
-			i AS MATERIALIZED (SELECT u.*, {h.cols} FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[],
+			i AS MATERIALIZED (SELECT u.*, h.packed FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[],
 					$7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bytea[])
 				AS u(u_id, u_owner, u_state, u_policy, u_attempt, u_until, u_operation, u_tenant, u_key, u_holder, u_alg, u_kid, u_sum, u_error)
-				LEFT JOIN LATERAL (SELECT {cols} FROM {s}.semel_record r WHERE r.id = u.u_id LIMIT 1) h ON true),
+				LEFT JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.u_id LIMIT 1) h ON true),
 			ins AS (INSERT INTO {s}.semel_record (id, owner, state, policy, attempt, until, operation, tenant, key, holder,
 					fingerprint_alg, fingerprint_key, fingerprint, last_error, created, updated, format, fence)
 				SELECT u_id, u_owner, u_state, u_policy, u_attempt, c.now + u_until, u_operation, u_tenant, u_key, u_holder,
 					u_alg, u_kid, u_sum, u_error, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
-				FROM i CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE i.id IS NULL
+				FROM i CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE i.packed IS NULL
 				ON CONFLICT (id) DO NOTHING RETURNING id, fence{relax})
-			SELECT c.now, ins.fence, ins.id, NULL::uuid, NULL::smallint, NULL::smallint, NULL::smallint, NULL::bigint, NULL::bigint, NULL::bigint,
-				NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea,
-				NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea, NULL::bytea FROM ins CROSS JOIN c
-			UNION ALL SELECT c.now, NULL, {cols} FROM i CROSS JOIN c WHERE i.id IS NOT NULL`,
+			SELECT c.now, ins.id, ins.fence, NULL::bytea FROM ins CROSS JOIN c
+			UNION ALL SELECT c.now, i.u_id, NULL, i.packed FROM i CROSS JOIN c WHERE i.packed IS NOT NULL`,
 
 		swap: `UPDATE {s}.semel_record r SET owner = $2::uuid, state = $3::smallint, policy = $4::smallint, attempt = $5::bigint,
 				until = coalesce(c.now + $6::bigint, 0), expires = coalesce(c.now + $7::bigint, 0),
@@ -149,9 +147,10 @@ func newStatements(o *Options, relaxed bool) *statements {
 		// The lock is that of a key, and spares others a run for nothing; the
 		// unique index decides. (One who gets it in the instant after its
 		// holder committed may not see that, and finds out when it inserts.)
-		read: `SELECT c.now, c.locked, m.swept_fence, m.store, {r.cols} FROM (SELECT {now} AS now, pg_try_advisory_xact_lock($2::integer, $3::integer) AS locked,
-				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)) c
-			CROSS JOIN {s}.semel_meta m LEFT JOIN {s}.semel_record r ON r.id = $1::uuid WHERE m.one = 1`,
+		read: `SELECT {now}, pg_try_advisory_xact_lock($2::integer, $3::integer), m.swept_fence, m.store,
+				(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = $1::uuid),
+				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
+			FROM {s}.semel_meta m WHERE m.one = 1`,
 		insert: `INSERT INTO {s}.semel_record ({insert})
 			SELECT {row1}, $21::bigint, c.now, 1, $22::bigint FROM (SELECT {now} AS now) c`,
 

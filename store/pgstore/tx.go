@@ -142,7 +142,12 @@ func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err erro
 	high, low := t.s.lockOf(id)
 	var of pgtype.UUID
 	t.line.push(t.db.sql.read, []any{id, high, low, t.idle}, func(res pgx.BatchResults) error {
-		return res.QueryRow().Scan(l.w.fields(&l.now, &l.locked, &l.swept, &of)...)
+		var packed []byte
+		err := res.QueryRow().Scan(&l.now, &l.locked, &l.swept, &of, &packed, nil)
+		if err == nil && packed != nil {
+			err = l.w.unpack(packed)
+		}
+		return err
 	})
 	if t.late && t.depth == 1 { // the handler comes next
 		t.ahead = true
