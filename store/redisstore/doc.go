@@ -1,12 +1,25 @@
 // Package redisstore keeps records in Redis (7 and later): the fast store, for events and calls where a look at a key must cost microseconds,
 // and where the promise may be Redis's.
 //
-// It was tested on Redis 7.0: one server, Sentinel and Cluster. It uses nothing
-// that is known to be missing in Redis 8 and Valkey 8, but was not run on them,
-// nor over TLS, nor with WAITAOF (Options.Fsync), which 7.0 does not have.
+// Its tests run on Redis 7.0 and 8.0 and Valkey 8.1: one server, with and
+// without TLS, Sentinel and Cluster. Over TLS, Sentinel and Cluster were not
+// run.
 //
 // [New] takes the client that the application has (go-redis): of one server,
 // of a Sentinel fail-over, or of a Cluster. [Open] takes a URL.
+//
+// # Access
+//
+// A rediss URL verifies the server's certificate by the roots of the system
+// (on Linux SSL_CERT_FILE names others); for others, or a certificate of the
+// client, give [New] a client with a TLSConfig. These rights are enough for the
+// user of a server, with the prefix in use for semel:
+//
+//	ACL SETUSER app on >… ~semel:* +@connection +info +time +eval +evalsha +scan
+//	  +get +getrange +mget +exists +set +setrange +mset +del
+//
+// and +wait for Options.Replicas, +waitaof for Options.Fsync, +config|get for
+// [Store.Check] to know appendfsync.
 //
 // # Promises
 //

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,9 +11,23 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// evicting is a server that forgets when it is short of memory.
+// evicting is a server that forgets when it is short of memory: when it has
+// taken 2 MB more than it needs when it is empty, which differs by a lot.
 func evicting(t *testing.T) *redistest.Server {
-	return redistest.Start(t, "--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10")
+	srv := redistest.Start(t, "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10")
+	c := clientAt(t, srv.URL())
+	info, err := c.InfoMap(t.Context(), "memory").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := strconv.Atoi(info["Memory"]["used_memory"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ConfigSet(t.Context(), "maxmemory", itoa(used+2<<20)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return srv
 }
 
 func TestAServerThatEvictsIsRefused(t *testing.T) {

@@ -27,6 +27,8 @@ var (
 type Server struct {
 	bin, dir string
 	port     int
+	tlsPort  int
+	tls      bool // it speaks TLS, too
 	args     []string
 	file     string // a Sentinel's configuration; else empty
 
@@ -37,11 +39,13 @@ type Server struct {
 // New makes a server with arguments such as "--appendonly", "yes", and starts
 // it. Remove it in the end.
 func New(args ...string) (*Server, error) {
-	bin, err := Bin()
-	if err != nil {
+	return newServer(&Server{args: slices.Clone(args)})
+}
+
+func newServer(s *Server) (_ *Server, err error) {
+	if s.bin, err = Bin(); err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, args: slices.Clone(args)}
 	if s.dir, err = os.MkdirTemp("", "semel-redis-"); err != nil {
 		return nil, err
 	}
@@ -65,6 +69,11 @@ func (s *Server) Start() error {
 			if s.port, err = freePort(); err != nil {
 				return err
 			}
+			if s.tls {
+				if s.tlsPort, err = freePort(); err != nil {
+					return err
+				}
+			}
 		}
 		return s.start()
 	})
@@ -77,6 +86,9 @@ func (s *Server) start() error {
 	}
 	defer func() { _ = log.Close() }() // the server has its own
 	args := append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--save", "", "--databases", "1000"}, s.args...)
+	if s.tls {
+		args = append(args, "--tls-port", strconv.Itoa(s.tlsPort))
+	}
 	if s.file != "" {
 		args = []string{s.file, "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--sentinel"}
 	}
@@ -136,6 +148,9 @@ func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
 // Port is the server's port on the loopback interface.
 func (s *Server) Port() int { return s.port }
+
+// TLSAddr is where a server of [StartTLS] speaks TLS.
+func (s *Server) TLSAddr() string { return "127.0.0.1:" + strconv.Itoa(s.tlsPort) }
 
 // URL is where the server answers.
 func (s *Server) URL() string { return "redis://" + s.Addr() }

@@ -9,24 +9,54 @@ import (
 	"testing"
 )
 
-// shared is the server that the tests of a process have in common.
+// shared is what the tests of a process have in common.
 var shared struct {
 	once   sync.Once
 	server *Server
 	err    error
 	db     atomic.Int64
+
+	trust    sync.Once
+	trusted  *Authority
+	distrust error
 }
 
-// Main runs the tests of a package and removes the server that URL may have
-// started. For TestMain: os.Exit(redistest.Main(m)).
+// Main runs the tests of a package and removes what [URL] and [Trusted] may
+// have made. For TestMain: os.Exit(redistest.Main(m)).
 func Main(m interface{ Run() int }) int {
 	code := m.Run()
+	var errs []error
 	if shared.server != nil {
-		if err := shared.server.Remove(); err != nil {
-			fmt.Fprintln(os.Stderr, "redistest:", err)
-		}
+		errs = append(errs, shared.server.Remove())
+	}
+	if shared.trusted != nil {
+		errs = append(errs, os.RemoveAll(shared.trusted.dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		fmt.Fprintln(os.Stderr, "redistest:", err)
 	}
 	return code
+}
+
+// Trusted is an authority that the process, which calls [Main], takes for one of
+// the system's: SSL_CERT_FILE names it from now on. So nothing in the process
+// may have looked at a certificate before.
+func Trusted(t testing.TB) *Authority {
+	t.Helper()
+	shared.trust.Do(func() {
+		dir, err := os.MkdirTemp("", "semel-redis-ca-")
+		if err == nil {
+			shared.trusted, err = NewAuthority(dir)
+		}
+		if err == nil {
+			err = os.Setenv("SSL_CERT_FILE", shared.trusted.File)
+		}
+		shared.distrust = err
+	})
+	if shared.distrust != nil {
+		t.Fatal(shared.distrust)
+	}
+	return shared.trusted
 }
 
 // URL is that of SEMEL_TEST_REDIS_URL, or of a server that all tests of the

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
+	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
 func parse(t *testing.T, text string) storeurl.URL {
@@ -136,4 +137,9 @@ func TestPostgreSQLOpensAndKeepsARecord(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(redistest.Main(withPostgres{m})) }
+
+// withPostgres removes its servers as well.
+type withPostgres struct{ m *testing.M }
+
+func (w withPostgres) Run() int { return pgtest.Main(w.m) }

@@ -1,0 +1,181 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/redisstore/redistest"
+)
+
+// least is what the package's documentation grants to an ACL user, for the
+// usual prefix.
+var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +exists +set +setrange +mset +del")
+
+// startSecret is a server that speaks TLS, where a user with these rights is
+// the only one.
+func startSecret(t *testing.T, a *redistest.Authority, name string, rights []string, args ...string) *redistest.Server {
+	t.Helper()
+	srv := redistest.StartTLS(t, a, []string{name}, append(args, redistest.Fast...)...)
+	c := clientAt(t, srv.URL())
+	user := []any{"acl", "setuser", "app", "on", ">pass/word"}
+	for _, r := range rights {
+		user = append(user, r)
+	}
+	if err := errors.Join(c.Do(t.Context(), user...).Err(), c.Do(t.Context(), "acl", "setuser", "default", "off").Err()); err != nil {
+		t.Fatal(err)
+	}
+	return srv
+}
+
+// A rediss URL verifies the server by the roots of the system, and the user of
+// the URL needs no more rights than are documented.
+func TestOpenSpeaksTLSAsAnACLUser(t *testing.T) {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
+	}
+	srv := startSecret(t, redistest.Trusted(t), "127.0.0.1", least, "--tls-auth-clients", "no")
+	s, err := Open(t.Context(), "rediss://app:pass%2Fword@"+srv.TLSAddr()+"/0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	useAll(t, s)
+	if err := s.Check(t.Context()); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "appendfsync") && !strings.Contains(err.Error(), "appendonly is no") {
+		t.Errorf("Check: %v", err)
+	}
+	for url, says := range map[string]string{
+		"rediss://app:hunter2@" + srv.TLSAddr():    "WRONGPASS",
+		"rediss://" + srv.TLSAddr():                "NOAUTH",
+		"redis://app:pass%2Fword@" + srv.TLSAddr(): "EOF",
+	} {
+		if err := refused(t, url); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "pass/word") {
+			t.Errorf("%s: %v; want %q", url, err, says)
+		}
+	}
+}
+
+func refused(t *testing.T, url string) error {
+	t.Helper()
+	s, err := Open(t.Context(), url+"?max_retries=-1", nil)
+	if err == nil {
+		_ = s.Close()
+	}
+	return err
+}
+
+// A server that cannot show that it is who it should be is refused.
+func TestOpenRefusesAServerWithoutAGoodCertificate(t *testing.T) {
+	trusted := redistest.Trusted(t)
+	stranger, err := redistest.NewAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		by   *redistest.Authority
+		name string
+	}{"an unknown authority's": {stranger, "127.0.0.1"}, "another server's": {trusted, "redis.example"}} {
+		srv := startSecret(t, c.by, c.name, least, "--tls-auth-clients", "no")
+		err := refused(t, "rediss://app:pass%2Fword@"+srv.TLSAddr())
+		_, is := errors.AsType[*tls.CertificateVerificationError](err)
+		if !is || strings.Contains(err.Error(), "pass/word") {
+			t.Errorf("%s certificate: %v", name, err)
+		}
+	}
+}
+
+// A client certificate, and roots of one's own, come with the client of New.
+func TestNewTakesAClientWithACertificate(t *testing.T) {
+	a, err := redistest.NewAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := startSecret(t, a, "redis.example", least)
+	mine, err := a.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &redis.Options{
+		Addr: srv.TLSAddr(), Username: "app", Password: "pass/word", MaxRetries: -1,
+		TLSConfig: &tls.Config{RootCAs: a.Pool(), ServerName: "redis.example", Certificates: []tls.Certificate{mine}},
+	}
+	c := redis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	useAll(t, openOn(t, c, nil))
+	without := *o
+	without.TLSConfig = &tls.Config{RootCAs: a.Pool(), ServerName: "redis.example"}
+	c = redis.NewClient(&without)
+	t.Cleanup(func() { _ = c.Close() })
+	if f, err := openOn(t, c, nil).Claim(t.Context(), proposal("k")); err == nil || f.Won {
+		t.Errorf("without a certificate: won %v, error %v", f.Won, err)
+	}
+}
+
+// A right less, and what needs it fails: it is never taken for absence.
+func TestAUserWithTooFewRightsLearnsNothing(t *testing.T) {
+	a, err := redistest.NewAuthority(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := startSecret(t, a, "127.0.0.1", slices.DeleteFunc(slices.Clone(least), func(right string) bool { return right == "+mset" }))
+	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: "app", Password: "pass/word"})
+	t.Cleanup(func() { _ = c.Close() })
+	s := openOn(t, c, nil)
+	if f, err := s.Claim(t.Context(), proposal("k")); err == nil || f.Won {
+		t.Errorf("a claim without the right to write: won %v, error %v", f.Won, err)
+	}
+	other := openOn(t, c, &Options{Prefix: "others:"})
+	if _, err := other.Get(t.Context(), testKey("k")); err == nil || errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a look at another's prefix: %v", err)
+	}
+}
+
+// useAll calls each method once, and each script.
+func useAll(t *testing.T, s *Store) {
+	t.Helper()
+	ctx := t.Context()
+	complete(t, s, "settled", "x")
+	r := claim(t, s, "swapped")
+	f, err := s.Swap(ctx, r.Seen(), proposal("swapped"))
+	if err != nil || !f.Won {
+		t.Fatalf("Swap: won %v, error %v", f.Won, err)
+	}
+	errs, err := s.Renew(ctx, []store.Lease{f.Record.Lease()}, time.Minute)
+	if err != nil || errs[0] != nil {
+		t.Errorf("Renew: %v, %v", errs, err)
+	}
+	over := claim(t, s, "over")
+	end := completion("x")
+	end.Keep = 0
+	if err := s.Settle(ctx, over.Lease(), end); err != nil {
+		t.Errorf("Settle: %v", err)
+	}
+	listed := 0
+	for _, err := range s.List(ctx, store.Filter{}) {
+		if err != nil {
+			t.Errorf("List: %v", err)
+		}
+		listed++
+	}
+	if listed < 2 {
+		t.Errorf("%d listed", listed)
+	}
+	swept := 0
+	for from, first := store.Cursor(""), true; first || from != ""; first = false {
+		res, err := s.Sweep(ctx, from, 100)
+		if err != nil {
+			t.Fatalf("Sweep: %v", err)
+		}
+		swept, from = swept+res.Deleted, res.Next
+	}
+	if swept != 1 {
+		t.Errorf("%d swept, want 1", swept)
+	}
+}
