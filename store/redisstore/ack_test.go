@@ -1,13 +1,10 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/redisstore/redistest"
@@ -181,36 +178,4 @@ func TestAReplicaAcknowledges(t *testing.T) {
 	if g, err := fresh().Claim(t.Context(), q); !errors.Is(err, ErrNotAcknowledged) {
 		t.Errorf("a claim, again: won %v, error %v", g.Won, err)
 	}
-}
-
-// A server that has no WAITAOF refuses, and does not pretend.
-func TestFsyncNeedsAServerThatHasIt(t *testing.T) {
-	srv := redistest.Start(t, redistest.Durable...)
-	c := clientAt(t, srv.URL())
-	s := openOn(t, c, &Options{Fsync: true})
-	f, err := s.Claim(t.Context(), proposal("k"))
-	if known(t, c, "waitaof") {
-		if err != nil || !f.Won {
-			t.Errorf("won %v, error %v", f.Won, err)
-		}
-		if err := s.Settle(t.Context(), f.Record.Lease(), completion("x")); err != nil {
-			t.Error(err)
-		}
-		return
-	}
-	if err == nil || f.Won {
-		t.Errorf("won %v, error %v", f.Won, err)
-	}
-	if _, err := openOn(t, c, nil).Get(t.Context(), testKey("k")); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the claim is still there: %v", err)
-	}
-}
-
-func known(t *testing.T, c *redis.Client, command string) bool {
-	t.Helper()
-	info, err := c.Do(context.Background(), "command", "info", command).Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(info) == 1 && info[0] != nil
 }

@@ -106,17 +106,23 @@ func (is *settings) running(o *Options) (fs []finding) {
 	if is.info["role"] == "slave" {
 		fs = append(fs, finding{"the server is a replica", "it takes no writes, and shows the past; connect to the master, or through Sentinel"})
 	}
-	if v := is.info["redis_version"]; is.major() < 7 {
+	v := is.info["redis_version"]
+	switch major, minor := version(v); {
+	case major < 7:
 		fs = append(fs, finding{"redis_version is " + v, "version 7 is the oldest that works; upgrade the server"})
+	case o.Fsync && major == 7 && minor < 2:
+		fs = append(fs, finding{"redis_version is " + v, "Options.Fsync needs WAITAOF, which begins with 7.2: each claim would be refused; upgrade the server, or leave it out and set appendfsync to always"})
 	}
 	return fs
 }
 
-// major is 0 if it is not told.
-func (is *settings) major() int {
-	first, _, _ := strings.Cut(is.info["redis_version"], ".")
-	n, _ := strconv.Atoi(first) // it is 0 if it fails
-	return n
+// version is the first two numbers; 0 for one that is not told.
+func version(text string) (major, minor int) {
+	first, rest, _ := strings.Cut(text, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	major, _ = strconv.Atoi(first)  // it is 0 if it fails
+	minor, _ = strconv.Atoi(second) // the same
+	return major, minor
 }
 
 // durable are the settings that lose records when a server ends.

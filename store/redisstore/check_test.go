@@ -28,6 +28,7 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 		"maxmemory-policy is not told":      {set: map[string]string{"maxmemory_policy": "-"}},
 		"the server is a replica":           {set: map[string]string{"role": "slave"}},
 		"redis_version is 6.2.1":            {set: map[string]string{"redis_version": "6.2.1"}},
+		"Options.Fsync needs WAITAOF":       {o: Options{Fsync: true}},
 		"appendonly is no":                  {set: map[string]string{"aof_enabled": "0"}},
 		"appendfsync is everysec":           {fsync: "everysec"},
 		"appendfsync is not known":          {fsync: "-"},
@@ -60,8 +61,8 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 		t.Errorf("what is allowed by name: %v", fs)
 	}
 	lagging := sound()
-	lagging.fsync = "everysec"
-	if fs := lagging.durable(&Options{Fsync: true}); fs != nil {
+	lagging.fsync, lagging.info["redis_version"] = "everysec", "7.2.0"
+	if fs := append(lagging.running(&Options{Fsync: true}), lagging.durable(&Options{Fsync: true})...); fs != nil {
 		t.Errorf("everysec with Options.Fsync: %v", fs)
 	}
 }

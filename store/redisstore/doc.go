@@ -70,6 +70,27 @@
 // Options.Fsync narrow the window: a claim that too few acknowledge is undone,
 // and refused; a settlement stays, and is ErrUnconfirmed.
 //
+// # The clock
+//
+// All is judged by the server's clock, and by that of the new master after a
+// fail-over. A jump of it costs no confirmed outcome before its retention is
+// over, and grants nothing that the fence does not tell:
+//
+//	it jumps                what it costs
+//	forward past a lease    who lives is taken over, or parked, as if it had
+//	                        died: its handler is cancelled by the next renewal,
+//	                        and until then two may run; the first, which has the
+//	                        lower fence, cannot settle
+//	forward past retention  the outcome is over, and its key runs again
+//	back by d               what its owner left is held for d longer, as are the
+//	                        pause after a failed attempt, even one of nothing,
+//	                        and retentions; leases of who lives end in their
+//	                        time again with the next renewal
+//	back while changes wait the call ends with the client's ReadTimeout, as
+//	for acknowledgements    one that nobody acknowledged
+//
+// Let the clock be slewed (chrony, ntpd), not stepped.
+//
 // # What is kept
 //
 // A record is one string. While it is in flight, or parked, it has no expiry

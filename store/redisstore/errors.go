@@ -16,12 +16,12 @@ var (
 	// ErrUnsafe: a setting does not let the store keep its promises.
 	ErrUnsafe = errors.New("unsafe setting")
 	// ErrNotAcknowledged: fewer replicas than Options.Replicas acknowledged
-	// the change in time. A claim was undone, so that nothing runs; if that
-	// could not be done, it lapses.
-	ErrNotAcknowledged = errors.New("too few replicas acknowledged it")
-	// ErrUnconfirmed: the settlement is recorded, but fewer replicas than
-	// Options.Replicas acknowledged it in time: a fail-over now may lose it.
-	// Settling again waits for them again.
+	// the change in time, or with Options.Fsync it was not on a disk. A claim
+	// was undone, so that nothing runs; if that could not be done, it lapses.
+	ErrNotAcknowledged = errors.New("too few acknowledged it")
+	// ErrUnconfirmed: the settlement is recorded, but was not acknowledged in
+	// time, as above: a fail-over or crash now may lose it. Settling again
+	// waits again.
 	ErrUnconfirmed = errors.New("recorded, but its durability is unconfirmed")
 	// ErrFull: the server is at its maxmemory. Nothing was changed; replays
 	// go on.

@@ -39,9 +39,10 @@ func Bin() (string, error) {
 }
 
 // run starts a program, which ends with this process at the latest.
-func run(bin string, args []string, dir string, log *os.File) (*process, error) {
+func run(bin string, args, env []string, dir string, log *os.File) (*process, error) {
 	p := &process{cmd: exec.CommandContext(context.Background(), bin, args...), ended: make(chan struct{})}
 	p.cmd.SysProcAttr, p.cmd.Dir = ownAttr(), dir
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	started := make(chan error)
 	go func() {

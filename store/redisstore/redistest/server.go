@@ -30,7 +30,8 @@ type Server struct {
 	tlsPort  int
 	tls      bool // it speaks TLS, too
 	args     []string
-	file     string // a Sentinel's configuration; else empty
+	env      []string // besides this process's
+	file     string   // a Sentinel's configuration; else empty
 
 	mu   sync.Mutex
 	proc *process // nil: not running
@@ -92,7 +93,7 @@ func (s *Server) start() error {
 	if s.file != "" {
 		args = []string{s.file, "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--sentinel"}
 	}
-	p, err := run(s.bin, args, s.dir, log)
+	p, err := run(s.bin, args, s.env, s.dir, log)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -101,5 +102,27 @@ func TestTheSentinelPutsTheReplicaInTheMastersPlace(t *testing.T) {
 	}
 	if n, err := replica.Incr(t.Context(), "kept").Result(); err != nil || n != 8 {
 		t.Errorf("%d, error %v", n, err)
+	}
+}
+
+func TestAServersClockIsSetForwardAndBack(t *testing.T) {
+	s, clock := redistest.StartWithClock(t, redistest.Fast...)
+	c := client(t, s.Addr())
+	if err := c.Set(t.Context(), "k", 1, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []time.Duration{-10 * time.Minute, 0, 30*time.Second + 1500*time.Microsecond} {
+		if err := clock.Set(d); err != nil {
+			t.Error(err)
+		}
+		if n, err := c.Get(t.Context(), "k").Int(); err != nil || n != 1 {
+			t.Errorf("at %v: %d, error %v", d, n, err)
+		}
+	}
+	if err := clock.Set(10 * time.Minute); err != nil {
+		t.Error(err)
+	}
+	if err := c.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) { // the server goes by that clock
+		t.Errorf("a key that has expired: %v", err)
 	}
 }

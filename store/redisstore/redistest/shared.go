@@ -102,13 +102,14 @@ func removeWith(t testing.TB, s *Server) {
 	})
 }
 
-// need skips the test if there is no program, and ends it for other errors.
+// need skips the test if there is no program, or compiler, and ends it for
+// other errors.
 func need(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
 		return
 	}
-	if errors.Is(err, ErrNotInstalled) && os.Getenv("SEMEL_TEST_REQUIRE") != "1" {
+	if (errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrNoCompiler)) && os.Getenv("SEMEL_TEST_REQUIRE") != "1" {
 		t.Skipf("SKIPPED, NOT TESTED: %v", err)
 	}
 	t.Fatal(err)
