@@ -86,8 +86,8 @@
 //	                        pause after a failed attempt, even one of nothing,
 //	                        and retentions; leases of who lives end in their
 //	                        time again with the next renewal
-//	back while changes wait the call ends with the client's ReadTimeout, as
-//	for acknowledgements    one that nobody acknowledged
+//	back while changes wait the call ends with the client's ReadTimeout, like
+//	for acknowledgements    any without an answer; sent again it finds itself
 //
 // Let the clock be slewed (chrony, ntpd), not stepped.
 //
