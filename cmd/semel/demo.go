@@ -23,7 +23,7 @@ type demoCmd struct {
 	Kills   int    `name:"kills" placeholder:"N" default:"8" help:"How often each kind of process is killed (default ${default})."`
 	Seed    uint64 `name:"seed" placeholder:"N" default:"1" help:"Which plan the clients follow (default ${default})."`
 	Keep    bool   `name:"keep" help:"Keep the journals, the stores and the logs."`
-	Store   string `name:"store" placeholder:"URL" help:"Keep the proxy's records in PostgreSQL (postgres://USER@HOST/DATABASE), in a schema that is made for the demo and dropped at its end, instead of SQLite."`
+	Store   string `name:"store" placeholder:"URL" help:"Keep the proxy's records in PostgreSQL (postgres://USER@HOST/DATABASE) or Redis (redis://HOST:PORT/0), in a schema or under a prefix that is the demo's own and removed at its end, instead of SQLite."`
 	OnDoubt string `name:"on-doubt" hidden:"" default:"park" help:"The policy of the proxy. With retry the demo must fail."`
 
 	BrokerKeys bool `name:"broker-keys" hidden:"" help:"Take the broker's message ids for keys. With it the demo of events must fail."`
@@ -31,7 +31,7 @@ type demoCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*demoCmd) Help() string {
-	return `Everything runs on loopback, in a temporary directory, and nothing is left of it, also after Ctrl-C. With --store the records of the proxy are in PostgreSQL instead, in a schema semel_demo_… of their own; only a demo that is killed itself leaves that behind.
+	return `Everything runs on loopback, in a temporary directory, and nothing is left of it, also after Ctrl-C. With --store the records of the proxy are in PostgreSQL instead, in a schema semel_demo_… of their own, or in Redis, under a prefix of that name; only a demo that is killed itself leaves that behind.
 
 Clients in a hurry pay orders at a payment service that charges each time it is asked: some requests are sent twice, some by several clients at once, some by clients that hang up and come again, some with another amount under an old key. Meanwhile the service is killed (kill -9) while it works. First the clients talk to it directly; then, with the same orders, through semel proxy with --on-doubt park and a --reconcile-url, and the proxy is killed as well. In the end the charges are counted in the service's own journal.
 
@@ -44,6 +44,7 @@ Examples:
     semel demo
     semel demo --events
     semel demo --store postgres://app@127.0.0.1/shop
+    semel demo --store redis://127.0.0.1:6379/0
     semel demo --orders 500 --seed 7 --json
 `
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +23,9 @@ type Options struct {
 	// Events shows consumers of a broker, instead of requests through a proxy.
 	Events bool
 
-	// Store is the URL of a PostgreSQL that keeps the proxy's records, in a
-	// schema that is there for the demo alone; empty: SQLite.
+	// Store is the URL of a PostgreSQL or Redis that keeps the proxy's records,
+	// in a schema, or under a prefix, that is there for the demo alone; empty:
+	// SQLite.
 	Store string
 
 	// OnDoubt is the policy of the proxy: park. With retry the demo has to
@@ -64,8 +66,8 @@ func (o *Options) complete() error {
 	if o.Store != "" && o.Events {
 		return &input.Error{Field: "--store", Value: "with --events", Want: "must be left out: there the records are in SQLite, with the charges"}
 	}
-	if scheme, _, _ := strings.Cut(o.Store, ":"); o.Store != "" && scheme != "postgres" && scheme != "postgresql" {
-		return &input.Error{Field: "--store", Value: scheme + ":…", Want: "choose postgres://USER@HOST/DATABASE, or leave it out for SQLite in a temporary directory"}
+	if scheme, _, _ := strings.Cut(o.Store, ":"); o.Store != "" && !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) {
+		return &input.Error{Field: "--store", Value: scheme + ":…", Want: "choose postgres://USER@HOST/DATABASE or redis://HOST:PORT/0, or leave it out for SQLite in a temporary directory"}
 	}
 	if o.Program == "" {
 		path, err := os.Executable()

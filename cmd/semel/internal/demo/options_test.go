@@ -17,8 +17,8 @@ func TestOptionsHaveLimits(t *testing.T) {
 		`--clients: "0": must be from 1 to 256`:     func(o *Options) { o.Clients = 0 },
 		`--kills: "101": must be from 0 to 100`:     func(o *Options) { o.Kills = 101 },
 		`--on-doubt: "maybe": choose park or retry`: func(o *Options) { o.OnDoubt = "maybe" },
-		`--store: "redis:…": choose postgres://USER@HOST/DATABASE, or leave it out for SQLite in a temporary directory`: func(o *Options) {
-			o.Store = "redis://ann:secret@h/0"
+		`--store: "redis+cluster:…": choose postgres://USER@HOST/DATABASE or redis://HOST:PORT/0, or leave it out for SQLite in a temporary directory`: func(o *Options) {
+			o.Store = "redis+cluster://ann:secret@h/0"
 		},
 		`--store: "with --events": must be left out: there the records are in SQLite, with the charges`: func(o *Options) {
 			o.Store, o.Events = "postgres://h/d", true

@@ -70,20 +70,35 @@ func TestAPasswordIsNoArgument(t *testing.T) {
 		t.Errorf("arguments %q, environment %s", r.args(), env)
 	}
 	other, err := newRecords(&Options{Store: "postgres://h/d"}, "dir")
-	if err != nil || other.schema == r.schema {
-		t.Errorf("two demos share the schema %s; %v", r.schema, err)
+	if err != nil || other.name == r.name {
+		t.Errorf("two demos share the schema %s; %v", r.name, err)
 	}
 	if r, err = newRecords(&Options{}, "dir"); err != nil || len(r.env()) != 0 || len(r.args()) != 1 || !strings.HasPrefix(r.args()[0], "--store=sqlite:dir") || r.drop(t.Context()) != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-func TestASchemaThatCannotBeDroppedIsNamed(t *testing.T) {
-	r, err := newRecords(&Options{Store: "postgres://ann:secret@127.0.0.1:1/d"}, "dir")
+func TestAPrefixInRedisIsTheDemosOwn(t *testing.T) {
+	r, err := newRecords(&Options{Store: "rediss://ann:secret@h:1/3?semel-fsync=true&max_retries=2"}, "dir")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.drop(t.Context()); err == nil || !strings.Contains(err.Error(), r.schema) || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v", err)
+	env := strings.Join(r.env(), " ")
+	for _, want := range []string{"SEMEL_STORE=rediss://ann:secret@h:1/3?", "semel-prefix=semel_demo_", "semel-allow-park=true", "semel-fsync=true", "max_retries=2"} {
+		if !strings.Contains(env, want) || len(r.args()) != 0 {
+			t.Errorf("arguments %q, environment %s; want %s", r.args(), env, want)
+		}
+	}
+}
+
+func TestWhatCannotBeDroppedIsNamed(t *testing.T) {
+	for _, at := range []string{"postgres://ann:secret@127.0.0.1:1/d", "redis://ann:secret@127.0.0.1:1/0?semel-fsync=true"} {
+		r, err := newRecords(&Options{Store: at}, "dir")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.drop(t.Context()); err == nil || !strings.Contains(err.Error(), r.name) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("got %v", err)
+		}
 	}
 }
