@@ -26,10 +26,13 @@ type Options struct {
 	// loses and does not close it; see the package's documentation.
 	Replicas int
 	// Fsync also waits until the change is on the disk of the server and of
-	// the Replicas (WAITAOF: Redis 7.2, with appendonly on).
+	// the Replicas (WAITAOF: Redis 7.2 or Valkey, with appendonly on). A server
+	// that lacks it is ErrUnsafe. With appendfsync everysec that takes up to
+	// two seconds: set AckTimeout accordingly, or appendfsync always.
 	Fsync bool
 	// AckTimeout is how long Replicas and Fsync are waited for, at a time:
-	// 500 ms by default. Keep it below the client's ReadTimeout.
+	// 500 ms by default. Keep it below the client's ReadTimeout (3 s if it is
+	// not set): the client takes a longer wait for a broken connection.
 	AckTimeout time.Duration
 	// AllowEviction takes a server whose maxmemory-policy is another than
 	// noeviction. What it costs: under memory pressure Redis forgets records,
