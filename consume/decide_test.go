@@ -45,6 +45,9 @@ func TestDecideIsTheTable(t *testing.T) {
 		{"unverifiable", consume.Run{Err: said(semel.ErrUnverifiable)}, consume.Park, consume.ReasonUnverifiable},
 		{"invalid", consume.Run{Err: said(semel.ErrInvalid)}, consume.DeadLetter, consume.ReasonInvalid},
 		{"expired", consume.Run{Err: said(semel.ErrExpired)}, consume.DeadLetter, consume.ReasonExpired},
+		{"no key", consume.Run{Err: fmt.Errorf("x: %w", consume.ErrNoKey)}, consume.DeadLetter, consume.ReasonNoKey},
+		{"rejected", consume.Run{Err: consume.ErrRejected}, consume.Hold, consume.ReasonRejected},
+		{"a handler that says so", consume.Run{Err: consume.ErrNoKey, Handlers: true, Attempt: 1}, consume.Retry, consume.ReasonError},
 		{"changed", consume.Run{Err: said(semel.ErrChanged)}, consume.DeadLetter, consume.ReasonInvalid},
 	} {
 		d := consume.Decide(c.run, nil)

@@ -83,7 +83,8 @@ type Disposition struct {
 
 // Run is what is known of one try to run a message.
 type Run struct {
-	// Err is what the Runner returned.
+	// Err is what the Runner returned; or, if there was no run, the CallFunc's
+	// ErrNoKey or ErrRejected.
 	Err error
 	// Replayed: the handler did not run, and an earlier result was given.
 	Replayed bool
@@ -112,6 +113,12 @@ func (o *Options) decide(r Run) Disposition {
 	}
 	if r.Err == nil {
 		return Disposition{Action: Ack, Reason: ReasonDone}
+	}
+	if !r.Handlers && errors.Is(r.Err, ErrRejected) {
+		return Disposition{Action: Hold, Reason: ReasonRejected, Delay: lastLook}
+	}
+	if !r.Handlers && errors.Is(r.Err, ErrNoKey) {
+		return Disposition{Action: DeadLetter, Reason: ReasonNoKey}
 	}
 	if e, ok := errors.AsType[*semel.Error](r.Err); ok && !r.Handlers {
 		return o.decideReason(r, e)

@@ -57,6 +57,7 @@ func (s *Source) options() []kgo.Opt {
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
 		kgo.OnOffsetsFetched(s.fetchedOffsets),
+		kgo.AdjustFetchOffsetsFn(s.adjust),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.DisableIdempotentWrite(), // a copy may be given up, and sent again with the same consume.LetterID
 		kgo.ProducerLinger(0),

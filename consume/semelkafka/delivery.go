@@ -54,7 +54,7 @@ func (d *delivery) Nak(context.Context, time.Duration) error {
 		if !d.p.leaving {
 			m := *d.m
 			m.Key = ""
-			d.p.back(item{r: d.r, m: &m})
+			d.p.back(item{r: d.r, m: &m, from: d.from})
 		}
 	})
 }

@@ -21,6 +21,8 @@ type partition struct {
 	queue  []item // polled or given back, and not handed out; in the order of their offsets
 	bytes  int    // of the queue
 	polled int64  // the next offset that the client may give; -1: any
+	from   int64  // what the ledger said to read from
+	of     Place  // as the ledger knows it
 	mark   watermark
 	dirty  bool  // the watermark is above what was committed
 	end    int64 // the log's end, as of the last fetch; 0: not known
@@ -35,8 +37,9 @@ type partition struct {
 
 // item is a record, and the message that it is.
 type item struct {
-	r *kgo.Record
-	m *consume.Message
+	r    *kgo.Record
+	m    *consume.Message
+	from int64 // as in Item
 }
 
 func newPartition(at place) *partition {
@@ -55,6 +58,7 @@ func (p *partition) low() bool  { return len(p.queue) <= queueRecords/2 && p.byt
 
 // put adds a record behind the others.
 func (p *partition) put(it item) {
+	it.from = max(p.from, p.polled)
 	p.queue = append(p.queue, it)
 	p.bytes += size(it.r)
 	p.polled = it.r.Offset + 1

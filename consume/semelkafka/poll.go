@@ -77,6 +77,12 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 		return
 	}
 	p.end = f.HighWatermark
+	if len(items) > 0 {
+		if err := s.misplaced(p, id, items[0].r.Offset); err != nil {
+			s.breakOff(err)
+			return
+		}
+	}
 	for _, it := range items {
 		if it.r.Offset < p.polled {
 			p = s.rewound(p)

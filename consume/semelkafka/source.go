@@ -25,6 +25,7 @@ type Source struct {
 
 	mu         sync.Mutex
 	client     *kgo.Client // nil: not joined
+	ledger     Ledger      // nil: of ServeBatches, none
 	limits     map[string]int32
 	ids        map[string][16]byte // of the topics, as Info saw them
 	parts      map[place]*partition

@@ -3,8 +3,11 @@ module github.com/semel-go/semel/consume/semelkafka/kafkatest
 go 1.26.0
 
 require (
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/semel-go/semel v0.0.0
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
+	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0-00010101000000-000000000000
+	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
@@ -13,10 +16,15 @@ require (
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
@@ -33,5 +41,9 @@ require (
 replace github.com/semel-go/semel => ../../..
 
 replace github.com/semel-go/semel/consume/semelkafka => ..
+
+replace github.com/semel-go/semel/consume/semelkafka/kafkapg => ../kafkapg
+
+replace github.com/semel-go/semel/store/pgstore => ../../../store/pgstore
 
 replace github.com/semel-go/semel/store/sqlitestore => ../../../store/sqlitestore

@@ -2,12 +2,14 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -119,6 +121,19 @@ func (b *broker) committed(t testing.TB, partition int32) int64 {
 		return max(c.At, 0)
 	}
 	return 0
+}
+
+// rewind sets the group back to the beginning. It must have no members.
+func (b *broker) rewind(t testing.TB) {
+	t.Helper()
+	o := kadm.Offsets{}
+	for p := range int32(partitions) {
+		o.Add(kadm.Offset{Topic: b.name, Partition: p, At: 0, LeaderEpoch: -1})
+	}
+	r, err := b.adm.CommitOffsets(context.Background(), b.name, o)
+	if err = errors.Join(err, r.Error()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // take is the next delivery of a source that nobody serves.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -177,7 +178,7 @@ func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	code := m.Run()
+	code := pgtest.Main(m)
 	if k := shared.broker; k != nil && shared.err == nil {
 		k.stop()
 		_ = os.RemoveAll(k.dir)

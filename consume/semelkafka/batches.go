@@ -1,0 +1,235 @@
+package semelkafka
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// MostInBatch is how many new messages ServeBatches handles at once, at most.
+const MostInBatch = 1000
+
+// ServeBatches takes all messages that have come, up to [MostInBatch], has the
+// ledger handle them together, and goes on with the next, until ctx ends. The
+// running batch then has Options.Drain to end, 30 s by default, and what waits
+// is left to the next member. It returns nil, or an error as
+// consume.Consumer.Serve does. While the ledger does not answer it takes no
+// message.
+//
+// Of the consume.Options Backoff, AckFailures, Drain and Observe count; Late,
+// Retention and ShortRetention do, if the ledger keeps its records for a time
+// only, which it says by a method Retention() time.Duration. MaxAttempts is the
+// ledger's.
+//
+// A message is dead-lettered before the ledger passes over it, and its offset
+// is committed to Kafka behind all that. What is committed there is for those
+// who watch the lag: a ledger need not believe it. A Source can be served once
+// in this way, and in no other besides.
+func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options) error {
+	b := &batches{s: s, l: l, held: map[string]*heldLane{}}
+	if o != nil {
+		b.opt = *o
+	}
+	if b.opt.Drain <= 0 {
+		b.opt.Drain = 30 * time.Second
+	}
+	if b.opt.Late != consume.DeadLetter {
+		b.opt.Late = consume.Park
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if r, ok := l.(interface{ Retention() time.Duration }); ok {
+		b.keep = cmp.Or(b.opt.Retention, r.Retention())
+		if !b.opt.ShortRetention && info.Horizon > b.keep {
+			return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that an old one may come again when its outcome is "+
+				"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", b.keep, b.opt.Late)
+		}
+	}
+	s.mu.Lock()
+	served := s.ledger != nil || s.client != nil
+	if !served {
+		s.ledger = l
+	}
+	s.mu.Unlock()
+	if served {
+		return errors.New("semelkafka: the source was served before; make a new one")
+	}
+	return b.loop(ctx)
+}
+
+// batches is one ServeBatches. All of it belongs to the goroutine of the loop.
+type batches struct {
+	s    *Source
+	l    Ledger
+	opt  consume.Options
+	keep time.Duration // how long the ledger knows what was done; zero: for ever
+
+	held   map[string]*heldLane
+	calm   time.Duration // after the brokers failed; zero: they did not
+	outage bool          // the ledger does not answer
+}
+
+// heldLane is what waits in a lane.
+type heldLane struct {
+	works []*work
+	due   time.Time
+}
+
+// work is a message on its way.
+type work struct {
+	*delivery
+	it   Item
+	lane string
+
+	tries     int
+	decided   bool
+	effect    bool // it had one, or its end is in the ledger
+	disp      consume.Disposition
+	forwarded bool
+	passed    bool
+	failed    int // settlements
+}
+
+func (b *batches) loop(ctx context.Context) error {
+	hctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-ctx.Done():
+			select {
+			case <-time.After(b.opt.Drain):
+				cancel()
+			case <-over:
+			}
+		case <-over:
+		}
+	}()
+	defer b.giveUp(ctx)
+	for ctx.Err() == nil {
+		fresh, err := b.next(ctx)
+		if err != nil {
+			return err
+		}
+		batch := b.gather(ctx, fresh)
+		err = b.handle(hctx, batch)
+		for _, w := range batch {
+			b.settle(hctx, w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The pauses of the loop: after the brokers have failed, and between two looks
+// whether what waits was taken away.
+const (
+	firstCalm = 50 * time.Millisecond
+	lastCalm  = 10 * time.Second
+	leaveLook = 100 * time.Millisecond
+)
+
+// next takes what has come, or nothing when something that waits is due. An
+// error ends the loop.
+func (b *batches) next(ctx context.Context) ([]consume.Delivery, error) {
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if len(b.held) > 0 {
+		due := leaveLook
+		for _, h := range b.held {
+			due = min(due, time.Until(h.due))
+		}
+		wait, cancel = context.WithTimeout(ctx, max(due, time.Millisecond))
+	}
+	defer cancel()
+	if b.outage && len(b.held) > 0 {
+		<-wait.Done()
+		return nil, nil
+	}
+	ds, err := b.s.Next(wait, MostInBatch)
+	switch {
+	case err == nil:
+		b.calm = 0
+		return ds, nil
+	case errors.Is(err, consume.ErrClosed):
+		return nil, err
+	case wait.Err() != nil:
+		return nil, nil
+	}
+	b.observe(ctx, consume.Event{Kind: consume.EventReceiveFailed, Err: err})
+	b.calm = min(max(2*b.calm, firstCalm), lastCalm)
+	wait, cancel = context.WithTimeout(ctx, b.calm)
+	defer cancel()
+	<-wait.Done()
+	return nil, nil
+}
+
+// gather makes a batch of what came and of what is due, in the order of the
+// offsets. What is behind something that waits joins it.
+func (b *batches) gather(ctx context.Context, fresh []consume.Delivery) (batch []*work) {
+	now := time.Now()
+	left := func(w *work) bool { return b.left(ctx, w) }
+	for lane, h := range b.held {
+		if h.works = slices.DeleteFunc(h.works, left); len(h.works) == 0 {
+			delete(b.held, lane)
+		}
+	}
+	for _, d := range fresh {
+		w := &work{delivery: d.(*delivery)}
+		w.it = Item{Message: w.m, Place: w.p.of, From: w.from}
+		w.lane = b.l.Lane(w.it)
+		if h := b.held[w.lane]; h != nil && w.lane != "" {
+			h.works = append(h.works, w)
+		} else {
+			batch = append(batch, w)
+		}
+	}
+	for lane, h := range b.held {
+		if !now.Before(h.due) {
+			batch = append(batch, h.works...)
+			delete(b.held, lane)
+		}
+	}
+	batch = slices.DeleteFunc(batch, left)
+	slices.SortFunc(batch, func(v, w *work) int {
+		return cmp.Or(v.p.compare(w.p.place), cmp.Compare(v.it.Origin.Offset, w.it.Origin.Offset))
+	})
+	return batch
+}
+
+// left gives up a message whose partition is another's.
+func (b *batches) left(ctx context.Context, w *work) bool {
+	select {
+	case <-w.Revoked():
+		_ = w.Nak(ctx, 0) // it was taken away: nothing can fail
+		b.observe(ctx, consume.Event{Kind: consume.EventReturned, Message: w.m, Disposition: w.disp})
+		return true
+	default:
+		return false
+	}
+}
+
+// giveUp leaves what waits to the next member.
+func (b *batches) giveUp(ctx context.Context) {
+	for _, h := range b.held {
+		for _, w := range h.works {
+			_ = w.Nak(ctx, 0)
+			b.observe(ctx, consume.Event{Kind: consume.EventReturned, Message: w.m, Disposition: w.disp})
+		}
+	}
+}
+
+func (b *batches) observe(ctx context.Context, e consume.Event) {
+	if b.opt.Observe != nil {
+		b.opt.Observe(ctx, e)
+	}
+}

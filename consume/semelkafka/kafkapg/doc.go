@@ -1,0 +1,45 @@
+// Package kafkapg handles messages of Apache Kafka exactly once in PostgreSQL,
+// many in one transaction: what their handler writes commits together with what
+// tells that they are done. It joins packages semelkafka and pgstore.
+//
+// # Two ways
+//
+// [ServeKeyed] keeps a record for each message's idempotency key, by
+// pgstore.Atomic: what a producer has sent twice is found, however far apart,
+// for as long as outcomes are kept.
+//
+// [ServeOffsets] keeps one row for each partition, which holds the first offset
+// that is not done, by pgstore.Watermark. It costs nothing for each message,
+// has no retention, and finds what Kafka delivers again; what a producer has
+// sent twice has two offsets, and two effects.
+//
+// # What becomes of it when
+//
+//   - a member dies before its COMMIT: nothing has happened; the next one does it.
+//   - it dies after COMMIT: the next one finds the records, or reads behind them.
+//   - the connection breaks at COMMIT: whether it came is found out before
+//     anything is done again.
+//   - a partition goes to another member: it waits for Options.HandOver for the
+//     running transaction. A member that was frozen, or cut off, and goes on:
+//     by offsets, its transaction is refused, for the new owner has taken the
+//     fence. By keys, what the other has done is found, and what neither has
+//     done is done once.
+//   - a message makes the handler fail: the transaction is rolled back, and
+//     halves are tried until that message is alone. A *semel.Failure
+//     (semel.Final) dead-letters it at once, anything else after MaxAttempts, and
+//     the watermark passes over it when the copy is with the brokers. By
+//     offsets, all behind it in its partition wait meanwhile; by keys, those
+//     with its record key.
+//   - the database is down: no message is taken until it answers, partitions
+//     stay, and nothing is lost.
+//   - the topic was deleted and made anew: Serve ends with consume.ErrClosed. By
+//     offsets it does so until pgstore.Store.Forget was called.
+//   - the log was cut behind what is done, or its beginning was deleted before
+//     it was read: Serve ends, as semelkafka.Options.OutOfRange says.
+//   - Serve's context ends: the running transaction ends, and the group is
+//     left by Source.Close.
+//
+// By keys, a message whose key is in flight elsewhere is overtaken by those
+// behind it. By offsets, attempts are counted by the process: a message that
+// kills it does so each time.
+package kafkapg

@@ -1,0 +1,133 @@
+package kafkapg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+// keyedRun is one batch.
+type keyedRun struct {
+	*keyed
+	ms   []*consume.Message // of the calls
+	said []error            // by the handler, of a message that was alone
+	ran  []int              // the attempt, of a message that was alone
+	// blocked are the order keys of messages that failed, and which these are.
+	blocked map[string]int
+}
+
+// Handle implements semelkafka.Ledger.
+func (l *keyed) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
+	ends := make([]consume.Run, len(batch))
+	r := &keyedRun{keyed: l, blocked: map[string]int{}}
+	calls := make([]semel.Call, 0, len(batch))
+	of := make([]int, 0, len(batch)) // their places in batch
+	for i, it := range batch {
+		c, err := l.identify(it.Message)
+		if err != nil {
+			ends[i].Err = err
+			continue
+		}
+		calls, of, r.ms = append(calls, c), append(of, i), append(r.ms, it.Message)
+	}
+	r.said, r.ran = make([]error, len(calls)), make([]int, len(calls))
+	for n, e := range l.a.RunWhole(ctx, calls, r.run) {
+		ends[of[n]] = r.end(n, e)
+	}
+	return ends
+}
+
+// run does the work of those that are new.
+func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
+	goes := make([]*pgstore.Fresh, 0, len(fresh))
+	ms := make([]*consume.Message, 0, len(fresh))
+	for _, f := range fresh {
+		m := r.ms[f.Index]
+		if first, is := r.blocked[m.OrderKey]; is && first < f.Index {
+			r.said[f.Index] = errBefore
+			f.Err = semel.NoEffect(errBefore)
+			continue
+		}
+		goes, ms = append(goes, f), append(ms, m)
+	}
+	if len(goes) == 0 {
+		return nil
+	}
+	tx, ok := pgstore.TxFrom(ctx)
+	if !ok {
+		return errors.New("kafkapg: there is no transaction")
+	}
+	if len(fresh) > 1 {
+		return r.h.safely(ctx, tx, ms)
+	}
+	return r.alone(goes[0], func() error { return r.h.safely(ctx, tx, ms) })
+}
+
+// alone does the work of one message. It is this message's fault if it fails.
+func (r *keyedRun) alone(f *pgstore.Fresh, work func() error) error {
+	m := r.ms[f.Index]
+	n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1)
+	r.ran[f.Index] = n
+	delete(r.blocked, m.OrderKey) // it may be run again within a try
+	err := exhausted(r.most, errUndone)
+	if r.most < 0 || n <= r.most {
+		err = limited(work(), n, r.most)
+	}
+	r.said[f.Index] = err
+	if _, final := errors.AsType[*semel.Failure](err); err != nil && !final && m.OrderKey != "" {
+		r.blocked[m.OrderKey] = f.Index
+	}
+	return err
+}
+
+var errUndone = errors.New("its transaction did not commit")
+
+// end is how a call ended, for consume.Decide.
+func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
+	m, said := r.ms[n], r.said[n]
+	if errors.Is(said, errBefore) && e.Err != nil {
+		return consume.Run{Err: waits("")}
+	}
+	if r.ran[n] > 0 && errors.Is(e.Err, semel.ErrUnavailable) { // that may be its own doing
+		r.undone[m.Origin.ID]++
+	} else {
+		delete(r.undone, m.Origin.ID)
+	}
+	return consume.Run{Err: e.Err, Replayed: e.Replayed, Attempt: r.ran[n], Handlers: own(e.Err, said)}
+}
+
+// own reports whether an error is the handler's: both may hold a *semel.Error,
+// for handlers make calls too.
+func own(err, said error) bool {
+	if err == nil || said == nil {
+		return false
+	}
+	e, ok := errors.AsType[*semel.Error](err)
+	if !ok {
+		return true
+	}
+	s, _ := errors.AsType[*semel.Error](said)
+	return e == s
+}
+
+// identify finds a message's call.
+func (l *keyed) identify(m *consume.Message) (c semel.Call, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &semel.Error{Reason: semel.ErrInvalid, Cause: fmt.Errorf("the CallFunc panicked: %v", v)}
+		}
+	}()
+	c, err = l.call(m)
+	if err != nil && !errors.Is(err, consume.ErrNoKey) && !errors.Is(err, consume.ErrRejected) {
+		err = &semel.Error{Reason: semel.ErrInvalid, Operation: c.Operation(), Cause: err}
+	}
+	if err == nil {
+		m.Key = c.Key()
+	}
+	return c, err
+}

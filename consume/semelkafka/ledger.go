@@ -1,0 +1,176 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Ledger is a database in whose transactions many messages are handled at
+// once, for [Source.ServeBatches]: what they do there commits together with
+// what tells that they are done. Package kafkapg has those of PostgreSQL. Own
+// may be called at the same time as the others, which are not called at the
+// same time as each other.
+type Ledger interface {
+	// Own is called for each partition that the group gives to this member,
+	// before any of it is read. Nobody who had it before may commit afterwards.
+	// It returns the offset to read from, whatever was committed to Kafka;
+	// start is that, or the place of Options.Start for a group that has never
+	// committed. An error that is consume.ErrClosed ends the source; any other
+	// is tried again.
+	Own(ctx context.Context, of Place, start int64) (next int64, err error)
+	// Lane says which messages wait for each other: a message that is held, or
+	// to be retried, holds up those behind it with the same lane. Empty: none.
+	Lane(it Item) string
+	// Handle does the work of messages, in transactions, and says how each
+	// ended. They are in the order of their offsets, and no lane is in them
+	// without what it still has before them.
+	Handle(ctx context.Context, batch []Item) []consume.Run
+	// Pass is called for a message that had no effect and is settled now:
+	// its copy, if there is one, is with the brokers.
+	Pass(ctx context.Context, it Item) error
+}
+
+// Place is what a group reads of a topic.
+type Place struct {
+	Group, Topic string
+	// TopicID tells the topic from an earlier one with its name. Empty: the
+	// brokers have no such thing (before 3.1).
+	TopicID   string
+	Partition int32
+}
+
+// Item is a message of a batch.
+type Item struct {
+	*consume.Message
+	Place Place
+	// From is the offset behind the message before it, or that from which the
+	// partition was read, if it is the first. What is between From and the
+	// message's own offset is not there any more, or never was for consumers.
+	From int64
+}
+
+// place is a partition, for a Ledger. The caller holds mu.
+func (s *Source) place(at place) Place {
+	p := Place{Group: s.group, Topic: at.topic, Partition: at.partition}
+	if id := s.ids[at.topic]; id != [16]byte{} {
+		p.TopicID = topicIDText(id)
+	}
+	return p
+}
+
+// adjust has the ledger say where to read from. The client calls it before it
+// fetches partitions, and ends ctx if they are taken away again.
+func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	s.mu.Lock()
+	l := s.ledger
+	s.mu.Unlock()
+	if l == nil {
+		return offsets, nil
+	}
+	for topic, of := range offsets {
+		for n, at := range of {
+			next, err := s.own(ctx, l, place{topic, n}, at.EpochOffset().Offset)
+			if err != nil {
+				return nil, err
+			}
+			if next != at.EpochOffset().Offset { // else the epoch tells whether the log was cut
+				of[n] = kgo.NewOffset().At(next)
+			}
+		}
+	}
+	return offsets, nil
+}
+
+// The first and the longest pause before a ledger that failed is asked again.
+const (
+	firstOwn = 50 * time.Millisecond
+	lastOwn  = 2 * time.Second
+)
+
+// own takes a partition over, however long the ledger does not answer.
+func (s *Source) own(ctx context.Context, l Ledger, at place, committed int64) (int64, error) {
+	for pause := firstOwn; ; pause = min(2*pause, lastOwn) {
+		next, err := s.ownOnce(ctx, l, at, committed)
+		switch {
+		case err == nil:
+			return next, nil
+		case errors.Is(err, consume.ErrClosed):
+			s.fail(err)
+			return 0, err
+		}
+		s.warn(fmt.Errorf("semelkafka: topic %q, partition %d cannot be owned: %w", at.topic, at.partition, err))
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, committed int64) (next int64, err error) {
+	s.mu.Lock()
+	cl, of := s.client, s.place(at)
+	s.mu.Unlock()
+	start := committed
+	if start < 0 {
+		if start, err = listOffset(ctx, cl, at, start); err != nil {
+			return 0, err
+		}
+	}
+	if next, err = l.Own(ctx, of, start); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.parts[at]; p != nil {
+		p.from, p.of = next, of
+		p.mark.next = mark{next, -1}
+		if p.dirty = next != committed; p.dirty {
+			s.nudge()
+		}
+	}
+	return next, nil
+}
+
+// listOffset is the first offset of a partition, or the end: -2 or -1.
+func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int64, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.IsolationLevel = -1, 1
+	topic, partition := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
+	partition.Partition, partition.Timestamp = at.partition, which
+	topic.Topic, topic.Partitions = at.topic, []kmsg.ListOffsetsRequestTopicPartition{partition}
+	req.Topics = []kmsg.ListOffsetsRequestTopic{topic}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return 0, err
+	}
+	for i := range resp.Topics {
+		for j := range resp.Topics[i].Partitions {
+			p := &resp.Topics[i].Partitions[j]
+			return p.Offset, kerr.ErrorForCode(p.ErrorCode)
+		}
+	}
+	return 0, errors.New("the brokers do not say where its log begins")
+}
+
+// misplaced is why records from offset on cannot be a ledger's, if they cannot.
+// The caller holds mu.
+func (s *Source) misplaced(p *partition, topicID string, offset int64) error {
+	of := s.place(p.place)
+	switch known := max(p.from, p.polled); {
+	case s.ledger == nil:
+		return nil
+	case of.TopicID != "" && topicID != of.TopicID:
+		return fmt.Errorf("topic %q: was deleted and made anew: its id was %s, and is %s; its messages are others", of.Topic, of.TopicID, topicID)
+	case offset < known:
+		return fmt.Errorf("topic %q, partition %d: the log was cut: offset %d is done or in work, and comes again; its message may be another", of.Topic, of.Partition, offset)
+	}
+	return nil
+}

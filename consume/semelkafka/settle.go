@@ -1,0 +1,154 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// handle has the ledger do the work of those that are not decided.
+func (b *batches) handle(ctx context.Context, batch []*work) error {
+	var run []*work
+	var items []Item
+	for _, w := range batch {
+		if w.decided {
+			continue
+		}
+		if w.late(b.keep) {
+			w.disp = consume.Disposition{Action: b.opt.Late, Reason: consume.ReasonLate,
+				Err: fmt.Errorf("published %v ago; outcomes are kept for %v", time.Since(w.m.Published).Round(time.Second), b.keep)}
+			w.decided = true
+			continue
+		}
+		run, items = append(run, w), append(items, w.it)
+	}
+	if len(run) == 0 {
+		return nil
+	}
+	began := time.Now()
+	ends := b.l.Handle(ctx, items)
+	took := time.Since(began)
+	down := false
+	for i, w := range run {
+		r := ends[i]
+		r.Tries = w.tries
+		w.tries++
+		w.disp = consume.Decide(r, &b.opt)
+		w.effect = r.Err == nil
+		w.decided = w.disp.Action != consume.Hold && w.disp.Action != consume.Retry
+		down = down || w.disp.Reason == consume.ReasonUnavailable
+		b.observe(ctx, consume.Event{Kind: consume.EventDecided, Message: w.m, Disposition: w.disp, Took: took})
+	}
+	if down != b.outage {
+		b.outage = down
+		e := consume.Event{Kind: consume.EventResumed}
+		for _, w := range run {
+			if w.disp.Reason == consume.ReasonUnavailable {
+				e = consume.Event{Kind: consume.EventOutage, Message: w.m, Disposition: w.disp, Err: w.disp.Err}
+				break
+			}
+		}
+		b.observe(ctx, e)
+	}
+	for _, w := range run {
+		if w.disp.Reason == consume.ReasonRejected {
+			return fmt.Errorf("semelkafka: %w", w.disp.Err)
+		}
+	}
+	return nil
+}
+
+// late reports whether nobody knows any more if the message was handled.
+func (w *work) late(keep time.Duration) bool {
+	return keep > 0 && !w.m.Published.IsZero() && time.Since(w.m.Published) > keep
+}
+
+// hold keeps a message for a while, and its lane with it.
+func (b *batches) hold(w *work, d time.Duration) {
+	lane := w.lane
+	if lane == "" {
+		lane = "\x00" + w.m.Origin.ID // its own: no lane that a ledger would name
+	}
+	h := b.held[lane]
+	if h == nil {
+		h = &heldLane{}
+		b.held[lane] = h
+	}
+	h.works = append(h.works, w)
+	if due := time.Now().Add(d); due.After(h.due) {
+		h.due = due
+	}
+}
+
+// The pauses between settlements that fail, and how long one may take.
+const (
+	firstSettle   = 20 * time.Millisecond
+	lastSettle    = 5 * time.Second
+	settleTimeout = 10 * time.Second
+)
+
+// settle tells the brokers, and the ledger, what was decided of a message: the
+// copy comes first, the offset last.
+func (b *batches) settle(ctx context.Context, w *work) {
+	if !w.decided {
+		if !b.left(ctx, w) {
+			b.hold(w, w.disp.Delay)
+		}
+		return
+	}
+	err := error(nil)
+	if !w.effect {
+		err = b.pass(ctx, w)
+	}
+	if err == nil {
+		err = w.Ack(ctx)
+	}
+	switch {
+	case err == nil:
+		b.observe(ctx, consume.Event{Kind: consume.EventSettled, Message: w.m, Disposition: w.disp})
+	case errors.Is(err, consume.ErrGone):
+		_ = w.Nak(ctx, 0) // it is over, if Ack has not ended it
+		b.observe(ctx, consume.Event{Kind: consume.EventGivenUp, Message: w.m, Disposition: w.disp, Err: err})
+	default:
+		b.observe(ctx, consume.Event{Kind: consume.EventSettleFailed, Message: w.m, Disposition: w.disp, Err: err})
+		if !b.left(ctx, w) {
+			b.hold(w, min(firstSettle<<min(w.failed, 10), lastSettle))
+			w.failed++
+		}
+	}
+}
+
+// pass is the end of a message without an effect.
+func (b *batches) pass(ctx context.Context, w *work) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	if err := b.send(ctx, w); err != nil || w.passed {
+		return err
+	}
+	err := b.l.Pass(ctx, w.it)
+	w.passed = err == nil
+	return err
+}
+
+// send sends the copy of a message, if there is to be one.
+func (b *batches) send(ctx context.Context, w *work) error {
+	to := consume.Destination(0)
+	switch w.disp.Action {
+	case consume.DeadLetter:
+		to = consume.DeadLetters
+	case consume.Park:
+		to = consume.Parked
+	}
+	if to == 0 || w.forwarded {
+		return nil
+	}
+	if err := w.Forward(ctx, to, consume.Letter(w.m, w.disp, semel.Operation(b.s.group))); err != nil {
+		return err
+	}
+	w.forwarded = true
+	return nil
+}
