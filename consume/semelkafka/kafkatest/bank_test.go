@@ -145,7 +145,10 @@ func (b *bank) serve(ctx context.Context, f form, s *semelkafka.Source, h kafkap
 	if opt.Backoff == nil {
 		opt.Backoff = func(int) time.Duration { return 5 * time.Millisecond }
 	}
-	if f == offsets {
+	switch f {
+	case naked:
+		return s.ServeBatches(ctx, &nakedLedger{b, h}, &opt)
+	case offsets:
 		return kafkapg.ServeOffsets(ctx, s, b.st, h, &opt)
 	}
 	a, err := pgstore.NewAtomic(b.st, &semel.Options{Retention: consume.DefaultRetention})

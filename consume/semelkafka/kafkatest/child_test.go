@@ -27,6 +27,11 @@ type task struct {
 	Store  string // the file of the store
 	Ledger string // the file in which effects are noted
 	Dedup  bool
+
+	// Of a member that handles messages in a bank.
+	Bank, Schema string
+	Form         form
+	Gate         string // where it stops
 }
 
 const taskVariable = "SEMEL_KAFKATEST_CHILD"
@@ -41,7 +46,11 @@ func child() bool {
 	if err := json.Unmarshal([]byte(text), &k); err != nil {
 		panic(err)
 	}
-	if err := k.serve(); err != nil {
+	serve := k.serve
+	if k.Bank != "" {
+		serve = k.serveBank
+	}
+	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -66,10 +75,7 @@ func (k *task) serve() error {
 	gens := &generations{to: ledger}
 	source, err := semelkafka.New(k.Name, []string{k.Name}, &semelkafka.Options{
 		DeadLetters: k.Name + ".dead", Parked: k.Name + ".parked", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second,
-		Client: []kgo.Opt{
-			kgo.SeedBrokers(k.Seed), kgo.SessionTimeout(time.Second), kgo.HeartbeatInterval(100 * time.Millisecond), kgo.RebalanceTimeout(10 * time.Second),
-			kgo.WithHooks(gens), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
-		},
+		Client: k.client(gens),
 	})
 	if err != nil {
 		return err

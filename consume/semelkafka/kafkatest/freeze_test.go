@@ -1,0 +1,129 @@
+//go:build unix
+
+package kafkatest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// gated starts a child that stops at a point, and waits until it is there.
+func gated(t *testing.T, br *broker, b *bank, f form, point string) (*task, *os.Process) {
+	t.Helper()
+	k := &task{Seed: br.seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Bank: b.url, Schema: b.schema, Form: f, Gate: point}
+	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := k.spawn(t)
+	until(t, point, func() bool { return k.noted(t, "at the gate") })
+	return k, p
+}
+
+var points = []string{inTheMiddle, beforeCommit, afterCommit, beforeAck}
+
+// A member that is killed, at each point of a transaction: what the next one
+// does again is there once. Without deduplication what had been committed is
+// there twice.
+func TestAMemberThatIsKilledLeavesEachEffectOnce(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	for _, f := range []form{keyed, offsets, naked} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			bad := 0
+			for _, point := range points {
+				_, seed := fake(t)
+				br, b := open(t, seed), openBank(t)
+				ms := numbered("m", n, "")
+				br.to(t, 0, ms...)
+				_, p := gated(t, br, b, f, point)
+				if err := p.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				b.member(t, f, br.source(t, nil), nil, nil)
+				br.settled(t)
+				keys, double := tally(b.effects(t))
+				bad += n - keys + double
+				committed := point == afterCommit || point == beforeAck
+				switch {
+				case keys != n:
+					t.Errorf("killed %s: %d of %d messages have an effect", point, keys, n)
+				case f != naked && double > 0:
+					t.Errorf("killed %s: %d effects are double", point, double)
+				case f == naked && (double > 0) != committed:
+					t.Errorf("killed %s: without deduplication %d effects are double", point, double)
+				}
+			}
+			if f == naked {
+				report(t, figure{Claim: "without deduplication what a killed member has committed takes effect again", Where: "kfake, PostgreSQL", Trials: n * len(points), Failures: bad, Control: true})
+				return
+			}
+			report(t, figure{
+				Claim: "a message is in PostgreSQL exactly once after kill -9 of its member, at named points of the transaction",
+				Where: "kfake, PostgreSQL", Trials: n * len(points), Failures: bad, Detail: string(f),
+			})
+		})
+	}
+}
+
+// A member freezes in a transaction, for longer than its session and its locks
+// last. Another does its work. When it wakes, what it goes on with is refused.
+func TestAMemberThatWasFrozenIsRefused(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	for _, f := range []form{keyed, offsets} {
+		for _, point := range []string{inTheMiddle, beforeCommit} {
+			t.Run(fmt.Sprint(string(f), ", ", point), func(t *testing.T) {
+				t.Parallel()
+				_, seed := fake(t)
+				freeze(t, seed, "kfake", f, point, n)
+			})
+		}
+	}
+}
+
+func freeze(t *testing.T, seed, where string, f form, point string, n int) {
+	br, b := open(t, seed), openBank(t)
+	ms := numbered("m", n, "")
+	br.to(t, 0, ms...)
+	zombie, p := gated(t, br, b, f, point)
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	second := br.source(t, nil)
+	stop := b.member(t, f, second, nil, nil)
+	br.settled(t)
+	if got := b.effects(t); !slices.Equal(got, bodies(ms...)) {
+		t.Errorf("while it is frozen the effects are %q", got)
+	}
+	zombie.openGate(t)
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "refused", func() bool {
+		return zombie.noted(t, "decided "+string(consume.ReasonLeaseLost)) || zombie.noted(t, "decided "+string(consume.ReasonUnavailable)) || zombie.noted(t, "decided "+string(consume.ReasonError))
+	})
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	more := numbered("later", n, "")
+	br.to(t, 1, more...) // it is a member again, and does what is left
+	br.settled(t)
+	keys, double := tally(b.effects(t))
+	if keys != 2*n || double > 0 {
+		t.Errorf("%d of %d messages have an effect, %d are double", keys, 2*n, double)
+	}
+	report(t, figure{
+		Claim: "a member that froze in its transaction, and wakes when another has done the work, is refused, and nothing is double",
+		Where: where + ", PostgreSQL", Trials: 2 * n, Failures: 2*n - keys + double, Detail: string(f) + ", frozen " + point,
+	})
+}
