@@ -1,0 +1,135 @@
+//go:build unix
+
+package kafkatest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// bankSoak is a topic with records, of which many are there twice, and members
+// that share it, of which one after the other dies.
+func bankSoak(t *testing.T, seed, where string, f form) {
+	messages, kills, limit := size()
+	messages /= 2
+	if f == naked {
+		kills = min(kills, 6)
+	}
+	br, b := open(t, seed), openBank(t)
+	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Bank: b.url, Schema: b.schema, Form: f}
+	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	send := func(i int) {
+		m := msg(fmt.Sprintf("m%d", i), "")
+		r := br.record(&m)
+		r.Partition = int32(i % partitions)
+		br.cl.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		records++
+	}
+	began := time.Now()
+	members := make([]*os.Process, 3)
+	for i := range members {
+		members[i] = k.spawn(t)
+	}
+	for round := range kills + 1 { // it is published while they die
+		for i := round * messages / (kills + 1); i < (round+1)*messages/(kills+1); i++ {
+			send(i)
+			if i%10 < 3 {
+				send(rand.N(i + 1))
+			}
+		}
+		if err := br.cl.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if round == kills {
+			break
+		}
+		before := len(b.effects(t))
+		untilBy(t, limit, "some progress", func() bool { return len(b.effects(t)) > before || br.Unsettled(t) == 0 })
+		_ = members[round%len(members)].Kill()
+		members[round%len(members)] = k.spawn(t)
+	}
+	untilBy(t, limit, "all messages acked", func() bool { return br.Unsettled(t) == 0 })
+	took := time.Since(began)
+	want := messages
+	if f == offsets { // each record is one
+		want = records
+	}
+	var rows, distinct int
+	of := "key"
+	if f == offsets {
+		of = "(part, at)"
+	}
+	if err := b.pool.QueryRow(t.Context(), "SELECT count(*), count(DISTINCT "+of+") FROM "+b.table()).Scan(&rows, &distinct); err != nil {
+		t.Fatal(err)
+	}
+	lost, double := want-distinct, rows-distinct
+	if f == naked {
+		if double == 0 || lost > 0 {
+			t.Errorf("%d are double and %d are lost: the soak proves nothing", double, lost)
+		}
+		report(t, figure{Claim: "without deduplication a duplicate is in PostgreSQL twice", Where: where + ", PostgreSQL", Trials: messages, Failures: double, Control: true})
+		return
+	}
+	if lost != 0 || double > 0 {
+		t.Errorf("of %d, %d are lost and %d are double", want, lost, double)
+	}
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or parked", n)
+	}
+	claim := "a message published up to twice, to members that are killed, is in PostgreSQL exactly once, by its key"
+	if f == offsets {
+		claim = "a record, read by members that are killed, is in PostgreSQL exactly once, by its offset"
+	}
+	report(t, figure{Claim: claim, Where: where + ", PostgreSQL", Trials: want, Failures: lost + double,
+		Detail: fmt.Sprintf("%d kills -9, %d records, %.0f records/s", kills, records, float64(records)/took.Seconds())})
+}
+
+// untilBy is until with a limit of its own.
+func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !is(); <-time.After(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v: not %s", limit, what)
+		}
+	}
+}
+
+func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
+	t.Parallel()
+	for _, f := range []form{keyed, offsets, naked} {
+		t.Run(string(f), func(t *testing.T) {
+			_, seed := fake(t)
+			bankSoak(t, seed, "kfake", f)
+		})
+	}
+}
+
+func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
+	t.Parallel()
+	seed := real(t)
+	for _, f := range []form{keyed, offsets, naked} {
+		t.Run(string(f), func(t *testing.T) { bankSoak(t, seed, "Apache Kafka", f) })
+	}
+}
+
+func TestAMemberThatWasFrozenIsRefusedOnARealKafka(t *testing.T) {
+	t.Parallel()
+	seed := real(t)
+	for _, f := range []form{keyed, offsets} {
+		t.Run(string(f), func(t *testing.T) { freeze(t, seed, "Apache Kafka", f, inTheMiddle, 20) })
+	}
+}
