@@ -130,7 +130,7 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, committed int6
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.parts[at]; p != nil {
-		p.from, p.of = next, of
+		p.from, p.of, p.batched = next, of, true
 		p.mark.next = mark{next, -1}
 		if p.dirty = next != committed; p.dirty {
 			s.nudge()

@@ -18,14 +18,15 @@ type place struct {
 // guarded by Source.mu.
 type partition struct {
 	place
-	queue  []item // polled or given back, and not handed out; in the order of their offsets
-	bytes  int    // of the queue
-	polled int64  // the next offset that the client may give; -1: any
-	from   int64  // what the ledger said to read from
-	of     Place  // as the ledger knows it
-	mark   watermark
-	dirty  bool  // the watermark is above what was committed
-	end    int64 // the log's end, as of the last fetch; 0: not known
+	queue   []item // polled or given back, and not handed out; in the order of their offsets
+	bytes   int    // of the queue
+	polled  int64  // the next offset that the client may give; -1: any
+	from    int64  // what the ledger said to read from
+	of      Place  // as the ledger knows it
+	batched bool   // there is a ledger
+	mark    watermark
+	dirty   bool  // the watermark is above what was committed
+	end     int64 // the log's end, as of the last fetch; 0: not known
 
 	unfinished int       // handed out, and neither acked nor given back
 	since      time.Time // the lowest unfinished record is the same since then
@@ -53,8 +54,26 @@ const (
 	queueBytes   = 4 << 20
 )
 
-func (p *partition) full() bool { return len(p.queue) >= queueRecords || p.bytes >= queueBytes }
-func (p *partition) low() bool  { return len(p.queue) <= queueRecords/2 && p.bytes <= queueBytes/2 }
+// A batch takes all that there is, and a pause would throw away what the client
+// has fetched: so it is for partitions that wait only.
+const (
+	batchRecords = 4 * MostInBatch
+	batchBytes   = 16 << 20
+)
+
+func (p *partition) full() bool {
+	if p.batched {
+		return len(p.queue) >= batchRecords || p.bytes >= batchBytes
+	}
+	return len(p.queue) >= queueRecords || p.bytes >= queueBytes
+}
+
+func (p *partition) low() bool {
+	if p.batched {
+		return len(p.queue) <= batchRecords/2 && p.bytes <= batchBytes/2
+	}
+	return len(p.queue) <= queueRecords/2 && p.bytes <= queueBytes/2
+}
 
 // put adds a record behind the others.
 func (p *partition) put(it item) {
