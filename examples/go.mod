@@ -10,6 +10,7 @@ require (
 	github.com/semel-go/semel v0.0.0
 	github.com/semel-go/semel/consume/semelamqp v0.0.0
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
+	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0-00010101000000-000000000000
 	github.com/semel-go/semel/consume/semelnats v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/semel-go/semel/store/redisstore v0.0.0
@@ -54,6 +55,8 @@ require (
 replace github.com/semel-go/semel => ..
 
 replace github.com/semel-go/semel/consume/semelamqp => ../consume/semelamqp
+
+replace github.com/semel-go/semel/consume/semelkafka/kafkapg => ../consume/semelkafka/kafkapg
 
 replace github.com/semel-go/semel/consume/semelkafka => ../consume/semelkafka
 

@@ -19,6 +19,15 @@
 // member has it. A handler that runs on is found in progress by that member,
 // which waits for it or for its lease.
 //
+// # Many messages in one transaction
+//
+// [Source.ServeBatches] hands whole polls to a [Ledger], which is a database:
+// what messages do there, and that they are done, commits together, so that it
+// happens exactly once. Where to read from is the ledger's to say when a
+// partition is assigned, and a member that had it before cannot commit any
+// more. Package kafkapg has the ledgers of PostgreSQL, by the keys of messages
+// or by their offsets.
+//
 // # What the settings of Kafka mean here
 //
 // Set by a Source, whatever [Options].Client says:

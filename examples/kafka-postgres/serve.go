@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/consume/semelkafka/kafkapg"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
@@ -53,23 +54,26 @@ func serve(ctx context.Context, c *config) error {
 		return err
 	}
 	defer func() { _ = source.Close() }() // Serve has settled all
-	payments, err := consume.New(once, consume.Keyed("payments", consume.FromHeader(consume.KeyHeader)), pay, &consume.Options{Concurrency: 8})
-	if err != nil {
-		return err
-	}
-	return payments.Serve(ctx, source)
+	keys := consume.Keyed("payments", consume.FromHeader(consume.KeyHeader))
+	return kafkapg.ServeKeyed(ctx, source, once, keys, payAll, nil)
 }
 
-// pay is the handler. What it writes in the transaction, and the record that
-// the message was handled, commit together or not at all.
-func pay(ctx context.Context, _ *semel.Execution, m *consume.Message) error {
+// payAll is the handler: of all payments that have come, in one transaction.
+// What it writes, and the records that these messages were handled, commit
+// together or not at all. One that fails is found, and the others are made.
+func payAll(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+	for _, m := range ms {
+		if err := pay(ctx, tx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pay(ctx context.Context, tx pgx.Tx, m *consume.Message) error {
 	var p payment
 	if err := json.Unmarshal(m.Body, &p); err != nil {
 		return semel.Final(err) // to the dead letters; any other error: again later
-	}
-	tx, ok := pgstore.TxFrom(ctx)
-	if !ok {
-		return errors.New("a payment needs a transaction")
 	}
 	// Two payments between the same accounts must lock them in the same order.
 	if _, err := tx.Exec(ctx, "SELECT FROM bank.account WHERE name IN ($1, $2) ORDER BY name FOR UPDATE", p.From, p.To); err != nil {

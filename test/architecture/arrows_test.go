@@ -24,8 +24,9 @@ var allowed = map[string][]string{
 	"consume":                      {"store", ".", "internal/..."},
 	"consume/consumetest":          {"store", ".", "consume"},
 	"consume/...":                  {"store", ".", "consume"},
-	"consume/semelnats/natstest":   {"store", ".", "consume", "consume/..."}, // tests that need a server
-	"consume/semelkafka/kafkatest": {"store", ".", "consume", "consume/..."}, // likewise
+	"consume/semelnats/natstest":   {"store", ".", "consume", "consume/..."},                         // tests that need a server
+	"consume/semelkafka/kafkatest": {"store", ".", "consume", "consume/..."},                         // likewise
+	"consume/semelkafka/kafkapg":   {"store", ".", "consume", "consume/semelkafka", "store/pgstore"}, // joins the two
 	"saga":                         {"store", ".", "internal/..."},
 	"semellambda":                  {"store", ".", "consume", "semelhttp"},
 	"semelgrpc":                    {"store", "."},

@@ -1,0 +1,67 @@
+package kafkapg_test
+
+import (
+	"context"
+	"errors"
+	"log"
+	"os/signal"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/consume/semelkafka/kafkapg"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+// A service that writes a row for each order, exactly once. The topics
+// "orders", "dead-letters.billing" and "parked.billing" are the operator's, and
+// so is the table.
+func Example() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	cancel() // in an example there is nobody to talk to
+	if err := run(ctx, "postgres://127.0.0.1:1/shop", "127.0.0.1:1"); err != nil {
+		return
+	}
+	log.Print("stopped")
+	// Output:
+}
+
+func run(ctx context.Context, url, seed string) (err error) {
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := pgstore.New(ctx, pool, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // all that counts was committed
+	once, err := pgstore.NewAtomic(store, &semel.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		return err
+	}
+	source, err := semelkafka.New("billing", []string{"orders"}, &semelkafka.Options{Client: []kgo.Opt{kgo.SeedBrokers(seed)}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }() // after Serve: it leaves the group
+	// By offsets: kafkapg.ServeOffsets(ctx, source, store, bill, nil)
+	return kafkapg.ServeKeyed(ctx, source, once, consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), bill, nil)
+}
+
+func bill(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+	keys, bodies := make([]string, len(ms)), make([][]byte, len(ms))
+	for i, m := range ms {
+		keys[i], bodies[i] = m.Key, m.Body
+	}
+	_, err := tx.Exec(ctx, "INSERT INTO bill SELECT * FROM unnest($1::text[], $2::bytea[])", keys, bodies)
+	return err
+}
