@@ -67,7 +67,7 @@ func (st *storm) handle(ctx context.Context, x *semel.Execution) (semel.Outcome,
 	return semel.Outcome{Code: 200, Body: []byte(body)}, nil
 }
 
-const stormLease = 150 * time.Millisecond
+const stormLease = 400 * time.Millisecond
 
 // call asks for a key until it has an outcome.
 func (st *storm) call(ctx context.Context, g *semel.Guard, key string) error {
