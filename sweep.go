@@ -14,9 +14,15 @@ import (
 type SweepOptions struct {
 	// Every is the pause between two passes: 1 min by default.
 	Every time.Duration
-	// Batch is how many records one step removes or recovers at most: 500 by
+	// Batch is how many records one step removes or recovers at most: 100 by
 	// default. Small steps hold no lock for long.
 	Batch int
+	// Rest is how many times as long as its steps a pass rests between them:
+	// 3 by default, so that it keeps the store busy for a quarter of the time,
+	// and callers hardly notice. Then it removes a quarter of the records a
+	// second that the store could delete, or more: no rest exceeds 1 s.
+	// Negative: it does not rest.
+	Rest int
 	// Retention is how long a recovered record is kept: 24 h by default. Give
 	// it the Guards' own.
 	Retention time.Duration
@@ -44,7 +50,8 @@ func (o *SweepOptions) withDefaults() (SweepOptions, error) {
 		d = *o
 	}
 	setDefault(&d.Every, time.Minute)
-	setDefault(&d.Batch, 500)
+	setDefault(&d.Batch, 100)
+	setDefault(&d.Rest, 3)
 	setDefault(&d.Retention, 24*time.Hour)
 	if d.Every < 0 || d.Batch < 0 || d.Retention < 0 || d.MaxAttempts < 0 {
 		return d, invalid("", fmt.Errorf("sweep options: Every %v, Batch %d, Retention %v and MaxAttempts %d must not be negative",
@@ -95,7 +102,9 @@ func SweepOnce(ctx context.Context, st store.Store, o *SweepOptions) (SweepStats
 		return stats, err
 	}
 	var errs []error
+	rest := rest{times: time.Duration(max(0, d.Rest))}
 	for from := store.Cursor(""); ; {
+		start := time.Now()
 		res, err := st.Sweep(ctx, from, d.Batch)
 		if err != nil {
 			return stats, errors.Join(append(errs, &Error{Reason: ErrUnavailable, Cause: err})...)
@@ -109,6 +118,37 @@ func SweepOnce(ctx context.Context, st store.Store, o *SweepOptions) (SweepStats
 		if from = res.Next; from == "" {
 			return stats, errors.Join(errs...)
 		}
+		if err := rest.after(ctx, time.Since(start)); err != nil {
+			return stats, errors.Join(append(errs, &Error{Reason: ErrUnavailable, Cause: err})...)
+		}
+	}
+}
+
+const (
+	longestRest  = time.Second // whatever a step took, the pass goes on
+	shortestRest = time.Millisecond
+)
+
+// rest is what a pass owes to those whom it is in the way of.
+type rest struct {
+	times time.Duration // as long as the work
+	owed  time.Duration
+}
+
+// after rests for a step that took so long. Short rests are taken together.
+func (r *rest) after(ctx context.Context, took time.Duration) error {
+	r.owed += min(took*r.times, longestRest)
+	if r.owed < shortestRest {
+		return nil
+	}
+	t := time.NewTimer(min(r.owed, longestRest))
+	defer t.Stop()
+	r.owed = 0
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

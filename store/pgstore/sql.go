@@ -135,12 +135,14 @@ func newStatements(o *Options, relaxed bool) *statements {
 				AND (({expired}) AND r.expires <= c.now OR r.format = 1 AND r.state IN (1, 2) AND r.until <= c.now)
 				ORDER BY r.ctid LIMIT $3::bigint)
 			SELECT c.now, w.pages, ex.at::text, ex.over, {ex.small} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
+		// Its commit does not wait, nor do others wait for that: what a crash of
+		// the server brings back is over, and the fence with it as it was.
 		remove: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {s}.semel_record r
 				WHERE r.ctid = ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR UPDATE SKIP LOCKED),
 			d AS (DELETE FROM {s}.semel_record r USING l WHERE r.ctid = l.at RETURNING r.fence),
 			f AS MATERIALIZED (SELECT max(fence) AS fence, count(*) AS n FROM d),
 			m AS (UPDATE {s}.semel_meta m SET swept_fence = greatest(m.swept_fence, f.fence) FROM f WHERE m.swept_fence < f.fence)
-			SELECT n FROM f`,
+			SELECT n, set_config('synchronous_commit', 'off', true) FROM f`,
 
 		meta: `SELECT store, schema FROM {s}.semel_meta WHERE one = 1`,
 

@@ -13,7 +13,7 @@ import (
 // How many pages of the table a step looks at, and how many rows one statement
 // deletes at most: nobody waits for a sweep, and it holds nothing for long.
 const (
-	sweepPages = 500
+	sweepPages = 128
 	sweepChunk = 500
 )
 
@@ -47,7 +47,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		n := min(sweepChunk, len(part.expired))
 		deleted := 0
 		err := retry(func() error {
-			return s.own.QueryRow(ctx, s.sql.remove, part.expired[:n], store.Micros(res.Now)).Scan(&deleted)
+			return s.own.QueryRow(ctx, s.sql.remove, part.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
 		})
 		if err != nil {
 			return store.SweepResult{}, explain("sweep", err)
