@@ -24,7 +24,8 @@ var own = map[string][]string{
 	"store/mysqlstore":             {"github.com/go-sql-driver/mysql"},
 	"consume/semelkafka":           {"github.com/twmb/franz-go"},
 	"consume/semelamqp":            {"github.com/rabbitmq/amqp091-go"},
-	"consume/semelkafka/kafkatest": {"github.com/twmb/franz-go"},
+	"consume/semelkafka/kafkatest": {"github.com/twmb/franz-go", "github.com/jackc/pgx"},
+	"consume/semelkafka/kafkapg":   {"github.com/twmb/franz-go", "github.com/jackc/pgx"}, // joins an adapter and a store
 	"consume/semelnats":            {"github.com/nats-io/"},
 	"consume/semelnats/natstest":   {"github.com/nats-io/"},
 	"consume/semelsqs":             {"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go"},
