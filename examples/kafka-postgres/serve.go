@@ -60,25 +60,29 @@ func serve(ctx context.Context, c *config) error {
 
 // payAll is the handler: of all payments that have come, in one transaction.
 // What it writes, and the records that these messages were handled, commit
-// together or not at all. One that fails is found, and the others are made.
+// together or not at all. If one fails it is found, and the others are made.
 func payAll(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
-	for _, m := range ms {
-		if err := pay(ctx, tx, m); err != nil {
+	payments := make([]payment, len(ms))
+	var accounts []string
+	for i, m := range ms {
+		if err := json.Unmarshal(m.Body, &payments[i]); err != nil {
+			return semel.Final(err) // to the dead letters; any other error: again later
+		}
+		accounts = append(accounts, payments[i].From, payments[i].To)
+	}
+	// Two members that make payments between the same accounts must lock them in the same order.
+	if _, err := tx.Exec(ctx, "SELECT FROM bank.account WHERE name = ANY($1) ORDER BY name FOR UPDATE", accounts); err != nil {
+		return err
+	}
+	for _, p := range payments {
+		if err := pay(ctx, tx, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func pay(ctx context.Context, tx pgx.Tx, m *consume.Message) error {
-	var p payment
-	if err := json.Unmarshal(m.Body, &p); err != nil {
-		return semel.Final(err) // to the dead letters; any other error: again later
-	}
-	// Two payments between the same accounts must lock them in the same order.
-	if _, err := tx.Exec(ctx, "SELECT FROM bank.account WHERE name IN ($1, $2) ORDER BY name FOR UPDATE", p.From, p.To); err != nil {
-		return err
-	}
+func pay(ctx context.Context, tx pgx.Tx, p payment) error {
 	for _, move := range []struct {
 		name  string
 		cents int64
