@@ -42,6 +42,9 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 		b.opt.Late = consume.Park
 	}
 	info, err := s.Info(ctx)
+	if ctx.Err() != nil { // it was ended before it began
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -207,6 +207,36 @@ func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
 	})
 }
 
+// What comes while a message is tried again and again waits behind it, if it
+// must not overtake it.
+func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	forms(t, func(t *testing.T, f form) {
+		_, seed := fake(t)
+		br, b := open(t, seed), openBank(t)
+		elsewhere := map[form]int32{keyed: 0, offsets: 1}[f]
+		var failed atomic.Int64
+		var mended atomic.Bool
+		b.member(t, f, br.source(t, nil), func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+			if !mended.Load() && slices.ContainsFunc(ms, func(m *consume.Message) bool { return string(m.Body) == "flaky" }) {
+				failed.Add(1)
+				return errDead
+			}
+			return b.write(ctx, tx, ms)
+		}, &consume.Options{MaxAttempts: -1, Backoff: func(int) time.Duration { return time.Second }})
+		br.to(t, 0, msg("flaky", "o"))
+		until(t, "failed", func() bool { return failed.Load() > 0 })
+		br.to(t, 0, msg("later", "o"))
+		br.to(t, elsewhere, msg("free", "p"))
+		until(t, "the free one done", func() bool { return len(b.effects(t)) > 0 })
+		mended.Store(true)
+		br.settled(t)
+		if got, want := b.effects(t), []string{"free", "flaky", "later"}; !slices.Equal(got, want) {
+			t.Errorf("the effects are %q, want %q", got, want)
+		}
+	})
+}
+
 // Serve ends under load: what runs ends, what waits is left, and the next
 // member goes on.
 func TestAShutdownUnderLoad(t *testing.T) {
