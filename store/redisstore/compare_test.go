@@ -142,4 +142,5 @@ func TestComparedWithThePublishedPattern(t *testing.T) {
 	ping := contender{"PING", func(ctx context.Context, _ string) error { return c.Ping(ctx).Err() }}
 	versus(t, "new", 1, []int{16, 64, 256}, first, bare, guarded, ping)
 	versus(t, "50%", 2, []int{16, 64}, first, bare, guarded)
+	versus(t, "replay", 1<<40, []int{16, 64}, ping, first, bare, guarded) // one round trip each, two of the published pattern
 }
