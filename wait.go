@@ -46,28 +46,42 @@ func (v *visit) wait(ctx context.Context, r *store.Record, left time.Duration) e
 }
 
 // The first and the longest pause between two looks of a waiting call, when
-// neither this Guard nor the store can tell that the record has changed.
+// neither this Guard nor the store can tell that the record has changed; and
+// the pause while the store can, for a hint may be lost.
 const (
 	firstPoll = 10 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
+	toldPoll  = 5 * time.Second
 )
 
 // sleep returns when the record may have changed, or ctx is over.
 func (g *Guard) sleep(ctx context.Context, ended <-chan struct{}, seen store.Seen) {
-	hint := make(chan struct{})
+	hint, deaf := make(chan struct{}), make(chan struct{})
+	d, last := firstPoll, lastPoll
 	if g.waiter != nil {
+		d, last = toldPoll, toldPoll
 		go func() {
-			if g.waiter.Wait(ctx, seen) == nil && pause(ctx, firstPoll) {
-				close(hint) // the pause is for a store that hints too early, again and again
+			start := time.Now()
+			if g.waiter.Wait(ctx, seen) != nil {
+				close(deaf)
+				return
+			}
+			// The pause is for a store that hints too early, again and again.
+			if rest := firstPoll - time.Since(start); rest <= 0 || pause(ctx, rest) {
+				close(hint)
 			}
 		}()
 	}
-	for d := firstPoll; ; d = min(d*3/2, lastPoll) {
+	for ; ; d = min(d*3/2, last) {
 		t := time.NewTimer(d/2 + rand.N(d))
 		select {
 		case <-ended:
 		case <-hint:
 		case <-ctx.Done():
+		case <-deaf:
+			deaf, d, last = nil, firstPoll*2/3, lastPoll
+			t.Stop()
+			continue
 		case <-t.C:
 			if f, err := g.st.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {
 				continue

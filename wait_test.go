@@ -87,6 +87,84 @@ func TestWaitersOfAnotherProcessPoll(t *testing.T) {
 	})
 }
 
+// teller is a store that tells of changes as its function does.
+type teller struct {
+	hooks
+	wait func(ctx context.Context) error
+}
+
+func (s *teller) Wait(ctx context.Context, _ store.Seen) error { return s.wait(ctx) }
+
+// One Guard runs for a minute; another, over a store that tells, waits for it.
+func TestAWaiterIsToldOrPolls(t *testing.T) {
+	told := make(chan struct{})
+	for _, c := range []struct {
+		name     string
+		wait     func(context.Context) error
+		tell     bool          // when the run has ended
+		late     time.Duration // at most
+		min, max int           // reads
+	}{
+		{"told", func(ctx context.Context) error {
+			select {
+			case <-told:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, true, 20 * time.Millisecond, 0, 40},
+		{"what it is told is lost", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, 8 * time.Second, 0, 40},
+		{"the store cannot tell", func(context.Context) error { return errors.ErrUnsupported }, false, 2 * time.Second, 80, 400},
+		{"the store cannot tell any longer", func(ctx context.Context) error {
+			if pauseFor(ctx, time.Second) {
+				return errBoom
+			}
+			return ctx.Err()
+		}, false, 2 * time.Second, 80, 400},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told = make(chan struct{})
+				st, gets := memstore.New(nil), 0
+				w := &teller{hooks{Store: st, get: func(ctx context.Context, k store.Key) (store.Found, error) {
+					gets++
+					return st.Get(ctx, k)
+				}}, c.wait}
+				g1, g2 := guard(t, st, nil), guard(t, w, nil)
+				var ended time.Time
+				var run sync.WaitGroup
+				run.Go(func() {
+					_, _ = g1.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+						time.Sleep(time.Minute)
+						return semel.Outcome{Body: []byte("one")}, nil
+					})
+					ended = time.Now()
+					if c.tell {
+						close(told)
+					}
+				})
+				synctest.Wait()
+				res, err := g2.Run(t.Context(), waiting("k", 5*time.Minute), never(t))
+				noticed := time.Now()
+				wantBody(t, res, err, "one", true)
+				run.Wait()
+				if late := noticed.Sub(ended); late > c.late || gets < c.min || gets > c.max {
+					t.Errorf("noticed the end %v late, with %d reads; want %v at most, and %d to %d", late, gets, c.late, c.min, c.max)
+				}
+			})
+		})
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 func TestAWaitEndsWithItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{Lease: 100 * time.Millisecond}) // many renewals meanwhile

@@ -50,7 +50,10 @@ func (f *Filter) Match(r *Record, now time.Time) bool {
 // Waiter is a store that can tell when a record may have changed.
 type Waiter interface {
 	// Wait returns nil when the record may no longer be what was seen: a
-	// hint, to be checked. It may return nil early, or late by any time.
+	// hint, to be checked. It may return nil early, or late by any time. An
+	// error means that the store cannot tell, or no longer: its caller polls
+	// until it is over. A store that cannot tell must say so at once (with
+	// errors.ErrUnsupported), for while it waits its caller seldom polls.
 	Wait(ctx context.Context, seen Seen) error
 }
 

@@ -99,8 +99,7 @@ func (w waiter) Unwrap() store.Store { return w.rest }
 func (w waiter) Wait(ctx context.Context, seen store.Seen) error {
 	i := w.of(seen.Key)
 	if w.waiters[i] == nil {
-		<-ctx.Done()
-		return context.Cause(ctx)
+		return errors.ErrUnsupported
 	}
 	return w.shards[i].says(w.waiters[i].Wait(ctx, seen))
 }
