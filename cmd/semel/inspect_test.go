@@ -238,6 +238,10 @@ func TestSweepDoctorAndMigrate(t *testing.T) {
 	if r := command(t, "migrate", "--print", "--store", "sqlite:"+fresh); r.code != exitOK || !strings.Contains(r.stdout, "CREATE TABLE") {
 		t.Errorf("%+v", r)
 	}
+	if r := command(t, "migrate", "--print", "--partitions", "2", "--store", "postgres://h/d"); r.code != exitOK ||
+		strings.Count(r.stdout, " PARTITION OF ") != 2 || !strings.Contains(r.stdout, "semel_watermark") {
+		t.Errorf("%+v", r)
+	}
 	if names, _ := filepath.Glob(fresh + "*"); len(names) > 0 {
 		t.Errorf("--print made %q", names)
 	}

@@ -5,14 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store/pgstore"
 )
 
 type migrateCmd struct {
 	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
 	Print bool   `name:"print" help:"Print the scripts that make the schema, and touch nothing."`
+
+	Partitions int `name:"partitions" placeholder:"N" help:"Make the table of records in N partitions, 1 to 256, by hash of the key (PostgreSQL). Fixed once it is made. None by default."`
 }
 
 // Help implements kong.HelpProvider.
@@ -23,6 +28,7 @@ Examples:
 
     semel migrate --store sqlite:/var/lib/semel.db
     semel migrate --print > semel.sql
+    semel migrate --store postgres://semel@db/app --partitions 16
 `
 }
 
@@ -34,6 +40,14 @@ func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 	files, ok := u.Migrations()
 	if !ok {
 		return &input.Error{Field: "--store", Value: c.Store, Want: "has no schema; choose sqlite:PATH or postgres://…"}
+	}
+	if c.Partitions != 0 {
+		if u, ok = u.Partitioned(c.Partitions); !ok {
+			return &input.Error{Field: "--partitions", Value: strconv.Itoa(c.Partitions), Want: "is for a store in PostgreSQL; choose postgres://…"}
+		}
+		if _, err := pgstore.PartitionedInit(c.Partitions); err != nil {
+			return &input.Error{Field: "--partitions", Value: strconv.Itoa(c.Partitions), Want: "must be 1 to 256"}
+		}
 	}
 	if c.Print {
 		return c.print(e, files)
@@ -52,13 +66,22 @@ func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
+// script is one of the files. The first makes the tables.
+func (c *migrateCmd) script(files fs.FS, name string) ([]byte, error) {
+	if c.Partitions != 0 && strings.HasPrefix(name, "0001_") {
+		script, err := pgstore.PartitionedInit(c.Partitions)
+		return []byte(script), err
+	}
+	return fs.ReadFile(files, name)
+}
+
 func (c *migrateCmd) print(e *env, files fs.FS) error {
 	names, err := fs.Glob(files, "*.up.sql") // in order: they begin with their numbers
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		script, err := fs.ReadFile(files, name)
+		script, err := c.script(files, name)
 		if err != nil {
 			return err
 		}

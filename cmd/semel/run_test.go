@@ -68,6 +68,8 @@ func TestWhatIsWrongIsOneLineAndExitCode2(t *testing.T) {
 		`semel sweep: --store: "x": choose sqlite:PATH`:                                 {"sweep", "--store", "x"},
 		`semel doctor: --store: "memory:": lives inside another process`:                {"doctor", "--store", "memory:"},
 		`semel migrate: --store: "memory:": has no schema`:                              {"migrate", "--store", "memory:"},
+		`semel migrate: --partitions: "4": is for a store in PostgreSQL`:                {"migrate", "--partitions", "4"},
+		`semel migrate: --partitions: "300": must be 1 to 256`:                          {"migrate", "--partitions", "300", "--print", "--store", "postgres://h/d"},
 		`semel inspect list: --limit: "0": must be at least 1`:                          {"inspect", "list", "--limit", "0"},
 		`semel: --state: store: state "done" is not one of started, processing, releas`: {"inspect", "list", "--state", "done"},
 		`semel: expected "<key>"`:                                                       {"inspect", "get"},

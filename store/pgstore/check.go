@@ -38,7 +38,11 @@ func (s *Store) check(ctx context.Context) error {
 	} else if number < len(ups()) {
 		return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, number, len(ups()))
 	}
-	return is.judge(s.opt.Connections+1, int(s.app.Config().MaxConns))
+	own := s.opt.Connections + 1
+	if s.opt.Notify {
+		own += 2
+	}
+	return is.judge(own, int(s.app.Config().MaxConns))
 }
 
 // judge names each setting under which the store cannot keep its promises, for

@@ -15,11 +15,13 @@ import (
 )
 
 // openStanding opens a store whose clock stands still, in a table.
-func openStanding(t testing.TB) *Store {
+func openStanding(t testing.TB) *Store { return openStandingIn(t, allPartitions) }
+
+func openStandingIn(t testing.TB, partitions int) *Store {
 	url := pgtest.URL(t)
 	schema := newSchema(t, url)
 	table := pgx.Identifier{schema, "test_clock"}.Sanitize()
-	s := openAt(t, url, &Options{Schema: schema, clock: "(SELECT now FROM " + table + ")"})
+	s := openAt(t, url, &Options{Schema: schema, Partitions: partitions, clock: "(SELECT now FROM " + table + ")"})
 	mustExec(t, s.own, "CREATE TABLE "+table+" (now bigint NOT NULL)")
 	mustExec(t, s.own, "INSERT INTO "+table+" VALUES ($1)", time.Unix(1_700_000_000, 123_456_000).UnixMicro())
 	return s

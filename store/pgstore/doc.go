@@ -50,9 +50,29 @@
 // good; statements of Atomic run on the application's, where such a plan lasts
 // until the table is next analyzed.
 //
+// # Waiting
+//
+// A call that waits for a running duplicate (semel.Call.Wait) in another
+// process polls, at growing intervals of up to half a second. With
+// Options.Notify it is told: each store listens on a connection of its own, and
+// what ends a run is said to all of them after it has been committed. It is a
+// hint: the call looks for itself, and if a notification is lost (its sender
+// died, the listener's connection broke) it polls.
+//
+// # Partitions
+//
+// With Options.Partitions the table of records is made in partitions by hash of
+// the id: each is vacuumed by itself, and a statement for a key reads the one
+// that has it. The id follows from the key alone, so all who want a key meet in
+// one partition, whose unique index decides. Partitions by time are not
+// offered: a server has no unique index across them, so a key is granted once
+// in each, and a retry after midnight runs again. They would do only for keys
+// that carry their own time. Records leave by [Store.Sweep] all the same.
+//
 // # PgBouncer
 //
-// Transaction pooling works: the store keeps no state in a session. Prepared
+// Transaction pooling works, without Options.Notify, which Open then refuses:
+// the store keeps no other state in a session. Prepared
 // statements need PgBouncer 1.21 (max_prepared_statements); before that, add
 // default_query_exec_mode=exec to the URL.
 package pgstore

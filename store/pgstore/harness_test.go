@@ -17,6 +17,11 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
+// allPartitions is SEMEL_TEST_PARTITIONS: in how many partitions the tests have
+// their records that do not say so themselves. The tests of the schema differ
+// then.
+var allPartitions, _ = strconv.Atoi(os.Getenv("SEMEL_TEST_PARTITIONS"))
+
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 var schemas atomic.Int64
@@ -63,6 +68,9 @@ func openNew(t testing.TB, o *Options) *Store {
 		opt = *o
 	}
 	opt.Schema = newSchema(t, url)
+	if opt.Partitions == 0 {
+		opt.Partitions = allPartitions
+	}
 	return openAt(t, url, &opt)
 }
 

@@ -77,6 +77,9 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 	for i := range y.visitors {
 		v := &y.visitors[i]
 		b.ended[v.i] = Ended{v.res, v.err}
+		if v.won != nil {
+			b.a.s.ended(v.id)
+		}
 	}
 	for _, v := range y.notes {
 		b.a.noteAttempt(ctx, v.attempt(), v.said.Error())

@@ -55,7 +55,7 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 		return nil, nil, ErrClosed
 	}
 	last := from.pagesAfter(sweepPages)
-	rows, err := s.own.Query(ctx, s.sql.list, from.String(), last.String(), orNull([]byte(f.Operation)), orNull([]byte(f.Tenant)),
+	rows, err := s.own.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), orNull([]byte(f.Operation)), orNull([]byte(f.Tenant)),
 		stateBits(f.States), after(max(f.Idle, 0), true).Int64, int64(pageSize))
 	if err != nil {
 		return nil, nil, err
@@ -78,10 +78,11 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 			if last, err = parsePlace(*at); err != nil {
 				return nil, nil, err
 			}
+			last.part = from.part
 		}
 	}
-	if last.page < pages {
-		next = &last
+	if to, more := s.next(last, pages); more {
+		next = &to
 	}
 	return page, next, rows.Err()
 }

@@ -56,6 +56,9 @@ func (s *Store) migrate(ctx context.Context) error {
 			if i < is {
 				continue
 			}
+			if i == 0 {
+				up = partitioned(up, s.opt.Partitions)
+			}
 			script := strings.NewReplacer(`'"semel"'`, literal(s.quoted()), `"semel"`, s.quoted()).Replace(up)
 			if _, err := tx.Conn().PgConn().Exec(ctx, script).ReadAll(); err != nil {
 				return fmt.Errorf("migration %d: %w", i+1, err)

@@ -68,8 +68,15 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	if err := s.prepareSchema(ctx); err != nil {
 		return err
 	}
+	if s.parts, err = s.findParts(ctx); err != nil {
+		return err
+	}
 	var number int
-	return s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number)
+	if err := s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number); err != nil || !s.opt.Notify {
+		return err
+	}
+	s.ear, err = listen(ctx, cfg, &s.opt)
+	return err
 }
 
 // connectOwn opens the connections that are the store's own.
@@ -119,6 +126,9 @@ func (s *Store) Close() error {
 	if s.claims != nil {
 		s.claims.Close()
 		s.settles.Close()
+	}
+	if s.ear != nil {
+		s.ear.close()
 	}
 	s.closeOwn()
 	if s.opened && s.app != nil {

@@ -10,8 +10,33 @@ import (
 // The plan of a batch statement that was made while the table was empty must
 // be as good when it is not: by the index, for each row, without statistics.
 func TestAPlanMadeForAnEmptyTableStaysGood(t *testing.T) {
-	s := openNew(t, &Options{Flushers: 1, Connections: 1})
-	mustExec(t, s.own, "ALTER TABLE "+s.quoted()+".semel_record SET (autovacuum_enabled = off)")
+	bothTables(t, func(t *testing.T, partitions int) {
+		s := openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions})
+		planStaysGoodFromEmpty(t, s)
+	})
+}
+
+// bothTables runs a test with one table, and with partitions.
+func bothTables(t *testing.T, test func(t *testing.T, partitions int)) {
+	t.Helper()
+	for _, n := range []int{0, 4} {
+		t.Run(fmt.Sprint(n, " partitions"), func(t *testing.T) { test(t, n) })
+	}
+}
+
+// noVacuum turns autovacuum off for the records.
+func noVacuum(t *testing.T, s *Store) {
+	t.Helper()
+	mustExec(t, s.own, `DO $$ DECLARE one regclass; BEGIN
+		FOR one IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace(`+literal(s.quoted())+`) AND c.relkind = 'r' AND c.relname LIKE 'semel\_record%' LOOP
+			EXECUTE 'ALTER TABLE ' || one || ' SET (autovacuum_enabled = off)';
+		END LOOP;
+	END $$`)
+}
+
+func planStaysGoodFromEmpty(t *testing.T, s *Store) {
+	t.Helper()
+	noVacuum(t, s)
 	step := func(round int) {
 		var ps []*store.Proposal
 		for i := range 64 {
@@ -49,9 +74,15 @@ func TestAPlanMadeForAnEmptyTableStaysGood(t *testing.T) {
 
 // The same of single statements, and with the statistics of a small table.
 func TestAPlanMadeForASmallTableStaysGood(t *testing.T) {
-	s := openNew(t, &Options{Flushers: 1, Connections: 1})
+	bothTables(t, func(t *testing.T, partitions int) {
+		planStaysGoodFromSmall(t, openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions}))
+	})
+}
+
+func planStaysGoodFromSmall(t *testing.T, s *Store) {
+	t.Helper()
 	table := s.quoted() + ".semel_record"
-	mustExec(t, s.own, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
+	noVacuum(t, s)
 	for i := range 20 {
 		complete(t, s, fmt.Sprint("first ", i), "result")
 	}
@@ -74,7 +105,7 @@ func TestAPlanMadeForASmallTableStaysGood(t *testing.T) {
 func scans(t *testing.T, s *Store) int {
 	t.Helper()
 	mustExec(t, s.own, "SELECT pg_stat_force_next_flush()")
-	return ask[int](t, s.own, "SELECT seq_scan::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'semel_record'", s.opt.Schema)
+	return ask[int](t, s.own, "SELECT sum(seq_scan)::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname LIKE 'semel\\_record%'", s.opt.Schema)
 }
 
 // fill makes a table large, without statistics of that.
@@ -88,8 +119,14 @@ func fill(t *testing.T, db execer, table string) {
 // The same of a batch, which goes through the application's connections, with
 // their settings.
 func TestAPlanOfABatchMadeForASmallTableStaysGood(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.own, "ALTER TABLE "+p.s.quoted()+".semel_record SET (autovacuum_enabled = off)")
+	bothTables(t, func(t *testing.T, partitions int) {
+		planOfABatchStaysGood(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
+	})
+}
+
+func planOfABatchStaysGood(t *testing.T, p *shop) {
+	t.Helper()
+	noVacuum(t, p.s)
 	conn, err := p.s.app.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,12 @@ import (
 	crand "crypto/rand"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -37,7 +39,9 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	}
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
+	defer w.leave(a.s.ear)
 	for refused := 0; ; {
+		w.join(a.s.ear)
 		res, err := a.try(ctx, call, fn, &w)
 		switch {
 		case again(err), lostRace(err):
@@ -48,11 +52,13 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
 			if w.next(); w.patient {
 				pause = max(pause, a.patience)
+			} else if w.told != nil {
+				pause = min(a.s.opt.toldPoll, call.Wait)
 			}
 		default:
 			return res, err
 		}
-		if !sleep(ctx, pause) {
+		if !w.sleep(ctx, pause) {
 			if again(err) || lostRace(err) {
 				err = unavailable(call, err)
 			}
@@ -68,6 +74,9 @@ type waiter struct {
 	refused bool // once
 	patient bool // it has held back already
 	holds   bool // in this try
+
+	id   pgtype.UUID // of the key, once it is known
+	told *listener   // of who can be told of its end, under Options.Notify
 }
 
 // patience is how long a waiter gives a try that was rolled back to be noted,
@@ -91,6 +100,40 @@ func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
 	return nil
 }
 
+// join makes sure that the end of a run is told, from now on.
+func (w *waiter) join(e *ear) {
+	if e == nil || !w.refused {
+		return
+	}
+	w.leave(e)
+	w.told, _ = e.join(w.id) // nil: who is not told polls, as all do
+}
+
+func (w *waiter) leave(e *ear) {
+	if w.told != nil {
+		e.leave(w.told)
+		w.told = nil
+	}
+}
+
+// sleep is around d, or until the end of the other run is told; false if ctx
+// ended.
+func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
+	if w.told == nil || w.patient { // it is for another try's note, which may come later
+		return sleep(ctx, d)
+	}
+	t := time.NewTimer(d/2 + rand.N(d))
+	defer t.Stop()
+	select {
+	case <-w.told.told:
+		return true
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // sleep is around d, or reports false if ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d/2 + rand.N(d))
@@ -106,7 +149,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // lostRace reports that another has inserted the key's record.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == uniqueViolation && e.TableName == "semel_record"
+	return ok && e.Code == uniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
 }
 
 func unavailable(call semel.Call, err error) error {
@@ -126,6 +169,10 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if ran && !returned {
 			t.end()
 			a.noteAttempt(ctx, t, "panic, or runtime.Goexit")
+		}
+		if w.id = t.asked; ran {
+			t.end()
+			a.s.ended(t.asked) // whatever came of it
 		}
 	}()
 	res, err = a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {

@@ -169,9 +169,11 @@ func TestAnOlderSchemaIsNamedAndMigrated(t *testing.T) {
 	own(t, s, 0)
 }
 
-func TestARoleThatMayOnlyWriteRowsIsEnough(t *testing.T) {
+func TestARoleThatMayOnlyWriteRowsIsEnough(t *testing.T) { bothTables(t, aRoleIsEnough) }
+
+func aRoleIsEnough(t *testing.T, partitions int) {
 	at := database(t, "semel_grants")
-	owner := openAt(t, at, nil)
+	owner := openAt(t, at, &Options{Partitions: partitions})
 	mustExec(t, owner.own, "DROP ROLE IF EXISTS semel_worker")
 	mustExec(t, owner.own, "CREATE ROLE semel_worker LOGIN")
 	t.Cleanup(func() {

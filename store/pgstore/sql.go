@@ -41,7 +41,6 @@ func newStatements(o *Options, relaxed bool) *statements {
 	cols := func(prefix string) string { return prefix + strings.Join(columns, ", "+prefix) }
 	fill := strings.NewReplacer(
 		"{s}", pgx.Identifier{o.Schema}.Sanitize(),
-		"{table}", literal(pgx.Identifier{o.Schema, "semel_record"}.Sanitize()),
 		"{now}", o.clock,
 		"{cols}", cols(""), "{r.packed}", packedOf("r."), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
@@ -127,19 +126,20 @@ func newStatements(o *Options, relaxed bool) *statements {
 		held: `SELECT r.id, r.owner, r.fence FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
 			JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2`,
 
-		// Pages in the order of the disk: a whole pass needs no index.
+		// Pages in the order of the disk, of one partition (see parts): a whole
+		// pass needs no index.
 		over: `WITH c AS MATERIALIZED (SELECT {now} AS now),
-			w AS MATERIALIZED (SELECT pg_relation_size({table}) / current_setting('block_size')::bigint AS pages),
-			o AS MATERIALIZED (SELECT r.ctid AS at, ({expired}) AS over, {r.cols} FROM {s}.semel_record r CROSS JOIN c
+			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
+			o AS MATERIALIZED (SELECT r.ctid AS at, ({expired}) AS over, {r.cols} FROM {part} r CROSS JOIN c
 				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
 				AND (({expired}) AND r.expires <= c.now OR r.format = 1 AND r.state IN (1, 2) AND r.until <= c.now)
 				ORDER BY r.ctid LIMIT $3::bigint)
 			SELECT c.now, w.pages, ex.at::text, ex.over, {ex.small} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 		// Its commit does not wait, nor do others wait for that: what a crash of
 		// the server brings back is over, and the fence with it as it was.
-		remove: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {s}.semel_record r
+		remove: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {part} r
 				WHERE r.ctid = ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR UPDATE SKIP LOCKED),
-			d AS (DELETE FROM {s}.semel_record r USING l WHERE r.ctid = l.at RETURNING r.fence),
+			d AS (DELETE FROM {part} r USING l WHERE r.ctid = l.at RETURNING r.fence),
 			f AS MATERIALIZED (SELECT max(fence) AS fence, count(*) AS n FROM d),
 			m AS (UPDATE {s}.semel_meta m SET swept_fence = greatest(m.swept_fence, f.fence) FROM f WHERE m.swept_fence < f.fence)
 			SELECT n, set_config('synchronous_commit', 'off', true) FROM f`,
@@ -193,8 +193,8 @@ func newStatements(o *Options, relaxed bool) *statements {
 		forget:    `DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`,
 
 		list: `WITH c AS MATERIALIZED (SELECT {now} AS now),
-			w AS MATERIALIZED (SELECT pg_relation_size({table}) / current_setting('block_size')::bigint AS pages),
-			o AS MATERIALIZED (SELECT r.ctid AS at, {r.cols} FROM {s}.semel_record r CROSS JOIN c
+			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
+			o AS MATERIALIZED (SELECT r.ctid AS at, {r.cols} FROM {part} r CROSS JOIN c
 				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
 				AND ($3::bytea IS NULL OR r.operation = $3::bytea) AND ($4::bytea IS NULL OR r.tenant = $4::bytea)
 				AND ($5::bigint = 0 OR (1 << r.state) & $5::bigint <> 0) AND ($6::bigint = 0 OR r.updated <= c.now - $6::bigint)

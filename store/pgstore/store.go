@@ -25,6 +25,8 @@ type Store struct {
 	renewal *pgxpool.Pool // one connection, which nothing else may hold
 	claims  *claimLane
 	settles *settleLane
+	ear     *ear          // of Options.Notify, or nil
+	parts   []part        // the table, or its partitions
 	opened  bool          // the store made app
 	alone   chan struct{} // a place for each who may wait for a lock at a time
 	closed  atomic.Bool
@@ -35,6 +37,7 @@ var _ interface {
 	store.Lister
 	store.Migrator
 	store.Checker
+	store.Waiter
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims
@@ -89,6 +92,9 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 			return err
 		})
 	}
+	if err == nil && f.Won && p.State != store.Started && p.State != store.Processing {
+		s.ended(idOf(p.Key))
+	}
 	return f, explain("swap", err)
 }
 
@@ -113,6 +119,9 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 		err = s.waiting(ctx, func() error { return s.patient.settle(ctx, r) })
 	case errors.Is(err, errNotHeld):
 		err = s.patient.settledBefore(ctx, r)
+	}
+	if err == nil {
+		s.ended(r.id)
 	}
 	return explain("settle", err)
 }

@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -31,65 +33,96 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	at := place{}
 	if from != "" {
 		var err error
-		if at, err = parsePlace(string(from)); err != nil {
+		if at, err = parsePlace(string(from)); err != nil || at.part >= len(s.parts) {
 			return store.SweepResult{}, fmt.Errorf("pgstore: sweep cursor %q is not of this store", from)
 		}
 	}
 	if limit <= 0 {
 		limit = 1
 	}
-	part, err := s.over(ctx, at, limit)
+	found, err := s.over(ctx, at, limit)
+	for err == nil && found.empty && at.part+1 < len(s.parts) {
+		at = place{part: at.part + 1}
+		found, err = s.over(ctx, at, limit)
+	}
 	if err != nil {
 		return store.SweepResult{}, explain("sweep", err)
 	}
-	res := store.SweepResult{Now: part.now, Lapsed: part.lapsed, Next: part.next}
-	for len(part.expired) > 0 {
-		n := min(sweepChunk, len(part.expired))
+	res := store.SweepResult{Now: found.now, Lapsed: found.lapsed, Next: found.next}
+	for len(found.expired) > 0 {
+		n := min(sweepChunk, len(found.expired))
 		deleted := 0
 		err := retry(func() error {
-			return s.own.QueryRow(ctx, s.sql.remove, part.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
+			return s.own.QueryRow(ctx, s.parts[at.part].remove, found.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
 		})
 		if err != nil {
 			return store.SweepResult{}, explain("sweep", err)
 		}
 		res.Deleted += deleted
-		part.expired = part.expired[n:]
+		found.expired = found.expired[n:]
 	}
 	return res, nil
 }
 
-// place is a row's place in the table: page and number.
+// place is a row's place: partition, page and number. A page and a number mean
+// nothing without their partition.
 type place struct {
+	part int // 0: the first, or the table that has none
 	page int64
 	item int
 }
 
-func (p place) String() string { return fmt.Sprintf("(%d,%d)", p.page, p.item) }
+// tid is the place in its partition.
+func (p place) tid() string { return fmt.Sprintf("(%d,%d)", p.page, p.item) }
+
+func (p place) String() string {
+	if p.part == 0 {
+		return p.tid()
+	}
+	return strconv.Itoa(p.part) + p.tid()
+}
 
 func parsePlace(text string) (p place, err error) {
-	_, err = fmt.Sscanf(text, "(%d,%d)", &p.page, &p.item)
-	if err == nil && (p.page < 0 || p.page > 1<<32-1 || p.item < 0 || p.item > 1<<16-1 || p.String() != text) {
+	if number, tid, ok := strings.Cut(text, "("); ok && number != "" {
+		if p.part, err = strconv.Atoi(number); err != nil {
+			return p, err
+		}
+		_, err = fmt.Sscanf("("+tid, "(%d,%d)", &p.page, &p.item)
+	} else {
+		_, err = fmt.Sscanf(text, "(%d,%d)", &p.page, &p.item)
+	}
+	if err == nil && (p.part < 0 || p.page < 0 || p.page > 1<<32-1 || p.item < 0 || p.item > 1<<16-1 || p.String() != text) {
 		err = fmt.Errorf("not a place")
 	}
 	return p, err
 }
 
 // pagesAfter is the place that is n pages on.
-func (p place) pagesAfter(n int64) place { return place{min(p.page+n, 1<<32-1), 0} }
+func (p place) pagesAfter(n int64) place { return place{p.part, min(p.page+n, 1<<32-1), 0} }
 
-// part is a part of the table, as a sweep sees it.
-type part struct {
+// next is where the table goes on behind a place in a partition of so many
+// pages; false at its end.
+func (s *Store) next(p place, pages int64) (place, bool) {
+	if p.page < pages {
+		return p, true
+	}
+	return place{part: p.part + 1}, p.part+1 < len(s.parts)
+}
+
+// over are rows that a sweep has found.
+type over struct {
 	now     time.Time
 	expired []string // places
 	lapsed  []store.Record
 	next    store.Cursor
+	empty   bool // the partition is
 }
 
 // over finds up to limit rows that are over, behind a place.
-func (s *Store) over(ctx context.Context, from place, limit int) (part, error) {
-	var p part
+func (s *Store) over(ctx context.Context, from place, limit int) (over, error) {
+	var p over
 	to := from.pagesAfter(sweepPages)
-	rows, err := s.own.Query(ctx, s.sql.over, from.String(), to.String(), int64(limit))
+	rows, err := s.own.Query(ctx, s.parts[from.part].over, from.tid(), to.tid(), int64(limit))
 	if err != nil {
 		return p, err
 	}
@@ -112,6 +145,7 @@ func (s *Store) over(ctx context.Context, from place, limit int) (part, error) {
 			if last, err = parsePlace(*at); err != nil {
 				return p, err
 			}
+			last.part = from.part
 		}
 		if isOver.Bool {
 			p.expired = append(p.expired, *at)
@@ -119,8 +153,11 @@ func (s *Store) over(ctx context.Context, from place, limit int) (part, error) {
 			p.lapsed = append(p.lapsed, r)
 		}
 	}
-	if seen == limit || last.page < pages {
+	p.empty = pages == 0
+	if seen == limit {
 		p.next = store.Cursor(last.String())
+	} else if to, more := s.next(last, pages); more {
+		p.next = store.Cursor(to.String())
 	}
 	return p, rows.Err()
 }

@@ -51,6 +51,8 @@ type storeTx struct {
 	// The claim that won, and what was seen of the record that it replaced.
 	won  *store.Proposal
 	seen *store.Seen
+
+	asked pgtype.UUID // the last key that was claimed
 }
 
 // pending is a claim that is not written yet.
@@ -72,6 +74,7 @@ func (t *storeTx) Claim(ctx context.Context, p store.Proposal) (store.Found, err
 }
 
 func (t *storeTx) claimID(ctx context.Context, id pgtype.UUID, p *store.Proposal) (f store.Found, err error) {
+	t.asked = id
 	f, err = t.claim(ctx, id, p)
 	if err == nil && f.Won {
 		t.won, t.seen = p, nil

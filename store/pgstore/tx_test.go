@@ -170,7 +170,13 @@ func TestARowThatIsAbsentCannotBeLockedSoTheInsertDecides(t *testing.T) {
 // work. A unique violation would abort the caller's transaction (25P02): it
 // goes back to the savepoint instead.
 func TestAUniqueViolationDoesNotBreakTheCallersTransaction(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
+	bothTables(t, func(t *testing.T, partitions int) {
+		uniqueViolation25P02(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
+	})
+}
+
+func uniqueViolation25P02(t *testing.T, p *shop) {
+	t.Helper()
 	tx := beginTx(t, p.s, pgx.TxOptions{})
 	if _, err := tx.Exec(t.Context(), "INSERT INTO "+p.table+" VALUES ('before')"); err != nil {
 		t.Fatal(err)
@@ -203,7 +209,13 @@ func TestAUniqueViolationDoesNotBreakTheCallersTransaction(t *testing.T) {
 }
 
 func TestRunReplaysWhatWonTheRace(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
+	bothTables(t, func(t *testing.T, partitions int) {
+		replaysWhatWon(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
+	})
+}
+
+func replaysWhatWon(t *testing.T, p *shop) {
+	t.Helper()
 	g, err := semel.New(p.s, nil)
 	if err != nil {
 		t.Fatal(err)

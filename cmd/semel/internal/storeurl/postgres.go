@@ -28,10 +28,14 @@ func parsePostgres(text, where string) (*postgresStore, error) {
 		if !strings.HasPrefix(name, ours) {
 			continue
 		}
-		if name != "semel-schema" {
-			return nil, &input.Error{Field: where, Value: name, Want: "is no option of the store; there is semel-schema=NAME"}
+		switch value := values[len(values)-1]; {
+		case name == "semel-schema":
+			p.opt.Schema = value
+		case name == "semel-notify" && value == "on":
+			p.opt.Notify = true
+		default:
+			return nil, &input.Error{Field: where, Value: name, Want: "is no option of the store; there are semel-schema=NAME and semel-notify=on"}
 		}
-		p.opt.Schema = values[len(values)-1]
 		q.Del(name) // the server would not know it
 		u.RawQuery = q.Encode()
 		p.url = u.String()

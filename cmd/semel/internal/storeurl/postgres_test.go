@@ -48,8 +48,53 @@ func TestASchemaIsAStoreOfItsOwn(t *testing.T) {
 }
 
 func TestAnOptionThatPostgreSQLDoesNotHaveIsRefused(t *testing.T) {
-	_, err := storeurl.Parse("postgres://db/app?semel-scheme=x", "--store")
-	if !input.Is(err) || !strings.Contains(err.Error(), "semel-schema") {
-		t.Errorf("got %v", err)
+	for _, option := range []string{"semel-scheme=x", "semel-notify=perhaps"} {
+		_, err := storeurl.Parse("postgres://db/app?"+option, "--store")
+		if !input.Is(err) || !strings.Contains(err.Error(), "semel-schema") {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+func TestPartitionsAndNotificationsByURL(t *testing.T) {
+	at := pgtest.URL(t)
+	mark := "?"
+	if strings.Contains(at, "?") {
+		mark = "&"
+	}
+	u := parse(t, at+mark+"semel-schema=storeurl+parts&semel-notify=on")
+	made, ok := u.Partitioned(2)
+	if !ok {
+		t.Fatal("PostgreSQL has no partitions")
+	}
+	h, err := made.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	w, ok := store.As[store.Waiter](h)
+	if !ok {
+		t.Fatal("the store has no Wait")
+	}
+	if err := w.Wait(t.Context(), store.Seen{Key: store.Key{Operation: "o", Tenant: "t", Value: "absent"}}); err != nil {
+		t.Errorf("Wait: %v", err)
+	}
+	found, err := u.OpenExisting(t.Context()) // doctor
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	if c, ok := store.As[store.Checker](found); ok {
+		if err := c.Check(t.Context()); err != nil && strings.Contains(err.Error(), "partition") {
+			t.Errorf("Check: %v", err)
+		}
+	}
+	if other, _ := u.Partitioned(3); other.String() != u.String() {
+		t.Errorf("%s is not %s", other, u)
+	} else if _, err := other.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "has 2 partitions") {
+		t.Errorf("opened with 3: %v", err)
+	}
+	if _, ok := parse(t, "memory:").Partitioned(2); ok {
+		t.Error("a store in memory has partitions")
 	}
 }

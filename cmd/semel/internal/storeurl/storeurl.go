@@ -141,6 +141,18 @@ func (u URL) OpenExisting(ctx context.Context) (Handle, error) {
 	return sqlitestore.Open(ctx, u.text, &sqlitestore.Options{NoMigrate: true})
 }
 
+// Partitioned is the store whose schema, if it is made, has its records in n
+// partitions; false if it cannot be.
+func (u URL) Partitioned(n int) (URL, bool) {
+	if u.kind != inPostgres {
+		return u, false
+	}
+	p := *u.postgres
+	p.opt.Partitions = n
+	u.postgres = &p
+	return u, true
+}
+
 // Migrations are the scripts that make the store's schema, if it has one.
 func (u URL) Migrations() (fs.FS, bool) {
 	switch u.kind {

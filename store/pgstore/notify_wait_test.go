@@ -1,0 +1,256 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// frozen is a store whose reads show a record as it was first, until a
+// notification comes: who only polls would never see its end.
+type frozen struct {
+	*Store
+	first store.Found
+	told  atomic.Bool
+}
+
+func (f *frozen) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	if f.told.Load() {
+		return f.Store.Get(ctx, k)
+	}
+	return f.first, nil
+}
+
+func (f *frozen) Wait(ctx context.Context, seen store.Seen) error {
+	err := f.Store.Wait(ctx, seen)
+	f.told.Store(err == nil)
+	return err
+}
+
+func TestAWaiterIsWokenWhereAPollSeesNothing(t *testing.T) {
+	s := openNew(t, &Options{Notify: true})
+	far := other(t, s)
+	for i := range 5 {
+		key := itoa(i)
+		started, end := make(chan struct{}), make(chan struct{})
+		g := newGuard(t, s)
+		ran := make(chan error, 1)
+		go func() {
+			_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				close(started)
+				<-end
+				return semel.Outcome{Body: []byte("one")}, nil
+			})
+			ran <- err
+		}()
+		<-started
+		first, err := s.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := newGuard(t, &frozen{Store: far, first: first})
+		got := make(chan error, 1)
+		go func() {
+			c := call(key)
+			c.Wait = 5 * time.Minute
+			res, err := waits.Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				return semel.Outcome{}, errors.New("it ran twice")
+			})
+			if err == nil && (!res.Replayed || string(res.Body) != "one") {
+				err = errors.New("another answer")
+			}
+			got <- err
+		}()
+		waitFor(t, "somebody waits", func() bool { return waiters(far) == 1 })
+		close(end)
+		for _, c := range []chan error{ran, got} {
+			select {
+			case err := <-c:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("nobody was woken")
+			}
+		}
+	}
+	if n := waiters(far); n != 0 {
+		t.Errorf("%d places are left", n)
+	}
+}
+
+func newGuard(t *testing.T, s store.Store) *semel.Guard {
+	t.Helper()
+	g, err := semel.New(s, &semel.Options{Lease: 10 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// endListeners ends the connections that listen on a store's channel, and is how
+// many there were.
+func endListeners(t *testing.T, s *Store) int {
+	t.Helper()
+	return ask[int](t, s.own, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = 'LISTEN "' || $1 || '"'`, s.opt.channel())
+}
+
+// A listener whose connection is lost, and cannot be made again.
+func TestAWaiterThatIsDeafPolls(t *testing.T) {
+	first := openNew(t, nil)
+	cfg := sized(first.own.Config(), 4)
+	var cut atomic.Bool
+	cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+		if cut.Load() {
+			return errors.New("the network is down")
+		}
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := New(t.Context(), pool, &Options{Schema: first.opt.Schema, Notify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+
+	r := claim(t, first, "k")
+	got := make(chan error, 1)
+	go func() {
+		c := semel.NewCall(semel.Operation("charge").For("acme"), "k", semel.NoPayload())
+		c.Wait = 5 * time.Minute
+		_, err := newGuard(t, s).Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			return semel.Outcome{}, errors.New("it ran twice")
+		})
+		got <- err
+	}()
+	waitFor(t, "somebody waits", func() bool { return waiters(s) == 1 })
+	cut.Store(true)
+	waitFor(t, "the listener is gone", func() bool {
+		endListeners(t, first)
+		return errors.Is(s.Wait(t.Context(), r.Seen()), errDeaf)
+	})
+	if err := first.Settle(t.Context(), r.Lease(), completion("result")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the waiter does not end")
+	}
+	cut.Store(false)
+	waitFor(t, "it listens again", func() bool {
+		l, err := s.ear.join(idOf(testKey("later")))
+		if err == nil {
+			defer s.ear.leave(l)
+		}
+		return err == nil
+	})
+	l := join(t, s, "later")
+	s.ended(idOf(testKey("later")))
+	told(t, l, "an end after the listener came back")
+}
+
+func TestCloseEndsWhoWaits(t *testing.T) {
+	s := openNew(t, &Options{Notify: true})
+	far := other(t, s)
+	r, last := claim(t, s, "k"), join(t, far, "last")
+	got := make(chan error, 1)
+	go func() { got <- s.Wait(t.Context(), r.Seen()) }()
+	waitFor(t, "somebody waits", func() bool { return waiters(s) == 1 })
+	complete(t, s, "last", "result")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if !errors.Is(err, errDeaf) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("Wait does not end")
+	}
+	told(t, last, "what ended before Close")
+	if err := s.Wait(t.Context(), r.Seen()); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
+	at := pgtest.URL(t)
+	through := pgtest.Bouncer(t, at)
+	s, err := Open(t.Context(), through, &Options{Schema: newSchema(t, at), Notify: true, echo: time.Second})
+	if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "PgBouncer") {
+		t.Errorf("got %v, want ErrUnsafe", err)
+	}
+	if err == nil {
+		_ = s.Close()
+	}
+}
+
+// Transactions are told after their commit; who waits for one has nothing to
+// look at before.
+func TestTheEndOfATransactionIsTold(t *testing.T) {
+	p := newShop(t, openNew(t, &Options{Notify: true, toldPoll: time.Hour}), nil)
+	far, err := NewAtomic(other(t, p.s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fails := range map[string]error{"it commits": nil, "it fails": errors.New("boom"), "nothing happened": semel.NoEffect(errors.New("boom"))} {
+		t.Run(name, func(t *testing.T) {
+			started, end, ran := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(ran)
+				_, err := p.a.Run(t.Context(), call(name), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+					close(started)
+					<-end
+					return semel.Outcome{Body: []byte("one")}, fails
+				})
+				if !errors.Is(err, fails) {
+					t.Error(err)
+				}
+			}()
+			<-started
+			got := make(chan error, 1)
+			go func() {
+				c := call(name)
+				c.Wait = 2 * time.Hour
+				res, err := far.Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+					return semel.Outcome{Body: []byte("two")}, nil
+				})
+				if err == nil {
+					err = errors.New(string(res.Body))
+				}
+				got <- err
+			}()
+			waitFor(t, "somebody waits", func() bool { return waiters(far.s) == 1 })
+			close(end)
+			<-ran
+			want := map[string]string{"it commits": "one", "nothing happened": "two"}[name]
+			select {
+			case err := <-got:
+				if name == "it fails" && !errors.Is(err, semel.ErrReleased) || name != "it fails" && err.Error() != want {
+					t.Errorf("got %v", err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("nobody was woken")
+			}
+		})
+	}
+}
