@@ -45,6 +45,9 @@ var errDeaf = errors.New("the connection that listens is lost")
 func listen(ctx context.Context, cfg *pgxpool.Config, o *Options) (*ear, error) {
 	cfg = sized(cfg, 2)
 	cfg.ConnConfig.OnNotification = nil // the application's would take them away
+	if _, set := cfg.ConnConfig.RuntimeParams["application_name"]; !set {
+		cfg.ConnConfig.RuntimeParams["application_name"] = o.channel() // for people
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -71,21 +74,25 @@ func (e *ear) close() {
 
 // connect listens, and makes sure that it hears: through a pooler that gives
 // each transaction another session it would not.
-func (e *ear) connect(ctx context.Context) (conn *pgxpool.Conn, err error) {
-	if conn, err = e.pool.Acquire(ctx); err != nil {
+func (e *ear) connect(ctx context.Context) (*pgxpool.Conn, error) {
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			drop(conn)
-		}
-	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{e.channel}.Sanitize()); err != nil {
+	if err := e.open(ctx, conn); err != nil {
+		drop(conn)
 		return nil, err
+	}
+	return conn, nil
+}
+
+func (e *ear) open(ctx context.Context, conn *pgxpool.Conn) error {
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{e.channel}.Sanitize()); err != nil {
+		return err
 	}
 	echo := "echo " + rand.Text()
 	if _, err := e.pool.Exec(ctx, notify, e.channel, echo); err != nil {
-		return nil, err
+		return err
 	}
 	short, cancel := context.WithTimeout(ctx, e.echo)
 	defer cancel()
@@ -93,11 +100,11 @@ func (e *ear) connect(ctx context.Context) (conn *pgxpool.Conn, err error) {
 		n, err := conn.Conn().WaitForNotification(short)
 		switch {
 		case err == nil && n.Payload == echo:
-			return conn, nil
+			return nil
 		case err != nil && short.Err() != nil && ctx.Err() == nil:
-			return nil, fmt.Errorf("%w: a notification does not arrive: Options.Notify needs a session of its own, which PgBouncer does not give in transaction mode; connect to the server itself, or turn it off", ErrUnsafe)
+			return fmt.Errorf("%w: a notification does not arrive: Options.Notify needs a session of its own, which PgBouncer does not give in transaction mode; connect to the server itself, or turn it off", ErrUnsafe)
 		case err != nil:
-			return nil, err
+			return err
 		}
 	}
 }

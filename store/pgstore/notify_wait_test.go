@@ -37,52 +37,71 @@ func (f *frozen) Wait(ctx context.Context, seen store.Seen) error {
 	return err
 }
 
+// run runs a call that ends when it is told to.
+func run(t *testing.T, s *Store, key string) (end func(), ran chan error) {
+	t.Helper()
+	started, over := make(chan struct{}), make(chan struct{})
+	g := newGuard(t, s)
+	ran = make(chan error, 1)
+	go func() {
+		_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			close(started)
+			<-over
+			return semel.Outcome{Body: []byte("one")}, nil
+		})
+		ran <- err
+	}()
+	<-started
+	return func() { close(over) }, ran
+}
+
+// duplicate is a call that waits for the end of a run.
+func duplicate(t *testing.T, s store.Store, key string) (got chan error) {
+	t.Helper()
+	g := newGuard(t, s)
+	got = make(chan error, 1)
+	go func() {
+		c := call(key)
+		c.Wait = 5 * time.Minute
+		res, err := g.Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			return semel.Outcome{}, errors.New("it ran twice")
+		})
+		if err == nil && (!res.Replayed || string(res.Body) != "one") {
+			err = errors.New("another answer")
+		}
+		got <- err
+	}()
+	return got
+}
+
+// well fails the test unless all end without an error.
+func well(t *testing.T, all ...chan error) {
+	t.Helper()
+	for _, c := range all {
+		select {
+		case err := <-c:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("a call does not end")
+		}
+	}
+}
+
 func TestAWaiterIsWokenWhereAPollSeesNothing(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	far := other(t, s)
 	for i := range 5 {
-		key := itoa(i)
-		started, end := make(chan struct{}), make(chan struct{})
-		g := newGuard(t, s)
-		ran := make(chan error, 1)
-		go func() {
-			_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				close(started)
-				<-end
-				return semel.Outcome{Body: []byte("one")}, nil
-			})
-			ran <- err
-		}()
-		<-started
-		first, err := s.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: key})
+		end, ran := run(t, s, itoa(i))
+		first, err := s.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: itoa(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		waits := newGuard(t, &frozen{Store: far, first: first})
-		got := make(chan error, 1)
-		go func() {
-			c := call(key)
-			c.Wait = 5 * time.Minute
-			res, err := waits.Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				return semel.Outcome{}, errors.New("it ran twice")
-			})
-			if err == nil && (!res.Replayed || string(res.Body) != "one") {
-				err = errors.New("another answer")
-			}
-			got <- err
-		}()
+		got := duplicate(t, &frozen{Store: far, first: first}, itoa(i))
 		waitFor(t, "somebody waits", func() bool { return waiters(far) == 1 })
-		close(end)
-		for _, c := range []chan error{ran, got} {
-			select {
-			case err := <-c:
-				if err != nil {
-					t.Error(err)
-				}
-			case <-time.After(time.Minute):
-				t.Fatal("nobody was woken")
-			}
-		}
+		end()
+		well(t, ran, got)
 	}
 	if n := waiters(far); n != 0 {
 		t.Errorf("%d places are left", n)
@@ -102,7 +121,7 @@ func newGuard(t *testing.T, s store.Store) *semel.Guard {
 // many there were.
 func endListeners(t *testing.T, s *Store) int {
 	t.Helper()
-	return ask[int](t, s.own, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = 'LISTEN "' || $1 || '"'`, s.opt.channel())
+	return ask[int](t, s.own, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, s.opt.channel())
 }
 
 // A listener whose connection is lost, and cannot be made again.
@@ -110,8 +129,8 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 	first := openNew(t, nil)
 	cfg := sized(first.own.Config(), 4)
 	var cut atomic.Bool
-	cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
-		if cut.Load() {
+	cfg.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error {
+		if cut.Load() && to.RuntimeParams["application_name"] == first.opt.channel() {
 			return errors.New("the network is down")
 		}
 		return nil
@@ -127,33 +146,20 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 	}
 	defer s.Close()
 
-	r := claim(t, first, "k")
-	got := make(chan error, 1)
-	go func() {
-		c := semel.NewCall(semel.Operation("charge").For("acme"), "k", semel.NoPayload())
-		c.Wait = 5 * time.Minute
-		_, err := newGuard(t, s).Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{}, errors.New("it ran twice")
-		})
-		got <- err
-	}()
+	end, ran := run(t, first, "k")
+	found, err := first.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := duplicate(t, s, "k")
 	waitFor(t, "somebody waits", func() bool { return waiters(s) == 1 })
 	cut.Store(true)
 	waitFor(t, "the listener is gone", func() bool {
 		endListeners(t, first)
-		return errors.Is(s.Wait(t.Context(), r.Seen()), errDeaf)
+		return errors.Is(s.Wait(t.Context(), found.Record.Seen()), errDeaf)
 	})
-	if err := first.Settle(t.Context(), r.Lease(), completion("result")); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-got:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the waiter does not end")
-	}
+	end()
+	well(t, ran, got)
 	cut.Store(false)
 	waitFor(t, "it listens again", func() bool {
 		l, err := s.ear.join(idOf(testKey("later")))

@@ -45,7 +45,10 @@ type Options struct {
 	// long. 0, the default, makes one table; at most 256. It is fixed when the
 	// tables are made: if they are there, 0 takes them as they are, and another
 	// number must be theirs, else it is ErrSchema. A key has one place whatever
-	// the number is; see the package's documentation.
+	// the number is; see the package's documentation. It is not for speed:
+	// claims with settlements by 256 goroutines ran at 0.88 times the rate in 8
+	// partitions, and at 0.69 in 64 (two cores), as a plan that is kept locks
+	// them all.
 	Partitions int
 	// Notify lets a call that waits for a running duplicate be told of its end
 	// (LISTEN, NOTIFY) instead of asking for it again and again. Off by

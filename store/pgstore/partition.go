@@ -13,7 +13,7 @@ import (
 const recordTable = "semel_record"
 
 // maxPartitions: a statement with a plan that was kept locks all partitions,
-// though it reads one, so more of them cost more than they help.
+// though it reads one.
 const maxPartitions = 256
 
 // PartitionedInit is the script 0001_init.up.sql of [Migrations] that makes
