@@ -59,8 +59,6 @@ func (m *mouth) say(id pgtype.UUID) {
 
 func (m *mouth) run(ctx context.Context) {
 	defer close(m.done)
-	t := time.NewTicker(breath)
-	defer t.Stop()
 	for {
 		select {
 		case <-m.wake:
@@ -71,8 +69,7 @@ func (m *mouth) run(ctx context.Context) {
 			m.speak(ctx)
 			return
 		}
-		t.Reset(breath)
-		<-t.C
+		<-time.After(breath)
 	}
 }
 

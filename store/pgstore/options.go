@@ -111,7 +111,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.MaxIdleTx, 30*time.Second)
 	setDefault(&d.clock, wallClock)
 	setDefault(&d.toldPoll, time.Second)
-	setDefault(&d.echo, 10*time.Second)
+	setDefault(&d.echo, 20*time.Second)
 	switch {
 	case len(d.Schema) > 63:
 		return d, fmt.Errorf("pgstore: Options.Schema has %d bytes; PostgreSQL's limit is 63", len(d.Schema))
