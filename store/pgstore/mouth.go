@@ -33,8 +33,8 @@ const (
 	unspoken = 1 << 16
 	// breath is between two notifications, for the ends of which one is enough.
 	breath = 4 * time.Millisecond
-	// lastWords is how long what is left at the end may take.
-	lastWords = time.Second
+	// speech is how long all that waits to be said may take.
+	speech = 5 * time.Second
 )
 
 // newMouth says what it is told until ctx is over.
@@ -64,8 +64,6 @@ func (m *mouth) run(ctx context.Context) {
 		case <-m.wake:
 			m.speak(ctx)
 		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-			defer cancel()
 			m.speak(ctx)
 			return
 		}
@@ -73,8 +71,10 @@ func (m *mouth) run(ctx context.Context) {
 	}
 }
 
-// speak says what is there.
+// speak says what is there, also when ctx is over: that is the end of the store.
 func (m *mouth) speak(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), speech)
+	defer cancel()
 	m.mu.Lock()
 	ids := m.ended
 	m.ended = nil
