@@ -42,8 +42,8 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 		b.opt.Late = consume.Park
 	}
 	info, err := s.Info(ctx)
-	if ctx.Err() != nil { // it was ended before it began
-		return nil
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was ended before it began
 	}
 	if err != nil {
 		return err
