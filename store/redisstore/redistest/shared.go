@@ -44,12 +44,12 @@ func Main(m interface{ Run() int }) int {
 func Trusted(t testing.TB) *Authority {
 	t.Helper()
 	shared.trust.Do(func() {
-		dir, err := os.MkdirTemp("", "semel-redis-ca-")
+		dir, err := os.MkdirTemp("", "semel-redis-ca-") //nolint:usetesting // it is for all tests of the process
 		if err == nil {
 			shared.trusted, err = NewAuthority(dir)
 		}
 		if err == nil {
-			err = os.Setenv("SSL_CERT_FILE", shared.trusted.File)
+			err = os.Setenv("SSL_CERT_FILE", shared.trusted.File) //nolint:usetesting // the same
 		}
 		shared.distrust = err
 	})
