@@ -127,13 +127,14 @@ func newStatements(o *Options, relaxed bool) *statements {
 			JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2`,
 
 		// Pages in the order of the disk, of one partition (see parts): a whole
-		// pass needs no index.
+		// pass needs no index. A scan of a range gives them so by itself; to sort
+		// them here would be to read all of the range for each step.
 		over: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
 			o AS MATERIALIZED (SELECT r.ctid AS at, ({expired}) AS over, {r.cols} FROM {part} r CROSS JOIN c
 				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
 				AND (({expired}) AND r.expires <= c.now OR r.format = 1 AND r.state IN (1, 2) AND r.until <= c.now)
-				ORDER BY r.ctid LIMIT $3::bigint)
+				LIMIT $3::bigint)
 			SELECT c.now, w.pages, ex.at::text, ex.over, {ex.small} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 		// Its commit does not wait, nor do others wait for that: what a crash of
 		// the server brings back is over, and the fence with it as it was.
