@@ -102,7 +102,7 @@ func SweepOnce(ctx context.Context, st store.Store, o *SweepOptions) (SweepStats
 		return stats, err
 	}
 	var errs []error
-	rest := rest{times: time.Duration(max(0, d.Rest))}
+	rest := rest{times: max(0, d.Rest)}
 	for from := store.Cursor(""); ; {
 		start := time.Now()
 		res, err := st.Sweep(ctx, from, d.Batch)
@@ -131,13 +131,13 @@ const (
 
 // rest is what a pass owes to those whom it is in the way of.
 type rest struct {
-	times time.Duration // as long as the work
+	times int // as long as the work
 	owed  time.Duration
 }
 
 // after rests for a step that took so long. Short rests are taken together.
 func (r *rest) after(ctx context.Context, took time.Duration) error {
-	r.owed += min(took*r.times, longestRest)
+	r.owed += min(time.Duration(r.times)*took, longestRest)
 	if r.owed < shortestRest {
 		return nil
 	}
