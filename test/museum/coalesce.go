@@ -17,4 +17,9 @@ var coalescers = []Mutant{
 		File: "store/coalesce/lane.go", Package: lanes, Run: "TestACallerThatLeavesTheQueue|TestAQueueThatAllHaveLeft",
 		Old: "\t\t\tl.queue[1].remove(it)\n\t\t}\n\t\tl.waiting--\n", New: "\t\t\t_ = l.queue[1].remove\n\t\t}\n\t\tl.waiting--\n",
 	},
+	{
+		Name: "strangers wait behind a flush that hangs", Rule: "lanes",
+		File: "store/coalesce/pace.go", Package: lanes, Run: "TestAFlushThatHangs",
+		Old: "\t\t\tl.help() // whoever is in flight hangs\n", New: "\t\t\t_ = l.help\n",
+	},
 }

@@ -23,6 +23,11 @@ var sweeps = []Mutant{
 		Old: "return whole", New: "return true || whole",
 	},
 	{
+		Name: "a sweep takes all of the store's time", Rule: "rule 7",
+		File: "sweep.go", Package: core, Run: "TestASweepRests",
+		Old: "r.owed += min(", New: "r.owed += 0 * min(",
+	},
+	{
 		Name: "a sweep has no limit", Rule: "rule 7",
 		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
 		Old: "\t\tif left == 0 {\n\t\t\treturn false\n", New: "\t\tif false {\n\t\t\treturn false\n",

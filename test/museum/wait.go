@@ -27,6 +27,11 @@ var waits = []Mutant{
 		Old: "ctx2, cancel := context.WithTimeout(ctx, ", New: "ctx2, cancel := context.WithTimeout(context.WithoutCancel(ctx), ",
 	},
 	{
+		Name: "who waits trusts a store that cannot tell any more", Rule: "rule 14",
+		File: "wait.go", Package: core, Run: "TestAWaiterIsToldOrPolls",
+		Old: "deaf, d, last = nil, firstPoll*2/3, lastPoll", New: "deaf = nil",
+	},
+	{
 		Name: "any number may wait", Rule: "rule 14",
 		File: "wait.go", Package: core, Run: "TestWaitersAKeyAreBounded",
 		Old: "if e.n >= limit {", New: "if false {",
