@@ -23,7 +23,7 @@ type sweepCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*sweepCmd) Help() string {
-	return `semel proxy sweeps by itself; this is for stores of programs that do not, and for a look at what there is to do. A pass removes records whose retention is over, and recovers claims whose holder died: they may run again, or are parked, as their policy says. It never touches a live claim or a parked request. Any number of sweeps may run.
+	return `semel proxy sweeps by itself; this is for stores of programs that do not, and for a look at what there is to do. A pass removes records whose retention is over, and recovers claims whose holder died: they may run again, or are parked, as their policy says. It never touches a live claim or a parked request. A pass rests for three quarters of its time, so that callers hardly notice it. Any number of sweeps may run.
 
 Examples:
 

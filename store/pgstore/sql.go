@@ -127,8 +127,10 @@ func newStatements(o *Options, relaxed bool) *statements {
 			JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2`,
 
 		// Pages in the order of the disk, of one partition (see parts): a whole
-		// pass needs no index. A scan of a range gives them so by itself; to sort
-		// them here would be to read all of the range for each step.
+		// pass needs no index. A scan of a range gives them so by itself, though
+		// SQL does not promise it: under another plan a step might pass over a
+		// row, which the next pass finds. To sort them here would be to read all
+		// of the range for each step.
 		over: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
 			o AS MATERIALIZED (SELECT r.ctid AS at, ({expired}) AS over, {r.cols} FROM {part} r CROSS JOIN c

@@ -2,6 +2,9 @@
 // many in one transaction: what their handler writes commits together with what
 // tells that they are done. It joins packages semelkafka and pgstore.
 //
+// Once is what is written in that transaction. The handler itself may run
+// again, so a mail that it sends, or a message that it produces, may come twice.
+//
 // # Two ways
 //
 // [ServeKeyed] keeps a record for each message's idempotency key, by
