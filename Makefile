@@ -12,6 +12,9 @@ HOURS ?= 1
 # The race detector needs a C compiler; without one the tests run without it.
 RACE := $(shell command -v $$($(GO) env CC) >/dev/null 2>&1 && echo -race)
 
+# A real Kafka, where it is there; then its tests may not do without.
+KAFKA = $(shell ./scripts/kafka/kafka have >/dev/null 2>&1 && echo 1 || echo 0)
+
 # The modules of the workspace, the root first.
 MODULES := $(shell $(GO) list -m -f '{{.Dir}}' 2>/dev/null)
 
@@ -22,7 +25,8 @@ help: ## Show this list
 .PHONY: test
 test: modules-check vet ## Run every test of every module with the race detector, then the bug museum
 	@[ -n "$(RACE)" ] || echo "NO C COMPILER: the tests run WITHOUT the race detector" >&2
-	$(GO) test $(RACE) -timeout 30m $$($(GO) list work | grep -v '^github.com/semel-go/semel/test')
+	@./scripts/kafka/kafka have >/dev/null || echo "NO APACHE KAFKA: the tests of semelkafka run on kfake ONLY" >&2
+	SEMEL_TEST_KAFKA=$(KAFKA) $(GO) test $(RACE) -timeout 30m $$($(GO) list work | grep -v '^github.com/semel-go/semel/test')
 	cd test && $(GO) test $(RACE) -timeout 30m -count=1 $$($(GO) list ./... | grep -v /museum)
 	$(MAKE) --no-print-directory museum
 
@@ -89,6 +93,7 @@ demo-events: ## The same with messages, a broker and consumers
 
 .PHONY: test-kafka
 test-kafka: ## Run the tests of semelkafka on a real Kafka, too, fetched from Maven Central
+	./scripts/kafka/kafka fetch
 	cd consume/semelkafka/kafkatest && SEMEL_TEST_KAFKA=1 $(GO) test -count=1 -timeout 20m .
 
 .PHONY: test-postgres17

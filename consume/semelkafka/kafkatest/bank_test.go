@@ -132,6 +132,13 @@ func forms(t *testing.T, test func(t *testing.T, f form)) {
 	}
 }
 
+// formsEverywhere is forms on kfake and on a real Kafka.
+func formsEverywhere(t *testing.T, test func(t *testing.T, f form, seed string)) {
+	everywhere(t, func(t *testing.T, seed string) {
+		forms(t, func(t *testing.T, f form) { test(t, f, seed) })
+	})
+}
+
 // serve handles messages in the bank until ctx ends.
 func (b *bank) serve(ctx context.Context, f form, s *semelkafka.Source, h kafkapg.Handler, o *consume.Options) error {
 	if h == nil {

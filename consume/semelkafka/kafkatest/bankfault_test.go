@@ -110,14 +110,13 @@ func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
 // ends in time is committed; by offsets, one that does not is refused, and by
 // keys the other finds it in progress.
 func TestARebalanceInTheMiddleOfATransaction(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				// The transaction has what had come by then, and a partition that
 				// moves may not be of that.
-				for try := 1; !rebalanceAmid(t, f, inTime); try++ {
+				for try := 1; !rebalanceAmid(t, seed, f, inTime); try++ {
 					if try == 10 {
 						t.Fatal("the partitions that moved were never in the transaction")
 					}
@@ -128,8 +127,7 @@ func TestARebalanceInTheMiddleOfATransaction(t *testing.T) {
 }
 
 // rebalanceAmid is false if no partition that moved was in the transaction.
-func rebalanceAmid(t *testing.T, f form, inTime bool) bool {
-	_, seed := fake(t)
+func rebalanceAmid(t *testing.T, seed string, f form, inTime bool) bool {
 	br, b := open(t, seed), openBank(t)
 	for p := range int32(partitions) {
 		br.to(t, p, numbered(string('a'+p), 10, "")...)
@@ -216,9 +214,7 @@ func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
 
 // The topic is made anew while it is read.
 func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
-		_, seed := fake(t)
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("a", ""), msg("b", ""))
 		done := make(chan error, 1)
@@ -242,17 +238,17 @@ func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
 // What followed the watermark was deleted before it was read, or the log ends
 // before it: never silently on.
 func TestALogThatWasCut(t *testing.T) {
-	t.Parallel()
+	everywhere(t, logCut)
+}
+
+func logCut(t *testing.T, seed string) {
 	for name, at := range map[string]int64{"its beginning was deleted": 1, "its end is before the watermark": 9} {
 		for _, policy := range []semelkafka.Position{semelkafka.Refuse, semelkafka.Earliest} {
 			t.Run(name+", "+policy.String(), func(t *testing.T) {
 				t.Parallel()
-				c, seed := fake(t)
 				br, b := open(t, seed), openBank(t)
 				br.to(t, 0, numbered("m", 5, "")...)
-				if err := c.DeleteRecords(br.name, 0, 3); err != nil {
-					t.Fatal(err)
-				}
+				br.cut(t, 3)
 				s := br.source(t, func(o *semelkafka.Options) { o.OutOfRange = policy })
 				if _, err := s.Info(t.Context()); err != nil {
 					t.Fatal(err)
@@ -286,33 +282,33 @@ func TestALogThatWasCut(t *testing.T) {
 
 // Where to begin is the watermark's to say, whatever Kafka has.
 func TestTheWatermarkSaysWhereToBegin(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	br, b := open(t, seed), openBank(t)
-	br.to(t, 0, numbered("m", 10, "")...)
-	s := br.source(t, nil)
-	stop := b.member(t, offsets, s, nil, nil)
-	br.settled(t)
-	if err := errors.Join(stop(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	br.rewind(t) // Kafka says 0, the watermark 10
-	br.to(t, 0, msg("next", ""))
-	s = br.source(t, nil)
-	stop = b.member(t, offsets, s, nil, nil)
-	br.settled(t)
-	if err := errors.Join(stop(), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := b.effects(t), append(bodies(numbered("m", 10, "")...), "next"); !slices.Equal(got, want) {
-		t.Errorf("the effects are %q, want %q", got, want)
-	}
-	if _, err := b.pool.Exec(t.Context(), "UPDATE "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+" SET next = 9 WHERE partition = 0; DELETE FROM "+b.table()+" WHERE at >= 9"); err != nil {
-		t.Fatal(err) // the database was restored from a backup, with its effects
-	}
-	b.member(t, offsets, br.source(t, nil), nil, nil)
-	until(t, "done again", func() bool { return len(b.effects(t)) == 11 })
-	if got, want := b.effects(t), append(bodies(numbered("m", 10, "")...), "next"); !slices.Equal(got, want) {
-		t.Errorf("after the restore the effects are %q, want %q", got, want)
-	}
+	everywhere(t, func(t *testing.T, seed string) {
+		br, b := open(t, seed), openBank(t)
+		br.to(t, 0, numbered("m", 10, "")...)
+		s := br.source(t, nil)
+		stop := b.member(t, offsets, s, nil, nil)
+		br.settled(t)
+		if err := errors.Join(stop(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		br.rewind(t) // Kafka says 0, the watermark 10
+		br.to(t, 0, msg("next", ""))
+		s = br.source(t, nil)
+		stop = b.member(t, offsets, s, nil, nil)
+		br.settled(t)
+		if err := errors.Join(stop(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := b.effects(t), append(bodies(numbered("m", 10, "")...), "next"); !slices.Equal(got, want) {
+			t.Errorf("the effects are %q, want %q", got, want)
+		}
+		if _, err := b.pool.Exec(t.Context(), "UPDATE "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+" SET next = 9 WHERE partition = 0; DELETE FROM "+b.table()+" WHERE at >= 9"); err != nil {
+			t.Fatal(err) // the database was restored from a backup, with its effects
+		}
+		b.member(t, offsets, br.source(t, nil), nil, nil)
+		until(t, "done again", func() bool { return len(b.effects(t)) == 11 })
+		if got, want := b.effects(t), append(bodies(numbered("m", 10, "")...), "next"); !slices.Equal(got, want) {
+			t.Errorf("after the restore the effects are %q, want %q", got, want)
+		}
+	})
 }

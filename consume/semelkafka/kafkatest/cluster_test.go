@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -31,22 +30,6 @@ func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 	}
 	t.Cleanup(c.Close)
 	return c, c.ListenAddrs()[0]
-}
-
-// freePort is one that nobody listens on, below those that the system hands out
-// by itself (32768 and up on Linux): while a broker is down, nobody else is
-// given its port.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 100 {
-		port := 10000 + rand.IntN(22000)
-		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			_ = l.Close()
-			return port
-		}
-	}
-	t.Fatal("no port is free")
-	return 0
 }
 
 // client is one that ends with the test.

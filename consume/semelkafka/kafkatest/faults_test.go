@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,64 +42,65 @@ func refused(t *testing.T, s consume.Source, o *consume.Options, want ...string)
 }
 
 func TestAnUnknownTopicIsAClearError(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
-		topics, o := []string{b.name}, b.opt
-		switch missing {
-		case b.name:
-			topics = []string{"nowhere"}
-		case b.opt.DeadLetters:
-			o.DeadLetters = "nowhere"
-		default:
-			o.Parked = "nowhere"
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
+			topics, o := []string{b.name}, b.opt
+			switch missing {
+			case b.name:
+				topics = []string{"nowhere"}
+			case b.opt.DeadLetters:
+				o.DeadLetters = "nowhere"
+			default:
+				o.Parked = "nowhere"
+			}
+			s, err := semelkafka.New(b.name, topics, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := refused(t, s, nil, `topic "nowhere"`); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+				t.Errorf("it is %v", err)
+			}
 		}
-		s, err := semelkafka.New(b.name, topics, &o)
-		if err != nil {
-			t.Fatal(err)
+		if groups, err := b.adm.ListGroups(t.Context()); err != nil || slices.Contains(groups.Groups(), b.name) {
+			t.Errorf("it has joined: %v, %v", groups, err)
 		}
-		if err := refused(t, s, nil, `topic "nowhere"`); !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			t.Errorf("it is %v", err)
-		}
-	}
-	if groups, err := b.adm.ListGroups(t.Context()); err != nil || len(groups) > 0 {
-		t.Errorf("it has joined: %v, %v", groups, err)
-	}
+	})
 }
 
 func TestTopicsThatWouldLoseCopiesAreRefused(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed, "max.message.bytes", "3000000")
-	refused(t, b.source(t, nil), nil, b.opt.DeadLetters, "3000000", "max.message.bytes")
-	compact := "compact"
-	b = open(t, seed)
-	b.create(t, "compacted", map[string]*string{"cleanup.policy": &compact})
-	refused(t, b.source(t, func(o *semelkafka.Options) { o.Parked = "compacted" }), nil, `"compacted"`, "cleanup.policy")
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed, "max.message.bytes", "3000000")
+		refused(t, b.source(t, nil), nil, b.opt.DeadLetters, "3000000", "max.message.bytes")
+		compact := "compact"
+		b = open(t, seed)
+		compacted := b.name + ".compacted"
+		b.create(t, compacted, map[string]*string{"cleanup.policy": &compact})
+		refused(t, b.source(t, func(o *semelkafka.Options) { o.Parked = compacted }), nil, fmt.Sprintf("%q", compacted), "cleanup.policy")
+	})
 }
 
 func TestRetentionIsComparedWithTheTopics(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": consume.Forever} {
-		info, err := open(t, seed, "retention.ms", ms).source(t, nil).Info(t.Context())
-		if err != nil || info != (consume.Info{Horizon: want, HoldsOnly: true}) {
-			t.Errorf("retention.ms=%s: %+v, %v", ms, info, err)
+	everywhere(t, func(t *testing.T, seed string) {
+		for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": consume.Forever} {
+			info, err := open(t, seed, "retention.ms", ms).source(t, nil).Info(t.Context())
+			if err != nil || info != (consume.Info{Horizon: want, HoldsOnly: true}) {
+				t.Errorf("retention.ms=%s: %+v, %v", ms, info, err)
+			}
 		}
-	}
-	b := open(t, seed, "retention.ms", "-1")
-	c, err := consume.New(guard(t, nil), consume.Keyed("kafkatest", consume.BrokerID()), nop, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Serve(t.Context(), b.source(t, nil)); err == nil || !strings.Contains(err.Error(), "Retention") {
-		t.Errorf("Serve: %v", err)
-	}
-	info, err := b.source(t, func(o *semelkafka.Options) { o.Horizon = time.Hour }).Info(t.Context())
-	if err != nil || info.Horizon != time.Hour {
-		t.Errorf("with Horizon: %+v, %v", info, err)
-	}
+		b := open(t, seed, "retention.ms", "-1")
+		c, err := consume.New(guard(t, nil), consume.Keyed("kafkatest", consume.BrokerID()), nop, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Serve(t.Context(), b.source(t, nil)); err == nil || !strings.Contains(err.Error(), "Retention") {
+			t.Errorf("Serve: %v", err)
+		}
+		info, err := b.source(t, func(o *semelkafka.Options) { o.Horizon = time.Hour }).Info(t.Context())
+		if err != nil || info.Horizon != time.Hour {
+			t.Errorf("with Horizon: %+v, %v", info, err)
+		}
+	})
 }
 
 func TestWrongCredentialsAreAClearError(t *testing.T) {
@@ -171,8 +173,33 @@ func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
 func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := freePort(t)
-	c, seed := fake(t, kfake.DataDir(dir), kfake.SyncWrites(), kfake.Ports(p))
+	p, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func() (*kfake.Cluster, string) {
+		return fake(t, kfake.DataDir(dir), kfake.SyncWrites(), kfake.Ports(p))
+	}
+	c, seed := again()
+	downAndBack(t, seed, c.Close, func() { again() })
+}
+
+func TestTheBrokerIsKilledAndComesBackOnARealKafka(t *testing.T) {
+	t.Parallel()
+	real(t)
+	k, err := startKafka() // one that others do not need
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.end)
+	downAndBack(t, k.addr(0), k.stop, func() {
+		if err := k.start(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func downAndBack(t *testing.T, seed string, down, up func()) {
 	b := open(t, seed)
 	const n = 40
 	var ran, failed atomic.Int64
@@ -192,10 +219,10 @@ func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 		}
 	}}), s)
 	until(t, "some run", func() bool { return ran.Load() > 5 })
-	c.Close()
+	down()
 	close(hold)
 	until(t, "the loss noticed", func() bool { return failed.Load() > 0 })
-	fake(t, kfake.DataDir(dir), kfake.SyncWrites(), kfake.Ports(p))
+	up()
 	for i := range n / 2 {
 		b.Publish(t, msg(string(rune('a'+i)), ""))
 	}
@@ -211,11 +238,13 @@ func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 // What followed the group's offset was deleted before it was read: never
 // silently on from the end.
 func TestAnOffsetOutOfRangeIsAClearErrorUnlessItIsAllowed(t *testing.T) {
-	t.Parallel()
+	everywhere(t, outOfRange)
+}
+
+func outOfRange(t *testing.T, seed string) {
 	for _, policy := range []semelkafka.Position{semelkafka.Refuse, semelkafka.Earliest, semelkafka.Latest} {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
-			c, seed := fake(t)
 			b := open(t, seed)
 			b.to(t, 0, msg("a", ""))
 			first := b.source(t, nil)
@@ -228,9 +257,7 @@ func TestAnOffsetOutOfRangeIsAClearErrorUnlessItIsAllowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.to(t, 0, msg("b", ""), msg("c", ""), msg("d", ""))
-			if err := c.DeleteRecords(b.name, 0, 3); err != nil { // b and c
-				t.Fatal(err)
-			}
+			b.cut(t, 3) // b and c
 			s := b.source(t, func(o *semelkafka.Options) { o.OutOfRange = policy })
 			if policy == semelkafka.Refuse {
 				if err := refused(t, s, nil, b.name, "partition 0", "OutOfRange"); !errors.Is(err, kerr.OffsetOutOfRange) || !errors.Is(err, consume.ErrClosed) {

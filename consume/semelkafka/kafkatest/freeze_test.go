@@ -32,13 +32,22 @@ var points = []string{inTheMiddle, beforeCommit, afterCommit, beforeAck}
 // there twice.
 func TestAMemberThatIsKilledLeavesEachEffectOnce(t *testing.T) {
 	t.Parallel()
+	_, seed := fake(t)
+	killed(t, seed, "kfake")
+}
+
+func TestAMemberThatIsKilledLeavesEachEffectOnceOnARealKafka(t *testing.T) {
+	t.Parallel()
+	killed(t, real(t), "Apache Kafka")
+}
+
+func killed(t *testing.T, seed, where string) {
 	const n = 20
 	for _, f := range []form{keyed, offsets, naked} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			bad := 0
 			for _, point := range points {
-				_, seed := fake(t)
 				br, b := open(t, seed), openBank(t)
 				ms := numbered("m", n, "")
 				br.to(t, 0, ms...)
@@ -61,12 +70,12 @@ func TestAMemberThatIsKilledLeavesEachEffectOnce(t *testing.T) {
 				}
 			}
 			if f == naked {
-				report(t, figure{Claim: "without deduplication what a killed member has committed takes effect again", Where: "kfake, PostgreSQL", Trials: n * len(points), Failures: bad, Control: true})
+				report(t, figure{Claim: "without deduplication what a killed member has committed takes effect again", Where: where + ", PostgreSQL", Trials: n * len(points), Failures: bad, Control: true})
 				return
 			}
 			report(t, figure{
 				Claim: "a message is in PostgreSQL exactly once after kill -9 of its member, at named points of the transaction",
-				Where: "kfake, PostgreSQL", Trials: n * len(points), Failures: bad, Detail: string(f),
+				Where: where + ", PostgreSQL", Trials: n * len(points), Failures: bad, Detail: string(f),
 			})
 		})
 	}

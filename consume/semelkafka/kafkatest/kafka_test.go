@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 
 // kafka is a real broker, in a process of its own that ends with this one.
 type kafka struct {
+	bin  string
 	dir  string
 	port int
 	cmd  *exec.Cmd
@@ -35,22 +37,35 @@ var shared struct {
 }
 
 // real is the address of the real broker. Without one the test is skipped,
-// loudly: what it shows on a real broker, other tests show on kfake. It has to
-// be asked for, since it is fetched from Maven Central, and two processors are
-// few for a broker beside everything else.
+// loudly: what it shows there other tests show on kfake, or it does itself.
+// SEMEL_TEST_KAFKA=1: there must be one, =0: there is none.
 func real(t testing.TB) string {
 	t.Helper()
-	if os.Getenv("SEMEL_TEST_KAFKA") != "1" && os.Getenv("SEMEL_EVIDENCE") != "1" {
-		t.Skip("NOT TESTED ON A REAL KAFKA, but on kfake: set SEMEL_TEST_KAFKA=1 (make test-kafka)")
+	if testing.Short() {
+		t.Skip("on a real Kafka only in the long form")
 	}
 	shared.once.Do(func() { shared.broker, shared.err = startKafka() })
+	if errors.Is(shared.err, errNoKafka) && os.Getenv("SEMEL_TEST_KAFKA") != "1" {
+		t.Skipf("NOT TESTED ON A REAL KAFKA, but on kfake: %v", shared.err)
+	}
 	if shared.err != nil {
-		if !errors.Is(shared.err, errNoKafka) || os.Getenv("SEMEL_TEST_KAFKA") == "1" { // it was asked for by name
-			t.Fatal(shared.err)
-		}
-		t.Skipf("FELL BACK TO KFAKE, NOT TESTED ON A REAL KAFKA: %v", shared.err)
+		t.Fatal(shared.err)
 	}
 	return shared.broker.addr(0)
+}
+
+// everywhere runs a test on kfake and on a real Kafka.
+func everywhere(t *testing.T, test func(t *testing.T, seed string)) {
+	t.Parallel()
+	t.Run("kfake", func(t *testing.T) {
+		t.Parallel()
+		_, seed := fake(t)
+		test(t, seed)
+	})
+	t.Run("Apache Kafka", func(t *testing.T) {
+		t.Parallel()
+		test(t, real(t))
+	})
 }
 
 // script is where scripts/kafka/kafka is.
@@ -64,41 +79,47 @@ func script() (string, error) {
 
 var errNoKafka = errors.New("no Apache Kafka")
 
-// missing is the script's exit status where Java, Maven or Maven Central is.
+// The script's exit status where Java or the jars are missing, and a shell's
+// where the script's own interpreter is.
 const (
 	missing = 3
 	noBash  = 127
 )
 
-// startKafka starts a broker of its own.
+// startKafka starts a broker of its own, if its jars are there.
 func startKafka() (*kafka, error) {
+	if os.Getenv("SEMEL_TEST_KAFKA") == "0" {
+		return nil, fmt.Errorf("%w: SEMEL_TEST_KAFKA=0", errNoKafka)
+	}
 	bin, err := script()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 11*time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, bin, "fetch").CombinedOutput()
+	out, err := exec.Command(bin, "have").CombinedOutput()
 	if e, ok := errors.AsType[*exec.ExitError](err); ok && (e.ExitCode() == missing || e.ExitCode() == noBash) {
 		return nil, fmt.Errorf("%w: %s", errNoKafka, bytes.TrimSpace(out))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s fetch: %w\n%s", bin, err, out)
-	}
-	dir, err := os.MkdirTemp("", "kafkatest")
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s have: %w\n%s", bin, err, out)
 	}
 	port, err := freePorts(3)
 	if err != nil {
 		return nil, err
 	}
-	k := &kafka{dir: dir, port: port}
-	return k, k.start(bin)
+	dir, err := os.MkdirTemp("", "kafkatest")
+	if err != nil {
+		return nil, err
+	}
+	k := &kafka{bin: bin, dir: dir, port: port}
+	if err := k.start(); err != nil {
+		k.end()
+		return nil, err
+	}
+	return k, nil
 }
 
-func (k *kafka) start(bin string) error {
-	k.cmd = exec.Command(bin, "run", k.dir, fmt.Sprint(k.port))
+func (k *kafka) start() error {
+	k.cmd = exec.Command(k.bin, "run", k.dir, fmt.Sprint(k.port))
 	k.cmd.Stdout, k.cmd.Stderr = &k.log, &k.log
 	k.cmd.SysProcAttr = diesWithParent()
 	k.gone = make(chan struct{})
@@ -122,7 +143,7 @@ func (k *kafka) answers() error {
 		return err
 	}
 	defer cl.Close()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		select {
 		case <-k.gone:
 			return fmt.Errorf("the broker ended:\n%s", k.log.Bytes())
@@ -135,7 +156,8 @@ func (k *kafka) answers() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the broker does not answer: %w", err)
+	k.stop()
+	return fmt.Errorf("the broker does not answer: %w\n%s", err, k.log.Bytes())
 }
 
 // stop kills the broker.
@@ -147,19 +169,24 @@ func (k *kafka) stop() {
 // addr is where the broker answers: 0 in the clear, 2 with SASL.
 func (k *kafka) addr(n int) string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(k.port+n)) }
 
-// freePorts finds adjacent ports that nobody listens to.
+// end kills the broker, and removes what it has kept.
+func (k *kafka) end() {
+	if k.cmd.Process != nil { // it was started
+		k.stop()
+	}
+	_ = os.RemoveAll(k.dir)
+}
+
+// freePorts finds adjacent ports that nobody listens on, below those that the
+// system hands out by itself (32768 and up on Linux): while a broker is down,
+// nobody else is given its ports. It returns the first.
 func freePorts(n int) (int, error) {
 	for range 100 {
-		first, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := first.Addr().(*net.TCPAddr).Port
-		ls, free := []net.Listener{first}, true
-		for i := 1; i < n; i++ {
+		port := 10000 + rand.IntN(22000)
+		var ls []net.Listener
+		for i := range n {
 			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port+i)))
 			if err != nil {
-				free = false
 				break
 			}
 			ls = append(ls, l)
@@ -167,7 +194,7 @@ func freePorts(n int) (int, error) {
 		for _, l := range ls {
 			_ = l.Close()
 		}
-		if free {
+		if len(ls) == n {
 			return port, nil
 		}
 	}
@@ -179,9 +206,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := pgtest.Main(m)
-	if k := shared.broker; k != nil && shared.err == nil {
-		k.stop()
-		_ = os.RemoveAll(k.dir)
+	if k := shared.broker; k != nil {
+		k.end()
 	}
 	os.Exit(code)
 }

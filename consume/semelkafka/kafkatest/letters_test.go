@@ -71,126 +71,125 @@ func TestALetterIsThereBeforeTheOffsetMoves(t *testing.T) {
 	}
 }
 
+// resize gives the broker topics that take messages of so many bytes.
+func (b *broker) resize(t testing.TB, limit int) {
+	t.Helper()
+	most := strconv.Itoa(limit)
+	b.name += ".resized"
+	b.opt.DeadLetters, b.opt.Parked = b.name+".dead", b.name+".parked"
+	for _, topic := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
+		b.create(t, topic, map[string]*string{"max.message.bytes": &most})
+	}
+}
+
 func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
-	t.Parallel()
-	c, seed := fake(t)
-	const limit = 4 << 20
-	b := open(t, seed)
-	large := strconv.Itoa(limit)
-	for _, topic := range []string{"large", "large.dead", "large.parked"} {
-		if err := c.CreateTopic(topic, partitions, map[string]string{"max.message.bytes": large}); err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		b.resize(t, 4<<20)
+		good, bad := msg("good", ""), msg("bad", "")
+		good.Body, bad.Body = bytes.Repeat([]byte("x"), 3<<20), bytes.Repeat([]byte("y"), 3<<20)
+		b.to(t, 0, good, bad, msg("small", ""))
+		got := make(chan int, 3)
+		serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+			got <- len(m.Body)
+			if m.Key == "bad" {
+				return bulky(ctx, x, m)
+			}
+			return nil
+		}, nil), b.source(t, nil))
+		b.settled(t)
+		if n := len(got); n != 3 {
+			t.Errorf("%d handlers ran", n)
 		}
-	}
-	b.name, b.opt.DeadLetters, b.opt.Parked = "large", "large.dead", "large.parked"
-	good, bad := msg("good", ""), msg("bad", "")
-	good.Body, bad.Body = bytes.Repeat([]byte("x"), 3<<20), bytes.Repeat([]byte("y"), 3<<20)
-	b.to(t, 0, good, bad, msg("small", ""))
-	got := make(chan int, 3)
-	serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
-		got <- len(m.Body)
-		if m.Key == "bad" {
-			return bulky(ctx, x, m)
+		if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != 3<<20 {
+			t.Errorf("%d letters", len(l))
 		}
-		return nil
-	}, nil), b.source(t, nil))
-	b.settled(t)
-	if n := len(got); n != 3 {
-		t.Errorf("%d handlers ran", n)
-	}
-	if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != 3<<20 {
-		t.Errorf("%d letters", len(l))
-	}
+	})
 }
 
 // A letter is larger than its message. One that would be too large goes without
 // its text; one that still is stays, and its message is not acked, without
 // haste and in nobody's way.
 func TestALetterThatIsTooLarge(t *testing.T) {
-	t.Parallel()
-	c, seed := fake(t)
-	b := open(t, seed)
-	const limit = 20_000
-	for _, topic := range []string{"tight", "tight.dead", "tight.parked"} {
-		if err := c.CreateTopic(topic, partitions, map[string]string{"max.message.bytes": strconv.Itoa(limit)}); err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		const limit = 20_000
+		b.resize(t, limit)
+		body := func(n int) []byte {
+			noise := make([]byte, 0, n) // that does not compress
+			for x := uint32(1); len(noise) < n; x = x*1664525 + 1013904223 {
+				noise = append(noise, byte(x>>24))
+			}
+			return noise
 		}
-	}
-	b.name, b.opt.DeadLetters, b.opt.Parked = "tight", "tight.dead", "tight.parked"
-	body := func(n int) []byte {
-		noise := make([]byte, 0, n) // that does not compress
-		for x := uint32(1); len(noise) < n; x = x*1664525 + 1013904223 {
-			noise = append(noise, byte(x>>24))
+		tight, hopeless := msg("tight", ""), msg("hopeless", "")
+		tight.Body, hopeless.Body = body(limit-1300), body(limit-200)
+		var refused, ran atomic.Int64
+		serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+			if ran.Add(1); m.Key == "next" {
+				return nil
+			}
+			return bulky(ctx, x, m)
+		}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+			if e.Kind == consume.EventSettleFailed && errors.Is(e.Err, kerr.MessageTooLarge) {
+				refused.Add(1)
+			}
+		}}), b.source(t, func(o *semelkafka.Options) {
+			o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.ProducerBatchCompression(kgo.NoCompression()))
+		}))
+		b.to(t, 0, tight)
+		b.settled(t)
+		l := b.Copies(t, consume.DeadLetters)
+		if len(l) != 1 {
+			t.Fatalf("%d letters", len(l))
 		}
-		return noise
-	}
-	tight, hopeless := msg("tight", ""), msg("hopeless", "")
-	tight.Body, hopeless.Body = body(limit-1300), body(limit-200)
-	var refused, ran atomic.Int64
-	serve(t, consumer(t, guard(t, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
-		if ran.Add(1); m.Key == "next" {
-			return nil
+		if text, ok := l[0].Header(consume.LetterError); ok {
+			t.Errorf("it has the text %.20q", text)
 		}
-		return bulky(ctx, x, m)
-	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
-		if e.Kind == consume.EventSettleFailed && errors.Is(e.Err, kerr.MessageTooLarge) {
-			refused.Add(1)
+		b.to(t, 0, hopeless)
+		until(t, "refused", func() bool { return refused.Load() >= 3 })
+		b.to(t, 0, msg("next", ""))
+		until(t, "the next run", func() bool { return ran.Load() == 3 })
+		if n, at := b.Unsettled(t), b.committed(t, 0); n != 2 || at != 1 {
+			t.Errorf("%d messages are unsettled, and offset %d is committed, want 2 and 1", n, at)
 		}
-	}}), b.source(t, func(o *semelkafka.Options) {
-		o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.ProducerBatchCompression(kgo.NoCompression()))
-	}))
-	b.to(t, 0, tight)
-	b.settled(t)
-	l := b.Copies(t, consume.DeadLetters)
-	if len(l) != 1 {
-		t.Fatalf("%d letters", len(l))
-	}
-	if text, ok := l[0].Header(consume.LetterError); ok {
-		t.Errorf("it has the text %.20q", text)
-	}
-	b.to(t, 0, hopeless)
-	until(t, "refused", func() bool { return refused.Load() >= 3 })
-	b.to(t, 0, msg("next", ""))
-	until(t, "the next run", func() bool { return ran.Load() == 3 })
-	if n, at := b.Unsettled(t), b.committed(t, 0); n != 2 || at != 1 {
-		t.Errorf("%d messages are unsettled, and offset %d is committed, want 2 and 1", n, at)
-	}
-	if n := refused.Load(); n > 15 {
-		t.Errorf("it was tried %d times", n)
-	}
+		if n := refused.Load(); n > 15 {
+			t.Errorf("it was tried %d times", n)
+		}
+	})
 }
 
 // A tombstone has a nil body, which is not an empty one, and its copy is a
 // tombstone too.
 func TestTombstones(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	tombstone, empty := msg("tombstone", "o"), msg("empty", "o")
-	tombstone.Body, empty.Body = nil, []byte{}
-	b.Publish(t, tombstone, empty)
-	isNil := make(chan bool, 2)
-	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
-		isNil <- m.Body == nil
-		return semel.Final(errors.New("no"))
-	}, nil), b.source(t, nil))
-	b.settled(t)
-	if a, b := <-isNil, <-isNil; !a || b {
-		t.Errorf("the tombstone's body is nil: %v, the empty one's: %v", a, b)
-	}
-	rs := b.records(t, b.opt.DeadLetters)
-	if len(rs) != 2 {
-		t.Fatalf("%d letters", len(rs))
-	}
-	for _, r := range rs {
-		key := ""
-		for _, h := range r.Headers {
-			if h.Key == consume.KeyHeader {
-				key = string(h.Value)
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		tombstone, empty := msg("tombstone", "o"), msg("empty", "o")
+		tombstone.Body, empty.Body = nil, []byte{}
+		b.Publish(t, tombstone, empty)
+		isNil := make(chan bool, 2)
+		serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+			isNil <- m.Body == nil
+			return semel.Final(errors.New("no"))
+		}, nil), b.source(t, nil))
+		b.settled(t)
+		if a, b := <-isNil, <-isNil; !a || b {
+			t.Errorf("the tombstone's body is nil: %v, the empty one's: %v", a, b)
+		}
+		rs := b.records(t, b.opt.DeadLetters)
+		if len(rs) != 2 {
+			t.Fatalf("%d letters", len(rs))
+		}
+		for _, r := range rs {
+			key := ""
+			for _, h := range r.Headers {
+				if h.Key == consume.KeyHeader {
+					key = string(h.Value)
+				}
+			}
+			if (r.Value == nil) != (key == "tombstone") || string(r.Key) != "o" {
+				t.Errorf("the letter of %q has the value %v and the key %q", key, r.Value, r.Key)
 			}
 		}
-		if (r.Value == nil) != (key == "tombstone") || string(r.Key) != "o" {
-			t.Errorf("the letter of %q has the value %v and the key %q", key, r.Value, r.Key)
-		}
-	}
+	})
 }

@@ -49,9 +49,7 @@ func (b *bank) want(t testing.TB, keys ...string) {
 
 // A whole poll is one transaction, and the order of a partition stays.
 func TestAPollIsOneTransaction(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
-		_, seed := fake(t)
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		ms := numbered("m", 200, "")
 		br.to(t, 0, ms...)
@@ -76,9 +74,7 @@ func TestAPollIsOneTransaction(t *testing.T) {
 // What the producer sent twice has one effect by its key, and two by its
 // offset; what Kafka delivers again has one.
 func TestWhatIsADuplicate(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
-		_, seed := fake(t)
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("a", ""), msg("b", ""), msg("a", ""))
 		br.to(t, 1, msg("b", ""))
@@ -159,9 +155,7 @@ func TestAPoisonMessageInABatch(t *testing.T) {
 // A message that fails for a while is tried again; nothing overtakes it that
 // must not. At last it is a dead letter.
 func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
-		_, seed := fake(t)
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("first", "o"), msg("flaky", "o"), msg("third", "o"), msg("hopeless", "o"), msg("fifth", "o"), msg("panics", "o"), msg("last", "o"))
 		var flaky, hopeless atomic.Int64
@@ -210,9 +204,7 @@ func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
 // What comes while a message is tried again and again waits behind it, if it
 // must not overtake it.
 func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
-		_, seed := fake(t)
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		elsewhere := map[form]int32{keyed: 0, offsets: 1}[f]
 		var failed atomic.Int64
@@ -240,9 +232,7 @@ func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
 // Serve ends under load: what runs ends, what waits is left, and the next
 // member goes on.
 func TestAShutdownUnderLoad(t *testing.T) {
-	t.Parallel()
-	forms(t, func(t *testing.T, f form) {
-		_, seed := fake(t)
+	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		const n = 3000
 		go func() {

@@ -15,14 +15,7 @@ import (
 
 // A topic that is made anew has other messages at the same offsets.
 func TestTrapARecreatedTopic(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	recreated(t, seed)
-}
-
-func TestTrapARecreatedTopicOnARealKafka(t *testing.T) {
-	t.Parallel()
-	recreated(t, real(t))
+	everywhere(t, recreated)
 }
 
 func recreated(t *testing.T, seed string) {
@@ -72,50 +65,50 @@ func recreated(t *testing.T, seed string) {
 // The brokers forget the offsets of a topic that is deleted. Where they do not,
 // what was committed in another topic of that name is not gone on from.
 func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	b.to(t, 0, msg("a", ""), msg("b", ""), msg("c", ""))
-	o := kadm.Offsets{}
-	o.Add(kadm.Offset{Topic: b.name, Partition: 0, At: 2, LeaderEpoch: -1, Metadata: "semel-topic-id=AAAAAAAAAAAAAAAAAAAAAQ"})
-	if _, err := b.adm.CommitOffsets(t.Context(), b.name, o); err != nil {
-		t.Fatal(err)
-	}
-	if err := refused(t, b.source(t, nil), nil, "partition 0: offset 2", "reset the group's offsets"); !errors.Is(err, consume.ErrClosed) {
-		t.Errorf("it is %v", err)
-	}
-	if at := b.committed(t, 0); at != 2 {
-		t.Errorf("the group is at %d, want 2", at)
-	}
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		b.to(t, 0, msg("a", ""), msg("b", ""), msg("c", ""))
+		o := kadm.Offsets{}
+		o.Add(kadm.Offset{Topic: b.name, Partition: 0, At: 2, LeaderEpoch: -1, Metadata: "semel-topic-id=AAAAAAAAAAAAAAAAAAAAAQ"})
+		if _, err := b.adm.CommitOffsets(t.Context(), b.name, o); err != nil {
+			t.Fatal(err)
+		}
+		if err := refused(t, b.source(t, nil), nil, "partition 0: offset 2", "reset the group's offsets"); !errors.Is(err, consume.ErrClosed) {
+			t.Errorf("it is %v", err)
+		}
+		if at := b.committed(t, 0); at != 2 {
+			t.Errorf("the group is at %d, want 2", at)
+		}
+	})
 }
 
 // What a producer takes back is not handled.
 func TestAbortedTransactionsAreNotHandled(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	p := client(t, seed, kgo.TransactionalID(b.name))
-	for _, x := range []struct {
-		key string
-		end kgo.TransactionEndTry
-	}{{"aborted", kgo.TryAbort}, {"committed", kgo.TryCommit}} {
-		if err := p.BeginTransaction(); err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		p := client(t, seed, kgo.TransactionalID(b.name))
+		for _, x := range []struct {
+			key string
+			end kgo.TransactionEndTry
+		}{{"aborted", kgo.TryAbort}, {"committed", kgo.TryCommit}} {
+			if err := p.BeginTransaction(); err != nil {
+				t.Fatal(err)
+			}
+			m := msg(x.key, "o")
+			if err := p.ProduceSync(t.Context(), b.record(&m)).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.EndTransaction(t.Context(), x.end); err != nil {
+				t.Fatal(err)
+			}
 		}
-		m := msg(x.key, "o")
-		if err := p.ProduceSync(t.Context(), b.record(&m)).FirstErr(); err != nil {
-			t.Fatal(err)
+		ran := make(chan string, 10)
+		serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+			ran <- m.Key
+			return nil
+		}, nil), b.source(t, nil))
+		if key := wait(t, "run", ran); key != "committed" || len(ran) != 0 {
+			t.Errorf("%q ran, and %d others", key, len(ran))
 		}
-		if err := p.EndTransaction(t.Context(), x.end); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ran := make(chan string, 10)
-	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
-		ran <- m.Key
-		return nil
-	}, nil), b.source(t, nil))
-	if key := wait(t, "run", ran); key != "committed" || len(ran) != 0 {
-		t.Errorf("%q ran, and %d others", key, len(ran))
-	}
+	})
 }

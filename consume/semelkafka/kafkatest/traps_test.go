@@ -37,163 +37,165 @@ func poll(t testing.TB, cl *kgo.Client, n int) (rs []*kgo.Record) {
 // "Do not commit it, and it comes back": not while its member has the
 // partition. A Source gives a message that was given back again itself.
 func TestTrapNotCommittingDoesNotBringAMessageBack(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	plain := b.plainConsumer(t)
-	b.to(t, 0, msg("failed", ""))
-	first := poll(t, plain, 1)
-	b.to(t, 0, msg("next", "")) // and "failed" is not committed
-	second := poll(t, plain, 1)
-	if string(first[0].Value) != "failed" || string(second[0].Value) != "next" {
-		t.Errorf("a plain consumer got %q, then %q: has Kafka changed?", first[0].Value, second[0].Value)
-	}
-	plain.Close()
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		plain := b.plainConsumer(t)
+		b.to(t, 0, msg("failed", ""))
+		first := poll(t, plain, 1)
+		b.to(t, 0, msg("next", "")) // and "failed" is not committed
+		second := poll(t, plain, 1)
+		if string(first[0].Value) != "failed" || string(second[0].Value) != "next" {
+			t.Errorf("a plain consumer got %q, then %q: has Kafka changed?", first[0].Value, second[0].Value)
+		}
+		plain.Close()
 
-	s := b.source(t, nil)
-	d := take(t, s, 2)[0]
-	if err := d.Nak(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-	again := take(t, s, 1)[0]
-	if string(again.Message().Body) != "failed" || again.Message().Origin != d.Message().Origin {
-		t.Errorf("a Source gave %q again, want what was given back", again.Message().Body)
-	}
+		s := b.source(t, nil)
+		d := take(t, s, 2)[0]
+		if err := d.Nak(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		again := take(t, s, 1)[0]
+		if string(again.Message().Body) != "failed" || again.Message().Origin != d.Message().Origin {
+			t.Errorf("a Source gave %q again, want what was given back", again.Message().Body)
+		}
+	})
 }
 
 // Committing the highest offset loses what is not done below it.
 func TestTrapCommittingTheHighestOffset(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	naive, b := open(t, seed), open(t, seed)
-	for _, x := range []*broker{naive, b} {
-		x.to(t, 0, msg("slow", ""), msg("fast", ""))
-	}
-	plain := naive.plainConsumer(t)
-	rs := poll(t, plain, 2)
-	if err := plain.CommitRecords(t.Context(), rs[1]); err != nil { // the fast one is done, the slow one runs
-		t.Fatal(err)
-	}
-	plain.Close() // and its process dies
-	if n := naive.Unsettled(t); n != 0 {
-		t.Errorf("%d messages are left for a plain consumer, want none: the slow one is lost", n)
-	}
+	everywhere(t, func(t *testing.T, seed string) {
+		naive, b := open(t, seed), open(t, seed)
+		for _, x := range []*broker{naive, b} {
+			x.to(t, 0, msg("slow", ""), msg("fast", ""))
+		}
+		plain := naive.plainConsumer(t)
+		rs := poll(t, plain, 2)
+		if err := plain.CommitRecords(t.Context(), rs[1]); err != nil { // the fast one is done, the slow one runs
+			t.Fatal(err)
+		}
+		plain.Close() // and its process dies
+		if n := naive.Unsettled(t); n != 0 {
+			t.Errorf("%d messages are left for a plain consumer, want none: the slow one is lost", n)
+		}
 
-	l := b.Connect(t).(*conn)
-	ds := take(t, l, 2)
-	if err := ds[1].Ack(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "noted", func() bool { return l.Stats().Partitions[0].Ahead == 1 })
-	l.Kill()
-	var ran sync.Map
-	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
-		ran.Store(m.Key, true)
-		return nil
-	}, nil), b.source(t, nil))
-	b.settled(t)
-	if _, ok := ran.Load("slow"); !ok {
-		t.Error("the slow message is lost")
-	}
+		l := b.Connect(t).(*conn)
+		ds := take(t, l, 2)
+		if err := ds[1].Ack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "noted", func() bool { return l.Stats().Partitions[0].Ahead == 1 })
+		l.Kill()
+		var ran sync.Map
+		serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+			ran.Store(m.Key, true)
+			return nil
+		}, nil), b.source(t, nil))
+		b.settled(t)
+		if _, ok := ran.Load("slow"); !ok {
+			t.Error("the slow message is lost")
+		}
+	})
 }
 
 // An ack before the effect loses the message with its process. Serve acks when
 // the outcome is stored.
 func TestTrapAckingBeforeCompleting(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	b.to(t, 0, msg("early", ""))
-	l := b.Connect(t).(*conn)
-	if err := take(t, l, 1)[0].Ack(t.Context()); err != nil { // and only then the effect, but the process dies
-		t.Fatal(err)
-	}
-	until(t, "committed", func() bool { return b.committed(t, 0) == 1 })
-	l.Kill()
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		b.to(t, 0, msg("early", ""))
+		l := b.Connect(t).(*conn)
+		if err := take(t, l, 1)[0].Ack(t.Context()); err != nil { // and only then the effect, but the process dies
+			t.Fatal(err)
+		}
+		until(t, "committed", func() bool { return b.committed(t, 0) == 1 })
+		l.Kill()
 
-	b.to(t, 0, msg("k", ""))
-	begun, release := make(chan struct{}), make(chan struct{})
-	var runs atomic.Int64
-	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
-		if m.Key == "early" {
-			t.Error("an ack that came early did not lose the message: has Kafka changed?")
+		b.to(t, 0, msg("k", ""))
+		begun, release := make(chan struct{}), make(chan struct{})
+		var runs atomic.Int64
+		serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "early" {
+				t.Error("an ack that came early did not lose the message: has Kafka changed?")
+			}
+			if runs.Add(1) == 1 {
+				close(begun)
+				<-release
+			}
+			return nil
+		}, nil), b.source(t, nil))
+		wait(t, "begun", begun)
+		b.to(t, 1, msg("other", "")) // is done and committed meanwhile
+		until(t, "the other committed", func() bool { return b.committed(t, 1) == 1 })
+		if at := b.committed(t, 0); at != 1 {
+			t.Errorf("offset %d is committed while the handler of 1 runs", at)
 		}
-		if runs.Add(1) == 1 {
-			close(begun)
-			<-release
-		}
-		return nil
-	}, nil), b.source(t, nil))
-	wait(t, "begun", begun)
-	b.to(t, 1, msg("other", "")) // is done and committed meanwhile
-	until(t, "the other committed", func() bool { return b.committed(t, 1) == 1 })
-	if at := b.committed(t, 0); at != 1 {
-		t.Errorf("offset %d is committed while the handler of 1 runs", at)
-	}
-	close(release)
-	b.settled(t)
+		close(release)
+		b.settled(t)
+	})
 }
 
 // A duplicate that is not acked holds its partition up for ever.
 func TestTrapADuplicateThatIsNeverAcked(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	var runs atomic.Int64
-	b.to(t, 0, msg("k", ""), msg("k", ""), msg("k", "o"), msg("next", ""), msg("k", ""))
-	serve(t, consumer(t, guard(t, nil), func(context.Context, *semel.Execution, *consume.Message) error {
-		runs.Add(1)
-		return nil
-	}, nil), b.source(t, nil))
-	b.settled(t)
-	if n, at := runs.Load(), b.committed(t, 0); n != 2 || at != 5 {
-		t.Errorf("%d handlers ran and offset %d is committed, want 2 and 5", n, at)
-	}
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		var runs atomic.Int64
+		b.to(t, 0, msg("k", ""), msg("k", ""), msg("k", "o"), msg("next", ""), msg("k", ""))
+		serve(t, consumer(t, guard(t, nil), func(context.Context, *semel.Execution, *consume.Message) error {
+			runs.Add(1)
+			return nil
+		}, nil), b.source(t, nil))
+		b.settled(t)
+		if n, at := runs.Load(), b.committed(t, 0); n != 2 || at != 5 {
+			t.Errorf("%d handlers ran and offset %d is committed, want 2 and 5", n, at)
+		}
+	})
 }
 
 // The handler of a message fails, and its duplicate, behind it, must not be
 // taken for done; nor the message be dropped since others are.
 func TestTrapAMessageDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
-	t.Parallel()
-	_, seed := fake(t)
-	b := open(t, seed)
-	var tries, effects atomic.Int64
-	held := make(chan struct{})
-	b.to(t, 0, msg("k", "o"), msg("k", "o"), msg("next", ""))
-	serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
-		if m.Key != "k" {
+	everywhere(t, func(t *testing.T, seed string) {
+		b := open(t, seed)
+		var tries, effects atomic.Int64
+		held := make(chan struct{})
+		b.to(t, 0, msg("k", "o"), msg("k", "o"), msg("next", ""))
+		serve(t, consumer(t, guard(t, nil), func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+			if m.Key != "k" {
+				return nil
+			}
+			switch tries.Add(1) {
+			case 1:
+				return errDead
+			case 2:
+				<-held
+				return errDead
+			}
+			effects.Add(1)
 			return nil
+		}, nil), b.source(t, nil))
+		until(t, "tried twice", func() bool { return tries.Load() == 2 })
+		if at := b.committed(t, 0); at != 0 {
+			t.Errorf("offset %d is committed, though 0 has failed", at)
 		}
-		switch tries.Add(1) {
-		case 1:
-			return errDead
-		case 2:
-			<-held
-			return errDead
+		close(held)
+		b.settled(t)
+		if effects.Load() != 1 {
+			t.Errorf("it had %d effects, want 1", effects.Load())
 		}
-		effects.Add(1)
-		return nil
-	}, nil), b.source(t, nil))
-	until(t, "tried twice", func() bool { return tries.Load() == 2 })
-	if at := b.committed(t, 0); at != 0 {
-		t.Errorf("offset %d is committed, though 0 has failed", at)
-	}
-	close(held)
-	b.settled(t)
-	if effects.Load() != 1 {
-		t.Errorf("it had %d effects, want 1", effects.Load())
-	}
+	})
 }
 
 // A partition is taken away while its handlers run: those that end in time are
 // committed, and do not come again; the others go on, and whoever gets their
 // messages waits for them.
 func TestTrapRevokedInMidFlight(t *testing.T) {
-	t.Parallel()
+	everywhere(t, revokedInMidFlight)
+}
+
+func revokedInMidFlight(t *testing.T, seed string) {
 	for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, seed := fake(t)
 			b := open(t, seed)
 			st := memstore.New(nil)
 			release := make(chan struct{})
