@@ -75,12 +75,17 @@ func (d *delivery) end(f func()) error {
 	return nil
 }
 
-// told wakes those who wait for the end of a delivery. The caller holds mu.
-func (s *Source) told(p *partition) {
+// wake has Next look again, if it waits.
+func (s *Source) wake() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
 	}
+}
+
+// told wakes those who wait for the end of a delivery. The caller holds mu.
+func (s *Source) told(p *partition) {
+	s.wake()
 	if p.leaving {
 		close(s.ended)
 		s.ended = make(chan struct{})

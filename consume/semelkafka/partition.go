@@ -48,32 +48,16 @@ func newPartition(at place) *partition {
 }
 
 // The queue of a partition is filled up to a limit, and the client then stops
-// to fetch it until half of that is left.
+// to fetch it until half of that is left. What it had fetched by then comes
+// besides: a part of one fetch.
 const (
 	queueRecords = 256
 	queueBytes   = 4 << 20
 )
 
-// A batch takes all that there is, and a pause would throw away what the client
-// has fetched: so it is for partitions that wait only.
-const (
-	batchRecords = 4 * MostInBatch
-	batchBytes   = 16 << 20
-)
+func (p *partition) full() bool { return len(p.queue) >= queueRecords || p.bytes >= queueBytes }
 
-func (p *partition) full() bool {
-	if p.batched {
-		return len(p.queue) >= batchRecords || p.bytes >= batchBytes
-	}
-	return len(p.queue) >= queueRecords || p.bytes >= queueBytes
-}
-
-func (p *partition) low() bool {
-	if p.batched {
-		return len(p.queue) <= batchRecords/2 && p.bytes <= batchBytes/2
-	}
-	return len(p.queue) <= queueRecords/2 && p.bytes <= queueBytes/2
-}
+func (p *partition) low() bool { return len(p.queue) <= queueRecords/2 && p.bytes <= queueBytes/2 }
 
 // put adds a record behind the others.
 func (p *partition) put(it item) {

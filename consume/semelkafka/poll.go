@@ -17,8 +17,32 @@ func (p place) compare(q place) int {
 	return cmp.Or(strings.Compare(p.topic, q.topic), cmp.Compare(p.partition, q.partition))
 }
 
-// await polls until something comes, a delivery has ended or ctx has.
-func (s *Source) await(ctx context.Context, cl *kgo.Client, n int) {
+// wants reports whether records are to be polled: there are fewer than may be
+// handed out, or a partition has none. Otherwise they stay with the client,
+// which fetches no more until they are taken.
+func (s *Source) wants(limit int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, p := range s.parts {
+		if len(p.queue) == 0 {
+			return true
+		}
+		n += len(p.queue)
+	}
+	return n < limit
+}
+
+// await waits until a delivery has ended or ctx has, or, if it polls, until
+// something comes.
+func (s *Source) await(ctx context.Context, cl *kgo.Client, n int, poll bool) {
+	if !poll {
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+		}
+		return
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
@@ -103,15 +127,26 @@ func (s *Source) rewound(old *partition) *partition {
 	return p
 }
 
-// pace has the client stop to fetch partitions whose queues are full, and go
-// on with those whose queues are not any more.
+// pace has the client stop to fetch partitions whose queues are full, where
+// another's is empty and may have records behind theirs, and go on with those
+// whose queues are not full any more.
+//
+// The client throws away what it has fetched of a partition that is paused. So
+// what it has is taken first, but for one record: when the last is taken it
+// sends the next fetch, and that is not to ask for what is paused by then.
 func (s *Source) pace(cl *kgo.Client) {
+	if s.crowded() {
+		if n := int(cl.BufferedFetchRecords()); n > 1 {
+			s.poll(nil, cl, n-1) //nolint:staticcheck // as in Next
+		}
+	}
+	crowded := s.crowded()
 	pause, resume := map[string][]int32{}, map[string][]int32{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, p := range s.parts {
 		switch {
-		case !p.paused && p.full():
+		case crowded && !p.paused && p.full():
 			p.paused = true
 			pause[at.topic] = append(pause[at.topic], at.partition)
 		case p.paused && p.low():
@@ -125,6 +160,19 @@ func (s *Source) pace(cl *kgo.Client) {
 	if len(resume) > 0 {
 		cl.ResumeFetchPartitions(resume)
 	}
+}
+
+// crowded reports whether a partition that is fetched is full while another is
+// empty.
+func (s *Source) crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full, empty := false, false
+	for _, p := range s.parts {
+		full = full || !p.paused && p.full()
+		empty = empty || len(p.queue) == 0
+	}
+	return full && empty
 }
 
 // failed notes what the client says went wrong.
@@ -164,5 +212,6 @@ func (s *Source) fail(err error) {
 func (s *Source) breakOff(err error) {
 	if s.broken == nil {
 		s.broken = fmt.Errorf("%w: semelkafka: %w", consume.ErrClosed, err)
+		s.wake()
 	}
 }

@@ -40,6 +40,7 @@ func (s *Source) assigned(_ context.Context, cl *kgo.Client, came map[string][]i
 			s.parts[at] = newPartition(at)
 		}
 		cl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time
+		s.wake()
 	})
 }
 

@@ -32,7 +32,7 @@ type Source struct {
 	turn       int           // whose turn it is to be handed out first
 	taken      int           // deliveries that are not ended
 	rebalances int           // times that partitions came or went
-	changed    chan struct{} // has one when a delivery has ended
+	changed    chan struct{} // has one when Next is to look again
 	moved      chan struct{} // has one when a watermark has moved
 	ended      chan struct{} // closed and made anew when a delivery of a leaving partition ends
 	halted     int           // polls wait outside
@@ -88,7 +88,9 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	n := min(max(limit, leastPoll), mostPoll)
 	wait, cancel := context.WithTimeout(ctx, s.opt.PollWait)
 	defer cancel()
-	s.poll(nil, cl, n) //nolint:staticcheck // without a context the client gives what it has, and does not wait
+	if s.wants(limit) {
+		s.poll(nil, cl, n) //nolint:staticcheck // without a context the client gives what it has, and does not wait
+	}
 	for {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -101,7 +103,7 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 		if wait.Err() != nil {
 			return nil, s.unreachable()
 		}
-		s.await(wait, cl, n)
+		s.await(wait, cl, n, s.wants(limit))
 	}
 }
 

@@ -33,7 +33,8 @@ type PartitionStats struct {
 	// Held is for how long the same message has kept Next where it is; zero:
 	// none does. It is the figure to watch.
 	Held time.Duration
-	// Paused: its queue is full, so that it is not fetched.
+	// Paused: its queue is full while another's was empty, so that it is not
+	// fetched.
 	Paused bool
 }
 
