@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"time"
@@ -139,11 +140,12 @@ const undoTime = 2 * time.Second
 func (s *Store) undoUnacked(ctx context.Context, cs []*call) {
 	var undo []*call
 	for _, c := range cs {
-		if c.err != nil || c.acked == nil || c.claim == nil {
+		if c.err != nil || c.acked == nil || !c.counts {
 			continue
 		}
 		if fence, old, won := c.wonClaim(c.script == &s.scripts.claim); won {
-			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: []any{appendHolder(nil, c.claim.Owner, fence), old}})
+			holder := binary.BigEndian.AppendUint64([]byte(c.args[0]), fence)
+			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: [maxArgs]string{string(holder), old}})
 		}
 	}
 	if len(undo) == 0 {
@@ -169,7 +171,7 @@ func (c *call) wonClaim(inserts bool) (fence uint64, old string, won bool) {
 			return 0, "", false
 		}
 		r, err := decode(v)
-		return r.Fence, "", err == nil && r.Owner == c.claim.Owner && r.State == c.claim.State
+		return r.Fence, "", err == nil && string(appendOwner(nil, r.Owner)) == c.args[0] && r.State == c.terms.state
 	case []any:
 		if len(v) == 3 {
 			n, _ := v[0].(int64)
@@ -188,7 +190,7 @@ func (s *Store) confirm(ctx context.Context, c *call) error {
 	if c.acked == nil {
 		return nil
 	}
-	again := &call{script: c.script, record: c.record, floor: c.floor, args: c.args}
+	again := &call{script: c.script, record: c.record, floor: c.floor, terms: c.terms, args: c.args}
 	s.sendAcked(ctx, []*call{again})
 	if again.err == nil && again.acked == nil {
 		return nil

@@ -20,9 +20,10 @@ type (
 type call struct {
 	script        *script
 	record, floor string
-	args          []any // script.each of them
+	terms         terms
+	args          [maxArgs]string // script.each of them
 	number        uint64
-	claim         *store.Proposal // set if it must not count unless it is acknowledged
+	counts        bool // it must not count unless it is acknowledged
 
 	now   int64 // the clock of the step
 	val   any   // the record's part of the answer
@@ -30,11 +31,35 @@ type call struct {
 	acked error // why it is not acknowledged as Options.Replicas demands
 }
 
+const maxArgs = 5
+
+// draft is what a call sends, text behind text, so that they are allocated
+// together.
+type draft struct {
+	b    []byte
+	ends [maxArgs]int
+	n    int
+}
+
+func newDraft() draft { return draft{b: make([]byte, 0, 640)} }
+
+// end ends a text.
+func (d *draft) end() {
+	d.ends[d.n] = len(d.b)
+	d.n++
+}
+
 // newCall is a script for the record of a key.
-func (s *Store) newCall(sc *script, k *store.Key, args ...any) *call {
+func (s *Store) newCall(sc *script, k *store.Key, t terms, d *draft) *call {
 	id := k.Digest()
-	c := &call{script: sc, args: args, number: numberOf(id)}
-	c.record, c.floor = s.name(id)
+	c := &call{script: sc, terms: t, number: numberOf(id)}
+	from := len(d.b)
+	b, at := s.appendName(d.b, id)
+	all := string(b)
+	c.record, c.floor = s.names(all[from:], at-from)
+	for i, from := 0, 0; i < d.n; i++ {
+		c.args[i], from = all[from:d.ends[i]], d.ends[i]
+	}
 	return c
 }
 
@@ -91,6 +116,7 @@ func (s *Store) resolve(cs []*call, send func([]*parcel)) {
 // parcel is a command: a script for some records, by its name or whole.
 type parcel struct {
 	calls []*call
+	bytes int
 	whole bool
 	cmd   *redis.Cmd
 }
@@ -99,59 +125,72 @@ type parcel struct {
 // script must not hold up the server for long.
 const maxParcel = 1 << 20
 
-// pack makes parcels of calls with one script; in a cluster each call is one.
+// pack makes parcels of calls with one script and the same terms; in a cluster
+// each call is one.
 func (s *Store) pack(cs []*call) (ps []*parcel) {
-	var open [8]*parcel // one for each script, while there is room in it
-	size := [len(open)]int{}
-	base := s.scripts.list()
 	for _, c := range cs {
-		n := 0
-		for n < len(base) && base[n] != c.script {
-			n++
-		}
-		p := open[n]
-		bytes := c.size()
-		if p == nil || s.cluster != nil || len(p.calls) >= s.opt.MaxBatch || size[n]+bytes > maxParcel {
+		p := s.open(ps, c)
+		if p == nil {
 			p = &parcel{}
-			open[n], size[n] = p, 0
 			ps = append(ps, p)
 		}
 		p.calls = append(p.calls, c)
-		size[n] += bytes
+		p.bytes += c.size()
 	}
 	return ps
+}
+
+// open is the parcel that has room for a call, among the last few.
+func (s *Store) open(ps []*parcel, c *call) *parcel {
+	if s.cluster != nil {
+		return nil
+	}
+	for i := len(ps) - 1; i >= max(0, len(ps)-16); i-- {
+		if p := ps[i]; p.calls[0].script == c.script && p.calls[0].terms == c.terms {
+			if len(p.calls) >= s.opt.MaxBatch || p.bytes+c.size() > maxParcel {
+				return nil
+			}
+			return p
+		}
+	}
+	return nil
 }
 
 // size is about how many bytes the call takes.
 func (c *call) size() (n int) {
 	for _, a := range c.args {
-		if b, ok := a.([]byte); ok {
-			n += len(b)
-		}
+		n += len(a)
 	}
 	return n
 }
 
-// arm makes the parcel's command.
+// arm makes the parcel's command. Texts go by their addresses, for an any of a
+// string is an allocation; names do not, for hooks that print them.
 func (p *parcel) arm(ctx context.Context) *redis.Cmd {
-	sc := p.calls[0].script
-	args := make([]any, 0, 4+len(p.calls)*(1+sc.each))
+	first := p.calls[0]
+	sc := first.script
+	args := make([]any, 0, 7+len(p.calls)*(1+sc.each))
 	if p.whole {
 		args = append(args, "eval", sc.text)
 	} else {
 		args = append(args, "evalsha", sc.sha)
 	}
-	if p.calls[0].record == "" { // the script that only tells the time
+	if first.record == "" { // the script that only tells the time
 		args = append(args, 0)
 	} else {
 		args = append(args, len(p.calls)+1)
 		for _, c := range p.calls {
 			args = append(args, c.record)
 		}
-		args = append(args, p.calls[0].floor) // all have the same
+		args = append(args, first.floor) // all have the same
+	}
+	if sc.terms {
+		args = first.terms.appendArgs(args)
 	}
 	for _, c := range p.calls {
-		args = append(args, c.args...)
+		for i := range c.args[:sc.each] {
+			args = append(args, &c.args[i])
+		}
 	}
 	p.cmd = redis.NewCmd(ctx, args...)
 	return p.cmd
@@ -171,7 +210,7 @@ func (p *parcel) read() {
 		err = errNil
 	case err == nil && p.calls[0].record == "" && len(parts) == 1:
 		now, _ = parts[0].(int64)
-	case err == nil && len(parts) == 1+len(p.calls):
+	case err == nil && (len(parts) == 2 || len(parts) == 1+len(p.calls)):
 		now, _ = parts[0].(int64)
 		parts = parts[1:]
 	case err == nil:
@@ -182,7 +221,7 @@ func (p *parcel) read() {
 	}
 	for i, c := range p.calls {
 		if c.now, c.val, c.err = now, nil, err; err == nil {
-			c.val = parts[i]
+			c.val = parts[min(i, len(parts)-1)]
 		}
 	}
 }

@@ -16,7 +16,7 @@
 // user of a server, with the prefix in use for semel:
 //
 //	ACL SETUSER app on >… ~semel:* +@connection +info +time +eval +evalsha +scan
-//	  +get +getrange +mget +exists +set +setrange +mset +del
+//	  +get +getrange +mget +msetnx +set +setrange +del
 //
 // and +wait for Options.Replicas, +waitaof for Options.Fsync, +config|get for
 // [Store.Check] to know appendfsync.
@@ -109,8 +109,9 @@
 // # Throughput
 //
 // Claims that come while a round trip is in flight go together in the next
-// one, as one script; so do settlements, and reads, in lanes of their own. In
-// a Cluster each record is a script of its own, in one pipeline a node.
+// one, as one script for those of one lease and attempt; so do settlements of
+// one retention and attempt, and reads, in lanes of their own. In a Cluster each
+// record is a script of its own, in one pipeline a node.
 // Renewals are not held up by either. A new operation takes two round trips, a
 // replay one. A waiting duplicate polls, in the reads' lane: a notification
 // would cost every settlement a message that as a rule nobody waits for.

@@ -57,6 +57,8 @@ type Options struct {
 // wallClock is the server's clock, when the script runs.
 const wallClock = `(function() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end)()`
 
+const maxPrefix = 100
+
 // maxLinger keeps what is sent as an expiry in the range of the server.
 const maxLinger = 100 * 365 * 24 * time.Hour
 
@@ -72,8 +74,8 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.MaxBatch, 256)
 	setDefault(&d.clock, wallClock)
 	switch {
-	case len(d.Prefix) > 100:
-		return d, fmt.Errorf("redisstore: Options.Prefix has %d bytes; the limit is 100", len(d.Prefix))
+	case len(d.Prefix) > maxPrefix:
+		return d, fmt.Errorf("redisstore: Options.Prefix has %d bytes; the limit is %d", len(d.Prefix), maxPrefix)
 	case hasBrace(d.Prefix):
 		return d, fmt.Errorf("redisstore: Options.Prefix is %q; it must not hold a brace: Redis Cluster picks the node by what is in braces", d.Prefix)
 	case d.Linger < time.Second || d.Linger > maxLinger:

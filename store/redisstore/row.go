@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
+	"math"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -63,9 +63,8 @@ func appendState(b []byte, s store.State, attempt int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, byte(s)), uint64(attempt))
 }
 
-// appendRest is all behind the times.
+// appendRest is all behind the attempt.
 func appendRest(b []byte, p *store.Proposal) ([]byte, error) {
-	b = appendState(b, p.State, p.Attempt)
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, byte(p.Policy))
 	for _, t := range [...]string{p.Key.Operation, p.Key.Tenant, p.Key.Value, p.Holder, p.Fingerprint.Alg, p.Fingerprint.KeyID, p.Fingerprint.Sum} {
@@ -96,21 +95,44 @@ func appendResult(b []byte, s store.State, lastError string, o *store.Outcome) (
 	return append(b, o.Body...), nil
 }
 
-// durations are how far from the store's clock the record's times are, in
-// microseconds: "until expires", with nothing for none.
-func durations(s store.State, wait, keep time.Duration) []byte {
-	b := make([]byte, 0, 24)
+// terms are what a change sets that calls have in common as a rule: how far
+// from the store's clock the times are, in microseconds, state and attempt.
+type terms struct {
+	until, expires int64 // or none
+	state          store.State
+	attempt        int
+}
+
+const none = math.MinInt64
+
+func newTerms(s store.State, attempt int, wait, keep time.Duration) terms {
+	t := terms{none, none, s, attempt}
 	if s == store.Started || s == store.Processing || s == store.Released {
-		b = strconv.AppendInt(b, micros(wait), 10)
+		t.until = micros(wait)
 	}
-	b = append(b, ' ')
 	if s == store.Released {
 		keep = max(wait, keep)
 	}
 	if s == store.Released || s.Terminal() {
-		b = strconv.AppendInt(b, micros(keep), 10)
+		t.expires = micros(keep)
 	}
-	return b
+	return t
+}
+
+// appendArgs adds the terms as the scripts take them. A renewal leaves the
+// state as it is.
+func (t *terms) appendArgs(args []any) []any {
+	for _, us := range [...]int64{t.until, t.expires} {
+		if us == none {
+			args = append(args, "")
+		} else {
+			args = append(args, us)
+		}
+	}
+	if t.state == 0 {
+		return append(args, "")
+	}
+	return append(args, string(appendState(nil, t.state, t.attempt)))
 }
 
 // micros is rounded down, as store.Time rounds what is so far from a whole

@@ -17,7 +17,7 @@ func encode(t testing.TB, p *store.Proposal, r *store.Record) string {
 	for _, at := range []time.Time{r.Created, r.Until, r.Expires, r.Updated} {
 		b = binary.BigEndian.AppendUint64(b, uint64(store.Micros(at)))
 	}
-	b, err := appendRest(b, p)
+	b, err := appendRest(appendState(b, p.State, p.Attempt), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 	if err := s.ready(ctx, p); err != nil {
 		return f, err
 	}
-	c, err := s.propose(&s.scripts.claim, p)
+	c, err := s.claimCall(p)
 	if err != nil {
 		return f, err
 	}
@@ -82,13 +82,20 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err := s.ready(ctx, p); err != nil {
 		return f, err
 	}
-	c, err := s.propose(&s.scripts.swap, p)
-	if err != nil {
+	d := newDraft()
+	if err := d.propose(p); err != nil {
 		return f, err
 	}
-	was := binary.BigEndian.AppendUint64(make([]byte, 0, 17), uint64(store.Micros(seen.Until)))
-	was = binary.BigEndian.AppendUint64(was, uint64(store.Micros(seen.Expires)))
-	c.args = append(c.args, appendHolder(nil, seen.Owner, seen.Fence), append(was, byte(seen.State)), bit(p.Restart))
+	d.b = appendHolder(d.b, seen.Owner, seen.Fence)
+	d.end()
+	d.b = binary.BigEndian.AppendUint64(d.b, uint64(store.Micros(seen.Until)))
+	d.b = binary.BigEndian.AppendUint64(d.b, uint64(store.Micros(seen.Expires)))
+	d.b = append(d.b, byte(seen.State))
+	d.end()
+	d.b = append(d.b, bit(p.Restart))
+	d.end()
+	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep), &d)
+	c.counts = counts(p)
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
@@ -118,17 +125,23 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	return f, err
 }
 
-// propose is the call for a proposal.
-func (s *Store) propose(sc *script, p *store.Proposal) (*call, error) {
-	rest, err := appendRest(make([]byte, 0, 256), p)
-	if err != nil {
+func (s *Store) claimCall(p *store.Proposal) (*call, error) {
+	d := newDraft()
+	if err := d.propose(p); err != nil {
 		return nil, err
 	}
-	c := s.newCall(sc, &p.Key, appendOwner(nil, p.Owner), durations(p.State, p.Lease, p.Keep), rest)
-	if counts(p) {
-		c.claim = p
-	}
+	c := s.newCall(&s.scripts.claim, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep), &d)
+	c.counts = counts(p)
 	return c, nil
+}
+
+// propose adds what a proposal sets.
+func (d *draft) propose(p *store.Proposal) (err error) {
+	d.b = appendOwner(d.b, p.Owner)
+	d.end()
+	d.b, err = appendRest(d.b, p)
+	d.end()
+	return err
 }
 
 // lost is the record that was found instead. It may be the proposal's own, of
@@ -151,11 +164,10 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	result, err := appendResult(nil, t.State, t.Error, &t.Outcome)
+	c, err := s.settleCall(l, t)
 	if err != nil {
 		return err
 	}
-	c := s.newCall(&s.scripts.settle, &l.Key, appendHolder(nil, l.Owner, l.Fence), durations(t.State, t.Wait, t.Keep), appendState(nil, t.State, t.Attempt), result)
 	if err := s.do(ctx, s.settles, c); err != nil {
 		return err
 	}
@@ -178,6 +190,17 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 	return s.confirm(ctx, c)
 }
 
+func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (_ *call, err error) {
+	d := newDraft()
+	d.b = appendHolder(d.b, l.Owner, l.Fence)
+	d.end()
+	if d.b, err = appendResult(d.b, t.State, t.Error, &t.Outcome); err != nil {
+		return nil, err
+	}
+	d.end()
+	return s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep), &d), nil
+}
+
 // Get implements store.Store in one round trip, which concurrent reads share.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	f, err := s.get(ctx, &k)
@@ -188,7 +211,8 @@ func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error
 	if s.closed.Load() {
 		return f, ErrClosed
 	}
-	c := s.newCall(&s.scripts.get, k)
+	d := newDraft()
+	c := s.newCall(&s.scripts.get, k, terms{}, &d)
 	if err := s.do(ctx, s.reads, c); err != nil {
 		return f, err
 	}
@@ -215,8 +239,10 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	}
 	cs := make([]*call, len(held))
 	for i := range held {
-		l := &held[i]
-		cs[i] = s.newCall(&s.scripts.renew, &l.Key, appendHolder(nil, l.Owner, l.Fence), durations(store.Processing, d, 0))
+		l, text := &held[i], newDraft()
+		text.b = appendHolder(text.b, l.Owner, l.Fence)
+		text.end()
+		cs[i] = s.newCall(&s.scripts.renew, &l.Key, terms{until: micros(d), expires: none}, &text)
 	}
 	s.send(ctx, cs)
 	for i, c := range cs {
@@ -243,9 +269,9 @@ func (s *Store) ready(ctx context.Context, p *store.Proposal) error {
 	return s.firstLook(ctx)
 }
 
-func bit(is bool) string {
+func bit(is bool) byte {
 	if is {
-		return "1"
+		return '1'
 	}
-	return "0"
+	return '0'
 }

@@ -17,7 +17,7 @@ import (
 
 // least is what the package's documentation grants to an ACL user, for the
 // usual prefix.
-var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +exists +set +setrange +mset +del")
+var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +msetnx +set +setrange +del")
 
 // startSecret is a server that speaks TLS, where a user with these rights is
 // the only one.
@@ -124,7 +124,7 @@ func TestAUserWithTooFewRightsLearnsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := startSecret(t, a, "127.0.0.1", slices.DeleteFunc(slices.Clone(least), func(right string) bool { return right == "+mset" }))
+	srv := startSecret(t, a, "127.0.0.1", slices.DeleteFunc(slices.Clone(least), func(right string) bool { return right == "+msetnx" }))
 	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), Username: "app", Password: "pass/word"})
 	t.Cleanup(func() { _ = c.Close() })
 	s := openOn(t, c, nil)

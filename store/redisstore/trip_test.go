@@ -174,7 +174,7 @@ func TestALargeBatchIsAnswered(t *testing.T) {
 			p := proposal(name + itoa(i))
 			p.Error = strings.Repeat("x", c.bytes)
 			var err error
-			if cs[i], err = s.propose(&s.scripts.claim, &p); err != nil {
+			if cs[i], err = s.claimCall(&p); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -185,6 +185,67 @@ func TestALargeBatchIsAnswered(t *testing.T) {
 		for _, c := range cs {
 			if _, won := c.val.(int64); c.err != nil || !won {
 				t.Fatalf("%s: %v, error %v", name, c.val, c.err)
+			}
+		}
+	}
+}
+
+// What calls of one script have in common is sent once: each gets its own all the
+// same, and shares the script only with its like.
+func TestEachCallKeepsItsOwnTerms(t *testing.T) {
+	s := openNew(t, nil)
+	ps, cs := make([]store.Proposal, 60), make([]*call, 60)
+	for i := range ps {
+		ps[i] = proposal("terms" + itoa(i))
+		ps[i].Lease, ps[i].Attempt = time.Duration(1+i%30)*time.Minute, 1+i%30/15
+		var err error
+		if cs[i], err = s.claimCall(&ps[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(s.pack(cs[:2])); got != 2 {
+		t.Errorf("two leases are %d scripts, want 2", got)
+	}
+	if got := len(s.pack([]*call{cs[0], cs[1], cs[30], cs[31]})); got != 2 {
+		t.Errorf("two leases, twice, are %d scripts, want 2", got)
+	}
+	s.send(t.Context(), cs)
+	for i := range ps {
+		r := get(t, s, ps[i].Key.Value)
+		if r.Owner != ps[i].Owner || r.Until.Sub(r.Created) != ps[i].Lease || r.Attempt != ps[i].Attempt {
+			t.Errorf("lease %v, attempt %d, want %v, %d", r.Until.Sub(r.Created), r.Attempt, ps[i].Lease, ps[i].Attempt)
+		}
+	}
+}
+
+// In one batch each claim and settlement has its own answer: those that are like
+// all others, which are told once, and those that are not.
+func TestEachCallOfABatchHasItsOwnAnswer(t *testing.T) {
+	s := openNew(t, nil)
+	for _, taken := range []int{0, 1, 3} { // of four
+		for i := range taken {
+			complete(t, s, itoa(taken)+"/"+itoa(i), "x")
+		}
+		cs, settles := make([]*call, 4), []*call{}
+		for i := range cs {
+			p := proposal(itoa(taken) + "/" + itoa(i))
+			cs[i], _ = s.claimCall(&p)
+		}
+		s.send(t.Context(), cs)
+		for i, c := range cs {
+			fence, won := c.val.(int64)
+			if c.err != nil || won != (i >= taken) {
+				t.Errorf("%d of 4 are taken, claim %d: %v, error %v", taken, i, c.val, c.err)
+			}
+			l := store.Lease{Key: testKey(itoa(taken) + "/" + itoa(i)), Owner: store.Owner([]byte(c.args[0][1:])), Fence: uint64(fence)}
+			end := completion("y")
+			settle, _ := s.settleCall(&l, &end)
+			settles = append(settles, settle)
+		}
+		s.send(t.Context(), settles)
+		for i, c := range settles {
+			if done := c.val == int64(1); c.err != nil || done != (i >= taken) {
+				t.Errorf("%d of 4 are taken, settlement %d: %v, error %v", taken, i, c.val, c.err)
 			}
 		}
 	}

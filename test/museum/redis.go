@@ -10,7 +10,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a swap compares no fence", Rule: "rule 3", Parent: "M5: orphan recovery without CAS (#5714)",
 		File: "store/redisstore/script.go", Package: fast, Run: "TestConformance$",
-		Old: "sub(v, 1, 25) ~= ARGV[arg + 3] or", New: "sub(v, 1, 17) ~= sub(ARGV[arg + 3], 1, 17) or",
+		Old: "sub(v, 1, 25) ~= ARGV[arg + 2] or", New: "sub(v, 1, 17) ~= sub(ARGV[arg + 2], 1, 17) or",
 	},
 	{
 		Name: "Redis: a sweep forgets the highest fence", Rule: "rule 5",

@@ -25,7 +25,7 @@ func TestRedisOpensOverTLSAsAnACLUser(t *testing.T) {
 	for _, srv := range []*redistest.Server{good, other} {
 		c := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 		defer c.Close()
-		err := errors.Join(c.Do(t.Context(), "acl", "setuser", "app", "on", ">pass/word", "~app:*", "+@connection", "+info", "+evalsha", "+eval", "+time", "+get", "+exists", "+set", "+mset").Err(),
+		err := errors.Join(c.Do(t.Context(), "acl", "setuser", "app", "on", ">pass/word", "~app:*", "+@connection", "+info", "+evalsha", "+eval", "+time", "+get", "+set", "+msetnx").Err(),
 			c.Do(t.Context(), "acl", "setuser", "default", "off").Err())
 		if err != nil {
 			t.Fatal(err)
