@@ -118,6 +118,36 @@ func TestNewTakesAClientWithACertificate(t *testing.T) {
 	}
 }
 
+// A rediss+cluster URL speaks TLS with each node, also with those that it is
+// told of, and verifies each.
+func TestOpenSpeaksTLSWithACluster(t *testing.T) {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
+	}
+	t.Parallel()
+	trusted := redistest.Trusted(t)
+	good := redistest.StartClusterTLS(t, trusted, []string{"127.0.0.1"}, append([]string{"--tls-auth-clients", "no"}, redistest.Fast...)...)
+	first, _, _ := strings.Cut(good.TLSURL(), "?") // the others it learns of
+	s, err := Open(t.Context(), first, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for i := range 20 { // on all nodes
+		complete(t, s, "over TLS "+itoa(i), "x")
+	}
+	for _, node := range good.Masters {
+		if n := clientAt(t, node.URL()).DBSize(t.Context()).Val(); n == 0 {
+			t.Error("a node has no record")
+		}
+	}
+	misnamed := redistest.StartClusterTLS(t, trusted, []string{"elsewhere.example"}, append([]string{"--tls-auth-clients", "no"}, redistest.Fast...)...)
+	first, _, _ = strings.Cut(misnamed.TLSURL(), "?")
+	if err := refused(t, first); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a cluster under another name: %v", err)
+	}
+}
+
 // A right less, and what needs it fails: it is never taken for absence.
 func TestAUserWithTooFewRightsLearnsNothing(t *testing.T) {
 	a, err := redistest.NewAuthority(t.TempDir())

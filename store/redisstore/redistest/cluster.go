@@ -28,12 +28,28 @@ type Cluster struct {
 // no program.
 func StartCluster(t testing.TB, replicas bool, args ...string) *Cluster {
 	t.Helper()
+	return startCluster(t, replicas, Start, args)
+}
+
+// StartClusterTLS is StartCluster, for nodes that speak TLS with clients and
+// with each other, as servers of [StartTLS] do. There are no replicas.
+func StartClusterTLS(t testing.TB, a *Authority, names []string, args ...string) *Cluster {
+	t.Helper()
+	start := func(t testing.TB, args ...string) *Server {
+		t.Helper()
+		return StartTLS(t, a, names, args...)
+	}
+	return startCluster(t, false, start, append([]string{"--tls-cluster", "yes"}, args...))
+}
+
+func startCluster(t testing.TB, replicas bool, start func(t testing.TB, args ...string) *Server, args []string) *Cluster {
+	t.Helper()
 	args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0"}, args...)
 	c := &Cluster{}
 	for range 3 {
-		c.Masters = append(c.Masters, Start(t, args...))
+		c.Masters = append(c.Masters, start(t, args...))
 		if replicas {
-			c.Replicas = append(c.Replicas, Start(t, args...))
+			c.Replicas = append(c.Replicas, start(t, args...))
 		}
 	}
 	if err := c.join(); err != nil {
@@ -85,6 +101,15 @@ func (c *Cluster) URL() string {
 	return "redis+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=")
 }
 
+// TLSURL is where a cluster of [StartClusterTLS] speaks TLS.
+func (c *Cluster) TLSURL() string {
+	var addrs []string
+	for _, s := range c.all() {
+		addrs = append(addrs, s.TLSAddr())
+	}
+	return "rediss+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=")
+}
+
 func (c *Cluster) join() error {
 	ctx := context.Background()
 	for i, s := range c.all() {
@@ -103,7 +128,11 @@ func (c *Cluster) join() error {
 		}
 		if i > 0 {
 			err = with(c.Masters[0].Addr(), func(r *redis.Client) error {
-				return r.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(s.Port())).Err()
+				port := s.port
+				if s.tls { // its bus is beside this one
+					port = s.tlsPort
+				}
+				return r.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(port)).Err()
 			})
 		}
 		if err != nil {
