@@ -18,15 +18,13 @@ import (
 // then, even if it is committed all the same. It never waits, for the caller
 // may hold locks: a duplicate in flight is ErrInProgress at once.
 func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
-	if err := g.check(&call); err != nil {
+	t, err := g.newInTx(call)
+	if err != nil {
 		return Result{}, err
 	}
-	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
-		return Result{}, invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
-	}
-	t := inTx{visit: g.newVisit(call), tx: tx, fn: fn}
+	t.tx, t.fn = tx, fn
 	var said *passedOn
-	err := tx.Nested(ctx, func() error {
+	err = tx.Nested(ctx, func() error {
 		if err := t.run(ctx); err != nil {
 			said = &passedOn{err}
 			return said
@@ -35,7 +33,7 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	})
 	switch {
 	case err == nil:
-		err = t.kept
+		return t.end(nil)
 	case said == nil: // what was kept could not be written
 		t.result, err = Result{}, t.unavailable(ctx, err)
 	case err == error(said): //nolint:errorlint // the very error that Nested was given
@@ -43,7 +41,7 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	default: // it could not be undone
 		t.result, err = Result{}, t.unavailable(ctx, textOf(err))
 	}
-	return t.result, passOn(err)
+	return t.end(err)
 }
 
 // inTx is a visit whose claim, run and settlement are one transaction.
@@ -51,17 +49,46 @@ type inTx struct {
 	visit
 	tx     store.Tx
 	fn     Handler
+	record store.Record // as it is claimed
 	result Result
 	kept   error // the failure that is kept, though the transaction commits
 }
 
+func (g *Guard) newInTx(call Call) (t inTx, err error) {
+	if err := g.check(&call); err != nil {
+		return t, err
+	}
+	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
+		return t, invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
+	}
+	t.visit = g.newVisit(call)
+	return t, nil
+}
+
+// end is what the caller gets.
+func (t *inTx) end(err error) (Result, error) {
+	if err == nil {
+		err = t.kept
+	}
+	return t.result, passOn(err)
+}
+
 func (t *inTx) run(ctx context.Context) error {
+	if goes, err := t.claim(ctx); !goes {
+		return err
+	}
+	return t.execute(ctx)
+}
+
+// claim goes up to the handler. False: that is not to be run, and the call has
+// its end.
+func (t *inTx) claim(ctx context.Context) (goes bool, _ error) {
 	f, err := t.tx.Claim(ctx, t.propose())
 	if err != nil {
-		return t.unavailable(ctx, err)
+		return false, t.unavailable(ctx, err)
 	}
 	if f.Won && !t.call.token.IsZero() { // a bearer only looks; the claim is undone
-		return t.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+		return false, t.refuse(ctx, EventRefused, ErrExpired, 0, nil)
 	}
 	if !f.Won {
 		d := t.decide(&f.Record, f.Now)
@@ -72,38 +99,38 @@ func (t *inTx) run(ctx context.Context) error {
 				f, err = t.tx.Claim(ctx, t.propose()) // it was swept since it was seen
 			}
 			if err != nil {
-				return t.unavailable(ctx, err)
+				return false, t.unavailable(ctx, err)
 			}
 			if !f.Won {
-				return t.refuse(ctx, EventBusy, ErrInProgress, 0, nil)
+				return false, t.refuse(ctx, EventBusy, ErrInProgress, 0, nil)
 			}
 		case store.InProgress:
-			return t.refuse(ctx, EventBusy, ErrInProgress, d.Until.Sub(f.Now), nil)
+			return false, t.refuse(ctx, EventBusy, ErrInProgress, d.Until.Sub(f.Now), nil)
 		case store.DoPark, store.Parked:
-			return t.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(&f.Record))
+			return false, t.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(&f.Record))
 		case store.Exhausted:
 			if d.Policy == Park {
-				return t.refuse(ctx, EventParkedRefused, ErrParked, 0, errors.New(exhaustedText(&f.Record)))
+				return false, t.refuse(ctx, EventParkedRefused, ErrParked, 0, errors.New(exhaustedText(&f.Record)))
 			}
 			t.kept = exhaustedFailure(f.Record.Attempt, f.Record.LastError)
-			return nil
+			return false, nil
 		default:
 			a, err := t.answer(ctx, &f.Record, d)
 			t.result = a.result
 			if _, ok := errors.AsType[*Failure](err); ok {
 				t.kept, err = err, nil
 			}
-			return err
+			return false, err
 		}
 	}
-	return t.execute(ctx, &f.Record)
+	t.record = f.Record
+	return true, nil
 }
 
 // execute runs the handler. Its writes are undone if it fails, and the record
 // stays to say so.
-func (t *inTx) execute(ctx context.Context, r *store.Record) error {
-	g := t.g
-	x := g.newExecution(r, time.Now())
+func (t *inTx) execute(ctx context.Context) error {
+	x := t.g.newExecution(&t.record, time.Now())
 	defer x.ctx.end(nil)
 	var o Outcome
 	var said *passedOn
@@ -120,6 +147,12 @@ func (t *inTx) execute(ctx context.Context, r *store.Record) error {
 	if said != nil {
 		err = said.error
 	}
+	return t.settle(ctx, x, o, err)
+}
+
+// settle records what the handler said. An error: nothing is to be left of it.
+func (t *inTx) settle(ctx context.Context, x *Execution, o Outcome, err error) error {
+	g := t.g
 	s, kind := g.completion(o), EventExecuted
 	if err != nil {
 		f, ok := errors.AsType[*Failure](err)

@@ -108,10 +108,15 @@ func (g *Guard) call(ctx, hctx context.Context, x *Execution, fn Handler, end en
 }
 
 func (g *Guard) newExecution(r *store.Record, begun time.Time) *Execution {
-	return &Execution{
-		g: g, policy: r.Policy, codec: g.opt.Codecs[0],
-		claim: claim{held: held{lease: r.Lease()}, attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, begun: begun},
-	}
+	x := &Execution{}
+	x.begin(g, r, begun)
+	return x
+}
+
+// begin sets a new Execution up for the claim of r.
+func (x *Execution) begin(g *Guard, r *store.Record, begun time.Time) {
+	x.g, x.policy, x.codec = g, r.Policy, g.opt.Codecs[0]
+	x.lease, x.attempt, x.fingerprint, x.begun = r.Lease(), r.Attempt, r.Fingerprint.Sum, begun
 }
 
 // drop ends the renewals of x and wakes those who wait for it in this Guard.

@@ -71,8 +71,8 @@ func (y *inbox) admitAll(ctx context.Context) ([]Admission, error) {
 	for i := range y.visitors {
 		v := &y.visitors[i]
 		is := &admitted[v.i]
-		if there[v.id] && v.keyed && (is.Fresh || v.err == nil) { // the fresh one, and those that were given what it left
-			*is = Admission{Err: &semel.Error{Reason: semel.ErrInProgress, Operation: v.call.Operation(), RetryAfter: retryAfter}}
+		if there[v.id] && v.steps != nil && (is.Fresh || v.err == nil) { // the fresh one, and those that were given what it left
+			*is = Admission{Err: &semel.Error{Reason: semel.ErrInProgress, Operation: semel.Operation(v.steps.Key().Operation), RetryAfter: retryAfter}}
 			continue
 		}
 		is.Err = v.err

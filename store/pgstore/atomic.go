@@ -37,12 +37,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err := checkAtomic(o); err != nil {
 		return nil, err
 	}
-	var opt semel.Options
-	if o != nil {
-		opt = *o
-	}
-	opt.Observe = unpaused(opt.Observe)
-	g, err := semel.New(st, &opt)
+	g, err := semel.New(st, o)
 	if err != nil {
 		return nil, err
 	}

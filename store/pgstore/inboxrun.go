@@ -20,20 +20,27 @@ func (y *inbox) runEach(ctx context.Context, fn func(ctx context.Context, x *sem
 		if !y.goes(v) {
 			continue
 		}
-		v.pass(ctx, func(hctx context.Context, x *semel.Execution) (o semel.Outcome, err error) {
-			y.running, y.touched = v, false
-			o, err = fn(hctx, x, v.i)
-			y.running = nil
-			if v.said, y.broken = y.after(ctx, err); y.broken != nil {
-				return o, errPause
+		if x := v.claim(ctx); x != nil {
+			o, err := y.runOne(ctx, v, x, fn)
+			if v.said, err = y.after(ctx, err); err != nil {
+				return err
 			}
-			return o, v.said
-		})
-		if err := y.ended(v); err != nil {
+			v.settle(ctx, o)
+		}
+		if err := y.ended(ctx, v); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (y *inbox) runOne(ctx context.Context, v *visitor, x *semel.Execution, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) (semel.Outcome, error) {
+	ctx, end := v.steps.Within(ctx)
+	defer end()
+	y.running, y.touched = v, false
+	o, err := fn(ctx, x, v.i)
+	y.running = nil
+	return o, err
 }
 
 // runWhole runs one handler for all calls that are to be done. Of those with
@@ -49,22 +56,19 @@ func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 		var fresh []*Fresh
 		busy := map[pgtype.UUID]bool{}
 		for _, v := range round {
-			if busy[v.id] && v.keyed {
+			if busy[v.id] && v.steps != nil {
 				later = append(later, v)
 				continue
 			}
 			if !y.goes(v) {
 				continue
 			}
-			v.pass(ctx, func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
-				v.admitted = true
+			if x := v.claim(ctx); x != nil {
 				admitted, fresh, busy[v.id] = append(admitted, v), append(fresh, &Fresh{Index: v.i, Execution: x}), true
-				return semel.Outcome{}, errPause
-			})
-			if !v.admitted {
-				if err := y.ended(v); err != nil {
-					return err
-				}
+				continue
+			}
+			if err := y.ended(ctx, v); err != nil {
+				return err
 			}
 		}
 		if len(admitted) > 0 {
@@ -97,8 +101,8 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 		if v.said = f.Err; said != nil {
 			v.said = said
 		}
-		v.pass(ctx, func(context.Context, *semel.Execution) (semel.Outcome, error) { return f.Outcome, v.said })
-		if err := y.ended(v); err != nil {
+		v.settle(ctx, f.Outcome)
+		if err := y.ended(ctx, v); err != nil {
 			return err
 		}
 	}
@@ -107,32 +111,34 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 
 // goes reports whether a call that is looked for goes on.
 func (y *inbox) goes(v *visitor) bool {
-	if v.keyed && y.failed[v.id] { // it has waited for that, and does not run it once more
-		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: v.call.Operation()}
+	if v.steps != nil && y.failed[v.id] { // it has waited for that, and does not run it once more
+		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: semel.Operation(v.steps.Key().Operation)}
 		return false
 	}
-	return v.keyed // else it is invalid
+	return v.steps != nil // else it is invalid
 }
 
-// ended sees to what the end of a call leaves to be done.
-func (y *inbox) ended(v *visitor) error {
-	if err := y.works(v); err != nil {
-		return err
+// ended sees to what the end of a call leaves to be done. An error: the
+// transaction cannot go on.
+func (y *inbox) ended(ctx context.Context, v *visitor) error {
+	undone := error(nil)
+	if v.undone() {
+		undone = v.err
+		if v.was != nil && y.t.pending[v.id] == v.was {
+			delete(y.t.pending, v.id)
+		}
+	}
+	if v.saved || v.swapped {
+		if err := y.leave(ctx, saveSwap, undone); err != nil {
+			return err
+		}
+	}
+	if v.err != nil && y.status() != openTx {
+		return fmt.Errorf("the transaction failed: %w", v.err)
 	}
 	y.written = y.written || v.swapped
-	if f, kept := v.err.(*semel.Failure); v.err != nil && (!kept || f == nil) && attempted(v.said) { //nolint:errorlint // a failure that is kept comes bare
+	if v.undone() && attempted(v.said) {
 		y.note(v)
-	}
-	return nil
-}
-
-// works is nil if the transaction can go on.
-func (y *inbox) works(v *visitor) error {
-	switch {
-	case y.broken != nil:
-		return y.broken
-	case v.err != nil && y.status() != openTx:
-		return fmt.Errorf("the transaction failed: %w", v.err)
 	}
 	return nil
 }
@@ -243,7 +249,7 @@ func (y *inbox) commit(ctx context.Context, t *ownTx) error {
 	t.won = nil
 	for i := range y.visitors {
 		v := &y.visitors[i]
-		if f, kept := v.err.(*semel.Failure); v.won != nil && (v.err == nil || kept && f != nil) { //nolint:errorlint // a failure that is kept comes bare
+		if v.won != nil && !v.undone() {
 			t.won = v.won
 			break
 		}

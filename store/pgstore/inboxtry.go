@@ -33,7 +33,6 @@ type inbox struct {
 	touched  bool                 // the handler has used the transaction
 	saved    bool                 // its savepoint is set
 	running  *visitor             // whose handler runs
-	broken   error                // the transaction is
 }
 
 func (a *Atomic) newInbox(t *storeTx, careful bool) *inbox {
@@ -96,8 +95,9 @@ func (y *inbox) gather(ctx context.Context, which []int, calls []semel.Call) err
 	keys := make([]pgtype.UUID, 0, len(which))
 	for n, i := range which {
 		v := &y.visitors[n]
-		v.i, v.call, v.y = i, calls[i], y
-		if v.pass(ctx, nil); v.keyed {
+		v.i, v.y = i, y
+		if v.steps, v.err = y.a.g.Steps(calls[i]); v.err == nil {
+			v.id = idOf(v.steps.Key())
 			keys = append(keys, v.id)
 		}
 	}

@@ -36,7 +36,7 @@ var policies = []Mutant{
 	{
 		Name: "a run has the Guard's policy", Rule: "policy",
 		File: "run.go", Package: core, Run: "TestTheStricterPolicy|TestACrashedRedeemer",
-		Old: "policy: r.Policy", New: "policy: g.opt.OnDoubt",
+		Old: "= g, r.Policy, ", New: "= g, g.opt.OnDoubt, ",
 	},
 	{
 		Name: "a parked record forgets who was strict", Rule: "policy",

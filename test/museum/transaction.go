@@ -11,7 +11,7 @@ var transactions = []Mutant{
 	{
 		Name: "the record of a failed call stays", Rule: "atomic",
 		File: "atomic.go", Package: core, Run: "TestInATransactionRecordAndEffect",
-		Old: "err := tx.Nested(ctx, func() error {\n", New: "err := func(_ context.Context, f func() error) error { return f() }(ctx, func() error {\n",
+		Old: "err = tx.Nested(ctx, func() error {\n", New: "err = func(_ context.Context, f func() error) error { return f() }(ctx, func() error {\n",
 	},
 	{
 		Name: "a failure of the transaction is swallowed", Rule: "atomic", Parent: "M9: CAMEL-24048",
