@@ -91,7 +91,13 @@ func (t *storeTx) insertAbsent(ctx context.Context) (there map[pgtype.UUID]bool,
 		for _, r := range rows {
 			there[r.id] = true
 		}
-		t.line.push(t.db.sql.admits, insertArrays(rows), func(res pgx.BatchResults) error {
+		sql, args := t.db.sql.admits, []any(nil)
+		if areAlike(rows) {
+			sql, args = t.db.sql.admitAlike, alikeArrays(rows)
+		} else {
+			args = insertArrays(rows)
+		}
+		t.line.push(sql, args, func(res pgx.BatchResults) error {
 			rows, err := res.Query()
 			if err != nil {
 				return err

@@ -83,7 +83,11 @@ const maxStatement = 64 << 20
 // transactions that insert the same keys meet them in the same order.
 func (t *storeTx) writeHeld() {
 	for _, rows := range t.held() {
-		t.line.push(t.db.sql.inserts, insertArrays(rows), nil)
+		if areAlike(rows) {
+			t.line.push(t.db.sql.alike, alikeArrays(rows), nil)
+		} else {
+			t.line.push(t.db.sql.inserts, insertArrays(rows), nil)
+		}
 	}
 }
 
@@ -111,6 +115,35 @@ func (t *storeTx) held() (parts [][]heldRow) {
 type heldRow struct {
 	id pgtype.UUID
 	*pending
+}
+
+// areAlike reports whether rows differ in their keys, owners and fingerprints
+// only, and have no outcome: as those of most batches.
+func areAlike(rows []heldRow) bool {
+	first := rows[0]
+	return !slices.ContainsFunc(rows, func(h heldRow) bool {
+		e := &h.end
+		return e.code != 0 || e.gone || e.codec != nil || e.header != nil || e.body != nil ||
+			e.until != first.end.until || e.expires != first.end.expires ||
+			h.p.State != first.p.State || h.p.Policy != first.p.Policy || h.p.Attempt != first.p.Attempt ||
+			h.p.Key.Operation != first.p.Key.Operation || h.p.Key.Tenant != first.p.Key.Tenant || h.p.Holder != first.p.Holder ||
+			h.p.Fingerprint.Alg != first.p.Fingerprint.Alg || h.p.Fingerprint.KeyID != first.p.Fingerprint.KeyID || h.p.Error != first.p.Error ||
+			h.r.Fence != first.r.Fence || !h.r.Created.Equal(first.r.Created)
+	})
+}
+
+// alikeArrays are the parameters of a batch's insert of such rows.
+func alikeArrays(rows []heldRow) []any {
+	h := rows[0]
+	return []any{
+		column(rows, func(r heldRow) pgtype.UUID { return r.id }),
+		column(rows, func(r heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		column(rows, func(r heldRow) []byte { return []byte(r.p.Key.Value) }),
+		column(rows, func(r heldRow) []byte { return []byte(r.p.Fingerprint.Sum) }),
+		int16(h.p.State), int16(h.p.Policy), int64(h.p.Attempt), h.end.until, h.end.expires,
+		[]byte(h.p.Key.Operation), []byte(h.p.Key.Tenant), []byte(h.p.Holder), []byte(h.p.Fingerprint.Alg), []byte(h.p.Fingerprint.KeyID),
+		[]byte(h.p.Error), store.Micros(h.r.Created), fenceOf(h.r.Fence),
+	}
 }
 
 // insertArrays are the parameters of a batch's insert. A column that is the

@@ -14,7 +14,7 @@ type statements struct {
 	guard, get, claim, claims, swap, settle, settles, renew, held string
 	over, remove, list, meta                                      string
 	read, insert                                                  string
-	reads, inserts, admits                                        string
+	reads, inserts, admits, alike, admitAlike                     string
 	own, move, watermark, waitForIt, forget                       string
 }
 
@@ -182,6 +182,16 @@ func newStatements(o *Options, relaxed bool) *statements {
 					$16::bigint[], $17::boolean[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bigint[], $22::bigint[])
 				AS u(id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder, alg, kid, sum, error, code, gone, codec, header, body, created, fence)`,
 
+		// The same for rows that differ in nothing but what $1 to $4 say. As the
+		// functions are in the list and not in FROM, their rows are not stored
+		// in between.
+		alike: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+			INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
+				fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
+			SELECT u.id, u.owner, u.key, u.sum, $5::smallint, $6::smallint, $7::bigint, coalesce(c.now + $8::bigint, 0), coalesce(c.now + $9::bigint, 0),
+				$10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bigint, c.now, 1, $17::bigint
+			FROM c CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bytea[]) AS key, unnest($4::bytea[]) AS sum) u`,
+
 		// A row of another topic id is locked, given, and left as it is.
 		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
 			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next, epoch, updated)
@@ -204,9 +214,10 @@ func newStatements(o *Options, relaxed bool) *statements {
 				ORDER BY r.ctid LIMIT $7::bigint)
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
-	st.admits = st.inserts + " ON CONFLICT (id) DO NOTHING RETURNING id"
+	const unlessThere = " ON CONFLICT (id) DO NOTHING RETURNING id"
+	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
-		&st.admits, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.insert, &st.reads, &st.inserts,
+		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.insert, &st.reads, &st.inserts,
 		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget,
 	} {
 		*s = fill.Replace(*s)
