@@ -1,0 +1,82 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// Step by step a call comes to the same ends as by RunIn.
+func TestStepsEndAsRunInDoes(t *testing.T) {
+	declined := &semel.Failure{Code: "declined"}
+	for _, said := range []error{nil, errBoom, declined, semel.NoEffect(errBoom), semel.NoEffect(declined)} {
+		tx, other := newTx(), newTx()
+		g := guard(t, clockless{}, nil)
+		_, want := g.RunIn(t.Context(), other, ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			return semel.Outcome{Code: 7}, said
+		})
+		s, err := g.Steps(ann("k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, _, err := s.Claim(t.Context(), tx)
+		if x == nil || err != nil || x.Key() != "k" || x.Attempt() != 1 || x.Fence() == 0 {
+			t.Fatalf("%v: claimed %v, %v", said, x, err)
+		}
+		ctx, end := s.Within(t.Context())
+		defer end()
+		if ctx.Err() != nil {
+			t.Fatalf("%v: the handler's context is over before it ran: %v", said, ctx.Err())
+		}
+		res, err := s.Settle(t.Context(), semel.Outcome{Code: 7}, said)
+		if (err == nil) != (want == nil) || err != nil && err.Error() != want.Error() || semel.SaysNoEffect(err) {
+			t.Errorf("%v: Settle returns %v, RunIn %v", said, err, want)
+		}
+		if ctx.Err() == nil {
+			t.Errorf("%v: the handler's context outlives the run", said)
+		}
+		key := s.Key()
+		if err == nil || errors.Is(err, declined) && !semel.SaysNoEffect(said) { // it is kept
+			if is, was := tx.records[key], other.records[key]; is.State != was.State || is.Attempt != was.Attempt || is.Outcome.Code != was.Outcome.Code {
+				t.Errorf("%v: the record is %+v, by RunIn %+v", said, is, was)
+			}
+			if err == nil && res.Outcome.Code != 7 {
+				t.Errorf("the result is %+v", res)
+			}
+			again, err2 := g.Steps(ann("k"))
+			if err2 != nil {
+				t.Fatal(err2)
+			}
+			x, res, rerr := again.Claim(t.Context(), tx)
+			if x != nil || !res.Replayed || (rerr == nil) != (err == nil) {
+				t.Errorf("%v: a duplicate gets %v, replayed %v, %v", said, x, res.Replayed, rerr)
+			}
+		} else if tx.records[key].State != store.Processing { // Steps undo nothing
+			t.Errorf("%v: the record is %+v", said, tx.records[key])
+		}
+	}
+}
+
+func TestStepsOfAnInvalidCall(t *testing.T) {
+	g := guard(t, clockless{}, nil)
+	if _, err := g.Steps(semel.Call{}); !errors.Is(err, semel.ErrInvalid) {
+		t.Errorf("of the zero Call: %v", err)
+	}
+	if _, err := guard(t, clockless{}, &semel.Options{Rerun: true}).Steps(ann("k")); !errors.Is(err, semel.ErrInvalid) {
+		t.Errorf("with Rerun: %v", err)
+	}
+	tx := newTx()
+	if _, err := g.RunIn(t.Context(), tx, paying("k", semel.JSON(1)), tx.effect(nil)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := g.Steps(paying("k", semel.JSON(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, _, err := s.Claim(t.Context(), tx); x != nil || !errors.Is(err, semel.ErrMismatch) {
+		t.Errorf("another payload: %v, %v", x, err)
+	}
+}
