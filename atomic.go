@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -115,8 +114,8 @@ func (t *inTx) claim(ctx context.Context) (goes bool, _ error) {
 			t.kept = exhaustedFailure(f.Record.Attempt, f.Record.LastError)
 			return false, nil
 		default:
-			a, err := t.answer(ctx, &f.Record, d)
-			t.result = a.result
+			var err error
+			t.result, err = t.answer(ctx, &f.Record, d)
 			if _, ok := errors.AsType[*Failure](err); ok {
 				t.kept, err = err, nil
 			}
@@ -130,7 +129,7 @@ func (t *inTx) claim(ctx context.Context) (goes bool, _ error) {
 // execute runs the handler. Its writes are undone if it fails, and the record
 // stays to say so.
 func (t *inTx) execute(ctx context.Context) error {
-	x := t.g.newExecution(&t.record, time.Now())
+	x := t.g.newExecution(&t.record, now())
 	defer x.ctx.end(nil)
 	var o Outcome
 	var said *passedOn

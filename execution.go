@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -39,10 +38,10 @@ type Execution struct {
 type claim struct {
 	held        // its lease, and its place in the keeper
 	attempt     int
-	fingerprint string    // its sum
-	begun       time.Time // local monotonic clock
-	leased      bool      // it has a lease to renew
-	keeps       bool      // its outcome is kept, so Complete may keep it earlier
+	fingerprint string // its sum
+	begun       instant
+	leased      bool // it has a lease to renew
+	keeps       bool // its outcome is kept, so Complete may keep it earlier
 	completed   atomic.Uint32
 	graced      atomic.Bool // grace is in use
 	grace       grace       // of the first settlement, which is mostly the only one

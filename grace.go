@@ -12,9 +12,11 @@ import (
 // answers at once does not, and each call settles once.
 type grace struct {
 	caller context.Context //nolint:containedctx // it is one, and has the caller's values
-	end    time.Time
+	d      time.Duration
 
 	mu      sync.Mutex
+	begun   bool // somebody has asked, so the time counts
+	end     instant
 	stopped bool
 	done    chan struct{} // nil: nobody has asked
 	timer   *time.Timer
@@ -34,11 +36,27 @@ func newGrace(ctx context.Context, d time.Duration) *grace {
 }
 
 func (c *grace) begin(ctx context.Context, d time.Duration) {
-	c.caller, c.end = ctx, time.Now().Add(d)
+	c.caller, c.d = ctx, d
 }
 
 // Deadline implements context.Context.
-func (c *grace) Deadline() (time.Time, bool) { return c.end, true }
+func (c *grace) Deadline() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start()
+	return time.Now().Add(c.end.since(now())), true
+}
+
+// start begins the time when somebody asks for the first time: a store asks
+// before it does anything, so the clock is read once for most settlements. It reports whether this was the first time. The caller
+// holds mu.
+func (c *grace) start() bool {
+	if c.begun {
+		return false
+	}
+	c.begun, c.end = true, now().add(c.d)
+	return true
+}
 
 // Err implements context.Context.
 func (c *grace) Err() error {
@@ -49,7 +67,7 @@ func (c *grace) Err() error {
 		return context.DeadlineExceeded
 	default:
 	}
-	if c.stopped || c.done == nil && !time.Now().Before(c.end) {
+	if c.stopped || c.done == nil && !c.start() && now() >= c.end {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -63,9 +81,10 @@ func (c *grace) Done() <-chan struct{} {
 		return closed
 	}
 	if c.done == nil {
+		c.start()
 		done := make(chan struct{})
 		c.done = done
-		c.timer = time.AfterFunc(time.Until(c.end), func() { close(done) })
+		c.timer = time.AfterFunc(c.end.since(now()), func() { close(done) })
 	}
 	return c.done
 }

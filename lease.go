@@ -32,7 +32,7 @@ type held struct {
 	next, prev *held
 	lease      store.Lease
 	run        *runContext // ends when the lease may be lost
-	sent       time.Time   // when the claim, or the last renewal, was sent
+	sent       instant     // when the claim, or the last renewal, was sent
 	lost       bool
 }
 
@@ -47,9 +47,9 @@ func (k *keeper) tick() time.Duration { return k.lease / 24 }
 
 // deadline is when the handler of a claim or renewal that was sent at sent has
 // to stop: a sixth of the lease before another may take over.
-func (k *keeper) deadline(sent time.Time) time.Time { return sent.Add(k.lease - k.lease/6) }
+func (k *keeper) deadline(sent instant) instant { return sent.add(k.lease - k.lease/6) }
 
-func (k *keeper) add(h *held, sent time.Time) {
+func (k *keeper) add(h *held, sent instant) {
 	h.sent = sent
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,14 +90,14 @@ func (k *keeper) arm() {
 func (k *keeper) look() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := time.Now()
+	now := now()
 	var due []*held
 	for h := k.held.next; h != &k.held; h = h.next {
 		switch {
 		case h.lost:
-		case !now.Before(k.deadline(h.sent)):
+		case now >= k.deadline(h.sent):
 			k.lose(h)
-		case now.Sub(h.sent) >= k.lease/3 && k.renewing == nil:
+		case now.since(h.sent) >= k.lease/3 && k.renewing == nil:
 			due = append(due, h)
 		}
 	}
@@ -120,7 +120,7 @@ func (k *keeper) lose(h *held) {
 // renewBatch is how many leases go in one round trip.
 const renewBatch = 500
 
-func (k *keeper) renew(ctx context.Context, due []*held, sent time.Time) {
+func (k *keeper) renew(ctx context.Context, due []*held, sent instant) {
 	var all sync.WaitGroup // together, so that one that hangs holds up no other
 	for some := range slices.Chunk(due, renewBatch) {
 		all.Go(func() { k.renewSome(ctx, some, sent) })
@@ -132,7 +132,7 @@ func (k *keeper) renew(ctx context.Context, due []*held, sent time.Time) {
 	k.renewing = nil
 }
 
-func (k *keeper) renewSome(ctx context.Context, due []*held, sent time.Time) {
+func (k *keeper) renewSome(ctx context.Context, due []*held, sent instant) {
 	leases := make([]store.Lease, len(due))
 	for i, h := range due {
 		leases[i] = h.lease

@@ -82,7 +82,7 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	// A claim to reconcile that comes to nothing goes back to Unknown, never
 	// to Released: that would be a "no" which nobody gave.
 	v := visit{g: g, call: Call{key: r.Key}, undo: store.Unknown}
-	sent := time.Now()
+	sent := now()
 	f, err := v.swap(ctx, r.Seen(), p)
 	switch {
 	case err != nil:
@@ -90,8 +90,8 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	case !f.Won:
 		return ErrChanged
 	}
-	a, err := v.granted(ctx, f.Record, sent)
-	if err != nil {
+	a := admission{found: f, sent: sent}
+	if err := v.granted(ctx, &a); err != nil {
 		return err
 	}
 	var verdict Verdict

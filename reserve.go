@@ -67,11 +67,11 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 			f, err = v.exhaust(ctx, &f.Record, d.Policy)
 			continue
 		}
-		a, err := v.answer(ctx, &f.Record, d)
+		res, err := v.answer(ctx, &f.Record, d)
 		if err != nil && !errors.Is(err, ErrNotKept) {
 			return Ticket{}, err
 		}
-		return Ticket{Result: &a.result}, err
+		return Ticket{Result: &res}, err
 	}
 	return Ticket{}, v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
 }

@@ -16,7 +16,8 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 		return Result{}, err
 	}
 	v := g.newVisit(call)
-	a, err := v.admit(ctx)
+	var a admission
+	err := v.admit(ctx, &a)
 	switch {
 	case err != nil && g.opt.UnprotectedOnOutage && !v.answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrCorrupt) && ctx.Err() == nil:
 		return g.unprotected(ctx, call, fn)
@@ -42,7 +43,8 @@ func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error
 	call.payload, call.token = NoPayload(), time.Time{}
 	v := g.newVisit(call)
 	v.as.MaxAttempts = 0 // crashed reads must not fail the sibling for good
-	a, err := v.admit(ctx)
+	var a admission
+	err := v.admit(ctx, &a)
 	if err != nil {
 		return a.result, err
 	}
@@ -66,7 +68,7 @@ type ending func(x *Execution, o Outcome, err error) (store.Settlement, Kind, er
 // execute runs the handler under a claim, and settles it. A nil end is the
 // Guard's own: what the handler returns is kept.
 func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end ending) (Result, error) {
-	x := g.newExecution(&a.record, a.granted)
+	x := g.newExecution(&a.found.Record, a.granted)
 	x.leased, x.run = true, &x.ctx
 	if end == nil {
 		end, x.keeps = g.end, true
@@ -107,14 +109,14 @@ func (g *Guard) call(ctx, hctx context.Context, x *Execution, fn Handler, end en
 	return o, err
 }
 
-func (g *Guard) newExecution(r *store.Record, begun time.Time) *Execution {
+func (g *Guard) newExecution(r *store.Record, begun instant) *Execution {
 	x := &Execution{}
 	x.begin(g, r, begun)
 	return x
 }
 
 // begin sets a new Execution up for the claim of r.
-func (x *Execution) begin(g *Guard, r *store.Record, begun time.Time) {
+func (x *Execution) begin(g *Guard, r *store.Record, begun instant) {
 	x.g, x.policy, x.codec = g, r.Policy, g.opt.Codecs[0]
 	x.lease, x.attempt, x.fingerprint, x.begun = r.Lease(), r.Attempt, r.Fingerprint.Sum, begun
 }
@@ -207,12 +209,12 @@ func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
 	if g.opt.Observe == nil {
 		return
 	}
-	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: time.Since(x.begun), Err: err}, x.lease.Key)
+	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: now().since(x.begun), Err: err}, x.lease.Key)
 }
 
 // unprotected runs the handler without a record: Options.UnprotectedOnOutage.
 func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
-	x := &Execution{g: g, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{held: held{lease: store.Lease{Key: call.key}}, attempt: 1, begun: time.Now()}}
+	x := &Execution{g: g, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{held: held{lease: store.Lease{Key: call.key}}, attempt: 1, begun: now()}}
 	defer x.ctx.end(nil)
 	o, err := fn(x.within(ctx), x)
 	g.ended(ctx, x, EventUnprotected, err)

@@ -2,7 +2,6 @@ package semel
 
 import (
 	"context"
-	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -37,7 +36,7 @@ func (s *Steps) Claim(ctx context.Context, tx store.Tx) (*Execution, Result, err
 		res, err := s.t.end(err)
 		return nil, res, err
 	}
-	s.x.begin(s.t.g, &s.t.record, time.Now())
+	s.x.begin(s.t.g, &s.t.record, now())
 	return &s.x, Result{}, nil
 }
 

@@ -29,9 +29,9 @@ type visit struct {
 // admission is how a visit ended: with a claim, or with an answer.
 type admission struct {
 	claimed bool
-	record  store.Record
-	sent    time.Time // local clock, from before the claim was sent
-	granted time.Time // local clock, after it was won
+	found   store.Found // what the store said last
+	sent    instant     // before the claim was sent
+	granted instant     // after it was won
 	result  Result
 }
 
@@ -50,21 +50,22 @@ const maxRounds = 64
 
 // admit looks at the record, changes it as Decide says, and looks again, until
 // the call has a claim or an answer.
-func (v *visit) admit(ctx context.Context) (admission, error) {
-	f, sent, err := v.claim(ctx)
+func (v *visit) admit(ctx context.Context, a *admission) error {
+	f := &a.found
+	err := v.claim(ctx, a)
 	for round := 0; round < maxRounds; round++ {
 		if errors.Is(err, store.ErrNotFound) {
 			if !v.call.token.IsZero() {
-				return admission{}, v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+				return v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
 			}
-			f, sent, err = v.claim(ctx) // it was swept since it was seen
+			err = v.claim(ctx, a) // it was swept since it was seen
 		}
 		if err != nil {
-			return admission{}, v.unavailable(ctx, err)
+			return v.unavailable(ctx, err)
 		}
 		if f.Won {
 			v.answered = true
-			return v.granted(ctx, f.Record, sent)
+			return v.granted(ctx, a)
 		}
 		v.answered = true
 		r := &f.Record
@@ -72,67 +73,68 @@ func (v *visit) admit(ctx context.Context) (admission, error) {
 		switch d.Action {
 		case store.Execute, store.TakeOver:
 			if v.failedMeanwhile(r) {
-				return admission{}, v.refuse(ctx, EventBusy, ErrReleased, 0, lastError(r))
+				return v.refuse(ctx, EventBusy, ErrReleased, 0, lastError(r))
 			}
 			p := v.next(r, d)
-			sent = time.Now()
-			if f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {
+			a.sent = now()
+			if *f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {
 				v.observe(ctx, EventTakenOver, &f.Record, nil)
 			}
 		case store.DoPark:
-			f, err = v.park(ctx, r, EventLapsedParked, lapsedText(r))
+			*f, err = v.park(ctx, r, EventLapsedParked, lapsedText(r))
 		case store.Exhausted:
-			f, err = v.exhaust(ctx, r, d.Policy)
+			*f, err = v.exhaust(ctx, r, d.Policy)
 		case store.Parked:
 			if v.g.opt.Reconcile == nil || v.reconciled {
-				return admission{}, v.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(r))
+				return v.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(r))
 			}
 			v.reconciled = true
 			if err := v.g.reconcile(ctx, r); err != nil && !errors.Is(err, ErrChanged) {
-				return admission{}, v.refuse(ctx, EventParkedRefused, ErrParked, 0, notKept(err))
+				return v.refuse(ctx, EventParkedRefused, ErrParked, 0, notKept(err))
 			}
-			f, err = v.look(ctx)
+			*f, err = v.look(ctx)
 		case store.InProgress:
 			if v.failedMeanwhile(r) {
-				return admission{}, v.refuse(ctx, EventBusy, ErrReleased, d.Until.Sub(f.Now), lastError(r))
+				return v.refuse(ctx, EventBusy, ErrReleased, d.Until.Sub(f.Now), lastError(r))
 			}
 			if err := v.wait(ctx, r, d.Until.Sub(f.Now)); err != nil {
-				return admission{}, err
+				return err
 			}
-			f, err = v.look(ctx)
+			*f, err = v.look(ctx)
 			round = 0
 		default:
-			return v.answer(ctx, r, d)
+			a.result, err = v.answer(ctx, r, d)
+			return err
 		}
 	}
-	return admission{}, v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
+	return v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
 }
 
 // answer ends a visit whose decision needs no change of the record.
-func (v *visit) answer(ctx context.Context, r *store.Record, d store.Decision) (admission, error) {
+func (v *visit) answer(ctx context.Context, r *store.Record, d store.Decision) (Result, error) {
 	switch d.Action {
 	case store.Replay:
-		a := admission{record: *r, result: Result{Outcome: r.Outcome, Replayed: true, codecs: v.g.opt.Codecs}}
+		res := Result{Outcome: r.Outcome, Replayed: true, codecs: v.g.opt.Codecs}
 		if v.g.opt.Rerun {
-			return a, nil
+			return res, nil
 		}
 		v.observe(ctx, EventReplayed, r, nil)
 		if r.Outcome.Gone {
-			return a, &Error{Reason: ErrNotKept, Operation: v.call.Operation()}
+			return res, &Error{Reason: ErrNotKept, Operation: v.call.Operation()}
 		}
-		return a, nil
+		return res, nil
 	case store.ReplayFailure:
 		v.observe(ctx, EventFailureReplayed, r, nil)
-		return admission{record: *r, result: Result{Replayed: true}}, failureOf(r.Outcome)
+		return Result{Replayed: true}, failureOf(r.Outcome)
 	case store.Mismatch:
-		return admission{}, v.refuse(ctx, EventMismatch, ErrMismatch, 0, nil)
+		return Result{}, v.refuse(ctx, EventMismatch, ErrMismatch, 0, nil)
 	case store.Unverifiable:
-		return admission{}, v.refuse(ctx, EventRefused, ErrUnverifiable, 0,
+		return Result{}, v.refuse(ctx, EventRefused, ErrUnverifiable, 0,
 			fmt.Errorf("the first call was hashed by %q with secret %q", r.Fingerprint.Alg, r.Fingerprint.KeyID))
 	case store.Expired:
-		return admission{}, v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+		return Result{}, v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
 	}
-	return admission{}, v.unavailable(ctx, fmt.Errorf("%w: state %v", store.ErrCorrupt, r.State))
+	return Result{}, v.unavailable(ctx, fmt.Errorf("%w: state %v", store.ErrCorrupt, r.State))
 }
 
 // decide judges the record, with the call's payload hashed as the record's was.
@@ -152,10 +154,10 @@ func (v *visit) decide(r *store.Record, now time.Time) store.Decision {
 
 // claim looks at the record and claims it if there is none. The bearer of a
 // token only looks: its record was made by Reserve.
-func (v *visit) claim(ctx context.Context) (store.Found, time.Time, error) {
-	sent := time.Now()
+func (v *visit) claim(ctx context.Context, a *admission) (err error) {
+	a.sent = now()
 	if err := ctx.Err(); err != nil {
-		return store.Found{}, sent, err // nothing was sent, so there is nothing to give back
+		return err // nothing was sent, so there is nothing to give back
 	}
 	if v.g.opt.UnprotectedOnOutage { // a store that hangs is an outage, too
 		var cancel context.CancelFunc
@@ -163,18 +165,18 @@ func (v *visit) claim(ctx context.Context) (store.Found, time.Time, error) {
 		defer cancel()
 	}
 	if !v.call.token.IsZero() {
-		f, err := v.look(ctx)
-		return f, sent, err
+		a.found, err = v.look(ctx)
+		return err
 	}
 	p := v.propose()
-	f, err := v.g.st.Claim(ctx, p)
+	a.found, err = v.g.st.Claim(ctx, p)
 	if err != nil && !answered(err) && pause(ctx, pauses[0]) {
-		f, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })
+		a.found, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })
 	}
 	if err != nil && !answered(err) {
 		v.g.abandon(ctx, nil, p, v.undo)
 	}
-	return f, sent, err
+	return err
 }
 
 // look reads the record. Repeating a read is harmless, so it shares send.
@@ -250,17 +252,17 @@ func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (st
 }
 
 // granted checks that there is still somebody to run the handler for, and time.
-func (v *visit) granted(ctx context.Context, r store.Record, sent time.Time) (admission, error) {
+func (v *visit) granted(ctx context.Context, a *admission) error {
 	if err := ctx.Err(); err != nil {
-		v.g.giveBack(ctx, &r, v.undo)
-		return admission{}, v.unavailable(ctx, context.Cause(ctx))
+		v.g.giveBack(ctx, &a.found.Record, v.undo)
+		return v.unavailable(ctx, context.Cause(ctx))
 	}
-	now := time.Now()
-	if !now.Before(v.g.keep.deadline(sent)) {
-		v.g.giveBack(ctx, &r, v.undo)
-		return admission{}, v.unavailable(ctx, fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease))
+	if a.granted = now(); a.granted >= v.g.keep.deadline(a.sent) {
+		v.g.giveBack(ctx, &a.found.Record, v.undo)
+		return v.unavailable(ctx, fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease))
 	}
-	return admission{claimed: true, record: r, sent: sent, granted: now}, nil
+	a.claimed = true
+	return nil
 }
 
 // failedMeanwhile reports whether the attempt that the call has waited for

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -100,8 +101,12 @@ func sameClaim(a, b store.Seen) bool {
 // watchers are the calls that wait for a run of the same Guard. A run costs
 // them nothing until somebody waits.
 type watchers struct {
-	mu sync.Mutex
-	by map[store.Key]*watched
+	// waiting is how many keys are waited for. It grows before a waiter looks
+	// at the record once more, and wake reads it after the record has changed:
+	// one of the two sees the other.
+	waiting atomic.Int64
+	mu      sync.Mutex
+	by      map[store.Key]*watched
 }
 
 type watched struct {
@@ -119,6 +124,7 @@ func (w *watchers) join(k store.Key, limit int) (*watched, bool) {
 			w.by = map[store.Key]*watched{}
 		}
 		w.by[k] = e
+		w.waiting.Add(1)
 	}
 	if e.n >= limit {
 		return nil, false
@@ -131,16 +137,25 @@ func (w *watchers) leave(k store.Key, e *watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.n--; e.n == 0 && w.by[k] == e {
-		delete(w.by, k)
+		w.remove(k)
 	}
 }
 
 // wake is called after the store has acknowledged how a run ended.
 func (w *watchers) wake(k store.Key) {
+	if w.waiting.Load() == 0 {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e := w.by[k]; e != nil {
-		delete(w.by, k)
+		w.remove(k)
 		close(e.ended)
 	}
+}
+
+// remove forgets a key. The caller holds mu.
+func (w *watchers) remove(k store.Key) {
+	delete(w.by, k)
+	w.waiting.Add(-1)
 }

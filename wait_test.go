@@ -156,6 +156,42 @@ func TestAWaiterIsToldOrPolls(t *testing.T) {
 	}
 }
 
+// Rule 14: within one Guard a waiter needs neither the store nor a poll to be
+// told, also when it is one of several, and when others wait for another key.
+func TestAWaiterOfTheSameGuardIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := guard(t, memstore.New(nil), nil)
+		var ended, late sync.Map // by key: the end of the run; by waiter: how late it was
+		var all sync.WaitGroup
+		for i, key := range []string{"a", "b"} {
+			all.Go(func() {
+				_, _ = g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+					time.Sleep(time.Duration(i+1) * time.Second)
+					return semel.Outcome{Body: []byte(key)}, nil
+				})
+				ended.Store(key, time.Now())
+			})
+		}
+		synctest.Wait()
+		for i := range 6 {
+			key := []string{"a", "b"}[i%2]
+			all.Go(func() {
+				res, err := g.Run(t.Context(), waiting(key, time.Minute), never(t))
+				now := time.Now()
+				wantBody(t, res, err, key, true)
+				at, _ := ended.Load(key)
+				late.Store(i, now.Sub(at.(time.Time)))
+			})
+		}
+		all.Wait()
+		for i, d := range late.Range {
+			if d.(time.Duration) != 0 {
+				t.Errorf("waiter %v was told %v late", i, d)
+			}
+		}
+	})
+}
+
 func pauseFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -56,7 +56,10 @@ func (c *config) kept(s *snapshot, gone bool, room []semel.Header) []semel.Heade
 	hop := s.values("Connection") // names headers that are for this connection only
 	kept := room[:0]
 	for i := range s.lines {
-		name := textproto.CanonicalMIMEHeaderKey(s.lines[i].name)
+		name := s.lines[i].name
+		if !c.replayable[name] { // it is not listed, or its name is not canonical
+			name = textproto.CanonicalMIMEHeaderKey(name)
+		}
 		if !c.keepable(name, gone) || named(hop, name) {
 			continue
 		}

@@ -50,7 +50,7 @@ func New(o *Options) *Store {
 		s.now = o.Now
 	}
 	for i := range s.shard {
-		s.shard[i].rows = map[uint64]*row{}
+		s.shard[i].rows = map[uint64]row{}
 	}
 	return s
 }
@@ -72,10 +72,10 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	sh, hash, now := s.lock(p.Key)
 	defer sh.mu.Unlock()
 	if w := sh.find(hash, &p.Key); w != nil {
-		return found(w.record(), &p, now), nil
+		return found(w.record(textsOf(&p.Key, p.Holder, &p.Fingerprint)), &p, now), nil
 	}
 	r := p.Insert(now, s.floor.Load())
-	sh.add(hash, &r)
+	sh.put(hash, &r.Key, pack(&r, nil))
 	return found(r, &p, now), nil
 }
 
@@ -90,10 +90,10 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	if w == nil {
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
-	r := w.record()
+	r := w.record(claimed{})
 	if r.Seen() == seen {
 		r = p.Replace(&r, now)
-		w.pack(&r)
+		sh.put(hash, &r.Key, pack(&r, nil))
 	}
 	return found(r, &p, now), nil
 }
@@ -120,10 +120,11 @@ func (s *Store) renew(l store.Lease, d time.Duration) error {
 	sh, hash, now := s.lock(l.Key)
 	defer sh.mu.Unlock()
 	w := sh.find(hash, &l.Key)
-	if w == nil || w.owner != l.Owner || w.fence != l.Fence || w.state != store.Processing {
+	if w == nil || w.owner() != l.Owner || w.fence() != l.Fence || w.state() != store.Processing {
 		return store.ErrLeaseLost
 	}
-	w.until, w.updated = store.Micros(now.Add(d)), store.Micros(now)
+	w.setTime(atUntil, store.Micros(now.Add(d)))
+	w.setTime(atUpdated, store.Micros(now))
 	return nil
 }
 
@@ -138,15 +139,17 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	if w == nil {
 		return store.ErrLeaseLost
 	}
-	r := w.record()
+	r := w.numbers()
+	r.Key = l.Key
 	switch {
 	case r.Lease() != l:
 		return store.ErrLeaseLost
 	case r.State == store.Processing:
 		r = t.Apply(r, now)
-		w.pack(&r)
+		sh.put(hash, &r.Key, pack(&r, w))
 		return nil
-	case t.Done(&r):
+	}
+	if r = w.record(claimed{}); t.Done(&r) {
 		return nil
 	}
 	return store.ErrLeaseLost
@@ -164,7 +167,7 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	if w == nil {
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
-	return store.Found{Record: w.record(), Now: clock(now)}, nil
+	return store.Found{Record: w.record(claimed{}), Now: clock(now)}, nil
 }
 
 // List implements store.Lister. It copies one shard at a time.
@@ -192,7 +195,7 @@ func (sh *shard) list(clockNow func() time.Time, f *store.Filter) []store.Found 
 	now := clock(clockNow())
 	var fs []store.Found
 	for _, w := range sh.all() {
-		if r := w.record(); f.Match(&r, now) {
+		if r := w.record(claimed{}); f.Match(&r, now) {
 			fs = append(fs, store.Found{Record: r, Now: now})
 		}
 	}

@@ -1,133 +1,191 @@
 package memstore
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/semel-go/semel/store"
 )
 
-// row is a record as it is kept. A store may hold millions, and the garbage
-// collector visits each pointer in each of them again and again: so all text
-// is in one string, times are numbers, and the pointers come first, for it does
-// not look behind the last one.
-type row struct {
-	text   string // the texts, one after the other
-	header string // the outcome's, likewise, each text behind its length
-	codec  string
-	body   []byte
-	next   *row // another key with the same hash
+// row is a record as it is kept: one piece of memory without a pointer. A
+// store may hold millions, and the garbage collector follows each pointer in
+// each of them again and again.
+//
+// It begins with the numbers, at fixed places. Then come texts, each behind
+// its length: those that a settlement leaves alone, and those that it does
+// not; and then the body, to the end. Only the lease's times ever change in
+// place, so that who was given the body may go on reading it.
+type row []byte
 
-	ends                                        [texts]uint32 // where each text ends
-	lines                                       uint32        // of the header
-	owner                                       store.Owner
-	fence                                       uint64
-	until, created, updated, completed, expires int64 // microseconds; see store.Micros
-	attempt, code, format                       int
-	state                                       store.State
-	policy                                      store.Policy
-	gone                                        bool
+// Where the numbers are. Times are microseconds; see store.Micros.
+const (
+	atUntil     = 0
+	atUpdated   = 8
+	atCreated   = 16
+	atCompleted = 24
+	atExpires   = 32
+	atFence     = 40
+	atAttempt   = 48
+	atCode      = 56
+	atFormat    = 64
+	atLines     = 72 // of the header
+	atSettled   = 76 // where the texts begin that a settlement changes
+	atBody      = 80 // where the body begins
+	atState     = 84
+	atPolicy    = 85
+	atGone      = 86
+	atOwner     = 87
+	atTexts     = 103
+)
+
+// claimed are the texts that a settlement leaves alone.
+type claimed [7]string
+
+func textsOf(k *store.Key, holder string, f *store.Fingerprint) claimed {
+	return claimed{k.Value, k.Tenant, k.Operation, holder, f.Alg, f.KeyID, f.Sum}
 }
 
-const texts = 8
+var order = binary.LittleEndian
 
-// pack makes w of r. It shares no memory with r.
-func (w *row) pack(r *store.Record) {
-	k, f, o := &r.Key, &r.Fingerprint, &r.Outcome
-	w.write([texts]string{k.Operation, k.Tenant, k.Value, r.Holder, f.Alg, f.KeyID, f.Sum, r.LastError})
-	w.header, w.lines, w.body = packed(o.Header), uint32(len(o.Header)), slices.Clip(bytes.Clone(o.Body))
-	w.codec = o.Codec // one of a few that live as long as their Guards
-	w.owner, w.fence, w.attempt, w.format = r.Owner, r.Fence, r.Attempt, r.Format
-	w.until, w.created, w.updated = store.Micros(r.Until), store.Micros(r.Created), store.Micros(r.Updated)
-	w.completed, w.expires = store.Micros(r.Completed), store.Micros(r.Expires)
-	w.state, w.policy, w.code, w.gone = r.State, r.Policy, o.Code, o.Gone
+// room is what a claim leaves for a short outcome, so that its settlement
+// needs no other memory.
+const room = 64
+
+// pack makes a row of r, with which it shares no memory. If r is a settlement
+// of old, whose outcome nobody has been given, old has the texts of the claim,
+// which r need not have, and its memory is used again if it is enough.
+func pack(r *store.Record, old row) row {
+	o := &r.Outcome
+	size := textSize(o.Codec) + textSize(r.LastError) + len(o.Body)
+	for i := range o.Header {
+		size += textSize(o.Header[i].Name) + textSize(o.Header[i].Value)
+	}
+	var w row
+	if old == nil {
+		w = packClaim(r, size+room)
+	} else if w = old[:order.Uint32(old[atSettled:])]; cap(w)-len(w) < size {
+		w = append(make(row, 0, len(w)+size), w...) // no more than that, for it stays
+	}
+	w.setTime(atUntil, store.Micros(r.Until))
+	w.setTime(atUpdated, store.Micros(r.Updated))
+	w.setTime(atCreated, store.Micros(r.Created))
+	w.setTime(atCompleted, store.Micros(r.Completed))
+	w.setTime(atExpires, store.Micros(r.Expires))
+	order.PutUint64(w[atFence:], r.Fence)
+	order.PutUint64(w[atAttempt:], uint64(r.Attempt))
+	order.PutUint64(w[atCode:], uint64(o.Code))
+	order.PutUint64(w[atFormat:], uint64(r.Format))
+	order.PutUint32(w[atLines:], uint32(len(o.Header)))
+	w[atState], w[atPolicy], w[atGone] = byte(r.State), byte(r.Policy), 0
+	if o.Gone {
+		w[atGone] = 1
+	}
+	copy(w[atOwner:atTexts], r.Owner[:])
+	w = appendText(appendText(w, o.Codec), r.LastError)
+	for i := range o.Header {
+		w = appendText(appendText(w, o.Header[i].Name), o.Header[i].Value)
+	}
+	order.PutUint32(w[atBody:], uint32(len(w)))
+	return append(w, o.Body...)
 }
 
-// write keeps the texts. Most changes of a record change none of them.
-func (w *row) write(all [texts]string) {
-	size, same := 0, true
-	for i, t := range all {
-		size += len(t)
-		same = same && t == w.part(i)
+// packClaim begins a row: all up to the texts of the settlement, and place for
+// more.
+func packClaim(r *store.Record, more int) row {
+	texts := textsOf(&r.Key, r.Holder, &r.Fingerprint)
+	size := atTexts + more
+	for i := range texts {
+		size += textSize(texts[i])
 	}
-	if same {
-		return
+	w := slices.Grow(row(nil), size)[:atTexts]
+	for i := range texts {
+		w = appendText(w, texts[i])
 	}
-	var b strings.Builder
-	b.Grow(size)
-	for i, t := range all {
-		b.WriteString(t)
-		w.ends[i] = uint32(b.Len())
-	}
-	w.text = b.String()
+	order.PutUint32(w[atSettled:], uint32(len(w)))
+	return w
 }
 
-func packed(header []store.Header) string {
-	var stack [256]byte
-	b := stack[:0]
-	for i := range header {
-		b = appendText(appendText(b, header[i].Name), header[i].Value)
-	}
-	return string(b)
-}
+func (w row) setTime(at int, micros int64) { order.PutUint64(w[at:], uint64(micros)) }
+func (w row) micros(at int) int64          { return int64(order.Uint64(w[at:])) }
+func (w row) number(at int) int            { return int(int64(order.Uint64(w[at:]))) }
+func (w row) state() store.State           { return store.State(w[atState]) }
+func (w row) fence() uint64                { return order.Uint64(w[atFence:]) }
+func (w row) owner() store.Owner           { return store.Owner(w[atOwner:atTexts]) }
 
-// record is what w was made of. Its body is w's own memory: read only.
-func (w *row) record() store.Record {
+// numbers is the record without its texts and its outcome: enough to judge a
+// lease, and whether it is over.
+func (w row) numbers() store.Record {
 	return store.Record{
-		Key:   store.Key{Operation: w.part(0), Tenant: w.part(1), Value: w.part(2)},
-		State: w.state, Policy: w.policy, Fence: w.fence, Owner: w.owner, Holder: w.part(3),
-		Fingerprint: store.Fingerprint{Alg: w.part(4), KeyID: w.part(5), Sum: w.part(6)},
-		Attempt:     w.attempt, Until: store.Time(w.until), LastError: w.part(7),
-		Outcome: w.outcome(),
-		Created: store.Time(w.created), Updated: store.Time(w.updated), Completed: store.Time(w.completed),
-		Expires: store.Time(w.expires), Format: w.format,
+		State: w.state(), Policy: store.Policy(w[atPolicy]), Fence: w.fence(), Owner: w.owner(),
+		Attempt: w.number(atAttempt), Until: store.Time(w.micros(atUntil)),
+		Created: store.Time(w.micros(atCreated)), Updated: store.Time(w.micros(atUpdated)),
+		Completed: store.Time(w.micros(atCompleted)), Expires: store.Time(w.micros(atExpires)), Format: w.number(atFormat),
 	}
 }
 
-// brief is as much of the record as tells whether it is over.
-func (w *row) brief() store.Record {
-	return store.Record{State: w.state, Until: store.Time(w.until), Expires: store.Time(w.expires)}
+// record is what w was made of. Its body is w's own memory: read only. Texts
+// that the caller has already are not copied, which spares most duplicates it.
+func (w row) record(has claimed) store.Record {
+	r := w.numbers()
+	t := reader{row: w, at: atTexts}
+	r.Key.Value, r.Key.Tenant, r.Key.Operation, r.Holder = t.text(has[0]), t.text(has[1]), t.text(has[2]), t.text(has[3])
+	r.Fingerprint.Alg, r.Fingerprint.KeyID, r.Fingerprint.Sum = t.text(has[4]), t.text(has[5]), t.text(has[6])
+	r.Outcome = store.Outcome{Code: w.number(atCode), Codec: t.text(""), Gone: w[atGone] == 1}
+	r.LastError = t.text("")
+	if n := order.Uint32(w[atLines:]); n > 0 {
+		r.Outcome.Header = make([]store.Header, n)
+	}
+	for i := range r.Outcome.Header {
+		r.Outcome.Header[i].Name = t.text("")
+		r.Outcome.Header[i].Value = t.text("")
+	}
+	if t.at < len(w) {
+		r.Outcome.Body = slices.Clip(w[t.at:])
+	}
+	return r
 }
 
 // is reports whether w is k's.
-func (w *row) is(k *store.Key) bool {
-	return w.part(2) == k.Value && w.part(1) == k.Tenant && w.part(0) == k.Operation
+func (w row) is(k *store.Key) bool {
+	t := reader{row: w, at: atTexts}
+	return string(t.next()) == k.Value && string(t.next()) == k.Tenant && string(t.next()) == k.Operation
 }
 
-func (w *row) part(i int) string {
-	from := uint32(0)
-	if i > 0 {
-		from = w.ends[i-1]
-	}
-	return w.text[from:w.ends[i]]
+// reader reads the texts of a row, one after the other.
+type reader struct {
+	row    row
+	at     int
+	copied string // all texts, once one of them was needed
 }
 
-func (w *row) outcome() store.Outcome {
-	o := store.Outcome{Code: w.code, Codec: w.codec, Body: w.body, Gone: w.gone}
-	rest := w.header
-	if w.lines > 0 {
-		o.Header = make([]store.Header, w.lines)
-	}
-	for i := range o.Header {
-		o.Header[i].Name, rest = cutText(rest)
-		o.Header[i].Value, rest = cutText(rest)
-	}
-	return o
+func (t *reader) next() []byte {
+	n, size := binary.Uvarint(t.row[t.at:])
+	from := t.at + size
+	t.at = from + int(n)
+	return t.row[from:t.at]
 }
 
-func appendText(b []byte, t string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(t))), t...)
+// text is the next text: known, if it is the same.
+func (t *reader) text(known string) string {
+	b := t.next()
+	if string(b) == known {
+		return known
+	}
+	if t.copied == "" {
+		t.copied = string(t.row[atTexts:order.Uint32(t.row[atBody:])])
+	}
+	end := t.at - atTexts
+	return t.copied[end-len(b) : end]
 }
 
-func cutText(from string) (text, rest string) {
-	n, shift := 0, 0
-	for i := 0; ; i++ {
-		n |= int(from[i]&0x7f) << shift
-		if shift += 7; from[i] < 0x80 {
-			from = from[i+1:]
-			return from[:n], from[n:]
-		}
+func appendText(w row, t string) row {
+	return append(binary.AppendUvarint(w, uint64(len(t))), t...)
+}
+
+// textSize is at least what appendText adds.
+func textSize(t string) int {
+	if len(t) < 0x80 {
+		return 1 + len(t)
 	}
+	return binary.MaxVarintLen32 + len(t)
 }

@@ -43,26 +43,26 @@ func (s *Store) sweepShard(sh *shard, res *store.SweepResult, left, limit int) b
 	defer sh.mu.Unlock()
 	now := res.Now // one clock for all that is handed back
 	for hash, w := range sh.all() {
-		if r := w.brief(); !r.Expired(now) {
+		if r := w.numbers(); !r.Expired(now) {
 			continue
 		}
 		if left == 0 {
 			return false
 		}
-		s.raise(w.fence)
+		s.raise(w.fence())
 		sh.remove(hash, w)
 		res.Deleted++
 		left--
 	}
 	whole := left == limit // the step was this shard's alone
 	for _, w := range sh.all() {
-		if r := w.brief(); !r.Lapsed(now) {
+		if r := w.numbers(); !r.Lapsed(now) {
 			continue
 		}
 		if left == 0 {
 			return whole
 		}
-		res.Lapsed = append(res.Lapsed, w.record())
+		res.Lapsed = append(res.Lapsed, w.record(claimed{}))
 		left--
 	}
 	return true

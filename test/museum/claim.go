@@ -24,8 +24,8 @@ var claims = []Mutant{
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",
 		File: "visit.go", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
-		Old: "\t\tf, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })\n",
-		New: "\t\tp.Owner = newOwner()\n\t\tf, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })\n",
+		Old: "\t\ta.found, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })\n",
+		New: "\t\tp.Owner = newOwner()\n\t\ta.found, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })\n",
 	},
 	{
 		Name: "an own claim that has moved on is won again", Rule: "rule 2",

@@ -26,12 +26,12 @@ var leases = []Mutant{
 	{
 		Name: "a handler is not cancelled when its lease is over", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
-		Old: "case !now.Before(k.deadline(h.sent)):", New: "case false:",
+		Old: "case now >= k.deadline(h.sent):", New: "case false:",
 	},
 	{
 		Name: "a handler is cancelled only when its lease is over", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestAHandlerThatNobodyRenews",
-		Old: "return sent.Add(k.lease - k.lease/6)", New: "return sent.Add(k.lease)",
+		Old: "return sent.add(k.lease - k.lease/6)", New: "return sent.add(k.lease)",
 	},
 	{
 		Name: "a handler is not told why it is cancelled", Rule: "rule 6",
@@ -41,18 +41,18 @@ var leases = []Mutant{
 	{
 		Name: "the deadline counts from the answer of the claim", Rule: "rule 6",
 		File: "run.go", Package: core, Run: "TestADeadlineCountsFromTheSending",
-		Old: "g.keep.add(&x.held, a.sent)", New: "g.keep.add(&x.held, time.Now())",
+		Old: "g.keep.add(&x.held, a.sent)", New: "g.keep.add(&x.held, now())",
 	},
 	{
 		Name: "the deadline counts from the answer of the renewal", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestADeadlineCountsFromTheSending",
 		Old: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = sent",
-		New: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = time.Now()",
+		New: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = now()",
 	},
 	{
 		Name: "a claim is used although its lease is over", Rule: "rule 6",
 		File: "visit.go", Package: core, Run: "TestAClaimWhoseAnswerTookLongerThanItsLease",
-		Old: "if !now.Before(v.g.keep.deadline(sent)) {", New: "if now.IsZero() {",
+		Old: "a.granted >= v.g.keep.deadline(a.sent) {", New: "false {",
 	},
 	{
 		Name: "a failed renewal counts as done", Rule: "rule 6",
@@ -83,12 +83,12 @@ var leases = []Mutant{
 	{
 		Name: "a lease is never renewed", Rule: "rule 7",
 		File: "lease.go", Package: core, Run: "TestALeaseIsRenewed",
-		Old: "case now.Sub(h.sent) >= k.lease/3 && k.renewing == nil:", New: "case false:",
+		Old: "case now.since(h.sent) >= k.lease/3 && k.renewing == nil:", New: "case false:",
 	},
 	{
 		Name: "a lease is renewed when it is over", Rule: "rule 7",
 		File: "lease.go", Package: core, Run: "TestALeaseIsRenewed",
-		Old: "now.Sub(h.sent) >= k.lease/3", New: "now.Sub(h.sent) >= k.lease",
+		Old: "now.since(h.sent) >= k.lease/3", New: "now.since(h.sent) >= k.lease",
 	},
 	{
 		Name: "each lease is renewed by a round trip of its own", Rule: "rule 7",
@@ -98,21 +98,21 @@ var leases = []Mutant{
 	{
 		Name: "a renewal counts from an old clock", Rule: "rule 6", Parent: "M19: now() in a long transaction",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "w.until, w.updated = store.Micros(now.Add(d)), store.Micros(now)", New: "w.until, w.updated = w.created+d.Microseconds(), store.Micros(now)",
+		Old: "w.setTime(atUntil, store.Micros(now.Add(d)))", New: "w.setTime(atUntil, w.micros(atCreated)+d.Microseconds())",
 	},
 	{
 		Name: "anybody may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "if w == nil || w.owner != l.Owner || w.fence != l.Fence || w.state", New: "if w == nil || w.fence != l.Fence || w.state",
+		Old: "if w == nil || w.owner() != l.Owner || w.fence() != l.Fence || w.state()", New: "if w == nil || w.fence() != l.Fence || w.state()",
 	},
 	{
 		Name: "an earlier claim of the same owner may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$",
-		Old: "if w == nil || w.owner != l.Owner || w.fence != l.Fence || w.state", New: "if w == nil || w.owner != l.Owner || w.state",
+		Old: "if w == nil || w.owner() != l.Owner || w.fence() != l.Fence || w.state()", New: "if w == nil || w.owner() != l.Owner || w.state()",
 	},
 	{
 		Name: "a claim that has ended may be renewed", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "w.fence != l.Fence || w.state != store.Processing {", New: "w.fence != l.Fence {",
+		Old: "w.fence() != l.Fence || w.state() != store.Processing {", New: "w.fence() != l.Fence {",
 	},
 }

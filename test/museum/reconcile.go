@@ -7,7 +7,7 @@ var reconciliations = []Mutant{
 		Name: "a reconciler asks without a lease", Rule: "rule 17",
 		File: "reconcile.go", Package: core, Run: "TestNoTwoReconcileAtOnce",
 		Old: "\tp := g.change(r, store.Processing, r.LastError)\n",
-		New: "\tif said, err := g.opt.Reconcile(ctx, g.newExecution(r, time.Now())); err != nil || said.kind != undecided {\n" +
+		New: "\tif said, err := g.opt.Reconcile(ctx, g.newExecution(r, now())); err != nil || said.kind != undecided {\n" +
 			"\t\treturn errors.Join(err, g.Resolve(ctx, *r, said))\n\t}\n\tp := g.change(r, store.Processing, r.LastError)\n",
 	},
 	{

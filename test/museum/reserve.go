@@ -20,7 +20,7 @@ var reservations = []Mutant{
 	{
 		Name: "a token of a swept key runs", Rule: "rule 16",
 		File: "visit.go", Package: core, Run: "TestATokenOfAKeyThatBeganAnew|FuzzRedeem",
-		Old: "\tif !v.call.token.IsZero() {\n\t\tf, err := v.look(ctx)\n", New: "\tif false {\n\t\tf, err := v.look(ctx)\n",
+		Old: "\tif !v.call.token.IsZero() {\n\t\ta.found, err = v.look(ctx)\n", New: "\tif false {\n\t\ta.found, err = v.look(ctx)\n",
 	},
 	{
 		Name: "a plain call runs what is reserved", Rule: "rule 16",

@@ -41,14 +41,14 @@ var storeSettlements = []Mutant{
 	{
 		Name: "the same settlement again is a lost lease", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: core, Run: "TestASettlementIsSentAgain",
-		Old: "case t.Done(&r):", New: "case false:",
+		Old: "; t.Done(&r) {", New: "; false && t.Done(&r) {",
 	},
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
 		Old: "\tif w == nil {\n\t\treturn store.ErrLeaseLost\n",
 		New: "\tif w == nil {\n\t\tmade := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)\n" +
-			"\t\tsh.add(hash, &made)\n\t\treturn nil\n",
+			"\t\tsh.put(hash, &made.Key, pack(&made, nil))\n\t\treturn nil\n",
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",

@@ -25,14 +25,14 @@ var swaps = []Mutant{
 	{
 		Name: "a swap makes the record that is not there", Rule: "rule 3", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/swap",
-		Old: "\t\treturn store.Found{Now: clock(now)}, store.ErrNotFound\n\t}\n\tr := w.record()\n\tif r.Seen() == seen {",
-		New: "\t\tsh.add(hash, &store.Record{Key: seen.Key})\n\t\tw = sh.find(hash, &seen.Key)\n\t\tmade := w.record()\n\t\tseen = made.Seen()\n\t}\n\tr := w.record()\n\tif r.Seen() == seen {",
+		Old: "\t\treturn store.Found{Now: clock(now)}, store.ErrNotFound\n\t}\n\tr := w.record(claimed{})\n\tif r.Seen() == seen {",
+		New: "\t\tsh.put(hash, &seen.Key, pack(&store.Record{Key: seen.Key}, nil))\n\t\tw = sh.find(hash, &seen.Key)\n\t\tmade := w.record(claimed{})\n\t\tseen = made.Seen()\n\t}\n\tr := w.record(claimed{})\n\tif r.Seen() == seen {",
 	},
 	{
 		Name: "a lost race goes on without the claim", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
 		File: "visit.go", Package: core, Run: "TestALostRaceRunsNothing",
-		Old: "if f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {",
-		New: "f, err = v.swap(ctx, r.Seen(), p)\n\t\t\tf.Won = err == nil\n\t\t\tif err == nil && f.Won && d.Action == store.TakeOver {",
+		Old: "if *f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {",
+		New: "*f, err = v.swap(ctx, r.Seen(), p)\n\t\t\tf.Won = err == nil\n\t\t\tif err == nil && f.Won && d.Action == store.TakeOver {",
 	},
 	{
 		Name: "a sweep recovers what it has not judged", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",

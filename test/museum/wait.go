@@ -6,15 +6,20 @@ var waits = []Mutant{
 	{
 		Name: "a waiter takes an outcome that nobody judged", Rule: "rule 1",
 		File: "visit.go", Package: core, Run: "TestAWaiterIsJudgedAnew",
-		Old: "\t\t\tf, err = v.look(ctx)\n\t\t\tround = 0\n",
-		New: "\t\t\tf, err = v.look(ctx)\n\t\t\tround = 0\n\t\t\tif err == nil && f.Record.State == store.Completed {\n" +
-			"\t\t\t\treturn v.answer(ctx, &f.Record, store.Decision{Action: store.Replay})\n\t\t\t}\n",
+		Old: "\t\t\t*f, err = v.look(ctx)\n\t\t\tround = 0\n",
+		New: "\t\t\t*f, err = v.look(ctx)\n\t\t\tround = 0\n\t\t\tif err == nil && f.Record.State == store.Completed {\n" +
+			"\t\t\t\ta.result, err = v.answer(ctx, &f.Record, store.Decision{Action: store.Replay})\n\t\t\t\treturn err\n\t\t\t}\n",
 	},
 	{
 		Name: "a waiter claims when it wakes", Rule: "rule 14",
 		File: "visit.go", Package: core, Run: "TestWakingUpIsOnlyAHint|TestAWait",
-		Old: "\t\t\tf, err = v.look(ctx)\n\t\t\tround = 0\n",
-		New: "\t\t\tf, err = v.swap(ctx, r.Seen(), v.next(r, d))\n\t\t\tround = 0\n",
+		Old: "\t\t\t*f, err = v.look(ctx)\n\t\t\tround = 0\n",
+		New: "\t\t\t*f, err = v.swap(ctx, r.Seen(), v.next(r, d))\n\t\t\tround = 0\n",
+	},
+	{
+		Name: "a waiter of the same Guard is not told", Rule: "rule 14",
+		File: "wait.go", Package: core, Run: "TestAWaiterOfTheSameGuardIsTold",
+		Old: "\t\tw.waiting.Add(1)\n", New: "",
 	},
 	{
 		Name: "the limit of a wait begins anew with each look", Rule: "rule 14", Parent: "fiber#3058",
