@@ -94,7 +94,9 @@ func (o *Options) channel() string {
 }
 
 // wallClock is the server's clock now, and not at the start of a transaction.
-const wallClock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+// By floating point, which is exact to the microsecond until 2106, and takes
+// half the time of extract's numeric.
+const wallClock = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 
 const maxTimeout = math.MaxInt32 * time.Millisecond
 

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -41,7 +42,7 @@ func newStatements(o *Options, relaxed bool) *statements {
 	cols := func(prefix string) string { return prefix + strings.Join(columns, ", "+prefix) }
 	fill := strings.NewReplacer(
 		"{s}", pgx.Identifier{o.Schema}.Sanitize(),
-		"{now}", o.clock,
+		"{now}", o.clock, "{never}", strconv.FormatInt(never, 10),
 		"{cols}", cols(""), "{r.packed}", packedOf("r."), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
@@ -76,7 +77,7 @@ func newStatements(o *Options, relaxed bool) *statements {
 			SELECT c.now, ins.fence, ex.packed FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
 
 		// One index look-up for each key by LATERAL … LIMIT 1, which can be no
-		// other join.
+		// other join. A column that has one value has it in all rows.
 		claims: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			i AS MATERIALIZED (SELECT u.*, h.packed FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[],
 					$7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bytea[])
@@ -84,8 +85,10 @@ func newStatements(o *Options, relaxed bool) *statements {
 				LEFT JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.u_id LIMIT 1) h ON true),
 			ins AS (INSERT INTO {s}.semel_record (id, owner, state, policy, attempt, until, operation, tenant, key, holder,
 					fingerprint_alg, fingerprint_key, fingerprint, last_error, created, updated, format, fence)
-				SELECT u_id, u_owner, u_state, u_policy, u_attempt, c.now + u_until, u_operation, u_tenant, u_key, u_holder,
-					u_alg, u_kid, u_sum, u_error, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
+				SELECT u_id, u_owner, coalesce(u_state, ($3::smallint[])[1]), coalesce(u_policy, ($4::smallint[])[1]), coalesce(u_attempt, ($5::bigint[])[1]),
+					c.now + coalesce(u_until, ($6::bigint[])[1]), coalesce(u_operation, ($7::bytea[])[1]), coalesce(u_tenant, ($8::bytea[])[1]), u_key,
+					coalesce(u_holder, ($10::bytea[])[1]), coalesce(u_alg, ($11::bytea[])[1]), coalesce(u_kid, ($12::bytea[])[1]),
+					coalesce(u_sum, ($13::bytea[])[1]), coalesce(u_error, ($14::bytea[])[1]), c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
 				FROM i CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE i.packed IS NULL
 				ON CONFLICT (id) DO NOTHING RETURNING id, fence{relax})
 			SELECT c.now, ins.id, ins.fence, NULL::bytea FROM ins CROSS JOIN c
@@ -108,9 +111,11 @@ func newStatements(o *Options, relaxed bool) *statements {
 			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($14::text, current_setting('lock_timeout')), true)) c
 			WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2`,
 
-		settles: `UPDATE {s}.semel_record r SET state = u.state, attempt = u.attempt,
-				until = coalesce(c.now + u.until, 0), expires = coalesce(c.now + u.expires, 0), last_error = u.error,
-				code = u.code, gone = u.gone, codec = u.codec, header = u.header, body = u.body, updated = c.now
+		settles: `UPDATE {s}.semel_record r SET state = coalesce(u.state, ($4::smallint[])[1]), attempt = coalesce(u.attempt, ($5::bigint[])[1]),
+				until = coalesce(c.now + nullif(coalesce(u.until, ($6::bigint[])[1]), {never}), 0),
+				expires = coalesce(c.now + nullif(coalesce(u.expires, ($7::bigint[])[1]), {never}), 0),
+				last_error = coalesce(u.error, ($8::bytea[])[1]), code = coalesce(u.code, ($9::bigint[])[1]),
+				gone = coalesce(u.gone, ($10::boolean[])[1]), codec = u.codec, header = u.header, body = u.body, updated = c.now
 			FROM (SELECT {now} AS now) c CROSS JOIN unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[],
 					$8::bytea[], $9::bigint[], $10::boolean[], $11::bytea[], $12::bytea[], $13::bytea[])
 				AS u(id, owner, fence, state, attempt, until, expires, error, code, gone, codec, header, body)
