@@ -106,7 +106,7 @@ func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func
 
 // claim sends one claim.
 func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
-	args, err := proposalArgs(p)
+	args, err := proposalArgs(idOf(p.Key), p)
 	if err != nil {
 		return f, err
 	}
@@ -162,7 +162,7 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 	if p.Key != seen.Key {
 		return f, errors.New("the proposal is for another key than what was seen")
 	}
-	args, err := proposalArgs(p)
+	args, err := proposalArgs(idOf(p.Key), p)
 	if err != nil {
 		return f, err
 	}

@@ -37,7 +37,8 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opt: opt, sql: newStatements(&opt, opt.RelaxedClaims), txSQL: newStatements(&opt, false), app: app}
+	s := &Store{opt: opt, app: app, idle: millis(opt.MaxIdleTx)}
+	s.speak(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
 		return nil, explain("open", err)
@@ -46,6 +47,11 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
 	s.claims, s.settles = s.newClaimLane(), s.newSettleLane()
 	return s, nil
+}
+
+// speak makes the statements. For spelled see packedOf.
+func (s *Store) speak(spelled bool) {
+	s.sql, s.txSQL = newStatements(&s.opt, s.opt.RelaxedClaims, spelled), newStatements(&s.opt, false, spelled)
 }
 
 func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
@@ -67,6 +73,11 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	}
 	if err := s.prepareSchema(ctx); err != nil {
 		return err
+	}
+	if spelled, err := s.spelled(ctx); err != nil {
+		return err
+	} else if spelled {
+		s.speak(true)
 	}
 	if s.parts, err = s.findParts(ctx); err != nil {
 		return err

@@ -98,6 +98,10 @@ func (o *Options) channel() string {
 // half the time of extract's numeric.
 const wallClock = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 
+// startClock is the clock at the start of a statement, which is as good in one
+// that has not waited yet, and the same in all of its columns.
+const startClock = "(date_part('epoch', statement_timestamp()) * 1000000)::bigint"
+
 const maxTimeout = math.MaxInt32 * time.Millisecond
 
 func (o *Options) withDefaults() (Options, error) {

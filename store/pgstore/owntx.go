@@ -17,6 +17,7 @@ type ownTx struct {
 	*storeTx
 	conn *pgxpool.Conn
 	over atomic.Bool
+	to   handlerTx // of the handler
 }
 
 func (s *Store) beginOwn(ctx context.Context) (*ownTx, error) {
@@ -27,16 +28,17 @@ func (s *Store) beginOwn(ctx context.Context) (*ownTx, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &ownTx{storeTx: s.newTx(conn.Conn(), true), conn: conn}
-	t.own = true
-	idle := millis(s.opt.MaxIdleTx)
-	t.idle = &idle
-	t.line.begin = true
+	t := &ownTx{storeTx: &storeTx{}, conn: conn}
+	t.init(s, conn.Conn(), true)
+	t.own, t.idle, t.line.begin = true, &s.idle, true
 	return t, nil
 }
 
 // handler is the transaction for the handler.
-func (t *ownTx) handler() pgx.Tx { return &handlerTx{t.line.tx, &t.over} }
+func (t *ownTx) handler() pgx.Tx {
+	t.to = handlerTx{t.line.tx, &t.over}
+	return &t.to
+}
 
 // errRolledBack: the server took COMMIT for a rollback.
 var errRolledBack = errors.New("the transaction had failed before, and was rolled back")

@@ -1,20 +1,40 @@
 package pgstore
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A statement that is to say whether a row is there gives it as one value, as
-// record_send makes it of columns: where there is none, one null is sent and
-// read instead of one for each column.
+// record_send makes it: where there is none, one null is sent and read instead
+// of one for each column. It is made of the whole row, because to set up an
+// expression of so many columns costs more than all else that a look at a row
+// takes that is not there.
 
-// packedOf is the SQL for a row of columns behind a prefix.
-func packedOf(prefix string) string {
-	return "record_send(ROW(" + prefix + strings.Join(columns, ", "+prefix) + "))"
+// packedOf is the SQL for a row of the table of records. If that has its columns
+// in another order than its script gives them, they are spelled out.
+func packedOf(table string, spelled bool) string {
+	if !spelled {
+		return "record_send(" + table + ")"
+	}
+	return "record_send(ROW(" + table + "." + strings.Join(columns, ", "+table+".") + "))"
+}
+
+// spelled reports whether the columns have to be.
+func (s *Store) spelled(ctx context.Context) (bool, error) {
+	rows, err := s.own.Query(ctx, `SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1::text AND c.relname = $2::text AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, s.opt.Schema, recordTable)
+	if err != nil {
+		return false, err
+	}
+	are, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return len(are) < len(columns) || !slices.Equal(are[:len(columns)], columns), err
 }
 
 var errPacked = errors.New("the server's record_send gives another format than that of PostgreSQL; use PostgreSQL")
@@ -22,11 +42,11 @@ var errPacked = errors.New("the server's record_send gives another format than t
 // unpack sets w to a row that came as one value, parts of which it keeps.
 func (w *row) unpack(b []byte) error {
 	u := unpacker{b: b}
-	u.columns()
-	w.id, w.owner = u.uuid(), u.uuid()
-	w.state, w.policy, w.format = u.int2(), u.int2(), u.int2()
+	more := u.columns()
 	w.fence, w.until, w.expires, w.created, w.updated = u.int8(), u.int8(), u.int8(), u.int8(), u.int8()
 	w.attempt, w.code = u.int8(), u.int8()
+	w.id, w.owner = u.uuid(), u.uuid()
+	w.state, w.policy, w.format = u.int2(), u.int2(), u.int2()
 	w.gone = u.bool()
 	for _, to := range []*[]byte{
 		&w.operation, &w.tenant, &w.key, &w.holder, &w.fingerprintAlg, &w.fingerprintKey, &w.sum,
@@ -34,7 +54,7 @@ func (w *row) unpack(b []byte) error {
 	} {
 		*to, _ = u.next(-1)
 	}
-	if u.bad || len(u.b) > 0 {
+	if u.bad || len(u.b) > 0 && !more {
 		return errPacked
 	}
 	return nil
@@ -47,13 +67,16 @@ type unpacker struct {
 	bad bool
 }
 
-// columns takes the number of values.
-func (u *unpacker) columns() {
-	if len(u.b) < 4 || binary.BigEndian.Uint32(u.b) != uint32(len(columns)) {
+// columns takes the number of values, and reports whether there are more than
+// this version knows, which a later one has put behind them.
+func (u *unpacker) columns() (more bool) {
+	if len(u.b) < 4 || binary.BigEndian.Uint32(u.b) < uint32(len(columns)) {
 		u.bad, u.b = true, nil
-		return
+		return false
 	}
+	more = binary.BigEndian.Uint32(u.b) > uint32(len(columns))
 	u.b = u.b[4:]
+	return more
 }
 
 // next is a value of so many bytes; -1: of any number.

@@ -11,7 +11,8 @@ import (
 type pipeline struct {
 	db   execer
 	wait []step
-	sent int // how many went before those that wait
+	room [3]step // for the first of wait
+	sent int     // how many went before those that wait
 
 	begin bool   // a transaction, with what is sent first
 	tx    pgx.Tx // the one that began
@@ -24,6 +25,9 @@ type step struct {
 }
 
 func (l *pipeline) push(sql string, args []any, read func(pgx.BatchResults) error) {
+	if l.wait == nil {
+		l.wait = l.room[:0]
+	}
 	l.wait = append(l.wait, step{sql, args, read})
 }
 
@@ -55,7 +59,7 @@ func (l *pipeline) flush(ctx context.Context) (err error) {
 	}
 	steps := l.wait
 	l.sent, l.wait = l.length(), nil
-	var b pgx.Batch
+	b := pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(steps)+1)}
 	begins := l.begin
 	if l.begin = false; begins {
 		b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})

@@ -23,16 +23,16 @@ type row struct {
 	lastError, codec, header, body          []byte
 }
 
-// columns of semel_record, behind %s.
+// columns of semel_record, in the order of its script.
 var columns = []string{
-	"id", "owner", "state", "policy", "format", "fence", "until", "expires", "created", "updated", "attempt", "code", "gone",
+	"fence", "until", "expires", "created", "updated", "attempt", "code", "id", "owner", "state", "policy", "format", "gone",
 	"operation", "tenant", "key", "holder", "fingerprint_alg", "fingerprint_key", "fingerprint", "last_error", "codec", "header", "body",
 }
 
 // fields are where a row is scanned to, after what is in before.
 func (w *row) fields(before ...any) []any {
-	return append(before, &w.id, &w.owner, &w.state, &w.policy, &w.format, &w.fence, &w.until, &w.expires, &w.created, &w.updated,
-		&w.attempt, &w.code, &w.gone, &w.operation, &w.tenant, &w.key, &w.holder, &w.fingerprintAlg, &w.fingerprintKey, &w.sum,
+	return append(before, &w.fence, &w.until, &w.expires, &w.created, &w.updated, &w.attempt, &w.code,
+		&w.id, &w.owner, &w.state, &w.policy, &w.format, &w.gone, &w.operation, &w.tenant, &w.key, &w.holder, &w.fingerprintAlg, &w.fingerprintKey, &w.sum,
 		&w.lastError, &w.codec, &w.header, &w.body)
 }
 
@@ -137,19 +137,42 @@ func orNull(b []byte) []byte {
 	return b
 }
 
-// proposalArgs are those of the statements that write a whole row.
-func proposalArgs(p *store.Proposal) ([]any, error) {
+// proposalArgs are those of the statements that write a whole row, with room
+// for more behind them.
+func proposalArgs(id pgtype.UUID, p *store.Proposal) ([]any, error) {
 	e, err := newEnd(p.State, &p.Outcome, p.Lease, p.Keep)
 	if err != nil {
 		return nil, err
 	}
-	return []any{
-		idOf(p.Key), ownerOf(p.Owner), int16(p.State), int16(p.Policy), int64(p.Attempt), e.until, e.expires,
-		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Key.Value), []byte(p.Holder),
-		[]byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Fingerprint.Sum), []byte(p.Error),
-		e.code, e.gone, e.codec, e.header, e.body,
-	}, nil
+	// All that goes by its address, and the texts behind each other, to be
+	// allocated at once.
+	k, f := &p.Key, &p.Fingerprint
+	all := &struct {
+		id, owner      pgtype.UUID
+		until, expires pgtype.Int8
+		code           pgtype.Int8
+		args           [maxArgs]any
+	}{id, ownerOf(p.Owner), e.until, e.expires, pgtype.Int8{Int64: e.code, Valid: true}, [maxArgs]any{}}
+	b := make([]byte, 0, len(k.Operation)+len(k.Tenant)+len(k.Value)+len(p.Holder)+len(f.Alg)+len(f.KeyID)+len(f.Sum)+len(p.Error))
+	text := func(s string) any {
+		if s == "" {
+			return noText
+		}
+		at := len(b)
+		b = append(b, s...)
+		return b[at:]
+	}
+	return append(all.args[:0],
+		&all.id, &all.owner, int16(p.State), int16(p.Policy), int64(p.Attempt), &all.until, &all.expires,
+		text(k.Operation), text(k.Tenant), text(k.Value), text(p.Holder), text(f.Alg), text(f.KeyID), text(f.Sum), text(p.Error),
+		&all.code, e.gone, e.codec, e.header, e.body,
+	), nil
 }
+
+// maxArgs is the most of a statement that writes a row.
+const maxArgs = 28
+
+var noText any = []byte{}
 
 // fenceOf is a fence as a column holds it; one that does not fit matches none.
 func fenceOf(f uint64) int64 {

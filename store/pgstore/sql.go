@@ -27,7 +27,7 @@ const insertColumns = `id, owner, state, policy, attempt, until, expires, operat
 // the store adds. They are of a query that has c.now and m.swept_fence.
 const wholeRow = proposed + `, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)`
 
-const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, coalesce(c.now + $6::bigint, 0), coalesce(c.now + $7::bigint, 0),
+const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, CASE WHEN $6::bigint IS NULL THEN 0 ELSE c.now + $6::bigint END, CASE WHEN $7::bigint IS NULL THEN 0 ELSE c.now + $7::bigint END,
 	$8::bytea, $9::bytea, $10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea,
 	$16::bigint, $17::boolean, $18::bytea, $19::bytea, $20::bytea`
 
@@ -37,17 +37,21 @@ const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, co
 const inLane = "100ms"
 
 // newStatements makes the SQL for the schema of o. If relaxed, the commit of a
-// claim does not wait.
-func newStatements(o *Options, relaxed bool) *statements {
+// claim does not wait. For spelled see packedOf.
+func newStatements(o *Options, relaxed, spelled bool) *statements {
 	cols := func(prefix string) string { return prefix + strings.Join(columns, ", "+prefix) }
+	start := o.clock
+	if start == wallClock {
+		start = startClock
+	}
 	fill := strings.NewReplacer(
 		"{s}", pgx.Identifier{o.Schema}.Sanitize(),
 		"{now}", o.clock, "{never}", strconv.FormatInt(never, 10),
-		"{cols}", cols(""), "{r.packed}", packedOf("r."), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
+		"{cols}", cols(""), "{r.packed}", packedOf("r", spelled), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
 		"{insert}", insertColumns,
-		"{row}", wholeRow, "{row1}", proposed,
+		"{row}", wholeRow, "{row2}", strings.ReplaceAll(proposed, "c.now", start), "{start}", start,
 		// Evaluated for a row that is written, so a duplicate pays nothing.
 		"{relax}", map[bool]string{true: ", set_config('synchronous_commit', 'off', true)"}[relaxed],
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
@@ -161,8 +165,7 @@ func newStatements(o *Options, relaxed bool) *statements {
 				(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = $1::uuid),
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
 			FROM {s}.semel_meta m WHERE m.one = 1`,
-		insert: `INSERT INTO {s}.semel_record ({insert})
-			SELECT {row1}, $21::bigint, c.now, 1, $22::bigint FROM (SELECT {now} AS now) c`,
+		insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
 
 		// The same of a batch. A key that is free and absent has no row in the
 		// answer. Planned anew each time, between plansAnew and plansAsBefore.

@@ -19,6 +19,7 @@ type Store struct {
 	txSQL   *statements   // in transactions, which also write what is the application's
 	quick   *session      // for the lanes
 	patient *session      // for who waits by itself
+	idle    string        // Options.MaxIdleTx, as the server takes it
 	id      pgtype.UUID   // of the schema: semel_meta.store
 	app     *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
 	own     *pgxpool.Pool // claims, settlements, reads

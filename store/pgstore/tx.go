@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,7 @@ type storeTx struct {
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
 	line    pipeline
 	pending map[pgtype.UUID]*pending
+	one     looked // what look gives, until the next
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -63,9 +65,15 @@ type pending struct {
 }
 
 func (s *Store) newTx(db execer, late bool) *storeTx {
-	t := &storeTx{s: s, db: session{db: db, sql: s.txSQL, strict: s.txSQL, inTx: true}, late: late, pending: map[pgtype.UUID]*pending{}}
-	t.line.db = db
+	t := &storeTx{pending: map[pgtype.UUID]*pending{}}
+	t.init(s, db, late)
 	return t
+}
+
+func (t *storeTx) init(s *Store, db execer, late bool) {
+	t.s, t.late = s, late
+	t.db = session{db: db, sql: s.txSQL, strict: s.txSQL, inTx: true}
+	t.line.db = db
 }
 
 // Claim implements store.Tx.
@@ -113,6 +121,9 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 		return t.db.claim(ctx, p)
 	}
 	is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}
+	if t.pending == nil {
+		t.pending = make(map[pgtype.UUID]*pending, 1)
+	}
 	t.pending[id] = is
 	return found(&is.r, p, now), nil
 }
@@ -139,16 +150,21 @@ type looked struct {
 	w          row
 }
 
-// look takes the key's lock, and reads the record.
+// look takes the key's lock, and reads the record. What it gives is overwritten
+// by the next.
 func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err error) {
-	l = &looked{}
+	l = &t.one
+	*l = looked{}
 	high, low := t.s.lockOf(id)
-	var of pgtype.UUID
-	t.line.push(t.db.sql.read, []any{id, high, low, t.idle}, func(res pgx.BatchResults) error {
-		var packed []byte
-		err := res.QueryRow().Scan(&l.now, &l.locked, &l.swept, &of, &packed, nil)
-		if err == nil && packed != nil {
-			err = l.w.unpack(packed)
+	var seen struct { // together, for they all go by their addresses
+		id, of pgtype.UUID
+		packed []byte
+	}
+	seen.id = id
+	t.line.push(t.db.sql.read, []any{&seen.id, high, low, t.idle}, func(res pgx.BatchResults) error {
+		err := res.QueryRow().Scan(&l.now, &l.locked, &l.swept, &seen.of, &seen.packed, nil)
+		if err == nil && seen.packed != nil && seen.of == t.s.id {
+			err = l.w.unpack(seen.packed)
 		}
 		return err
 	})
@@ -159,7 +175,7 @@ func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err erro
 		}
 	}
 	err = t.line.flush(ctx)
-	return l, t.s.isOurs(err, of)
+	return l, t.s.isOurs(err, seen.of)
 }
 
 // isOurs is err, or why a look at a database that calls itself of was in vain.
@@ -236,7 +252,7 @@ func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, l *store.Lease, s 
 // insert queues the row of a pending claim, as p says. It fails if another
 // has inserted one meanwhile, without this key's lock: a leased call.
 func (t *storeTx) insert(id pgtype.UUID, is *pending, p store.Proposal) error {
-	args, err := proposalArgs(&p)
+	args, err := proposalArgs(id, &p)
 	if err != nil {
 		return err
 	}
@@ -245,7 +261,7 @@ func (t *storeTx) insert(id pgtype.UUID, is *pending, p store.Proposal) error {
 	return nil
 }
 
-func savepoint(depth int) string { return fmt.Sprintf("semel_%d", depth) }
+func savepoint(depth int) string { return "semel_" + strconv.Itoa(depth) }
 
 // Nested implements store.Tx by a savepoint.
 func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
@@ -263,7 +279,10 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 			}
 		}
 	}
-	was, done := maps.Clone(t.pending), false
+	was, done := t.pending, false
+	if !t.own { // else its handler cannot reach it
+		was = maps.Clone(was)
+	}
 	t.depth++
 	defer func() {
 		t.depth--
