@@ -205,3 +205,50 @@ func TestWithoutPreparedStatements(t *testing.T) {
 		})
 	}
 }
+
+// In a batch a column has one value for all rows if it is the same in all, or
+// one for each.
+func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
+	s := openStanding(t)
+	for name, differ := range map[string]bool{"the same": false, "differing": true} {
+		var ps []*store.Proposal
+		for i := range 3 {
+			p := proposal(fmt.Sprint(name, i))
+			if differ {
+				p.Key.Operation, p.Key.Tenant, p.Holder = fmt.Sprint("o", i), strings.Repeat("t", i), strings.Repeat("h", i)
+				p.Attempt, p.Lease, p.Policy = i+1, time.Duration(i+1)*time.Minute, store.Policy(i%2)
+				p.Fingerprint = store.Fingerprint{Alg: strings.Repeat("a", i), KeyID: strings.Repeat("k", i), Sum: strings.Repeat("s", i)}
+			}
+			ps = append(ps, &p)
+		}
+		var items []*settleItem
+		var was []store.Record
+		for i, it := range claimBatch(s, ps...) {
+			if it.Err != nil || !it.Res.Won {
+				t.Fatalf("%s: claim %d: won %v, error %v", name, i, it.Res.Won, it.Err)
+			}
+			f, err := s.Get(t.Context(), ps[i].Key)
+			if err != nil || fmt.Sprint(f.Record) != fmt.Sprint(it.Res.Record) {
+				t.Errorf("%s: claimed in a batch it is\n%+v, %v\nwant\n%+v", name, f.Record, err, it.Res.Record)
+			}
+			c := completion("result")
+			if differ {
+				c = []store.Settlement{
+					{State: store.Completed, Attempt: 2, Keep: time.Hour, Outcome: store.Outcome{Code: 7, Gone: true, Codec: "json"}},
+					{State: store.Released, Attempt: 3, Error: "e", Wait: time.Second, Keep: time.Minute},
+					{State: store.Unknown, Attempt: 4, Error: "f"},
+				}[i]
+			}
+			l := f.Record.Lease()
+			r, _ := newSettleRequest(&l, &c)
+			items, was = append(items, &settleItem{Req: r}), append(was, f.Record)
+		}
+		s.flushSettles(t.Context(), items)
+		for i, it := range items {
+			f, err := s.Get(t.Context(), ps[i].Key)
+			if want := it.Req.t.Apply(was[i], f.Record.Updated); it.Err != nil || err != nil || fmt.Sprint(f.Record) != fmt.Sprint(want) {
+				t.Errorf("%s: settled in a batch (%v) it is\n%+v, %v\nwant\n%+v", name, it.Err, f.Record, err, want)
+			}
+		}
+	}
+}

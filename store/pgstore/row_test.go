@@ -117,3 +117,53 @@ func TestHeadersComeBack(t *testing.T) {
 		}
 	}
 }
+
+// A row is read as a whole, whose columns somebody else may have put in order.
+func TestTheOrderOfTheColumnsIsAsItIs(t *testing.T) {
+	for name, change := range map[string]string{
+		"one more, of a later version": `ALTER TABLE semel_record ADD COLUMN later text NOT NULL DEFAULT 'x'`,
+		"another order":                `ALTER TABLE semel_record RENAME COLUMN operation TO o; ALTER TABLE semel_record RENAME COLUMN tenant TO operation; ALTER TABLE semel_record RENAME COLUMN o TO tenant`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openNew(t, nil)
+			tx, err := s.own.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sql := range append([]string{"SET LOCAL search_path = " + s.quoted()}, strings.Split(change, ";")...) {
+				mustExec(t, tx, sql)
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s = openAt(t, s.own.Config().ConnString(), &Options{Schema: s.opt.Schema})
+			p := newShop(t, s, nil)
+			was := complete(t, s, "k", "result")
+			for _, claims := range [][]*claimItem{claimBatch(s, ptr(proposal("k"))), claimBatch(s, ptr(proposal("k")), ptr(proposal("new")))} {
+				for _, it := range claims {
+					if it.Req.Key.Value == "k" && (it.Err != nil || it.Res.Won || !reflect.DeepEqual(it.Res.Record, was)) {
+						t.Errorf("a duplicate found %+v, %v\nwant %+v", it.Res.Record, it.Err, was)
+					}
+				}
+			}
+			for range 2 {
+				if _, err := Do(t.Context(), p.a, call("atomic"), p.pay("atomic", nil)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// The clock is counted in floating point, and loses no microsecond by it.
+func TestTheClockIsExact(t *testing.T) {
+	s := openNew(t, nil)
+	now := strings.ReplaceAll(wallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
+	wrong := ask[int](t, s.own, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
+		WHERE s * 1000000::bigint + us <> `+now)
+	if wrong != 0 {
+		t.Errorf("%d times are not exact", wrong)
+	}
+}
