@@ -1,8 +1,8 @@
 // Package redisstore keeps records in Redis (7 and later): the fast store, for events and calls where a look at a key must cost microseconds,
 // and where the promise may be Redis's.
 //
-// Its tests run on Redis 7.0 and 8.0 and Valkey 8.1: one server and Cluster,
-// with and without TLS, and Sentinel. Over TLS, Sentinel was not run.
+// Its tests run on Redis 7.0 and 8.0 and Valkey 8.1: one server, Sentinel and
+// Cluster, each with and without TLS.
 //
 // [New] takes the client that the application has (go-redis): of one server,
 // of a Sentinel fail-over, or of a Cluster. [Open] takes a URL.

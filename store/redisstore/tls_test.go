@@ -148,6 +148,41 @@ func TestOpenSpeaksTLSWithACluster(t *testing.T) {
 	}
 }
 
+// A rediss+sentinel URL speaks TLS with the Sentinel, with the master, and
+// with the one that takes its place.
+func TestOpenSpeaksTLSThroughASentinel(t *testing.T) {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
+	}
+	t.Parallel()
+	trusted := redistest.Trusted(t)
+	f := redistest.StartFailoverTLS(t, trusted, []string{"127.0.0.1"}, redistest.Fast...)
+	s, err := Open(t.Context(), f.TLSURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	kept := complete(t, s, "over TLS", "x")
+	waitFor(t, "the replica has it", func() bool { return clientAt(t, f.Replica.URL()).DBSize(t.Context()).Val() > 0 })
+	f.Master.Kill()
+	if err := f.Promoted(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the new master answers", func() bool {
+		got, err := s.Get(t.Context(), testKey("over TLS"))
+		return err == nil && got.Record.Owner == kept.Owner
+	})
+	complete(t, s, "after the fail-over", "x")
+	misnamed := redistest.StartFailoverTLS(t, trusted, []string{"elsewhere.example"}, redistest.Fast...)
+	other, err := Open(t.Context(), misnamed.TLSURL(), nil)
+	if err == nil {
+		_ = other.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a Sentinel under another name: %v", err)
+	}
+}
+
 // A right less, and what needs it fails: it is never taken for absence.
 func TestAUserWithTooFewRightsLearnsNothing(t *testing.T) {
 	a, err := redistest.NewAuthority(t.TempDir())

@@ -27,18 +27,49 @@ const masterName = "main"
 // both. It skips the test if there is no program.
 func StartFailover(t testing.TB, args ...string) *Failover {
 	t.Helper()
+	return startFailover(t, nil, args, func(args []string) *Server { return Start(t, args...) })
+}
+
+// StartFailoverTLS is StartFailover, for servers and a Sentinel that speak TLS
+// with clients, who need no certificate, and with each other.
+func StartFailoverTLS(t testing.TB, a *Authority, names []string, args ...string) *Failover {
+	t.Helper()
+	secret, err := a.serverArgs(names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret = append(secret, "--tls-auth-clients", "no", "--tls-replication", "yes")
+	return startFailover(t, secret, append(secret, args...), func(args []string) *Server {
+		s, err := newServer(&Server{args: args, tls: true})
+		need(t, err)
+		removeWith(t, s)
+		return s
+	})
+}
+
+// startFailover starts the servers by start. Secret are the Sentinel's settings
+// for TLS; nil: it speaks none.
+func startFailover(t testing.TB, secret, args []string, start func(args []string) *Server) *Failover {
+	t.Helper()
 	args = append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, args...)
-	f := &Failover{Master: Start(t, args...)}
-	f.Replica = Start(t, append([]string{"--replicaof", "127.0.0.1 " + fmt.Sprint(f.Master.Port())}, args...)...)
+	f := &Failover{Master: start(args)}
+	at := f.Master.port
+	if secret != nil {
+		at = f.Master.tlsPort
+	}
+	f.Replica = start(append([]string{"--replicaof", fmt.Sprint("127.0.0.1 ", at)}, args...))
 	// A machine that does much else pauses for seconds: no death may be seen there.
-	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s 5000\nsentinel failover-timeout %[1]s 5000\n", masterName, f.Master.Port())
+	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s 5000\nsentinel failover-timeout %[1]s 5000\n", masterName, at)
+	for i := 0; i < len(secret); i += 2 {
+		conf += strings.TrimPrefix(secret[i], "--") + " " + secret[i+1] + "\n"
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sentinel.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	f.sentinel, err = newSentinel(file)
+	f.sentinel, err = newSentinel(file, secret != nil)
 	need(t, err)
 	removeWith(t, f.sentinel)
 	if err := until(f.Whole); err != nil {
@@ -48,12 +79,12 @@ func StartFailover(t testing.TB, args ...string) *Failover {
 }
 
 // newSentinel starts a Sentinel. It rewrites its file.
-func newSentinel(file string) (*Server, error) {
+func newSentinel(file string, secret bool) (*Server, error) {
 	bin, err := Bin()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, file: file}
+	s := &Server{bin: bin, file: file, tls: secret}
 	if s.dir, err = os.MkdirTemp("", "semel-sentinel-"); err != nil {
 		return nil, err
 	}
@@ -66,6 +97,11 @@ func newSentinel(file string) (*Server, error) {
 // URL is where the Sentinel answers, in the words of redisstore.Open.
 func (f *Failover) URL() string {
 	return "redis+sentinel://" + f.sentinel.Addr() + "?master_name=" + masterName
+}
+
+// TLSURL is where the Sentinel of [StartFailoverTLS] speaks TLS.
+func (f *Failover) TLSURL() string {
+	return "rediss+sentinel://" + f.sentinel.TLSAddr() + "?master_name=" + masterName
 }
 
 // Whole is nil if the replica follows the master, and the Sentinel knows it.

@@ -87,11 +87,11 @@ func (s *Server) start() error {
 	}
 	defer func() { _ = log.Close() }() // the server has its own
 	args := append([]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir, "--save", "", "--databases", "1000"}, s.args...)
-	if s.tls {
-		args = append(args, "--tls-port", strconv.Itoa(s.tlsPort))
-	}
 	if s.file != "" {
 		args = []string{s.file, "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--sentinel"}
+	}
+	if s.tls {
+		args = append(args, "--tls-port", strconv.Itoa(s.tlsPort))
 	}
 	p, err := run(s.bin, args, s.env, s.dir, log)
 	if err != nil {
