@@ -35,7 +35,7 @@ func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
 	free := &looked{locked: true}
 	var of pgtype.UUID
 	t.line.push(plansAnew, nil, nil)
-	t.line.push(t.db.sql.reads, []any{ids, highs, lows, t.idle}, func(res pgx.BatchResults) error {
+	t.line.push(t.db.sql.reads, []any{pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), array(highs), array(lows), t.idle}, func(res pgx.BatchResults) error {
 		rows, err := res.Query()
 		if err != nil {
 			return err
@@ -136,10 +136,10 @@ func areAlike(rows []heldRow) bool {
 func alikeArrays(rows []heldRow) []any {
 	h := rows[0]
 	return []any{
-		column(rows, func(r heldRow) pgtype.UUID { return r.id }),
-		column(rows, func(r heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		column(rows, func(r heldRow) []byte { return []byte(r.p.Key.Value) }),
-		column(rows, func(r heldRow) []byte { return []byte(r.p.Fingerprint.Sum) }),
+		pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
+		pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
+		texts(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
 		int16(h.p.State), int16(h.p.Policy), int64(h.p.Attempt), h.end.until, h.end.expires,
 		[]byte(h.p.Key.Operation), []byte(h.p.Key.Tenant), []byte(h.p.Holder), []byte(h.p.Fingerprint.Alg), []byte(h.p.Fingerprint.KeyID),
 		[]byte(h.p.Error), store.Micros(h.r.Created), fenceOf(h.r.Fence),
@@ -149,54 +149,30 @@ func alikeArrays(rows []heldRow) []any {
 // insertArrays are the parameters of a batch's insert. A column that is the
 // same in all rows has one value: the statement repeats it.
 func insertArrays(rows []heldRow) []any {
-	text := func(get func(heldRow) string) [][]byte {
-		first := get(rows[0])
-		if !slices.ContainsFunc(rows, func(r heldRow) bool { return get(r) != first }) {
-			return [][]byte{[]byte(first)}
-		}
-		return column(rows, func(r heldRow) []byte { return []byte(get(r)) })
-	}
 	return []any{
-		column(rows, func(r heldRow) pgtype.UUID { return r.id }),
-		column(rows, func(r heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		common(rows, func(r heldRow) int16 { return int16(r.p.State) }),
-		common(rows, func(r heldRow) int16 { return int16(r.p.Policy) }),
-		common(rows, func(r heldRow) int64 { return int64(r.p.Attempt) }),
-		common(rows, func(r heldRow) int64 { return orMinus(r.end.until) }),
-		common(rows, func(r heldRow) int64 { return orMinus(r.end.expires) }),
-		text(func(r heldRow) string { return r.p.Key.Operation }),
-		text(func(r heldRow) string { return r.p.Key.Tenant }),
-		column(rows, func(r heldRow) []byte { return []byte(r.p.Key.Value) }),
-		text(func(r heldRow) string { return r.p.Holder }),
-		text(func(r heldRow) string { return r.p.Fingerprint.Alg }),
-		text(func(r heldRow) string { return r.p.Fingerprint.KeyID }),
-		text(func(r heldRow) string { return r.p.Fingerprint.Sum }),
-		text(func(r heldRow) string { return r.p.Error }),
-		common(rows, func(r heldRow) int64 { return r.end.code }),
-		common(rows, func(r heldRow) bool { return r.end.gone }),
-		orNone(rows, func(r heldRow) []byte { return r.end.codec }),
-		orNone(rows, func(r heldRow) []byte { return r.end.header }),
-		orNone(rows, func(r heldRow) []byte { return r.end.body }),
-		common(rows, func(r heldRow) int64 { return store.Micros(r.r.Created) }),
-		common(rows, func(r heldRow) int64 { return fenceOf(r.r.Fence) }),
+		pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
+		pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		once(rows, func(r *heldRow) int16 { return int16(r.p.State) }),
+		once(rows, func(r *heldRow) int16 { return int16(r.p.Policy) }),
+		once(rows, func(r *heldRow) int64 { return int64(r.p.Attempt) }),
+		once(rows, func(r *heldRow) int64 { return orMinus(r.end.until) }),
+		once(rows, func(r *heldRow) int64 { return orMinus(r.end.expires) }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Key.Operation }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Key.Tenant }),
+		texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Holder }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Alg }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.KeyID }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
+		textOnce(rows, func(r *heldRow) string { return r.p.Error }),
+		once(rows, func(r *heldRow) int64 { return r.end.code }),
+		once(rows, func(r *heldRow) bool { return r.end.gone }),
+		orNulls(rows, func(r *heldRow) []byte { return r.end.codec }),
+		orNulls(rows, func(r *heldRow) []byte { return r.end.header }),
+		orNulls(rows, func(r *heldRow) []byte { return r.end.body }),
+		once(rows, func(r *heldRow) int64 { return store.Micros(r.r.Created) }),
+		once(rows, func(r *heldRow) int64 { return fenceOf(r.r.Fence) }),
 	}
-}
-
-// common is a column, or its one value if all are equal.
-func common[T any, V comparable](from []T, value func(T) V) []V {
-	first := value(from[0])
-	if slices.ContainsFunc(from, func(f T) bool { return value(f) != first }) {
-		return column(from, value)
-	}
-	return []V{first}
-}
-
-// orNone is a column that may be null, empty if it is in all rows.
-func orNone[T any](from []T, value func(T) []byte) [][]byte {
-	if slices.ContainsFunc(from, func(f T) bool { return value(f) != nil }) {
-		return column(from, value)
-	}
-	return [][]byte{}
 }
 
 // orMinus is a duration, or -1 if there is none.
