@@ -148,7 +148,12 @@ func (w row) record(has claimed) store.Record {
 // is reports whether w is k's.
 func (w row) is(k *store.Key) bool {
 	t := reader{row: w, at: atTexts}
-	return string(t.next()) == k.Value && string(t.next()) == k.Tenant && string(t.next()) == k.Operation
+	for _, part := range [...]*string{&k.Value, &k.Tenant, &k.Operation} {
+		if string(t.next()) != *part {
+			return false
+		}
+	}
+	return true
 }
 
 // reader reads the texts of a row, one after the other.
