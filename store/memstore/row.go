@@ -13,8 +13,9 @@ import (
 //
 // It begins with the numbers, at fixed places. Then come texts, each behind
 // its length: those that a settlement leaves alone, and those that it does
-// not; and then the body, to the end. Only the lease's times ever change in
-// place, so that who was given the body may go on reading it.
+// not; and then the body, to the end. A row changes in place only while it has
+// no outcome: a renewal sets its times, a settlement adds to it. So who was
+// given a body may go on reading it.
 type row []byte
 
 // Where the numbers are. Times are microseconds; see store.Micros.

@@ -50,6 +50,24 @@ func withOutcome(r store.Record, o store.Outcome) store.Record {
 	return r
 }
 
+// A short outcome goes where the claim has left room; a long one does not fit.
+func TestASettlementUsesTheRoomOfItsClaim(t *testing.T) {
+	claim := store.Record{Key: store.Key{Operation: "op", Value: "k"}, State: store.Processing, Holder: "h", Fence: 7}
+	for body, inPlace := range map[string]bool{"short": true, strings.Repeat("long", room): false} {
+		w := pack(&claim, nil)
+		end := store.Record{State: store.Completed, Fence: 7, Outcome: store.Outcome{Code: 200, Codec: "json", Body: []byte(body)}}
+		settled := pack(&end, w)
+		want := withOutcome(claim, end.Outcome)
+		want.State = store.Completed
+		if got := settled.record(claimed{}); !reflect.DeepEqual(got, want) {
+			t.Errorf("settled as %+v, want %+v", got, want)
+		}
+		if is := &settled[0] == &w[0]; is != inPlace {
+			t.Errorf("an outcome of %d bytes is in the same memory: %v, want %v", len(body), is, inPlace)
+		}
+	}
+}
+
 // An append to a body that was handed out must not write where another reads.
 func TestABodyHasNoRoom(t *testing.T) {
 	r := store.Record{Outcome: store.Outcome{Body: []byte("body")}}
