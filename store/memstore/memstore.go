@@ -12,6 +12,7 @@ import (
 	"context"
 	"hash/maphash"
 	"iter"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +25,12 @@ type Options struct {
 	Now func() time.Time
 }
 
-// shards is how many locks the records are spread over.
-const shards = 128
+// How many locks the records are spread over: some for each processor, so that
+// two of them seldom want the same, and no more, for each is memory to touch.
+const (
+	shardsEach = 8
+	mostShards = 256
+)
 
 // Store keeps records in memory. Safe for concurrent use. Nothing to close. It
 // keeps a copy of an outcome, and hands out that copy to each duplicate: read
@@ -34,7 +39,7 @@ type Store struct {
 	now   func() time.Time
 	hash  func(store.Key) uint64
 	floor atomic.Uint64 // the highest fence that was ever swept
-	shard [shards]shard
+	shard []shard       // a power of two
 }
 
 var _ interface {
@@ -49,8 +54,13 @@ func New(o *Options) *Store {
 	if o != nil && o.Now != nil {
 		s.now = o.Now
 	}
+	n := shardsEach
+	for n < min(shardsEach*runtime.GOMAXPROCS(0), mostShards) {
+		n *= 2
+	}
+	s.shard = make([]shard, n)
 	for i := range s.shard {
-		s.shard[i].rows = map[uint64]row{}
+		s.shard[i].held, s.shard[i].rest = map[uint64]*store.Record{}, map[uint64]place{}
 	}
 	return s
 }
@@ -59,7 +69,7 @@ func New(o *Options) *Store {
 // under the lock, so that no change of a record is older than the one before.
 func (s *Store) lock(k store.Key) (*shard, uint64, time.Time) {
 	hash := s.hash(k)
-	sh := &s.shard[hash%shards]
+	sh := &s.shard[hash&uint64(len(s.shard)-1)]
 	sh.mu.Lock()
 	return sh, hash, s.now()
 }
@@ -71,12 +81,14 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	}
 	sh, hash, now := s.lock(p.Key)
 	defer sh.mu.Unlock()
-	if w := sh.find(hash, &p.Key); w != nil {
-		return found(w.record(textsOf(&p.Key, p.Holder, &p.Fingerprint)), &p, now), nil
+	has := textsOf(&p.Key, p.Holder, &p.Fingerprint)
+	var r store.Record
+	if old := sh.find(hash, &p.Key, &has, &r); old != nil {
+		return found(old, &p, now), nil
 	}
-	r := p.Insert(now, s.floor.Load())
-	sh.put(hash, &r.Key, pack(&r, nil))
-	return found(r, &p, now), nil
+	r = p.Insert(now, s.floor.Load())
+	sh.put(hash, &r)
+	return found(&r, &p, now), nil
 }
 
 // Swap implements store.Store.
@@ -86,22 +98,24 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	}
 	sh, hash, now := s.lock(seen.Key)
 	defer sh.mu.Unlock()
-	w := sh.find(hash, &seen.Key)
-	if w == nil {
+	var room store.Record
+	r := sh.find(hash, &seen.Key, nil, &room)
+	if r == nil {
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
-	r := w.record(claimed{})
 	if r.Seen() == seen {
-		r = p.Replace(&r, now)
-		sh.put(hash, &r.Key, pack(&r, nil))
+		next := p.Replace(r, now)
+		sh.remove(hash, &seen.Key)
+		sh.put(hash, &next)
+		r = &next
 	}
 	return found(r, &p, now), nil
 }
 
 // found is the record as the sender of p sees it.
-func found(r store.Record, p *store.Proposal, now time.Time) store.Found {
+func found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
 	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
-	return store.Found{Record: r, Won: won, Now: clock(now)}
+	return store.Found{Record: *r, Won: won, Now: clock(now)}
 }
 
 // Renew implements store.Store.
@@ -119,12 +133,16 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 func (s *Store) renew(l store.Lease, d time.Duration) error {
 	sh, hash, now := s.lock(l.Key)
 	defer sh.mu.Unlock()
-	w := sh.find(hash, &l.Key)
-	if w == nil || w.owner() != l.Owner || w.fence() != l.Fence || w.state() != store.Processing {
+	var room store.Record
+	r := sh.find(hash, &l.Key, nil, &room)
+	if r == nil || r.Lease() != l || r.State != store.Processing {
 		return store.ErrLeaseLost
 	}
-	w.setTime(atUntil, store.Micros(now.Add(d)))
-	w.setTime(atUpdated, store.Micros(now))
+	r.Until, r.Updated = clock(now.Add(d)), clock(now)
+	if r == &room { // a copy: the claim is at rest
+		sh.remove(hash, &l.Key)
+		sh.put(hash, r)
+	}
 	return nil
 }
 
@@ -135,21 +153,17 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	}
 	sh, hash, now := s.lock(l.Key)
 	defer sh.mu.Unlock()
-	w := sh.find(hash, &l.Key)
-	if w == nil {
-		return store.ErrLeaseLost
-	}
-	r := w.numbers()
-	r.Key = l.Key
+	var room store.Record
+	r := sh.find(hash, &l.Key, nil, &room)
 	switch {
-	case r.Lease() != l:
+	case r == nil || r.Lease() != l:
 		return store.ErrLeaseLost
 	case r.State == store.Processing:
-		r = t.Apply(r, now)
-		sh.put(hash, &r.Key, pack(&r, w))
+		next := t.Apply(*r, now)
+		sh.remove(hash, &l.Key)
+		sh.put(hash, &next)
 		return nil
-	}
-	if r = w.record(claimed{}); t.Done(&r) {
+	case t.Done(r):
 		return nil
 	}
 	return store.ErrLeaseLost
@@ -163,11 +177,12 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	}
 	sh, hash, now := s.lock(k)
 	defer sh.mu.Unlock()
-	w := sh.find(hash, &k)
-	if w == nil {
+	var room store.Record
+	r := sh.find(hash, &k, nil, &room)
+	if r == nil {
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
-	return store.Found{Record: w.record(claimed{}), Now: clock(now)}, nil
+	return store.Found{Record: *r, Now: clock(now)}, nil
 }
 
 // List implements store.Lister. It copies one shard at a time.
@@ -194,8 +209,8 @@ func (sh *shard) list(clockNow func() time.Time, f *store.Filter) []store.Found 
 	defer sh.mu.Unlock()
 	now := clock(clockNow())
 	var fs []store.Found
-	for _, w := range sh.all() {
-		if r := w.record(claimed{}); f.Match(&r, now) {
+	for r := range sh.all(func(*store.Record) bool { return true }) {
+		if f.Match(&r, now) {
 			fs = append(fs, store.Found{Record: r, Now: now})
 		}
 	}

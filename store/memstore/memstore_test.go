@@ -67,14 +67,45 @@ func TestWithoutAClockItIsTheMachines(t *testing.T) {
 
 func TestACursorOfAnotherStoreIsRefused(t *testing.T) {
 	s := memstore.New(nil)
-	for _, c := range []store.Cursor{"x", "-1", "128", "1.5", "99999999999999999999"} {
+	for _, c := range []store.Cursor{"x", "-1", "256", "1.5", "99999999999999999999"} {
 		if res, err := s.Sweep(t.Context(), c, 10); err == nil {
 			t.Errorf("Sweep from %q: %+v, want an error", c, res)
 		}
 	}
-	for _, c := range []store.Cursor{"", "0", "127"} {
+	for _, c := range []store.Cursor{"", "0", "7"} {
 		if _, err := s.Sweep(t.Context(), c, 10); err != nil {
 			t.Errorf("Sweep from %q: %v", c, err)
+		}
+	}
+}
+
+// Whatever becomes of the lapsed records, or does not, a pass hands back each of
+// them once.
+func TestAPassHandsBackEachLapsedRecordOnce(t *testing.T) {
+	for _, limit := range []int{1, 7, 1000} {
+		s := newClocked()
+		const n = 500
+		for i := range n {
+			claimed(t, s, fmt.Sprint(i))
+		}
+		s.clock.Advance(2 * time.Minute)
+		seen := map[string]int{}
+		for from := store.Cursor(""); ; {
+			res, err := s.Sweep(t.Context(), from, limit)
+			if err != nil || len(res.Lapsed) > limit {
+				t.Fatalf("limit %d: %d lapsed, error %v", limit, len(res.Lapsed), err)
+			}
+			for i := range res.Lapsed {
+				seen[res.Lapsed[i].Key.Value]++
+			}
+			if from = res.Next; from == "" {
+				break
+			}
+		}
+		for i := range n {
+			if c := seen[fmt.Sprint(i)]; c != 1 {
+				t.Fatalf("limit %d: record %d was handed back %d times", limit, i, c)
+			}
 		}
 	}
 }

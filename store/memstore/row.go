@@ -7,15 +7,10 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// row is a record as it is kept: one piece of memory without a pointer. A
-// store may hold millions, and the garbage collector follows each pointer in
-// each of them again and again.
-//
-// It begins with the numbers, at fixed places. Then come texts, each behind
-// its length: those that a settlement leaves alone, and those that it does
-// not; and then the body, to the end. A row changes in place only while it has
-// no outcome: a renewal sets its times, a settlement adds to it. So who was
-// given a body may go on reading it.
+// row is a record as it rests: one piece of memory without a pointer. It begins
+// with the numbers, at fixed places. Then come texts, each behind its length,
+// and then the body, to the end. A row does not change, so who was given a body
+// may go on reading it.
 type row []byte
 
 // Where the numbers are. Times are microseconds; see store.Micros.
@@ -30,8 +25,8 @@ const (
 	atCode      = 56
 	atFormat    = 64
 	atLines     = 72 // of the header
-	atSettled   = 76 // where the texts begin that a settlement changes
-	atBody      = 80 // where the body begins
+	atBody      = 76 // where the body begins
+	atEnd       = 80
 	atState     = 84
 	atPolicy    = 85
 	atGone      = 86
@@ -39,7 +34,7 @@ const (
 	atTexts     = 103
 )
 
-// claimed are the texts that a settlement leaves alone.
+// claimed are the texts that a caller may have already.
 type claimed [7]string
 
 func textsOf(k *store.Key, holder string, f *store.Fingerprint) claimed {
@@ -48,25 +43,24 @@ func textsOf(k *store.Key, holder string, f *store.Fingerprint) claimed {
 
 var order = binary.LittleEndian
 
-// room is what a claim leaves for a short outcome, so that its settlement
-// needs no other memory.
-const room = 64
-
-// pack makes a row of r, with which it shares no memory. If r is a settlement
-// of old, whose outcome nobody has been given, old has the texts of the claim,
-// which r need not have, and its memory is used again if it is enough.
-func pack(r *store.Record, old row) row {
+// rowSize is how many bytes pack needs.
+func rowSize(r *store.Record) int {
 	o := &r.Outcome
-	size := textSize(o.Codec) + textSize(r.LastError) + len(o.Body)
+	size := atTexts + textSize(o.Codec) + textSize(r.LastError) + len(o.Body)
+	texts := textsOf(&r.Key, r.Holder, &r.Fingerprint)
+	for i := range texts {
+		size += textSize(texts[i])
+	}
 	for i := range o.Header {
 		size += textSize(o.Header[i].Name) + textSize(o.Header[i].Value)
 	}
-	var w row
-	if old == nil {
-		w = packClaim(r, size+room)
-	} else if w = old[:order.Uint32(old[atSettled:])]; cap(w)-len(w) < size {
-		w = append(make(row, 0, len(w)+size), w...) // no more than that, for it stays
-	}
+	return size
+}
+
+// pack makes a row of r in mem, of rowSize, which then holds all of it.
+func pack(r *store.Record, mem []byte) {
+	o := &r.Outcome
+	w := row(mem[:atTexts])
 	w.setTime(atUntil, store.Micros(r.Until))
 	w.setTime(atUpdated, store.Micros(r.Updated))
 	w.setTime(atCreated, store.Micros(r.Created))
@@ -77,33 +71,47 @@ func pack(r *store.Record, old row) row {
 	order.PutUint64(w[atCode:], uint64(o.Code))
 	order.PutUint64(w[atFormat:], uint64(r.Format))
 	order.PutUint32(w[atLines:], uint32(len(o.Header)))
+	order.PutUint32(w[atEnd:], uint32(len(mem)))
 	w[atState], w[atPolicy], w[atGone] = byte(r.State), byte(r.Policy), 0
 	if o.Gone {
 		w[atGone] = 1
 	}
 	copy(w[atOwner:atTexts], r.Owner[:])
-	w = appendText(appendText(w, o.Codec), r.LastError)
-	for i := range o.Header {
-		w = appendText(appendText(w, o.Header[i].Name), o.Header[i].Value)
+	t := writer{mem, atTexts}
+	texts := textsOf(&r.Key, r.Holder, &r.Fingerprint)
+	for i := range texts {
+		t.text(texts[i])
 	}
-	order.PutUint32(w[atBody:], uint32(len(w)))
-	return append(w, o.Body...)
+	t.text(o.Codec)
+	t.text(r.LastError)
+	for i := range o.Header {
+		t.text(o.Header[i].Name)
+		t.text(o.Header[i].Value)
+	}
+	order.PutUint32(w[atBody:], uint32(t.at))
+	copy(mem[t.at:], o.Body)
 }
 
-// packClaim begins a row: all up to the texts of the settlement, and place for
-// more.
-func packClaim(r *store.Record, more int) row {
-	texts := textsOf(&r.Key, r.Holder, &r.Fingerprint)
-	size := atTexts + more
-	for i := range texts {
-		size += textSize(texts[i])
+// writer writes the texts of a row, one after the other.
+type writer struct {
+	mem []byte
+	at  int
+}
+
+func (t *writer) text(s string) {
+	if len(s) < 0x80 {
+		t.mem[t.at] = byte(len(s))
+		t.at++
+	} else {
+		t.at += binary.PutUvarint(t.mem[t.at:], uint64(len(s)))
 	}
-	w := slices.Grow(row(nil), size)[:atTexts]
-	for i := range texts {
-		w = appendText(w, texts[i])
-	}
-	order.PutUint32(w[atSettled:], uint32(len(w)))
-	return w
+	t.at += copy(t.mem[t.at:], s)
+}
+
+// rowAt is the row that begins mem.
+func rowAt(mem []byte) row {
+	end := order.Uint32(mem[atEnd:])
+	return row(mem[:end:end])
 }
 
 func (w row) setTime(at int, micros int64) { order.PutUint64(w[at:], uint64(micros)) }
@@ -126,7 +134,10 @@ func (w row) numbers() store.Record {
 
 // record is what w was made of. Its body is w's own memory: read only. Texts
 // that the caller has already are not copied, which spares most duplicates it.
-func (w row) record(has claimed) store.Record {
+func (w row) record(has *claimed) store.Record {
+	if has == nil {
+		has = &claimed{}
+	}
 	r := w.numbers()
 	t := reader{row: w, at: atTexts}
 	r.Key.Value, r.Key.Tenant, r.Key.Operation, r.Holder = t.text(has[0]), t.text(has[1]), t.text(has[2]), t.text(has[3])
@@ -184,14 +195,11 @@ func (t *reader) text(known string) string {
 	return t.copied[end-len(b) : end]
 }
 
-func appendText(w row, t string) row {
-	return append(binary.AppendUvarint(w, uint64(len(t))), t...)
-}
-
-// textSize is at least what appendText adds.
+// textSize is how many bytes a writer needs for a text.
 func textSize(t string) int {
-	if len(t) < 0x80 {
-		return 1 + len(t)
+	size := 1 + len(t)
+	for n := len(t) >> 7; n > 0; n >>= 7 {
+		size++
 	}
-	return binary.MaxVarintLen32 + len(t)
+	return size
 }

@@ -20,17 +20,13 @@ func TestARowGivesBackTheRecord(t *testing.T) {
 		}},
 	}
 	for name, want := range map[string]store.Record{"full": full, "zero": {}, "a key alone": {Key: store.Key{Value: "v"}}} {
-		w := pack(&want, nil)
-		for _, has := range []claimed{{}, textsOf(&want.Key, want.Holder, &want.Fingerprint), textsOf(&want.Key, "another", &want.Fingerprint)} {
+		w := packed(t, &want)
+		texts := textsOf(&want.Key, want.Holder, &want.Fingerprint)
+		others := textsOf(&want.Key, "another", &want.Fingerprint)
+		for _, has := range []*claimed{nil, &texts, &others} {
 			if got := w.record(has); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s came back as %+v, want %+v", name, got, want)
 			}
-		}
-		settled := want // without its texts, and with another's outcome
-		settled.Key, settled.Holder, settled.Fingerprint, settled.Outcome = store.Key{}, "", store.Fingerprint{}, full.Outcome
-		settled = pack(&settled, w).record(claimed{})
-		if want := withOutcome(want, full.Outcome); !reflect.DeepEqual(settled, want) {
-			t.Errorf("%s was settled as %+v, want %+v", name, settled, want)
 		}
 		k := want.Key
 		if !w.is(&k) {
@@ -45,25 +41,26 @@ func TestARowGivesBackTheRecord(t *testing.T) {
 	}
 }
 
-func withOutcome(r store.Record, o store.Outcome) store.Record {
-	r.Outcome = o
-	return r
+// packed is a row in memory that has just the size for it.
+func packed(t *testing.T, r *store.Record) row {
+	t.Helper()
+	mem := make([]byte, rowSize(r)+1)
+	pack(r, mem[:len(mem)-1])
+	w := rowAt(mem)
+	if len(w) != len(mem)-1 || mem[len(w)] != 0 {
+		t.Errorf("a row of %d bytes was written, want %d", len(w), len(mem)-1)
+	}
+	return w
 }
 
-// A short outcome goes where the claim has left room; a long one does not fit.
-func TestASettlementUsesTheRoomOfItsClaim(t *testing.T) {
-	claim := store.Record{Key: store.Key{Operation: "op", Value: "k"}, State: store.Processing, Holder: "h", Fence: 7}
-	for body, inPlace := range map[string]bool{"short": true, strings.Repeat("long", room): false} {
-		w := pack(&claim, nil)
-		end := store.Record{State: store.Completed, Fence: 7, Outcome: store.Outcome{Code: 200, Codec: "json", Body: []byte(body)}}
-		settled := pack(&end, w)
-		want := withOutcome(claim, end.Outcome)
-		want.State = store.Completed
-		if got := settled.record(claimed{}); !reflect.DeepEqual(got, want) {
-			t.Errorf("settled as %+v, want %+v", got, want)
-		}
-		if is := &settled[0] == &w[0]; is != inPlace {
-			t.Errorf("an outcome of %d bytes is in the same memory: %v, want %v", len(body), is, inPlace)
+// A length takes one byte more from each power of 128 on.
+func TestTheSizeOfTextsIsExact(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 129, 1<<14 - 1, 1 << 14, 1<<21 - 1, 1 << 21} {
+		text := strings.Repeat("x", n)
+		w := writer{mem: make([]byte, n+10)}
+		w.text(text)
+		if got, want := textSize(text), w.at; got != want {
+			t.Errorf("textSize of %d bytes is %d, want %d", n, got, want)
 		}
 	}
 }
@@ -71,7 +68,7 @@ func TestASettlementUsesTheRoomOfItsClaim(t *testing.T) {
 // An append to a body that was handed out must not write where another reads.
 func TestABodyHasNoRoom(t *testing.T) {
 	r := store.Record{Outcome: store.Outcome{Body: []byte("body")}}
-	got := pack(&r, nil).record(claimed{})
+	got := packed(t, &r).record(nil)
 	if body := got.Outcome.Body; len(body) != 4 || cap(body) != 4 {
 		t.Errorf("the body has %d bytes and room for %d, want 4 and 4", len(body), cap(body))
 	}

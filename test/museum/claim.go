@@ -5,21 +5,21 @@ var claims = []Mutant{
 	{
 		Name: "a claim checks first and sets later", Rule: "rule 2", Parent: "M3: idempot-js#182",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
-		Old: "\tsh, hash, now := s.lock(p.Key)\n\tdefer sh.mu.Unlock()\n\tif w := sh.find(hash, &p.Key); w != nil {\n",
-		New: "\tsh, hash, now := s.lock(p.Key)\n\tw := sh.find(hash, &p.Key)\n\tsh.mu.Unlock()\n\ttime.Sleep(time.Millisecond)\n" +
-			"\tsh, hash, now = s.lock(p.Key)\n\tdefer sh.mu.Unlock()\n\tif w != nil {\n",
+		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
+		New: "\told := sh.find(hash, &p.Key, &has, &r)\n\tsh.mu.Unlock()\n\ttime.Sleep(time.Millisecond)\n" +
+			"\tsh, hash, now = s.lock(p.Key)\n\tif old != nil {\n",
 	},
 	{
 		Name: "an own claim is read as a conflict", Rule: "rule 2", Parent: "M10: go-redis#2985",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
-		Old: "\tif w := sh.find(hash, &p.Key); w != nil {\n",
-		New: "\tif w := sh.find(hash, &p.Key); w != nil {\n\t\tp.Owner = store.Owner{}\n",
+		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
+		New: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n\t\tp.Owner = store.Owner{}\n",
 	},
 	{
 		Name: "an own claim is lost by its caller", Rule: "rule 2", Parent: "M10: aws-sdk-java#2667",
 		File: "store/memstore/memstore.go", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
-		Old: "\tif w := sh.find(hash, &p.Key); w != nil {\n",
-		New: "\tif w := sh.find(hash, &p.Key); w != nil {\n\t\tp.Owner = store.Owner{}\n",
+		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
+		New: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n\t\tp.Owner = store.Owner{}\n",
 	},
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",

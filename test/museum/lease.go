@@ -98,21 +98,21 @@ var leases = []Mutant{
 	{
 		Name: "a renewal counts from an old clock", Rule: "rule 6", Parent: "M19: now() in a long transaction",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "w.setTime(atUntil, store.Micros(now.Add(d)))", New: "w.setTime(atUntil, w.micros(atCreated)+d.Microseconds())",
+		Old: "r.Until, r.Updated = clock(now.Add(d)), clock(now)", New: "r.Until, r.Updated = r.Created.Add(d), clock(now)",
 	},
 	{
 		Name: "anybody may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "if w == nil || w.owner() != l.Owner || w.fence() != l.Fence || w.state()", New: "if w == nil || w.fence() != l.Fence || w.state()",
+		Old: "if r == nil || r.Lease() != l || r.State != store.Processing {", New: "if r == nil || r.Fence != l.Fence || r.State != store.Processing {",
 	},
 	{
 		Name: "an earlier claim of the same owner may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$",
-		Old: "if w == nil || w.owner() != l.Owner || w.fence() != l.Fence || w.state()", New: "if w == nil || w.owner() != l.Owner || w.state()",
+		Old: "if r == nil || r.Lease() != l || r.State != store.Processing {", New: "if r == nil || r.Owner != l.Owner || r.State != store.Processing {",
 	},
 	{
 		Name: "a claim that has ended may be renewed", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "w.fence() != l.Fence || w.state() != store.Processing {", New: "w.fence() != l.Fence {",
+		Old: "|| r.Lease() != l || r.State != store.Processing {", New: "|| r.Lease() != l {",
 	},
 }

@@ -11,17 +11,17 @@ var storeSettlements = []Mutant{
 	{
 		Name: "a settlement does not compare the fence", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r.Lease() != l:", New: "case r.Owner != l.Owner:",
+		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Owner != l.Owner:",
 	},
 	{
 		Name: "a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r.Lease() != l:", New: "case r.Fence != l.Fence:",
+		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Fence != l.Fence:",
 	},
 	{
 		Name: "a frozen owner settles after a take-over", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r.Lease() != l:", New: "case false:",
+		Old: "case r == nil || r.Lease() != l:", New: "case r == nil:",
 	},
 	{
 		Name: "a reservation is settled", Rule: "rule 4",
@@ -41,26 +41,26 @@ var storeSettlements = []Mutant{
 	{
 		Name: "the same settlement again is a lost lease", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: core, Run: "TestASettlementIsSentAgain",
-		Old: "; t.Done(&r) {", New: "; false && t.Done(&r) {",
+		Old: "case t.Done(r):", New: "case false && t.Done(r):",
 	},
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\tif w == nil {\n\t\treturn store.ErrLeaseLost\n",
-		New: "\tif w == nil {\n\t\tmade := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)\n" +
-			"\t\tsh.put(hash, &made.Key, pack(&made, nil))\n\t\treturn nil\n",
+		Old: "\tcase r == nil || r.Lease() != l:\n",
+		New: "\tcase r == nil:\n\t\tmade := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)\n" +
+			"\t\tsh.put(hash, &made)\n\t\treturn nil\n\tcase r.Lease() != l:\n",
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\t\tr = t.Apply(r, now)\n",
-		New: "\t\tif t.State == store.Released {\n\t\t\tsh.remove(hash, w)\n\t\t\treturn nil\n\t\t}\n\t\tr = t.Apply(r, now)\n",
+		Old: "\t\tnext := t.Apply(*r, now)\n\t\tsh.remove(hash, &l.Key)\n",
+		New: "\t\tnext := t.Apply(*r, now)\n\t\tsh.remove(hash, &l.Key)\n\t\tif t.State == store.Released {\n\t\t\treturn nil\n\t\t}\n",
 	},
 	{
 		Name: "a release deletes another's record", Rule: "rule 4", Parent: "M2: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\tcase r.Lease() != l:\n",
-		New: "\tcase t.State == store.Released:\n\t\tsh.remove(hash, w)\n\t\treturn nil\n\tcase r.Lease() != l:\n",
+		Old: "\tcase r == nil || r.Lease() != l:\n",
+		New: "\tcase r != nil && t.State == store.Released:\n\t\tsh.remove(hash, &l.Key)\n\t\treturn nil\n\tcase r == nil || r.Lease() != l:\n",
 	},
 }
 

@@ -9,18 +9,18 @@ var sweeps = []Mutant{
 	{
 		Name: "a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
 		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
-		Old: "\t\ts.raise(w.fence())\n",
-		New: "\t\ts.raise(w.fence())\n\t\tsh.mu.Unlock()\n\t\tfor range 2000 {\n\t\t\t_ = fmt.Sprint(hash)\n\t\t}\n\t\tsh.mu.Lock()\n",
+		Old: "\t\ts.raise(r.Fence)\n",
+		New: "\t\ts.raise(r.Fence)\n\t\tsh.mu.Unlock()\n\t\tfor range 2000 {\n\t\t\t_ = fmt.Sprint(r.Fence)\n\t\t}\n\t\tsh.mu.Lock()\n",
 	},
 	{
 		Name: "a sweep does not look at what has lapsed", Rule: "rule 7", Parent: "CAMEL-16427",
 		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
-		Old: "if r := w.numbers(); !r.Lapsed(now) {\n", New: "if true {\n",
+		Old: "return r.Lapsed(now) })", New: "return false })",
 	},
 	{
 		Name: "a sweep passes over what is too much for a step", Rule: "rule 7",
 		File: "store/memstore/sweep.go", Package: core, Run: "TestOnePassHandsBack",
-		Old: "return whole", New: "return true || whole",
+		Old: "\treturn after, false\n}\n", New: "\treturn after, left > 0\n}\n",
 	},
 	{
 		Name: "a sweep takes all of the store's time", Rule: "rule 7",
@@ -28,9 +28,19 @@ var sweeps = []Mutant{
 		Old: "r.owed += min(", New: "r.owed += 0 * min(",
 	},
 	{
+		Name: "one record keeps the memory of a hundred that a sweep has removed", Rule: "rule 7",
+		File: "store/memstore/sweep.go", Package: mem, Run: "TestASweepGivesMemoryBack",
+		Old: "\tsh.tidy()\n", New: "",
+	},
+	{
+		Name: "a sweep moves what it must not lose", Rule: "rule 7",
+		File: "store/memstore/shard.go", Package: mem, Run: "TestASweepGivesMemoryBack",
+		Old: "\t\tcopy(mem, w)\n", New: "\t\tcopy(mem, w[:len(w)-1])\n",
+	},
+	{
 		Name: "a sweep has no limit", Rule: "rule 7",
 		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
-		Old: "\t\tif left == 0 {\n\t\t\treturn false\n", New: "\t\tif false {\n\t\t\treturn false\n",
+		Old: "\t\tif left == 0 {\n\t\t\treturn after, false\n", New: "\t\tif false {\n\t\t\treturn after, false\n",
 	},
 	{
 		Name: "a sweep gives the last attempt another", Rule: "rule 13",
@@ -48,7 +58,7 @@ var sweeps = []Mutant{
 func deletes(what, parent, unless string) Mutant {
 	return Mutant{
 		Name: "a sweep deletes " + what, Rule: "rule 7", Parent: parent,
-		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/sweep",
-		Old: "w.numbers(); !r.Expired(now) {\n", New: "w.numbers(); !r.Expired(now) && " + unless + " {\n",
+		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms(WhereHashesCollide)?$/sweep", // where they do, claims rest
+		Old: "!r.Expired(now) {\n", New: "!r.Expired(now) && " + unless + " {\n",
 	}
 }
