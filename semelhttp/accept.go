@@ -50,7 +50,7 @@ type acceptor struct {
 
 // ServeHTTP implements http.Handler.
 func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := &exchange{cfg: a.cfg, w: w, r: r}
+	e := newExchange(a.cfg, w, r)
 	defer e.end()
 	call, _, p := a.cfg.intake(r, a.scope, &e.spool)
 	if p != nil {

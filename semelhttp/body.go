@@ -9,18 +9,17 @@ import (
 // body is what a handler reads: the spooled request from its start. It is
 // closed when the handler returns, like the server's own.
 type body struct {
-	mu     sync.Mutex
-	spool  *spool
-	file   io.Reader // the reader of a spool with a file
-	pos    int       // the next byte of a spool in memory
-	closed bool
+	mu    sync.Mutex
+	spool *spool    // nil: closed
+	file  io.Reader // the reader of a spool with a file
+	pos   int       // the next byte of a spool in memory
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.spool == nil {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	if b.spool.file != nil {
@@ -38,8 +37,12 @@ func (b *body) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *body) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
+	b.end()
 	return nil
+}
+
+func (b *body) end() {
+	b.mu.Lock()
+	b.spool = nil
+	b.mu.Unlock()
 }

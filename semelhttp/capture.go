@@ -1,28 +1,25 @@
 package semelhttp
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/semel-go/semel"
 )
 
-// capture is the http.ResponseWriter of one run of a handler. It holds the
-// answer back until it is kept; see stream for when it cannot. It treats the
-// handler as net/http's own does. A goroutine that the handler has left behind
-// cannot write into it.
+// capture is the answer of one run of a handler. It holds the answer back until
+// it is kept; see stream for when it cannot. It treats the handler as
+// net/http's own does. Until the handler has returned, the loan's lock guards
+// it.
 type capture struct {
-	cfg *config
-	w   http.ResponseWriter
-	r   *http.Request
-	x   *semel.Execution
+	cfg  *config
+	w    http.ResponseWriter
+	r    *http.Request
+	x    *semel.Execution
+	loan *loan
 
-	mu       sync.Mutex
 	mode     mode
 	err      error // what writes get in mode refused; else nil
 	mark     mark
@@ -32,9 +29,8 @@ type capture struct {
 	written  int64
 	body     []byte // not shared before the handler has returned, nor changed after
 	before   snapshot
-	header   snapshot        // at WriteHeader
-	room     [2]headerLine   // for header: enough for most answers
-	lines    [2]semel.Header // for what is kept of it
+	header   snapshot      // at WriteHeader
+	room     [2]headerLine // for header: enough for most answers
 }
 
 // mode is what becomes of what the handler writes.
@@ -44,7 +40,6 @@ const (
 	buffering mode = iota
 	streaming      // the header is sent, and the body goes straight on
 	refused        // the answer does not count; writes fail
-	returned       // the handler has returned; writes fail
 )
 
 var (
@@ -53,28 +48,15 @@ var (
 	errUpgrade  = fmt.Errorf("semelhttp: switching protocols on a request that has an idempotency key: %w", http.ErrNotSupported)
 )
 
-func (c *capture) begin(cfg *config, w http.ResponseWriter, r *http.Request, x *semel.Execution) {
-	c.cfg, c.w, c.r, c.x, c.declared = cfg, w, r, x, -1
+// begin is for a run that answers to w, with its loan. The capture is zero.
+func (c *capture) begin(cfg *config, w http.ResponseWriter, l *loan, x *semel.Execution) {
+	c.cfg, c.w, c.x, c.loan, c.declared = cfg, w, x, l, -1
 	c.before.take(w.Header(), nil)
-}
-
-// Header implements http.ResponseWriter. It is the server's own map, so that
-// handlers find what was set before them.
-func (c *capture) Header() http.Header { return c.w.Header() }
-
-// Unwrap is for http.ResponseController: deadlines and full duplex are the
-// server's affair.
-func (c *capture) Unwrap() http.ResponseWriter { return c.w }
-
-// WriteHeader implements http.ResponseWriter.
-func (c *capture) WriteHeader(status int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.writeHeader(status)
+	l.c, l.w = c, w
 }
 
 func (c *capture) writeHeader(status int) {
-	if c.mode > streaming || c.status != 0 {
+	if c.mode == refused || c.status != 0 {
 		return // superfluous, or too late
 	}
 	if status < 100 || status > 999 {
@@ -98,19 +80,8 @@ func (c *capture) writeHeader(status int) {
 	c.header.take(h, c.room[:])
 }
 
-// Write implements http.ResponseWriter.
-func (c *capture) Write(p []byte) (int, error) { return write(c, p) }
-
-// WriteString implements io.StringWriter.
-func (c *capture) WriteString(s string) (int, error) { return write(c, s) }
-
 func write[T []byte | string](c *capture, p T) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch c.mode {
-	case returned:
-		return 0, errReturned
-	case refused:
+	if c.mode == refused {
 		return 0, c.err
 	}
 	if c.status == 0 {
@@ -138,16 +109,8 @@ func write[T []byte | string](c *capture, p T) (int, error) {
 	return len(p), nil
 }
 
-// Flush implements http.Flusher.
-func (c *capture) Flush() { _ = c.FlushError() }
-
-// FlushError is Flush for http.ResponseController.
-func (c *capture) FlushError() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *capture) flush() error {
 	switch {
-	case c.mode == returned:
-		return errReturned
 	case c.mode == refused:
 		return c.err
 	case !canFlush(c.w):
@@ -166,34 +129,19 @@ func (c *capture) FlushError() error {
 	return http.NewResponseController(c.w).Flush()
 }
 
-// Hijack implements http.Hijacker, and refuses: nobody could tell what was
-// answered.
-func (c *capture) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, errHijack }
-
-// refuse drops the answer. The caller holds mu.
+// refuse drops the answer.
 func (c *capture) refuse(err error) {
 	c.mode, c.err, c.body = refused, err, nil
 }
 
-// handlerReturned ends the answer. It reports whether it was streamed.
+// handlerReturned ends the loan and the answer. It reports whether that was
+// streamed.
 func (c *capture) handlerReturned() (streamed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.loan.over()
 	if c.status == 0 {
 		c.writeHeader(http.StatusOK)
 	}
-	streamed = c.mode == streaming
-	if c.mode != refused {
-		c.mode = returned
-	}
-	return streamed
-}
-
-// abandon is for a handler that did not return.
-func (c *capture) abandon() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mode = returned
+	return c.mode == streaming
 }
 
 func bodyAllowed(status int) bool {

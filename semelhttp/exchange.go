@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 
 	"github.com/semel-go/semel"
 )
@@ -18,33 +19,23 @@ type exchange struct {
 	spool spool
 	leash *leash // nil: the handler's context ends with the client's
 
-	last *handling // nil: the handler has not run
-}
-
-// handling is one run of the handler. A Runner that repeats a transaction
-// makes more than one.
-type handling struct {
-	capture  capture
-	body     body
-	ctx      handlerContext
+	// Of the last run of the handler. A Runner that repeats a transaction makes
+	// more than one.
+	loan     *loan // nil: there was none
 	request  *http.Request
+	capture  capture
 	returned bool
 	streamed bool
 }
 
-// handlerContext adds the capture to a context: a context.WithValue that needs
-// no allocation of its own.
-type handlerContext struct {
-	context.Context //nolint:containedctx // it is one
-	capture         *capture
-}
+// exchanges are used again: memory that was just used is near, and new memory
+// is not. Nobody who outlives the request has one; see loan.
+var exchanges = sync.Pool{New: func() any { return &exchange{} }}
 
-// Value implements context.Context.
-func (c *handlerContext) Value(key any) any {
-	if key == (captureKey{}) {
-		return c.capture
-	}
-	return c.Context.Value(key)
+func newExchange(c *config, w http.ResponseWriter, r *http.Request) *exchange {
+	e := exchanges.Get().(*exchange)
+	e.cfg, e.w, e.r = c, w, r
+	return e
 }
 
 // serve runs the call, and answers.
@@ -56,11 +47,11 @@ func (e *exchange) serve(call semel.Call) {
 	}
 	res, err := e.run.Run(ctx, call, e.handle)
 	switch {
-	case e.last == nil:
+	case e.loan == nil:
 		e.cfg.duplicate(e.w, e.r, res.Outcome, err)
-	case e.last.streamed:
+	case e.streamed:
 	case res.Replayed: // a transaction was undone, and when it was repeated another had been faster
-		e.last.capture.discard()
+		e.capture.discard()
 		e.cfg.duplicate(e.w, e.r, res.Outcome, err)
 	default:
 		e.answer(err)
@@ -71,46 +62,47 @@ var errStreamed = errors.New("semelhttp: the handler cannot run again, for its a
 
 // handle is the semel.Handler of the call.
 func (e *exchange) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-	if e.last != nil {
-		if e.last.streamed {
+	if e.loan != nil {
+		if e.streamed {
 			return semel.Outcome{}, errStreamed
 		}
-		e.last.capture.discard()
+		e.capture.discard()
+		e.capture = capture{}
 	} else if e.leash != nil && !e.leash.release() {
 		return semel.Outcome{}, semel.NoEffect(context.Cause(e.r.Context())) // the client left just before
 	}
-	h := &handling{}
-	e.last = h
-	h.body.spool = &e.spool
-	h.ctx = handlerContext{ctx, &h.capture}
-	h.capture.begin(e.cfg, e.w, e.request(&h.ctx, h), x)
-	e.next.ServeHTTP(&h.capture, h.request)
-	h.streamed, h.returned = h.capture.handlerReturned(), true
-	_ = h.body.Close() // never fails
-	return h.capture.result(h.streamed)
+	l := &loan{}
+	e.loan, e.returned = l, false
+	l.ctx = loanContext{ctx, l}
+	e.capture.begin(e.cfg, e.w, l, x)
+	e.capture.r = e.lend(&l.ctx)
+	e.next.ServeHTTP(l, e.request)
+	e.streamed, e.returned = e.capture.handlerReturned(), true
+	return e.capture.result(e.streamed)
 }
 
-// request is what the handler gets: the spooled body, of known length.
-func (e *exchange) request(ctx context.Context, h *handling) *http.Request {
+// lend is what the handler gets: the request with the spooled body, of known
+// length.
+func (e *exchange) lend(ctx context.Context) *http.Request {
 	r := e.r.WithContext(ctx)
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, e.spool.size, nil
 	if e.spool.size > 0 {
-		r.Body = &h.body
+		e.loan.body.spool = &e.spool
+		r.Body = &e.loan.body
 	}
-	h.request = r
+	e.request = r
 	return r
 }
 
 // spooled is the request for those who answer it without a run.
 func (e *exchange) spooled() *http.Request {
-	e.last = &handling{}
-	e.last.body.spool = &e.spool
-	return e.request(e.r.Context(), e.last)
+	e.loan = &loan{}
+	return e.lend(e.r.Context())
 }
 
 // answer sends what the handler answered, if it counts.
 func (e *exchange) answer(err error) {
-	c := &e.last.capture
+	c := &e.capture
 	if err == nil {
 		err = c.err
 	}
@@ -139,14 +131,16 @@ func (e *exchange) answer(err error) {
 
 // end frees what the request holds, also if the handler panics.
 func (e *exchange) end() {
-	if h := e.last; h != nil {
-		if !h.returned {
-			h.capture.abandon()
-			_ = h.body.Close() // never fails
-		}
-		if h.request != nil && h.request.MultipartForm != nil && e.r.MultipartForm == nil {
-			_ = h.request.MultipartForm.RemoveAll() // the server does it for its own request only
-		}
+	if e.loan != nil && !e.returned {
+		e.loan.over()
+	}
+	if r := e.request; r != nil && r.MultipartForm != nil && e.r.MultipartForm == nil {
+		_ = r.MultipartForm.RemoveAll() // the server does it for its own request only
 	}
 	e.spool.close()
+	if e.loan == nil || e.returned { // else a Runner may have left a handler that runs
+		room := e.spool.again()
+		*e = exchange{spool: spool{mem: room}}
+		exchanges.Put(e)
+	}
 }

@@ -46,7 +46,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.next.ServeHTTP(w, r)
 		return
 	}
-	e := &exchange{cfg: d.cfg, run: d.run, next: d.next, w: w, r: r}
+	e := newExchange(d.cfg, w, r)
+	e.run, e.next = d.run, d.next
 	defer e.end()
 	call, protected, p := d.cfg.intake(r, d.scope, &e.spool)
 	switch {

@@ -17,6 +17,9 @@ type snapshot struct {
 // take uses room, if that is enough, instead of new memory.
 func (s *snapshot) take(h http.Header, room []headerLine) {
 	s.lines = room[:0]
+	if len(h) == 0 {
+		return
+	}
 	if n := len(h); n > cap(room) {
 		s.lines = make([]headerLine, 0, n)
 	}

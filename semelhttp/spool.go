@@ -22,11 +22,12 @@ const (
 
 // spool is a request body that was read to its end. The zero spool is empty.
 type spool struct {
-	mem  []byte   // the whole body, unless there is a file
+	mem  []byte   // the whole body, unless there is a file; from the start it may be room
 	file *os.File // nil: in memory
 	size int64
 	path string            // of a file that could not be removed while it is open
 	sum  [sha256.Size]byte // room for the hash
+	lent bool              // mem was handed out
 }
 
 // errTooLarge is a body over the limit.
@@ -49,7 +50,9 @@ func (s *spool) fill(body io.Reader, declared, limit int64, dir string, h io.Wri
 	if declared >= 0 {
 		first = min(declared, firstRead)
 	}
-	s.mem = make([]byte, 0, first+maxSlack)
+	if int64(cap(s.mem)) < first+maxSlack {
+		s.mem = make([]byte, 0, first+maxSlack)
+	}
 	for {
 		if len(s.mem) == cap(s.mem) {
 			if len(s.mem) >= spoolMemory {
@@ -112,7 +115,16 @@ func (s *spool) reader() io.Reader {
 	if s.file != nil {
 		return io.NewSectionReader(s.file, 0, s.size)
 	}
+	s.lent = true
 	return bytes.NewReader(s.mem)
+}
+
+// again is the memory that another request may use.
+func (s *spool) again() []byte {
+	if s.lent || cap(s.mem) > firstRead+maxSlack {
+		return nil
+	}
+	return s.mem[:0]
 }
 
 // close removes the file. Readers of it then fail.

@@ -88,13 +88,35 @@ func TestADeclaredLengthAloneTakesLittleMemory(t *testing.T) {
 	}
 }
 
+// A reader that was handed out may be read for ever; what was too large to
+// keep for the next request goes.
+func TestMemoryOfASpoolIsUsedAgainUnlessItWasHandedOut(t *testing.T) {
+	for _, c := range []struct {
+		size   int
+		handed bool
+		again  bool
+	}{{100, false, true}, {100, true, false}, {2 * firstRead, false, false}} {
+		var s spool
+		if err := s.fill(bytes.NewReader(make([]byte, c.size)), -1, 1<<20, "", io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if c.handed {
+			s.reader()
+		}
+		if room := s.again(); len(room) != 0 || (cap(room) > 0) != c.again {
+			t.Errorf("%+v: %d of %d bytes are used again", c, len(room), cap(room))
+		}
+	}
+}
+
 func TestTheEndOfAnExchangeClosesItsSpool(t *testing.T) {
 	e := &exchange{}
 	if err := e.spool.fill(bytes.NewReader(make([]byte, 2*spoolMemory)), -1, 1<<20, t.TempDir(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
+	file := e.spool.file
 	e.end()
-	if _, err := e.spool.file.Stat(); !errors.Is(err, os.ErrClosed) {
+	if _, err := file.Stat(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("the file is still open: %v", err)
 	}
 }

@@ -18,8 +18,7 @@ const (
 // there is of the answer is sent. It is the last moment at which a handler
 // that has lost its lease can be stopped from answering. The answer stays
 // buffered (pinned) where it cannot be stored yet: in a transaction, whose
-// commit is to come, and in a Guard that reruns. The caller holds mu, and the
-// header is written.
+// commit is to come, and in a Guard that reruns. The header is written.
 func (c *capture) stream() error {
 	marker := ""
 	switch {

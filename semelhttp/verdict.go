@@ -16,8 +16,6 @@ const (
 	markFinal
 )
 
-type captureKey struct{}
-
 // NoEffect says of the answer to r, whatever its status, that nothing was
 // changed: it is sent, but not kept, and the same request runs again under
 // every policy. The last of NoEffect and Final counts; call them before the
@@ -29,11 +27,11 @@ func NoEffect(r *http.Request) { setMark(r, markNoEffect) }
 func Final(r *http.Request) { setMark(r, markFinal) }
 
 func setMark(r *http.Request, m mark) {
-	if c, ok := r.Context().Value(captureKey{}).(*capture); ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.mode <= streaming { // the handler has not returned
-			c.mark = m
+	if l, ok := r.Context().Value(loanKey{}).(*loan); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.c != nil && l.c.mode != refused {
+			l.c.mark = m
 		}
 	}
 }
@@ -57,7 +55,7 @@ const (
 	noEffect                // nothing happened
 )
 
-// verdict judges the answer. The caller holds mu, or the handler has returned.
+// verdict judges the answer.
 func (c *capture) verdict() verdict {
 	switch {
 	case c.mark == markNoEffect:
@@ -94,7 +92,7 @@ func (c *capture) result(streamed bool) (semel.Outcome, error) {
 func (c *capture) outcome(streamed bool) semel.Outcome {
 	short := c.declared > c.written && bodyAllowed(c.status) && c.r.Method != http.MethodHead
 	o := semel.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
-	o.Header = c.cfg.kept(&c.header, o.Gone, c.lines[:0])
+	o.Header = c.cfg.kept(&c.header, o.Gone, c.loan.lines[:0])
 	if !o.Gone {
 		o.Body = c.body
 	}

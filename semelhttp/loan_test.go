@@ -1,0 +1,52 @@
+package semelhttp_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// What a handler leaves behind holds nothing of the requests that come after:
+// their memory is used again.
+func TestWhatAHandlerLeavesBehindReachesNoOtherRequest(t *testing.T) {
+	var left sync.WaitGroup
+	answered, stop := make(chan chan struct{}, 1), make(chan struct{})
+	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		body, done := r.Body, make(chan struct{})
+		answered <- done
+		left.Go(func() {
+			<-done
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if n, err := w.Write([]byte("late")); n != 0 || err == nil {
+					t.Errorf("a late write: %d bytes, error %v", n, err)
+				}
+				w.WriteHeader(http.StatusTeapot)
+				semelhttp.NoEffect(r)
+				if n, err := body.Read(make([]byte, 8)); n != 0 || !errors.Is(err, http.ErrBodyReadAfterClose) {
+					t.Errorf("a late read: %d bytes, error %v", n, err)
+				}
+			}
+		})
+		_, _ = w.Write(append([]byte("got "), text...))
+	})
+	for i := range 30 {
+		text := fmt.Sprint("body ", i)
+		x.want(x.post(fmt.Sprint("k", i), text), 200, "got "+text)
+		close(<-answered)
+		x.want(x.post(fmt.Sprint("k", i), text), 200, "got "+text)
+	}
+	close(stop)
+	left.Wait()
+	x.wantRuns(30)
+}
