@@ -7,7 +7,8 @@ import (
 )
 
 // Runner runs a handler once for a call. A *Guard is one, and so is a store's
-// Atomic, or what wraps either. Safe for concurrent use.
+// Atomic, or what wraps either. It calls no handler after Run has returned.
+// Safe for concurrent use.
 type Runner interface {
 	Run(ctx context.Context, call Call, fn Handler) (Result, error)
 }

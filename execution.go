@@ -29,7 +29,6 @@ type Header = store.Header
 type Execution struct {
 	g      *Guard
 	policy Policy
-	codec  Codec
 	ctx    runContext
 	claim
 }
@@ -104,11 +103,12 @@ func (x *Execution) Step(name string) Call {
 // Encode makes an outcome of a result, with the Guard's first codec. For
 // people who write doors; Do calls it.
 func (x *Execution) Encode(v any) (Outcome, error) {
-	body, err := x.codec.Marshal(v)
+	codec := x.g.opt.Codecs[0]
+	body, err := codec.Marshal(v)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("semel: codec %q: %w", x.codec.Name(), err)
+		return Outcome{}, fmt.Errorf("semel: codec %q: %w", codec.Name(), err)
 	}
-	return Outcome{Body: body, Codec: x.codec.Name()}, nil
+	return Outcome{Body: body, Codec: codec.Name()}, nil
 }
 
 // Complete stores the outcome before the handler returns: for people who

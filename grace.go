@@ -3,24 +3,34 @@ package semel
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // grace is a context that keeps the values of another, not its end, and ends
 // by itself at a time: context.WithTimeout(context.WithoutCancel(…)), but it
 // makes its channel and timer only for those who ask for them. A store that
-// answers at once does not, and each call settles once.
+// answers at once looks at it once, which takes neither a lock nor the clock,
+// and each call settles once.
 type grace struct {
 	caller context.Context //nolint:containedctx // it is one, and has the caller's values
 	d      time.Duration
 
-	mu      sync.Mutex
-	begun   bool // somebody has asked, so the time counts
-	end     instant
-	stopped bool
-	done    chan struct{} // nil: nobody has asked
-	timer   *time.Timer
+	state atomic.Uint32
+	mu    sync.Mutex // guards the rest
+	begun bool       // the time counts
+	end   instant
+	done  chan struct{} // nil: nobody has asked
+	timer *time.Timer
 }
+
+// What a grace knows of those who ask.
+const (
+	unasked uint32 = iota
+	looked         // once, at Err
+	counting
+	stopped
+)
 
 // closed is the channel of those who ask after the end.
 var closed = func() chan struct{} {
@@ -39,27 +49,37 @@ func (c *grace) begin(ctx context.Context, d time.Duration) {
 	c.caller, c.d = ctx, d
 }
 
+// count begins the time, if nobody has asked before; a first look alone does
+// not count. It reports whether the context goes on. The caller holds mu.
+func (c *grace) count() bool {
+	for {
+		was := c.state.Load()
+		if was == stopped {
+			return false
+		}
+		if was == counting || c.state.CompareAndSwap(was, counting) {
+			break
+		}
+	}
+	if !c.begun {
+		c.begun, c.end = true, now().add(c.d)
+	}
+	return now() < c.end
+}
+
 // Deadline implements context.Context.
 func (c *grace) Deadline() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.start()
+	c.count()
 	return time.Now().Add(c.end.since(now())), true
-}
-
-// start begins the time when somebody asks for the first time: a store asks
-// before it does anything, so the clock is read once for most settlements. It reports whether this was the first time. The caller
-// holds mu.
-func (c *grace) start() bool {
-	if c.begun {
-		return false
-	}
-	c.begun, c.end = true, now().add(c.d)
-	return true
 }
 
 // Err implements context.Context.
 func (c *grace) Err() error {
+	if c.state.Load() == unasked && c.state.CompareAndSwap(unasked, looked) {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -67,7 +87,7 @@ func (c *grace) Err() error {
 		return context.DeadlineExceeded
 	default:
 	}
-	if c.stopped || c.done == nil && !c.start() && now() >= c.end {
+	if goesOn := c.count(); !goesOn && (c.done == nil || c.state.Load() == stopped) {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -77,11 +97,11 @@ func (c *grace) Err() error {
 func (c *grace) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stopped {
+	c.count()
+	if c.state.Load() == stopped && c.done == nil {
 		return closed
 	}
 	if c.done == nil {
-		c.start()
 		done := make(chan struct{})
 		c.done = done
 		c.timer = time.AfterFunc(c.end.since(now()), func() { close(done) })
@@ -95,9 +115,11 @@ func (c *grace) Value(key any) any { return context.WithoutCancel(c.caller).Valu
 
 // stop ends the context early, so that what was derived from it lets go.
 func (c *grace) stop() {
+	if c.state.Swap(stopped) != counting {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped = true
 	if c.timer != nil && c.timer.Stop() {
 		close(c.done)
 	}

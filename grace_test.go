@@ -55,3 +55,27 @@ func TestAStoppedGraceLetsGoOfWhatWasDerivedFromIt(t *testing.T) {
 		c.stop() // after its end: harmless
 	})
 }
+
+// A store that looks again and again is told, though its first look does not
+// count.
+func TestGraceCountsFromTheSecondLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newGrace(t.Context(), 10*time.Second)
+		defer c.stop()
+		if c.Err() != nil {
+			t.Fatal("it ended before it began")
+		}
+		time.Sleep(time.Minute)
+		if c.Err() != nil {
+			t.Error("it ended before it was asked again")
+		}
+		time.Sleep(10*time.Second - 1)
+		if c.Err() != nil {
+			t.Error("it ended early")
+		}
+		time.Sleep(1)
+		if !errors.Is(c.Err(), context.DeadlineExceeded) {
+			t.Errorf("after its time %v", c.Err())
+		}
+	})
+}

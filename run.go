@@ -117,7 +117,7 @@ func (g *Guard) newExecution(r *store.Record, begun instant) *Execution {
 
 // begin sets a new Execution up for the claim of r.
 func (x *Execution) begin(g *Guard, r *store.Record, begun instant) {
-	x.g, x.policy, x.codec = g, r.Policy, g.opt.Codecs[0]
+	x.g, x.policy = g, r.Policy
 	x.lease, x.attempt, x.fingerprint, x.begun = r.Lease(), r.Attempt, r.Fingerprint.Sum, begun
 }
 
@@ -214,7 +214,7 @@ func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
 
 // unprotected runs the handler without a record: Options.UnprotectedOnOutage.
 func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
-	x := &Execution{g: g, policy: g.opt.OnDoubt, codec: g.opt.Codecs[0], claim: claim{held: held{lease: store.Lease{Key: call.key}}, attempt: 1, begun: now()}}
+	x := &Execution{g: g, policy: g.opt.OnDoubt, claim: claim{held: held{lease: store.Lease{Key: call.key}}, attempt: 1, begun: now()}}
 	defer x.ctx.end(nil)
 	o, err := fn(x.within(ctx), x)
 	g.ended(ctx, x, EventUnprotected, err)

@@ -3,6 +3,7 @@ package semel
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // runContext is a handler's context: it knows the run, and ends with the
@@ -13,11 +14,19 @@ type runContext struct {
 	context.Context //nolint:containedctx // it is one: the caller's
 	x               *Execution
 
-	mu    sync.Mutex
+	state atomic.Uint32
+	mu    sync.Mutex   // guards the rest
 	inner *cancellable // what tells of the end, once somebody has asked
 	over  bool         // it has ended, by cause
 	cause error
 }
+
+// How a runContext stands. Most go from quiet to ended, which takes no lock.
+const (
+	quiet uint32 = iota // nobody has asked
+	asked               // or it has ended by a cause: see the rest
+	ended               // by nothing but the run's end
+)
 
 type cancellable struct {
 	context.Context //nolint:containedctx // it is one
@@ -34,9 +43,12 @@ func (x *Execution) within(ctx context.Context) context.Context {
 
 // end ends the context. Only the first cause counts; nil: context.Canceled.
 func (c *runContext) end(cause error) {
+	if cause == nil && c.state.CompareAndSwap(quiet, ended) {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over {
+	if c.see(); c.over {
 		return
 	}
 	c.over, c.cause = true, cause
@@ -45,8 +57,16 @@ func (c *runContext) end(cause error) {
 	}
 }
 
+// see has the rest say what is so. The caller holds mu.
+func (c *runContext) see() {
+	if !c.state.CompareAndSwap(quiet, asked) && c.state.CompareAndSwap(ended, asked) {
+		c.over = true
+	}
+}
+
 // told is the context that tells of the end. The caller holds mu.
 func (c *runContext) told() context.Context {
+	c.see()
 	if c.inner == nil {
 		ctx, cancel := context.WithCancelCause(c.Context)
 		c.inner = &cancellable{ctx, cancel}
@@ -65,14 +85,7 @@ func (c *runContext) Done() <-chan struct{} {
 }
 
 // Err implements context.Context.
-func (c *runContext) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over || c.inner != nil {
-		return c.told().Err()
-	}
-	return c.Context.Err()
-}
+func (c *runContext) Err() error { return c.now().Err() }
 
 // Value implements context.Context. What package context looks for in its own
 // contexts, such as their cause, it finds in the one that tells of the end.
@@ -80,11 +93,16 @@ func (c *runContext) Value(key any) any {
 	if key == (executionKey{}) {
 		return c.x
 	}
-	c.mu.Lock()
-	from := c.Context
-	if c.over || c.inner != nil {
-		from = c.told()
+	return c.now().Value(key)
+}
+
+// now is the context that has what this one has: the caller's own, until
+// somebody has asked for the end, or it has come.
+func (c *runContext) now() context.Context {
+	if c.state.Load() == quiet {
+		return c.Context
 	}
-	c.mu.Unlock()
-	return from.Value(key)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.told()
 }

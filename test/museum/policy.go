@@ -36,7 +36,7 @@ var policies = []Mutant{
 	{
 		Name: "a run has the Guard's policy", Rule: "policy",
 		File: "run.go", Package: core, Run: "TestTheStricterPolicy|TestACrashedRedeemer",
-		Old: "= g, r.Policy, ", New: "= g, g.opt.OnDoubt, ",
+		Old: "x.g, x.policy = g, r.Policy\n", New: "x.g, x.policy = g, g.opt.OnDoubt\n",
 	},
 	{
 		Name: "a parked record forgets who was strict", Rule: "policy",
