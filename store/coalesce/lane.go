@@ -155,18 +155,31 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 		l.alone(ctx, it)
 	} else {
 		l.mu.Unlock()
-		select {
-		case <-it.done:
-		case <-ctx.Done():
-			if l.leave(it) {
-				return res, ctx.Err()
-			}
-			<-it.done
+		if !l.wait(ctx, it) {
+			return res, ctx.Err()
 		}
 	}
 	res, err = it.Res, it.Err
 	l.put(it)
 	return res, err
+}
+
+// wait waits for the answer, and reports false if ctx ended before.
+func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
+	end := ctx.Done()
+	if end == nil { // it never ends; a select would cost twice as much
+		<-it.done
+		return true
+	}
+	select {
+	case <-it.done:
+	case <-end:
+		if l.leave(it) {
+			return false
+		}
+		<-it.done
+	}
+	return true
 }
 
 // enter queues it, unless the caller is to flush it at once: now, if it likes
