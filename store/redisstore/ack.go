@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,8 +146,8 @@ func (s *Store) undoUnacked(ctx context.Context, cs []*call) {
 			continue
 		}
 		if fence, old, won := c.wonClaim(c.script == &s.scripts.claim); won {
-			holder := binary.BigEndian.AppendUint64([]byte(c.args[0]), fence)
-			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: [maxArgs]string{string(holder), old}})
+			holder := binary.BigEndian.AppendUint64(slices.Clone(c.args[0]), fence)
+			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: [maxArgs]text{holder, text(old)}})
 		}
 	}
 	if len(undo) == 0 {
@@ -171,7 +173,7 @@ func (c *call) wonClaim(inserts bool) (fence uint64, old string, won bool) {
 			return 0, "", false
 		}
 		r, err := decode(v)
-		return r.Fence, "", err == nil && string(appendOwner(nil, r.Owner)) == c.args[0] && r.State == c.terms.state
+		return r.Fence, "", err == nil && bytes.Equal(appendOwner(nil, r.Owner), c.args[0]) && r.State == c.terms.state
 	case []any:
 		if len(v) == 3 {
 			n, _ := v[0].(int64)

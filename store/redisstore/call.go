@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,7 +22,7 @@ type call struct {
 	script        *script
 	record, floor string
 	terms         terms
-	args          [maxArgs]string // script.each of them
+	args          [maxArgs]text // script.each of them
 	number        uint64
 	counts        bool // it must not count unless it is acknowledged
 
@@ -29,38 +30,52 @@ type call struct {
 	val   any   // the record's part of the answer
 	err   error
 	acked error // why it is not acknowledged as Options.Replicas demands
+
+	texts    []byte // the args, one behind the other
+	nargs    int
+	from     int  // where the next one begins
+	answered bool // no flush has it any more
 }
 
 const maxArgs = 5
 
-// draft is what a call sends, text behind text, so that they are allocated
-// together.
-type draft struct {
-	b    []byte
-	ends [maxArgs]int
-	n    int
+// text is an argument. It goes by its address, for an any of a string or of
+// bytes is an allocation.
+type text []byte
+
+// MarshalBinary is how the client takes it.
+func (t *text) MarshalBinary() ([]byte, error) { return *t, nil }
+
+// end ends a text that was added to texts.
+func (c *call) end() {
+	n := len(c.texts)
+	c.args[c.nargs] = c.texts[c.from:n:n]
+	c.nargs, c.from = c.nargs+1, n
 }
 
-func newDraft() draft { return draft{b: make([]byte, 0, 640)} }
+// calls are taken again, for a crowd of them is most of what the collector
+// would have to look after.
+var calls = sync.Pool{New: func() any { return &call{texts: make([]byte, 0, 512)} }}
 
-// end ends a text.
-func (d *draft) end() {
-	d.ends[d.n] = len(d.b)
-	d.n++
-}
+// maxKept is the most bytes of texts that are kept for another call.
+const maxKept = 8 << 10
 
-// newCall is a script for the record of a key.
-func (s *Store) newCall(sc *script, k *store.Key, t terms, d *draft) *call {
+// newCall is a script for the record of a key, still without its texts.
+func (s *Store) newCall(sc *script, k *store.Key, t terms) *call {
 	id := k.Digest()
-	c := &call{script: sc, terms: t, number: numberOf(id)}
-	from := len(d.b)
-	b, at := s.appendName(d.b, id)
-	all := string(b)
-	c.record, c.floor = s.names(all[from:], at-from)
-	for i, from := 0, 0; i < d.n; i++ {
-		c.args[i], from = all[from:d.ends[i]], d.ends[i]
-	}
+	c := calls.Get().(*call)
+	c.script, c.terms, c.number = sc, t, numberOf(id)
+	c.record, c.floor = s.name(id)
 	return c
+}
+
+// free gives a call back whose answer was taken. One whose caller has left is
+// not: its flush may still read it.
+func (c *call) free() {
+	if c.answered && cap(c.texts) <= maxKept {
+		*c = call{texts: c.texts[:0]}
+		calls.Put(c)
+	}
 }
 
 func (s *Store) newLane(conflict bool) *lane {
@@ -86,6 +101,7 @@ func (s *Store) do(ctx context.Context, l *lane, c *call) error {
 	if _, err := l.Do(ctx, c); err != nil {
 		return err
 	}
+	c.answered = true
 	return c.err
 }
 
@@ -128,10 +144,13 @@ const maxParcel = 1 << 20
 // pack makes parcels of calls with one script and the same terms; in a cluster
 // each call is one.
 func (s *Store) pack(cs []*call) (ps []*parcel) {
-	for _, c := range cs {
+	for i, c := range cs {
 		p := s.open(ps, c)
 		if p == nil {
 			p = &parcel{}
+			if i == 0 && s.cluster == nil { // as a rule all are its
+				p.calls = make([]*call, 0, len(cs))
+			}
 			ps = append(ps, p)
 		}
 		p.calls = append(p.calls, c)
@@ -164,8 +183,8 @@ func (c *call) size() (n int) {
 	return n
 }
 
-// arm makes the parcel's command. Texts go by their addresses, for an any of a
-// string is an allocation; names do not, for hooks that print them.
+// arm makes the parcel's command. Names are strings, for hooks that print them
+// and a cluster that goes by them.
 func (p *parcel) arm(ctx context.Context) *redis.Cmd {
 	first := p.calls[0]
 	sc := first.script

@@ -28,34 +28,19 @@ type digest = [sha256.Size]byte
 
 // name is that of a key's record and of its floor.
 func (s *Store) name(d digest) (record, floor string) {
-	b, at := s.appendName(make([]byte, 0, 2*maxName), d)
-	return s.names(string(b), at)
+	b := s.appendBucket(make([]byte, 0, 2*maxName), int(binary.BigEndian.Uint16(d[16:]))%buckets)
+	n := len(b)
+	b = base64.RawURLEncoding.AppendEncode(b, d[:16])
+	if s.cluster == nil {
+		return string(b), s.floor
+	}
+	at := len(b)
+	both := string(append(append(b, b[:n]...), floorName...))
+	return both[:at], both[at:]
 }
 
 // maxName is the most bytes of a record's name.
 const maxName = maxPrefix + len("{abc}") + idLen
-
-// appendName adds the name of a record, which ends at, and that of its floor, if
-// it has one of its own.
-func (s *Store) appendName(b []byte, d digest) (_ []byte, at int) {
-	from := len(b)
-	b = s.appendBucket(b, int(binary.BigEndian.Uint16(d[16:]))%buckets)
-	n := len(b)
-	b = base64.RawURLEncoding.AppendEncode(b, d[:16])
-	at = len(b)
-	if s.cluster != nil {
-		b = append(append(b, b[from:n]...), floorName...)
-	}
-	return b, at
-}
-
-// names are what appendName has put in front of a text.
-func (s *Store) names(text string, at int) (record, floor string) {
-	if s.cluster == nil {
-		return text[:at], s.floor
-	}
-	return text[:at], text[at : at+at-idLen+len(floorName)]
-}
 
 func (s *Store) appendBucket(b []byte, bucket int) []byte {
 	b = append(append(b, s.opt.Prefix...), '{')

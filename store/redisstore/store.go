@@ -49,6 +49,7 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 	if err != nil {
 		return f, err
 	}
+	defer c.free()
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
@@ -82,20 +83,19 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err := s.ready(ctx, p); err != nil {
 		return f, err
 	}
-	d := newDraft()
-	if err := d.propose(p); err != nil {
+	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep))
+	defer c.free()
+	if err := c.propose(p); err != nil {
 		return f, err
 	}
-	d.b = appendHolder(d.b, seen.Owner, seen.Fence)
-	d.end()
-	d.b = binary.BigEndian.AppendUint64(d.b, uint64(store.Micros(seen.Until)))
-	d.b = binary.BigEndian.AppendUint64(d.b, uint64(store.Micros(seen.Expires)))
-	d.b = append(d.b, byte(seen.State))
-	d.end()
-	d.b = append(d.b, bit(p.Restart))
-	d.end()
-	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep), &d)
-	c.counts = counts(p)
+	c.texts = appendHolder(c.texts, seen.Owner, seen.Fence)
+	c.end()
+	c.texts = binary.BigEndian.AppendUint64(c.texts, uint64(store.Micros(seen.Until)))
+	c.texts = binary.BigEndian.AppendUint64(c.texts, uint64(store.Micros(seen.Expires)))
+	c.texts = append(c.texts, byte(seen.State))
+	c.end()
+	c.texts = append(c.texts, bit(p.Restart))
+	c.end()
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
@@ -126,22 +126,23 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 }
 
 func (s *Store) claimCall(p *store.Proposal) (*call, error) {
-	d := newDraft()
-	if err := d.propose(p); err != nil {
+	c := s.newCall(&s.scripts.claim, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep))
+	if err := c.propose(p); err != nil {
 		return nil, err
 	}
-	c := s.newCall(&s.scripts.claim, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep), &d)
-	c.counts = counts(p)
 	return c, nil
 }
 
 // propose adds what a proposal sets.
-func (d *draft) propose(p *store.Proposal) (err error) {
-	d.b = appendOwner(d.b, p.Owner)
-	d.end()
-	d.b, err = appendRest(d.b, p)
-	d.end()
-	return err
+func (c *call) propose(p *store.Proposal) (err error) {
+	c.counts = counts(p)
+	c.texts = appendOwner(c.texts, p.Owner)
+	c.end()
+	if c.texts, err = appendRest(c.texts, p); err != nil {
+		return err
+	}
+	c.end()
+	return nil
 }
 
 // lost is the record that was found instead. It may be the proposal's own, of
@@ -168,6 +169,7 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 	if err != nil {
 		return err
 	}
+	defer c.free()
 	if err := s.do(ctx, s.settles, c); err != nil {
 		return err
 	}
@@ -191,14 +193,14 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 }
 
 func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (_ *call, err error) {
-	d := newDraft()
-	d.b = appendHolder(d.b, l.Owner, l.Fence)
-	d.end()
-	if d.b, err = appendResult(d.b, t.State, t.Error, &t.Outcome); err != nil {
+	c := s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep))
+	c.texts = appendHolder(c.texts, l.Owner, l.Fence)
+	c.end()
+	if c.texts, err = appendResult(c.texts, t.State, t.Error, &t.Outcome); err != nil {
 		return nil, err
 	}
-	d.end()
-	return s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep), &d), nil
+	c.end()
+	return c, nil
 }
 
 // Get implements store.Store in one round trip, which concurrent reads share.
@@ -211,8 +213,8 @@ func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error
 	if s.closed.Load() {
 		return f, ErrClosed
 	}
-	d := newDraft()
-	c := s.newCall(&s.scripts.get, k, terms{}, &d)
+	c := s.newCall(&s.scripts.get, k, terms{})
+	defer c.free()
 	if err := s.do(ctx, s.reads, c); err != nil {
 		return f, err
 	}
@@ -239,10 +241,11 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	}
 	cs := make([]*call, len(held))
 	for i := range held {
-		l, text := &held[i], newDraft()
-		text.b = appendHolder(text.b, l.Owner, l.Fence)
-		text.end()
-		cs[i] = s.newCall(&s.scripts.renew, &l.Key, terms{until: micros(d), expires: none}, &text)
+		l := &held[i]
+		c := s.newCall(&s.scripts.renew, &l.Key, terms{until: micros(d), expires: none})
+		c.texts = appendHolder(c.texts, l.Owner, l.Fence)
+		c.end()
+		cs[i] = c
 	}
 	s.send(ctx, cs)
 	for i, c := range cs {
