@@ -22,6 +22,7 @@ type Atomic struct {
 
 	wary     atomic.Int32 // how many batches to begin with savepoints
 	patience time.Duration
+	tide     tide // of the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)

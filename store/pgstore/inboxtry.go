@@ -43,8 +43,8 @@ func (a *Atomic) newInbox(t *storeTx, careful bool) *inbox {
 // try runs some of the calls in one transaction. On an error nothing has
 // happened, or it is not known, and none of them has an end.
 func (b *batch) try(ctx context.Context, which []int, careful bool) error {
-	t, err := b.a.s.beginOwn(ctx)
-	if err != nil {
+	t := b.a.newOwnTx()
+	if err := t.connect(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	y := b.a.newInbox(t.storeTx, careful)
@@ -58,6 +58,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 	if err := y.gather(ctx, which, b.calls); err != nil {
 		return err
 	}
+	var err error
 	tx := &handlerTx{&touchedTx{t.line.tx, y}, &t.over}
 	if b.whole != nil {
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(b.a.s.withTx(ctx, tx), fresh) })

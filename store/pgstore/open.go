@@ -45,7 +45,7 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	}
 	s.quick, s.patient = s.newSession(inLane), s.newSession(millis(opt.LockTimeout))
 	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
-	s.claims, s.settles = s.newClaimLane(), s.newSettleLane()
+	s.claims, s.settles, s.kept = s.newClaimLane(), s.newSettleLane(), s.newKeptLane()
 	return s, nil
 }
 
@@ -137,6 +137,7 @@ func (s *Store) Close() error {
 	if s.claims != nil {
 		s.claims.Close()
 		s.settles.Close()
+		s.kept.Close()
 	}
 	if s.ear != nil {
 		s.ear.close()

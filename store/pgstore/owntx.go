@@ -9,29 +9,58 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel/store"
 )
 
-// ownTx is the transaction of one try of Atomic.Run. Its BEGIN goes out with
-// the claim, its COMMIT with the settlement.
+// ownTx is the transaction of one try of Atomic.Run. It has a connection from
+// its claim on, unless that is answered without. Its BEGIN goes out with the
+// claim, its COMMIT with the settlement.
 type ownTx struct {
 	*storeTx
+	tide *tide
 	conn *pgxpool.Conn
 	over atomic.Bool
 	to   handlerTx // of the handler
 }
 
-func (s *Store) beginOwn(ctx context.Context) (*ownTx, error) {
-	if s.closed.Load() {
-		return nil, ErrClosed
+func (a *Atomic) newOwnTx() *ownTx {
+	return &ownTx{tide: &a.tide, storeTx: &storeTx{s: a.s, late: true, own: true, idle: &a.s.idle}}
+}
+
+// connect takes a connection, on which nothing is sent yet.
+func (t *ownTx) connect(ctx context.Context) (err error) {
+	if t.s.closed.Load() {
+		return ErrClosed
 	}
-	conn, err := s.app.Acquire(ctx)
-	if err != nil {
-		return nil, err
+	if t.conn, err = t.s.app.Acquire(ctx); err != nil {
+		return err
 	}
-	t := &ownTx{storeTx: &storeTx{}, conn: conn}
-	t.init(s, conn.Conn(), true)
-	t.own, t.idle, t.line.begin = true, &s.idle, true
-	return t, nil
+	t.init(t.s, t.conn.Conn(), true)
+	t.line.begin = true
+	return nil
+}
+
+// Claim implements store.Tx.
+func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	id := idOf(p.Key)
+	if t.conn == nil {
+		if t.tide.high() {
+			if f, is := t.s.lookForKept(ctx, id, p.Key); is {
+				t.asked = id
+				t.tide.saw(true)
+				return f, nil
+			}
+		}
+		if err := t.connect(ctx); err != nil {
+			return f, explain("begin", err)
+		}
+	}
+	f, err = t.claimID(ctx, id, &p)
+	if err == nil && (f.Won || stays(&f)) {
+		t.tide.saw(!f.Won)
+	}
+	return f, err
 }
 
 // handler is the transaction for the handler.

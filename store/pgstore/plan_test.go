@@ -53,9 +53,17 @@ func planStaysGoodFromEmpty(t *testing.T, s *Store) {
 			settles = append(settles, &settleItem{Req: r})
 		}
 		s.flushSettles(t.Context(), settles)
+		var looks []*keptItem
 		for _, it := range settles {
 			if it.Err != nil {
 				t.Fatal(it.Err)
+			}
+			looks = append(looks, &keptItem{Req: keptRequest{it.Req.id, it.Req.lease.Key}})
+		}
+		s.flushKept(t.Context(), looks)
+		for _, it := range looks {
+			if it.Err != nil || !stays(&it.Res) {
+				t.Fatalf("%+v, error %v", it.Res, it.Err)
 			}
 		}
 	}

@@ -17,9 +17,11 @@ import (
 )
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
-// the transaction. It takes two round trips for a new key besides fn's own,
-// more for one that is there, and holds a connection of the application's pool
-// for as long as fn runs.
+// the transaction. It takes two round trips besides fn's own, and holds a
+// connection of the application's pool for as long as fn runs. While many calls
+// are duplicates, calls look for what is kept before that, all at the time in
+// one round trip on a connection of the store's own; who finds it needs no
+// other.
 //
 // The transaction commits if fn's error is nil, or a *semel.Failure, which is
 // kept while fn's own writes are undone; else all is rolled back, and the try
@@ -37,6 +39,8 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
+	a.tide.running.Add(1)
+	defer a.tide.running.Add(-1)
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
 	defer w.leave(a.s.ear)
@@ -158,10 +162,7 @@ func unavailable(call semel.Call, err error) error {
 
 // try runs fn in one transaction.
 func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter) (res semel.Result, err error) {
-	t, err := a.s.beginOwn(ctx)
-	if err != nil {
-		return res, unavailable(call, explain("begin", err))
-	}
+	t := a.newOwnTx()
 	defer t.end()
 	var said error // what the handler returned
 	ran, returned := false, false

@@ -14,7 +14,7 @@ type statements struct {
 
 	guard, get, claim, claims, swap, settle, settles, renew, held string
 	over, remove, list, meta                                      string
-	read, insert                                                  string
+	read, kept, insert                                            string
 	reads, inserts, admits, alike, admitAlike                     string
 	own, move, watermark, waitForIt, forget                       string
 }
@@ -165,6 +165,10 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = $1::uuid),
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
 			FROM {s}.semel_meta m WHERE m.one = 1`,
+		// What is there of many keys, by their places in the array.
+		kept: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+			SELECT c.now, u.n, h.packed FROM c CROSS JOIN unnest($1::uuid[]) WITH ORDINALITY AS u(id, n)
+				CROSS JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h`,
 		insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
 
 		// The same of a batch. A key that is free and absent has no row in the
@@ -225,7 +229,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	const unlessThere = " ON CONFLICT (id) DO NOTHING RETURNING id"
 	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
-		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.insert, &st.reads, &st.inserts,
+		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts,
 		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget,
 	} {
 		*s = fill.Replace(*s)

@@ -26,6 +26,7 @@ type Store struct {
 	renewal *pgxpool.Pool // one connection, which nothing else may hold
 	claims  *claimLane
 	settles *settleLane
+	kept    *keptLane     // looks of Atomic.Run without a transaction
 	ear     *ear          // of Options.Notify, or nil
 	parts   []part        // the table, or its partitions
 	opened  bool          // the store made app
