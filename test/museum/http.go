@@ -64,6 +64,11 @@ var doors = []Mutant{
 		New: "\tpayload, p := c.read(r, s)\n\tif p != nil {\n\t\treturn call, true, p\n\t}\n\twhose, p := scope.resolve(r)\n",
 	},
 	{
+		Name: "a body that was handed out is the next request's", Rule: "rule 8",
+		File: "semelhttp/spool.go", Package: door, Run: "TestMemoryOfASpool",
+		Old: "if s.lent || cap", New: "if cap",
+	},
+	{
 		Name: "the fingerprint passes over the query", Rule: "rule 12",
 		File: "semelhttp/fingerprint.go", Package: door, Run: "TestWhatTheDefaultPayload",
 		Old: "r.URL.EscapedPath(), r.URL.RawQuery, ", New: "r.URL.EscapedPath(), ",

@@ -22,4 +22,9 @@ var redises = []Mutant{
 		File: "store/redisstore/row.go", Package: fast, Run: "TestConformance$",
 		Old: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State", New: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State && store.Micros(r.Updated) == now",
 	},
+	{
+		Name: "Redis: what a caller left in flight is written over", Rule: "rule 2",
+		File: "store/redisstore/call.go", Package: fast, Run: "TestACallThatIsLeftInFlight",
+		Old: "if c.answered && cap(c.texts)", New: "if cap(c.texts)",
+	},
 }
