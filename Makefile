@@ -27,8 +27,14 @@ test: modules-check vet ## Run every test of every module with the race detector
 	@[ -n "$(RACE)" ] || echo "NO C COMPILER: the tests run WITHOUT the race detector" >&2
 	@./scripts/kafka/kafka have >/dev/null || echo "NO APACHE KAFKA: the tests of semelkafka run on kfake ONLY" >&2
 	SEMEL_TEST_KAFKA=$(KAFKA) $(GO) test $(RACE) -timeout 30m $$($(GO) list work | grep -v '^github.com/semel-go/semel/test')
+	$(MAKE) --no-print-directory allocs
 	cd test && $(GO) test $(RACE) -timeout 30m -count=1 $$($(GO) list ./... | grep -v /museum)
 	$(MAKE) --no-print-directory museum
+
+.PHONY: allocs
+allocs: ## Run the tests that count allocations, to which the race detector would add its own
+	$(GO) test -run 'Allocate' ./store ./store/coalesce ./store/nearcache
+	cd store/redisstore && $(GO) test -run 'Allocate' .
 
 .PHONY: quick
 quick: ## Run every test in its short form, without the race detector
