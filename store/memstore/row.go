@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/semel-go/semel/store"
 )
@@ -108,7 +107,8 @@ func (t *writer) text(s string) {
 	t.at += copy(t.mem[t.at:], s)
 }
 
-// rowAt is the row that begins mem.
+// rowAt is the row that begins mem. It has no room behind it: who appends to a
+// body writes elsewhere.
 func rowAt(mem []byte) row {
 	end := order.Uint32(mem[atEnd:])
 	return row(mem[:end:end])
@@ -152,7 +152,7 @@ func (w row) record(has *claimed) store.Record {
 		r.Outcome.Header[i].Value = t.text("")
 	}
 	if t.at < len(w) {
-		r.Outcome.Body = slices.Clip(w[t.at:])
+		r.Outcome.Body = w[t.at:]
 	}
 	return r
 }

@@ -21,7 +21,7 @@ var replays = []Mutant{
 	{
 		Name: "who appends to a kept body writes where another reads", Rule: "rule 8",
 		File: "store/memstore/row.go", Package: mem, Run: "TestABodyHasNoRoom",
-		Old: "slices.Clip(w[t.at:])", New: "w[t.at:]",
+		Old: "row(mem[:end:end])", New: "row(mem[:end])",
 	},
 	{
 		Name: "an outcome that is over is replayed", Rule: "rule 7", Parent: "M17: DynamoDB TTL",
