@@ -91,7 +91,7 @@ func (c *contender) rate(t *testing.T, run string, g, dups int, d time.Duration)
 // an empty server: else one pays for the table that grew over what others wrote.
 func versus(t *testing.T, c *redis.Client, what string, dups int, goroutines []int, cs ...contender) {
 	t.Helper()
-	const rounds, d = 3, 700 * time.Millisecond
+	const rounds, d = 7, 400 * time.Millisecond
 	for _, g := range goroutines {
 		rates, p50s, p99s := make([][]float64, len(cs)), make([][]time.Duration, len(cs)), make([][]time.Duration, len(cs))
 		for round := range rounds {
@@ -104,7 +104,11 @@ func versus(t *testing.T, c *redis.Client, what string, dups int, goroutines []i
 			}
 		}
 		for i, c := range cs {
-			t.Logf("%-10s %4d goroutines  %-10s %8.0f/s  %5.2fx  p50 %v  p99 %v", what, g, c.name, median(rates[i]), median(rates[i])/median(rates[0]),
+			ratios := make([]float64, rounds) // by round, for the machine is not as fast in each
+			for round := range rounds {
+				ratios[round] = rates[i][round] / rates[0][round]
+			}
+			t.Logf("%-10s %4d goroutines  %-10s %8.0f/s  %5.2fx  p50 %v  p99 %v", what, g, c.name, median(rates[i]), median(ratios),
 				median(p50s[i]).Round(time.Microsecond), median(p99s[i]).Round(time.Microsecond))
 		}
 	}
