@@ -85,7 +85,7 @@ func (c *runContext) Done() <-chan struct{} {
 }
 
 // Err implements context.Context.
-func (c *runContext) Err() error { return c.now().Err() }
+func (c *runContext) Err() error { return c.current().Err() }
 
 // Value implements context.Context. What package context looks for in its own
 // contexts, such as their cause, it finds in the one that tells of the end.
@@ -93,12 +93,12 @@ func (c *runContext) Value(key any) any {
 	if key == (executionKey{}) {
 		return c.x
 	}
-	return c.now().Value(key)
+	return c.current().Value(key)
 }
 
-// now is the context that has what this one has: the caller's own, until
+// current is the context that has what this one has: the caller's own, until
 // somebody has asked for the end, or it has come.
-func (c *runContext) now() context.Context {
+func (c *runContext) current() context.Context {
 	if c.state.Load() == quiet {
 		return c.Context
 	}

@@ -66,9 +66,9 @@ func (p *pages) drop(at place, size int) {
 	p.leave(at.page())
 }
 
-// leave gives a page back, if nothing is in it and nothing goes there.
+// leave gives a page back, if nothing is in it and nothing fits, or goes, there.
 func (p *pages) leave(n int) {
-	if pg := &p.all[n]; pg.live == 0 && n != p.open && pg.mem != nil {
+	if pg := &p.all[n]; pg.live == 0 && (n != p.open || len(pg.mem) == cap(pg.mem)) && pg.mem != nil {
 		*pg = page{}
 		p.free = append(p.free, n)
 	}

@@ -120,3 +120,20 @@ func TestABodyStaysAfterItsRecord(t *testing.T) {
 		}
 	}
 }
+
+// Also of rows that have each a page to themselves, the first of which comes
+// before any other page.
+func TestALargeRowTakesItsMemoryWithIt(t *testing.T) {
+	s, now := filled(t, 50, 2*ownPage)
+	*now = now.Add(2 * time.Hour)
+	if res, err := s.Sweep(t.Context(), "", 100); err != nil || res.Deleted != 50 {
+		t.Fatalf("deleted %d, error %v", res.Deleted, err)
+	}
+	if total, _ := held(s); total != 0 {
+		t.Errorf("%d bytes are taken for no row", total)
+	}
+	f, err := s.Claim(t.Context(), store.Proposal{Key: key(1), State: store.Failed, Keep: time.Hour, Outcome: store.Outcome{Body: bodyOf(1, 10)}})
+	if err != nil || len(f.Record.Outcome.Body) != 10 {
+		t.Errorf("after that: %+v, error %v", f.Record, err)
+	}
+}
