@@ -54,10 +54,11 @@ const (
 //
 // A request that comes while requests come one by one is flushed at once, by
 // any flusher that is free. In a crowd it waits for company, though a flusher
-// is free: until a flush in flight ends, or eight wait for each flush in
-// flight, or those take longer than they used to. So a flush that hangs holds
-// up none but its own for more than six times what recent flushes took, and
-// never for more than 40 ms, as long as a flusher is free.
+// is free: until nothing is in flight, or eight wait for each flush in flight,
+// or those take longer than they used to. (If nothing is, then only for those
+// who are about to ask.) So a flush that hangs holds up none but its own for
+// more than six times what recent flushes took, and never for more than 40 ms,
+// as long as a flusher is free.
 type Lane[Req, Res any] struct {
 	flush    func(ctx context.Context, batch []*Item[Req, Res])
 	conflict func(*Req) uint64
@@ -69,7 +70,6 @@ type Lane[Req, Res any] struct {
 	holder  map[uint64]*Item[Req, Res]
 	waiting int // items that are queued or blocked
 	running int // flushers at work: at least one while queue is not empty
-	last    int // requests of the last batch that was taken off the queue
 	pace    pace
 	closed  bool
 	idle    chan struct{} // closed when closed and nothing runs
@@ -80,9 +80,9 @@ type Lane[Req, Res any] struct {
 // New makes a lane. Flush is given up to MaxBatch requests and answers each by
 // setting its Res or Err; one left alone is answered with zero and nil. With
 // several Flushers it is called concurrently. Its context is the caller's own
-// if the lane was idle; else one without values or a deadline that ends when
-// the last of the batch's callers has gone, so no single caller can cancel
-// what others wait for. If flush panics, each of its callers gets a
+// if requests come one by one, and a flusher was free; else one without values
+// or a deadline that ends when the last of the batch's callers has gone, so no
+// single caller can cancel what others wait for. If flush panics, each of its callers gets a
 // [*PanicError].
 func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Lane[Req, Res] {
 	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1}
@@ -103,8 +103,8 @@ func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]),
 
 // Do has req flushed, and returns its answer. A caller whose ctx ends while
 // req is queued leaves with ctx's error, and req is not sent; one whose ctx
-// ends later leaves too, and whether req was carried out is not known. The
-// caller that met an idle lane returns when flush does.
+// ends later leaves too, and whether req was carried out is not known. A
+// caller that flushes its request itself returns when flush does.
 func (l *Lane[Req, Res]) Do(ctx context.Context, req Req) (Res, error) { return l.do(ctx, req, false) }
 
 // Urgent is Do ahead of all requests that are queued by Do. One that
@@ -195,14 +195,14 @@ func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
 		}
 		l.holder[it.number] = it
 	}
-	if l.running == 0 || l.running < l.flushers && (now || l.last < 2) {
+	if l.running < l.flushers && (now || !l.pace.crowded()) {
 		l.running++
 		it.state = inFlight
 		return true
 	}
 	l.waiting++
 	l.enqueue(it)
-	if l.waiting >= min(company, l.max)*l.running {
+	if l.waiting >= l.company(l.running) {
 		l.help()
 	} else {
 		l.hold()

@@ -17,11 +17,23 @@ const (
 type pace struct {
 	recent time.Duration // what one takes, the recent ones weighing more
 	trips  uint64        // batches that were taken off the queue, ever
+	crowd  int           // quarters of requests in a batch, the large ones fading
 	armed  bool          // a timer looks after who is held
 }
 
 // took counts a flush in. One that hung is no measure.
 func (p *pace) took(d time.Duration) { p.recent += (min(d, holdMax) - p.recent) / 8 }
+
+// count counts a batch of n that leaves, and gives its number.
+func (p *pace) count(n int) uint64 {
+	p.crowd = max(4*n, p.crowd*3/4)
+	p.trips++
+	return p.trips
+}
+
+// crowded reports whether requests come together. One that comes alone is not
+// yet the end of a crowd.
+func (p *pace) crowded() bool { return p.crowd > 4 }
 
 // hold has a timer look after the queue, unless no flusher is free: then
 // those at work take all of it. The lane is locked.
@@ -50,6 +62,17 @@ func (l *Lane[Req, Res]) help() {
 		go l.drain()
 	}
 }
+
+// spare reports whether the flusher whose trip has ended leaves the queue to
+// those in flight, for fuller batches: there is less company than it takes to
+// begin, and they do not hang, for one of them began later. The lane is locked.
+func (l *Lane[Req, Res]) spare(ended *trip[Req, Res]) bool {
+	return l.pace.crowded() && ended.number != 0 && ended.number != l.pace.trips &&
+		l.running > 1 && l.waiting < l.company(l.running-1)
+}
+
+// company is how many requests wait before a flush begins beside n others.
+func (l *Lane[Req, Res]) company(n int) int { return min(company, l.max) * n }
 
 // queued reports whether there is something to flush. The lane is locked.
 func (l *Lane[Req, Res]) queued() bool { return l.queue[0].first != nil || l.queue[1].first != nil }

@@ -31,7 +31,8 @@ func (e *PanicError) Unwrap() error {
 // trip is one flush of queued requests.
 type trip[Req, Res any] struct {
 	items  []*Item[Req, Res]
-	here   int // callers that still wait
+	number uint64 // as pace counts them; 0: none yet
+	here   int    // callers that still wait
 	cancel context.CancelFunc
 }
 
@@ -82,11 +83,17 @@ func (l *Lane[Req, Res]) drain() {
 	}
 }
 
-// depart takes a batch off the queue, or reports false and stops running.
+// depart takes a batch off the queue, or reports false and stops running. In t
+// is the trip that ended.
 func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.more() {
+		return nil, false
+	}
+	if l.spare(t) {
+		l.running--
+		l.hold()
 		return nil, false
 	}
 	t.items = t.items[:0]
@@ -102,8 +109,7 @@ func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
 	}
 	t.here = len(t.items)
 	l.waiting -= t.here
-	l.last = t.here
-	l.pace.trips++
+	t.number = l.pace.count(t.here)
 	if l.queued() { // the batch was full
 		l.help()
 	}

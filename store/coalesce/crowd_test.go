@@ -1,0 +1,162 @@
+package coalesce_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel/store/coalesce"
+)
+
+// doors are flushes that the test lets through one by one, each by its first
+// request.
+type doors struct {
+	gate
+	let map[int]chan struct{}
+}
+
+// newDoors has two flushes in flight, begun in this order: 10, and eight from
+// 11 on. The flush of 10 takes so long that no timer disturbs.
+func newDoors(t *testing.T) *doors {
+	t.Helper()
+	d := &doors{let: map[int]chan struct{}{}}
+	for req := range 100 {
+		d.let[req] = make(chan struct{})
+	}
+	d.begun = make(chan []int, 100)
+	d.lane = coalesce.New(func(_ context.Context, batch []*item) {
+		var reqs []int
+		for _, it := range batch {
+			reqs = append(reqs, it.Req)
+		}
+		d.begun <- reqs
+		<-d.let[reqs[0]]
+	}, &coalesce.Options[int]{Flushers: 3})
+	for req := range 11 { // a crowd
+		d.start(t.Context(), req)
+	}
+	for req := range 3 {
+		wantBatch(t, <-d.begun, req)
+	}
+	time.Sleep(time.Hour)
+	wantBatch(t, d.end(0), 3, 4, 5, 6, 7, 8, 9, 10)
+	time.Sleep(time.Hour)
+	for _, req := range []int{1, 2, 3} {
+		wantBatch(t, d.end(req))
+	}
+	for req := 10; req <= 18; req++ {
+		d.start(t.Context(), req)
+	}
+	wantBatch(t, <-d.begun, 10)
+	wantBatch(t, <-d.begun, 11, 12, 13, 14, 15, 16, 17, 18)
+	return d
+}
+
+// end ends the flush whose first request is req, and gives the batch of the
+// next, or nil if none begins.
+func (d *doors) end(req int) []int {
+	d.let[req] <- struct{}{}
+	synctest.Wait()
+	select {
+	case reqs := <-d.begun:
+		return reqs
+	default:
+		return nil
+	}
+}
+
+func TestAFlusherLeavesAFewToTheFlushThatBeganLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoors(t)
+		for req := 20; req < 23; req++ {
+			d.start(t.Context(), req)
+		}
+		wantBatch(t, d.end(10)) // three would not have had a flush begin
+		d.start(t.Context(), 23)
+		wantBatch(t, d.end(11), 20, 21, 22, 23)
+		wantBatch(t, d.end(20))
+	})
+}
+
+func TestWhatAFlusherLeavesIsNotHeldUpByAFlushThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoors(t)
+		d.start(t.Context(), 20)
+		wantBatch(t, d.end(10))
+		after, batch := d.waits() // 11 hangs
+		wantBatch(t, batch, 20)
+		if after > 40*time.Millisecond {
+			t.Errorf("20 was held for %v", after)
+		}
+		d.start(t.Context(), 21)
+		wantBatch(t, d.end(20), 21) // nor again, as long as it hangs
+		wantBatch(t, d.end(21))
+		wantBatch(t, d.end(11))
+	})
+}
+
+func TestAFlusherLeavesNothingToAFlushThatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoors(t)
+		d.start(t.Context(), 20)
+		wantBatch(t, d.end(11), 20) // 10 may hang
+		wantBatch(t, d.end(20))
+		wantBatch(t, d.end(10))
+	})
+}
+
+func TestAFlusherLeavesNoFullBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoors(t)
+		for req := 20; req < 27; req++ {
+			d.start(t.Context(), req)
+		}
+		d.start(t.Context(), 27, true) // eight for one in flight
+		if batch := d.end(10); len(batch) != 8 {
+			t.Errorf("flushed %v, want all eight", batch)
+		}
+		wantBatch(t, d.end(27))
+		wantBatch(t, d.end(11))
+	})
+}
+
+// One that comes alone may be of a crowd all the same.
+func TestOneAloneIsNotTheEndOfACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoors(t)
+		wantBatch(t, d.end(10))
+		d.start(t.Context(), 20)
+		wantBatch(t, d.end(11), 20)
+		d.start(t.Context(), 21)
+		d.wantNone(t)
+		wantBatch(t, d.end(20), 21)
+		wantBatch(t, d.end(21))
+	})
+}
+
+// In a crowd whoever meets an idle lane goes with those who are about to come,
+// and so not under its own context.
+func TestInACrowdAnIdleLaneIsNotItsCallersOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newCrowd(t, &coalesce.Options[int]{Flushers: 1}, 0)
+		for len(g.ctx) > 0 {
+			<-g.ctx
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		g.start(ctx, 10)
+		g.start(t.Context(), 11)
+		wantBatch(t, <-g.begun, 10)
+		flight := <-g.ctx
+		if flight == ctx {
+			t.Error("the flush has its caller's context")
+		}
+		cancel()
+		synctest.Wait()
+		if flight.Err() == nil {
+			t.Error("the flush goes on, though nobody waits for it")
+		}
+		wantBatch(t, g.pass(), 11)
+		g.pass()
+	})
+}
