@@ -29,9 +29,18 @@ var errLocked = errors.New("locked")
 // numberOf is equal for equal keys, which must not share a statement.
 func numberOf(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[:8]) }
 
+// relaxedFlushers is how many batches of relaxed claims are in flight at most.
+// Their commits wait for no disk, so more would only be less full. With one
+// less, one that hangs would hold up all.
+const relaxedFlushers = 2
+
 func (s *Store) newClaimLane() *claimLane {
+	flushers := s.opt.Flushers
+	if s.opt.RelaxedClaims {
+		flushers = min(flushers, relaxedFlushers)
+	}
 	return coalesce.New(s.flushClaims, &coalesce.Options[*store.Proposal]{
-		MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers,
+		MaxBatch: s.opt.MaxBatch, Flushers: flushers,
 		Conflict: func(p **store.Proposal) uint64 { return numberOf(idOf((*p).Key)) },
 	})
 }

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -76,6 +77,50 @@ func TestALockedRowHoldsUpNoStranger(t *testing.T) {
 	release()
 	if err := <-slow; err != nil {
 		t.Errorf("the settlement of the locked row, once it is free: %v", err)
+	}
+}
+
+// A claim that hangs in its lane, longer than it ever may, takes one flusher.
+func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
+	for _, relaxed := range []bool{false, true} {
+		t.Run(fmt.Sprint("relaxed ", relaxed), func(t *testing.T) {
+			s := openNew(t, &Options{RelaxedClaims: relaxed})
+			s.quick = s.newSession("10min")
+			tx := beginTx(t, s, txDefaults)
+			if f, err := s.Tx(tx).Claim(t.Context(), proposal("stuck")); err != nil || !f.Won {
+				t.Fatalf("won %v, error %v", f.Won, err)
+			}
+			hung := make(chan error, 1)
+			go func() {
+				_, err := s.Claim(context.Background(), proposal("stuck"))
+				hung <- err
+			}()
+			waitFor(t, "the claim waits", func() bool {
+				return ask[int](t, s.app, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var all sync.WaitGroup
+			for i := range 64 {
+				all.Go(func() {
+					for round := range 4 {
+						if f, err := s.Claim(ctx, proposal(fmt.Sprint(i, " ", round))); err != nil || !f.Won {
+							t.Errorf("a stranger: won %v, error %v", f.Won, err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if len(hung) > 0 {
+				t.Errorf("the claim did not hang: %v", <-hung)
+			}
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-hung; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

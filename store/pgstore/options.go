@@ -34,7 +34,8 @@ type Options struct {
 	Connections int
 	// Flushers is how many round trips with claims, and as many with
 	// settlements, are in flight at once: 4 by default. No more than a third
-	// of Connections.
+	// of Connections. With claims under RelaxedClaims, which wait for no disk,
+	// it is 2 at most.
 	Flushers int
 	// MaxBatch is the most claims, or settlements, of a round trip: 256 by
 	// default.
