@@ -17,7 +17,8 @@ import (
 // then, even if it is committed all the same. It never waits, for the caller
 // may hold locks: a duplicate in flight is ErrInProgress at once.
 func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
-	t, err := g.newInTx(call)
+	var t inTx
+	err := t.init(g, &call)
 	if err != nil {
 		return Result{}, err
 	}
@@ -47,21 +48,21 @@ func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 type inTx struct {
 	visit
 	tx     store.Tx
+	owner  store.Owner // of the first claim, if that was proposed before; else zero
 	fn     Handler
-	record store.Record // as it is claimed
 	result Result
 	kept   error // the failure that is kept, though the transaction commits
 }
 
-func (g *Guard) newInTx(call Call) (t inTx, err error) {
-	if err := g.check(&call); err != nil {
-		return t, err
+func (t *inTx) init(g *Guard, call *Call) error {
+	if err := g.check(call); err != nil {
+		return err
 	}
 	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
-		return t, invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
+		return invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
-	t.visit = g.newVisit(call)
-	return t, nil
+	t.visit = g.newVisit(*call)
+	return nil
 }
 
 // end is what the caller gets.
@@ -73,21 +74,26 @@ func (t *inTx) end(err error) (Result, error) {
 }
 
 func (t *inTx) run(ctx context.Context) error {
-	if goes, err := t.claim(ctx); !goes {
+	x, err := t.claim(ctx, nil)
+	if x == nil {
 		return err
 	}
-	return t.execute(ctx)
+	return t.execute(ctx, x)
 }
 
-// claim goes up to the handler. False: that is not to be run, and the call has
-// its end.
-func (t *inTx) claim(ctx context.Context) (goes bool, _ error) {
-	f, err := t.tx.Claim(ctx, t.propose())
+// claim goes up to the handler, with an Execution for it, which is made in x if
+// that is not nil. Nil: it is not to be run, and the call has its end.
+func (t *inTx) claim(ctx context.Context, x *Execution) (*Execution, error) {
+	p := t.propose()
+	if t.owner != (store.Owner{}) {
+		p.Owner = t.owner
+	}
+	f, err := t.tx.Claim(ctx, p)
 	if err != nil {
-		return false, t.unavailable(ctx, err)
+		return nil, t.unavailable(ctx, err)
 	}
 	if f.Won && !t.call.token.IsZero() { // a bearer only looks; the claim is undone
-		return false, t.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+		return nil, t.refuse(ctx, EventRefused, ErrExpired, 0, nil)
 	}
 	if !f.Won {
 		d := t.decide(&f.Record, f.Now)
@@ -98,38 +104,40 @@ func (t *inTx) claim(ctx context.Context) (goes bool, _ error) {
 				f, err = t.tx.Claim(ctx, t.propose()) // it was swept since it was seen
 			}
 			if err != nil {
-				return false, t.unavailable(ctx, err)
+				return nil, t.unavailable(ctx, err)
 			}
 			if !f.Won {
-				return false, t.refuse(ctx, EventBusy, ErrInProgress, 0, nil)
+				return nil, t.refuse(ctx, EventBusy, ErrInProgress, 0, nil)
 			}
 		case store.InProgress:
-			return false, t.refuse(ctx, EventBusy, ErrInProgress, d.Until.Sub(f.Now), nil)
+			return nil, t.refuse(ctx, EventBusy, ErrInProgress, d.Until.Sub(f.Now), nil)
 		case store.DoPark, store.Parked:
-			return false, t.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(&f.Record))
+			return nil, t.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(&f.Record))
 		case store.Exhausted:
 			if d.Policy == Park {
-				return false, t.refuse(ctx, EventParkedRefused, ErrParked, 0, errors.New(exhaustedText(&f.Record)))
+				return nil, t.refuse(ctx, EventParkedRefused, ErrParked, 0, errors.New(exhaustedText(&f.Record)))
 			}
 			t.kept = exhaustedFailure(f.Record.Attempt, f.Record.LastError)
-			return false, nil
+			return nil, nil
 		default:
 			var err error
 			t.result, err = t.answer(ctx, &f.Record, d)
 			if _, ok := errors.AsType[*Failure](err); ok {
 				t.kept, err = err, nil
 			}
-			return false, err
+			return nil, err
 		}
 	}
-	t.record = f.Record
-	return true, nil
+	if x == nil {
+		x = &Execution{}
+	}
+	x.begin(t.g, &f.Record, now())
+	return x, nil
 }
 
 // execute runs the handler. Its writes are undone if it fails, and the record
 // stays to say so.
-func (t *inTx) execute(ctx context.Context) error {
-	x := t.g.newExecution(&t.record, now())
+func (t *inTx) execute(ctx context.Context, x *Execution) error {
 	defer x.ctx.end(nil)
 	var o Outcome
 	var said *passedOn

@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -22,9 +23,13 @@ func TestStepsEndAsRunInDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		p := s.Proposal()
 		x, _, err := s.Claim(t.Context(), tx)
 		if x == nil || err != nil || x.Key() != "k" || x.Attempt() != 1 || x.Fence() == 0 {
 			t.Fatalf("%v: claimed %v, %v", said, x, err)
+		}
+		if r := tx.records[s.Key()]; r.Owner != p.Owner || p.Key != s.Key() || p.State != store.Processing {
+			t.Errorf("it claimed for %x what it proposed for %x", r.Owner, p.Owner)
 		}
 		ctx, end := s.Within(t.Context())
 		defer end()
@@ -78,5 +83,27 @@ func TestStepsOfAnInvalidCall(t *testing.T) {
 	}
 	if x, _, err := s.Claim(t.Context(), tx); x != nil || !errors.Is(err, semel.ErrMismatch) {
 		t.Errorf("another payload: %v, %v", x, err)
+	}
+}
+
+func TestStepsOfManyCalls(t *testing.T) {
+	g, tx := guard(t, clockless{}, nil), newTx()
+	calls := make([]semel.Call, 100)
+	for i := range calls {
+		if calls[i] = ann(fmt.Sprint(i)); i%7 == 3 {
+			calls[i] = semel.Call{}
+		}
+	}
+	all, errs := g.AllSteps(calls)
+	for i, s := range all {
+		if bad := i%7 == 3; bad != (s == nil) || bad != errors.Is(errs[i], semel.ErrInvalid) {
+			t.Fatalf("call %d: %v, %v", i, s, errs[i])
+		}
+		if s == nil {
+			continue
+		}
+		if x, _, err := s.Claim(t.Context(), tx); err != nil || x.Key() != calls[i].Key() {
+			t.Errorf("call %d: claimed %v, %v", i, x, err)
+		}
 	}
 }
