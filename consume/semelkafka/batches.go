@@ -75,6 +75,7 @@ type batches struct {
 	keep time.Duration // how long the ledger knows what was done; zero: for ever
 
 	held   map[string]*heldLane
+	ahead  *ahead        // nil: nothing is
 	calm   time.Duration // after the brokers failed; zero: they did not
 	outage bool          // the ledger does not answer
 }
@@ -98,6 +99,22 @@ type work struct {
 	forwarded bool
 	passed    bool
 	failed    int // settlements
+}
+
+func newWorks(ds []consume.Delivery) []*work {
+	works, room := make([]*work, len(ds)), make([]work, len(ds))
+	for i, d := range ds {
+		w := &room[i]
+		w.delivery = d.(*delivery)
+		w.it = Item{Message: w.m, Place: w.p.of, From: w.from}
+		works[i] = w
+	}
+	return works
+}
+
+// compareWorks is the order of a batch.
+func compareWorks(v, w *work) int {
+	return cmp.Or(v.p.compare(w.p.place), cmp.Compare(v.it.Origin.Offset, w.it.Origin.Offset))
 }
 
 func (b *batches) loop(ctx context.Context) error {
@@ -144,7 +161,7 @@ const (
 
 // next takes what has come, or nothing when something that waits is due. An
 // error ends the loop.
-func (b *batches) next(ctx context.Context) ([]consume.Delivery, error) {
+func (b *batches) next(ctx context.Context) ([]*work, error) {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if len(b.held) > 0 {
 		due := leaveLook
@@ -155,14 +172,20 @@ func (b *batches) next(ctx context.Context) ([]consume.Delivery, error) {
 	}
 	defer cancel()
 	if b.outage && len(b.held) > 0 {
+		b.drop(ctx)
 		<-wait.Done()
 		return nil, nil
 	}
-	ds, err := b.s.Next(wait, MostInBatch)
+	works, err := b.taken(ctx)
+	if len(works) == 0 && err == nil {
+		var ds []consume.Delivery
+		ds, err = b.s.Next(wait, MostInBatch)
+		works = newWorks(ds)
+	}
 	switch {
 	case err == nil:
 		b.calm = 0
-		return ds, nil
+		return works, nil
 	case errors.Is(err, consume.ErrClosed):
 		return nil, err
 	case wait.Err() != nil:
@@ -178,7 +201,7 @@ func (b *batches) next(ctx context.Context) ([]consume.Delivery, error) {
 
 // gather makes a batch of what came and of what is due, in the order of the
 // offsets. What is behind something that waits joins it.
-func (b *batches) gather(ctx context.Context, fresh []consume.Delivery) (batch []*work) {
+func (b *batches) gather(ctx context.Context, fresh []*work) (batch []*work) {
 	now := time.Now()
 	left := func(w *work) bool { return b.left(ctx, w) }
 	for lane, h := range b.held {
@@ -186,9 +209,7 @@ func (b *batches) gather(ctx context.Context, fresh []consume.Delivery) (batch [
 			delete(b.held, lane)
 		}
 	}
-	for _, d := range fresh {
-		w := &work{delivery: d.(*delivery)}
-		w.it = Item{Message: w.m, Place: w.p.of, From: w.from}
+	for _, w := range fresh {
 		w.lane = b.l.Lane(w.it)
 		if h := b.held[w.lane]; h != nil && w.lane != "" {
 			h.works = append(h.works, w)
@@ -203,9 +224,7 @@ func (b *batches) gather(ctx context.Context, fresh []consume.Delivery) (batch [
 		}
 	}
 	batch = slices.DeleteFunc(batch, left)
-	slices.SortFunc(batch, func(v, w *work) int {
-		return cmp.Or(v.p.compare(w.p.place), cmp.Compare(v.it.Origin.Offset, w.it.Origin.Offset))
-	})
+	slices.SortFunc(batch, compareWorks)
 	return batch
 }
 
@@ -223,6 +242,7 @@ func (b *batches) left(ctx context.Context, w *work) bool {
 
 // giveUp leaves what waits to the next member.
 func (b *batches) giveUp(ctx context.Context) {
+	b.drop(ctx)
 	for _, h := range b.held {
 		for _, w := range h.works {
 			_ = w.Nak(ctx, 0)

@@ -16,7 +16,7 @@ import (
 // once, for [Source.ServeBatches]: what they do there commits together with
 // what tells that they are done. Package kafkapg has those of PostgreSQL. Own
 // may be called at the same time as the others, which are not called at the
-// same time as each other.
+// same time as each other. It may be a [Preparer], too.
 type Ledger interface {
 	// Own is called for each partition that the group gives to this member,
 	// before any of it is read. Nobody who had it before may commit afterwards.

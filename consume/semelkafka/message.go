@@ -1,7 +1,7 @@
 package semelkafka
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -27,7 +27,7 @@ func (s *Source) topicID(t *kgo.FetchTopic) string {
 // message is a record as package consume sees it.
 func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
 	m := &consume.Message{
-		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: fmt.Sprintf("%s/%d/%d", topicID, r.Partition, r.Offset)},
+		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: messageID(topicID, r)},
 		Headers:   make([]semel.Header, len(r.Headers)),
 		Body:      r.Value,
 		Published: r.Timestamp,
@@ -37,6 +37,13 @@ func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
 	}
 	m.OrderKey = s.opt.OrderKey(m, r.Key)
 	return m
+}
+
+func messageID(topicID string, r *kgo.Record) string {
+	var room [96]byte
+	b := append(append(room[:0], topicID...), '/')
+	b = append(strconv.AppendInt(b, int64(r.Partition), 10), '/')
+	return string(strconv.AppendInt(b, r.Offset, 10))
 }
 
 // letter is a copy of a record. Its key is the record's, so that letters of one

@@ -26,11 +26,20 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		}
 		run, items = append(run, w), append(items, w.it)
 	}
+	is := b.prepared(items)
 	if len(run) == 0 {
 		return nil
 	}
 	began := time.Now()
-	ends := b.l.Handle(ctx, items)
+	handle := func(ctx context.Context) []consume.Run { return b.l.Handle(ctx, items) }
+	if p, ok := b.l.(Preparer); ok {
+		if is == nil {
+			is = p.Prepare(ctx, items)
+		}
+		b.lookAhead(ctx, p)
+		handle = is.Handle
+	}
+	ends := handle(ctx)
 	took := time.Since(began)
 	down := false
 	for i, w := range run {

@@ -107,6 +107,32 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	}
 }
 
+// nextFull is Next of as many as limit, or of none: it does not wait.
+func (s *Source) nextFull(limit int) (ds []consume.Delivery, err error) {
+	cl, err := s.join()
+	if err != nil {
+		return nil, err
+	}
+	if s.ready() < limit { // else the queues would fill up
+		s.poll(nil, cl, mostPoll) //nolint:staticcheck // as in Next
+	}
+	if s.ready() >= limit {
+		ds, err = s.handOut(limit)
+	}
+	s.pace(cl)
+	return ds, err
+}
+
+// ready is how many records can be handed out.
+func (s *Source) ready() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		n += max(0, min(len(p.queue), s.opt.Outstanding-len(p.mark.entries)))
+	}
+	return n
+}
+
 // unreachable is why no message may have come: the brokers cannot be reached.
 func (s *Source) unreachable() error {
 	s.mu.Lock()

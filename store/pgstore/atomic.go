@@ -21,6 +21,7 @@ type Atomic struct {
 	g *semel.Guard
 
 	wary     atomic.Int32 // how many batches to begin with savepoints
+	fresh    atomic.Int32 // how many batches ahead, the last ones, had new keys only
 	patience time.Duration
 	tide     tide // of the calls of Run
 }

@@ -33,7 +33,8 @@
 // A whole poll of a broker goes in one transaction by [Atomic.RunBatch], with a
 // handler for each message; by [Atomic.RunWhole], with one for all, so that
 // their rows can be written in one statement; or by [Atomic.Admit], in a
-// transaction that the caller has open. For messages whose only key is their
+// transaction that the caller has open. A [Series] looks for each batch while the
+// one before it runs. For messages whose only key is their
 // offset, a [Watermark] takes one row for each partition, and not one for each
 // message.
 //

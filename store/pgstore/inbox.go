@@ -78,7 +78,11 @@ func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx c
 // second call with the same key gets what the first left. In a handler of this
 // store RunWhole is an error: use [Atomic.Admit].
 func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
-	b := &batch{a: a, calls: calls, ended: make([]Ended, len(calls)), whole: fn}
+	return a.runWhole(ctx, nil, calls, fn)
+}
+
+func (a *Atomic) runWhole(ctx context.Context, n *Next, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
+	b := &batch{a: a, calls: calls, ended: make([]Ended, len(calls)), whole: fn, next: n}
 	if _, ok := a.s.inside(ctx); ok {
 		b.fail(all(len(calls)), errors.New("pgstore: RunWhole in a handler of the same store; use Admit with its transaction"))
 		return b.ended
@@ -100,6 +104,8 @@ type batch struct {
 	whole func(ctx context.Context, fresh []*Fresh) error
 
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch
+	next   *Next                // of which it is the run; nil: of none
+	tried  bool
 }
 
 func all(n int) []int {
@@ -130,11 +136,18 @@ const wholeTries = 3
 func (b *batch) part(ctx context.Context, which []int, careful bool) {
 	careful = careful || len(which) == 1 // one that fails should not run twice
 	for refusals, pause := 1, 5*time.Millisecond; ; refusals, pause = refusals+1, pause*3/2 {
+		if b.tried {
+			b.next.again()
+		}
+		b.tried = true
 		err := b.try(ctx, which, careful)
 		meets := again(err) || lostRace(err)
 		switch {
 		case err == nil:
 			return
+		case errors.Is(err, errTaken):
+			b.a.wary.Store(10)
+			continue
 		case errors.Is(err, errCareful):
 			careful = true
 			b.a.wary.Store(10)

@@ -48,13 +48,14 @@ func (y *inbox) runOne(ctx context.Context, v *visitor, x *semel.Execution, fn f
 // has its end: mostly there is one round.
 func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 	round := make([]*visitor, len(y.visitors))
+	room := make([]Fresh, len(y.visitors))
 	for i := range y.visitors {
 		round[i] = &y.visitors[i]
 	}
 	for len(round) > 0 {
-		var admitted, later []*visitor
-		var fresh []*Fresh
-		busy := map[pgtype.UUID]bool{}
+		var later []*visitor
+		admitted, fresh := make([]*visitor, 0, len(round)), make([]*Fresh, 0, len(round))
+		busy := make(map[pgtype.UUID]bool, len(round))
 		for _, v := range round {
 			if busy[v.id] && v.steps != nil {
 				later = append(later, v)
@@ -64,7 +65,9 @@ func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 				continue
 			}
 			if x := v.claim(ctx); x != nil {
-				admitted, fresh, busy[v.id] = append(admitted, v), append(fresh, &Fresh{Index: v.i, Execution: x}), true
+				room[0] = Fresh{Index: v.i, Execution: x}
+				admitted, fresh, busy[v.id] = append(admitted, v), append(fresh, &room[0]), true
+				room = room[1:]
 				continue
 			}
 			if err := y.ended(ctx, v); err != nil {
@@ -242,10 +245,15 @@ func (y *inbox) touch(ctx context.Context) error {
 
 // commit writes the records, and commits.
 func (y *inbox) commit(ctx context.Context, t *ownTx) error {
+	if y.taken != nil && !y.taken.matches(y.t.pending) {
+		return errTaken
+	}
 	if len(y.t.pending) == 0 && !y.written {
 		return nil // nothing was done
 	}
-	y.t.writeHeld()
+	if y.taken == nil {
+		y.t.writeHeld()
+	}
 	t.won = nil
 	for i := range y.visitors {
 		v := &y.visitors[i]

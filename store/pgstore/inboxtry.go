@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -33,32 +34,35 @@ type inbox struct {
 	touched  bool                 // the handler has used the transaction
 	saved    bool                 // its savepoint is set
 	running  *visitor             // whose handler runs
+	taken    *taken               // what was written ahead; nil: nothing was
 }
 
 func (a *Atomic) newInbox(t *storeTx, careful bool) *inbox {
-	t.hold = true
-	return &inbox{a: a, t: t, careful: careful, failed: map[pgtype.UUID]bool{}}
+	y := &inbox{a: a, careful: careful, failed: map[pgtype.UUID]bool{}}
+	if t != nil {
+		y.in(t)
+	}
+	return y
+}
+
+// in is the transaction of the try.
+func (y *inbox) in(t *storeTx) {
+	y.t, t.hold = t, true
 }
 
 // try runs some of the calls in one transaction. On an error nothing has
 // happened, or it is not known, and none of them has an end.
 func (b *batch) try(ctx context.Context, which []int, careful bool) error {
-	t := b.a.newOwnTx()
-	if err := t.connect(ctx); err != nil {
-		return fmt.Errorf("begin: %w", err)
+	t, y, err := b.open(ctx, which, careful)
+	if err != nil {
+		return err
 	}
-	y := b.a.newInbox(t.storeTx, careful)
-	maps.Copy(y.failed, b.failed)
 	defer func() {
 		t.end()
 		if y.running != nil {
 			b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
-	if err := y.gather(ctx, which, b.calls); err != nil {
-		return err
-	}
-	var err error
 	tx := &handlerTx{&touchedTx{t.line.tx, y}, &t.over}
 	if b.whole != nil {
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(b.a.s.withTx(ctx, tx), fresh) })
@@ -90,17 +94,52 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 // attempt is the visitor's as noteAttempt takes it.
 func (v *visitor) attempt() *ownTx { return &ownTx{storeTx: &storeTx{won: v.won, seen: v.seen}} }
 
+// open begins a transaction, and looks for the keys of calls; or it takes over
+// the one that was begun ahead.
+func (b *batch) open(ctx context.Context, which []int, careful bool) (*ownTx, *inbox, error) {
+	if t, y := b.next.begun(ctx, careful); t != nil {
+		return t, y, nil
+	}
+	t := b.a.newOwnTx()
+	if err := t.connect(ctx); err != nil {
+		return nil, nil, fmt.Errorf("begin: %w", err)
+	}
+	y := b.a.newInbox(t.storeTx, careful)
+	maps.Copy(y.failed, b.failed)
+	if err := y.gather(ctx, which, b.calls); err != nil {
+		t.end()
+		return nil, nil, err
+	}
+	if len(which) == len(b.calls) {
+		b.next.hasKeys()
+	}
+	return t, y, nil
+}
+
 // gather looks for the keys of all calls in one statement.
 func (y *inbox) gather(ctx context.Context, which []int, calls []semel.Call) error {
-	y.visitors = make([]visitor, len(which))
+	y.visit(which, calls)
 	keys := make([]pgtype.UUID, 0, len(which))
-	for n, i := range which {
-		v := &y.visitors[n]
-		v.i, v.y = i, y
-		if v.steps, v.err = y.a.g.Steps(calls[i]); v.err == nil {
-			v.id = idOf(v.steps.Key())
+	for i := range y.visitors {
+		if v := &y.visitors[i]; v.steps != nil {
 			keys = append(keys, v.id)
 		}
 	}
 	return y.t.gather(ctx, keys)
+}
+
+// visit begins the steps of calls that lie behind each other.
+func (y *inbox) visit(which []int, calls []semel.Call) {
+	if len(which) == 0 {
+		return
+	}
+	steps, errs := y.a.g.AllSteps(calls[which[0] : which[len(which)-1]+1])
+	y.visitors = slices.Grow(y.visitors[:0], len(which))[:len(which)]
+	for n, i := range which {
+		v := &y.visitors[n]
+		v.i, v.y, v.steps, v.err = i, y, steps[i-which[0]], errs[i-which[0]]
+		if v.steps != nil {
+			v.id = idOf(v.steps.Key())
+		}
+	}
 }

@@ -24,6 +24,7 @@ type visitor struct {
 	won  *store.Proposal // what it claimed
 	seen *store.Seen     // of the record that won replaced; nil: there was none
 	was  *pending        // the claim, if it is not written yet
+	room pending         // for that
 
 	said error // what its handler said
 	res  semel.Result
@@ -50,8 +51,12 @@ func (v *visitor) undone() bool {
 
 // Claim implements store.Tx.
 func (v *visitor) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	v.p = p
+	if v.y.taken == nil { // else it is as it was then
+		v.p = p
+	}
+	v.y.t.room = &v.room
 	f, err := v.y.t.claimID(ctx, v.id, &v.p)
+	v.y.t.room = nil
 	if err == nil && f.Won {
 		v.won, v.seen, v.was = &v.p, nil, v.y.t.pending[v.id]
 	}

@@ -16,6 +16,7 @@ type statements struct {
 	over, remove, list, meta                                      string
 	read, kept, insert                                            string
 	reads, inserts, admits, alike, admitAlike                     string
+	takes, takesNew                                               string
 	own, move, watermark, waitForIt, forget                       string
 }
 
@@ -204,6 +205,33 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				$10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bigint, c.now, 1, $17::bigint
 			FROM c CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bytea[]) AS key, unnest($4::bytea[]) AS sum) u`,
 
+		// Both at once, ahead of the handler, for rows that differ as those do: who
+		// is free and absent is written. What else is there is in the answer.
+		takes: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
+			o AS MATERIALIZED (SELECT k.*, (SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = k.id LIMIT 1) AS packed FROM (SELECT u.*, pg_try_advisory_xact_lock(u.high, u.low) AS locked
+					FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::uuid[], $5::bytea[], $6::bytea[]) AS u(id, high, low, owner, key, sum)) k),
+			i AS (INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
+					fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
+				SELECT o.id, o.owner, o.key, o.sum, $7::smallint, $8::smallint, $9::bigint, 0, c.now + $10::bigint,
+					$11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
+				FROM o CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE o.locked AND o.packed IS NULL)
+			SELECT c.now, m.swept_fence, m.store, o.id, o.locked, o.packed FROM c CROSS JOIN {s}.semel_meta m
+				LEFT JOIN (SELECT id, locked, packed FROM o WHERE NOT locked OR packed IS NOT NULL) o ON true WHERE m.one = 1`,
+
+		// The same of keys that are all to be free and absent: then all are
+		// written, else it fails, or says that there are fewer.
+		takesNew: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
+			i AS (INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
+					fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
+				SELECT u.id, u.owner, u.key, u.sum, $7::smallint, $8::smallint, $9::bigint, 0, c.now + $10::bigint,
+					$11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
+				FROM c CROSS JOIN {s}.semel_meta m CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::integer[]) AS high, unnest($3::integer[]) AS low,
+					unnest($4::uuid[]) AS owner, unnest($5::bytea[]) AS key, unnest($6::bytea[]) AS sum) u
+				WHERE pg_try_advisory_xact_lock(u.high, u.low) RETURNING 1)
+			SELECT c.now, m.swept_fence, m.store, (SELECT count(*) FROM i) FROM c CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
+
 		// A row of another topic id is locked, given, and left as it is.
 		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
 			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next, epoch, updated)
@@ -229,7 +257,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	const unlessThere = " ON CONFLICT (id) DO NOTHING RETURNING id"
 	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
-		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts,
+		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts, &st.takes, &st.takesNew,
 		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget,
 	} {
 		*s = fill.Replace(*s)

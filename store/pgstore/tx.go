@@ -42,7 +42,8 @@ type storeTx struct {
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
 	line    pipeline
 	pending map[pgtype.UUID]*pending
-	one     looked // what look gives, until the next
+	room    *pending // for the next pending; nil: there is none
+	one     looked   // what look gives, until the next
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -62,6 +63,8 @@ type pending struct {
 	p   store.Proposal
 	r   store.Record
 	end end // of one that was settled, and is held back
+	// taken: it is written already, as one that is done.
+	taken bool
 }
 
 func (s *Store) newTx(db execer, late bool) *storeTx {
@@ -120,7 +123,11 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 	if !t.late {
 		return t.db.claim(ctx, p)
 	}
-	is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}
+	is := t.room
+	if is == nil {
+		is = &pending{}
+	}
+	is.p, is.r, is.end, is.taken = *p, p.Insert(now, uint64(l.swept)), end{}, l.taken
 	if t.pending == nil {
 		t.pending = make(map[pgtype.UUID]*pending, 1)
 	}
@@ -146,6 +153,7 @@ func busy(p *store.Proposal, is *store.Record, now time.Time) store.Found {
 // looked is what a transaction sees of a key.
 type looked struct {
 	locked     bool
+	taken      bool // there was none, and the look has written one
 	now, swept int64
 	w          row
 }

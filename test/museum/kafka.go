@@ -12,4 +12,14 @@ var kafkas = []Mutant{
 		File: "consume/semelkafka/watermark.go", Package: "consume/semelkafka", Run: "TestARecordHandedOutAgain",
 		Old: "n == 0 || w.entries[n-1].offset < offset {", New: "n >= 0 {",
 	},
+	{
+		Name: "Kafka: what was prepared ahead is handled in place of another batch", Rule: "ack",
+		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsPreparedIsForThatBatchAlone",
+		Old: "func(v, w Item) bool { return v.Message == w.Message }", New: "func(v, w Item) bool { return true }",
+	},
+	{
+		Name: "Kafka: what was taken ahead is lost in an outage", Rule: "ack",
+		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsTakenAheadIsGivenBack",
+		Old: "_ = d.Nak(ctx, 0) // the next Next gives it again", New: "_ = d",
+	},
 }

@@ -11,6 +11,11 @@
 // pgstore.Atomic: what a producer has sent twice is found, however far apart,
 // for as long as outcomes are kept.
 //
+// While a batch runs, the next full one is begun on a second connection, if the
+// pool has three to spare: its keys are locked, and found or recorded. Where
+// that is in vain, because the first has to be run again, or is slow, or a
+// partition went, it is rolled back and done at its time.
+//
 // [ServeOffsets] keeps one row for each partition, which holds the first offset
 // that is not done, by pgstore.Watermark. It costs nothing for each message,
 // has no retention, and finds what Kafka delivers again; what a producer has

@@ -17,12 +17,13 @@ func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, ca
 	if s == nil || a == nil || call == nil || h == nil {
 		return errors.New("kafkapg: ServeKeyed: the source, the Atomic, the CallFunc and the handler must not be nil")
 	}
-	return s.ServeBatches(ctx, &keyed{a: a, call: call, h: h, most: attempts(o), undone: map[string]int{}}, o)
+	return s.ServeBatches(ctx, &keyed{a: a, line: a.Series(), call: call, h: h, most: attempts(o), undone: map[string]int{}}, o)
 }
 
 // keyed is a semelkafka.Ledger of records.
 type keyed struct {
 	a    *pgstore.Atomic
+	line *pgstore.Series
 	call consume.CallFunc
 	h    Handler
 	most int

@@ -14,6 +14,10 @@ import (
 // keyedRun is one batch.
 type keyedRun struct {
 	*keyed
+	batch []consume.Run
+	calls []semel.Call
+	of    []int // their places in batch
+
 	ms   []*consume.Message // of the calls
 	said []error            // by the handler, of a message that was alone
 	ran  []int              // the attempt, of a message that was alone
@@ -23,23 +27,50 @@ type keyedRun struct {
 
 // Handle implements semelkafka.Ledger.
 func (l *keyed) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
-	ends := make([]consume.Run, len(batch))
-	r := &keyedRun{keyed: l, blocked: map[string]int{}}
-	calls := make([]semel.Call, 0, len(batch))
-	of := make([]int, 0, len(batch)) // their places in batch
+	return l.Prepare(ctx, batch).Handle(ctx)
+}
+
+// Prepare implements semelkafka.Preparer.
+func (l *keyed) Prepare(ctx context.Context, batch []semelkafka.Item) semelkafka.Prepared {
+	r := l.newRun(batch)
+	return &preparedRun{r, l.line.Next(ctx, r.calls)}
+}
+
+// preparedRun implements semelkafka.Prepared.
+type preparedRun struct {
+	r *keyedRun
+	n *pgstore.Next
+}
+
+// Handle implements semelkafka.Prepared.
+func (p *preparedRun) Handle(ctx context.Context) []consume.Run {
+	return p.r.ends(p.n.Run(ctx, p.r.run))
+}
+
+// Drop implements semelkafka.Prepared.
+func (p *preparedRun) Drop() { p.n.Drop() }
+
+// newRun finds the calls of a batch.
+func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
+	r := &keyedRun{keyed: l, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)), calls: make([]semel.Call, 0, len(batch))}
 	for i, it := range batch {
 		c, err := l.identify(it.Message)
 		if err != nil {
-			ends[i].Err = err
+			r.batch[i].Err = err
 			continue
 		}
-		calls, of, r.ms = append(calls, c), append(of, i), append(r.ms, it.Message)
+		r.calls, r.of, r.ms = append(r.calls, c), append(r.of, i), append(r.ms, it.Message)
 	}
-	r.said, r.ran = make([]error, len(calls)), make([]int, len(calls))
-	for n, e := range l.a.RunWhole(ctx, calls, r.run) {
-		ends[of[n]] = r.end(n, e)
+	r.said, r.ran = make([]error, len(r.calls)), make([]int, len(r.calls))
+	return r
+}
+
+// ends are those of the batch.
+func (r *keyedRun) ends(of []pgstore.Ended) []consume.Run {
+	for n, e := range of {
+		r.batch[r.of[n]] = r.end(n, e)
 	}
-	return ends
+	return r.batch
 }
 
 // run does the work of those that are new.

@@ -66,6 +66,7 @@ func (p *pitch) batched(f form) func(context.Context, *bank, string, *atomic.Int
 	return func(ctx context.Context, b *bank, group string, done *atomic.Int64) error {
 		o := p.br.opt
 		o.CommitEvery = 0 // the default
+		o.Outstanding = 4000
 		s, err := semelkafka.New(group, []string{p.br.name}, &o)
 		if err != nil {
 			return err

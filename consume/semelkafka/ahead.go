@@ -1,0 +1,93 @@
+package semelkafka
+
+import (
+	"context"
+	"slices"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// Preparer is what a [Ledger] may be besides: one that can begin the work of a
+// batch before the one before it is handled, and go on with it meanwhile.
+// Prepare is called in the order in which batches are to be handled, and must
+// change nothing that counts. Then Prepared.Handle is called in place of
+// Ledger.Handle, when all before are handled; or Drop, if the batch does not
+// come as it was expected.
+type Preparer interface {
+	Prepare(ctx context.Context, batch []Item) Prepared
+}
+
+// Prepared is a batch that is prepared. One of its methods is called, once.
+type Prepared interface {
+	Handle(ctx context.Context) []consume.Run
+	Drop()
+}
+
+// ahead is the batch behind the one that is handled.
+type ahead struct {
+	ds    []*work
+	err   error // of the source
+	items []Item
+	is    Prepared
+}
+
+// lookAhead takes the next batch and prepares it, before one is handled. It
+// takes a full one, or none: of a few that have come, more are to come until
+// they can be handled.
+func (b *batches) lookAhead(ctx context.Context, p Preparer) {
+	if b.outage || len(b.held) > 0 {
+		return
+	}
+	a := &ahead{}
+	b.ahead = a
+	var ds []consume.Delivery
+	if ds, a.err = b.s.nextFull(MostInBatch); len(ds) == 0 {
+		return
+	}
+	a.ds = newWorks(ds)
+	slices.SortFunc(a.ds, compareWorks)
+	a.items = make([]Item, len(a.ds))
+	for i, w := range a.ds {
+		a.items[i] = w.it
+	}
+	a.is = p.Prepare(ctx, a.items)
+}
+
+// taken is what was taken ahead, once.
+func (b *batches) taken(ctx context.Context) ([]*work, error) {
+	a := b.ahead
+	if a == nil {
+		return nil, nil
+	}
+	ds, err := a.ds, a.err
+	a.ds, a.err = nil, nil
+	if b.outage { // nothing is taken until it is over
+		for _, d := range ds {
+			_ = d.Nak(ctx, 0) // the next Next gives it again
+		}
+		ds = nil
+	}
+	return ds, err
+}
+
+// prepared is what was prepared of a batch, nil if that was another one.
+func (b *batches) prepared(items []Item) Prepared {
+	a := b.ahead
+	if b.ahead = nil; a == nil || a.is == nil {
+		return nil
+	}
+	if slices.EqualFunc(a.items, items, func(v, w Item) bool { return v.Message == w.Message }) {
+		return a.is
+	}
+	a.is.Drop()
+	return nil
+}
+
+// drop gives up what was taken ahead.
+func (b *batches) drop(ctx context.Context) {
+	ds, _ := b.taken(ctx)
+	for _, d := range ds {
+		_ = d.Nak(ctx, 0)
+	}
+	b.prepared(nil)
+}

@@ -1,0 +1,54 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// Batches that are full are looked for ahead. A message that fails meanwhile
+// holds up those behind it with its record key, in whatever batch they are, and
+// what has come twice has one effect.
+func TestAFailureHoldsUpItsLaneInTheBatchBehindIt(t *testing.T) {
+	t.Parallel()
+	_, seed := fake(t)
+	br, b := open(t, seed), openBank(t)
+	const lanes, each = 4, 1500
+	for lane := range lanes {
+		var ms []consume.Message
+		for i := range each {
+			m := msg(fmt.Sprintf("%d/%05d", lane, i), fmt.Sprintf("lane %d", lane))
+			if ms = append(ms, m); i%10 == 0 && i >= 500 { // what came some batches before, or in this one, comes again
+				ms = append(ms, ms[len(ms)-1-i%3*200])
+			}
+		}
+		br.to(t, int32(lane%partitions), ms...)
+	}
+	var failures atomic.Int32
+	b.member(t, keyed, br.source(t, nil), func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+		for _, m := range ms {
+			if string(m.Body) == "1/00400" && len(ms) == 1 && failures.Add(1) <= 3 || string(m.Body) == "1/00400" && len(ms) > 1 {
+				return errors.New("not now")
+			}
+		}
+		return b.write(ctx, tx, ms)
+	}, nil)
+	br.settled(t)
+	last, effects := [lanes]string{}, b.effects(t)
+	for _, key := range effects {
+		lane := key[0] - '0'
+		if key <= last[lane] {
+			t.Fatalf("%s has its effect behind %s", key, last[lane])
+		}
+		last[lane] = key
+	}
+	if len(effects) != lanes*each || failures.Load() < 3 {
+		t.Errorf("%d effects, want %d; %d failures", len(effects), lanes*each, failures.Load())
+	}
+}
