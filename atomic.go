@@ -61,7 +61,8 @@ func (t *inTx) init(g *Guard, call *Call) error {
 	if g.opt.Rerun || g.opt.UnprotectedOnOutage {
 		return invalid(call.Operation(), errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
-	t.visit = g.newVisit(*call)
+	*t = inTx{}
+	t.begin(g, call)
 	return nil
 }
 
@@ -81,9 +82,9 @@ func (t *inTx) run(ctx context.Context) error {
 	return t.execute(ctx, x)
 }
 
-// claim goes up to the handler, with an Execution for it, which is made in x if
-// that is not nil. Nil: it is not to be run, and the call has its end.
-func (t *inTx) claim(ctx context.Context, x *Execution) (*Execution, error) {
+// claim goes up to the handler, with an Execution for it, one of them. Nil: it
+// is not to be run, and the call has its end.
+func (t *inTx) claim(ctx context.Context, of *executions) (*Execution, error) {
 	p := t.propose()
 	if t.owner != (store.Owner{}) {
 		p.Owner = t.owner
@@ -128,9 +129,7 @@ func (t *inTx) claim(ctx context.Context, x *Execution) (*Execution, error) {
 			return nil, err
 		}
 	}
-	if x == nil {
-		x = &Execution{}
-	}
+	x := of.next()
 	x.begin(t.g, &f.Record, now())
 	return x, nil
 }

@@ -117,8 +117,12 @@ func (g *Guard) newExecution(r *store.Record, begun instant) *Execution {
 
 // begin sets a new Execution up for the claim of r.
 func (x *Execution) begin(g *Guard, r *store.Record, begun instant) {
-	x.g, x.policy = g, r.Policy
-	x.lease, x.attempt, x.fingerprint, x.begun = r.Lease(), r.Attempt, r.Fingerprint.Sum, begun
+	x.start(g, r.Policy, r.Lease(), r.Attempt, r.Fingerprint.Sum, begun)
+}
+
+func (x *Execution) start(g *Guard, policy Policy, l store.Lease, attempt int, fingerprint string, begun instant) {
+	x.g, x.policy = g, policy
+	x.lease, x.attempt, x.fingerprint, x.begun = l, attempt, fingerprint, begun
 }
 
 // drop ends the renewals of x and wakes those who wait for it in this Guard.

@@ -2,6 +2,7 @@ package semel
 
 import (
 	"context"
+	"slices"
 
 	"github.com/semel-go/semel/store"
 )
@@ -12,8 +13,10 @@ import (
 // that is not a *Failure, bare, its caller undoes what the call has written in
 // the transaction. Not safe for concurrent use.
 type Steps struct {
-	t inTx
-	x Execution
+	t   inTx
+	err error
+	x   *Execution
+	of  *executions // nil: it is made alone
 }
 
 // Steps begins with a call: it says so if the call is invalid.
@@ -25,43 +28,68 @@ func (g *Guard) Steps(call Call) (*Steps, error) {
 	return s, nil
 }
 
-// AllSteps begins with many calls: an error says that its call is invalid.
-func (g *Guard) AllSteps(calls []Call) ([]*Steps, []error) {
-	all, errs := make([]*Steps, len(calls)), make([]error, len(calls))
-	var room []Steps // together, but not so many that one who keeps an Execution keeps them all
-	for i := range calls {
-		if len(room) == 0 {
-			room = make([]Steps, min(len(calls)-i, 32))
-		}
-		if errs[i] = room[0].t.init(g, &calls[i]); errs[i] == nil {
-			all[i] = &room[0]
-			room = room[1:]
-		}
+// AllSteps begins with many calls, for one goroutine. It overwrites the Steps
+// of room, which have come to their ends, and returns those of calls, in room
+// if they fit. See Err.
+func (g *Guard) AllSteps(room []Steps, calls []Call) []Steps {
+	all := slices.Grow(room[:0], len(calls))[:len(calls)]
+	of := &executions{}
+	for i := range all {
+		s := &all[i]
+		s.x, s.of = nil, of
+		s.err = s.t.init(g, &calls[i])
 	}
-	return all, errs
+	return all
+}
+
+// Err says that the call is invalid: it has no other step then.
+func (s *Steps) Err() error { return s.err }
+
+// executions makes some at a time. They are never used again, for a handler may
+// keep one; but not so many together that it then keeps the batch.
+type executions struct{ room []Execution }
+
+func (e *executions) next() *Execution {
+	if e == nil {
+		return &Execution{}
+	}
+	if len(e.room) == 0 {
+		e.room = make([]Execution, 32)
+	}
+	x := &e.room[0]
+	e.room = e.room[1:]
+	return x
 }
 
 // Key is what Claim will ask tx for.
 func (s *Steps) Key() store.Key { return s.t.call.key }
 
 // Proposal is what Claim will ask tx for: for a store that claims many keys in
-// one statement first.
-func (s *Steps) Proposal() store.Proposal {
-	p := s.t.propose()
+// one statement first. False: only Claim can tell.
+func (s *Steps) Proposal() (p store.Proposal, is bool) {
+	p = s.t.propose()
 	s.t.owner = p.Owner
-	return p
+	return p, s.t.call.token.IsZero()
+}
+
+// Won is Claim where the store has inserted, in the transaction, the record of
+// what Proposal gave, with a fence: then nothing is left to be asked.
+func (s *Steps) Won(tx store.Tx, fence uint64) *Execution {
+	t := &s.t
+	t.tx = tx
+	s.x = s.of.next()
+	s.x.start(t.g, t.as.Policy, store.Lease{Key: t.call.key, Owner: t.owner, Fence: fence}, 1, t.as.Fingerprint.Sum, now())
+	return s.x
 }
 
 // Claim goes up to the handler. A nil Execution: it is not to be run, and
 // the call has its end.
-func (s *Steps) Claim(ctx context.Context, tx store.Tx) (*Execution, Result, error) {
+func (s *Steps) Claim(ctx context.Context, tx store.Tx) (x *Execution, res Result, err error) {
 	s.t.tx = tx
-	x, err := s.t.claim(ctx, &s.x)
-	if x == nil {
-		res, err := s.t.end(err)
-		return nil, res, err
+	if s.x, err = s.t.claim(ctx, s.of); s.x == nil {
+		res, err = s.t.end(err)
 	}
-	return x, Result{}, nil
+	return s.x, res, err
 }
 
 // Within is the context for the handler, which ends with the run.
@@ -72,5 +100,5 @@ func (s *Steps) Within(ctx context.Context) (context.Context, context.CancelFunc
 // Settle goes on behind the handler, with what that returned.
 func (s *Steps) Settle(ctx context.Context, o Outcome, err error) (Result, error) {
 	defer s.x.ctx.end(nil)
-	return s.t.end(s.t.settle(ctx, &s.x, o, err))
+	return s.t.end(s.t.settle(ctx, s.x, o, err))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // Step by step a call comes to the same ends as by RunIn.
@@ -23,7 +24,10 @@ func TestStepsEndAsRunInDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := s.Proposal()
+		p, is := s.Proposal()
+		if !is {
+			t.Fatal("it has no proposal")
+		}
 		x, _, err := s.Claim(t.Context(), tx)
 		if x == nil || err != nil || x.Key() != "k" || x.Attempt() != 1 || x.Fence() == 0 {
 			t.Fatalf("%v: claimed %v, %v", said, x, err)
@@ -65,6 +69,41 @@ func TestStepsEndAsRunInDoes(t *testing.T) {
 	}
 }
 
+// What the store has claimed already comes to the same end.
+func TestStepsOfWhatWasClaimedBefore(t *testing.T) {
+	g := guard(t, clockless{}, nil)
+	tx, other := newTx(), newTx()
+	a, err := g.Steps(paying("k", semel.JSON(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := g.Steps(paying("k", semel.JSON(1)))
+	x, _, err := a.Claim(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := b.Proposal()
+	f, err := tx.Claim(t.Context(), p)
+	if err != nil || !f.Won {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	y := b.Won(tx, f.Record.Fence)
+	if y.Key() != x.Key() || y.Attempt() != x.Attempt() || y.Policy() != x.Policy() || y.Fingerprint() != x.Fingerprint() || y.Fence() != f.Record.Fence || y.Scope() != x.Scope() {
+		t.Errorf("it is %+v, by Claim %+v", y, x)
+	}
+	if _, err := b.Settle(t.Context(), semel.Outcome{Code: 7}, nil); err != nil || tx.records[b.Key()].State != store.Completed {
+		t.Errorf("settled %+v, %v", tx.records[b.Key()], err)
+	}
+	rg := guard(t, memstore.New(nil), nil)
+	bearer, err := rg.Steps(redeem(t, rg, reserve(t, rg, ann("r")).Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, is := bearer.Proposal(); is {
+		t.Error("a bearer, who only looks, proposes a claim")
+	}
+}
+
 func TestStepsOfAnInvalidCall(t *testing.T) {
 	g := guard(t, clockless{}, nil)
 	if _, err := g.Steps(semel.Call{}); !errors.Is(err, semel.ErrInvalid) {
@@ -94,16 +133,32 @@ func TestStepsOfManyCalls(t *testing.T) {
 			calls[i] = semel.Call{}
 		}
 	}
-	all, errs := g.AllSteps(calls)
-	for i, s := range all {
-		if bad := i%7 == 3; bad != (s == nil) || bad != errors.Is(errs[i], semel.ErrInvalid) {
-			t.Fatalf("call %d: %v, %v", i, s, errs[i])
+	var all []semel.Steps
+	var kept []*semel.Execution
+	for range 2 { // the second time in the memory of the first
+		all = g.AllSteps(all, calls)
+		for i := range all {
+			s := &all[i]
+			if bad := i%7 == 3; bad != (s.Err() != nil) || bad != errors.Is(s.Err(), semel.ErrInvalid) {
+				t.Fatalf("call %d: %v", i, s.Err())
+			}
+			if s.Err() != nil {
+				continue
+			}
+			x, res, err := s.Claim(t.Context(), tx)
+			if err != nil || x == nil != res.Replayed || x != nil && x.Key() != calls[i].Key() {
+				t.Fatalf("call %d: claimed %v, %v", i, x, err)
+			}
+			if x == nil {
+				continue
+			}
+			kept = append(kept, x)
+			if _, err := s.Settle(t.Context(), semel.Outcome{}, nil); err != nil {
+				t.Fatalf("call %d: %v", i, err)
+			}
 		}
-		if s == nil {
-			continue
-		}
-		if x, _, err := s.Claim(t.Context(), tx); err != nil || x.Key() != calls[i].Key() {
-			t.Errorf("call %d: claimed %v, %v", i, x, err)
-		}
+	}
+	if len(kept) != len(calls)-14 || kept[0].Key() != "0" {
+		t.Errorf("%d were to be run; the first is now that of %q", len(kept), kept[0].Key())
 	}
 }

@@ -35,13 +35,18 @@ type admission struct {
 	result  Result
 }
 
-func (g *Guard) newVisit(c Call) visit {
-	v := visit{g: g, call: c, undo: store.Released}
-	v.as = store.Call{Policy: g.opt.OnDoubt, MaxAttempts: g.opt.MaxAttempts, Token: c.token}
-	if c.token.IsZero() {
-		v.as.Fingerprint = g.fingerprint(&c.payload)
-	}
+func (g *Guard) newVisit(c Call) (v visit) {
+	v.begin(g, &c)
 	return v
+}
+
+// begin sets a new visit up.
+func (v *visit) begin(g *Guard, c *Call) {
+	v.g, v.call, v.undo = g, *c, store.Released
+	v.as.Policy, v.as.MaxAttempts, v.as.Token = g.opt.OnDoubt, g.opt.MaxAttempts, c.token
+	if c.token.IsZero() {
+		v.as.Fingerprint = g.fingerprint(&v.call.payload)
+	}
 }
 
 // maxRounds bounds the changes of one record that a call looks at again

@@ -52,12 +52,17 @@ func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 	for i := range y.visitors {
 		round[i] = &y.visitors[i]
 	}
+	var busy map[pgtype.UUID]bool // of those that are to be run; nil: each knows who comes before it
+	if y.taken == nil {
+		busy = make(map[pgtype.UUID]bool, len(round))
+	}
+	admitted, fresh := make([]*visitor, 0, len(round)), make([]*Fresh, 0, len(round))
 	for len(round) > 0 {
 		var later []*visitor
-		admitted, fresh := make([]*visitor, 0, len(round)), make([]*Fresh, 0, len(round))
-		busy := make(map[pgtype.UUID]bool, len(round))
+		admitted, fresh = admitted[:0], fresh[:0]
+		clear(busy)
 		for _, v := range round {
-			if busy[v.id] && v.steps != nil {
+			if v.steps != nil && (busy[v.id] || v.ofKey().busy) {
 				later = append(later, v)
 				continue
 			}
@@ -66,8 +71,12 @@ func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 			}
 			if x := v.claim(ctx); x != nil {
 				room[0] = Fresh{Index: v.i, Execution: x}
-				admitted, fresh, busy[v.id] = append(admitted, v), append(fresh, &room[0]), true
-				room = room[1:]
+				admitted, fresh = append(admitted, v), append(fresh, &room[0])
+				if room = room[1:]; busy != nil {
+					busy[v.id] = true
+				} else {
+					v.ofKey().busy = true
+				}
 				continue
 			}
 			if err := y.ended(ctx, v); err != nil {
@@ -101,6 +110,7 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 	}
 	for i, v := range admitted {
 		f := fresh[i]
+		v.ofKey().busy = false
 		if v.said = f.Err; said != nil {
 			v.said = said
 		}
@@ -124,6 +134,9 @@ func (y *inbox) goes(v *visitor) bool {
 // ended sees to what the end of a call leaves to be done. An error: the
 // transaction cannot go on.
 func (y *inbox) ended(ctx context.Context, v *visitor) error {
+	if v.ahead.wrote != nil && !v.ahead.done {
+		return errTaken
+	}
 	undone := error(nil)
 	if v.undone() {
 		undone = v.err
@@ -245,15 +258,14 @@ func (y *inbox) touch(ctx context.Context) error {
 
 // commit writes the records, and commits.
 func (y *inbox) commit(ctx context.Context, t *ownTx) error {
-	if y.taken != nil && !y.taken.matches(y.t.pending) {
+	wrote := y.taken != nil && y.taken.n > 0
+	if wrote && y.taken.done != y.taken.n {
 		return errTaken
 	}
-	if len(y.t.pending) == 0 && !y.written {
+	if len(y.t.pending) == 0 && !y.written && !wrote {
 		return nil // nothing was done
 	}
-	if y.taken == nil {
-		y.t.writeHeld()
-	}
+	y.t.writeHeld()
 	t.won = nil
 	for i := range y.visitors {
 		v := &y.visitors[i]

@@ -28,6 +28,7 @@ type inbox struct {
 	careful bool // behind savepoints
 
 	visitors []visitor
+	steps    []semel.Steps        // of the visitors
 	failed   map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	notes    []*visitor           // whose failed attempts are to be noted afterwards
 	written  bool                 // there is something to commit besides pending
@@ -133,13 +134,14 @@ func (y *inbox) visit(which []int, calls []semel.Call) {
 	if len(which) == 0 {
 		return
 	}
-	steps, errs := y.a.g.AllSteps(calls[which[0] : which[len(which)-1]+1])
+	y.steps = y.a.g.AllSteps(y.steps, calls[which[0]:which[len(which)-1]+1])
 	y.visitors = slices.Grow(y.visitors[:0], len(which))[:len(which)]
 	for n, i := range which {
 		v := &y.visitors[n]
-		v.i, v.y, v.steps, v.err = i, y, steps[i-which[0]], errs[i-which[0]]
-		if v.steps != nil {
-			v.id = idOf(v.steps.Key())
+		v.i, v.y = i, y
+		s := &y.steps[i-which[0]]
+		if v.err = s.Err(); v.err == nil {
+			v.steps, v.id = s, idOf(s.Key())
 		}
 	}
 }

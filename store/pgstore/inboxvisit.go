@@ -16,6 +16,7 @@ type visitor struct {
 	y     *inbox
 	steps *semel.Steps // nil: the call is invalid
 	id    pgtype.UUID
+	ahead ahead
 
 	swapped bool // it has replaced a record
 	saved   bool // behind a savepoint
@@ -24,7 +25,6 @@ type visitor struct {
 	won  *store.Proposal // what it claimed
 	seen *store.Seen     // of the record that won replaced; nil: there was none
 	was  *pending        // the claim, if it is not written yet
-	room pending         // for that
 
 	said error // what its handler said
 	res  semel.Result
@@ -33,6 +33,10 @@ type visitor struct {
 
 // claim goes up to the handler; nil: that is not to be run.
 func (v *visitor) claim(ctx context.Context) (x *semel.Execution) {
+	if at := v.ahead.wrote; at != nil {
+		v.won = &v.p
+		return v.steps.Won(v, at.fence)
+	}
 	x, v.res, v.err = v.steps.Claim(ctx, v)
 	return x
 }
@@ -50,13 +54,14 @@ func (v *visitor) undone() bool {
 }
 
 // Claim implements store.Tx.
-func (v *visitor) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	if v.y.taken == nil { // else it is as it was then
-		v.p = p
+func (v *visitor) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	if v.y.taken != nil {
+		if f, is, err := v.y.taken.claim(v, &p); is {
+			return f, explain("claim in a transaction", err)
+		}
 	}
-	v.y.t.room = &v.room
-	f, err := v.y.t.claimID(ctx, v.id, &v.p)
-	v.y.t.room = nil
+	v.p = p
+	f, err = v.y.t.claimID(ctx, v.id, &v.p)
 	if err == nil && f.Won {
 		v.won, v.seen, v.was = &v.p, nil, v.y.t.pending[v.id]
 	}
@@ -68,7 +73,7 @@ func (v *visitor) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (
 	if err := v.y.save(ctx, saveSwap); err != nil {
 		return store.Found{}, err
 	}
-	v.saved = v.y.careful
+	v.saved, v.ofKey().found = v.y.careful, nil
 	f, err := v.y.t.Swap(ctx, seen, p)
 	if err == nil && f.Won {
 		v.won, v.seen, v.swapped = &p, &seen, true
@@ -78,6 +83,14 @@ func (v *visitor) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (
 
 // Settle implements store.Tx.
 func (v *visitor) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	if v.ahead.wrote != nil {
+		v.y.taken.settle(v, &l, &s)
+		return nil
+	}
+	return v.settleNow(ctx, l, s)
+}
+
+func (v *visitor) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
 	return explain("settle in a transaction", v.y.t.settle(ctx, v.id, &l, &s))
 }
 

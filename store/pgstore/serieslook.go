@@ -3,7 +3,9 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -18,62 +20,123 @@ var errTaken = errors.New("the batch ended in another way than it was recorded a
 
 // taken is what a look ahead writes: each new call as done, without an outcome.
 type taken struct {
-	room *room
+	as   store.Settlement // how each ends
 	end  end
 	rows []takenRow // of all keys, in the order of their ids
-	n    int        // how many of them it wrote
+	busy int        // how many of them were another's
+	n    int        // how many it has written
+	done int        // and how many of these have ended so
 }
 
+// takenRow is the first call with a key.
 type takenRow struct {
-	id        pgtype.UUID
-	high, low int32
-	i         int
-	p         *store.Proposal
+	at uint64 // how its id begins, for that tells most of them apart
+	v  *visitor
+}
+
+func beginning(id pgtype.UUID) uint64 { return binary.BigEndian.Uint64(id.Bytes[:]) }
+
+func (r takenRow) compare(at uint64, id *pgtype.UUID) int {
+	if r.at != at {
+		return cmp.Compare(r.at, at)
+	}
+	return compareIDs(r.v.id, *id)
+}
+
+// ahead is what the look has found, or written, for a call.
+type ahead struct {
+	first *visitor // with the same key; nil: this one, and it has the rest
+	found *looked  // what was there; nil: nothing, or it has changed since
+	wrote *moment  // when it was recorded as done; nil: it was not
+	done  bool     // it has ended so
+	busy  bool     // the handler is to run for the key
+}
+
+// moment is when a statement wrote records, and what it began them with.
+type moment struct {
+	now, swept int64
+	fence      uint64
+}
+
+// ofKey is what is known of the call's key.
+func (v *visitor) ofKey() *ahead {
+	if v.ahead.first != nil {
+		v = v.ahead.first
+	}
+	return &v.ahead
+}
+
+// claim is a claim of what the look has not written for this call; false: it
+// has to be looked for.
+func (w *taken) claim(v *visitor, p *store.Proposal) (f store.Found, is bool, err error) {
+	switch a := v.ofKey(); {
+	case a.done:
+		now := store.Time(a.wrote.now)
+		r := w.as.Apply(v.ahead.first.p.Insert(now, uint64(a.wrote.swept)), now) //nolint:gosec // it is a time
+		return found(&r, p, now), true, nil
+	case a.wrote != nil: // it has to end first
+		return f, true, errTaken
+	case a.found != nil:
+		return a.found.found(p)
+	}
+	return f, false, nil
+}
+
+// settle is how the handler of what was written ahead has ended.
+func (w *taken) settle(v *visitor, l *store.Lease, s *store.Settlement) {
+	o := &s.Outcome
+	if s.State == w.as.State && s.Attempt == w.as.Attempt && s.Error == "" && s.Keep == w.as.Keep && l.Fence == v.ahead.wrote.fence && l.Owner == v.p.Owner &&
+		o.Code == 0 && !o.Gone && o.Codec == "" && len(o.Header) == 0 && len(o.Body) == 0 {
+		v.ahead.done = true
+		w.done++
+	}
 }
 
 // room is memory for a batch, to be used again: to make it anew each time costs
 // as much as all else that a batch takes here.
 type room struct {
 	visitors []visitor
+	steps    []semel.Steps
 	rows     []takenRow
-	looks    map[pgtype.UUID]*looked
-	pending  map[pgtype.UUID]*pending
 }
 
 func (r *room) clear() {
 	clear(r.visitors)
+	clear(r.steps)
 	clear(r.rows)
-	clear(r.looks)
-	clear(r.pending)
 }
 
 // prepare begins the steps of calls that can be looked for ahead; nil: they
 // cannot, because they have more in them than their keys and fingerprints.
 func (a *Atomic) prepare(calls []semel.Call, in *room) *inbox {
 	y := a.newInbox(nil, false)
-	y.visitors = in.visitors
+	y.visitors, y.steps = in.visitors, in.steps
 	y.visit(all(len(calls)), calls)
-	if in.visitors = y.visitors; in.looks == nil {
-		in.looks, in.pending = make(map[pgtype.UUID]*looked, len(calls)), make(map[pgtype.UUID]*pending, len(calls))
-	}
-	done := store.Settlement{State: store.Completed, Keep: a.g.Retention()}
-	w := &taken{room: in, rows: in.rows[:0]}
-	w.end, _ = newEnd(done.State, &done.Outcome, 0, done.Keep) // it fails for outcomes only
+	w := &taken{as: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.g.Retention()}, rows: in.rows[:0]}
+	w.end, _ = newEnd(w.as.State, &w.as.Outcome, 0, w.as.Keep) // it fails for outcomes only
+	can := true
 	for i := range y.visitors {
 		v := &y.visitors[i]
 		if v.steps == nil {
 			continue
 		}
-		v.p = v.steps.Proposal()
-		high, low := a.s.lockOf(v.id)
-		w.rows = append(w.rows, takenRow{v.id, high, low, i, &v.p})
+		is := false
+		v.p, is = v.steps.Proposal()
+		w.rows = append(w.rows, takenRow{beginning(v.id), v})
+		can = can && is && alikeBut(&v.p, &w.rows[0].v.p)
 	}
-	in.rows = w.rows
-	slices.SortFunc(w.rows, func(a, b takenRow) int { return cmp.Or(compareIDs(a.id, b.id), cmp.Compare(a.i, b.i)) })
-	w.rows = slices.CompactFunc(w.rows, func(a, b takenRow) bool { return a.id == b.id }) // the first is the one that runs
-	if len(w.rows) == 0 || slices.ContainsFunc(w.rows, func(r takenRow) bool { return !alikeBut(r.p, w.rows[0].p) }) {
+	in.visitors, in.steps, in.rows = y.visitors, y.steps, w.rows
+	if !can || len(w.rows) == 0 {
 		return nil
 	}
+	slices.SortFunc(w.rows, func(a, b takenRow) int { return cmp.Or(a.compare(b.at, &b.v.id), cmp.Compare(a.v.i, b.v.i)) })
+	w.rows = slices.CompactFunc(w.rows, func(a, b takenRow) bool { // the first is the one that runs
+		same := a.compare(b.at, &b.v.id) == 0
+		if same {
+			b.v.ahead.first = a.v
+		}
+		return same
+	})
 	y.taken = w
 	return y
 }
@@ -84,22 +147,6 @@ func alikeBut(p, q *store.Proposal) bool {
 	return p.State == q.State && p.Policy == q.Policy && p.Attempt == q.Attempt && p.Keep == q.Keep &&
 		p.Key.Operation == q.Key.Operation && p.Key.Tenant == q.Key.Tenant && p.Holder == q.Holder &&
 		p.Fingerprint.Alg == q.Fingerprint.Alg && p.Fingerprint.KeyID == q.Fingerprint.KeyID && p.Error == q.Error
-}
-
-// matches reports whether all that was written ahead, and nothing else, is to
-// be kept.
-func (w *taken) matches(pending map[pgtype.UUID]*pending) bool {
-	if len(pending) != w.n {
-		return false
-	}
-	for _, is := range pending {
-		e := &is.end
-		if !is.taken || is.p.State != store.Completed || is.p.Attempt != 1 || is.p.Error != "" ||
-			e.code != 0 || e.gone || e.codec != nil || e.header != nil || e.body != nil || e.until != w.end.until || e.expires != w.end.expires {
-			return false
-		}
-	}
-	return true
 }
 
 // newOnly is after how many batches with new keys only the next are written
@@ -121,8 +168,6 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 		}
 		y.in(t.storeTx)
 		y.taken.n = 0
-		clear(y.taken.room.looks)
-		t.looks, t.pending = y.taken.room.looks, y.taken.room.pending
 		err := y.take(ctx, y.taken.rows, look)
 		if err == nil {
 			return t
@@ -139,9 +184,12 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 // lookBusy looks once more for the keys that were another's: of the batch before,
 // which has ended.
 func (y *inbox) lookBusy(ctx context.Context) error {
+	if y.taken.busy == 0 {
+		return nil
+	}
 	var busy []takenRow
 	for _, r := range y.taken.rows {
-		if l := y.t.looks[r.id]; !l.locked {
+		if l := r.v.ahead.found; l != nil && !l.locked {
 			busy = append(busy, r)
 		}
 	}
@@ -154,26 +202,25 @@ var errNotNew = errors.New("a key of the batch is another's")
 // take locks keys, and records those as done that are free and new. Of the
 // others it keeps what is there.
 func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	t, p, sql := y.t, rows[0].p, y.t.db.sql.takes
+	t, w, p, sql := y.t, y.taken, &rows[0].v.p, y.t.db.sql.takes
 	if !look {
 		sql = y.t.db.sql.takesNew
 	}
-	free := &looked{locked: true, taken: true}
-	for i := range rows {
-		t.looks[rows[i].id] = free
+	for _, r := range rows {
+		r.v.ahead.found, r.v.ahead.wrote = nil, nil
 	}
 	var of pgtype.UUID
+	at := &moment{}
 	there := 0
+	w.busy = 0
 	t.line.push(plansAnew, nil, nil)
 	t.line.push(sql, []any{
-		pointers(rows, func(r *takenRow) pgtype.UUID { return r.id }),
-		pointers(rows, func(r *takenRow) int32 { return r.high }), pointers(rows, func(r *takenRow) int32 { return r.low }),
-		pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		texts(rows, func(r *takenRow) string { return r.p.Key.Value }), texts(rows, func(r *takenRow) string { return r.p.Fingerprint.Sum }),
-		int16(store.Completed), int16(p.Policy), int64(p.Attempt), y.taken.end.expires,
+		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
+		pointers(rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }),
+		pointers(rows, func(r *takenRow) int32 { _, low := t.s.lockOf(r.v.id); return low }),
+		pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
+		texts(rows, func(r *takenRow) string { return r.v.p.Key.Value }), texts(rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }),
+		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), w.end.expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idle,
 	}, func(res pgx.BatchResults) error {
@@ -185,7 +232,7 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 		for found.Next() {
 			if !look {
 				var wrote int
-				if err := found.Scan(&free.now, &free.swept, &of, &wrote); err != nil || wrote != len(rows) {
+				if err := found.Scan(&at.now, &at.swept, &of, &wrote); err != nil || wrote != len(rows) {
 					return cmp.Or(err, errNotNew)
 				}
 				continue
@@ -193,20 +240,26 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 			var id pgtype.UUID
 			var locked pgtype.Bool
 			var packed []byte
-			if err := found.Scan(&free.now, &free.swept, &of, &id, &locked, &packed); err != nil {
+			if err := found.Scan(&at.now, &at.swept, &of, &id, &locked, &packed); err != nil {
 				return err
 			}
 			if !id.Valid {
 				continue
 			}
-			l := &looked{locked: locked.Bool, now: free.now, swept: free.swept}
+			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
 			if packed != nil {
 				if err := l.w.unpack(packed); err != nil {
 					return err
 				}
 			}
-			t.looks[id] = l
-			there++
+			i, is := slices.BinarySearchFunc(rows, beginning(id), func(r takenRow, at uint64) int { return r.compare(at, &id) })
+			if !is {
+				return fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
+			}
+			rows[i].v.ahead.found = l
+			if there++; !l.locked {
+				w.busy++
+			}
 		}
 		return found.Err()
 	})
@@ -214,7 +267,14 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
 		return err
 	}
-	switch y.taken.n += len(rows) - there; {
+	made := p.Insert(store.Time(at.now), uint64(at.swept)) //nolint:gosec // it is a time
+	at.fence = made.Fence
+	for _, r := range rows {
+		if r.v.ahead.found == nil {
+			r.v.ahead.wrote = at
+		}
+	}
+	switch w.n += len(rows) - there; {
 	case there > 0:
 		y.a.fresh.Store(0)
 	case look:

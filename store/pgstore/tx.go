@@ -42,8 +42,7 @@ type storeTx struct {
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
 	line    pipeline
 	pending map[pgtype.UUID]*pending
-	room    *pending // for the next pending; nil: there is none
-	one     looked   // what look gives, until the next
+	one     looked // what look gives, until the next
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -63,8 +62,6 @@ type pending struct {
 	p   store.Proposal
 	r   store.Record
 	end end // of one that was settled, and is held back
-	// taken: it is written already, as one that is done.
-	taken bool
 }
 
 func (s *Store) newTx(db execer, late bool) *storeTx {
@@ -106,33 +103,37 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 			return store.Found{}, err
 		}
 	}
+	if f, is, err := l.found(p); is || err != nil {
+		return f, err
+	}
 	now := store.Time(l.now)
-	if l.w.id.Valid {
-		f, err := l.w.found(p.Key, l.now)
-		if err != nil {
-			return f, err
-		}
-		if over := f.Record.Expired(now); l.locked || f.Record.State.Terminal() && !over {
-			return found(&f.Record, p, now), nil
-		}
-		return busy(p, &f.Record, now), nil
-	}
-	if !l.locked {
-		return busy(p, &store.Record{Created: now}, now), nil
-	}
 	if !t.late {
 		return t.db.claim(ctx, p)
 	}
-	is := t.room
-	if is == nil {
-		is = &pending{}
-	}
-	is.p, is.r, is.end, is.taken = *p, p.Insert(now, uint64(l.swept)), end{}, l.taken
+	is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}
 	if t.pending == nil {
 		t.pending = make(map[pgtype.UUID]*pending, 1)
 	}
 	t.pending[id] = is
 	return found(&is.r, p, now), nil
+}
+
+// found is what is there of the key of a claim; false: nothing, and it is free.
+func (l *looked) found(p *store.Proposal) (f store.Found, is bool, err error) {
+	now := store.Time(l.now)
+	switch {
+	case l.w.id.Valid:
+		if f, err = l.w.found(p.Key, l.now); err != nil {
+			return f, true, err
+		}
+		if over := f.Record.Expired(now); l.locked || f.Record.State.Terminal() && !over {
+			return found(&f.Record, p, now), true, nil
+		}
+		return busy(p, &f.Record, now), true, nil
+	case !l.locked:
+		return busy(p, &store.Record{Created: now}, now), true, nil
+	}
+	return f, false, nil
 }
 
 // retryAfter is when a duplicate of a transaction in flight may ask again.
@@ -153,7 +154,6 @@ func busy(p *store.Proposal, is *store.Record, now time.Time) store.Found {
 // looked is what a transaction sees of a key.
 type looked struct {
 	locked     bool
-	taken      bool // there was none, and the look has written one
 	now, swept int64
 	w          row
 }
