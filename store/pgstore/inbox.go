@@ -105,7 +105,6 @@ type batch struct {
 
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	next   *Next                // of which it is the run; nil: of none
-	tried  bool
 }
 
 func all(n int) []int {
@@ -136,10 +135,6 @@ const wholeTries = 3
 func (b *batch) part(ctx context.Context, which []int, careful bool) {
 	careful = careful || len(which) == 1 // one that fails should not run twice
 	for refusals, pause := 1, 5*time.Millisecond; ; refusals, pause = refusals+1, pause*3/2 {
-		if b.tried {
-			b.next.again()
-		}
-		b.tried = true
 		err := b.try(ctx, which, careful)
 		meets := again(err) || lostRace(err)
 		switch {

@@ -111,9 +111,6 @@ func (b *batch) open(ctx context.Context, which []int, careful bool) (*ownTx, *i
 		t.end()
 		return nil, nil, err
 	}
-	if len(which) == len(b.calls) {
-		b.next.hasKeys()
-	}
 	return t, y, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -119,64 +118,69 @@ func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
 	})
 }
 
-// A batch that is run again, whole or in parts, has no keys in between. None of
-// the batch behind it may get them then, or keep its own.
+// A batch that is run again, whole or in parts, has no keys in between. The
+// batch behind it gets none of them then.
 func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
 	for name, fault := range map[string]error{"the handler failed": errors.New("not now"), "the server refused": &pgconn.PgError{Code: "40001"}} {
-		t.Run(name, func(t *testing.T) {
-			p := newShop(t, openNew(t, nil), nil)
-			w, q := newWorker(p), p.a.Series()
-			first, second := poll("a", "b", "c"), poll("x", "b", "y")
-			n := q.Next(t.Context(), first)
-			var behind *Next
-			runs := 0
-			ends := n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
-				if runs++; runs == 1 {
-					if behind = q.Next(t.Context(), second); !behind.looked() {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", looked for late: ", late), func(t *testing.T) {
+				p := newShop(t, openNew(t, nil), nil)
+				w, q := newWorker(p), p.a.Series()
+				first, second, third := poll("a", "b", "c"), poll("x", "b", "y"), poll("c", "b", "z", "x")
+				n := q.Next(t.Context(), first)
+				var behind, last *Next
+				look := func() {
+					behind, last = q.Next(t.Context(), second), q.Next(t.Context(), third)
+					if !behind.looked() || !last.looked() {
 						t.Error("there was no look ahead")
 					}
-					return fault
 				}
-				if runs == 2 {
-					if behind.looked() {
-						t.Error("the batch behind still has its keys")
+				runs := 0
+				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
+					runs++
+					if runs == 1 && !late || runs == 2 && late {
+						look()
 					}
-					if _, err := Do(t.Context(), p.a, call("z"), p.pay("z", nil)); err != nil {
-						t.Error(err)
+					if runs == 1 {
+						return fault
 					}
-				}
-				return w.rows(first)(ctx, fresh)
+					if runs == 2 {
+						for key, want := range map[string]error{"x": semel.ErrInProgress, "z": semel.ErrInProgress, "free": nil} {
+							if _, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); !errors.Is(err, want) {
+								t.Errorf("%s beside the looks: %v", key, err)
+							}
+						}
+					}
+					return w.rows(first)(ctx, fresh)
+				})
+				wantDone(t, ends, false, false, false)
+				wantDone(t, behind.Run(t.Context(), w.rows(second)), false, true, false)
+				wantDone(t, last.Run(t.Context(), w.rows(third)), true, true, false, true)
+				p.want(t, "a", "b", "c", "free", "x", "y", "z")
 			})
-			wantDone(t, ends, false, false, false)
-			wantDone(t, behind.Run(t.Context(), w.rows(second)), false, true, false)
-			p.want(t, "a", "b", "c", "x", "y", "z")
-		})
+		}
 	}
 }
 
-func TestABatchThatRunsAgainIsNotOvertaken(t *testing.T) {
+// Behind a batch whose keys are not known there is no look.
+func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Series()
-	first, second := poll("a", "b"), poll("b", "x")
+	first, second := poll("a"), poll("a", "b")
 	n := q.Next(t.Context(), first)
-	var behind *Next
-	runs := 0
-	ends := n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
-		if runs++; runs == 1 {
-			return errors.New("not now")
-		}
-		if behind == nil { // its keys are whose?
-			behind = q.Next(t.Context(), second)
-			pause(t, 50*time.Millisecond, func() bool {
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				return behind.looking && behind.t == nil
-			})
-		}
-		return w.rows(first)(ctx, fresh)
-	})
-	wantDone(t, ends, false, false)
+	behind := q.Next(t.Context(), second)
+	third := q.Next(t.Context(), poll("c", "d"))
+	if n.looked() || behind.looked() || third.looked() {
+		t.Error("there was a look")
+	}
+	wantDone(t, n.Run(t.Context(), w.rows(first)), false)
 	wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
+	third.Drop()
+	again := q.Next(t.Context(), poll("c", "d"))
+	if !again.looked() {
+		t.Error("there is none when that has ended")
+	}
+	again.Drop()
 }
 
 // A look that cannot be, or is not good any more, is made up for.
@@ -320,22 +324,6 @@ func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
 	for key, n := range w.runs {
 		if n != 1 {
 			t.Errorf("%s ran %d times", key, n)
-		}
-	}
-}
-
-func pause(t *testing.T, d time.Duration, ok func() bool) {
-	t.Helper()
-	end := time.After(d)
-	for {
-		select {
-		case <-end:
-			return
-		case <-time.After(time.Millisecond):
-			if !ok() {
-				t.Error("it did not stay so")
-				return
-			}
 		}
 	}
 }

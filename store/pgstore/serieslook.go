@@ -22,8 +22,9 @@ var errTaken = errors.New("the batch ended in another way than it was recorded a
 type taken struct {
 	as   store.Settlement // how each ends
 	end  end
-	rows []takenRow // of all keys, in the order of their ids
-	busy int        // how many of them were another's
+	rows []takenRow // of the keys, in the order of their ids
+	left []takenRow // of those that are in a batch before this one, in that order
+	busy int        // how many of rows were another's
 	n    int        // how many it has written
 	done int        // and how many of these have ended so
 }
@@ -80,6 +81,30 @@ func (w *taken) claim(v *visitor, p *store.Proposal) (f store.Found, is bool, er
 		return a.found.found(p)
 	}
 	return f, false, nil
+}
+
+// leaveOut leaves out what others have.
+func (w *taken) leaveOut(others []takenRow) {
+	has := func(r takenRow) bool {
+		for len(others) > 0 && others[0].compare(r.at, &r.v.id) < 0 {
+			others = others[1:]
+		}
+		return len(others) > 0 && others[0].compare(r.at, &r.v.id) == 0
+	}
+	from := slices.IndexFunc(w.rows, has)
+	if from < 0 {
+		return
+	}
+	rows := slices.Clone(w.rows[:from])
+	for _, r := range w.rows[from:] {
+		if has(r) {
+			w.left = append(w.left, r)
+		} else {
+			rows = append(rows, r)
+		}
+	}
+	w.rows = rows
+	slices.SortFunc(w.left, func(a, b takenRow) int { return a.compare(b.at, &b.v.id) })
 }
 
 // settle is how the handler of what was written ahead has ended.
@@ -181,19 +206,23 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 	}
 }
 
-// lookBusy looks once more for the keys that were another's: of the batch before,
-// which has ended.
-func (y *inbox) lookBusy(ctx context.Context) error {
-	if y.taken.busy == 0 {
+// lookForRest looks for the keys that were left out, and once more for those
+// that were another's. All batches before have ended.
+func (y *inbox) lookForRest(ctx context.Context) error {
+	w := y.taken
+	rest := w.left
+	if w.busy > 0 {
+		for _, r := range w.rows {
+			if l := r.v.ahead.found; l != nil && !l.locked {
+				rest = append(rest, r)
+			}
+		}
+		slices.SortFunc(rest, func(a, b takenRow) int { return a.compare(b.at, &b.v.id) })
+	}
+	if len(rest) == 0 {
 		return nil
 	}
-	var busy []takenRow
-	for _, r := range y.taken.rows {
-		if l := r.v.ahead.found; l != nil && !l.locked {
-			busy = append(busy, r)
-		}
-	}
-	return y.take(ctx, busy, true)
+	return y.take(ctx, rest, true)
 }
 
 // errNotNew: not all keys were free.
