@@ -33,7 +33,7 @@ func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 		for g := range 6 {
 			all.Go(func() {
 				w := newWorker(p)
-				run := []func(context.Context, []semel.Call) []Ended{w.each, w.whole}[g%2]
+				run := []func(context.Context, []semel.Call) []Ended{w.each, w.whole, w.ahead}[g%3]
 				for i := 0; ctx.Err() == nil; i++ {
 					calls := poll(numbered(fmt.Sprint(round, "/", g, "/", i, "/"), 30)...)
 					resent.Add(int64(settleAll(t, ctx, run, calls)) - 1)
@@ -125,25 +125,36 @@ func TestWorkerOfABatch(t *testing.T) {
 		return err
 	}
 	calls := poll(numbered("k", 20)...)
-	if form == "each" {
+	whole := func(ctx context.Context, fresh []*Fresh) error {
+		for i, f := range fresh {
+			if i == 10 {
+				stop.reached("in the middle")
+			}
+			if err := insert(ctx, f.Execution.Key()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch form {
+	case "ahead":
+		q := a.Series()
+		n, behind := q.Next(t.Context(), calls), q.Next(t.Context(), poll(numbered("l", 20)...))
+		n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
+			if !behind.looked() {
+				t.Error("there was no look ahead")
+			}
+			return whole(ctx, fresh)
+		})
+	case "each":
 		a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
 			if i == 10 {
 				stop.reached("in the middle")
 			}
 			return semel.Outcome{}, insert(ctx, x.Key())
 		})
-	} else {
-		a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
-			for i, f := range fresh {
-				if i == 10 {
-					stop.reached("in the middle")
-				}
-				if err := insert(ctx, f.Execution.Key()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	default:
+		a.RunWhole(t.Context(), calls, whole)
 	}
 	stop.reached("before the acknowledgment")
 	t.Error("it was not stopped")
@@ -154,28 +165,31 @@ func TestWorkerOfABatch(t *testing.T) {
 func TestABatchOutlivesItsWorker(t *testing.T) {
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)
-	for _, form := range []string{"each", "whole"} {
+	for _, form := range []string{"each", "whole", "ahead"} {
 		for _, point := range []string{"after the claim", "in the middle", "before the commit", "after the commit", "before the acknowledgment"} {
 			o := first.opt
 			o.Schema = newSchema(t, pgtest.URL(t))
 			p := newShop(t, openAt(t, pgtest.URL(t), &o), nil)
 			killAt(t, p, point, form)
 			w := newWorker(p)
-			calls := poll(numbered("k", 20)...)
-			settleAll(t, t.Context(), w.each, calls)
+			want := numbered("k", 20)
+			if form == "ahead" { // and the batch that was looked for
+				want = append(want, numbered("l", 20)...)
+			}
+			settleAll(t, t.Context(), w.each, poll(want...))
 			got := p.payments(t)
-			trials += 20
-			twice += int64(len(got)) - 20
-			if !slices.Equal(got, numbered("k", 20)) {
-				t.Errorf("%s, killed %s: %d effects of 20: %q", form, point, len(got), got)
+			trials += int64(len(want))
+			twice += int64(len(got) - len(want))
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, killed %s: %d effects of %d: %q", form, point, len(got), len(want), got)
 			}
 			committed := strings.HasSuffix(point, "after the commit") || strings.HasSuffix(point, "acknowledgment")
-			if ran := len(w.runs) > 0; ran == committed {
+			if ran := w.runs["k000"] > 0; ran == committed {
 				t.Errorf("%s, killed %s: the next worker's handlers ran: %v", form, point, ran)
 			}
 		}
 	}
-	figure(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "10 kills")
+	figure(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "15 kills")
 }
 
 // killAt kills a worker of the shop's batch at a point.

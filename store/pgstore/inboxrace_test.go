@@ -48,7 +48,7 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 	const keys, rounds = 60, 5
 	for round := range rounds {
 		var all sync.WaitGroup
-		for g := range 8 {
+		for g := range 12 {
 			all.Go(func() {
 				w := newWorker(p)
 				order := numbered(fmt.Sprint(round, "/"), keys)
@@ -58,7 +58,7 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 				case 2, 3:
 					rand.Shuffle(keys, func(i, j int) { order[i], order[j] = order[j], order[i] })
 				}
-				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.each, w.whole}[g/4], poll(order...))
+				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.each, w.whole, w.ahead}[g/4], poll(order...))
 			})
 		}
 		all.Go(func() { // leased calls take no advisory lock, and meet the same rows

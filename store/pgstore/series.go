@@ -111,17 +111,24 @@ func (n *Next) Drop() {
 	}
 }
 
-// unlook drops the look, also one on its way. The caller holds mu.
+// unlook drops the look, also one on its way. The caller holds mu, which others
+// may have meanwhile.
 func (n *Next) unlook() {
 	n.off = true
 	for n.looking {
 		n.q.told.Wait()
 	}
-	if n.t != nil {
-		n.drop.Stop()
-		n.t.end()
-		n.t = nil
+	t := n.t
+	if t == nil {
+		return
 	}
+	n.drop.Stop()
+	n.t, n.looking = nil, true // until its keys are free
+	n.q.mu.Unlock()
+	t.end()
+	n.q.mu.Lock()
+	n.looking = false
+	n.q.told.Broadcast()
 }
 
 func (n *Next) look(ctx context.Context) {
