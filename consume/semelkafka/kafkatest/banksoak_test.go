@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -105,6 +106,74 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", limit, what)
 		}
+	}
+}
+
+// Members die while they have much to do: one batch in its transaction, and the
+// next looked for. What was looked for is done by another, once, and in order.
+func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
+	t.Parallel()
+	_, seed := fake(t)
+	const n, lanes, kills = 40_000, 30, 6
+	br := open(t, seed)
+	who := "dying_" + br.name
+	b := openBankAt(t, pgtest.URL(t)+"&application_name="+who, fmt.Sprintf("k%d_%d", os.Getpid(), banks.Add(1)))
+	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Bank: b.url, Schema: b.schema, Form: keyed}
+	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	send := func(i int) {
+		m := msg(fmt.Sprintf("%02d/%06d", i%lanes, i), fmt.Sprint("lane ", i%lanes))
+		r := br.record(&m)
+		r.Partition = int32(i % lanes % partitions)
+		br.cl.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i := range n {
+		if send(i); i%10 < 3 {
+			send(rand.N(i + 1))
+		}
+	}
+	if err := br.cl.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	members := []*os.Process{k.spawn(t), k.spawn(t)}
+	ahead := 0 // times that more transactions were seen than there are members
+	for i := range kills {
+		until(t, "some progress", func() bool {
+			var done, open int
+			err := b.pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM "+b.table()+"), (SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid() AND xact_start IS NOT NULL)", who).Scan(&done, &open)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if open > len(members) {
+				ahead++
+			}
+			return done > (i+1)*n/(kills+2)
+		})
+		_ = members[i%2].Kill()
+		members[i%2] = k.spawn(t)
+	}
+	br.settled(t)
+	last, effects := [lanes]string{}, b.effects(t)
+	for _, key := range effects {
+		var lane int
+		if _, err := fmt.Sscanf(key, "%02d/", &lane); err != nil {
+			t.Fatal(err)
+		}
+		if key <= last[lane] {
+			t.Fatalf("%s has its effect behind %s", key, last[lane])
+		}
+		last[lane] = key
+	}
+	if len(effects) != n || ahead == 0 {
+		t.Errorf("%d effects of %d; a batch was seen looked for %d times", len(effects), n, ahead)
+	}
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
 }
 
