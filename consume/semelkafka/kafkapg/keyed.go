@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
@@ -30,6 +31,7 @@ type keyed struct {
 	// undone counts the transactions of a message alone that did not commit:
 	// of that there is no record.
 	undone map[string]int
+	room   [][]semel.Call // of batches that have ended, to be used again
 }
 
 // Retention tells ServeBatches how long records are kept.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -44,15 +45,22 @@ type preparedRun struct {
 
 // Handle implements semelkafka.Prepared.
 func (p *preparedRun) Handle(ctx context.Context) []consume.Run {
+	defer p.r.giveBack()
 	return p.r.ends(p.n.Run(ctx, p.r.run))
 }
 
 // Drop implements semelkafka.Prepared.
-func (p *preparedRun) Drop() { p.n.Drop() }
+func (p *preparedRun) Drop() {
+	p.n.Drop()
+	p.r.giveBack()
+}
 
 // newRun finds the calls of a batch.
 func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
-	r := &keyedRun{keyed: l, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)), calls: make([]semel.Call, 0, len(batch))}
+	r := &keyedRun{
+		keyed: l, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)),
+		calls: l.callsFor(len(batch)), of: make([]int, 0, len(batch)), ms: make([]*consume.Message, 0, len(batch)),
+	}
 	for i, it := range batch {
 		c, err := l.identify(it.Message)
 		if err != nil {
@@ -63,6 +71,19 @@ func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 	}
 	r.said, r.ran = make([]error, len(r.calls)), make([]int, len(r.calls))
 	return r
+}
+
+func (l *keyed) callsFor(n int) (calls []semel.Call) {
+	if last := len(l.room) - 1; last >= 0 {
+		calls, l.room = l.room[last], l.room[:last]
+	}
+	return slices.Grow(calls, n)
+}
+
+// giveBack is when nobody looks at the calls any more.
+func (r *keyedRun) giveBack() {
+	clear(r.calls)
+	r.room, r.calls = append(r.room, r.calls[:0]), nil
 }
 
 // ends are those of the batch.
