@@ -231,18 +231,18 @@ var errNotNew = errors.New("a key of the batch is another's")
 // take locks keys, and records those as done that are free and new. Of the
 // others it keeps what is there.
 func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
-	t, w, p, sql := y.t, y.taken, &rows[0].v.p, y.t.db.sql.takes
-	if !look {
-		sql = y.t.db.sql.takesNew
+	t, w, p, sql := y.t, y.taken, &rows[0].v.p, y.t.db.sql.takesNew
+	if look {
+		sql = t.db.sql.takes
+		t.line.push(plansForAll, nil, nil)
 	}
 	for _, r := range rows {
 		r.v.ahead.found, r.v.ahead.wrote = nil, nil
 	}
 	var of pgtype.UUID
 	at := &moment{}
-	there := 0
+	wrote := len(rows)
 	w.busy = 0
-	t.line.push(plansAnew, nil, nil)
 	t.line.push(sql, []any{
 		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
 		pointers(rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }),
@@ -260,8 +260,8 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 		defer found.Close()
 		for found.Next() {
 			if !look {
-				var wrote int
-				if err := found.Scan(&at.now, &at.swept, &of, &wrote); err != nil || wrote != len(rows) {
+				var locked bool
+				if err := found.Scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
 					return cmp.Or(err, errNotNew)
 				}
 				continue
@@ -269,30 +269,34 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 			var id pgtype.UUID
 			var locked pgtype.Bool
 			var packed []byte
-			if err := found.Scan(&at.now, &at.swept, &of, &id, &locked, &packed); err != nil {
+			if err := found.Scan(&at.now, &at.swept, &of, &wrote, &id, &locked, &packed); err != nil {
 				return err
 			}
 			if !id.Valid {
 				continue
 			}
-			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
-			if packed != nil {
-				if err := l.w.unpack(packed); err != nil {
-					return err
-				}
-			}
 			i, is := slices.BinarySearchFunc(rows, beginning(id), func(r takenRow, at uint64) int { return r.compare(at, &id) })
 			if !is {
 				return fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
 			}
-			rows[i].v.ahead.found = l
-			if there++; !l.locked {
+			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
+			if isKept(packed) {
+				l.kept, err = &rows[i].v.p, l.w.unpackKept(packed)
+			} else if packed != nil {
+				err = l.w.unpack(packed)
+			}
+			if err != nil {
+				return err
+			}
+			if rows[i].v.ahead.found = l; !l.locked {
 				w.busy++
 			}
 		}
 		return found.Err()
 	})
-	t.line.push(plansAsBefore, nil, nil)
+	if look {
+		t.line.push(plansAsBefore, nil, nil)
+	}
 	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
 		return err
 	}
@@ -303,8 +307,8 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 			r.v.ahead.wrote = at
 		}
 	}
-	switch w.n += len(rows) - there; {
-	case there > 0:
+	switch w.n += wrote; {
+	case wrote < len(rows):
 		y.a.fresh.Store(0)
 	case look:
 		y.a.fresh.Add(1)

@@ -45,8 +45,9 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	if start == wallClock {
 		start = startClock
 	}
+	schema := pgx.Identifier{o.Schema}.Sanitize()
 	fill := strings.NewReplacer(
-		"{s}", pgx.Identifier{o.Schema}.Sanitize(),
+		"{s}", schema,
 		"{now}", o.clock, "{never}", strconv.FormatInt(never, 10),
 		"{cols}", cols(""), "{r.packed}", packedOf("r", spelled), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
@@ -55,6 +56,11 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 		"{row}", wholeRow, "{row2}", strings.ReplaceAll(proposed, "c.now", start), "{start}", start,
 		// Evaluated for a row that is written, so a duplicate pays nothing.
 		"{relax}", map[bool]string{true: ", set_config('synchronous_commit', 'off', true)"}[relaxed],
+		"{take}", `INSERT INTO `+schema+`.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
+			fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)`,
+		"{taken}", `$7::smallint, $8::smallint, $9::bigint, 0, (SELECT now + $10::bigint FROM c), $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea,
+			(SELECT now FROM c), (SELECT now FROM c), 1, (SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN `+schema+`.semel_meta m WHERE m.one = 1)`,
+		"{kept}", keptAs, "{kept.packed}", keptPacked, "{kept.columns}", strconv.Itoa(keptColumns),
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
 	)
 	st := &statements{
@@ -173,7 +179,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 		insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
 
 		// The same of a batch. A key that is free and absent has no row in the
-		// answer. Planned anew each time, between plansAnew and plansAsBefore.
+		// answer. Between plansForAll and plansAsBefore.
 		reads: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)),
 			k AS MATERIALIZED (SELECT u.id AS k_id, pg_try_advisory_xact_lock(u.high, u.low) AS locked
@@ -206,31 +212,31 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			FROM c CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bytea[]) AS key, unnest($4::bytea[]) AS sum) u`,
 
 		// Both at once, ahead of the handler, for rows that differ as those do: who
-		// is free and absent is written. What else is there is in the answer.
+		// is free and absent is written. What else is there is in the answer. Each
+		// row is written when it was looked for, and not when all were, while its
+		// place in the index is still near: so n, which counts them, comes first
+		// in the join. Who is kept needs no lock.
 		takes: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
-			o AS MATERIALIZED (SELECT k.*, (SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = k.id LIMIT 1) AS packed FROM (SELECT u.*, pg_try_advisory_xact_lock(u.high, u.low) AS locked
-					FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::uuid[], $5::bytea[], $6::bytea[]) AS u(id, high, low, owner, key, sum)) k),
-			i AS (INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
-					fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
-				SELECT o.id, o.owner, o.key, o.sum, $7::smallint, $8::smallint, $9::bigint, 0, c.now + $10::bigint,
-					$11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
-				FROM o CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE o.locked AND o.packed IS NULL)
-			SELECT c.now, m.swept_fence, m.store, o.id, o.locked, o.packed FROM c CROSS JOIN {s}.semel_meta m
-				LEFT JOIN (SELECT id, locked, packed FROM o WHERE NOT locked OR packed IS NOT NULL) o ON true WHERE m.one = 1`,
+			o AS MATERIALIZED (SELECT k.id, k.owner, k.key, k.sum, k.packed,
+					CASE WHEN get_byte(k.packed, 3) = {kept.columns} THEN true ELSE pg_try_advisory_xact_lock(k.high, k.low) END AS locked
+				FROM (SELECT u.*, (SELECT CASE WHEN {kept} THEN {kept.packed} ELSE {r.packed} END FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) AS packed
+					FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::integer[]) AS high, unnest($3::integer[]) AS low,
+						unnest($4::uuid[]) AS owner, unnest($5::bytea[]) AS key, unnest($6::bytea[]) AS sum) u OFFSET 0) k),
+			i AS ({take} SELECT o.id, o.owner, o.key, o.sum, {taken} FROM o WHERE o.locked AND o.packed IS NULL RETURNING 1),
+			n AS MATERIALIZED (SELECT c.now, m.swept_fence, m.store, (SELECT count(*) FROM i) AS wrote FROM c CROSS JOIN {s}.semel_meta m WHERE m.one = 1)
+			SELECT n.now, n.swept_fence, n.store, n.wrote, o.id, o.locked, o.packed FROM n
+				LEFT JOIN (SELECT id, locked, packed FROM o WHERE NOT locked OR packed IS NOT NULL) o ON true`,
 
-		// The same of keys that are all to be free and absent: then all are
-		// written, else it fails, or says that there are fewer.
+		// The same of keys that are all to be free and absent: nothing is written
+		// if one is not free, and it fails if one is not absent. Reads no record,
+		// so that any plan will do.
 		takesNew: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
-			i AS (INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
-					fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
-				SELECT u.id, u.owner, u.key, u.sum, $7::smallint, $8::smallint, $9::bigint, 0, c.now + $10::bigint,
-					$11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
-				FROM c CROSS JOIN {s}.semel_meta m CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::integer[]) AS high, unnest($3::integer[]) AS low,
-					unnest($4::uuid[]) AS owner, unnest($5::bytea[]) AS key, unnest($6::bytea[]) AS sum) u
-				WHERE pg_try_advisory_xact_lock(u.high, u.low) RETURNING 1)
-			SELECT c.now, m.swept_fence, m.store, (SELECT count(*) FROM i) FROM c CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
+			l AS MATERIALIZED (SELECT bool_and(pg_try_advisory_xact_lock(u.high, u.low)) AS locked
+				FROM (SELECT unnest($2::integer[]) AS high, unnest($3::integer[]) AS low) u),
+			i AS ({take} SELECT unnest($1::uuid[]), unnest($4::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), {taken} WHERE (SELECT locked FROM l))
+			SELECT c.now, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
 
 		// A row of another topic id is locked, given, and left as it is.
 		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
