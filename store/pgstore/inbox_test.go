@@ -78,14 +78,6 @@ func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
 	})
 }
 
-// ahead runs a batch as two, of which the second is looked for while the first
-// runs.
-func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
-	q, half := w.p.a.Series(), len(calls)/2
-	first, second := q.Next(ctx, calls[:half]), q.Next(ctx, calls[half:])
-	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
-}
-
 // forms are the two ways to run a batch.
 func forms(t *testing.T, test func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended)) {
 	for _, form := range []string{"a handler for each", "one handler"} {

@@ -28,6 +28,14 @@ func (w *worker) rows(calls []semel.Call) func(context.Context, []*Fresh) error 
 	}
 }
 
+// ahead runs a batch as two, of which the second is looked for while the first
+// runs.
+func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
+	q, half := w.p.a.Series(), len(calls)/2
+	first, second := q.Next(ctx, calls[:half]), q.Next(ctx, calls[half:])
+	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
+}
+
 // looked waits for the look of a batch, and reports whether it holds its keys.
 func (n *Next) looked() bool {
 	n.q.mu.Lock()
