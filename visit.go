@@ -45,7 +45,7 @@ func (v *visit) begin(g *Guard, c *Call) {
 	v.g, v.call, v.undo = g, *c, store.Released
 	v.as.Policy, v.as.MaxAttempts, v.as.Token = g.opt.OnDoubt, g.opt.MaxAttempts, c.token
 	if c.token.IsZero() {
-		v.as.Fingerprint = g.fingerprint(&v.call.payload)
+		v.as.Fingerprint = g.fingerprint(&c.payload)
 	}
 }
 

@@ -36,7 +36,7 @@ var policies = []Mutant{
 	{
 		Name: "a run has the Guard's policy", Rule: "policy",
 		File: "run.go", Package: core, Run: "TestTheStricterPolicy|TestACrashedRedeemer",
-		Old: "x.g, x.policy = g, r.Policy\n", New: "x.g, x.policy = g, g.opt.OnDoubt\n",
+		Old: "x.start(g, r.Policy, ", New: "x.start(g, g.opt.OnDoubt, ",
 	},
 	{
 		Name: "a parked record forgets who was strict", Rule: "policy",
