@@ -59,6 +59,10 @@ const spare = 3
 // overtakes. There is a look from 2 to 1,000 calls, if the pool has connections
 // to spare, and each batch before it has one, too; it is dropped after a second.
 // Without one, Run does all.
+//
+// So a series holds the advisory locks of two batches or more at once (see
+// [Atomic.In] for how many there are), and now() in fn may be a second old: it
+// is when the look began.
 func (q *Series) Next(ctx context.Context, calls []semel.Call) *Next {
 	n := &Next{q: q, calls: calls}
 	before := q.open

@@ -14,7 +14,9 @@
 // While a batch runs, the next full one is begun on a second connection, if the
 // pool has three to spare: its keys are locked, and found or recorded. Where
 // that is in vain, because the first has to be run again, or is slow, or a
-// partition went, it is rolled back and done at its time.
+// partition went, it is rolled back and done at its time. So a busy member holds
+// up to 2,000 advisory locks (pgstore.Atomic.In says how many there are: beyond
+// that batches are divided), and now() in a handler may be a second old.
 //
 // [ServeOffsets] keeps one row for each partition, which holds the first offset
 // that is not done, by pgstore.Watermark. It costs nothing for each message,

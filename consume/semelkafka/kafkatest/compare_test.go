@@ -28,9 +28,10 @@ type contender struct {
 
 // pitch is a topic full of records, and a server with default durability.
 type pitch struct {
-	br  *broker
-	srv *pgtest.Server
-	run atomic.Int64
+	br      *broker
+	srv     *pgtest.Server
+	records int
+	run     atomic.Int64
 }
 
 // newPitch publishes records, of which dups in a hundred have a key that came
@@ -38,7 +39,7 @@ type pitch struct {
 func newPitch(t *testing.T, records, dups int) *pitch {
 	t.Helper()
 	_, seed := fake(t)
-	p := &pitch{br: open(t, seed), srv: pgtest.Start(t, append([]string{"shared_buffers=512MB", "max_wal_size=6GB", "min_wal_size=1GB"}, pgtest.Durable...)...)}
+	p := &pitch{records: records, br: open(t, seed), srv: pgtest.Start(t, append([]string{"shared_buffers=512MB", "max_wal_size=6GB", "min_wal_size=1GB"}, pgtest.Durable...)...)}
 	cl := client(t, seed, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(10*time.Millisecond), kgo.MaxBufferedRecords(20_000))
 	const back = 10_000 + 50
 	for i := range records {
@@ -175,6 +176,9 @@ func (p *pitch) rateIn(t *testing.T, c *contender, b *bank, d time.Duration) flo
 	from, began := done.Load(), time.Now()
 	<-time.After(d)
 	n, took := done.Load()-from, time.Since(began)
+	if done.Load() > int64(p.records)*9/10 {
+		t.Errorf("%s: the records run out, and its rate is not what it could be", c.name)
+	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatalf("%s: %v", c.name, err)
@@ -191,7 +195,7 @@ func TestComparedWithThePublishedPattern(t *testing.T) {
 	const sequential, parallel, bare = "1 tx a message", "1 tx a message, 16 goroutines", "1 tx a poll, no deduplication"
 	for _, dups := range []int{0, 50} {
 		t.Run(fmt.Sprintf("%d%% duplicates", dups), func(t *testing.T) {
-			p := newPitch(t, 300_000, dups)
+			p := newPitch(t, 900_000, dups)
 			floors := map[string]float64{sequential: 20, parallel: 5, bare: 0.5}
 			cs := []contender{
 				{name: sequential, run: p.published(1)}, {name: parallel, run: p.published(16)}, {name: bare, run: p.batched(naked)},
@@ -241,7 +245,7 @@ func TestTheCostOfAMessageDoesNotGrow(t *testing.T) {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}
 	const few, many = 300_000, 3_000_000
-	p := newPitch(t, 200_000, 0)
+	p := newPitch(t, 500_000, 0)
 	of := map[int]*bank{}
 	for _, n := range []int{few, many} {
 		b := openBankAt(t, p.srv.URL()+"&pool_max_conns=24", fmt.Sprintf("rows%d", n))
