@@ -126,33 +126,6 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 	})
 }
 
-// Among keys that are to be new nothing is written unless all are free, so
-// that it is in nobody's way.
-func TestNothingIsWrittenBesideAKeyOfAnother(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	tx, err := p.s.app.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := p.a.Admit(t.Context(), tx, poll("held")); err != nil {
-		t.Fatal(err)
-	}
-	y := p.a.prepare(poll("a", "held", "z"), &room{})
-	own := p.a.newOwnTx()
-	if err := own.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer own.end()
-	y.in(own.storeTx)
-	if err := y.take(t.Context(), y.taken.rows, false); !errors.Is(err, errNotNew) {
-		t.Fatalf("%v, want errNotNew", err)
-	}
-	if n := ask[int](t, own.line.conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != 0 {
-		t.Errorf("%d records are written", n)
-	}
-}
-
 // The plans of looks ahead are as good when the table is large, and what the
 // handler does is planned as it was set.
 func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {

@@ -60,6 +60,6 @@ var waits = []Mutant{
 		Name: "a call waits inside a transaction", Rule: "rule 14",
 		File: "atomic.go", Package: core, Run: "TestInATransactionOthersClaims",
 		Old: "\t\tcase store.InProgress:\n",
-		New: "\t\tcase store.InProgress:\n\t\t\tif err := t.wait(ctx, &f.Record, d.Until.Sub(f.Now)); err != nil {\n\t\t\t\treturn false, err\n\t\t\t}\n",
+		New: "\t\tcase store.InProgress:\n\t\t\tif err := t.wait(ctx, &f.Record, d.Until.Sub(f.Now)); err != nil {\n\t\t\t\treturn nil, err\n\t\t\t}\n",
 	},
 }
