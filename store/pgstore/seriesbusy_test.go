@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
 		if !look {
 			want, wrote = errNotNew, 0
 		}
-		if err != want { //nolint:errorlint // bare
+		if !errors.Is(err, want) {
 			t.Errorf("look %v: %v, want %v", look, err, want)
 		}
 		if n := ask[int](t, own.line.conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
