@@ -73,7 +73,8 @@ func (s *Steps) Proposal() (p store.Proposal, is bool) {
 }
 
 // Won is Claim where the store has inserted, in the transaction, the record of
-// what Proposal gave, with a fence: then nothing is left to be asked.
+// what Proposal gave, with a fence: then nothing is left to be asked. It is only
+// for Steps whose Proposal said true, and once; it checks neither.
 func (s *Steps) Won(tx store.Tx, fence uint64) *Execution {
 	t := &s.t
 	t.tx = tx

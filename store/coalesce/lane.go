@@ -82,8 +82,8 @@ type Lane[Req, Res any] struct {
 // several Flushers it is called concurrently. Its context is the caller's own
 // if requests come one by one, and a flusher was free; else one without values
 // or a deadline that ends when the last of the batch's callers has gone, so no
-// single caller can cancel what others wait for. If flush panics, each of its callers gets a
-// [*PanicError].
+// single caller can cancel what others wait for. If flush panics, each of its
+// callers gets a [*PanicError].
 func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Lane[Req, Res] {
 	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1}
 	if o == nil {

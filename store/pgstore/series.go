@@ -62,7 +62,8 @@ const spare = 3
 //
 // So a series holds the advisory locks of two batches or more at once (see
 // [Atomic.In] for how many there are), and now() in fn may be a second old: it
-// is when the look began.
+// is when the look began. So are the times of the records, from which their
+// retention counts.
 func (q *Series) Next(ctx context.Context, calls []semel.Call) *Next {
 	n := &Next{q: q, calls: calls}
 	before := q.open

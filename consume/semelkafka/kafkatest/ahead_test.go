@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -40,15 +41,26 @@ func TestAFailureHoldsUpItsLaneInTheBatchBehindIt(t *testing.T) {
 		return b.write(ctx, tx, ms)
 	}, nil)
 	br.settled(t)
-	last, effects := [lanes]string{}, b.effects(t)
+	effects := b.effects(t)
+	wantLanesInOrder(t, effects)
+	if len(effects) != lanes*each || failures.Load() < 3 {
+		t.Errorf("%d effects, want %d; %d failures", len(effects), lanes*each, failures.Load())
+	}
+}
+
+// wantLanesInOrder checks effects, in the order in which they happened, of keys
+// that begin with their lane and a slash, and ascend in it.
+func wantLanesInOrder(t *testing.T, effects []string) {
+	t.Helper()
+	last := map[string]string{}
 	for _, key := range effects {
-		lane := key[0] - '0'
+		lane, _, is := strings.Cut(key, "/")
+		if !is {
+			t.Fatalf("%q has no lane", key)
+		}
 		if key <= last[lane] {
 			t.Fatalf("%s has its effect behind %s", key, last[lane])
 		}
 		last[lane] = key
-	}
-	if len(effects) != lanes*each || failures.Load() < 3 {
-		t.Errorf("%d effects, want %d; %d failures", len(effects), lanes*each, failures.Load())
 	}
 }

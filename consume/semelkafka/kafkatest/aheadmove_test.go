@@ -74,20 +74,11 @@ func TestPartitionsMoveWhileABatchIsLookedFor(t *testing.T) {
 		}
 	}
 	br.settled(t)
-	last, all, effects := [lanes]string{}, 0, b.effects(t)
+	all, effects := 0, b.effects(t)
 	for _, n := range sent {
 		all += n
 	}
-	for _, key := range effects {
-		var lane int
-		if _, err := fmt.Sscanf(key, "%02d/", &lane); err != nil {
-			t.Fatal(err)
-		}
-		if key <= last[lane] {
-			t.Fatalf("%s has its effect behind %s", key, last[lane])
-		}
-		last[lane] = key
-	}
+	wantLanesInOrder(t, effects)
 	if len(effects) != all || returned.Load() == 0 {
 		t.Errorf("%d effects of %d; %d were given back", len(effects), all, returned.Load())
 	}

@@ -158,17 +158,8 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 		members[i%2] = k.spawn(t)
 	}
 	br.settled(t)
-	last, effects := [lanes]string{}, b.effects(t)
-	for _, key := range effects {
-		var lane int
-		if _, err := fmt.Sscanf(key, "%02d/", &lane); err != nil {
-			t.Fatal(err)
-		}
-		if key <= last[lane] {
-			t.Fatalf("%s has its effect behind %s", key, last[lane])
-		}
-		last[lane] = key
-	}
+	effects := b.effects(t)
+	wantLanesInOrder(t, effects)
 	if len(effects) != n || ahead == 0 {
 		t.Errorf("%d effects of %d; a batch was seen looked for %d times", len(effects), n, ahead)
 	}
