@@ -61,6 +61,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 			return err
 		}
 	}
+	s.relay = newRelay(s.app.Config())
 	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
 		if code(err) != protocolViolation {
 			return err

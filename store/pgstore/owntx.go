@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
@@ -22,10 +23,32 @@ type ownTx struct {
 	conn *pgxpool.Conn
 	over atomic.Bool
 	to   handlerTx // of the handler
+
+	placed bool // it has a place in the relay, until its end
+	handed int  // how often conn was handed over before
 }
 
 func (a *Atomic) newOwnTx() *ownTx {
 	return &ownTx{tide: &a.tide, storeTx: &storeTx{s: a.s, late: true, own: true, idle: &a.s.idle}}
+}
+
+// begin takes a connection when its turn comes; or it is handed one, on which
+// the transaction is open, and the look at the key is done.
+func (t *ownTx) begin(ctx context.Context, id pgtype.UUID) error {
+	l := t.s.relay.join(t.s, id)
+	if l != nil {
+		if err := t.s.relay.wait(ctx, l); err != nil {
+			return err
+		}
+	}
+	t.placed = true
+	if l == nil || l.conn == nil {
+		return t.connect(ctx)
+	}
+	t.conn, t.handed, t.sent = l.conn, l.handed, &l.seen
+	t.init(t.s, t.conn.Conn(), true)
+	t.line.tx = l.tx
+	return nil
 }
 
 // connect takes a connection, on which nothing is sent yet.
@@ -52,7 +75,7 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 				return f, nil
 			}
 		}
-		if err := t.connect(ctx); err != nil {
+		if err := t.begin(ctx, id); err != nil {
 			return f, explain("begin", err)
 		}
 	}
@@ -72,31 +95,71 @@ func (t *ownTx) handler() pgx.Tx {
 // errRolledBack: the server took COMMIT for a rollback.
 var errRolledBack = errors.New("the transaction had failed before, and was rolled back")
 
-// commit sends what is left, and COMMIT.
+// commit sends what is left, and COMMIT, and what begins the run that is next
+// on the connection, if one waits.
 func (t *ownTx) commit(ctx context.Context) error {
 	t.over.Store(true)
+	done := false
 	t.line.push("COMMIT", nil, func(res pgx.BatchResults) error {
 		tag, err := res.Exec()
 		if err == nil && tag.String() != "COMMIT" {
 			err = fmt.Errorf("%w (%s)", errRolledBack, tag)
 		}
+		done = err == nil
 		return err
 	})
-	return t.line.flush(ctx)
+	next := t.next()
+	if next != nil {
+		next.send(&t.line)
+	}
+	err := t.line.flush(ctx)
+	if next != nil {
+		t.handOver(next, done && err == nil)
+	}
+	if done {
+		return nil // the rest is the other's
+	}
+	return err
 }
 
-// end rolls back what was not committed, and gives the connection back.
-// Harmless when repeated.
+// next is the run to which the connection goes after this; nil: none.
+func (t *ownTx) next() *leg {
+	if !t.placed || t.handed >= relayed || t.s.closed.Load() {
+		return nil
+	}
+	return t.s.relay.next()
+}
+
+// handOver gives a run the place of t, and if it has begun there, the connection.
+func (t *ownTx) handOver(to *leg, begun bool) {
+	if begun {
+		to.conn, to.tx, to.handed = t.conn, t.line.tx, t.handed+1
+		t.conn = nil
+	}
+	t.placed = false
+	close(to.told)
+}
+
+// end rolls back what was not committed, and gives the connection back, and the
+// place in the relay. Harmless when repeated.
 func (t *ownTx) end() {
 	t.over.Store(true)
-	if t.conn == nil {
-		return
+	if t.conn != nil {
+		giveBack(t.conn)
+		t.conn = nil
 	}
-	if c := t.conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+	if t.placed {
+		t.placed = false
+		t.s.relay.free()
+	}
+}
+
+// giveBack rolls back what is open on a connection of the pool, and releases it.
+func giveBack(conn *pgxpool.Conn) {
+	if c := conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_, _ = c.Exec(ctx, "ROLLBACK") // if it fails the pool closes the connection
 	}
-	t.conn.Release()
-	t.conn = nil
+	conn.Release()
 }

@@ -18,7 +18,11 @@ import (
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
 // the transaction. It takes two round trips besides fn's own, and holds a
-// connection of the application's pool for as long as fn runs. While many calls
+// connection of the application's pool for as long as fn runs. If calls of Run
+// have all of the pool's connections, one that ends takes the first round trip
+// of one that waits along with its own last, and hands over its connection, up
+// to 16 times before the pool has it back; not if the pool has a PrepareConn,
+// BeforeAcquire or AfterRelease. While many calls
 // are duplicates, calls look for what is kept before that, all at the time in
 // one round trip on a connection of the store's own; who finds it needs no
 // other.

@@ -42,7 +42,8 @@ type storeTx struct {
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
 	line    pipeline
 	pending map[pgtype.UUID]*pending
-	one     looked // what look gives, until the next
+	one     sight  // what look gives, until the next
+	sent    *sight // a look that was made together with what went before
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -165,29 +166,37 @@ type looked struct {
 // look takes the key's lock, and reads the record. What it gives is overwritten
 // by the next.
 func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err error) {
-	l = &t.one
-	*l = looked{}
-	high, low := t.s.lockOf(id)
-	var seen struct { // together, for they all go by their addresses
-		id, of pgtype.UUID
-		packed []byte
+	seen := t.sent
+	if t.sent = nil; seen == nil {
+		seen = &t.one
+		seen.ask(&t.line, t.s, id, t.idle)
+		if t.late && t.depth == 1 && !t.own { // the handler comes next
+			t.line.push("SAVEPOINT "+savepoint(1), nil, nil)
+		}
+		err = t.line.flush(ctx)
 	}
-	seen.id = id
-	t.line.push(t.db.sql.read, []any{&seen.id, high, low, t.idle}, func(res pgx.BatchResults) error {
-		err := res.QueryRow().Scan(&l.now, &l.locked, &l.swept, &seen.of, &seen.packed, nil)
-		if err == nil && seen.packed != nil && seen.of == t.s.id {
-			err = l.w.unpack(seen.packed)
+	t.ahead = t.late && t.depth == 1
+	return &seen.looked, t.s.isOurs(err, seen.of)
+}
+
+// sight is a look at a key, by a statement of its own.
+type sight struct {
+	looked
+	id, of pgtype.UUID // of is what the database calls itself
+	packed []byte
+}
+
+// ask queues the look.
+func (l *sight) ask(line *pipeline, s *Store, id pgtype.UUID, idle *string) {
+	*l = sight{id: id}
+	high, low := s.lockOf(id)
+	line.push(s.txSQL.read, []any{&l.id, high, low, idle}, func(res pgx.BatchResults) error {
+		err := res.QueryRow().Scan(&l.now, &l.locked, &l.swept, &l.of, &l.packed, nil)
+		if err == nil && l.packed != nil && l.of == s.id {
+			err = l.w.unpack(l.packed)
 		}
 		return err
 	})
-	if t.late && t.depth == 1 { // the handler comes next
-		t.ahead = true
-		if !t.own {
-			t.line.push("SAVEPOINT "+savepoint(1), nil, nil)
-		}
-	}
-	err = t.line.flush(ctx)
-	return l, t.s.isOurs(err, seen.of)
 }
 
 // isOurs is err, or why a look at a database that calls itself of was in vain.
@@ -273,6 +282,9 @@ func (t *storeTx) insert(id pgtype.UUID, is *pending, p store.Proposal) error {
 	return nil
 }
 
+// beginSQL is what pgx sends for the transactions of Atomic.Run.
+const beginSQL = "begin isolation level read committed"
+
 func savepoint(depth int) string { return "semel_" + strconv.Itoa(depth) }
 
 // Nested implements store.Tx by a savepoint.
@@ -305,7 +317,7 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 		switch {
 		case whole:
 		case fresh:
-			err = t.undo(ctx, "ROLLBACK; BEGIN ISOLATION LEVEL READ COMMITTED", at, err)
+			err = t.undo(ctx, "ROLLBACK; "+beginSQL, at, err)
 		default:
 			err = t.undo(ctx, "ROLLBACK TO "+name+"; RELEASE "+name, at, err)
 		}
