@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/semel-go/semel/store"
 )
@@ -17,20 +18,44 @@ import (
 // then, even if it is committed all the same. It never waits, for the caller
 // may hold locks: a duplicate in flight is ErrInProgress at once.
 func (g *Guard) RunIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
-	var t inTx
-	err := t.init(g, &call)
+	t := alones.Get().(*alone)
+	res, err := t.runIn(ctx, g, tx, &call, fn)
+	t.free() // not after a panic
+	return res, err
+}
+
+// alone is the inTx of RunIn. It is used again: all that a handler can reach is
+// its Execution, and what the store gives it.
+type alone struct {
+	inTx
+	ctx  context.Context //nolint:containedctx // for what Nested calls
+	fn   Handler
+	x    *Execution // once the handler is to run
+	o    Outcome
+	said *passedOn // to Nested
+
+	run, handle func() error // for Nested
+}
+
+var alones = sync.Pool{New: func() any {
+	t := &alone{}
+	t.run, t.handle = t.runNested, t.handleNested
+	return t
+}}
+
+func (t *alone) free() {
+	*t = alone{run: t.run, handle: t.handle}
+	alones.Put(t)
+}
+
+func (t *alone) runIn(ctx context.Context, g *Guard, tx store.Tx, call *Call, fn Handler) (Result, error) {
+	err := t.init(g, call)
 	if err != nil {
 		return Result{}, err
 	}
-	t.tx, t.fn = tx, fn
-	var said *passedOn
-	err = tx.Nested(ctx, func() error {
-		if err := t.run(ctx); err != nil {
-			said = &passedOn{err}
-			return said
-		}
-		return nil
-	})
+	t.tx, t.fn, t.ctx = tx, fn, ctx
+	err = tx.Nested(ctx, t.run)
+	said := t.said
 	switch {
 	case err == nil:
 		return t.end(nil)
@@ -49,7 +74,6 @@ type inTx struct {
 	visit
 	tx     store.Tx
 	owner  store.Owner // of the first claim, if that was proposed before; else zero
-	fn     Handler
 	result Result
 	kept   error // the failure that is kept, though the transaction commits
 }
@@ -74,12 +98,20 @@ func (t *inTx) end(err error) (Result, error) {
 	return t.result, passOn(err)
 }
 
-func (t *inTx) run(ctx context.Context) error {
-	x, err := t.claim(ctx, nil)
-	if x == nil {
-		return err
+func (t *alone) runNested() (err error) {
+	if t.x, err = t.claim(t.ctx, nil); t.x != nil {
+		err = t.execute()
 	}
-	return t.execute(ctx, x)
+	return t.say(err)
+}
+
+// say is err as Nested is to give it back.
+func (t *alone) say(err error) error {
+	if t.said = nil; err == nil {
+		return nil
+	}
+	t.said = &passedOn{err}
+	return t.said
 }
 
 // claim goes up to the handler, with an Execution for it, one of them. Nil: it
@@ -136,24 +168,22 @@ func (t *inTx) claim(ctx context.Context, of *executions) (*Execution, error) {
 
 // execute runs the handler. Its writes are undone if it fails, and the record
 // stays to say so.
-func (t *inTx) execute(ctx context.Context, x *Execution) error {
-	defer x.ctx.end(nil)
-	var o Outcome
-	var said *passedOn
-	err := t.tx.Nested(ctx, func() (err error) {
-		if o, err = t.fn(x.within(ctx), x); err != nil {
-			said = &passedOn{err}
-			return said
-		}
-		return nil
-	})
+func (t *alone) execute() error {
+	defer t.x.ctx.end(nil)
+	err := t.tx.Nested(t.ctx, t.handle)
+	said := t.said
 	if err != nil && err != error(said) { //nolint:errorlint // the very error that Nested was given; not the handler's error: its writes may still be there
-		return t.unavailable(ctx, textOf(err))
+		return t.unavailable(t.ctx, textOf(err))
 	}
 	if said != nil {
 		err = said.error
 	}
-	return t.settle(ctx, x, o, err)
+	return t.settle(t.ctx, t.x, t.o, err)
+}
+
+func (t *alone) handleNested() (err error) {
+	t.o, err = t.fn(t.x.within(t.ctx), t.x)
+	return t.say(err)
 }
 
 // settle records what the handler said. An error: nothing is to be left of it.

@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -157,3 +158,30 @@ func TestInATransactionOthersClaimsAreRespected(t *testing.T) {
 
 // clockless is the store of a Guard that only runs in transactions.
 type clockless struct{ store.Store }
+
+// The memory of a run is used again. A handler that runs another call has a
+// run of its own, and one that panics gives nothing back.
+func TestRunsInEachOtherDoNotShareMemory(t *testing.T) {
+	g, tx := guard(t, clockless{}, nil), newTx()
+	for i := range 50 {
+		outer, inner := fmt.Sprint("outer ", i), fmt.Sprint("inner ", i)
+		var was *semel.Execution
+		res, err := g.RunIn(t.Context(), tx, ann(outer), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = g.RunIn(ctx, tx, ann("panics "+outer), func(context.Context, *semel.Execution) (semel.Outcome, error) { panic(i) })
+			}()
+			in, err := g.RunIn(ctx, tx, ann(inner), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				return semel.Outcome{Body: []byte(inner)}, nil
+			})
+			if err != nil || string(in.Body) != inner {
+				t.Errorf("%s: %q, %v", inner, in.Body, err)
+			}
+			was = x
+			return semel.Outcome{Body: []byte(outer)}, nil
+		})
+		if err != nil || string(res.Body) != outer || was.Key() != outer {
+			t.Errorf("%s: %q of %s, %v", outer, res.Body, was.Key(), err)
+		}
+	}
+}

@@ -128,18 +128,24 @@ type txIn struct {
 }
 
 func (s *Store) withTx(ctx context.Context, tx pgx.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, txIn{s, tx})
+	return context.WithValue(ctx, txKey{}, &txIn{s, tx})
 }
 
 // inside is the transaction of this store in whose handler ctx is used.
 func (s *Store) inside(ctx context.Context) (pgx.Tx, bool) {
-	in, ok := ctx.Value(txKey{}).(txIn)
-	return in.tx, ok && in.s == s
+	in, ok := ctx.Value(txKey{}).(*txIn)
+	if !ok || in.s != s {
+		return nil, false
+	}
+	return in.tx, true
 }
 
 // TxFrom is the transaction of the Atomic whose handler was given ctx: for
 // http.Handlers and message handlers. False outside of one.
 func TxFrom(ctx context.Context) (pgx.Tx, bool) {
-	in, ok := ctx.Value(txKey{}).(txIn)
-	return in.tx, ok
+	in, ok := ctx.Value(txKey{}).(*txIn)
+	if !ok {
+		return nil, false
+	}
+	return in.tx, true
 }

@@ -17,6 +17,24 @@ type handlerTx struct {
 	over *atomic.Bool
 }
 
+// lent is what the handler of one run has of it: its context, in which the
+// transaction is. A handler may leave goroutines behind, so it is never used
+// again.
+type lent struct {
+	context.Context //nolint:containedctx // it is one
+	in              txIn
+	tx              handlerTx
+	over            atomic.Bool
+}
+
+// Value implements context.Context.
+func (l *lent) Value(key any) any {
+	if key == (txKey{}) {
+		return &l.in
+	}
+	return l.Context.Value(key)
+}
+
 var errTxEnded = errors.New("pgstore: the transaction is Atomic's to end, by what the handler returns")
 
 // Commit implements pgx.Tx by an error.

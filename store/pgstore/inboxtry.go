@@ -64,12 +64,12 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 			b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
-	tx := &handlerTx{&touchedTx{t.line.tx, y}, &t.over}
+	l := t.lend(ctx, &touchedTx{t.line.tx, y})
 	if b.whole != nil {
-		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(b.a.s.withTx(ctx, tx), fresh) })
+		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
 	} else {
 		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
-			return b.each(b.a.s.withTx(ctx, tx), x, i)
+			return b.each(b.a.s.withTx(ctx, &l.tx), x, i)
 		})
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 }
 
 // attempt is the visitor's as noteAttempt takes it.
-func (v *visitor) attempt() *ownTx { return &ownTx{storeTx: &storeTx{won: v.won, seen: v.seen}} }
+func (v *visitor) attempt() *storeTx { return &storeTx{won: v.won, seen: v.seen} }
 
 // open begins a transaction, and looks for the keys of calls; or it takes over
 // the one that was begun ahead.
@@ -105,7 +105,7 @@ func (b *batch) open(ctx context.Context, which []int, careful bool) (*ownTx, *i
 	if err := t.connect(ctx); err != nil {
 		return nil, nil, fmt.Errorf("begin: %w", err)
 	}
-	y := b.a.newInbox(t.storeTx, careful)
+	y := b.a.newInbox(&t.storeTx, careful)
 	maps.Copy(y.failed, b.failed)
 	if err := y.gather(ctx, which, b.calls); err != nil {
 		t.end()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,26 +18,46 @@ import (
 // its claim on, unless that is answered without. Its BEGIN goes out with the
 // claim, its COMMIT with the settlement.
 type ownTx struct {
-	*storeTx
+	storeTx
 	tide *tide
 	conn *pgxpool.Conn
-	over atomic.Bool
-	to   handlerTx // of the handler
+	lent *lent // nil: no handler has it
+	cut  bool  // the connection broke, or another is at what this waits for
 
 	placed bool // it has a place in the relay, until its end
 	handed int  // how often conn was handed over before
 }
 
+// ownTxs are used again: memory that was just used is near, and new memory is
+// not. Nobody who outlives the try has one: a handler is lent something else.
+var ownTxs = sync.Pool{New: func() any { return &ownTx{} }}
+
 func (a *Atomic) newOwnTx() *ownTx {
-	return &ownTx{tide: &a.tide, storeTx: &storeTx{s: a.s, late: true, own: true, idle: &a.s.idle}}
+	t := ownTxs.Get().(*ownTx)
+	t.s, t.late, t.own, t.idle, t.tide = a.s, true, true, &a.s.idle, &a.tide
+	return t
+}
+
+// free gives a transaction back that has come to its end, if all that it has
+// sent was answered.
+func (t *ownTx) free() {
+	if t.cut {
+		return
+	}
+	was, read := t.pending, t.one.read
+	clear(was)
+	*t = ownTx{}
+	t.pending, t.one.read = was, read
+	ownTxs.Put(t)
 }
 
 // begin takes a connection when its turn comes; or it is handed one, on which
 // the transaction is open, and the look at the key is done.
 func (t *ownTx) begin(ctx context.Context, id pgtype.UUID) error {
-	l := t.s.relay.join(t.s, id)
+	l := t.s.relay.join(&t.storeTx, id)
 	if l != nil {
 		if err := t.s.relay.wait(ctx, l); err != nil {
+			t.cut = true
 			return err
 		}
 	}
@@ -45,7 +65,7 @@ func (t *ownTx) begin(ctx context.Context, id pgtype.UUID) error {
 	if l == nil || l.conn == nil {
 		return t.connect(ctx)
 	}
-	t.conn, t.handed, t.sent = l.conn, l.handed, &l.seen
+	t.conn, t.handed, t.sent = l.conn, l.handed, true
 	t.init(t.s, t.conn.Conn(), true)
 	t.line.tx = l.tx
 	return nil
@@ -79,17 +99,28 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 			return f, explain("begin", err)
 		}
 	}
-	f, err = t.claimID(ctx, id, &p)
+	t.room = p
+	f, err = t.claimID(ctx, id, &t.room)
 	if err == nil && (f.Won || stays(&f)) {
 		t.tide.saw(!f.Won)
 	}
 	return f, err
 }
 
-// handler is the transaction for the handler.
-func (t *ownTx) handler() pgx.Tx {
-	t.to = handlerTx{t.line.tx, &t.over}
-	return &t.to
+// lend is the context for the handler, with the transaction.
+func (t *ownTx) lend(ctx context.Context, tx pgx.Tx) *lent {
+	l := &lent{Context: ctx}
+	l.tx = handlerTx{tx, &l.over}
+	l.in = txIn{t.s, &l.tx}
+	t.lent = l
+	return l
+}
+
+// recall ends what was lent.
+func (t *ownTx) recall() {
+	if t.lent != nil {
+		t.lent.over.Store(true)
+	}
 }
 
 // errRolledBack: the server took COMMIT for a rollback.
@@ -98,7 +129,7 @@ var errRolledBack = errors.New("the transaction had failed before, and was rolle
 // commit sends what is left, and COMMIT, and what begins the run that is next
 // on the connection, if one waits.
 func (t *ownTx) commit(ctx context.Context) error {
-	t.over.Store(true)
+	t.recall()
 	done := false
 	t.line.push("COMMIT", nil, func(res pgx.BatchResults) error {
 		tag, err := res.Exec()
@@ -143,9 +174,9 @@ func (t *ownTx) handOver(to *leg, begun bool) {
 // end rolls back what was not committed, and gives the connection back, and the
 // place in the relay. Harmless when repeated.
 func (t *ownTx) end() {
-	t.over.Store(true)
+	t.recall()
 	if t.conn != nil {
-		giveBack(t.conn)
+		t.cut = giveBack(t.conn) || t.cut
 		t.conn = nil
 	}
 	if t.placed {
@@ -155,11 +186,15 @@ func (t *ownTx) end() {
 }
 
 // giveBack rolls back what is open on a connection of the pool, and releases it.
-func giveBack(conn *pgxpool.Conn) {
-	if c := conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+// It reports whether that broke.
+func giveBack(conn *pgxpool.Conn) (cut bool) {
+	c := conn.Conn()
+	if !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_, _ = c.Exec(ctx, "ROLLBACK") // if it fails the pool closes the connection
 	}
+	cut = c.IsClosed()
 	conn.Release()
+	return cut
 }

@@ -28,13 +28,12 @@ type relay struct {
 
 // leg is a run that waits for its turn.
 type leg struct {
-	s    *Store
+	t    *storeTx      // of which another sets nothing but what the look gives
 	id   pgtype.UUID   // of its key
 	told chan struct{} // closed: it has a place, and what follows
 
 	conn   *pgxpool.Conn // nil: it takes one by itself
-	tx     pgx.Tx        // open on conn
-	seen   sight         // the look that was made in it
+	tx     pgx.Tx        // open on conn, and looked in
 	handed int           // how often conn was handed over
 }
 
@@ -53,14 +52,14 @@ func newRelay(cfg *pgxpool.Config) *relay {
 
 // join gives a run a place, or, if there is none, a leg to wait for one. Who has
 // a place gives it back by free.
-func (r *relay) join(s *Store, id pgtype.UUID) *leg {
+func (r *relay) join(t *storeTx, id pgtype.UUID) *leg {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.room > 0 {
 		r.room--
 		return nil
 	}
-	l := &leg{s: s, id: id, told: make(chan struct{})}
+	l := &leg{t: t, id: id, told: make(chan struct{})}
 	r.waits = append(r.waits, l)
 	return l
 }
@@ -104,7 +103,8 @@ func (r *relay) leave(l *leg) bool {
 	return i >= 0
 }
 
-// wait is until l has its turn, and a place.
+// wait is until l has its turn, and a place. After an error another may still be
+// at it.
 func (r *relay) wait(ctx context.Context, l *leg) error {
 	select {
 	case <-l.told:
@@ -126,5 +126,5 @@ func (r *relay) wait(ctx context.Context, l *leg) error {
 // send queues the beginning of a leg behind the COMMIT of another run.
 func (l *leg) send(line *pipeline) {
 	line.push(beginSQL, nil, nil)
-	l.seen.ask(line, l.s, l.id, &l.s.idle)
+	l.t.ask(line, l.id)
 }

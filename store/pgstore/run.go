@@ -167,13 +167,18 @@ func unavailable(call semel.Call, err error) error {
 // try runs fn in one transaction.
 func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter) (res semel.Result, err error) {
 	t := a.newOwnTx()
-	defer t.end()
+	done := false // nobody asks about t any more
+	defer func() {
+		if t.end(); done {
+			t.free()
+		}
+	}()
 	var said error // what the handler returned
 	ran, returned := false, false
 	defer func() {
 		if ran && !returned {
 			t.end()
-			a.noteAttempt(ctx, t, "panic, or runtime.Goexit")
+			a.noteAttempt(ctx, &t.storeTx, "panic, or runtime.Goexit")
 		}
 		if w.id = t.asked; ran {
 			t.end()
@@ -185,7 +190,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return semel.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(a.s.withTx(ctx, t.handler()), x)
+		o, err := fn(t.lend(ctx, t.line.tx), x)
 		returned, said = true, err
 		return o, err
 	})
@@ -193,15 +198,18 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
 		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
-			a.noteAttempt(ctx, t, said.Error())
+			a.noteAttempt(ctx, &t.storeTx, said.Error())
 		}
+		done = true
 		return res, err // with ErrNotKept the result has what is left of it
 	}
 	if !ran {
+		done = true
 		return res, err // there is nothing to commit
 	}
 	cerr := t.commit(ctx)
 	if cerr == nil {
+		done = true
 		return res, err
 	}
 	t.end()
@@ -222,7 +230,7 @@ const aftermath = 10 * time.Second
 // noteAttempt keeps the count of a try that was rolled back, unless somebody
 // else has the key by now. It is for people and for MaxAttempts: if it fails,
 // the next try has the same number.
-func (a *Atomic) noteAttempt(ctx context.Context, t *ownTx, why string) {
+func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) {
 	if t.won == nil {
 		return
 	}

@@ -49,7 +49,7 @@ func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
 		if err := own.connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		y.in(own.storeTx)
+		y.in(&own.storeTx)
 		err := y.take(t.Context(), y.taken.rows, look)
 		want, wrote := error(nil), 2
 		if !look {

@@ -191,7 +191,7 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 		if t.connect(ctx) != nil {
 			return nil
 		}
-		y.in(t.storeTx)
+		y.in(&t.storeTx)
 		y.taken.n = 0
 		err := y.take(ctx, y.taken.rows, look)
 		if err == nil {

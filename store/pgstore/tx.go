@@ -42,8 +42,9 @@ type storeTx struct {
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
 	line    pipeline
 	pending map[pgtype.UUID]*pending
-	one     sight  // what look gives, until the next
-	sent    *sight // a look that was made together with what went before
+	first   pending // room for one of them
+	one     sight   // what look gives, until the next
+	sent    bool    // one was looked for together with what went before
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -54,6 +55,7 @@ type storeTx struct {
 	// The claim that won, and what was seen of the record that it replaced.
 	won  *store.Proposal
 	seen *store.Seen
+	room store.Proposal // for won
 
 	asked pgtype.UUID // the last key that was claimed
 }
@@ -111,7 +113,11 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 	if !t.late {
 		return t.db.claim(ctx, p)
 	}
-	is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}
+	is := &t.first
+	if is.p.Owner != (store.Owner{}) { // it is another's
+		is = &pending{}
+	}
+	is.p, is.r = *p, p.Insert(now, uint64(l.swept))
 	if t.pending == nil {
 		t.pending = make(map[pgtype.UUID]*pending, 1)
 	}
@@ -166,37 +172,49 @@ type looked struct {
 // look takes the key's lock, and reads the record. What it gives is overwritten
 // by the next.
 func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err error) {
-	seen := t.sent
-	if t.sent = nil; seen == nil {
-		seen = &t.one
-		seen.ask(&t.line, t.s, id, t.idle)
+	if !t.sent {
+		t.ask(&t.line, id)
 		if t.late && t.depth == 1 && !t.own { // the handler comes next
 			t.line.push("SAVEPOINT "+savepoint(1), nil, nil)
 		}
 		err = t.line.flush(ctx)
 	}
-	t.ahead = t.late && t.depth == 1
-	return &seen.looked, t.s.isOurs(err, seen.of)
+	t.sent, t.ahead = false, t.late && t.depth == 1
+	return &t.one.looked, t.s.isOurs(err, t.one.of)
 }
 
-// sight is a look at a key, by a statement of its own.
+// sight is a look at a key: the question and its answer, which all go by their
+// addresses.
 type sight struct {
 	looked
-	id, of pgtype.UUID // of is what the database calls itself
-	packed []byte
+	id, of    pgtype.UUID // of is what the database calls itself
+	high, low pgtype.Int4
+	packed    []byte
+	args      [4]any
+	to        [6]any
+	read      func(pgx.BatchResults) error
 }
 
-// ask queues the look.
-func (l *sight) ask(line *pipeline, s *Store, id pgtype.UUID, idle *string) {
-	*l = sight{id: id}
-	high, low := s.lockOf(id)
-	line.push(s.txSQL.read, []any{&l.id, high, low, idle}, func(res pgx.BatchResults) error {
-		err := res.QueryRow().Scan(&l.now, &l.locked, &l.swept, &l.of, &l.packed, nil)
-		if err == nil && l.packed != nil && l.of == s.id {
-			err = l.w.unpack(l.packed)
-		}
-		return err
-	})
+// ask queues a look, whose answer is t.one.
+func (t *storeTx) ask(line *pipeline, id pgtype.UUID) {
+	l := &t.one
+	*l = sight{id: id, read: l.read, high: pgtype.Int4{Valid: true}, low: pgtype.Int4{Valid: true}}
+	l.high.Int32, l.low.Int32 = t.s.lockOf(id)
+	l.args = [...]any{&l.id, &l.high, &l.low, t.idle}
+	l.to = [...]any{&l.now, &l.locked, &l.swept, &l.of, &l.packed, nil}
+	if l.read == nil {
+		l.read = t.readLook
+	}
+	line.push(t.s.txSQL.read, l.args[:], l.read)
+}
+
+func (t *storeTx) readLook(res pgx.BatchResults) error {
+	l := &t.one
+	err := res.QueryRow().Scan(l.to[:]...)
+	if err == nil && l.packed != nil && l.of == t.s.id {
+		err = l.w.unpack(l.packed)
+	}
+	return err
 }
 
 // isOurs is err, or why a look at a database that calls itself of was in vain.

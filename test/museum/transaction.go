@@ -6,12 +6,12 @@ var transactions = []Mutant{
 	{
 		Name: "the writes of a failed handler stay", Rule: "atomic",
 		File: "atomic.go", Package: core, Run: "TestInATransactionRecordAndEffect",
-		Old: "err := t.tx.Nested(ctx, func() (err error) {", New: "err := (func(f func() error) error { return f() })(func() (err error) {",
+		Old: "err := t.tx.Nested(t.ctx, t.handle)", New: "err := t.handle()",
 	},
 	{
 		Name: "the record of a failed call stays", Rule: "atomic",
 		File: "atomic.go", Package: core, Run: "TestInATransactionRecordAndEffect",
-		Old: "err = tx.Nested(ctx, func() error {\n", New: "err = func(_ context.Context, f func() error) error { return f() }(ctx, func() error {\n",
+		Old: "err = tx.Nested(ctx, t.run)", New: "err = t.run()",
 	},
 	{
 		Name: "a failure of the transaction is swallowed", Rule: "atomic", Parent: "M9: CAMEL-24048",
