@@ -14,7 +14,7 @@ import (
 // its connection may be another's.
 type handlerTx struct {
 	pgx.Tx
-	over *atomic.Bool
+	of *lent
 }
 
 // lent is what the handler of one run has of it: its context, in which the
@@ -25,6 +25,7 @@ type lent struct {
 	in              txIn
 	tx              handlerTx
 	over            atomic.Bool
+	statement       statementContext
 }
 
 // Value implements context.Context.
@@ -33,6 +34,26 @@ func (l *lent) Value(key any) any {
 		return &l.in
 	}
 	return l.Context.Value(key)
+}
+
+// statementContext is the handler's context as the driver gets it. That of the
+// handler can end by itself, so the driver would watch it for each statement; but
+// until the handler has returned it ends only when that does which was given to
+// Run, which mostly costs less to watch, and later the driver is not reached.
+type statementContext struct {
+	context.Context //nolint:containedctx // it is one: that of Run
+	of              *lent
+}
+
+// Value implements context.Context.
+func (c *statementContext) Value(key any) any { return c.of.Value(key) }
+
+// within is ctx for a statement.
+func (t *handlerTx) within(ctx context.Context) context.Context {
+	if ctx == context.Context(t.of) {
+		return &t.of.statement
+	}
+	return ctx
 }
 
 var errTxEnded = errors.New("pgstore: the transaction is Atomic's to end, by what the handler returns")
@@ -44,7 +65,7 @@ func (t *handlerTx) Commit(context.Context) error { return t.refuse() }
 func (t *handlerTx) Rollback(context.Context) error { return t.refuse() }
 
 func (t *handlerTx) refuse() error {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return pgx.ErrTxClosed
 	}
 	return errTxEnded
@@ -52,14 +73,14 @@ func (t *handlerTx) refuse() error {
 
 // Begin implements pgx.Tx by a savepoint.
 func (t *handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return nil, pgx.ErrTxClosed
 	}
-	sp, err := t.Tx.Begin(ctx)
+	sp, err := t.Tx.Begin(t.within(ctx))
 	if err != nil {
 		return nil, err
 	}
-	return &savepointTx{handlerTx{sp, t.over}}, nil
+	return &savepointTx{handlerTx{sp, t.of}}, nil
 }
 
 // savepointTx is a savepoint of the handler's, which the handler ends.
@@ -67,58 +88,58 @@ type savepointTx struct{ handlerTx }
 
 // Commit implements pgx.Tx.
 func (t *savepointTx) Commit(ctx context.Context) error {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return pgx.ErrTxClosed
 	}
-	return t.Tx.Commit(ctx)
+	return t.Tx.Commit(t.within(ctx))
 }
 
 // Rollback implements pgx.Tx.
 func (t *savepointTx) Rollback(ctx context.Context) error {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return pgx.ErrTxClosed
 	}
-	return t.Tx.Rollback(ctx)
+	return t.Tx.Rollback(t.within(ctx))
 }
 
 // Exec implements pgx.Tx.
 func (t *handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return pgconn.CommandTag{}, pgx.ErrTxClosed
 	}
-	return t.Tx.Exec(ctx, sql, args...)
+	return t.Tx.Exec(t.within(ctx), sql, args...)
 }
 
 // Query implements pgx.Tx.
 func (t *handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return closedRows{err: pgx.ErrTxClosed}, pgx.ErrTxClosed
 	}
-	return t.Tx.Query(ctx, sql, args...)
+	return t.Tx.Query(t.within(ctx), sql, args...)
 }
 
 // QueryRow implements pgx.Tx.
 func (t *handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return closedRows{err: pgx.ErrTxClosed}
 	}
-	return t.Tx.QueryRow(ctx, sql, args...)
+	return t.Tx.QueryRow(t.within(ctx), sql, args...)
 }
 
 // SendBatch implements pgx.Tx.
 func (t *handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return pgx.FailedBatchResults(b, pgx.ErrTxClosed)
 	}
-	return t.Tx.SendBatch(ctx, b)
+	return t.Tx.SendBatch(t.within(ctx), b)
 }
 
 // CopyFrom implements pgx.Tx.
 func (t *handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
-	if t.over.Load() {
+	if t.of.over.Load() {
 		return 0, pgx.ErrTxClosed
 	}
-	return t.Tx.CopyFrom(ctx, table, columns, rows)
+	return t.Tx.CopyFrom(t.within(ctx), table, columns, rows)
 }
 
 // closedRows are those of a query that was not sent.

@@ -64,7 +64,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 			b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
-	l := t.lend(ctx, &touchedTx{t.line.tx, y})
+	l := t.lend(ctx, ctx, &touchedTx{t.line.tx, y})
 	if b.whole != nil {
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
 	} else {

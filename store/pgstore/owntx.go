@@ -107,10 +107,11 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 	return f, err
 }
 
-// lend is the context for the handler, with the transaction.
-func (t *ownTx) lend(ctx context.Context, tx pgx.Tx) *lent {
+// lend is the context for the handler, with the transaction. Outer is that of
+// Run.
+func (t *ownTx) lend(ctx, outer context.Context, tx pgx.Tx) *lent {
 	l := &lent{Context: ctx}
-	l.tx = handlerTx{tx, &l.over}
+	l.tx, l.statement = handlerTx{tx, l}, statementContext{outer, l}
 	l.in = txIn{t.s, &l.tx}
 	t.lent = l
 	return l

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -118,7 +119,7 @@ func TestMemoryThatIsUsedAgainHasNothingOfBefore(t *testing.T) {
 		if _, err := own.Claim(t.Context(), proposal(key)); err != nil {
 			t.Fatal(err)
 		}
-		own.lend(t.Context(), own.line.tx)
+		own.lend(t.Context(), t.Context(), own.line.tx)
 		own.end()
 		own.free()
 		if len(own.pending) > 0 {
@@ -142,4 +143,38 @@ func TestMemoryIsNotUsedAgainIfTheConnectionBroke(t *testing.T) {
 	if own.free(); own.s == nil {
 		t.Error("it was given back")
 	}
+}
+
+// For the driver the handler's context ends when the caller's does, and has all
+// that is in it.
+func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	began := time.Now()
+	err := Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
+		l := ctx.(*lent)
+		in := l.tx.within(ctx)
+		if is, ok := semel.FromContext(in); !ok || is != x {
+			t.Error("the driver's context knows nothing of the run")
+		}
+		if is, ok := TxFrom(in); !ok || is != tx {
+			t.Error("the driver's context knows nothing of the transaction")
+		}
+		mine, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if l.tx.within(mine) != mine {
+			t.Error("a context that the handler made was replaced")
+		}
+		time.AfterFunc(50*time.Millisecond, leave)
+		_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
+		return err
+	})
+	if !errors.Is(err, semel.ErrUnavailable) {
+		t.Errorf("it ended by %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it ended after %v", took)
+	}
+	p.want(t)
 }

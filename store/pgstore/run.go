@@ -185,12 +185,13 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			a.s.ended(t.asked) // whatever came of it
 		}
 	}()
-	res, err = a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err = a.g.RunIn(ctx, t, call, func(run context.Context, x *semel.Execution) (semel.Outcome, error) {
 		if err := w.admit(call, x); err != nil {
 			return semel.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(t.lend(ctx, t.line.tx), x)
+		o, err := fn(t.lend(run, ctx, t.line.tx), x)
+		t.recall()
 		returned, said = true, err
 		return o, err
 	})
