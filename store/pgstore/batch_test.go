@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
 )
@@ -44,6 +45,44 @@ func TestABatchOfClaimsAnswersEachAsAlone(t *testing.T) {
 	}
 	if got = claimBatch(s, &lost, &dup); got[0].Res.Won || got[0].Err != nil {
 		t.Errorf("a lost claim in a batch: %+v, %v", got[0].Res, got[0].Err)
+	}
+}
+
+// A batch of relaxed claims does not wait for the disk, unless it writes
+// nothing, and no other statement is relaxed by it.
+func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
+	for _, relaxed := range []bool{true, false} {
+		s := openNew(t, &Options{RelaxedClaims: relaxed})
+		complete(t, s, "done", "result")
+		for _, c := range []struct {
+			sql  string
+			keys []string
+			is   bool
+		}{
+			{s.sql.claims, []string{"a", "b", "done"}, relaxed},
+			{s.sql.claims, []string{"done"}, false},
+			{s.txSQL.claims, []string{"a", "b"}, false},
+		} {
+			byID := map[pgtype.UUID]*claimItem{}
+			for _, key := range c.keys {
+				p := proposal(key)
+				byID[idOf(p.Key)] = &claimItem{Req: &p}
+			}
+			tx, err := s.own.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustExec(t, tx, "SET LOCAL synchronous_commit = on")
+			if tag, err := tx.Exec(t.Context(), c.sql, claimArrays(byID)...); err != nil || tag.RowsAffected() != int64(len(c.keys)) {
+				t.Errorf("claims of %v: %v, error %v", c.keys, tag, err)
+			}
+			if got := ask[string](t, tx, "SELECT current_setting('synchronous_commit')"); (got == "off") != c.is {
+				t.Errorf("relaxed %v: after claims of %v synchronous_commit is %s", relaxed, c.keys, got)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ func TestNothingIsLeftInAPooledSession(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	p := newShop(t, openAt(t, through, &Options{Schema: newSchema(t, at), RelaxedClaims: true}), nil)
+	if p.s.steady {
+		t.Error("the store takes a pooler's sessions for its own")
+	}
 	const settings = `SELECT concat_ws(' ', current_setting('synchronous_commit'), current_setting('lock_timeout'), current_setting('enable_seqscan'),
 		current_setting('jit'), current_setting('plan_cache_mode'), current_setting('idle_in_transaction_session_timeout'))`
 	before := ask[string](t, p.s.own, settings)

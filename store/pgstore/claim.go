@@ -89,16 +89,20 @@ func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
 	}
 }
 
-// sendBatch runs a batch statement behind its guard, in one round trip and one
-// transaction.
+// sendBatch runs a batch statement, behind its guard if it needs one, in one
+// round trip and one transaction.
 func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) (err error) {
 	var b pgx.Batch
-	b.Queue(s.sql.guard)
+	if !s.steady {
+		b.Queue(s.sql.guard)
+	}
 	b.Queue(sql, args...)
 	res := s.own.SendBatch(ctx, &b)
 	defer func() { err = errors.Join(err, res.Close()) }()
-	if _, err := res.Exec(); err != nil {
-		return err
+	if !s.steady {
+		if _, err := res.Exec(); err != nil {
+			return err
+		}
 	}
 	rows, err := res.Query()
 	if err != nil {

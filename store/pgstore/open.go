@@ -72,6 +72,10 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 			return err
 		}
 	}
+	// A pooler may also have ignored them, and a user set them otherwise.
+	if err := s.own.QueryRow(ctx, s.sql.isSteady).Scan(&s.steady); err != nil {
+		return err
+	}
 	if err := s.prepareSchema(ctx); err != nil {
 		return err
 	}
@@ -111,14 +115,20 @@ func (s *Store) closeOwn() {
 	}
 }
 
-// steady is cfg with settings that keep a plan good which is made while the
-// table is small and kept while it grows: always by the index. All statements
-// on these connections are of that kind.
+// steadySettings keep a plan good which is made while the table is small, and
+// kept while it grows: always by the index, for each row. It is made once, and
+// not compiled, because what is turned off makes it look dear. All statements on
+// the store's own connections are of that kind.
+var steadySettings = map[string]string{
+	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan", "jit": "off",
+}
+
+// steady is cfg with these settings, but for those that it has.
 func steady(cfg *pgxpool.Config) *pgxpool.Config {
 	cfg = cfg.Copy()
-	for _, name := range []string{"enable_seqscan", "jit"} {
+	for name, value := range steadySettings {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
-			cfg.ConnConfig.RuntimeParams[name] = "off"
+			cfg.ConnConfig.RuntimeParams[name] = value
 		}
 	}
 	return cfg

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // The plan of a batch statement that was made while the table was empty must
@@ -12,8 +13,26 @@ import (
 func TestAPlanMadeForAnEmptyTableStaysGood(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		s := openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions})
+		if !s.steady {
+			t.Error("its connections are not steady")
+		}
 		planStaysGoodFromEmpty(t, s)
 	})
+}
+
+// So it must where the connections are not as the store asks for, here because
+// the user does: then each batch brings its settings.
+func TestAPlanStaysGoodWithAUsersSettings(t *testing.T) {
+	at := pgtest.URL(t)
+	url := at + "&enable_hashjoin=on&enable_seqscan=on&plan_cache_mode=auto"
+	s := openAt(t, url, &Options{Schema: newSchema(t, at), Flushers: 1, Connections: 1})
+	if s.steady {
+		t.Error("the store takes its connections for steady")
+	}
+	planStaysGoodFromEmpty(t, s)
+	if is := ask[string](t, s.own, "SELECT current_setting('enable_seqscan')"); is != "on" {
+		t.Errorf("enable_seqscan is %s in the user's session", is)
+	}
 }
 
 // bothTables runs a test with one table, and with partitions.

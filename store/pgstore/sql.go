@@ -1,6 +1,8 @@
 package pgstore
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,12 +14,12 @@ import (
 type statements struct {
 	relaxed bool // the commit of a claim does not wait
 
-	guard, get, claim, claims, swap, settle, settles, renew, held string
-	over, remove, list, meta                                      string
-	read, kept, insert                                            string
-	reads, inserts, admits, alike, admitAlike                     string
-	takes, takesNew                                               string
-	own, move, watermark, waitForIt, forget                       string
+	guard, isSteady, get, claim, claims, swap, settle, settles, renew, held string
+	over, remove, list, meta                                                string
+	read, kept, insert                                                      string
+	reads, inserts, admits, alike, admitAlike                               string
+	takes, takesNew                                                         string
+	own, move, watermark, waitForIt, forget                                 string
 }
 
 // insertColumns are written by a claim; the rest has defaults.
@@ -54,26 +56,28 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
 		"{insert}", insertColumns,
 		"{row}", wholeRow, "{row2}", strings.ReplaceAll(proposed, "c.now", start), "{start}", start,
-		// Evaluated for a row that is written, so a duplicate pays nothing.
-		"{relax}", map[bool]string{true: ", set_config('synchronous_commit', 'off', true)"}[relaxed],
+		// Evaluated once, when a row is written, so a duplicate pays nothing.
+		"{relax}", map[bool]string{true: ", (SELECT set_config('synchronous_commit', 'off', true))"}[relaxed],
 		"{take}", `INSERT INTO `+schema+`.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
 			fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)`,
 		"{taken}", `$7::smallint, $8::smallint, $9::bigint, 0, (SELECT now + $10::bigint FROM c), $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea,
 			(SELECT now FROM c), (SELECT now FROM c), 1, (SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN `+schema+`.semel_meta m WHERE m.one = 1)`,
 		"{kept}", keptAs, "{kept.packed}", keptPacked, "{kept.columns}", strconv.Itoa(keptColumns),
+		"{in lane}", "set_config('lock_timeout', '"+inLane+"', true)",
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
 	)
+	var guards, are []string
+	for _, name := range slices.Sorted(maps.Keys(steadySettings)) {
+		guards = append(guards, "set_config("+literal(name)+", "+literal(steadySettings[name])+", true)")
+		are = append(are, "current_setting("+literal(name)+") = "+literal(steadySettings[name]))
+	}
 	st := &statements{
 		relaxed: relaxed,
 
-		// Goes ahead of a batch in its round trip, and ends with it. The plan
-		// of a batch statement is made once, and must not rest on how small
-		// the table was then; nor be compiled, because what is turned off makes
-		// it look dear. A row that is locked must not hold up the others.
-		guard: `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-			set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
-			set_config('jit', 'off', true),
-			set_config('lock_timeout', '` + inLane + `', true)`,
+		// Goes ahead of a batch in its round trip, and ends with it, where a
+		// connection is not steady.
+		guard:    `SELECT ` + strings.Join(guards, ", "),
+		isSteady: `SELECT ` + strings.Join(are, " AND "),
 
 		get: `SELECT {now}, {cols} FROM {s}.semel_record WHERE id = $1::uuid`,
 
@@ -88,19 +92,22 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			SELECT c.now, ins.fence, ex.packed FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
 
 		// One index look-up for each key by LATERAL … LIMIT 1, which can be no
-		// other join. A column that has one value has it in all rows.
-		claims: `WITH c AS MATERIALIZED (SELECT {now} AS now),
-			i AS MATERIALIZED (SELECT u.*, h.packed FROM unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::smallint[], $5::bigint[], $6::bigint[],
-					$7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bytea[], $13::bytea[], $14::bytea[])
-				AS u(u_id, u_owner, u_state, u_policy, u_attempt, u_until, u_operation, u_tenant, u_key, u_holder, u_alg, u_kid, u_sum, u_error)
+		// other join. A column that has one value has it in all rows. As the
+		// functions are in the list and not in FROM, their rows are not stored
+		// in between. A row that is locked must not hold up the others.
+		claims: `WITH c AS MATERIALIZED (SELECT t.now, greatest(m.swept_fence + 1, t.now) AS fence FROM (SELECT {now} AS now, {in lane}) t CROSS JOIN {s}.semel_meta m WHERE m.one = 1),
+			i AS MATERIALIZED (SELECT u.*, h.packed FROM (SELECT unnest($1::uuid[]) AS u_id, unnest($2::uuid[]) AS u_owner, unnest($3::smallint[]) AS u_state,
+					unnest($4::smallint[]) AS u_policy, unnest($5::bigint[]) AS u_attempt, unnest($6::bigint[]) AS u_until, unnest($7::bytea[]) AS u_operation,
+					unnest($8::bytea[]) AS u_tenant, unnest($9::bytea[]) AS u_key, unnest($10::bytea[]) AS u_holder, unnest($11::bytea[]) AS u_alg,
+					unnest($12::bytea[]) AS u_kid, unnest($13::bytea[]) AS u_sum, unnest($14::bytea[]) AS u_error) u
 				LEFT JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.u_id LIMIT 1) h ON true),
 			ins AS (INSERT INTO {s}.semel_record (id, owner, state, policy, attempt, until, operation, tenant, key, holder,
 					fingerprint_alg, fingerprint_key, fingerprint, last_error, created, updated, format, fence)
 				SELECT u_id, u_owner, coalesce(u_state, ($3::smallint[])[1]), coalesce(u_policy, ($4::smallint[])[1]), coalesce(u_attempt, ($5::bigint[])[1]),
 					c.now + coalesce(u_until, ($6::bigint[])[1]), coalesce(u_operation, ($7::bytea[])[1]), coalesce(u_tenant, ($8::bytea[])[1]), u_key,
 					coalesce(u_holder, ($10::bytea[])[1]), coalesce(u_alg, ($11::bytea[])[1]), coalesce(u_kid, ($12::bytea[])[1]),
-					coalesce(u_sum, ($13::bytea[])[1]), coalesce(u_error, ($14::bytea[])[1]), c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)
-				FROM i CROSS JOIN c CROSS JOIN {s}.semel_meta m WHERE i.packed IS NULL
+					coalesce(u_sum, ($13::bytea[])[1]), coalesce(u_error, ($14::bytea[])[1]), c.now, c.now, 1, c.fence
+				FROM i CROSS JOIN c WHERE i.packed IS NULL
 				ON CONFLICT (id) DO NOTHING RETURNING id, fence{relax})
 			SELECT c.now, ins.id, ins.fence, NULL::bytea FROM ins CROSS JOIN c
 			UNION ALL SELECT c.now, i.u_id, NULL, i.packed FROM i CROSS JOIN c WHERE i.packed IS NOT NULL`,
@@ -122,14 +129,17 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($14::text, current_setting('lock_timeout')), true)) c
 			WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2`,
 
-		settles: `UPDATE {s}.semel_record r SET state = coalesce(u.state, ($4::smallint[])[1]), attempt = coalesce(u.attempt, ($5::bigint[])[1]),
-				until = coalesce(c.now + nullif(coalesce(u.until, ($6::bigint[])[1]), {never}), 0),
-				expires = coalesce(c.now + nullif(coalesce(u.expires, ($7::bigint[])[1]), {never}), 0),
+		// The clock is read once, and not joined, for each row would keep a copy.
+		settles: `WITH c AS MATERIALIZED (SELECT {now} AS now, {in lane})
+			UPDATE {s}.semel_record r SET state = coalesce(u.state, ($4::smallint[])[1]), attempt = coalesce(u.attempt, ($5::bigint[])[1]),
+				until = coalesce((SELECT now FROM c) + nullif(coalesce(u.until, ($6::bigint[])[1]), {never}), 0),
+				expires = coalesce((SELECT now FROM c) + nullif(coalesce(u.expires, ($7::bigint[])[1]), {never}), 0),
 				last_error = coalesce(u.error, ($8::bytea[])[1]), code = coalesce(u.code, ($9::bigint[])[1]),
-				gone = coalesce(u.gone, ($10::boolean[])[1]), codec = u.codec, header = u.header, body = u.body, updated = c.now
-			FROM (SELECT {now} AS now) c CROSS JOIN unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::bigint[],
-					$8::bytea[], $9::bigint[], $10::boolean[], $11::bytea[], $12::bytea[], $13::bytea[])
-				AS u(id, owner, fence, state, attempt, until, expires, error, code, gone, codec, header, body)
+				gone = coalesce(u.gone, ($10::boolean[])[1]), codec = u.codec, header = u.header, body = u.body, updated = (SELECT now FROM c)
+			FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bigint[]) AS fence,
+				unnest($4::smallint[]) AS state, unnest($5::bigint[]) AS attempt, unnest($6::bigint[]) AS until, unnest($7::bigint[]) AS expires,
+				unnest($8::bytea[]) AS error, unnest($9::bigint[]) AS code, unnest($10::boolean[]) AS gone,
+				unnest($11::bytea[]) AS codec, unnest($12::bytea[]) AS header, unnest($13::bytea[]) AS body) u
 			WHERE r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2
 			RETURNING r.id`,
 

@@ -31,6 +31,7 @@ type Store struct {
 	ear     *ear          // of Options.Notify, or nil
 	parts   []part        // the table, or its partitions
 	opened  bool          // the store made app
+	steady  bool          // its connections have steadySettings, so a batch needs no guard
 	alone   chan struct{} // a place for each who may wait for a lock at a time
 	closed  atomic.Bool
 }
