@@ -12,8 +12,7 @@ import (
 
 // handle has the ledger do the work of those that are not decided.
 func (b *batches) handle(ctx context.Context, batch []*work) error {
-	var run []*work
-	var items []Item
+	run, items := make([]*work, 0, len(batch)), make([]Item, 0, len(batch))
 	for _, w := range batch {
 		if w.decided {
 			continue
