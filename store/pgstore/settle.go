@@ -62,9 +62,10 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 		}
 		return
 	}
+	var id pgtype.UUID
+	to := []any{&id}
 	err := s.sendBatch(ctx, s.sql.settles, settleArrays(batch), func(rows pgx.Rows) error {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
+		if err := rows.Scan(to...); err != nil {
 			return err
 		}
 		if it := byID[id]; it != nil {
