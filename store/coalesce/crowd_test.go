@@ -160,3 +160,41 @@ func TestInACrowdAnIdleLaneIsNotItsCallersOwn(t *testing.T) {
 		g.pass()
 	})
 }
+
+// How many wait for each flush in flight is an option, and no more than a batch
+// takes.
+func TestHowManyWaitForCompany(t *testing.T) {
+	for _, c := range []struct{ company, max, want int }{{0, 0, 8}, {3, 0, 3}, {16, 0, 16}, {16, 5, 5}} {
+		synctest.Test(t, func(t *testing.T) {
+			g := gate{begun: make(chan []int, 100)}
+			hung := make(chan struct{})
+			g.lane = coalesce.New(func(_ context.Context, batch []*item) {
+				g.begun <- []int{batch[0].Req, len(batch)}
+				if batch[0].Req >= 100 {
+					<-hung
+				} else {
+					time.Sleep(time.Hour)
+				}
+			}, &coalesce.Options[int]{Flushers: 2, Company: c.company, MaxBatch: c.max})
+			for req := range 40 { // a crowd
+				g.start(t.Context(), req)
+			}
+			time.Sleep(100 * time.Hour)
+			for len(g.begun) > 0 {
+				<-g.begun
+			}
+			g.start(t.Context(), 100)
+			synctest.Wait()
+			wantBatch(t, <-g.begun, 100, 1)
+			for i := range c.want {
+				if synctest.Wait(); len(g.begun) > 0 {
+					t.Errorf("%+v: a flush began for %d", c, i)
+				}
+				g.start(t.Context(), 101+i)
+			}
+			synctest.Wait()
+			wantBatch(t, <-g.begun, 101, c.want)
+			close(hung)
+		})
+	}
+}

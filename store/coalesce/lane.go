@@ -16,6 +16,10 @@ type Options[Req any] struct {
 	// Flushers is how many flushes may be in flight at once. Zero: 1. While
 	// requests come in crowds fewer are used, for fuller batches: see [Lane].
 	Flushers int
+	// Company is how many requests wait, in a crowd, for each flush in flight
+	// before one more begins: the more, the more a flush costs by itself, beside
+	// what is in it. Zero: 8. MaxBatch at most.
+	Company int
 	// Conflict numbers requests so that equal numbers are never in flight
 	// together, in one flush or in two: they take their turns, in the order
 	// in which they came. A hash of what must not meet will do, for a
@@ -54,8 +58,8 @@ const (
 //
 // A request that comes while requests come one by one is flushed at once, by
 // any flusher that is free. In a crowd it waits for company, though a flusher
-// is free: until nothing is in flight, or eight wait for each flush in flight,
-// or those take longer than they used to. (If nothing is, then only for those
+// is free: until nothing is in flight, or [Options].Company wait for each flush
+// in flight, or those take longer than they used to. (If nothing is, then only for those
 // who are about to ask.) So a flush that hangs holds up none but its own for
 // more than six times what recent flushes took, and never for more than 40 ms,
 // as long as a flusher is free.
@@ -64,6 +68,7 @@ type Lane[Req, Res any] struct {
 	conflict func(*Req) uint64
 	max      int
 	flushers int
+	company  int // Options.Company
 
 	mu      sync.Mutex
 	queue   [2]list[Req, Res] // urgent ones, others
@@ -85,7 +90,7 @@ type Lane[Req, Res any] struct {
 // single caller can cancel what others wait for. If flush panics, each of its
 // callers gets a [*PanicError].
 func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Lane[Req, Res] {
-	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1}
+	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1, company: 8}
 	if o == nil {
 		return l
 	}
@@ -95,6 +100,10 @@ func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]),
 	if o.Flushers > 0 {
 		l.flushers = o.Flushers
 	}
+	if o.Company > 0 {
+		l.company = o.Company
+	}
+	l.company = min(l.company, l.max)
 	if l.conflict = o.Conflict; l.conflict != nil {
 		l.holder = map[uint64]*Item[Req, Res]{}
 	}
@@ -202,7 +211,7 @@ func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
 	}
 	l.waiting++
 	l.enqueue(it)
-	if l.waiting >= l.company(l.running) {
+	if l.waiting >= l.enough(l.running) {
 		l.help()
 	} else {
 		l.hold()

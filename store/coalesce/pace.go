@@ -3,10 +3,6 @@ package coalesce
 import "time"
 
 const (
-	// company is how many requests wait for each flush in flight before one
-	// more begins: what a flush costs by itself is then shared by enough.
-	company = 8
-
 	// A request is held for three recent flushes, within these limits, and
 	// once more if the queue moved meanwhile.
 	holdFlushes      = 3
@@ -68,11 +64,12 @@ func (l *Lane[Req, Res]) help() {
 // begin, and they do not hang, for one of them began later. The lane is locked.
 func (l *Lane[Req, Res]) spare(ended *trip[Req, Res]) bool {
 	return l.pace.crowded() && ended.number != 0 && ended.number != l.pace.trips &&
-		l.running > 1 && l.waiting < l.company(l.running-1)
+		l.running > 1 && l.waiting < l.enough(l.running-1)
 }
 
-// company is how many requests wait before a flush begins beside n others.
-func (l *Lane[Req, Res]) company(n int) int { return min(company, l.max) * n }
+// enough is how many requests wait before a flush begins beside n others: what
+// it costs by itself is then shared by enough.
+func (l *Lane[Req, Res]) enough(n int) int { return l.company * n }
 
 // queued reports whether there is something to flush. The lane is locked.
 func (l *Lane[Req, Res]) queued() bool { return l.queue[0].first != nil || l.queue[1].first != nil }

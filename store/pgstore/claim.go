@@ -29,6 +29,10 @@ var errLocked = errors.New("locked")
 // numberOf is equal for equal keys, which must not share a statement.
 func numberOf(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[:8]) }
 
+// company is coalesce.Options.Company: a batch costs the server and the client by
+// itself as much as twenty or thirty requests in it.
+const company = 16
+
 // relaxedFlushers is how many batches of relaxed claims are in flight at most.
 // Their commits wait for no disk, so more would only be less full. With one
 // less, one that hangs would hold up all.
@@ -40,7 +44,7 @@ func (s *Store) newClaimLane() *claimLane {
 		flushers = min(flushers, relaxedFlushers)
 	}
 	return coalesce.New(s.flushClaims, &coalesce.Options[*store.Proposal]{
-		MaxBatch: s.opt.MaxBatch, Flushers: flushers,
+		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: flushers,
 		Conflict: func(p **store.Proposal) uint64 { return numberOf(idOf((*p).Key)) },
 	})
 }

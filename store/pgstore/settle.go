@@ -34,7 +34,7 @@ var errNotHeld = errors.New("not held")
 
 func (s *Store) newSettleLane() *settleLane {
 	return coalesce.New(s.flushSettles, &coalesce.Options[*settleRequest]{
-		MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers,
+		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: s.opt.Flushers,
 		Conflict: func(r **settleRequest) uint64 { return numberOf((*r).id) },
 	})
 }
