@@ -46,10 +46,12 @@
 // spares duplicates the lock. Renewals have a connection to themselves. A row
 // that another transaction has locked holds up who wants it, and nobody else.
 // No index but the primary key exists: a sweep, and List, read the table in
-// the order of the disk. The store's own connections run with enable_seqscan
-// and jit off, so that a plan which was made while the table was small stays
-// good; statements of Atomic run on the application's, where such a plan lasts
-// until the table is next analyzed.
+// the order of the disk. The store's own connections run with enable_seqscan,
+// enable_hashjoin, enable_mergejoin and jit off, and plan_cache_mode
+// force_generic_plan, so that a plan which was made while the table was small
+// stays good. Where a pooler does not pass such settings on, or the URL says
+// otherwise, each batch brings them along. Statements of Atomic run on the
+// application's, where such a plan lasts until the table is next analyzed.
 //
 // # Waiting
 //
