@@ -67,7 +67,7 @@ func (t *ownTx) begin(ctx context.Context, id pgtype.UUID) error {
 	}
 	t.conn, t.handed, t.sent = l.conn, l.handed, true
 	t.init(t.s, t.conn.Conn(), true)
-	t.line.tx = l.tx
+	t.line.tx, t.line.sent = l.tx, 1 // the look, by another line
 	return nil
 }
 
@@ -140,15 +140,13 @@ func (t *ownTx) commit(ctx context.Context) error {
 		done = err == nil
 		return err
 	})
-	next := t.next()
-	if next != nil {
+	begun := false
+	if next := t.next(); next != nil {
 		next.send(&t.line)
+		defer func() { t.handOver(next, begun) }() // whatever happens: it waits
 	}
 	err := t.line.flush(ctx)
-	if next != nil {
-		t.handOver(next, done && err == nil)
-	}
-	if done {
+	if begun = done && err == nil; done {
 		return nil // the rest is the other's
 	}
 	return err
