@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // What a handler has, and a goroutine that it leaves behind, while the memory
@@ -177,4 +178,30 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 		t.Errorf("it ended after %v", took)
 	}
 	p.want(t)
+}
+
+// Who gives up while another run begins for it leaves its memory to that one.
+func TestMemoryIsNotUsedAgainWhileAnotherIsAtIt(t *testing.T) {
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	first := c.holding(t, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	own, claimed := c.a.newOwnTx(), make(chan error)
+	go func() {
+		_, err := own.Claim(ctx, proposal("b"))
+		claimed <- err
+	}()
+	c.waits(t, 1)
+	l := c.s.relay.next() // the test is the other
+	cancel()
+	if err := <-claimed; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up: %v", err)
+	}
+	own.end()
+	if own.free(); own.s == nil {
+		t.Error("it was given back")
+	}
+	first.want(t, "a")
+	c.allBack(t)
+	c.s.relay.join(l.t, l.id) // a place for it
+	close(l.told)
 }
