@@ -59,10 +59,10 @@ const (
 // A request that comes while requests come one by one is flushed at once, by
 // any flusher that is free. In a crowd it waits for company, though a flusher
 // is free: until nothing is in flight, or [Options].Company wait for each flush
-// in flight, or those take longer than they used to. (If nothing is, then only for those
-// who are about to ask.) So a flush that hangs holds up none but its own for
-// more than six times what recent flushes took, and never for more than 40 ms,
-// as long as a flusher is free.
+// in flight, or those take longer than they used to. (If nothing is, then only
+// for those who are about to ask.) So a flush that hangs holds up none but its
+// own for more than six times what recent flushes took, and never for more than
+// 40 ms, as long as a flusher is free.
 type Lane[Req, Res any] struct {
 	flush    func(ctx context.Context, batch []*Item[Req, Res])
 	conflict func(*Req) uint64

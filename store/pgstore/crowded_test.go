@@ -41,7 +41,8 @@ func (h *handed) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBa
 type crowded struct {
 	*shop
 	handed
-	app *pgxpool.Pool
+	app    *pgxpool.Pool
+	others int // runs of end that have nothing to do with its key
 }
 
 func newCrowded(t *testing.T, url string, conns int32, set func(*pgxpool.Config)) *crowded {

@@ -61,7 +61,8 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 			return err
 		}
 	}
-	s.relay = newRelay(s.app.Config())
+	is := s.app.Config()
+	s.relay, s.traced = newRelay(is), is.ConnConfig.Tracer != nil
 	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
 		if code(err) != protocolViolation {
 			return err

@@ -21,8 +21,9 @@ type ownTx struct {
 	storeTx
 	tide *tide
 	conn *pgxpool.Conn
-	lent *lent // nil: no handler has it
-	cut  bool  // the connection broke, or another is at what this waits for
+	lent *lent          // nil: no handler has it
+	last store.Proposal // of Claim, for won to point to
+	cut  bool           // the connection broke, or another is at what this waits for
 
 	placed bool // it has a place in the relay, until its end
 	handed int  // how often conn was handed over before
@@ -39,9 +40,9 @@ func (a *Atomic) newOwnTx() *ownTx {
 }
 
 // free gives a transaction back that has come to its end, if all that it has
-// sent was answered.
+// sent was answered, and no tracer may have kept its arguments.
 func (t *ownTx) free() {
-	if t.cut {
+	if t.cut || t.s.traced {
 		return
 	}
 	was, read := t.pending, t.one.read
@@ -99,8 +100,8 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 			return f, explain("begin", err)
 		}
 	}
-	t.room = p
-	f, err = t.claimID(ctx, id, &t.room)
+	t.last = p
+	f, err = t.claimID(ctx, id, &t.last)
 	if err == nil && (f.Won || stays(&f)) {
 		t.tide.saw(!f.Won)
 	}
@@ -154,7 +155,7 @@ func (t *ownTx) commit(ctx context.Context) error {
 
 // next is the run to which the connection goes after this; nil: none.
 func (t *ownTx) next() *leg {
-	if !t.placed || t.handed >= relayed || t.s.closed.Load() {
+	if !t.placed || t.handed >= maxHanded || t.s.closed.Load() {
 		return nil
 	}
 	return t.s.relay.next()

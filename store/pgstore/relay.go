@@ -37,9 +37,9 @@ type leg struct {
 	handed int           // how often conn was handed over
 }
 
-// relayed is how often a connection is handed over before it goes back to the
+// maxHanded is how often a connection is handed over before it goes back to the
 // pool, where others may wait for it, and its lifetime may be over.
-const relayed = 16
+const maxHanded = 16
 
 // newRelay is that of a pool. One whose hooks see each connection that is taken
 // or given back, such as to set whose it is, keeps to that.

@@ -98,7 +98,8 @@ func cond(is bool, a, b error) error {
 // end runs the key k, behind another run or by itself, and says how it ended.
 func (c *crowded) end(t *testing.T, behind bool, h func(ctx context.Context, tx pgx.Tx, try int) error) string {
 	t.Helper()
-	first := c.holding(t, itoa(int(schemas.Add(1))))
+	c.others++
+	first := c.holding(t, itoa(c.others))
 	if !behind {
 		first.goOn <- fine
 		<-first.done

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,29 +153,38 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	began := time.Now()
-	err := Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
-		l := ctx.(*lent)
-		in := l.tx.within(ctx)
-		if is, ok := semel.FromContext(in); !ok || is != x {
-			t.Error("the driver's context knows nothing of the run")
-		}
-		if is, ok := TxFrom(in); !ok || is != tx {
-			t.Error("the driver's context knows nothing of the transaction")
-		}
-		mine, cancel := context.WithCancel(ctx)
-		defer cancel()
-		if l.tx.within(mine) != mine {
-			t.Error("a context that the handler made was replaced")
-		}
-		time.AfterFunc(50*time.Millisecond, leave)
-		_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
-		return err
+	var pid atomic.Uint32
+	ended := make(chan error)
+	go func() {
+		ended <- Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
+			l := ctx.(*lent)
+			in := l.tx.within(ctx)
+			if is, ok := semel.FromContext(in); !ok || is != x {
+				t.Error("the driver's context knows nothing of the run")
+			}
+			if is, ok := TxFrom(in); !ok || is != tx {
+				t.Error("the driver's context knows nothing of the transaction")
+			}
+			mine, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if l.tx.within(mine) != mine {
+				t.Error("a context that the handler made was replaced")
+			}
+			pid.Store(tx.Conn().PgConn().PID())
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
+			return err
+		})
+	}()
+	waitFor(t, "the statement runs", func() bool {
+		return ask[bool](t, p.s.own, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND query LIKE '%pg_sleep(60)%')", int64(pid.Load()))
 	})
+	left := time.Now()
+	leave()
+	err := <-ended
 	if !errors.Is(err, semel.ErrUnavailable) {
 		t.Errorf("it ended by %v", err)
 	}
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(left); took > 20*time.Second {
 		t.Errorf("it ended after %v", took)
 	}
 	p.want(t)
@@ -183,6 +193,7 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 // Who gives up while another run begins for it leaves its memory to that one.
 func TestMemoryIsNotUsedAgainWhileAnotherIsAtIt(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c.s.traced = false
 	first := c.holding(t, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	own, claimed := c.a.newOwnTx(), make(chan error)
@@ -204,4 +215,17 @@ func TestMemoryIsNotUsedAgainWhileAnotherIsAtIt(t *testing.T) {
 	c.allBack(t)
 	c.s.relay.join(l.t, l.id) // a place for it
 	close(l.told)
+}
+
+// A tracer may keep the arguments that it was shown.
+func TestMemoryIsNotUsedAgainIfATracerMayHaveIt(t *testing.T) {
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	own := c.a.newOwnTx()
+	if _, err := own.Claim(t.Context(), proposal("k")); err != nil {
+		t.Fatal(err)
+	}
+	own.end()
+	if own.free(); own.s == nil {
+		t.Error("it was given back")
+	}
 }

@@ -18,14 +18,17 @@ import (
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
 // the transaction. It takes two round trips besides fn's own, and holds a
-// connection of the application's pool for as long as fn runs. If calls of Run
-// have all of the pool's connections, one that ends takes the first round trip
-// of one that waits along with its own last, and hands over its connection, up
-// to 16 times before the pool has it back; not if the pool has a PrepareConn,
-// BeforeAcquire or AfterRelease. While many calls
+// connection of the application's pool for as long as fn runs. While many calls
 // are duplicates, calls look for what is kept before that, all at the time in
 // one round trip on a connection of the store's own; who finds it needs no
 // other.
+//
+// If calls of Run have all of the pool's connections, one that ends takes the
+// first round trip of one that waits along with its own last, and hands over
+// its connection, up to 16 times before the pool has it back; not if the pool
+// has a PrepareConn, BeforeAcquire or AfterRelease. The two answers come
+// together: what holds up the look of the other delays the return of this, and
+// a tracer sees its statements in this call's batch.
 //
 // The transaction commits if fn's error is nil, or a *semel.Failure, which is
 // kept while fn's own writes are undone; else all is rolled back, and the try
@@ -33,7 +36,7 @@ import (
 // count it (a try that dies with its process, or says semel.NoEffect, does not
 // count). Serialization failures and dead locks, fn's or the commit's, run fn
 // again, up to ten times, and do not count. Fn must not end the transaction,
-// and not write to the database but through it. A Run inside fn, with fn's
+// leave a statement running in it, or write to the database but through it. A Run inside fn, with fn's
 // ctx, joins the transaction, as In does.
 //
 // A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.

@@ -34,7 +34,7 @@ const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, CA
 	$8::bytea, $9::bytea, $10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea,
 	$16::bigint, $17::boolean, $18::bytea, $19::bytea, $20::bytea`
 
-// inLane is how long a statement of a lane waits for a lock: it is held up by
+// inLane is how long a statement of a lane waits for a locked row: it is held up by
 // others, and others by it. Who meets one that is held longer goes on by
 // itself, for up to Options.LockTimeout.
 const inLane = "100ms"

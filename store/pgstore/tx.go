@@ -55,7 +55,6 @@ type storeTx struct {
 	// The claim that won, and what was seen of the record that it replaced.
 	won  *store.Proposal
 	seen *store.Seen
-	room store.Proposal // for won
 
 	asked pgtype.UUID // the last key that was claimed
 }
