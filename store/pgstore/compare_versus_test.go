@@ -47,21 +47,22 @@ func (c *contender) loop(t testing.TB, prefix string, g, dups int, d time.Durati
 }
 
 // versus runs contenders in turns, and reports each, and its rate as the
-// median of the ratios to the first in the same round.
+// median of the ratios to the first in the same round. Rounds are many and
+// short, because a machine is not equally fast for long, and every other one is
+// in reverse.
 func (m *meter) versus(t *testing.T, what string, g, dups int, cs ...contender) {
 	t.Helper()
-	const rounds, d = 5, 800 * time.Millisecond
+	const rounds, d = 15, 300 * time.Millisecond
 	costs := make([][]*cost, len(cs))
 	for round := range rounds + 1 {
 		for i := range cs {
-			length := d
-			if round == 0 { // connections are opened, and statements prepared
-				length = d / 4
+			if round%2 == 1 {
+				i = len(cs) - 1 - i
 			}
 			c := m.measure(t, func() (int, []time.Duration) {
-				return cs[i].loop(t, fmt.Sprint(what, g, cs[i].name, round), g, dups, length)
+				return cs[i].loop(t, fmt.Sprint(what, g, cs[i].name, round), g, dups, d)
 			})
-			if round > 0 {
+			if round > 0 { // before that, connections are opened, and statements prepared
 				costs[i] = append(costs[i], c)
 			}
 		}

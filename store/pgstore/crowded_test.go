@@ -1,8 +1,10 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,6 +39,20 @@ func (h *handed) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBa
 	return ctx
 }
 
+// wire counts them where no tracer is.
+type wire struct {
+	net.Conn
+	n *atomic.Int32
+}
+
+func (w wire) Write(b []byte) (int, error) {
+	name := func(sql string) []byte { return []byte("\x00" + preparedName(sql) + "\x00") }
+	if _, behind, is := bytes.Cut(b, name(commitSQL)); is && bytes.Contains(behind, name(beginSQL)) {
+		w.n.Add(1)
+	}
+	return w.Conn.Write(b)
+}
+
 // crowded is a shop whose pool has so few connections that runs wait for them.
 type crowded struct {
 	*shop
@@ -67,6 +83,49 @@ func newCrowded(t *testing.T, url string, conns int32, set func(*pgxpool.Config)
 	t.Cleanup(func() { _ = s.Close() })
 	c.shop = newShop(t, s, nil)
 	t.Cleanup(func() { c.allBack(t) })
+	return c
+}
+
+// crowds are by the way that their statements go.
+var crowds = map[string]func(t *testing.T, url string, conns int32, set func(*pgxpool.Config)) *crowded{
+	"by pgx": newCrowded, "directly": newDirectCrowd,
+}
+
+// newDirectCrowd is one whose statements go directly, on all connections.
+func newDirectCrowd(t *testing.T, url string, conns int32, set func(*pgxpool.Config)) *crowded {
+	t.Helper()
+	var n *atomic.Int32
+	c := newCrowded(t, url, conns, func(cfg *pgxpool.Config) {
+		if set != nil {
+			set(cfg)
+		}
+		n = &cfg.ConnConfig.Tracer.(*handed).n
+		cfg.ConnConfig.Tracer = nil
+		dial := cfg.ConnConfig.DialFunc
+		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			return wire{conn, n}, err
+		}
+	})
+	for round := range 2 { // the second prepares
+		var all []*started
+		for i := range int(conns) {
+			r := c.start(t.Context(), "warm "+itoa(round)+" "+itoa(i))
+			waitFor(t, "it runs", func() bool { return r.ran.Load() })
+			all = append(all, r)
+		}
+		for _, r := range all {
+			r.goOn <- fine
+			<-r.done
+		}
+	}
+	for _, conn := range c.app.AcquireAllIdle(t.Context()) {
+		if d := directOf(conn.Conn()); d.off || len(d.are) == 0 {
+			t.Error("a connection has nothing prepared")
+		}
+		conn.Release()
+	}
+	mustExec(t, c.app, "DELETE FROM "+c.table)
 	return c
 }
 

@@ -3,17 +3,19 @@ package pgstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
-
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -103,38 +105,43 @@ func (c *cutter) at(text string) { c.text.Store(&text) }
 
 func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
-		t.Run(name, func(t *testing.T) {
-			first := openNew(t, nil)
-			c, through := newCutter(t, after)
-			app, err := pgxpool.New(t.Context(), through)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer app.Close()
-			s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			p := newShop(t, s, nil)
-			for i := range 10 {
-				key := itoa(i)
-				c.at("COMMIT")
-				got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil))
-				if after && (err != nil || got != "receipt of "+key) {
-					t.Errorf("a commit that got through: %q, %v", got, err)
+		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + preparedName(commitSQL) + "\x00"} {
+			t.Run(name+", by "+mode, func(t *testing.T) {
+				first := openNew(t, nil)
+				c, through := newCutter(t, after)
+				app, err := pgxpool.New(t.Context(), strings.Replace(through, "mode=exec", "mode="+mode, 1))
+				if err != nil {
+					t.Fatal(err)
 				}
-				if !after && err == nil {
-					t.Error("a commit that did not get through: no error")
+				defer app.Close()
+				s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+				if err != nil {
+					t.Fatal(err)
 				}
-				if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
-					t.Errorf("the next call: %q, %v", got, err)
+				defer s.Close()
+				p := newShop(t, s, nil)
+				for i := range 10 {
+					key := itoa(i)
+					for range 2 { // then the connection's statements are prepared
+						_, _ = Do(t.Context(), p.a, call("warm"), p.pay("warm", semel.NoEffect(errors.New("no effect"))))
+					}
+					c.at(text)
+					got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil))
+					if after && (err != nil || got != "receipt of "+key) {
+						t.Errorf("a commit that got through: %q, %v", got, err)
+					}
+					if !after && err == nil {
+						t.Error("a commit that did not get through: no error")
+					}
+					if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
+						t.Errorf("the next call: %q, %v", got, err)
+					}
 				}
-			}
-			if n := len(p.payments(t)); n != 10 || c.cuts.Load() != 10 {
-				t.Errorf("%d cuts, %d effects of 10 keys", c.cuts.Load(), n)
-			}
-		})
+				if n := len(p.payments(t)); n != 10 || c.cuts.Load() != 10 {
+					t.Errorf("%d cuts, %d effects of 10 keys", c.cuts.Load(), n)
+				}
+			})
+		}
 	}
 }
 

@@ -43,6 +43,8 @@ const (
 	protocolViolation    = "08P01"
 	diskFull             = "53100"
 	outOfMemory          = "53200" // also of locks
+	invalidStatementName = "26000" // it is not prepared
+	featureNotSupported  = "0A000"
 )
 
 // explain adds to an error what was done, and what it means here. Findings

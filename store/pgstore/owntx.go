@@ -64,11 +64,16 @@ func (t *ownTx) begin(ctx context.Context, id pgtype.UUID) error {
 	}
 	t.placed = true
 	if l == nil || l.conn == nil {
-		return t.connect(ctx)
+		if err := t.connect(ctx); err != nil {
+			return err
+		}
+		t.line.direct = directOf(t.conn.Conn())
+		return t.line.direct.prepare(ctx, t.conn.Conn(), t.s.txSQL)
 	}
 	t.conn, t.handed, t.sent = l.conn, l.handed, true
 	t.init(t.s, t.conn.Conn(), true)
 	t.line.tx, t.line.sent = l.tx, 1 // the look, by another line
+	t.line.direct = directOf(t.conn.Conn())
 	return nil
 }
 
@@ -133,7 +138,7 @@ var errRolledBack = errors.New("the transaction had failed before, and was rolle
 func (t *ownTx) commit(ctx context.Context) error {
 	t.recall()
 	done := false
-	t.line.push("COMMIT", nil, func(res pgx.BatchResults) error {
+	t.line.push(commitSQL, nil, func(res pgx.BatchResults) error {
 		tag, err := res.Exec()
 		if err == nil && tag.String() != "COMMIT" {
 			err = fmt.Errorf("%w (%s)", errRolledBack, tag)

@@ -2,6 +2,8 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -11,11 +13,12 @@ import (
 type pipeline struct {
 	db   execer
 	wait []step
-	room [3]step // for the first of wait
+	room [5]step // for wait
 	sent int     // how many went before those that wait
 
-	begin bool   // a transaction, with what is sent first
-	tx    pgx.Tx // the one that began
+	begin  bool    // a transaction, with what is sent first
+	tx     pgx.Tx  // the one that began
+	direct *direct // nil: all goes by pgx
 }
 
 type step struct {
@@ -59,26 +62,59 @@ func (l *pipeline) flush(ctx context.Context) (err error) {
 	}
 	steps := l.wait
 	l.sent, l.wait = l.length(), nil
-	b := pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(steps)+1)}
 	begins := l.begin
 	if l.begin = false; begins {
-		b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		steps = slices.Insert(steps, 0, step{sql: beginSQL})
 	}
-	for _, s := range steps {
-		b.Queue(s.sql, s.args...)
+	if !l.direct.knows(steps) {
+		return l.flushByPgx(ctx, steps, begins)
+	}
+	conn := l.conn()
+	if begins {
+		l.tx = l.direct.tx
+	}
+	if err = read(l.direct.send(ctx, conn, steps), steps); !stale(err) {
+		return err
+	}
+	if l.direct.off = true; !begins {
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	if conn.PgConn().TxStatus() != 'I' {
+		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+			return err
+		}
+	}
+	return l.flushByPgx(ctx, steps, begins) // nothing is done yet
+}
+
+// flushByPgx sends steps, of which the first may begin a transaction.
+func (l *pipeline) flushByPgx(ctx context.Context, steps []step, begins bool) error {
+	b := pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(steps))}
+	for i, s := range steps {
+		if i == 0 && begins {
+			b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		} else {
+			b.Queue(s.sql, s.args...)
+		}
 	}
 	res := l.db.SendBatch(ctx, &b)
+	if begins {
+		l.tx = res.Tx()
+	}
+	err := read(res, steps)
+	if begins && err == nil {
+		l.direct.began(l.tx)
+	}
+	return err
+}
+
+// read reads the answers to steps, up to the first that failed.
+func read(res pgx.BatchResults, steps []step) (err error) {
 	defer func() {
 		if cerr := res.Close(); err == nil {
 			err = cerr
 		}
 	}()
-	if begins {
-		l.tx = res.Tx()
-		if _, err = res.Exec(); err != nil {
-			return err
-		}
-	}
 	for _, s := range steps {
 		if s.read != nil {
 			err = s.read(res)

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -52,27 +51,31 @@ func TestAConnectionIsHandedToWhoWaits(t *testing.T) {
 }
 
 func TestWhoIsHandedAConnectionFindsWhatIsKept(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	c.holding(t, "old").want(t, "old")
-	first := c.holding(t, "k")
-	dup := c.start(t.Context(), "k")
-	c.waits(t, 1)
-	old := c.start(t.Context(), "old")
-	c.waits(t, 2)
-	last := c.start(t.Context(), "last")
-	c.waits(t, 3)
-	for _, r := range []struct {
-		*started
-		key string
-	}{{first, "k"}, {dup, "k"}, {old, "old"}, {last, "last"}} {
-		r.want(t, r.key)
-	}
-	if dup.ran.Load() || old.ran.Load() {
-		t.Error("a duplicate ran")
-	}
-	c.want(t, "k", "last", "old")
-	if c.n.Load() == 0 {
-		t.Error("no connection was handed over: this test shows nothing")
+	for way, newCrowd := range crowds {
+		t.Run(way, func(t *testing.T) {
+			c := newCrowd(t, pgtest.URL(t), 1, nil)
+			c.holding(t, "old").want(t, "old")
+			first := c.holding(t, "k")
+			dup := c.start(t.Context(), "k")
+			c.waits(t, 1)
+			old := c.start(t.Context(), "old")
+			c.waits(t, 2)
+			last := c.start(t.Context(), "last")
+			c.waits(t, 3)
+			for _, r := range []struct {
+				*started
+				key string
+			}{{first, "k"}, {dup, "k"}, {old, "old"}, {last, "last"}} {
+				r.want(t, r.key)
+			}
+			if dup.ran.Load() || old.ran.Load() {
+				t.Error("a duplicate ran")
+			}
+			c.want(t, "k", "last", "old")
+			if c.n.Load() == 0 {
+				t.Error("no connection was handed over: this test shows nothing")
+			}
+		})
 	}
 }
 
@@ -86,66 +89,79 @@ func TestARunThatDoesNotCommitHandsNothingOver(t *testing.T) {
 			return nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCrowded(t, pgtest.URL(t), 1, nil)
-			first := c.holding(t, "a")
-			second := c.start(t.Context(), "b")
-			c.waits(t, 1)
-			first.goOn <- func() error { return end(c) }
-			second.want(t, "b")
-			if <-first.done; first.err == nil {
-				t.Error("the first has no error")
+		for way, newCrowd := range crowds {
+			if way == "directly" && name == "a tracer that panics" {
+				continue
 			}
-			c.want(t, "b")
-		})
+			t.Run(name+" "+way, func(t *testing.T) {
+				c := newCrowd(t, pgtest.URL(t), 1, nil)
+				first := c.holding(t, "a")
+				second := c.start(t.Context(), "b")
+				c.waits(t, 1)
+				first.goOn <- func() error { return end(c) }
+				second.want(t, "b")
+				if <-first.done; first.err == nil {
+					t.Error("the first has no error")
+				}
+				c.want(t, "b")
+			})
+		}
 	}
 }
 
 func TestACommitThatFailsHandsNothingOver(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	mustExec(t, c.app, "ALTER TABLE "+c.table+" ADD UNIQUE (key) DEFERRABLE INITIALLY DEFERRED")
-	mustExec(t, c.app, "INSERT INTO "+c.table+" VALUES ('a')")
-	first := c.holding(t, "a")
-	second := c.start(t.Context(), "b")
-	c.waits(t, 1)
-	first.goOn <- fine
-	if <-first.done; first.err == nil || !strings.Contains(first.err.Error(), "duplicate key") {
-		t.Errorf("the commit that fails: %v", first.err)
+	for way, newCrowd := range crowds {
+		t.Run(way, func(t *testing.T) {
+			c := newCrowd(t, pgtest.URL(t), 1, nil)
+			mustExec(t, c.app, "ALTER TABLE "+c.table+" ADD UNIQUE (key) DEFERRABLE INITIALLY DEFERRED")
+			mustExec(t, c.app, "INSERT INTO "+c.table+" VALUES ('a')")
+			first := c.holding(t, "a")
+			second := c.start(t.Context(), "b")
+			c.waits(t, 1)
+			first.goOn <- fine
+			if <-first.done; first.err == nil || !strings.Contains(first.err.Error(), "duplicate key") {
+				t.Errorf("the commit that fails: %v", first.err)
+			}
+			second.want(t, "b")
+			c.want(t, "a", "b")
+		})
 	}
-	second.want(t, "b")
-	c.want(t, "a", "b")
 }
 
 // Both he who hands over and he who was handed a connection may fail for good:
 // what they wrote is undone, and the failure kept.
 func TestAFailureIsKeptAndTheConnectionHandedOver(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	declined := func() error { return &semel.Failure{Code: "declined", Message: "no funds"} }
-	var runs []*started
-	for i, key := range []string{"a", "b", "c"} {
-		runs = append(runs, c.start(t.Context(), key))
-		if i == 0 {
-			waitFor(t, "the first runs", runs[0].ran.Load)
-		} else {
-			c.waits(t, i)
-		}
-	}
-	for _, r := range runs[:2] {
-		r.goOn <- declined
-		<-r.done
-		if f, ok := errors.AsType[*semel.Failure](r.err); !ok || f.Code != "declined" {
-			t.Errorf("a run that failed: %v", r.err)
-		}
-	}
-	runs[2].want(t, "c")
-	c.want(t, "c")
-	for _, key := range []string{"a", "b"} {
-		if r, err := c.record(t, key); err != nil || r.State != store.Failed {
-			t.Errorf("the record of %s: %v, %v", key, r.State, err)
-		}
-	}
-	if n := c.n.Load(); n != 2 {
-		t.Errorf("%d of 2 connections were handed over", n)
+	for way, newCrowd := range crowds {
+		t.Run(way, func(t *testing.T) {
+			c := newCrowd(t, pgtest.URL(t), 1, nil)
+			declined := func() error { return &semel.Failure{Code: "declined", Message: "no funds"} }
+			var runs []*started
+			for i, key := range []string{"a", "b", "c"} {
+				runs = append(runs, c.start(t.Context(), key))
+				if i == 0 {
+					waitFor(t, "the first runs", runs[0].ran.Load)
+				} else {
+					c.waits(t, i)
+				}
+			}
+			for _, r := range runs[:2] {
+				r.goOn <- declined
+				<-r.done
+				if f, ok := errors.AsType[*semel.Failure](r.err); !ok || f.Code != "declined" {
+					t.Errorf("a run that failed: %v", r.err)
+				}
+			}
+			runs[2].want(t, "c")
+			c.want(t, "c")
+			for _, key := range []string{"a", "b"} {
+				if r, err := c.record(t, key); err != nil || r.State != store.Failed {
+					t.Errorf("the record of %s: %v, %v", key, r.State, err)
+				}
+			}
+			if n := c.n.Load(); n != 2 {
+				t.Errorf("%d of 2 connections were handed over", n)
+			}
+		})
 	}
 }
 
@@ -168,65 +184,71 @@ func TestWhoWaitsForATurnMayGiveUp(t *testing.T) {
 }
 
 func TestWhoIsBegunForMayGiveUp(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	first := c.holding(t, "a")
-	ctx, cancel := context.WithCancel(t.Context())
-	gone := c.start(ctx, "b")
-	c.waits(t, 1)
-	looks, stop := c.holdUp(t)
-	first.goOn <- fine
-	looks()
-	cancel()
-	if <-gone.done; !errors.Is(gone.err, context.Canceled) {
-		t.Errorf("who gave up: %v", gone.err)
+	for way, newCrowd := range crowds {
+		t.Run(way, func(t *testing.T) {
+			c := newCrowd(t, pgtest.URL(t), 1, nil)
+			first := c.holding(t, "a")
+			ctx, cancel := context.WithCancel(t.Context())
+			gone := c.start(ctx, "b")
+			c.waits(t, 1)
+			looks, stop := c.holdUp(t)
+			first.goOn <- fine
+			looks()
+			cancel()
+			if <-gone.done; !errors.Is(gone.err, context.Canceled) {
+				t.Errorf("who gave up: %v", gone.err)
+			}
+			stop()
+			if <-first.done; first.err != nil {
+				t.Errorf("the first: %v", first.err)
+			}
+			c.allBack(t)
+			c.holding(t, "b").want(t, "b")
+			c.want(t, "a", "b")
+		})
 	}
-	stop()
-	if <-first.done; first.err != nil {
-		t.Errorf("the first: %v", first.err)
-	}
-	c.allBack(t)
-	c.holding(t, "b").want(t, "b")
-	c.want(t, "a", "b")
 }
 
 // What befalls the look of the next is not the business of who has committed.
 func TestALookThatFailsFailsNotTheCommitBeforeIt(t *testing.T) {
 	for _, name := range []string{"refused", "cut"} {
-		t.Run(name, func(t *testing.T) {
-			c := newCrowded(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
-				if name == "refused" {
-					cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
+		for way, newCrowd := range crowds {
+			t.Run(name+" "+way, func(t *testing.T) {
+				c := newCrowd(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
+					if name == "refused" {
+						cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
+					}
+				})
+				first := c.holding(t, "a")
+				pid := first.tx.Conn().PgConn().PID()
+				second := c.start(t.Context(), "b")
+				c.waits(t, 1)
+				looks, stop := c.holdUp(t)
+				first.goOn <- fine
+				looks()
+				if name == "cut" {
+					mustExec(t, c.s.own, "SELECT pg_terminate_backend($1)", pid)
+					stop()
 				}
-			})
-			first := c.holding(t, "a")
-			pid := first.tx.Conn().PgConn().PID()
-			second := c.start(t.Context(), "b")
-			c.waits(t, 1)
-			looks, stop := c.holdUp(t)
-			first.goOn <- fine
-			looks()
-			if name == "cut" {
-				mustExec(t, c.s.own, "SELECT pg_terminate_backend($1)", pid)
+				if <-first.done; first.err != nil || first.got != "receipt of a" {
+					t.Errorf("the first: %q, %v", first.got, first.err)
+				}
 				stop()
-			}
-			if <-first.done; first.err != nil || first.got != "receipt of a" {
-				t.Errorf("the first: %q, %v", first.got, first.err)
-			}
-			stop()
-			second.goOn <- fine
-			if <-second.done; second.err != nil && code(second.err) != lockNotAvailable { // it has looked by itself
-				t.Errorf("the second: %v", second.err)
-			}
-			if n := c.n.Load(); n != 1 {
-				t.Errorf("%d connections were to be handed over", n)
-			}
-			c.holding(t, "c").want(t, "c")
-		})
+				second.goOn <- fine
+				if <-second.done; second.err != nil && code(second.err) != lockNotAvailable { // it has looked by itself
+					t.Errorf("the second: %v", second.err)
+				}
+				if n := c.n.Load(); n != 1 {
+					t.Errorf("%d connections were to be handed over", n)
+				}
+				c.holding(t, "c").want(t, "c")
+			})
+		}
 	}
 }
 
 func TestOthersGetAConnectionFromACrowd(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var ran atomic.Int64
 	var all sync.WaitGroup
@@ -309,22 +331,20 @@ func TestWhoWaitsWhenTheStoreIsClosed(t *testing.T) {
 
 // All of it at once, through a pooler too: each effect once, and nothing is left.
 func TestACrowdOfRuns(t *testing.T) {
-	for name, at := range map[string]func(*testing.T) string{
-		"directly":          func(t *testing.T) string { return pgtest.URL(t) },
-		"through PgBouncer": func(t *testing.T) string { return pgtest.Bouncer(t, pgtest.URL(t)) },
-		"by simple queries": func(t *testing.T) string {
-			u, err := url.Parse(pgtest.URL(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			q := u.Query()
-			q.Set("default_query_exec_mode", "simple_protocol")
-			u.RawQuery = q.Encode()
-			return u.String()
+	for name, newCrowd := range map[string]func(*testing.T) *crowded{
+		"by pgx":   func(t *testing.T) *crowded { return newCrowded(t, pgtest.URL(t), 3, nil) },
+		"directly": func(t *testing.T) *crowded { return newDirectCrowd(t, pgtest.URL(t), 3, nil) },
+		"through PgBouncer": func(t *testing.T) *crowded {
+			return newCrowded(t, pgtest.Bouncer(t, pgtest.URL(t)), 3, nil)
+		},
+		"by simple queries": func(t *testing.T) *crowded {
+			return newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) {
+				cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowded(t, at(t), 3, nil)
+			c := newCrowd(t)
 			c.s.traced = false // the tracer keeps nothing, so memory is used again
 			const keys, each = 60, 4
 			var ran, gaveUp atomic.Int64

@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// A run on a connection that it was handed ends as any other, whatever its
-// handler does.
+// A run ends as any other, whatever its handler does, on a connection that it was
+// handed too, and whichever way its statements go.
 func TestARunOnAHandedConnectionIsAsAnyOther(t *testing.T) {
 	declined := &semel.Failure{Code: "declined", Message: "no funds"}
 	type handler func(ctx context.Context, c *crowded, tx pgx.Tx, try int) error
@@ -70,19 +70,22 @@ func TestARunOnAHandedConnectionIsAsAnyOther(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var ends [2]string
-			for way := range ends {
-				c := newCrowded(t, pgtest.URL(t), 1, nil)
-				before := c.n.Load()
-				for range 2 { // the second finds what the first has left
-					ends[way] += c.end(t, way == 1, func(ctx context.Context, tx pgx.Tx, try int) error { return h(ctx, c, tx, try) })
-				}
-				if handed := c.n.Load() > before; handed != (way == 1) {
-					t.Errorf("handed over: %v", handed)
+			ends := map[string]string{}
+			for way, newCrowd := range crowds {
+				for _, behind := range []bool{false, true} {
+					c := newCrowd(t, pgtest.URL(t), 1, nil)
+					end := ""
+					for range 2 { // the second finds what the first has left
+						end += c.end(t, behind, func(ctx context.Context, tx pgx.Tx, try int) error { return h(ctx, c, tx, try) })
+					}
+					if handed := c.n.Load() > 0; handed != behind {
+						t.Errorf("%s: handed over: %v", way, handed)
+					}
+					ends[end] += fmt.Sprintf(" %s, handed over %v;", way, behind)
 				}
 			}
-			if ends[0] != ends[1] {
-				t.Errorf("by itself it ended so:\n%s\non a connection that it was handed so:\n%s", ends[0], ends[1])
+			if len(ends) != 1 {
+				t.Errorf("it ended in %d ways: %q", len(ends), ends)
 			}
 		})
 	}

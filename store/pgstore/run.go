@@ -36,8 +36,8 @@ import (
 // count it (a try that dies with its process, or says semel.NoEffect, does not
 // count). Serialization failures and dead locks, fn's or the commit's, run fn
 // again, up to ten times, and do not count. Fn must not end the transaction,
-// leave a statement running in it, or write to the database but through it. A Run inside fn, with fn's
-// ctx, joins the transaction, as In does.
+// leave a statement running in it, or write to the database but through it. A Run
+// inside fn, with fn's ctx, joins the transaction, as In does.
 //
 // A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
 // If the connection breaks while the transaction commits, Run finds out what
@@ -55,7 +55,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		w.join(a.s.ear)
 		res, err := a.try(ctx, call, fn, &w)
 		switch {
-		case again(err), lostRace(err):
+		case refusedForNow(err):
 			if refused++; refused >= tries {
 				return semel.Result{}, unavailable(call, err)
 			}
@@ -70,7 +70,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 			return res, err
 		}
 		if !w.sleep(ctx, pause) {
-			if again(err) || lostRace(err) {
+			if refusedForNow(err) {
 				err = unavailable(call, err)
 			}
 			return semel.Result{}, err
@@ -157,6 +157,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// refusedForNow reports whether a run that ended so may run again.
+func refusedForNow(err error) bool { return again(err) || lostRace(err) || errors.Is(err, errStale) }
+
 // lostRace reports that another has inserted the key's record.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
@@ -221,7 +224,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return res, err
 	}
 	cerr = explain("commit", cerr)
-	if again(cerr) || lostRace(cerr) {
+	if refusedForNow(cerr) {
 		return semel.Result{}, cerr
 	}
 	return semel.Result{}, unavailable(call, cerr)

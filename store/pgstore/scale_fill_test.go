@@ -39,7 +39,30 @@ func scaleURL(t *testing.T) string {
 	if url := os.Getenv("SEMEL_TEST_POSTGRES_URL"); url != "" {
 		return url
 	}
-	return pgtest.Start(t, "shared_buffers=1GB", "max_wal_size=6GB", "maintenance_work_mem=1GB").URL()
+	return pgtest.Start(t, fmt.Sprintf("shared_buffers=%dMB", quarterOfMemory(t)), "max_wal_size=6GB", "maintenance_work_mem=1GB").URL()
+}
+
+// quarterOfMemory is what PostgreSQL's manual gives a server for its buffers, in
+// MiB.
+func quarterOfMemory(t *testing.T) int {
+	t.Helper()
+	var kib int
+	info, _ := os.ReadFile("/proc/meminfo")
+	if _, err := fmt.Sscanf(string(info), "MemTotal: %d kB", &kib); err != nil {
+		return 1024
+	}
+	return max(kib/4/1024, 128)
+}
+
+// warm reads a store's index into the server's buffers, where it is if the server
+// has run for a while.
+func warm(t *testing.T, s *Store) {
+	t.Helper()
+	if _, err := s.own.Exec(t.Context(), "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
+		t.Logf("the index is not in the server's buffers: %v", err)
+		return
+	}
+	mustExec(t, s.own, "SELECT pg_prewarm($1::text::regclass)", s.quoted()+".semel_record_pkey")
 }
 
 // filled is a store whose table has n rows as the store itself leaves them, but

@@ -299,8 +299,10 @@ func (t *storeTx) insert(id pgtype.UUID, is *pending, p store.Proposal) error {
 	return nil
 }
 
-// beginSQL is what pgx sends for the transactions of Atomic.Run.
-const beginSQL = "begin isolation level read committed"
+const (
+	beginSQL  = "begin isolation level read committed" // as pgx has it
+	commitSQL = "COMMIT"
+)
 
 func savepoint(depth int) string { return "semel_" + strconv.Itoa(depth) }
 

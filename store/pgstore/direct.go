@@ -1,0 +1,180 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// direct is a connection of the application's pool on which the statements of
+// Atomic.Run are prepared, and sent past pgx's own way to do that, which looks up
+// for each how it is described, how to encode what it is given, and where to put
+// what it gives. That was a tenth of what a run costs its process, or more.
+//
+// The first transaction on a connection goes by pgx, as do all where somebody
+// may want to see or change what is sent: a tracer, or another exec mode than
+// pgx's default. If what is prepared is taken away (DISCARD ALL), pgx goes on.
+type direct struct {
+	off bool                                    // all goes by pgx
+	tx  pgx.Tx                                  // of the first transaction; as it is never told of an end, of all
+	are map[string]*pgconn.StatementDescription // by their text
+}
+
+// directKey is where a connection keeps its direct, which is of all stores.
+const directKey = "github.com/semel-go/semel/store/pgstore"
+
+// directOf is that of a connection, which nobody else is using.
+func directOf(conn *pgx.Conn) *direct {
+	kept := conn.PgConn().CustomData()
+	d, is := kept[directKey].(*direct)
+	if !is {
+		cfg := conn.Config()
+		d = &direct{off: cfg.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement || cfg.Tracer != nil}
+		kept[directKey] = d
+	}
+	return d
+}
+
+// began notes the transaction that pgx has begun.
+func (d *direct) began(tx pgx.Tx) {
+	if d != nil && d.tx == nil {
+		d.tx = tx
+	}
+}
+
+// prepare prepares the statements of a store, before a transaction, from the
+// second on. If the server refuses one, pgx goes on, and says why.
+func (d *direct) prepare(ctx context.Context, conn *pgx.Conn, sql *statements) error {
+	if d.off || d.tx == nil || d.are[sql.read] != nil {
+		return nil
+	}
+	for _, text := range [...]string{beginSQL, commitSQL, sql.insert, sql.read} {
+		if d.are[text] != nil {
+			continue
+		}
+		is, err := conn.PgConn().Prepare(ctx, preparedName(text), text, nil)
+		switch {
+		case code(err) != "":
+			d.off = true
+			return nil
+		case err != nil:
+			return err
+		case d.are == nil:
+			d.are = make(map[string]*pgconn.StatementDescription, 4)
+		}
+		d.are[text] = is
+	}
+	return nil
+}
+
+// preparedName is under which a statement is prepared.
+func preparedName(sql string) string {
+	sum := sha256.Sum256([]byte(sql))
+	return "semel_" + hex.EncodeToString(sum[:12])
+}
+
+// knows reports whether all of these are prepared. Nil knows none.
+func (d *direct) knows(steps []step) bool {
+	if d == nil || d.off {
+		return false
+	}
+	for i := range steps {
+		if d.are[steps[i].sql] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+var errStale = errors.New("what was prepared on the connection is gone")
+
+// stale reports whether what was prepared is gone, or of no use any more. The
+// server has not carried it out.
+func stale(err error) bool {
+	c := code(err)
+	return c == invalidStatementName || c == featureNotSupported // “cached plan must not change result type”
+}
+
+// asBinary is the format of all that is sent and received.
+var asBinary = []int16{pgx.BinaryFormatCode}
+
+// send sends steps that it knows, in one round trip.
+func (d *direct) send(ctx context.Context, conn *pgx.Conn, steps []step) pgx.BatchResults {
+	var b pgconn.Batch
+	var values [maxArgs][]byte
+	var room [192]byte
+	for i := range steps {
+		s, is := &steps[i], d.are[steps[i].sql]
+		if len(s.args) != len(is.ParamOIDs) {
+			return pgx.FailedBatchResults(nil, fmt.Errorf("%d arguments for %d parameters", len(s.args), len(is.ParamOIDs)))
+		}
+		buf := room[:0]
+		for j, arg := range s.args {
+			var err error
+			if values[j], buf, err = binaryOf(arg, is.ParamOIDs[j], buf); err != nil {
+				return pgx.FailedBatchResults(nil, fmt.Errorf("parameter %d: %w", j+1, err))
+			}
+		}
+		b.ExecStatement(is, values[:len(s.args)], asBinary, asBinary)
+	}
+	return directAnswers{mrr: conn.PgConn().ExecBatch(ctx, &b)}
+}
+
+// directAnswers are those to what was sent. What its steps do not need is not
+// there.
+type directAnswers struct {
+	pgx.BatchResults
+	mrr *pgconn.MultiResultReader
+}
+
+func (a directAnswers) next() (*pgconn.ResultReader, error) {
+	if a.mrr.NextResult() {
+		return a.mrr.ResultReader(), nil
+	}
+	err := a.mrr.Close()
+	if err == nil {
+		err = errNoAnswer
+	}
+	return nil, err
+}
+
+// Exec implements pgx.BatchResults.
+func (a directAnswers) Exec() (pgconn.CommandTag, error) {
+	r, err := a.next()
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return r.Close()
+}
+
+// QueryRow implements pgx.BatchResults.
+func (a directAnswers) QueryRow() pgx.Row { return directRow(a) }
+
+// Close implements pgx.BatchResults.
+func (a directAnswers) Close() error { return a.mrr.Close() }
+
+type directRow directAnswers
+
+// Scan implements pgx.Row.
+func (a directRow) Scan(to ...any) error {
+	r, err := directAnswers(a).next()
+	if err != nil {
+		return err
+	}
+	if !r.NextRow() {
+		if _, err = r.Close(); err == nil {
+			err = pgx.ErrNoRows
+		}
+		return err
+	}
+	err = scanBinary(r.Values(), to)
+	if _, cerr := r.Close(); cerr != nil {
+		return cerr
+	}
+	return err
+}
