@@ -18,7 +18,7 @@ import (
 //
 // The first transaction on a connection goes by pgx, as do all where somebody
 // may want to see or change what is sent: a tracer, or another exec mode than
-// pgx's default. If what is prepared is taken away (DISCARD ALL), pgx goes on.
+// pgx's default. If what is prepared is taken away, pgx goes on.
 type direct struct {
 	off bool                                    // all goes by pgx
 	tx  pgx.Tx                                  // of the first transaction; as it is never told of an end, of all
@@ -47,29 +47,45 @@ func (d *direct) began(tx pgx.Tx) {
 	}
 }
 
-// prepare prepares the statements of a store, before a transaction, from the
-// second on. If the server refuses one, pgx goes on, and says why.
+// maxPrepared is how many statements are prepared on a connection: those of 15
+// stores. They stay until it ends, and so do those of stores that are closed.
+const maxPrepared = 32
+
+// prepare prepares the statements of a store in one round trip, before a
+// transaction, from the second on. If the server refuses one, pgx goes on, and
+// says why.
 func (d *direct) prepare(ctx context.Context, conn *pgx.Conn, sql *statements) error {
-	if d.off || d.tx == nil || d.are[sql.read] != nil {
+	if d.off || d.tx == nil || d.are[sql.read] != nil || len(d.are) >= maxPrepared {
 		return nil
 	}
+	var texts []string
+	line := conn.PgConn().StartPipeline(ctx)
 	for _, text := range [...]string{beginSQL, commitSQL, sql.insert, sql.read} {
-		if d.are[text] != nil {
-			continue
+		if d.are[text] == nil {
+			texts = append(texts, text)
+			line.SendPrepare(preparedName(text), text, nil)
 		}
-		is, err := conn.PgConn().Prepare(ctx, preparedName(text), text, nil)
-		switch {
-		case code(err) != "":
-			d.off = true
-			return nil
-		case err != nil:
-			return err
-		case d.are == nil:
-			d.are = make(map[string]*pgconn.StatementDescription, 4)
-		}
-		d.are[text] = is
 	}
-	return nil
+	if d.are == nil {
+		d.are = make(map[string]*pgconn.StatementDescription, len(texts))
+	}
+	err := line.Sync()
+	for i := 0; err == nil && i < len(texts); i++ {
+		var got any
+		if got, err = line.GetResults(); err == nil {
+			is, _ := got.(*pgconn.StatementDescription)
+			is.Name, is.SQL = preparedName(texts[i]), texts[i]
+			d.are[texts[i]] = is
+		}
+	}
+	if cerr := line.Close(); err == nil {
+		err = cerr
+	}
+	if code(err) != "" && !conn.IsClosed() {
+		d.off = true
+		return nil
+	}
+	return err
 }
 
 // preparedName is under which a statement is prepared.
@@ -93,36 +109,37 @@ func (d *direct) knows(steps []step) bool {
 
 var errStale = errors.New("what was prepared on the connection is gone")
 
-// stale reports whether what was prepared is gone, or of no use any more. The
-// server has not carried it out.
-func stale(err error) bool {
+// stale reports whether what was prepared is gone; or, of what is sent with a
+// BEGIN, of no use any more (“cached plan must not change result type”, which
+// needs columns). The server has not carried it out.
+func stale(err error, begins bool) bool {
 	c := code(err)
-	return c == invalidStatementName || c == featureNotSupported // “cached plan must not change result type”
+	return c == invalidStatementName || begins && c == featureNotSupported
 }
 
 // asBinary is the format of all that is sent and received.
 var asBinary = []int16{pgx.BinaryFormatCode}
 
 // send sends steps that it knows, in one round trip.
-func (d *direct) send(ctx context.Context, conn *pgx.Conn, steps []step) pgx.BatchResults {
+func (d *direct) send(ctx context.Context, conn *pgx.Conn, steps []step) (pgx.BatchResults, error) {
 	var b pgconn.Batch
 	var values [maxArgs][]byte
 	var room [192]byte
 	for i := range steps {
 		s, is := &steps[i], d.are[steps[i].sql]
 		if len(s.args) != len(is.ParamOIDs) {
-			return pgx.FailedBatchResults(nil, fmt.Errorf("%d arguments for %d parameters", len(s.args), len(is.ParamOIDs)))
+			return nil, fmt.Errorf("%d arguments for %d parameters", len(s.args), len(is.ParamOIDs))
 		}
 		buf := room[:0]
 		for j, arg := range s.args {
 			var err error
 			if values[j], buf, err = binaryOf(arg, is.ParamOIDs[j], buf); err != nil {
-				return pgx.FailedBatchResults(nil, fmt.Errorf("parameter %d: %w", j+1, err))
+				return nil, fmt.Errorf("parameter %d: %w", j+1, err)
 			}
 		}
 		b.ExecStatement(is, values[:len(s.args)], asBinary, asBinary)
 	}
-	return directAnswers{mrr: conn.PgConn().ExecBatch(ctx, &b)}
+	return directAnswers{mrr: conn.PgConn().ExecBatch(ctx, &b)}, nil
 }
 
 // directAnswers are those to what was sent. What its steps do not need is not
@@ -166,13 +183,11 @@ func (a directRow) Scan(to ...any) error {
 	if err != nil {
 		return err
 	}
-	if !r.NextRow() {
-		if _, err = r.Close(); err == nil {
-			err = pgx.ErrNoRows
-		}
-		return err
+	if r.NextRow() {
+		err = scanBinary(r.Values(), to)
+	} else {
+		err = pgx.ErrNoRows
 	}
-	err = scanBinary(r.Values(), to)
 	if _, cerr := r.Close(); cerr != nil {
 		return cerr
 	}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -128,83 +129,6 @@ func TestARecordIsTheSameWhicheverWayItWent(t *testing.T) {
 	}
 }
 
-// Somebody takes away what is prepared on the connection. No run fails by that.
-func TestWhatIsPreparedMayBeTakenAway(t *testing.T) {
-	for name, of := range map[string]func(c *crowded) string{
-		"the begin":  func(*crowded) string { return beginSQL },
-		"the look":   func(c *crowded) string { return c.s.txSQL.read },
-		"the insert": func(c *crowded) string { return c.s.txSQL.insert },
-		"the commit": func(*crowded) string { return commitSQL },
-	} {
-		t.Run(name+" between runs", func(t *testing.T) {
-			c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
-			mustExec(t, c.app, "DEALLOCATE "+preparedName(of(c)))
-			c.runs(t, "a", "b", "c")
-		})
-		t.Run(name+" before one is handed it", func(t *testing.T) {
-			c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
-			first := c.holding(t, "a")
-			second := c.start(t.Context(), "b")
-			c.waits(t, 1)
-			first.goOn <- func() error {
-				_, err := first.tx.Exec(t.Context(), "DEALLOCATE "+preparedName(of(c)))
-				first.goOn <- fine // of a second try
-				return err
-			}
-			second.want(t, "b")
-			if <-first.done; first.err != nil {
-				t.Error("the first:", first.err)
-			}
-			c.want(t, "a", "b")
-		})
-		t.Run(name+" by a handler", func(t *testing.T) {
-			c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
-			tries := 0
-			if _, err := Do(t.Context(), c.a, call("a"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
-				if tries++; x.Attempt() != 1 {
-					t.Errorf("attempt %d", x.Attempt())
-				}
-				got, err := c.pay("a", nil)(ctx, x, tx)
-				if err == nil && tries == 1 {
-					_, err = tx.Exec(ctx, "DEALLOCATE "+preparedName(of(c)))
-				}
-				return got, err
-			}); err != nil {
-				t.Error(err)
-			}
-			c.runs(t, "a", "b", "c")
-		})
-	}
-	t.Run("all, as pgx does it", func(t *testing.T) {
-		c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
-		conn, err := c.app.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.Conn().DeallocateAll(t.Context()); err != nil {
-			t.Error(err)
-		}
-		conn.Release()
-		c.runs(t, "a", "b", "c")
-	})
-	t.Run("all, and pgx does not know", func(t *testing.T) { // it finds out for one statement after the other
-		c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
-		mustExec(t, c.app, "DISCARD ALL")
-		for _, key := range []string{"a", "b", "c"} {
-			for try := 0; ; try++ {
-				_, err := Do(t.Context(), c.a, call(key), c.pay(key, nil))
-				if err == nil {
-					break
-				}
-				if code(err) != invalidStatementName || try == 5 {
-					t.Fatal(err)
-				}
-			}
-		}
-		c.runs(t, "a", "b", "c")
-	})
-}
-
 // Stores that use a pool at the same time, or one after the other, do not mix up
 // what they have prepared.
 func TestStoresShareAConnection(t *testing.T) {
@@ -234,50 +158,60 @@ func TestStoresShareAConnection(t *testing.T) {
 	c.want(t, "0", "1", "2", "3")
 }
 
-// What cannot be prepared fails as by pgx, and is well when its cause is gone.
-func TestWhatTheServerDoesNotPrepare(t *testing.T) {
-	for way, set := range map[string]func(*pgxpool.Config){
-		"by pgx":   nil,
-		"directly": func(cfg *pgxpool.Config) { cfg.ConnConfig.Tracer = nil },
-	} {
-		for _, first := range []bool{true, false} { // the first transaction goes by pgx
-			t.Run(fmt.Sprint(way, ", at first: ", first), func(t *testing.T) {
-				c := newCrowded(t, pgtest.URL(t), 1, set)
-				if !first {
-					c.holding(t, "a").want(t, "a")
-				}
-				mustExec(t, c.s.own, "ALTER TABLE "+c.s.quoted()+".semel_record RENAME TO gone")
-				if _, err := Do(t.Context(), c.a, call("b"), c.pay("b", nil)); !errors.Is(err, ErrForeign) || !errors.Is(err, semel.ErrUnavailable) || code(err) != undefinedTable {
-					t.Errorf("without its table: %v", err)
-				}
-				mustExec(t, c.s.own, "ALTER TABLE "+c.s.quoted()+".gone RENAME TO semel_record")
-				c.runs(t, "a", "b", "c")
-			})
+// Of the round trips of a new connection, one is for the preparing.
+func TestThePreparingIsOneRoundTrip(t *testing.T) {
+	var trips atomic.Int64
+	c := newCrowded(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
+		cfg.ConnConfig.Tracer = nil
+		dial := cfg.ConnConfig.DialFunc
+		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			return &counted{Conn: conn, trips: &trips}, err
 		}
+	})
+	var took []int64
+	for i := range 4 {
+		before := trips.Load()
+		c.holding(t, itoa(i)).want(t, itoa(i))
+		took = append(took, trips.Load()-before)
+	}
+	if took[1] != 4 || took[2] != 3 || took[3] != 3 {
+		t.Errorf("runs took %d round trips", took)
 	}
 }
 
-// One gives up while the server prepares for it.
-func TestWhoWaitsForThePreparingMayGiveUp(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) { cfg.ConnConfig.Tracer = nil })
-	c.holding(t, "a").want(t, "a") // the first goes by pgx
-	tx, err := c.s.own.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+func TestOnlySoManyStatementsArePrepared(t *testing.T) {
+	c := newDirectCrowd(t, pgtest.URL(t), 1, nil)
+	for i := range maxPrepared {
+		if i > 1 && i < maxPrepared-4 {
+			continue // it takes long; the connection has them, says the test
+		}
+		s, err := New(t.Context(), c.app, &Options{Schema: newSchema(t, pgtest.URL(t))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newShop(t, s, nil)
+		for i := range 3 {
+			if _, err := Do(t.Context(), p.a, call(itoa(i)), p.pay(itoa(i), nil)); err != nil {
+				t.Error(err)
+			}
+		}
+		p.want(t, "0", "1", "2")
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		conn, err := c.app.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := directOf(conn.Conn())
+		for n := len(d.are); i == 1 && n < maxPrepared-4; n++ {
+			d.are[itoa(n)] = nil
+		}
+		if len(d.are) > maxPrepared || d.off {
+			t.Errorf("%d statements, off: %v", len(d.are), d.off)
+		}
+		conn.Release()
 	}
-	meta := c.s.quoted() + ".semel_meta"
-	mustExec(t, tx, "LOCK TABLE "+meta)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	second := c.start(ctx, "b")
-	waitFor(t, "it waits for the table", func() bool {
-		return ask[bool](t, c.s.own, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = to_regclass($1))", meta)
-	})
-	cancel()
-	if <-second.done; !errors.Is(second.err, context.Canceled) || second.ran.Load() {
-		t.Errorf("who gave up: %v, ran: %v", second.err, second.ran.Load())
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Error(err)
-	}
-	c.runs(t, "a", "c")
+	c.runs(t, "a", "b")
 }

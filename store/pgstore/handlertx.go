@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +15,12 @@ import (
 // its connection may be another's.
 type handlerTx struct {
 	pgx.Tx
-	of *lent
+	of     *lent
+	closed bool // a savepoint, by the handler
 }
+
+// ended reports whether it is of no use any more.
+func (t *handlerTx) ended() bool { return t.closed || t.of.over.Load() }
 
 // lent is what the handler of one run has of it: its context, in which the
 // transaction is. A handler may leave goroutines behind, so it is never used
@@ -25,6 +30,7 @@ type lent struct {
 	in              txIn
 	tx              handlerTx
 	over            atomic.Bool
+	savepoints      int // of the handler's, ever
 	statement       statementContext
 }
 
@@ -65,46 +71,71 @@ func (t *handlerTx) Commit(context.Context) error { return t.refuse() }
 func (t *handlerTx) Rollback(context.Context) error { return t.refuse() }
 
 func (t *handlerTx) refuse() error {
-	if t.of.over.Load() {
+	if t.ended() {
 		return pgx.ErrTxClosed
 	}
 	return errTxEnded
 }
 
-// Begin implements pgx.Tx by a savepoint.
+// Begin implements pgx.Tx by a savepoint. Its number is that in the transaction:
+// pgx would count on, for all that there are on the connection, and a server that
+// counts statements by their text (pg_stat_statements) would see new ones always.
 func (t *handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
-	if t.of.over.Load() {
+	if t.ended() {
 		return nil, pgx.ErrTxClosed
 	}
-	sp, err := t.Tx.Begin(t.within(ctx))
-	if err != nil {
+	t.of.savepoints++
+	name := "sp_" + strconv.Itoa(t.of.savepoints)
+	if _, err := t.Tx.Exec(t.within(ctx), "SAVEPOINT "+name); err != nil {
 		return nil, err
 	}
-	return &savepointTx{handlerTx{sp, t.of}}, nil
+	return &savepointTx{handlerTx{Tx: t.Tx, of: t.of}, name}, nil
 }
 
 // savepointTx is a savepoint of the handler's, which the handler ends.
-type savepointTx struct{ handlerTx }
+type savepointTx struct {
+	handlerTx
+	name string
+}
 
 // Commit implements pgx.Tx.
-func (t *savepointTx) Commit(ctx context.Context) error {
-	if t.of.over.Load() {
-		return pgx.ErrTxClosed
-	}
-	return t.Tx.Commit(t.within(ctx))
-}
+func (t *savepointTx) Commit(ctx context.Context) error { return t.end(ctx, "RELEASE SAVEPOINT ") }
 
 // Rollback implements pgx.Tx.
 func (t *savepointTx) Rollback(ctx context.Context) error {
-	if t.of.over.Load() {
+	return t.end(ctx, "ROLLBACK TO SAVEPOINT ")
+}
+
+func (t *savepointTx) end(ctx context.Context, how string) error {
+	if t.ended() {
 		return pgx.ErrTxClosed
 	}
-	return t.Tx.Rollback(t.within(ctx))
+	_, err := t.Tx.Exec(t.within(ctx), how+t.name)
+	t.closed = true
+	return err
+}
+
+// Prepare implements pgx.Tx.
+func (t *handlerTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if t.ended() {
+		return nil, pgx.ErrTxClosed
+	}
+	return t.Tx.Prepare(t.within(ctx), name, sql)
+}
+
+// LargeObjects implements pgx.Tx. What it returns must not outlive the handler.
+func (t *handlerTx) LargeObjects() pgx.LargeObjects {
+	if t.ended() {
+		b := &pgx.Batch{}
+		b.BeginTx(pgx.TxOptions{})
+		return pgx.FailedBatchResults(b, pgx.ErrTxClosed).Tx().LargeObjects() // of a transaction that is closed
+	}
+	return t.Tx.LargeObjects()
 }
 
 // Exec implements pgx.Tx.
 func (t *handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if t.of.over.Load() {
+	if t.ended() {
 		return pgconn.CommandTag{}, pgx.ErrTxClosed
 	}
 	return t.Tx.Exec(t.within(ctx), sql, args...)
@@ -112,7 +143,7 @@ func (t *handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.C
 
 // Query implements pgx.Tx.
 func (t *handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if t.of.over.Load() {
+	if t.ended() {
 		return closedRows{err: pgx.ErrTxClosed}, pgx.ErrTxClosed
 	}
 	return t.Tx.Query(t.within(ctx), sql, args...)
@@ -120,7 +151,7 @@ func (t *handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Row
 
 // QueryRow implements pgx.Tx.
 func (t *handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if t.of.over.Load() {
+	if t.ended() {
 		return closedRows{err: pgx.ErrTxClosed}
 	}
 	return t.Tx.QueryRow(t.within(ctx), sql, args...)
@@ -128,7 +159,7 @@ func (t *handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 
 // SendBatch implements pgx.Tx.
 func (t *handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	if t.of.over.Load() {
+	if t.ended() {
 		return pgx.FailedBatchResults(b, pgx.ErrTxClosed)
 	}
 	return t.Tx.SendBatch(t.within(ctx), b)
@@ -136,7 +167,7 @@ func (t *handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResult
 
 // CopyFrom implements pgx.Tx.
 func (t *handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
-	if t.of.over.Load() {
+	if t.ended() {
 		return 0, pgx.ErrTxClosed
 	}
 	return t.Tx.CopyFrom(t.within(ctx), table, columns, rows)

@@ -15,14 +15,6 @@ type touchedTx struct {
 	y *inbox
 }
 
-// Begin implements pgx.Tx.
-func (t *touchedTx) Begin(ctx context.Context) (pgx.Tx, error) {
-	if err := t.y.touch(ctx); err != nil {
-		return nil, err
-	}
-	return t.Tx.Begin(ctx)
-}
-
 // Exec implements pgx.Tx.
 func (t *touchedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if err := t.y.touch(ctx); err != nil {

@@ -62,7 +62,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 		}
 	}
 	is := s.app.Config()
-	s.relay, s.traced = newRelay(is), is.ConnConfig.Tracer != nil
+	s.relay, s.traced = newRelay(is), is.ConnConfig.Tracer != nil || is.BeforeConnect != nil
 	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
 		if code(err) != protocolViolation {
 			return err

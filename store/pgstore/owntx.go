@@ -117,7 +117,7 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 // Run.
 func (t *ownTx) lend(ctx, outer context.Context, tx pgx.Tx) *lent {
 	l := &lent{Context: ctx}
-	l.tx, l.statement = handlerTx{tx, l}, statementContext{outer, l}
+	l.tx, l.statement = handlerTx{Tx: tx, of: l}, statementContext{outer, l}
 	l.in = txIn{t.s, &l.tx}
 	t.lent = l
 	return l

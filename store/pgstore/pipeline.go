@@ -53,7 +53,7 @@ func (l *pipeline) length() int { return l.sent + len(l.wait) }
 
 // flush sends what waits in one round trip. If one fails, those behind it are
 // not carried out.
-func (l *pipeline) flush(ctx context.Context) (err error) {
+func (l *pipeline) flush(ctx context.Context) error {
 	if len(l.wait) == 0 {
 		return nil
 	}
@@ -73,7 +73,11 @@ func (l *pipeline) flush(ctx context.Context) (err error) {
 	if begins {
 		l.tx = l.direct.tx
 	}
-	if err = read(l.direct.send(ctx, conn, steps), steps); !stale(err) {
+	res, err := l.direct.send(ctx, conn, steps)
+	if err == nil {
+		err = read(res, steps)
+	}
+	if !stale(err, begins) {
 		return err
 	}
 	if l.direct.off = true; !begins {

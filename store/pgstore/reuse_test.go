@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
@@ -93,6 +94,13 @@ func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx p
 	}
 	if _, err := tx.Begin(context.Background()); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("%s: a savepoint after the run: %v", key, err)
+	}
+	if _, err := tx.Prepare(context.Background(), "ghost", "SELECT 1"); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("%s: a statement is prepared after the run: %v", key, err)
+	}
+	large := tx.LargeObjects()
+	if _, err := large.Create(context.Background(), 0); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("%s: a large object after the run: %v", key, err)
 	}
 	if is, ok := TxFrom(ctx); !ok || is != tx {
 		t.Errorf("%s: the context has another transaction", key)
@@ -219,13 +227,25 @@ func TestMemoryIsNotUsedAgainWhileAnotherIsAtIt(t *testing.T) {
 
 // A tracer may keep the arguments that it was shown.
 func TestMemoryIsNotUsedAgainIfATracerMayHaveIt(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	own := c.a.newOwnTx()
-	if _, err := own.Claim(t.Context(), proposal("k")); err != nil {
-		t.Fatal(err)
-	}
-	own.end()
-	if own.free(); own.s == nil {
-		t.Error("it was given back")
+	for name, set := range map[string]func(*pgxpool.Config){
+		"of the pool": nil,
+		"of a hook": func(cfg *pgxpool.Config) {
+			tracer := cfg.ConnConfig.Tracer
+			cfg.ConnConfig.Tracer = nil
+			cfg.BeforeConnect = func(_ context.Context, cfg *pgx.ConnConfig) error {
+				cfg.Tracer = tracer
+				return nil
+			}
+		},
+	} {
+		c := newCrowded(t, pgtest.URL(t), 1, set)
+		own := c.a.newOwnTx()
+		if _, err := own.Claim(t.Context(), proposal("k")); err != nil {
+			t.Fatal(err)
+		}
+		own.end()
+		if own.free(); own.s == nil {
+			t.Errorf("a tracer %s: it was given back", name)
+		}
 	}
 }

@@ -39,6 +39,11 @@ import (
 // leave a statement running in it, or write to the database but through it. A Run
 // inside fn, with fn's ctx, joins the transaction, as In does.
 //
+// Its own statements are prepared on a connection from the second run on, four of
+// each store, whose names begin with semel_, beside those that pgx prepares. Where
+// the pool has a tracer, or another exec mode than pgx's default, all go by pgx as
+// the application's do. If fn takes them away (DEALLOCATE ALL), fn runs again.
+//
 // A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
 // If the connection breaks while the transaction commits, Run finds out what
 // came of it.

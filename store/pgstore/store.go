@@ -23,7 +23,7 @@ type Store struct {
 	id      pgtype.UUID   // of the schema: semel_meta.store
 	app     *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
 	relay   *relay        // of the runs that take their connections from app
-	traced  bool          // app has a tracer
+	traced  bool          // app has a tracer, or may have
 	own     *pgxpool.Pool // claims, settlements, reads
 	renewal *pgxpool.Pool // one connection, which nothing else may hold
 	claims  *claimLane
