@@ -70,13 +70,18 @@ func (d *direct) prepare(ctx context.Context, conn *pgx.Conn, sql *statements) e
 		d.are = make(map[string]*pgconn.StatementDescription, len(texts))
 	}
 	err := line.Sync()
-	for i := 0; err == nil && i < len(texts); i++ {
+	for i := 0; err == nil && i < len(texts); i++ { // they come without name and text
 		var got any
-		if got, err = line.GetResults(); err == nil {
-			is, _ := got.(*pgconn.StatementDescription)
-			is.Name, is.SQL = preparedName(texts[i]), texts[i]
-			d.are[texts[i]] = is
+		if got, err = line.GetResults(); err != nil {
+			break
 		}
+		is, ok := got.(*pgconn.StatementDescription)
+		if !ok {
+			err = errNoAnswer
+			break
+		}
+		is.Name, is.SQL = preparedName(texts[i]), texts[i]
+		d.are[texts[i]] = is
 	}
 	if cerr := line.Close(); err == nil {
 		err = cerr
