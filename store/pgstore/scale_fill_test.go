@@ -39,7 +39,7 @@ func scaleURL(t *testing.T) string {
 	if url := os.Getenv("SEMEL_TEST_POSTGRES_URL"); url != "" {
 		return url
 	}
-	return pgtest.Start(t, fmt.Sprintf("shared_buffers=%dMB", quarterOfMemory(t)), "max_wal_size=6GB", "maintenance_work_mem=1GB").URL()
+	return pgtest.Start(t, fmt.Sprintf("shared_buffers=%dMB", quarterOfMemory(t)), "max_wal_size=16GB", "checkpoint_timeout=30min", "maintenance_work_mem=1GB").URL()
 }
 
 // quarterOfMemory is what PostgreSQL's manual gives a server for its buffers, in

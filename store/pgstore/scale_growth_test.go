@@ -10,7 +10,7 @@ import (
 
 // TestClaimsOfALargeTable measures claims of new keys in a table of many rows
 // against one of a million: SEMEL_TEST_GROWTH=20 for 20 million, of which 100
-// need 50 GB. It takes some minutes to fill them; see scaleURL for how to do that
+// need 70 GB. It takes some minutes to fill them; see scaleURL for how to do that
 // before.
 func TestClaimsOfALargeTable(t *testing.T) {
 	n := scaleOf(t, "SEMEL_TEST_GROWTH", "how many million rows the large table has")
@@ -22,9 +22,11 @@ func TestClaimsOfALargeTable(t *testing.T) {
 	run := time.Now().UnixNano() // the tables may be there from before
 	for _, g := range []int{1, 16, 64} {
 		for _, when := range []string{"after a checkpoint", "later"} {
-			if when == "later" { // pages that were changed since a checkpoint are logged in part, the others as a whole
+			// A page that was changed since a checkpoint is logged in part, another
+			// as a whole: later most are of the first kind.
+			if when == "later" {
 				for i, s := range stores {
-					_, _ = claimer(s, fmt.Sprint(run, " warm ", g)).loop(t, "", 64, 1, time.Duration(2+6*i)*time.Second)
+					_, _ = claimer(s, fmt.Sprint(run, " warm ", g)).loop(t, "", 64, 1, 2*time.Second+time.Duration(i*n)*300*time.Millisecond)
 				}
 			} else {
 				mustExec(t, stores[0].own, "CHECKPOINT")
