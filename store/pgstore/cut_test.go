@@ -103,22 +103,30 @@ func (c *cutter) carry(client net.Conn) {
 
 func (c *cutter) at(text string) { c.text.Store(&text) }
 
+// openThrough opens the store of first once more, which has connections of its own
+// to the server, and those of the application through what is at url.
+func openThrough(t *testing.T, first *Store, url string) *Store {
+	t.Helper()
+	app, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
 		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + preparedName(commitSQL) + "\x00"} {
 			t.Run(name+", by "+mode, func(t *testing.T) {
 				first := openNew(t, nil)
 				c, through := newCutter(t, after)
-				app, err := pgxpool.New(t.Context(), strings.Replace(through, "mode=exec", "mode="+mode, 1))
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer app.Close()
-				s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s := openThrough(t, first, strings.Replace(through, "mode=exec", "mode="+mode, 1))
 				p := newShop(t, s, nil)
 				for i := range 10 {
 					key := itoa(i)

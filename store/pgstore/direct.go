@@ -14,7 +14,7 @@ import (
 // direct is a connection of the application's pool on which the statements of
 // Atomic.Run are prepared, and sent past pgx's own way to do that, which looks up
 // for each how it is described, how to encode what it is given, and where to put
-// what it gives. That was a tenth of what a run costs its process, or more.
+// what it gives. That was up to a sixth of what a run costs its process.
 //
 // The first transaction on a connection goes by pgx, as do all where somebody
 // may want to see or change what is sent: a tracer, or another exec mode than

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/semel-go/semel"
 )
 
@@ -162,16 +160,7 @@ func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
 			c, through := newCutter(t, after)
-			app, err := pgxpool.New(t.Context(), through)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer app.Close()
-			s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openThrough(t, first, through)
 			w := newWorker(newShop(t, s, nil))
 			var want []string
 			for i, at := range []string{"pg_try_advisory", "payment", "nullif(coalesce(u.until", "COMMIT"} {

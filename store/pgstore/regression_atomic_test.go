@@ -167,16 +167,7 @@ func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 	first := openNew(t, nil)
 	c, cut := newCutter(t, true)
 	through := pgtest.Bouncer(t, cut)
-	app, err := pgxpool.New(t.Context(), through)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer app.Close()
-	s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openThrough(t, first, through)
 	p := newShop(t, first, nil)
 	p2 := &shop{s, nil, p.table}
 	p2.a, _ = NewAtomic(s, nil)

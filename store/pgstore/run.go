@@ -43,6 +43,12 @@ import (
 // each store, whose names begin with semel_, beside those that pgx prepares. Where
 // the pool has a tracer, or another exec mode than pgx's default, all go by pgx as
 // the application's do. If fn takes them away (DEALLOCATE ALL), fn runs again.
+// Between runs use pgx's Conn.DeallocateAll for that: after a DISCARD ALL of which
+// pgx does not know some runs fail, without effect, as its own statements do.
+//
+// What fn got from the transaction is of no use when fn has returned. Only of
+// LargeObjects and Conn this is not enforced: used later, they would act in
+// another's transaction.
 //
 // A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
 // If the connection breaks while the transaction commits, Run finds out what

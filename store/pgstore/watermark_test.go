@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 var orders = TopicPartition{Consumer: "billing", Topic: "orders", TopicID: "id-1", Partition: 3}
@@ -203,16 +202,7 @@ func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
 			c, through := newCutter(t, after)
-			app, err := pgxpool.New(t.Context(), through)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer app.Close()
-			s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openThrough(t, first, through)
 			p := newShop(t, s, nil)
 			w := own(t, s, 0)
 			for i := range int64(10) {
