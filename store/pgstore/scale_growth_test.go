@@ -26,7 +26,7 @@ func TestClaimsOfALargeTable(t *testing.T) {
 			// as a whole: later most are of the first kind.
 			if when == "later" {
 				for i, s := range stores {
-					_, _ = claimer(s, fmt.Sprint(run, " warm ", g)).loop(t, "", 64, 1, 2*time.Second+time.Duration(i*n)*300*time.Millisecond)
+					_, _ = claimer(s, fmt.Sprint(run, " warm ", g)).loop(t, "", 64, 1, 2*time.Second+time.Duration(i*n)*800*time.Millisecond)
 				}
 			} else {
 				mustExec(t, stores[0].own, "CHECKPOINT")

@@ -3,6 +3,7 @@ package museum
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -46,4 +47,15 @@ func (s selector) among(names []string) []string {
 		}
 	}
 	return picked
+}
+
+// anyOf is a pattern for the tests that any of some mean, with all below them.
+func anyOf(runs []string) string {
+	var firsts []string
+	for _, run := range runs {
+		first, _, _ := strings.Cut(run, "/")
+		firsts = append(firsts, "(?:"+first+")")
+	}
+	slices.Sort(firsts)
+	return strings.Join(slices.Compact(firsts), "|")
 }

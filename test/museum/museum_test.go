@@ -1,6 +1,7 @@
 package museum
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestMuseum(t *testing.T) {
 		}
 		mutants = some
 	}
-	base := baselines(t, root, mutants)
+	base := baselines(root, mutants)
 
 	var mu sync.Mutex
 	rows := map[string]string{}
@@ -74,30 +75,34 @@ func third(t *testing.T) int {
 	return n
 }
 
-// baselines runs the tests of each package without any mutant.
-func baselines(t *testing.T, root string, mutants []Mutant) map[string]report {
-	t.Helper()
-	base := map[string]report{}
+// baselines are for each package what the tests that its mutants mean do without
+// any of them: run when the first is judged.
+func baselines(root string, mutants []Mutant) map[string]func() (report, error) {
+	runs := map[string][]string{}
 	for _, m := range mutants {
-		if _, ok := base[m.Package]; ok {
-			continue
-		}
-		rep, err := goTest(t.Context(), filepath.Join(root, filepath.FromSlash(m.Package)), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !rep.built {
-			t.Fatalf("%s does not build without a mutant:\n%s", m.Package, rep.output)
-		}
-		base[m.Package] = rep
+		runs[m.Package] = append(runs[m.Package], m.Run)
+	}
+	base := map[string]func() (report, error){}
+	for dir, of := range runs {
+		base[dir] = sync.OnceValues(func() (report, error) {
+			rep, err := goTest(context.Background(), filepath.Join(root, filepath.FromSlash(dir)), "", anyOf(of))
+			if err == nil && !rep.built {
+				err = fmt.Errorf("%s does not build without a mutant:\n%s", dir, rep.output)
+			}
+			return rep, err
+		})
 	}
 	return base
 }
 
 // judge says whether the mutant is caught, and by what.
-func judge(t *testing.T, root string, m *Mutant, base report) (verdict string, caught bool) {
+func judge(t *testing.T, root string, m *Mutant, without func() (report, error)) (verdict string, caught bool) {
 	t.Helper()
 	meant, err := newSelector(m.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := without()
 	if err != nil {
 		t.Fatal(err)
 	}

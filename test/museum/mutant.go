@@ -37,13 +37,16 @@ const (
 	fast   = "store/redisstore"
 	nearby = "store/nearcache"
 	shards = "store/shardstore"
+
+	postgres = "store/pgstore"
 )
 
 // All is the whole collection, in the order of the topics.
 func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, fences, fingerprints, policies, scopes, replays, tombstones,
 		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, consumers, sqlites, coalescers,
-		caches, shardings, redises, kafkas)
+		caches, shardings, redises, kafkas,
+		postgreses, postgresTxs, postgresBatches, adapters)
 }
 
 // mutated is the text of the mutant's file with the bug in it.

@@ -93,6 +93,13 @@ func TestRunSelectsByLevel(t *testing.T) {
 			t.Errorf("-run %q selects %q, want %q", run, got, want)
 		}
 	}
+	all, err := newSelector(anyOf([]string{"TestA$//of a pack", "TestAB/claim", "TestAB"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := all.among(append(names, "TestC")); !slices.Equal(got, names) {
+		t.Errorf("any of them selects %q, want %q", got, names)
+	}
 	if _, err := newSelector("Test("); err == nil {
 		t.Error("a pattern that is none is no error")
 	}

@@ -1,0 +1,4 @@
+package museum
+
+// PostgreSQL, leased: each statement decides for itself.
+var postgreses = []Mutant{}

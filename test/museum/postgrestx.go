@@ -1,0 +1,4 @@
+package museum
+
+// PostgreSQL, Atomic: the record commits with the handler's writes, or neither does.
+var postgresTxs = []Mutant{}
