@@ -106,6 +106,10 @@ test-kafka: ## Run the tests of semelkafka on a real Kafka, too, fetched from Ma
 test-postgres17: ## Run the tests of pgstore on PostgreSQL 17, fetched on Debian
 	cd store/pgstore && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_POSTGRES_BIN="$$(../../scripts/postgres17)" $(GO) test -count=1 ./...
 
+.PHONY: test-pgbouncer
+test-pgbouncer: ## Run the tests of pgstore that need PgBouncer on 1.24, fetched on Debian
+	cd store/pgstore && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_PGBOUNCER_BIN="$$(../../scripts/pgbouncer124)" $(GO) test $(RACE) -count=1 -run 'Bouncer|Pool|Crowd|Series' .
+
 .PHONY: test-redis8
 test-redis8: ## Run the tests of redisstore on Redis 8 and on Valkey 8, fetched on Debian
 	for server in redis valkey; do (cd store/redisstore && bin="$$(../../scripts/redis8 $$server)" && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_REDIS_BIN="$$bin" $(GO) test -count=1 ./...); done

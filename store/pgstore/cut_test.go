@@ -25,7 +25,8 @@ import (
 type cutter struct {
 	to    string
 	text  atomic.Pointer[string]
-	after bool // the request goes on, the answer does not
+	after bool   // the request goes on, the answer does not
+	done  string // in the answer, when it is cut; empty: the first
 	cuts  atomic.Int64
 }
 
@@ -68,9 +69,12 @@ func (c *cutter) carry(client net.Conn) {
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
-			if err != nil || cut.Load() {
+			if err != nil || cut.Load() && bytes.Contains(buf[:n], []byte(c.done)) {
 				_ = client.Close()
 				return
+			}
+			if cut.Load() {
+				continue
 			}
 			if _, err := client.Write(buf[:n]); err != nil {
 				return
@@ -95,7 +99,7 @@ func (c *cutter) carry(client net.Conn) {
 			return
 		}
 		if cut.Load() { // until the server has carried it out
-			_, _ = io.Copy(io.Discard, client)
+			_, _ = io.Copy(server, client)
 			return
 		}
 	}

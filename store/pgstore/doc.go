@@ -75,7 +75,8 @@
 // # PgBouncer
 //
 // Transaction pooling works, without Options.Notify, which Open then refuses:
-// the store keeps no other state in a session. Prepared
-// statements need PgBouncer 1.21 (max_prepared_statements); before that, add
-// default_query_exec_mode=exec to the URL.
+// the store keeps no other state in a session. Prepared statements need
+// PgBouncer 1.21 (max_prepared_statements); before that, add
+// default_query_exec_mode=exec to the URL. It is tested on 1.18, and by
+// "make test-pgbouncer" on 1.24.
 package pgstore

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"sync"
@@ -166,14 +167,28 @@ func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 	first := openNew(t, nil)
 	c, cut := newCutter(t, true)
-	through := pgtest.Bouncer(t, cut)
-	s := openThrough(t, first, through)
-	p := newShop(t, first, nil)
-	p2 := &shop{s, nil, p.table}
-	p2.a, _ = NewAtomic(s, nil)
-	c.at("COMMIT")
-	if _, err := Do(t.Context(), p2.a, call("k"), p2.pay("k", nil)); err != nil {
-		t.Errorf("an ambiguous commit behind PgBouncer is not found out")
+	c.done = "COMMIT\x00"
+	s := openThrough(t, first, pgtest.Bouncer(t, cut))
+	p := newShop(t, s, nil)
+	prepared := s.app.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	for i := range 5 {
+		key := itoa(i)
+		sent := "receipt of " + key
+		if !prepared { // pgx then sends bytes as text
+			sent = hex.EncodeToString([]byte(sent))
+		}
+		for range 3 { // then what the pooler lets be prepared is
+			_, _ = Do(t.Context(), p.a, call("warm"), p.pay("warm", semel.NoEffect(errors.New("no effect"))))
+		}
+		c.at(sent) // PgBouncer may send COMMIT by itself, behind it
+		for _, when := range []string{"an ambiguous commit behind PgBouncer", "the next call"} {
+			if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
+				t.Errorf("%s: %q, %v", when, got, err)
+			}
+		}
+	}
+	if n := len(p.payments(t)); n != 5 || c.cuts.Load() != 5 {
+		t.Errorf("%d cuts, %d effects of 5 keys", c.cuts.Load(), n)
 	}
 }
 

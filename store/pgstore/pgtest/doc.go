@@ -10,5 +10,6 @@
 // SEMEL_TEST_REQUIRE=1 they fail. SEMEL_TEST_POSTGRES_BIN names the directory
 // of other binaries, such as those of another version (see
 // scripts/postgres17); SEMEL_TEST_POSTGRES_URL names a server to use instead,
-// for tests that need not kill it.
+// for tests that need not kill it. SEMEL_TEST_PGBOUNCER_BIN names the program of
+// another PgBouncer than the one installed (see scripts/pgbouncer124).
 package pgtest
