@@ -291,3 +291,90 @@ func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
 		}
 	}
 }
+
+// A batch changes only rows that are held as it says, as a settlement alone does.
+func TestABatchOfSettlementsChangesNothingThatIsNotHeld(t *testing.T) {
+	s := openStanding(t)
+	held, settled, stranger, old, parked := claim(t, s, "held"), complete(t, s, "settled", "first"), claim(t, s, "a stranger's"), claim(t, s, "of another fence"), claim(t, s, "parked")
+	if err := s.Settle(t.Context(), parked.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	leases := []store.Lease{held.Lease(), settled.Lease(), parked.Lease(), stranger.Lease(), old.Lease()}
+	leases[3].Owner = newOwner()
+	leases[4].Fence--
+	var items []*settleItem
+	was := map[string]string{}
+	for _, l := range leases {
+		c := completion("second")
+		r, _ := newSettleRequest(&l, &c)
+		items, was[l.Key.Value] = append(items, &settleItem{Req: r}), fmt.Sprint(get(t, s, l.Key.Value))
+	}
+	s.flushSettles(t.Context(), items)
+	for i, it := range items {
+		name := it.Req.lease.Key.Value
+		if i == 0 {
+			if it.Err != nil {
+				t.Errorf("%s: %v", name, it.Err)
+			}
+			continue
+		}
+		if is := fmt.Sprint(get(t, s, name)); !errors.Is(it.Err, errNotHeld) || is != was[name] {
+			t.Errorf("%s: %v; it was\n%s\nand is\n%s", name, it.Err, was[name], is)
+		}
+	}
+}
+
+// The server may have given all rows of a batch, and then not commit it.
+func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
+	s := openNew(t, nil)
+	good, bad := claim(t, s, "good"), claim(t, s, "UPDATE")
+	mustExec(t, s.own, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN IF NEW.key = convert_to(TG_OP, 'UTF8') THEN RAISE EXCEPTION 'not committed'; END IF; RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER refuse AFTER INSERT OR UPDATE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted()))
+	for _, it := range claimBatch(s, ptr(proposal("fresh")), ptr(proposal("INSERT"))) {
+		if !errors.Is(it.Err, errAlone) || it.Res.Won {
+			t.Errorf("claim of %s: won %v, error %v", it.Req.Key.Value, it.Res.Won, it.Err)
+		}
+		if _, err := s.Get(t.Context(), it.Req.Key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s is there: %v", it.Req.Key.Value, err)
+		}
+	}
+	var items []*settleItem
+	for _, r := range []store.Record{good, bad} {
+		l, c := r.Lease(), completion("result")
+		req, _ := newSettleRequest(&l, &c)
+		items = append(items, &settleItem{Req: req})
+	}
+	s.flushSettles(t.Context(), items)
+	for _, it := range items {
+		name := it.Req.lease.Key.Value
+		if is := get(t, s, name); !errors.Is(it.Err, errAlone) || is.State != store.Processing {
+			t.Errorf("settlement of %s: error %v, it is %v", name, it.Err, is.State)
+		}
+	}
+	if err := s.Settle(t.Context(), good.Lease(), completion("result")); err != nil {
+		t.Errorf("the good one alone: %v", err)
+	}
+	if err := s.Settle(t.Context(), bad.Lease(), completion("result")); err == nil || !strings.Contains(err.Error(), "not committed") {
+		t.Errorf("the bad one alone: %v", err)
+	}
+}
+
+// A key that comes back in a batch has a higher fence than before it was swept,
+// also if the clock was set back.
+func TestTheFenceGrowsOverASweepInABatch(t *testing.T) {
+	s := openStanding(t)
+	was := complete(t, s, "k", "result")
+	advance(t, s, 2*time.Hour)
+	sweepAll(t, s)
+	if _, err := s.Get(t.Context(), testKey("k")); !errors.Is(err, store.ErrNotFound) {
+		t.Fatalf("after the sweep: %v", err)
+	}
+	advance(t, s, -24*time.Hour)
+	for _, it := range claimBatch(s, ptr(proposal("k")), ptr(proposal("other"))) {
+		if f := it.Res; it.Err != nil || !f.Won || f.Record.Fence <= was.Fence || get(t, s, it.Req.Key.Value).Fence != f.Record.Fence {
+			t.Errorf("%s: error %v, won %v with fence %d; before the sweep it was %d", it.Req.Key.Value, it.Err, f.Won, f.Record.Fence, was.Fence)
+		}
+	}
+}

@@ -193,6 +193,37 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 	}
 }
 
+// Nor does a batch say of its leases that they are lost: nobody has said so.
+func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
+	for _, after := range []bool{true, false} {
+		first := openNew(t, nil)
+		c, through := newCutter(t, after)
+		s := openAt(t, through, &Options{Schema: first.opt.Schema})
+		var items []*settleItem
+		for i := range 3 {
+			was, e := claim(t, s, itoa(i)), completion("x")
+			l := was.Lease()
+			r, _ := newSettleRequest(&l, &e)
+			items = append(items, &settleItem{Req: r})
+		}
+		c.at("UPDATE")
+		s.flushSettles(t.Context(), items)
+		for i, it := range items {
+			if it.Err == nil || errors.Is(it.Err, errNotHeld) || errors.Is(it.Err, errAlone) || errors.Is(it.Err, store.ErrLeaseLost) {
+				t.Errorf("carried out: %v; settlement %d: %v", after, i, it.Err)
+			}
+		}
+		for i, it := range items {
+			if err := s.Settle(t.Context(), *it.Req.lease, *it.Req.t); err != nil || get(t, first, itoa(i)).State != store.Completed {
+				t.Errorf("carried out: %v; settlement %d again: %v", after, i, err)
+			}
+		}
+		if n := c.cuts.Load(); n != 1 {
+			t.Errorf("%d cuts, want 1", n)
+		}
+	}
+}
+
 // A commit that hangs: the caller's context ends first.
 func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)

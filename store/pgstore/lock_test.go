@@ -168,6 +168,9 @@ func TestALockThatLastsIsErrBusy(t *testing.T) {
 	if _, err := s.Swap(t.Context(), r.Seen(), proposal("k")); !errors.Is(err, ErrBusy) {
 		t.Errorf("swap: %v, want ErrBusy", err)
 	}
+	if n := len(s.alone); n != 0 {
+		t.Errorf("%d places of those who wait are left taken", n)
+	}
 	release()
 	if err := s.Settle(t.Context(), r.Lease(), completion("x")); err != nil {
 		t.Errorf("settle once it is free: %v", err)
@@ -188,6 +191,50 @@ func TestARenewalWaitsForNoRow(t *testing.T) {
 	}
 	if r := get(t, s, "b"); r.Until.Sub(b.Until) < 50*time.Minute {
 		t.Errorf("the free lease was not renewed: until %v", r.Until)
+	}
+}
+
+// A statement that was refused when it committed has renewed nothing, whatever
+// rows it had given. (The triggers let it change the row, do not let that
+// commit, and let it change no row when it is sent again.)
+func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
+	s := openNew(t, nil)
+	r := claim(t, s, "k")
+	mustExec(t, s.own, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
+		CREATE FUNCTION %[1]s.once() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN IF nextval(%[2]s) > 1 THEN RETURN NULL; END IF; RETURN NEW; END $$;
+		CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN RAISE EXCEPTION 'met another' USING ERRCODE = '40001'; END $$;
+		CREATE TRIGGER once BEFORE UPDATE ON %[1]s.semel_record FOR EACH ROW EXECUTE FUNCTION %[1]s.once();
+		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted(), literal(s.quoted()+".tries")))
+	errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour)
+	if err != nil || !errors.Is(errs[0], ErrBusy) {
+		t.Errorf("Renew: %v, %v, want ErrBusy", errs, err)
+	}
+	if is := get(t, s, "k"); !is.Until.Equal(r.Until) {
+		t.Errorf("it ends at %v, and ended at %v", is.Until, r.Until)
+	}
+	if n := ask[int](t, s.own, "SELECT last_value::int FROM "+s.quoted()+".tries"); n != 2 {
+		t.Errorf("it was sent %d times, want 2", n)
+	}
+}
+
+// A renewal that comes too late ends a run.
+func TestARenewalWaitsForNoOtherRequest(t *testing.T) {
+	s := openNew(t, &Options{Connections: 3})
+	r := claim(t, s, "k")
+	for range s.opt.Connections {
+		c, err := s.own.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if errs, err := s.Renew(ctx, []store.Lease{r.Lease()}, time.Hour); err != nil || errs[0] != nil {
+		t.Errorf("Renew while requests hold the store's connections: %v, %v", errs, err)
 	}
 }
 
@@ -228,23 +275,11 @@ func TestASweepPassesOverALockedRow(t *testing.T) {
 	}
 	advance(t, s, 2*time.Hour)
 	release := hold(t, s, "3")
-	pass := func() (deleted int) {
-		for from := store.Cursor(""); ; {
-			res, err := s.Sweep(t.Context(), from, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
-			deleted += res.Deleted
-			if from = res.Next; from == "" {
-				return deleted
-			}
-		}
-	}
-	if n := pass(); n != 4 {
+	if n := sweepAll(t, s); n != 4 {
 		t.Errorf("a pass deleted %d, want 4", n)
 	}
 	release()
-	if n := pass(); n != 1 {
+	if n := sweepAll(t, s); n != 1 {
 		t.Errorf("the next deleted %d, want 1", n)
 	}
 }

@@ -70,6 +70,37 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	told(t, l, "a swap to unknown")
 }
 
+// A crowd that ends at once is more than the server takes in one notification.
+func TestTheEndsOfACrowdAreTold(t *testing.T) {
+	s := openNew(t, &Options{Notify: true})
+	far, m := other(t, s), s.ear.mouth
+	var crowd []*listener
+	var ids []byte
+	for i := range 3*spoken + 1 {
+		l := join(t, far, itoa(i))
+		crowd, ids = append(crowd, l), append(ids, l.id.Bytes[:]...)
+	}
+	m.mu.Lock()
+	m.ended = append(m.ended, ids...)
+	m.mu.Unlock()
+	s.ended(crowd[0].id)
+	waitFor(t, "the crowd is being told", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.ended) == 0
+	})
+	last := join(t, far, "last") // is told when all of the crowd was
+	s.ended(last.id)
+	told(t, last, "who came last")
+	for i, l := range crowd {
+		select {
+		case <-l.told:
+		default:
+			t.Fatalf("%d of %d were told", i, len(crowd))
+		}
+	}
+}
+
 // A take-over is not an end, and a claim that loses changes nothing.
 func TestWhatIsNoEndIsNotTold(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})

@@ -53,6 +53,25 @@ func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
 	}
 }
 
+// A row as it lies on the disk of those who have used the package before: its key
+// has the same id, and each column the same meaning, in each version.
+func TestARowOfAnEarlierVersionIsFound(t *testing.T) {
+	s := openNew(t, nil)
+	mustExec(t, s.own, `INSERT INTO `+s.quoted()+`.semel_record (id, operation, tenant, key, owner, state, policy, format, attempt, fence,
+			created, updated, until, expires, holder, last_error, fingerprint_alg, fingerprint_key, fingerprint, code, gone, codec, header, body)
+		VALUES ('7b6d5162-ac6f-f84b-fbae-8a5156e2e1f2', 'charge', 'acme', 'k', '00010203-0405-0607-0809-0a0b0c0d0e0f', 4, 1, 1, 3, 1700000000000007,
+			1700000000000007, 1700000001000000, 0, 4000000000000000, 'host/7', 'a timeout', 'sha256', 'key 1', '\x00ff', 201, false, 'json', '[["A","1"]]', '{"n":1}')`)
+	want := store.Record{
+		Key: testKey("k"), State: store.Completed, Policy: store.Park, Fence: 1700000000000007, Holder: "host/7", Attempt: 3, LastError: "a timeout", Format: 1,
+		Owner: store.Owner{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Fingerprint: store.Fingerprint{Alg: "sha256", KeyID: "key 1", Sum: "\x00\xff"},
+		Outcome: store.Outcome{Code: 201, Codec: "json", Header: []store.Header{{Name: "A", Value: "1"}}, Body: []byte(`{"n":1}`)},
+		Created: store.Time(1700000000000007), Updated: store.Time(1700000001000000), Completed: store.Time(1700000001000000), Expires: store.Time(4000000000000000),
+	}
+	if f, err := s.Claim(t.Context(), proposal("k")); err != nil || f.Won || !reflect.DeepEqual(f.Record, want) {
+		t.Errorf("a duplicate finds (won %v, error %v)\n%+v\nwant\n%+v", f.Won, err, f.Record, want)
+	}
+}
+
 func TestARowOfAnotherKeyIsAnError(t *testing.T) {
 	w := row{}
 	k := testKey("k")

@@ -1,0 +1,127 @@
+package pgstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/store"
+)
+
+// sweepAll is one pass.
+func sweepAll(t *testing.T, s *Store) (deleted int) {
+	t.Helper()
+	for from := store.Cursor(""); ; {
+		res, err := s.Sweep(t.Context(), from, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deleted += res.Deleted
+		if from = res.Next; from == "" {
+			return deleted
+		}
+	}
+}
+
+// A sweep finds places, and deletes what is in them by a second statement. In
+// between another row may have come to a place, so that one judges again.
+func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
+	s := openStandingIn(t, 0)
+	complete(t, s, "expired", "result")
+	complete(t, s, "of a later version", "result")
+	mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", idOf(testKey("of a later version")))
+	advance(t, s, 2*time.Hour)
+	complete(t, s, "kept", "result")
+	claim(t, s, "running")
+	parked := claim(t, s, "parked")
+	if err := s.Settle(t.Context(), parked.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Get(t.Context(), testKey("kept"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := ask[[]string](t, s.own, "SELECT array_agg(ctid::text) FROM "+s.quoted()+".semel_record")
+	var deleted int
+	if err := s.own.QueryRow(t.Context(), s.parts[0].remove, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
+		t.Fatal(err)
+	}
+	left := ask[string](t, s.own, "SELECT string_agg(convert_from(key, 'UTF8'), ', ' ORDER BY key) FROM "+s.quoted()+".semel_record")
+	if want := "kept, of a later version, parked, running"; len(places) != 5 || deleted != 1 || left != want {
+		t.Errorf("of %d places %d were deleted; left are %s, want %s", len(places), deleted, left, want)
+	}
+}
+
+// A crash may take back the claims of a relaxed store, and what a sweep has
+// deleted. All else waits for the disk, on the connection that did those, too.
+func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
+	for _, relaxed := range []bool{true, false} {
+		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})
+		for _, db := range []execer{s.own, s.renewal} {
+			mustExec(t, db, "SET synchronous_commit = on")
+		}
+		mustExec(t, s.own, fmt.Sprintf(`CREATE TABLE %[1]s.commits (wait text NOT NULL);
+			CREATE FUNCTION %[1]s.note() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN INSERT INTO %[1]s.commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+			CREATE CONSTRAINT TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
+				FOR EACH ROW EXECUTE FUNCTION %[1]s.note()`, s.quoted()))
+		swap := func(was store.Record, to store.State) store.Record {
+			p := proposal(was.Key.Value)
+			p.State = to
+			f, err := s.Swap(t.Context(), was.Seen(), p)
+			if err != nil || !f.Won {
+				t.Fatalf("swap to %v: won %v, error %v", to, f.Won, err)
+			}
+			return f.Record
+		}
+		var r store.Record
+		for _, c := range []struct {
+			what string
+			off  bool
+			fn   func()
+		}{
+			{"a claim", relaxed, func() { r = claim(t, s, "a") }},
+			{"a take-over", relaxed, func() { r = swap(r, store.Processing) }},
+			{"a renewal", false, func() { _, _ = s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Minute) }},
+			{"a swap to unknown", false, func() { swap(get(t, s, "a"), store.Unknown) }},
+			{"a swap to completed", false, func() { swap(get(t, s, "a"), store.Completed) }},
+			{"a batch of claims", relaxed, func() {
+				r = claimBatch(s, ptr(proposal("b")), ptr(proposal("c")))[0].Res.Record
+			}},
+			{"a settlement", false, func() {
+				if err := s.Settle(t.Context(), r.Lease(), completion("result")); err != nil {
+					t.Error(err)
+				}
+			}},
+			{"what makes it expire", false, func() {
+				mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", idOf(testKey("b")))
+			}},
+			{"a sweep", true, func() {
+				if n := sweepAll(t, s); n != 1 {
+					t.Errorf("%d were swept", n)
+				}
+			}},
+		} {
+			c.fn()
+			want := map[bool]string{true: "off", false: "on"}[c.off]
+			rows, err := s.own.Query(t.Context(), "DELETE FROM "+s.quoted()+".commits RETURNING wait")
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil || len(waits) == 0 {
+				t.Fatalf("%s: %q, %v", c.what, waits, err)
+			}
+			for _, is := range waits {
+				if is != want {
+					t.Errorf("relaxed %v: %s committed with synchronous_commit %s, want %s", relaxed, c.what, is, want)
+				}
+			}
+			if is := ask[string](t, s.own, "SELECT current_setting('synchronous_commit')"); is != "on" {
+				t.Errorf("relaxed %v: %s left synchronous_commit %s behind", relaxed, c.what, is)
+			}
+		}
+	}
+}
