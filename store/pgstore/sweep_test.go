@@ -54,6 +54,36 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 	}
 }
 
+// A step that its limit has ended is gone on with in the same partition: else the
+// places behind are passed over, or met again, and a pass may never end.
+func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
+	s := openStandingIn(t, 3)
+	const keys = 12
+	for i := range keys {
+		claim(t, s, itoa(i))
+	}
+	advance(t, s, time.Hour)
+	handed := map[string]int{}
+	for from, steps := store.Cursor(""), 0; from != "" || steps == 0; steps++ {
+		if steps > 3*keys {
+			t.Fatalf("it does not end; handed back so far: %v", handed)
+		}
+		res, err := s.Sweep(t.Context(), from, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range res.Lapsed {
+			handed[r.Key.Value]++
+		}
+		from = res.Next
+	}
+	for i := range keys {
+		if n := handed[itoa(i)]; n != 1 {
+			t.Errorf("%d was handed back %d times", i, n)
+		}
+	}
+}
+
 // A crash may take back the claims of a relaxed store, and what a sweep has
 // deleted. All else waits for the disk, on the connection that did those, too.
 func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {

@@ -99,7 +99,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
-		File: "store/pgstore/sweep.go", Package: postgres, Run: "TestConformanceOnPartitions/sweep/every lapsed",
+		File: "store/pgstore/sweep.go", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
 		Old: "\t\t\tlast.part = from.part\n", New: "",
 	},
 }
