@@ -73,10 +73,11 @@ func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx c
 //
 // If fn returns an error, all it wrote is undone, and it runs again for halves
 // of the batch, until the call that makes it fail is alone, and the error is
-// that call's. It is cheaper if fn sets Err of the one that it cannot do. If fn
-// panics nothing is noted as an attempt, unless it was run for one call. A
-// second call with the same key gets what the first left. In a handler of this
-// store RunWhole is an error: use [Atomic.Admit].
+// that call's. It is cheaper if fn sets Err of the one that it cannot do: then
+// fn runs again only if that call has a record already, because it failed before
+// or has expired. If fn panics nothing is noted as an attempt, unless it was run
+// for one call. A second call with the same key gets what the first left. In a
+// handler of this store RunWhole is an error: use [Atomic.Admit].
 func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
 	return a.runWhole(ctx, nil, calls, fn)
 }

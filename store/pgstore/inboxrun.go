@@ -115,6 +115,9 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 			v.said = said
 		}
 		v.settle(ctx, f.Outcome)
+		if v.swapped && v.undone() && len(admitted) > 1 {
+			return errDivide // its savepoint lies before what the handler wrote for the others
+		}
 		if err := y.ended(ctx, v); err != nil {
 			return err
 		}

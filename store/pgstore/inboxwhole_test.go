@@ -1,0 +1,85 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// but is a handler of many that does the work of all, but of those with an error
+// for their key. It counts the runs of each, and keeps the sizes.
+func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, []*Fresh) error {
+	return func(ctx context.Context, fresh []*Fresh) error {
+		*sizes = append(*sizes, len(fresh))
+		tx, _ := TxFrom(ctx)
+		for _, f := range fresh {
+			key := f.Execution.Key()
+			w.runs[key]++
+			if f.Err = says[key]; f.Err != nil {
+				continue
+			}
+			if _, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" VALUES ($1)", key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// One that had failed before, or has expired, replaces its record ahead of the
+// handler. To undo that would undo what the handler wrote for the others, who
+// would be recorded as done all the same.
+func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
+	for name, said := range map[string]error{"a failed attempt": errors.New("poison"), "no effect": semel.NoEffect(errors.New("not now")), "a failure": &semel.Failure{Message: "declined"}} {
+		for _, ahead := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", ahead"}[ahead], func(t *testing.T) {
+				p := newShop(t, openNew(t, nil), nil)
+				w, sizes := newWorker(p), []int{}
+				run := func(calls []semel.Call, says map[string]error) []Ended {
+					if ahead {
+						return p.a.Series().Next(t.Context(), calls).Run(t.Context(), w.but(&sizes, says))
+					}
+					return p.a.RunWhole(t.Context(), calls, w.but(&sizes, says))
+				}
+				poison := errors.New("poison")
+				for _, e := range run(poll("bad", "good", "worse"), map[string]error{"bad": poison, "good": poison, "worse": poison}) {
+					if !errors.Is(e.Err, poison) {
+						t.Fatal(e.Err)
+					}
+				}
+				p.a.wary.Store(0) // for a look ahead
+				calls := poll("a", "bad", "b", "good", "worse", "c")
+				for i, e := range run(calls, map[string]error{"bad": said, "worse": said}) {
+					if fails := i == 1 || i == 4; fails != (e.Err != nil) || fails && !errors.Is(e.Err, said) {
+						t.Errorf("%q: %v", calls[i].Key(), e.Err)
+					}
+				}
+				p.want(t, "a", "b", "c", "good")
+				for _, c := range calls {
+					r, err := p.record(t, c.Key())
+					want := store.Record{State: store.Completed, Attempt: 1}
+					switch bad := c.Key() == "bad" || c.Key() == "worse"; {
+					case c.Key() == "good":
+						want.Attempt = 2
+					case bad && name == "a failed attempt":
+						want = store.Record{State: store.Released, Attempt: 2}
+					case bad && name == "no effect":
+						want = store.Record{State: store.Released, Attempt: 1}
+					case bad:
+						want = store.Record{State: store.Failed, Attempt: 2}
+					}
+					if err != nil || r.State != want.State || r.Attempt != want.Attempt {
+						t.Errorf("the record of %q is %v, attempt %d, error %v; want %v, attempt %d", c.Key(), r.State, r.Attempt, err, want.State, want.Attempt)
+					}
+				}
+				if name == "a failure" && !slices.Equal(sizes, []int{3, 6}) && !ahead {
+					t.Errorf("what is kept made the handler run again: %v", sizes)
+				}
+			})
+		}
+	}
+}
