@@ -22,7 +22,8 @@ type keyedRun struct {
 	ms   []*consume.Message // of the calls
 	said []error            // by the handler, of a message that was alone
 	ran  []int              // the attempt, of a message that was alone
-	// blocked are the order keys of messages that failed, and which these are.
+	// blocked are the order keys of messages that were alone, and which these
+	// are: one of them has failed, or it may yet, at its COMMIT.
 	blocked map[string]int
 }
 
@@ -125,13 +126,12 @@ func (r *keyedRun) alone(f *pgstore.Fresh, work func() error) error {
 	m := r.ms[f.Index]
 	n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1)
 	r.ran[f.Index] = n
-	delete(r.blocked, m.OrderKey) // it may be run again within a try
 	err := exhausted(r.most, errUndone)
 	if r.most < 0 || n <= r.most {
 		err = limited(work(), n, r.most)
 	}
 	r.said[f.Index] = err
-	if _, final := errors.AsType[*semel.Failure](err); err != nil && !final && m.OrderKey != "" {
+	if m.OrderKey != "" { // whatever it says: that it commits is not known before the batch has ended
 		r.blocked[m.OrderKey] = f.Index
 	}
 	return err

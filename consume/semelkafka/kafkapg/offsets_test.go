@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -20,9 +21,14 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 var orders = semelkafka.Place{Group: "billing", Topic: "orders", TopicID: "id-1", Partition: 3}
 
+var schemas atomic.Int64
+
+// newSchema is the name of a schema that no other test has.
+func newSchema() string { return fmt.Sprintf("k%d_%d", os.Getpid(), schemas.Add(1)) }
+
 func openOffsets(t *testing.T, h Handler) *offsets {
 	t.Helper()
-	st, err := pgstore.Open(t.Context(), pgtest.URL(t), &pgstore.Options{Schema: fmt.Sprintf("k%d_%s", os.Getpid(), t.Name())})
+	st, err := pgstore.Open(t.Context(), pgtest.URL(t), &pgstore.Options{Schema: newSchema()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,139 @@
+package kafkapg
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// shop is a schema with the tables of Semel, and one for effects.
+type shop struct {
+	pool  *pgxpool.Pool
+	st    *pgstore.Store
+	table string
+	fails map[string]error // what write returns for a message, once it has written all
+	runs  []string         // the messages of each run of write
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	schema := newSchema()
+	st, err := pgstore.New(t.Context(), pool, &pgstore.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	p := &shop{pool: pool, st: st, table: pgx.Identifier{schema, "effect"}.Sanitize(), fails: map[string]error{}}
+	p.exec(t, "CREATE TABLE "+p.table+" (n bigserial, body text)")
+	return p
+}
+
+func (p *shop) exec(t *testing.T, sql string) {
+	t.Helper()
+	if _, err := p.pool.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// write is a handler: a row for each message.
+func (p *shop) write(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (err error) {
+	bodies := make([]string, len(ms))
+	for i, m := range ms {
+		bodies[i] = string(m.Body)
+		err = errors.Join(err, p.fails[bodies[i]])
+	}
+	p.runs = append(p.runs, strings.Join(bodies, " "))
+	if _, werr := tx.Exec(ctx, "INSERT INTO "+p.table+" (body) SELECT unnest($1::text[])", bodies); werr != nil {
+		return werr
+	}
+	return err
+}
+
+// want compares the effects, in the order in which they were written.
+func (p *shop) want(t *testing.T, bodies ...string) {
+	t.Helper()
+	rows, _ := p.pool.Query(t.Context(), "SELECT body FROM "+p.table+" ORDER BY n")
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || !slices.Equal(got, bodies) {
+		t.Errorf("the effects are %q, error %v; want %q", got, err, bodies)
+	}
+}
+
+// keyed is a ledger of records.
+func (p *shop) keyed(t *testing.T, most int) *keyed {
+	t.Helper()
+	a, err := pgstore.NewAtomic(p.st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &keyed{a: a, line: a.Series(), call: consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), h: p.write, most: most, undone: map[string]int{}}
+}
+
+// named are messages with a body, which is their key, too, and the record key
+// behind a slash. Those that begin with a minus have no key.
+func named(of ...string) (batch []semelkafka.Item) {
+	for i, name := range of {
+		body, lane, _ := strings.Cut(name, "/")
+		m := &consume.Message{OrderKey: lane, Body: []byte(body), Origin: consume.Origin{Topic: orders.Topic, Partition: orders.Partition, Offset: int64(i), ID: body}}
+		if !strings.HasPrefix(body, "-") {
+			m.Headers = []semel.Header{{Name: consume.KeyHeader, Value: body}}
+		}
+		batch = append(batch, semelkafka.Item{Message: m, Place: orders, From: int64(i)})
+	}
+	return batch
+}
+
+// wantEnds compares what is to become of messages.
+func wantEnds(t *testing.T, ends []consume.Run, want ...consume.Reason) {
+	t.Helper()
+	for i, r := range ends {
+		if d := consume.Decide(r, nil); d.Reason != want[i] {
+			t.Errorf("message %d: %v, attempt %d, %v; want %v", i, d.Reason, d.Attempt, d.Err, want[i])
+		}
+	}
+}
+
+// The server refuses what a message wrote only at COMMIT, when those behind it
+// are the next to run: they wait all the same.
+func TestACommitThatIsRefusedIsNotOvertaken(t *testing.T) {
+	p := newShop(t)
+	p.exec(t, "ALTER TABLE "+p.table+" ADD UNIQUE (body) DEFERRABLE INITIALLY DEFERRED")
+	p.exec(t, "INSERT INTO "+p.table+" (body) VALUES ('twice')")
+	l := p.keyed(t, 3)
+	waiting := []string{"first/o", "twice/o", "behind/o", "other"}
+	for round := 0; len(waiting) > 0; round++ { // as Serve does with what is held, or to be tried again
+		if round == 20 {
+			t.Fatalf("%q have no end", waiting)
+		}
+		batch := named(waiting...)
+		var left []string
+		for i, r := range l.Handle(t.Context(), batch) {
+			switch d := consume.Decide(r, nil); {
+			case d.Action == consume.Hold || d.Action == consume.Retry:
+				left = append(left, waiting[i])
+			case waiting[i] == "twice/o" && d.Reason != consume.ReasonExhausted:
+				t.Errorf("what cannot commit ends with %v, %v", d.Reason, d.Err)
+			case waiting[i] == "behind/o" && slices.Contains(waiting, "twice/o"):
+				t.Error("one behind it was done before it")
+			}
+		}
+		waiting = left
+	}
+	p.want(t, "twice", "first", "other", "behind")
+}
