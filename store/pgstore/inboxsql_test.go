@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
 )
@@ -56,6 +57,31 @@ func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
 		change(&other)
 		if areAlike([]heldRow{rows[0], rows[1], {rows[2].id, &other}}) {
 			t.Errorf("rows whose %s differs are alike", name)
+		}
+	}
+}
+
+// What is too much for a statement goes in several, and each row in one of them.
+func TestRowsOfManyStatementsAreAllWritten(t *testing.T) {
+	body := make([]byte, maxStatement/3)
+	x := &storeTx{pending: map[pgtype.UUID]*pending{}}
+	for i := range 8 {
+		x.pending[idOf(testKey(itoa(i)))] = &pending{end: end{body: body}}
+	}
+	seen := map[pgtype.UUID]int{}
+	for _, rows := range x.held() {
+		size := 0
+		for _, r := range rows {
+			size += len(r.end.body)
+			seen[r.id]++
+		}
+		if size > maxStatement || len(rows) == 0 {
+			t.Errorf("%d rows of %d bytes in a statement", len(rows), size)
+		}
+	}
+	for id := range x.pending {
+		if seen[id] != 1 {
+			t.Errorf("a row is written %d times", seen[id])
 		}
 	}
 }

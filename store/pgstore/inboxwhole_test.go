@@ -83,3 +83,26 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 		}
 	}
 }
+
+// A statement that failed unseen has broken the transaction for all, and is the
+// fault of one.
+func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, sizes := newWorker(p), []int{}
+	calls := poll("a", "b", "bad", "c")
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+		err := w.but(&sizes, nil)(ctx, fresh)
+		for _, f := range fresh {
+			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
+				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
+			}
+		}
+		return err
+	})
+	for i, e := range ends {
+		if (calls[i].Key() == "bad") != errors.Is(e.Err, errSwallowed) {
+			t.Errorf("%q: %v", calls[i].Key(), e.Err)
+		}
+	}
+	p.want(t, "a", "b", "c")
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -220,5 +221,45 @@ func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 				t.Errorf("%d cuts, %d effects of 10 offsets", c.cuts.Load(), n)
 			}
 		})
+	}
+}
+
+// Whether a commit that got no answer has moved the watermark is known when it
+// has ended, and not before.
+func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w := own(t, p.s, 0)
+	tx := beginTx(t, p.s, txDefaults)
+	if err := w.Move(t.Context(), tx, 0, 3); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan bool, 1)
+	go func() { came <- w.came(t.Context(), 3) }()
+	waitFor(t, "it waits, or does not", func() bool {
+		return len(came) > 0 || ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !<-came {
+		t.Error("what was committed has not come")
+	}
+}
+
+// An owner that freezes when it has moved the watermark holds up the next one for
+// a time only.
+func TestAFrozenOwnerGivesTheWatermarkBack(t *testing.T) {
+	s := openNew(t, &Options{MaxIdleTx: 200 * time.Millisecond, LockTimeout: 4 * time.Second})
+	w := own(t, s, 0)
+	tx := beginTx(t, s, txDefaults)
+	if err := w.Move(t.Context(), tx, 0, 3); err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.Own(t.Context(), orders, 0)
+	if err != nil || next.Next() != 0 {
+		t.Errorf("the next owner: %+v, %v", next, err)
+	}
+	if err := tx.Commit(t.Context()); err == nil {
+		t.Error("the frozen one has committed")
 	}
 }

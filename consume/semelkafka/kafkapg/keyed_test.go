@@ -75,6 +75,11 @@ func (p *shop) want(t *testing.T, bodies ...string) {
 	}
 }
 
+// offsets is a ledger of watermarks.
+func (p *shop) offsets(most int) *offsets {
+	return &offsets{st: p.st, h: p.write, most: most, marks: map[semelkafka.Place]*mark{}}
+}
+
 // keyed is a ledger of records.
 func (p *shop) keyed(t *testing.T, most int) *keyed {
 	t.Helper()
@@ -136,4 +141,16 @@ func TestACommitThatIsRefusedIsNotOvertaken(t *testing.T) {
 		waiting = left
 	}
 	p.want(t, "twice", "first", "other", "behind")
+}
+
+// A message that has no call ends as that, and each of the others as its own.
+func TestEndsAreThoseOfTheirMessages(t *testing.T) {
+	p := newShop(t)
+	p.fails["bad"] = &semel.Failure{Code: "declined"}
+	p.fails["nested"] = &semel.Error{Reason: semel.ErrMismatch, Operation: "another"} // of a call that the handler made
+	l := p.keyed(t, defaultAttempts)
+	batch := named("a", "-none", "bad", "b", "nested")
+	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDone, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDone, consume.ReasonError)
+	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDuplicate, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDuplicate, consume.ReasonError)
+	p.want(t, "a", "b")
 }

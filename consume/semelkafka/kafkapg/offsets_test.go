@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -37,10 +39,13 @@ func openOffsets(t *testing.T, h Handler) *offsets {
 }
 
 // items are messages, each behind the one before.
-func items(from, next int64) (batch []semelkafka.Item) {
+func items(from, next int64) []semelkafka.Item { return itemsOf(orders, from, next) }
+
+// itemsOf are those of another partition. Their bodies tell which they are.
+func itemsOf(of semelkafka.Place, from, next int64) (batch []semelkafka.Item) {
 	for i := from; i < next; i++ {
-		m := &consume.Message{Origin: consume.Origin{Topic: orders.Topic, Partition: orders.Partition, Offset: i}}
-		batch = append(batch, semelkafka.Item{Message: m, Place: orders, From: i})
+		m := &consume.Message{Body: fmt.Appendf(nil, "%d/%d", of.Partition, i), Origin: consume.Origin{Topic: of.Topic, Partition: of.Partition, Offset: i}}
+		batch = append(batch, semelkafka.Item{Message: m, Place: of, From: i})
 	}
 	return batch
 }
@@ -146,4 +151,84 @@ func TestHandlersThatMisbehave(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A transaction has messages of several partitions: the watermark of each moves
+// with them.
+func TestTheWatermarkOfEachPartitionMoves(t *testing.T) {
+	p := newShop(t)
+	l, other := p.offsets(defaultAttempts), orders
+	other.Partition = 7
+	for next := int64(2); next <= 4; next += 2 {
+		wantEnds(t, l.Handle(t.Context(), append(items(next-2, next), itemsOf(other, next-2, next)...)), times(consume.ReasonDone, 4)...)
+	}
+	if len(p.runs) != 2 {
+		t.Errorf("the handler ran for %q", p.runs)
+	}
+	again := p.offsets(defaultAttempts)
+	wantEnds(t, again.Handle(t.Context(), append(items(0, 4), itemsOf(other, 0, 4)...)), times(consume.ReasonDuplicate, 8)...)
+	p.want(t, "3/0", "3/1", "7/0", "7/1", "3/2", "3/3", "7/2", "7/3")
+}
+
+func times(why consume.Reason, n int) []consume.Reason {
+	return slices.Repeat([]consume.Reason{why}, n)
+}
+
+// Where the server is out of order, or its connection breaks, no message is at
+// fault, however often it is tried.
+func TestAnOutageIsNoMessagesFault(t *testing.T) {
+	for name, fault := range map[string]func(context.Context, pgx.Tx) error{
+		"no room": func(context.Context, pgx.Tx) error {
+			return fmt.Errorf("write: %w", &pgconn.PgError{Code: "53100"})
+		},
+		"a standby": func(context.Context, pgx.Tx) error { return &pgconn.PgError{Code: "25006"} },
+		"no connection": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t)
+			l, down := p.offsets(2), true
+			l.h = func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+				if down {
+					return fault(ctx, tx)
+				}
+				return p.write(ctx, tx, ms)
+			}
+			for range 3 {
+				for _, r := range l.Handle(t.Context(), items(0, 2)) {
+					if d := consume.Decide(r, nil); d.Action != consume.Hold || d.Reason != consume.ReasonUnavailable || d.Attempt != 0 {
+						t.Errorf("%v, %v, attempt %d, %v", d.Action, d.Reason, d.Attempt, d.Err)
+					}
+				}
+			}
+			down = false
+			wantEnds(t, l.Handle(t.Context(), items(0, 2)), times(consume.ReasonDone, 2)...)
+			p.want(t, "3/0", "3/1")
+		})
+	}
+}
+
+// The attempts of a message are its own: not those of the one before it, and not
+// lost where its partition has to be owned again.
+func TestAttemptsAreCountedForEachMessage(t *testing.T) {
+	p := newShop(t)
+	l, flaky := p.offsets(3), errors.New("flaky")
+	p.fails["3/0"], p.fails["3/1"] = flaky, flaky
+	step := func(from int64, why consume.Reason, attempt int) {
+		t.Helper()
+		if d := consume.Decide(l.Handle(t.Context(), items(from, from+1))[0], nil); d.Reason != why || d.Attempt != attempt {
+			t.Errorf("offset %d: %v, attempt %d, %v; want %v, attempt %d", from, d.Reason, d.Attempt, d.Err, why, attempt)
+		}
+	}
+	step(0, consume.ReasonError, 1)
+	step(0, consume.ReasonError, 2)
+	delete(p.fails, "3/0")
+	step(0, consume.ReasonDone, 0)
+	step(1, consume.ReasonError, 1)
+	l.marks[orders].w = nil // as after an outage
+	step(1, consume.ReasonError, 2)
+	step(1, consume.ReasonExhausted, 3)
+	p.want(t, "3/0")
 }

@@ -1,0 +1,96 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// What a handler writes is undone if it fails, whatever it writes by.
+func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
+		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
+			return err
+		},
+		"Query": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			rows, err := tx.Query(ctx, "INSERT INTO "+p.table+" VALUES ('bad') RETURNING key")
+			rows.Close()
+			return errors.Join(err, rows.Err())
+		},
+		"QueryRow": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			return tx.QueryRow(ctx, "INSERT INTO "+p.table+" VALUES ('bad') RETURNING key").Scan(new(string))
+		},
+		"SendBatch": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			b := &pgx.Batch{}
+			b.Queue("INSERT INTO " + p.table + " VALUES ('bad')")
+			return tx.SendBatch(ctx, b).Close()
+		},
+		"CopyFrom": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"bad"}}))
+			return err
+		},
+		"Begin": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
+				return err
+			})
+		},
+		"Conn": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			_, err := tx.Conn().Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			poison := errors.New("poison")
+			ends := p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+				tx, _ := TxFrom(ctx)
+				if i == 1 {
+					if err := write(ctx, tx, p); err != nil {
+						t.Error(err)
+					}
+					return semel.Outcome{}, poison
+				}
+				_, err := p.pay(x.Key(), nil)(ctx, x, tx)
+				return semel.Outcome{}, err
+			})
+			if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err != nil {
+				t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+			}
+			p.want(t, "a", "b")
+		})
+	}
+}
+
+// A handler that met a call in flight has not failed: it uses up no attempt.
+func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
+	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
+		w.fail["waits"] = &semel.Error{Reason: semel.ErrInProgress, Operation: "another"}
+		calls := poll("a", "waits", "b")
+		wantEnds(t, calls, run(t.Context(), calls), "", "in progress", "")
+		if r, err := w.p.record(t, "waits"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+		}
+	})
+}
+
+// A COMMIT without an answer is found out by a call that it was to commit, and
+// not by one that failed.
+func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
+	first := openNew(t, nil)
+	c, through := newCutter(t, true)
+	w := newWorker(newShop(t, openThrough(t, first, through), nil))
+	w.fail["bad"] = errors.New("poison")
+	calls := poll("bad", "a", "b")
+	c.at("COMMIT")
+	wantEnds(t, calls, w.each(t.Context(), calls), "poison", "", "")
+	if w.p.want(t, "a", "b"); c.cuts.Load() != 1 {
+		t.Errorf("%d cuts", c.cuts.Load())
+	}
+}
