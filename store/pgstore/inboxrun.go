@@ -244,9 +244,12 @@ func (y *inbox) leave(ctx context.Context, name string, failed error) error {
 		y.t.line.push("RELEASE "+name, nil, nil)
 		return nil
 	}
-	y.t.line.push("ROLLBACK TO "+name, nil, nil)
-	y.t.line.push("RELEASE "+name, nil, nil)
-	return y.t.line.flush(ctx)
+	if err := y.t.line.flush(ctx); err != nil {
+		return err
+	}
+	// Both as they are: where a statement has failed none can be prepared.
+	_, err := y.t.db.db.Exec(ctx, "ROLLBACK TO "+name+"; RELEASE "+name)
+	return err
 }
 
 // touch comes before what a handler does with its transaction.

@@ -94,3 +94,20 @@ func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 		t.Errorf("%d cuts", c.cuts.Load())
 	}
 }
+
+// The first statement on a connection fails: nothing is prepared there of what
+// undoes it, and a transaction that has failed prepares nothing.
+func TestAStatementThatFailsFirstSinksNoOther(t *testing.T) {
+	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
+		forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
+			mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
+			w.p.s.app.Reset()
+			calls := poll(keys...)
+			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, times("", len(keys)-1)...)...)
+			w.p.want(t, keys[1:]...)
+			if r, err := w.p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
+				t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+			}
+		})
+	}
+}
