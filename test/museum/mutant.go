@@ -33,6 +33,7 @@ const (
 	door  = "semelhttp"
 
 	consumer = "consume"
+	joined   = "consume/semelkafka/kafkapg"
 
 	fast   = "store/redisstore"
 	nearby = "store/nearcache"

@@ -1,4 +1,145 @@
 package museum
 
 // PostgreSQL, batches: many messages in a transaction, each with an end of its own.
-var postgresBatches = []Mutant{}
+var postgresBatches = []Mutant{
+	{
+		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatIsUndoneOfOne",
+		Old: "if v.swapped && v.undone() && len(admitted) > 1 {", New: "if false {",
+	},
+	{
+		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestAStatementThatFailsFirst",
+		Old: "\tif err := y.t.line.flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// Both", New: "\ty.t.line.push(\"ROLLBACK TO \"+name, nil, nil)\n\ty.t.line.push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn y.t.line.flush(ctx)\n\t}\n\t// Both",
+	},
+	{
+		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
+		File: "store/pgstore/inboxtx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
+		Old: "\tif err := t.y.touch(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: an error that is hidden fails all", Rule: "atomic", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatAHandlerOfManyHides",
+		Old: "(said != nil || status == failedTx)", New: "said != nil",
+	},
+	{
+		Name: "PostgreSQL, batches: to wait for another call is a failed attempt", Rule: "rule 13",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatWaitsForAnotherCall",
+		Old: "!errors.Is(said, semel.ErrInProgress) && ", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: one that waited for a failed attempt runs", Rule: "rule 14",
+		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAndFails",
+		Old: "\tmaps.Copy(y.failed, b.failed)\n", New: "\tmaps.Copy(y.failed, y.failed)\n",
+	},
+	{
+		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
+		Old: "t.won != nil && y.a.committed(ctx, t) {", New: "t.won != nil {",
+	},
+	{
+		Name: "PostgreSQL, batches: a call that was undone says whether all committed", Rule: "rule 9",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestACommitWithoutAnAnswerIsFoundOutBeside",
+		Old: "if v.won != nil && !v.undone() {", New: "if v.won != nil {",
+	},
+	{
+		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
+		File: "store/pgstore/inboxsql.go", Package: postgres, Run: "TestRowsOfManyStatements",
+		Old: "append(parts, rows[from:i]), i, n", New: "append(parts, rows[from:i]), i+1, n",
+	},
+	{
+		Name: "PostgreSQL, batches: what was recorded ahead stands for any end", Rule: "rule 8",
+		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestAHandlerMaySayHowItEnds|TestWhatWasRecordedAhead",
+		Old: "if s.State == w.as.State && ", New: "if ",
+	},
+	{
+		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
+		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
+		Old: "w.as.Apply(v.ahead.first.p.Insert(", New: "w.as.Apply(v.p.Insert(",
+	},
+	{
+		Name: "PostgreSQL, batches: all are recorded as the first one's tenant", Rule: "scope", Parent: "M13: scope dropped (devlink#773)",
+		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestCallsThatAreNotAlike",
+		Old: " && p.Key.Tenant == q.Key.Tenant", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: a token runs where its reservation is gone", Rule: "rule 16",
+		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestATokenOfAReservation",
+		Old: "can = can && is && alikeBut(", New: "can = can && (is || w.rows != nil) && alikeBut(",
+	},
+	{
+		Name: "PostgreSQL, batches: a fence recorded ahead forgets what was swept", Rule: "rule 5",
+		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAFenceRecordedAhead",
+		Old: "(SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN", New: "(SELECT c.now FROM c CROSS JOIN",
+	},
+	{
+		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
+		File: "store/pgstore/series.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
+		Old: "\t\tn.y.taken.leaveOut(b.keys)\n", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
+		File: "store/pgstore/series.go", Package: postgres, Run: "TestADropWaitsForALook",
+		Old: "\tn.off = true\n\tfor n.looking {", New: "\tn.off = true\n\tfor n.looking && n.t != nil {",
+	},
+	{
+		Name: "PostgreSQL, batches: a duplicate of what Admit lost counts as done", Rule: "rule 3", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
+		File: "store/pgstore/admit.go", Package: postgres, Run: "TestAdmitLosesOneKey",
+		Old: "(is.Fresh || v.err == nil) {", New: "is.Fresh {",
+	},
+	{
+		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
+		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAZombiesPollFails",
+		Old: "AND epoch = $5::bigint AND next <=", New: "AND epoch <= $5::bigint + 1 AND next <=",
+	},
+	{
+		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
+		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAWatermarkThatMayStillMove",
+		Old: "AND partition = $3::integer FOR UPDATE`", New: "AND partition = $3::integer`",
+	},
+	{
+		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
+		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAFrozenOwnerGives",
+		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a", New: "RETURNING set_config('semel.idle', $8::text, true)`, // a",
+	},
+	{
+		Name: "PostgreSQL, batches: the watermark passes over a hole", Rule: "ack", Parent: "M22: highest offset committed",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestTheWatermarkNeverPasses",
+		Old: "if it.From > s.next {", New: "if it.From > it.Origin.Offset {",
+	},
+	{
+		Name: "PostgreSQL, batches: one partition's watermark moves for all", Rule: "atomic",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestTheWatermarkOfEachPartition",
+		Old: "for _, s := range spans[:len(spans)-1] {", New: "for _, s := range spans[len(spans):] {",
+	},
+	{
+		Name: "PostgreSQL, batches: an outage is the message's fault", Rule: "rule 11",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAnOutageIsNoMessagesFault",
+		Old: "p.Code[:2] == \"53\" || ", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: a message inherits the attempts of another", Rule: "rule 13",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAttemptsAreCounted",
+		Old: "s.m.failed, s.m.times = r.batch[i].Origin.Offset, 0", New: "s.m.failed = r.batch[i].Origin.Offset",
+	},
+	{
+		Name: "PostgreSQL, batches: a message gets another's end", Rule: "ack", Parent: "M21: ack before complete",
+		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestEndsAreThose",
+		Old: "r.batch[r.of[n]] = r.end(n, e)", New: "r.batch[n] = r.end(n, e)",
+	},
+	{
+		Name: "PostgreSQL, batches: what another call says is taken for this one's", Rule: "doubt",
+		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestEndsAreThose",
+		Old: "return e == s\n", New: "return e != s\n",
+	},
+	{
+		Name: "PostgreSQL, batches: what cannot commit is tried for ever", Rule: "rule 13",
+		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestACommitThatIsRefusedIsNotOvertaken",
+		Old: "n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1)", New: "n := f.Execution.Attempt()",
+	},
+	{
+		Name: "PostgreSQL, batches: a commit that is refused is overtaken", Rule: "ack",
+		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestACommitThatIsRefusedIsNotOvertaken",
+		Old: "if m.OrderKey != \"\" { // whatever", New: "if err != nil && m.OrderKey != \"\" { // whatever",
+	},
+}
