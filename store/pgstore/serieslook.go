@@ -155,13 +155,15 @@ func (a *Atomic) prepare(calls []semel.Call, in *room) *inbox {
 		return nil
 	}
 	slices.SortFunc(w.rows, func(a, b takenRow) int { return cmp.Or(a.compare(b.at, &b.v.id), cmp.Compare(a.v.i, b.v.i)) })
-	w.rows = slices.CompactFunc(w.rows, func(a, b takenRow) bool { // the first is the one that runs
-		same := a.compare(b.at, &b.v.id) == 0
-		if same {
-			b.v.ahead.first = a.v
+	rows := w.rows[:0]
+	for _, r := range w.rows { // of those with a key the first is the one that runs
+		if n := len(rows); n > 0 && r.compare(rows[n-1].at, &rows[n-1].v.id) == 0 {
+			r.v.ahead.first = rows[n-1].v
+		} else {
+			rows = append(rows, r)
 		}
-		return same
-	})
+	}
+	w.rows = rows
 	y.taken = w
 	return y
 }

@@ -25,6 +25,11 @@ func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
 	if !n.looked() || n.y.taken.n != 2 {
 		t.Fatal("nothing is recorded ahead")
 	}
+	for i, first := range []int{2: 0, 3: 0} {
+		if v := &n.y.visitors[i]; i > 1 && v.ahead.first != &n.y.visitors[first] || i < 2 && v.ahead.first != nil {
+			t.Errorf("call %d does not know which is the first with its key", i)
+		}
+	}
 	ends := n.Run(t.Context(), w.rows(calls))
 	wantDone(t, ends[:3], false, false, true)
 	if !errors.Is(ends[3].Err, semel.ErrMismatch) || w.runs["k"] != 1 {
