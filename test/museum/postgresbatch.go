@@ -18,39 +18,14 @@ var postgresBatches = []Mutant{
 		Old: "\tif err := t.y.touch(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
 	},
 	{
-		Name: "PostgreSQL, batches: an error that is hidden fails all", Rule: "atomic", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatAHandlerOfManyHides",
-		Old: "(said != nil || status == failedTx)", New: "said != nil",
-	},
-	{
-		Name: "PostgreSQL, batches: to wait for another call is a failed attempt", Rule: "rule 13",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatWaitsForAnotherCall",
-		Old: "!errors.Is(said, semel.ErrInProgress) && ", New: "",
-	},
-	{
-		Name: "PostgreSQL, batches: one that waited for a failed attempt runs", Rule: "rule 14",
-		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAndFails",
-		Old: "\tmaps.Copy(y.failed, b.failed)\n", New: "\tmaps.Copy(y.failed, y.failed)\n",
-	},
-	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
 		Old: "t.won != nil && y.a.committed(ctx, t) {", New: "t.won != nil {",
 	},
 	{
-		Name: "PostgreSQL, batches: a call that was undone says whether all committed", Rule: "rule 9",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestACommitWithoutAnAnswerIsFoundOutBeside",
-		Old: "if v.won != nil && !v.undone() {", New: "if v.won != nil {",
-	},
-	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
 		File: "store/pgstore/inboxsql.go", Package: postgres, Run: "TestRowsOfManyStatements",
 		Old: "append(parts, rows[from:i]), i, n", New: "append(parts, rows[from:i]), i+1, n",
-	},
-	{
-		Name: "PostgreSQL, batches: what was recorded ahead stands for any end", Rule: "rule 8",
-		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestAHandlerMaySayHowItEnds|TestWhatWasRecordedAhead",
-		Old: "if s.State == w.as.State && ", New: "if ",
 	},
 	{
 		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
@@ -118,19 +93,9 @@ var postgresBatches = []Mutant{
 		Old: "p.Code[:2] == \"53\" || ", New: "",
 	},
 	{
-		Name: "PostgreSQL, batches: a message inherits the attempts of another", Rule: "rule 13",
-		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAttemptsAreCounted",
-		Old: "s.m.failed, s.m.times = r.batch[i].Origin.Offset, 0", New: "s.m.failed = r.batch[i].Origin.Offset",
-	},
-	{
 		Name: "PostgreSQL, batches: a message gets another's end", Rule: "ack", Parent: "M21: ack before complete",
 		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestEndsAreThose",
 		Old: "r.batch[r.of[n]] = r.end(n, e)", New: "r.batch[n] = r.end(n, e)",
-	},
-	{
-		Name: "PostgreSQL, batches: what another call says is taken for this one's", Rule: "doubt",
-		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestEndsAreThose",
-		Old: "return e == s\n", New: "return e != s\n",
 	},
 	{
 		Name: "PostgreSQL, batches: what cannot commit is tried for ever", Rule: "rule 13",
