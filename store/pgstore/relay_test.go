@@ -307,10 +307,10 @@ func TestThePoolsHooksSeeEachConnection(t *testing.T) {
 				})
 			}
 			all.Wait()
-			waitFor(t, "the hook has seen all runs", func() bool { return seen.Load() >= 50 })
 			if c.n.Load() != 0 {
-				t.Errorf("%d of 50 runs got their connection past the hook", c.n.Load())
+				t.Fatalf("%d of 50 runs got their connection past the hook", c.n.Load())
 			}
+			waitFor(t, "the hook has seen all runs", func() bool { return seen.Load() >= 50 })
 		})
 	}
 }

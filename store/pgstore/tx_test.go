@@ -303,6 +303,9 @@ func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
 	if err := kept.SendBatch(ctx, &pgx.Batch{}).Close(); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("SendBatch after the end: %v", err)
 	}
+	if _, err := kept.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"ghost"}})); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("CopyFrom after the end: %v", err)
+	}
 	if err := kept.Commit(ctx); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("Commit after the end: %v", err)
 	}

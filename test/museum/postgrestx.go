@@ -1,4 +1,114 @@
 package museum
 
 // PostgreSQL, Atomic: the record commits with the handler's writes, or neither does.
-var postgresTxs = []Mutant{}
+var postgresTxs = []Mutant{
+	{
+		Name: "PostgreSQL, Atomic: what became of a commit is not asked when the caller left", Rule: "rule 9", Parent: "M20: complete on the request context",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestACommitWhoseCallerHasLeft",
+		Old: "t *ownTx) bool {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
+		New: "t *ownTx) bool {\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a pooler that lost the server passes for the server", Rule: "rule 9",
+		File: "store/pgstore/errors.go", Package: postgres, Run: "TestACommitThatAPoolerLost",
+		Old: "!strings.HasPrefix(c, \"08\")", New: "!strings.HasPrefix(c, \"080\")",
+	},
+	{
+		Name: "PostgreSQL, Atomic: what another has settled is taken for one's own commit", Rule: "rule 4",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestWhatAnotherHasSettled",
+		Old: "is = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()", New: "is = err == nil && f.Record.State.Terminal()",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a try whose caller left is not noted", Rule: "rule 13", Parent: "M20: complete on the request context",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestATryWhoseCallerHasLeft",
+		Old: "\tif t.won == nil {\n\t\treturn\n\t}\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
+		New: "\tif t.won == nil {\n\t\treturn\n\t}\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: the handler's own unique violation is a lost race", Rule: "rule 13", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestAUniqueViolationOfTheHandlersOwn",
+		Old: "return ok && e.Code == uniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+\"_p\"))",
+		New: "return ok && e.Code == uniqueViolation && (e.TableName != \"\" || strings.HasPrefix(e.ConstraintName, recordTable))",
+	},
+	{
+		Name: "PostgreSQL, Atomic: what is always refused is tried for ever", Rule: "rule 14",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestWhatIsAlwaysRefused",
+		Old: "if refused++; refused >= tries {", New: "if refused = 1; refused >= tries {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a waiter runs what is about to be noted as failed", Rule: "rule 14",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestAWaiterGivesAFailureTime",
+		Old: "case !w.patient: //", New: "case !w.refused: //",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a duplicate waits for the row of a run in flight", Rule: "rule 14",
+		File: "store/pgstore/tx.go", Package: postgres, Run: "TestADuplicateOfATakeOver",
+		Old: "l.locked || f.Record.State.Terminal() && !over {", New: "l.locked || over || f.Record.State.Terminal() {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler is not undone when the caller left", Rule: "atomic",
+		File: "store/pgstore/tx.go", Package: postgres, Run: "TestAHandlerIsUndone",
+		Old: "context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)", New: "context.WithTimeout(ctx, 5*time.Second)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler that panics is not undone", Rule: "atomic",
+		File: "store/pgstore/tx.go", Package: postgres, Run: "TestAHandlerIsUndone",
+		Old: "\t\tt.depth--\n\t\tif done {\n", New: "\t\tt.depth--\n\t\tif done || err == nil {\n",
+	},
+	{
+		Name: "PostgreSQL, Atomic: the transaction of a twin is served", Rule: "atomic",
+		File: "store/pgstore/tx.go", Package: postgres, Run: "TestATransactionOfATwin",
+		Old: "case err == nil && of != s.id:", New: "case err == nil && !of.Valid:",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a run joins the transaction of another store", Rule: "atomic",
+		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestARunOfAnotherStore",
+		Old: "if !ok || in.s != s {", New: "if !ok {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a copy goes to who has the connection now", Rule: "scope",
+		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestTheHandlerCannotEnd",
+		Old: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.ended() {", New: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.closed {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: all savepoints of a handler have one name", Rule: "atomic",
+		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestSavepointsInEachOther",
+		Old: "\tt.of.savepoints++\n", New: "\tt.of.savepoints = 1\n",
+	},
+	{
+		Name: "PostgreSQL, Atomic: the look of the next run decides a commit", Rule: "lanes",
+		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestALookThatFailsFailsNot",
+		Old: "if begun = done && err == nil; done {", New: "if begun = done && err == nil; begun {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: who was handed a connection cannot be undone", Rule: "atomic",
+		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestAFailureIsKeptAndTheConnection",
+		Old: "t.line.tx, t.line.sent = l.tx, 1 //", New: "t.line.tx, t.line.sent = l.tx, 0 //",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a connection is handed past the hook that says whose it is", Rule: "scope",
+		File: "store/pgstore/relay.go", Package: postgres, Run: "TestThePoolsHooks",
+		Old: "if cfg.PrepareConn != nil || cfg.BeforeAcquire", New: "if cfg.BeforeAcquire",
+	},
+	{
+		Name: "PostgreSQL, Atomic: who gets no connection keeps his place", Rule: "rule 14",
+		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestWhoGetsNoConnection",
+		Old: "\tt.placed = true\n\tif l == nil || l.conn == nil {\n\t\tif err := t.connect(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		New: "\tif l == nil || l.conn == nil {\n\t\tif err := t.connect(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tt.placed = true\n",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a frozen handler keeps its key", Rule: "rule 6",
+		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestAConnectionIsHandedToWhoWaits",
+		Old: "= a.s, true, true, &a.s.idle, &a.tide", New: "= a.s, true, true, nil, &a.tide",
+	},
+	{
+		Name: "PostgreSQL, Atomic: database/sql may have no transaction open", Rule: "atomic",
+		File: "store/pgstore/insql.go", Package: postgres, Run: "TestATransactionOfDatabaseSQL",
+		Old: "if err == nil && on.PgConn().TxStatus() != 'T' {", New: "if err == nil && on.IsClosed() {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: the twin of a key that was lost is given what nobody kept", Rule: "atomic",
+		File: "store/pgstore/admit.go", Package: postgres, Run: "TestAdmitLosesOneKeyAndNot",
+		Old: "v.steps != nil && (is.Fresh || v.err == nil) {", New: "v.steps != nil && is.Fresh {",
+	},
+}

@@ -1,0 +1,283 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// lossy is a connection that is lost, with the answer, by a request that has a
+// text; then is called when that request is on its way.
+type lossy struct {
+	net.Conn
+	text *atomic.Pointer[string] // nil: none, any more
+	then func()
+	lost atomic.Bool
+}
+
+func (l *lossy) Write(b []byte) (int, error) {
+	text := l.text.Load()
+	if text == nil || !bytes.Contains(b, []byte(*text)) {
+		return l.Conn.Write(b)
+	}
+	l.text.Store(nil)
+	l.lost.Store(true) // first: a Read may begin at once
+	n, err := l.Conn.Write(b)
+	l.then()
+	return n, err
+}
+
+func (l *lossy) Read(b []byte) (int, error) {
+	if l.lost.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return l.Conn.Read(b)
+}
+
+// What came of a commit is found out even if the caller leaves while it is on its
+// way: who hears that it failed does it again under another key.
+func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
+	var text atomic.Pointer[string]
+	var c *crowded
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	c = newCrowded(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // so that each request has its text
+		dial := cfg.ConnConfig.DialFunc
+		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			return &lossy{Conn: conn, text: &text, then: func() {
+				waitFor(t, "the server has committed", func() bool { _, err := c.record(t, "k"); return err == nil })
+				leave()
+			}}, err
+		}
+	})
+	commit := commitSQL
+	text.Store(&commit)
+	if got, err := Do(ctx, c.a, call("k"), c.pay("k", nil)); err != nil || got != "receipt of k" {
+		t.Errorf("a commit that got through: %q, %v", got, err)
+	}
+	if text.Load() != nil || ctx.Err() == nil {
+		t.Error("no commit was lost: this test shows nothing")
+	}
+	c.want(t, "k")
+}
+
+// Between the loss of a commit's answer and the question what came of it another
+// may have had the key: that it is settled says nothing of this run.
+func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	mine := proposal("k")
+	mine.Key = store.Key{Operation: "pay", Tenant: "ann", Value: "k"}
+	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := p.s.cameOf(t.Context(), &mine); is || err != nil {
+		t.Errorf("another's record: it is one's own %v, error %v", is, err)
+	}
+	r, err := p.record(t, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine.Owner = r.Owner
+	if is, err := p.s.cameOf(t.Context(), &mine); !is || err != nil {
+		t.Errorf("one's own record: it is one's own %v, error %v", is, err)
+	}
+}
+
+// A handler that takes longer than its callers wait fails each time by their
+// leaving. Those tries count, or it would run for ever.
+func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
+	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
+	for attempt := 1; attempt <= 2; attempt++ {
+		ctx, leave := context.WithCancel(t.Context())
+		_, err := Do(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+			if _, err := p.pay("k", nil)(ctx, x, tx); err != nil {
+				t.Error(err)
+			}
+			leave()
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("attempt %d: %v, want the handler's error", attempt, err)
+		}
+		if r, err := p.record(t, "k"); err != nil || r.Attempt != attempt || r.State != store.Released {
+			t.Errorf("after attempt %d the record is %v, attempt %d, error %v", attempt, r.State, r.Attempt, err)
+		}
+	}
+	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err == nil {
+		t.Error("it ran a third time")
+	}
+	p.want(t)
+}
+
+// A unique violation of the application's own says nothing of the key: the
+// handler runs once, and its error is the caller's.
+func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
+	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('k')")
+	ran := 0
+	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+		ran++
+		return p.pay("k", nil)(ctx, x, tx)
+	})
+	if ran != 1 || code(err) != uniqueViolation || errors.Is(err, semel.ErrInProgress) || errors.Is(err, semel.ErrUnavailable) {
+		t.Errorf("it ran %d times, and failed by %v; want the handler's error", ran, err)
+	}
+	if r, err := p.record(t, "k"); err != nil || r.Attempt != 1 || r.State != store.Released {
+		t.Errorf("the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+	}
+	in := p.a.In(beginTx(t, p.s, txDefaults))
+	_, err = semel.Do(t.Context(), in, call("in"), func(ctx context.Context, x *semel.Execution) (string, error) {
+		tx, _ := TxFrom(ctx)
+		return p.pay("k", nil)(ctx, x, tx)
+	})
+	if code(err) != uniqueViolation || errors.Is(err, semel.ErrInProgress) {
+		t.Errorf("in the caller's transaction: %v, want the handler's error", err)
+	}
+}
+
+// What the server refuses for now is tried again, and not for ever; and it counts
+// as no attempt, for nothing says that the call is to blame.
+func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	ran := 0
+	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (string, error) {
+		if ran++; ran > 3*tries {
+			return "", errors.New("enough")
+		}
+		_, err := tx.Exec(ctx, "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
+		return "", err
+	})
+	if ran != tries || !errors.Is(err, semel.ErrUnavailable) || code(err) != serializationFailure {
+		t.Errorf("it ran %d times, want %d, and ended by %v", ran, tries, err)
+	}
+	if _, err := p.record(t, "k"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a record was left: %v", err)
+	}
+}
+
+// A commit that the server refuses because of others has not happened: the
+// handler runs again, and the caller sees nothing of it.
+func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
+	for way, newCrowd := range crowds {
+		t.Run(way, func(t *testing.T) {
+			c := newCrowd(t, pgtest.URL(t), 1, nil)
+			fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
+			seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
+			mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
+			mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
+			mustExec(t, c.app, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+c.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "+fn+"()")
+			ran := 0
+			got, err := Do(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+				if ran++; x.Attempt() != 1 {
+					t.Errorf("run %d is attempt %d", ran, x.Attempt())
+				}
+				return c.pay("k", nil)(ctx, x, tx)
+			})
+			if err != nil || got != "receipt of k" || ran != 2 {
+				t.Errorf("it ran %d times: %q, %v", ran, got, err)
+			}
+			c.want(t, "k")
+		})
+	}
+}
+
+// Between the rollback of a try and its note there is nothing to see. Who waited
+// for it does not take that for the right to run.
+func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
+	var ends atomic.Int32 // of what was admitted: the first, and then who waits
+	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{Observe: func(_ context.Context, e semel.Event) {
+		if e.Kind == semel.EventReleased || e.Kind == semel.EventExecuted {
+			ends.Add(1)
+		}
+	}})
+	p.a.patience = 3 * time.Second // in which the note has to be there, too
+	waiting := call("k")
+	waiting.Wait = time.Minute
+	down := errors.New("down")
+	ran, goOn, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := Do(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, pgx.Tx) (string, error) {
+			close(ran)
+			<-goOn
+			return "", down
+		})
+		failed <- err
+	}()
+	<-ran
+	held, err := p.s.own.Acquire(t.Context()) // for the note
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter := make(chan error, 1)
+	began := p.s.app.Stat().AcquireCount()
+	go func() {
+		_, err := Do(t.Context(), p.a, waiting, p.pay("waiter", nil))
+		waiter <- err
+	}()
+	waitFor(t, "it has found the key taken, and sleeps", func() bool {
+		is := p.s.app.Stat()
+		return is.AcquireCount() > began && is.AcquiredConns() == 1
+	})
+	close(goOn)
+	waitFor(t, "it has held back", func() bool { return ends.Load() == 2 })
+	p.want(t)
+	held.Release()
+	if err := <-failed; !errors.Is(err, down) {
+		t.Errorf("the first: %v", err)
+	}
+	if err := <-waiter; !errors.Is(err, semel.ErrReleased) {
+		t.Errorf("who waited for it: %v, want ErrReleased", err)
+	}
+	p.want(t)
+}
+
+// Who gets no connection from the pool does not take a place in it along.
+func TestWhoGetsNoConnectionLeavesNoPlaceTaken(t *testing.T) {
+	p := onePool(t)
+	room := func() int {
+		p.s.relay.mu.Lock()
+		defer p.s.relay.mu.Unlock()
+		return p.s.relay.room
+	}
+	held, err := p.s.app.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := Do(ctx, p.a, call("k"), p.pay("k", nil))
+		left <- err
+	}()
+	waitFor(t, "it waits for a connection", func() bool { return room() == 0 })
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left: %v", err)
+	}
+	held.Release()
+	if n := room(); n != 1 {
+		t.Fatalf("there is room for %d runs, want 1: no run gets a connection any more", n)
+	}
+	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
+		t.Error(err)
+	}
+	p.want(t, "k")
+}

@@ -1,0 +1,187 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// However a handler ends that has no answer, the caller's transaction has nothing
+// of it: he may leave meanwhile, and commit all the same.
+func TestAHandlerIsUndoneThoughItsCallerHasLeft(t *testing.T) {
+	for name, end := range map[string]func(context.Context) error{
+		"it fails":    func(ctx context.Context) error { return ctx.Err() },
+		"it is well":  func(context.Context) error { return nil },
+		"it declines": func(context.Context) error { return &semel.Failure{Code: "declined"} },
+		"it panics":   func(context.Context) error { panic("oops") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			tx := beginTx(t, p.s, txDefaults)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			err := errors.New("panic")
+			func() {
+				defer func() { _ = recover() }()
+				_, err = p.a.In(tx).Run(ctx, call("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+					if _, err := p.pay("k", nil)(ctx, x, tx); err != nil {
+						t.Error(err)
+					}
+					leave()
+					return semel.Outcome{}, end(ctx)
+				})
+			}()
+			if err == nil {
+				t.Error("no error, though nothing could be written")
+			}
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Errorf("commit: %v", err)
+			}
+			p.want(t)
+			if _, err := p.record(t, "k"); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("a record was left: %v", err)
+			}
+		})
+	}
+}
+
+// A savepoint that was undone is still there for the server. What is undone next
+// is the one around it.
+func TestSavepointsInEachOtherAreUndone(t *testing.T) {
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	if err := Once(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
+		at := tx
+		var in []pgx.Tx
+		for _, key := range []string{"outer", "middle", "inner"} {
+			sp, err := at.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			if _, err := c.pay(key, nil)(ctx, x, sp); err != nil {
+				return err
+			}
+			at, in = sp, append(in, sp)
+		}
+		for _, sp := range []pgx.Tx{in[2], in[1], in[0]} {
+			if err := sp.Rollback(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	c.want(t)
+}
+
+// A run of another store has a transaction, and a fate, of its own.
+func TestARunOfAnotherStoreDoesNotJoin(t *testing.T) {
+	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
+	late := errors.New("late")
+	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
+		if _, err := p.pay("outer", nil)(ctx, x, tx); err != nil {
+			return err
+		}
+		if got, err := Do(ctx, q.a, call("inner"), q.pay("inner", nil)); err != nil || got != "receipt of inner" {
+			t.Errorf("the run of the other store: %q, %v", got, err)
+		}
+		return late
+	})
+	if !errors.Is(err, late) {
+		t.Errorf("got %v", err)
+	}
+	p.want(t)
+	q.want(t, "inner")
+	if r, err := q.record(t, "inner"); err != nil || r.State != store.Completed {
+		t.Errorf("the other store's record is %v, error %v", r.State, err)
+	}
+}
+
+// A database with the same tables is not that of the store: the record would
+// commit in one, and who asks looks in the other.
+func TestATransactionOfATwinIsForeign(t *testing.T) {
+	s := openNew(t, nil)
+	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.opt.Schema}), nil)
+	a, err := NewAtomic(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := beginTx(t, twin.s, txDefaults)
+	_, err = a.In(tx).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		t.Error("it ran")
+		return semel.Outcome{}, nil
+	})
+	if !errors.Is(err, ErrForeign) {
+		t.Errorf("got %v, want ErrForeign", err)
+	}
+	if _, err := a.Admit(t.Context(), tx, poll("k")); !errors.Is(err, ErrForeign) {
+		t.Errorf("Admit: %v, want ErrForeign", err)
+	}
+}
+
+// A duplicate of a run in flight is told so at once, whatever there was of the key
+// before: it never waits for the other's row, as the caller may hold locks.
+func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
+	for name, before := range map[string]func(p *shop){
+		"released": func(p *shop) { _, _ = Do(t.Context(), p.a, call("k"), p.pay("k", errors.New("down"))) },
+		"expired": func(p *shop) {
+			_, _ = Do(t.Context(), p.a, call("k"), p.pay("old", nil))
+			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1")
+			mustExec(t, p.s.own, "DELETE FROM "+p.table)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // who waits for a row fails
+				cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
+			})
+			before(c.shop)
+			first := c.holding(t, "k")
+			tx := beginTx(t, c.s, txDefaults)
+			for name, r := range map[string]semel.Runner{"Run": c.a, "In": c.a.In(tx)} {
+				_, err := r.Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+					t.Errorf("%s: it ran", name)
+					return semel.Outcome{}, nil
+				})
+				if !errors.Is(err, semel.ErrInProgress) || code(err) != "" {
+					t.Errorf("%s: %v, want ErrInProgress", name, err)
+				}
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Error(err)
+			}
+			first.want(t, "k")
+			c.want(t, "k")
+		})
+	}
+}
+
+// What keys another has taken meanwhile is told for rows that differ, too.
+func TestAdmitLosesOneKeyOfDifferentCalls(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	refund := semel.NewCall(semel.Operation("refund").For("bob"), "r", semel.Bytes([]byte("7")))
+	calls := append(poll("a", "k"), refund)
+	tx := beginTx(t, p.s, txDefaults)
+	y := p.a.newInbox(p.s.newTx(tx, true), false)
+	if err := y.gather(t.Context(), all(3), calls); err != nil {
+		t.Fatal(err)
+	}
+	claimCall(t, p, "k")
+	got, err := y.admitAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got[0].Fresh || !got[2].Fresh || got[1].Fresh || !errors.Is(got[1].Err, semel.ErrInProgress) {
+		t.Errorf("%+v", got)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantFresh(t, admitIn(t, p, true, calls[0], refund), false, false)
+}
