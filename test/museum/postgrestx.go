@@ -102,7 +102,7 @@ var postgresTxs = []Mutant{
 		Old: "= a.s, true, true, &a.s.idle, &a.tide", New: "= a.s, true, true, nil, &a.tide",
 	},
 	{
-		Name: "PostgreSQL, Atomic: database/sql may have no transaction open", Rule: "atomic",
+		Name: "PostgreSQL, Atomic: InSQL takes a connection without a transaction", Rule: "atomic",
 		File: "store/pgstore/insql.go", Package: postgres, Run: "TestATransactionOfDatabaseSQL",
 		Old: "if err == nil && on.PgConn().TxStatus() != 'T' {", New: "if err == nil && on.IsClosed() {",
 	},
