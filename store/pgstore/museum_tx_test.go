@@ -1,9 +1,12 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -184,4 +187,68 @@ func TestAdmitLosesOneKeyOfDifferentCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFresh(t, admitIn(t, p, true, calls[0], refund), false, false)
+}
+
+// What a run was answered is the caller's: the connection that it came by goes on
+// reading what others are answered.
+func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
+	for way, newCrowd := range crowds {
+		t.Run(way, func(t *testing.T) {
+			c := newCrowd(t, pgtest.URL(t), 1, nil)
+			of := func(key string) semel.Outcome {
+				return semel.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
+			}
+			pay := func(key string) semel.Outcome {
+				t.Helper()
+				res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) { return of(key), nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res.Outcome
+			}
+			keys := []string{"a", "b", "c", "d"}
+			for _, key := range keys {
+				pay(key)
+			}
+			var got []semel.Outcome
+			for _, key := range keys {
+				got = append(got, pay(key))
+			}
+			for i, key := range keys {
+				if !reflect.DeepEqual(got[i].Body, of(key).Body) || !reflect.DeepEqual(got[i].Header, of(key).Header) {
+					t.Errorf("the answer of %s has become %q, %q", key, got[i].Body[:8], got[i].Header)
+				}
+			}
+		})
+	}
+}
+
+// What a handler hands on as its fence grows, though the record that had a higher
+// one was swept, and the server's clock was set back.
+func TestTheFenceOfARunGrowsOverASweep(t *testing.T) {
+	p := newShop(t, openStanding(t), &semel.Options{Retention: time.Hour})
+	var fences []uint64
+	handler := func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+		fences = append(fences, x.Fence())
+		return semel.Outcome{}, nil
+	}
+	tx := beginTx(t, p.s, txDefaults)
+	for i, r := range []semel.Runner{p.a, p.a, p.a.In(tx)} {
+		if _, err := r.Run(t.Context(), call("k"), handler); err != nil {
+			t.Fatal(err)
+		}
+		advance(t, p.s, 2*time.Hour)
+		if res, err := p.s.Sweep(t.Context(), "", 100); err != nil || i < 2 && res.Deleted != 1 {
+			t.Fatalf("%d were swept, %v", res.Deleted, err)
+		}
+		advance(t, p.s, -4*time.Hour)
+	}
+	for i, f := range fences {
+		if i > 0 && f <= fences[i-1] {
+			t.Errorf("run %d has the fence %d, after %d", i, f, fences[i-1])
+		}
+	}
+	if len(fences) != 3 {
+		t.Errorf("it ran %d times", len(fences))
+	}
 }
