@@ -1,4 +1,56 @@
 package museum
 
+// The directories of the exhibits below.
+const (
+	rabbit = "consume/semelamqp"
+)
+
 // Adapters of brokers: each has its own ways to lose a message, or to hand it out twice.
-var adapters = []Mutant{}
+var adapters = []Mutant{
+	{
+		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
+		File: "consume/semelamqp/outlet.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		Old: "\t\tdelete(o.made, name)\n\t\treturn errUnroutable\n", New: "\t\tdelete(o.made, name)\n",
+	},
+	{
+		Name: "RabbitMQ: a copy that a full queue refuses passes for kept", Rule: "ack",
+		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		Old: "\t<-confirm.Done()\n\treturn o.judge(l, confirm.Acked(), q.name)\n", New: "\t<-confirm.Done()\n\treturn o.judge(l, true, q.name)\n",
+	},
+	{
+		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
+		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestALateConfirm",
+		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
+	},
+	{
+		Name: "RabbitMQ: a copy whose confirm is late is sent again", Rule: "sent twice",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestALateConfirm",
+		Old: "\t\tselect {\n\t\tcase <-c.done:\n\t\t\tdelete(d.sent, slot)\n\t\tdefault: // it may still be confirmed\n\t\t\treturn fail(err)\n\t\t}\n", New: "\t\tdelete(d.sent, slot)\n",
+	},
+	{
+		Name: "RabbitMQ: an ack is of all before it, too", Rule: "ack",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestAnAckIsOfOneMessage",
+		Old: "d.raw.Ack(false)", New: "d.raw.Ack(true)",
+	},
+	{
+		Name: "RabbitMQ: a delivery of an old channel is acked on the new one", Rule: "ack",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestWhatIsSaidOfAnOldChannel",
+		Old: "\tif err := d.gone(); err != nil {\n\t\treturn err\n\t}\n\tif err := d.raw.Ack(false); err != nil {",
+		New: "\tif d.back {\n\t\treturn d.gone()\n\t}\n\tif err := d.s.link.Load().ch.Ack(d.raw.DeliveryTag, false); err != nil {",
+	},
+	{
+		Name: "RabbitMQ: what was sent ahead is dropped at the end", Rule: "ack",
+		File: "consume/semelamqp/link.go", Package: rabbit, Run: "TestWhatWasSentAhead",
+		Old: "d.Nack(false, true)", New: "d.Nack(false, false)",
+	},
+	{
+		Name: "RabbitMQ: a retry counts from one again", Rule: "rule 13",
+		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
+		Old: "int64(deliveries(d))", New: "int64(1)",
+	},
+	{
+		Name: "RabbitMQ: a second retry loses where the message was published to", Rule: "rule 15",
+		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
+		Old: "\t\tif _, has := p.Headers[h.Name]; !has {\n", New: "\t\tif h.Value != \"\" {\n",
+	},
+}

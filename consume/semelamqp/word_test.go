@@ -1,0 +1,167 @@
+package semelamqp
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// source is one of the puppet's queue "q".
+func (p *puppet) source(o Options) *Source {
+	p.t.Helper()
+	o.Declare = DeclareAll
+	s, err := New(p.url, "q", &o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// The ways to leave a message to a copy.
+var leave = map[string]func(ctx context.Context, d *delivery) error{
+	"a letter": func(ctx context.Context, d *delivery) error {
+		if err := d.Forward(ctx, consume.DeadLetters, nil); err != nil {
+			return err
+		}
+		return d.Ack(ctx)
+	},
+	"a retry": func(ctx context.Context, d *delivery) error { return d.Nak(ctx, time.Second) },
+}
+
+// A full queue refuses, and what no queue takes comes back, though it is
+// confirmed: then the message itself is all that there is.
+func TestACopyThatTheBrokerDoesNotKeepIsNone(t *testing.T) {
+	for name, end := range leave {
+		for why, v := range map[error]verdict{errRefused: refused, errUnroutable: unroutable} {
+			p := newPuppet(t)
+			d := p.next(p.source(Options{}), "m")[0]
+			p.decides(v)
+			for range 3 {
+				if err := end(t.Context(), d); !errors.Is(err, why) {
+					t.Errorf("%s: %v, want %v", name, err, why)
+				}
+			}
+			p.decides(kept)
+			if err := end(t.Context(), d); err != nil {
+				t.Errorf("%s, when it is kept: %v", name, err)
+			}
+			p.hears("1 ack 1")
+		}
+	}
+}
+
+// A confirm that is late is waited for: neither is the message acked before it,
+// nor is the copy sent again.
+func TestALateConfirmIsWaitedFor(t *testing.T) {
+	for name, end := range leave {
+		p := newPuppet(t)
+		d := p.next(p.source(Options{}), "m")[0]
+		p.decides(silence)
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { // who waits has no more time when the broker has it
+				for p.came() == 0 {
+					<-time.After(time.Millisecond)
+				}
+				cancel()
+			}()
+			if err := end(ctx, d); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s that is not confirmed: %v", name, err)
+			}
+		}
+		p.hears()
+		p.decides(kept)
+		p.confirm()
+		if err := end(t.Context(), d); err != nil || p.came() != 1 {
+			t.Errorf("%s that is confirmed: %v, of %d copies", name, err, p.came())
+		}
+		p.hears("1 ack 1")
+	}
+}
+
+// What is behind a message that is acked is in work still, and so is what is
+// before it.
+func TestAnAckIsOfOneMessage(t *testing.T) {
+	p := newPuppet(t)
+	ds := p.next(p.source(Options{}), "a", "b", "c")
+	for _, i := range []int{2, 0} {
+		if err := ds[i].Ack(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := ds[1].Nak(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	p.hears("1 ack 3", "1 ack 1", "1 nack 2 again")
+}
+
+// The tags of a channel begin anew with the next: what is said of an old
+// delivery must not reach the message that has its number now.
+func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{})
+	old := p.next(s, "old")[0]
+	p.cut()
+	<-old.Revoked()
+	again := p.next(s, "new")[0]
+	for name, err := range map[string]error{
+		"Ack": old.Ack(t.Context()), "Nak": old.Nak(t.Context(), 0), "a retry": old.Nak(t.Context(), time.Hour),
+		"Forward": old.Forward(t.Context(), consume.DeadLetters, nil),
+	} {
+		if !errors.Is(err, consume.ErrGone) {
+			t.Errorf("%s: %v, want ErrGone", name, err)
+		}
+	}
+	if again.raw.DeliveryTag != old.raw.DeliveryTag || p.came() != 0 {
+		t.Errorf("the tags are %d and %d, and %d copies were sent", old.raw.DeliveryTag, again.raw.DeliveryTag, p.came())
+	}
+	if err := again.Nak(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	p.hears("2 nack 1 again")
+}
+
+// What was sent ahead is not lost when nobody asks for it any more.
+func TestWhatWasSentAheadGoesBack(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{Prefetch: 10})
+	p.holds("a", "b", "c")
+	ctx, cancel := context.WithCancel(t.Context())
+	ds, err := s.Next(ctx, 1)
+	if err != nil || len(ds) != 1 {
+		t.Fatal(len(ds), err)
+	}
+	cancel()
+	p.hears("1 nack 2 again", "1 nack 3 again")
+	if err := ds[0].Ack(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.hears("1 nack 2 again", "1 nack 3 again", "1 ack 1")
+}
+
+// Where there is an order, what is given back in another one goes back in that
+// of its delivery.
+func TestWhatIsGivenBackGoesInItsOrder(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{OrderKey: func(*consume.Message) string { return "lane" }})
+	ds := p.next(s, "a", "b", "c")
+	for _, i := range []int{1, 2, 0} {
+		if err := ds[i].Nak(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	p.hears()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = s.Next(ctx, 3) // nothing comes
+	}()
+	p.hears("1 nack 1 again", "1 nack 2 again", "1 nack 3 again")
+	cancel()
+	<-over
+}
