@@ -3,10 +3,51 @@ package museum
 // The directories of the exhibits below.
 const (
 	rabbit = "consume/semelamqp"
+	stream = "consume/semelnats"
 )
 
 // Adapters of brokers: each has its own ways to lose a message, or to hand it out twice.
 var adapters = []Mutant{
+	{
+		Name: "NATS: an ack is not answered", Rule: "ack", Parent: "M24: nats-server#4786",
+		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		Old: "d.m.DoubleAck(ctx)", New: "d.m.Ack()",
+	},
+	{
+		Name: "NATS: a retry does not wait", Rule: "ack",
+		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		Old: "d.m.NakWithDelay(delay)", New: "d.m.Nak()",
+	},
+	{
+		Name: "NATS: a message that is given back never comes again", Rule: "ack",
+		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		Old: "d.m.Nak()", New: "d.m.Term()",
+	},
+	{
+		Name: "NATS: a message in work is given to others", Rule: "rule 7",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestInfoSays",
+		Old: ", AckWait: ackWait(&c.Config)}", New: "}",
+	},
+	{
+		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
+		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStream",
+		Old: "if _, err := s.js.PublishMsg(ctx, m); err != nil {", New: "if err := s.js.Conn().PublishMsg(m); err != nil {",
+	},
+	{
+		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
+		File: "consume/semelnats/message.go", Package: stream, Run: "TestALetterTells",
+		Old: `const control = "nats-"`, New: `const control = "nats-expected-"`,
+	},
+	{
+		Name: "NATS: a stream made anew has the messages of the old", Rule: "scope",
+		File: "consume/semelnats/message.go", Package: stream + "/natstest", Run: "TestAStreamMadeAnewBetween",
+		Old: "return fmt.Sprintf(\"%s/%d@%d\", stream, seq, at.UnixNano())", New: "return fmt.Sprintf(\"%s/%d@%d\", stream, seq, at.UnixNano()*0)",
+	},
+	{
+		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryIsNotForgotten",
+		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
+	},
 	{
 		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
 		File: "consume/semelamqp/outlet.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",

@@ -1,0 +1,63 @@
+package semelnats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel/consume"
+)
+
+// spoken is a message that notes what the server is told of it.
+type spoken struct {
+	jetstream.Msg
+	words []string
+	err   error // of each word
+}
+
+func (m *spoken) say(word string) error {
+	m.words = append(m.words, word)
+	return m.err
+}
+
+func (m *spoken) Ack() error                         { return m.say("ack, unanswered") }
+func (m *spoken) DoubleAck(context.Context) error    { return m.say("ack") }
+func (m *spoken) Nak() error                         { return m.say("nak") }
+func (m *spoken) NakWithDelay(d time.Duration) error { return m.say(fmt.Sprint("nak ", d)) }
+func (m *spoken) InProgress() error                  { return m.say("in progress") }
+func (m *spoken) Term() error                        { return m.say("term") }
+func (m *spoken) TermWithReason(why string) error    { return m.say("term " + why) }
+
+// An ack is one that the server answers; a retry comes again, and not before
+// its time; what is in work is not given to others; and only what was copied
+// may end without an ack.
+func TestTheServerIsToldWhatWasDecided(t *testing.T) {
+	why := "failed"
+	for name, c := range map[string]struct {
+		copied *string
+		do     func(d *delivery) error
+		want   string
+	}{
+		"done":                    {do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "ack"},
+		"a retry":                 {do: func(d *delivery) error { return d.Nak(t.Context(), 5*time.Second) }, want: "nak 5s"},
+		"given back":              {do: func(d *delivery) error { return d.Nak(t.Context(), 0) }, want: "nak"},
+		"in work":                 {do: func(d *delivery) error { return d.Extend(t.Context()) }, want: "in progress"},
+		"copied":                  {copied: &why, do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "term failed"},
+		"copied, and tried again": {copied: &why, do: func(d *delivery) error { return d.Nak(t.Context(), time.Minute) }, want: "nak 1m0s"},
+	} {
+		m := &spoken{}
+		d := &delivery{s: &Source{opt: Options{Terminate: true}}, m: m, own: &consume.Message{}}
+		d.copied.Store(c.copied)
+		if err := c.do(d); err != nil || !slices.Equal(m.words, []string{c.want}) {
+			t.Errorf("%s: the server is told %q, %v; want %q", name, m.words, err, c.want)
+		}
+		m.err = errors.New("no server")
+		if err := c.do(d); !errors.Is(err, m.err) {
+			t.Errorf("%s that the server does not hear: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelnats"
+)
+
+// fill makes the stream of copies one that takes no more, until it is widened.
+func (b *broker) fill(t *testing.T) (widen func()) {
+	t.Helper()
+	cfg := jetstream.StreamConfig{
+		Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked", b.name + ".filler"},
+		MaxMsgs: 1, Discard: jetstream.DiscardNew,
+	}
+	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.js.Publish(t.Context(), b.name+".filler", nil); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		cfg.MaxMsgs = -1
+		if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The server passes a letter on, and its stream refuses it: that is none.
+func TestALetterThatItsStreamRefusesIsSentAgain(t *testing.T) {
+	b := open(t, nil)
+	widen := b.fill(t)
+	b.Publish(t, consume.Message{Body: []byte("no key")})
+	var refused, settled atomic.Int64
+	serve(t, consumer(t, nop, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+		var api *jetstream.APIError
+		switch {
+		case e.Kind == consume.EventSettled:
+			settled.Add(1)
+		case e.Kind == consume.EventSettleFailed && errors.As(e.Err, &api):
+			refused.Add(1)
+		}
+	}}), b.Connect(t))
+	until(t, "refused, or settled", func() bool { return refused.Load() > 2 || settled.Load() > 0 })
+	if n := settled.Load(); n != 0 {
+		t.Fatal("the message was acked without its letter")
+	}
+	widen()
+	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
+	if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || string(l[0].Body) != "no key" {
+		t.Errorf("%d letters", len(l))
+	}
+}
+
+// The server says once that it stops to deliver a message. If its copy is
+// refused then, it is tried until it is kept.
+func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 50*time.Millisecond })
+	b.opt.MaxDeliver = true
+	widen := b.fill(t)
+	tries, err := b.js.Conn().SubscribeSync(b.opt.DeadLetters) // it hears what its stream refuses
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := semelnats.New(b.js, b.consumer, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan error, 1)
+	before := b.js.Conn().NumSubscriptions()
+	go func() { watched <- s.WatchMaxDeliver(ctx) }()
+	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > before })
+	if err := b.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b.Publish(t, keyed("k"))
+	until(t, "delivered", func() bool {
+		ds, err := s.Next(ctx, 1) // and its consumer dies
+		return len(ds) == 1 && err == nil
+	})
+	for n := range 2 {
+		if _, err := tries.NextMsg(15 * time.Second); err != nil {
+			t.Fatalf("its copy was tried %d times: %v", n, err)
+		}
+	}
+	widen()
+	until(t, "a dead letter", func() bool { return len(b.Copies(t, consume.DeadLetters)) == 1 })
+	cancel()
+	if err := <-watched; err != nil {
+		t.Errorf("WatchMaxDeliver: %v", err)
+	}
+}
+
+// Serve extends what it has in work by what Info says, so that the server gives
+// it to nobody else meanwhile.
+func TestInfoSaysWhatTheServerIsSetTo(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 7 * time.Second })
+	if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}, MaxAge: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	i, err := b.Connect(t).Info(t.Context())
+	if want := (consume.Info{AckWait: 7 * time.Second, Horizon: time.Hour}); err != nil || i != want {
+		t.Errorf("it is %+v, %v; want %+v", i, err, want)
+	}
+}
