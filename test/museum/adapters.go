@@ -4,6 +4,7 @@ package museum
 const (
 	rabbit = "consume/semelamqp"
 	stream = "consume/semelnats"
+	kafka  = "consume/semelkafka"
 )
 
 // Adapters of brokers: each has its own ways to lose a message, or to hand it out twice.
@@ -93,5 +94,46 @@ var adapters = []Mutant{
 		Name: "RabbitMQ: a second retry loses where the message was published to", Rule: "rule 15",
 		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
 		Old: "\t\tif _, has := p.Headers[h.Name]; !has {\n", New: "\t\tif h.Value != \"\" {\n",
+	},
+	{
+		Name: "Kafka: a partition is handed over before what is done is committed", Rule: "ack",
+		File: "consume/semelkafka/rebalance.go", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
+		Old: "\ts.commit(ctx, left)\n\ts.forget(left)\n", New: "\ts.forget(left)\n\ts.commit(ctx, left)\n",
+	},
+	{
+		Name: "Kafka: a commit does not say in which topic", Rule: "scope",
+		File: "consume/semelkafka/commit.go", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
+		Old: "t.Partitions[j].Metadata = metadata(t.TopicID)", New: "t.Partitions[j].Metadata = metadata([16]byte{})",
+	},
+	{
+		Name: "Kafka: the offsets of an earlier topic skip what is new", Rule: "scope",
+		File: "consume/semelkafka/rebalance.go", Package: kafka, Run: "TestOffsetsOfAnEarlierTopic",
+		Old: " && now != [16]byte{} && then != topicIDText(now) {", New: " && now == [16]byte{} && then != topicIDText(now) {",
+	},
+	{
+		Name: "Kafka: what is paused is never fetched again", Rule: "lanes",
+		File: "consume/semelkafka/poll.go", Package: kafka, Run: "TestWhatIsPaused",
+		Old: "\t\t\tresume[at.topic] = append(resume[at.topic], at.partition)\n", New: "",
+	},
+	{
+		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "lanes",
+		File: "consume/semelkafka/rebalance.go", Package: kafka, Run: "TestAPauseEnds",
+		Old: "\t\tcl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time\n", New: "\t\t_ = cl\n",
+	},
+	{
+		Name: "Kafka: a record given back goes behind the others", Rule: "ack",
+		File: "consume/semelkafka/partition.go", Package: kafka, Run: "TestWhatIsGivenBack",
+		Old: "p.queue = slices.Insert(p.queue, i, it)", New: "p.queue = slices.Insert(p.queue, max(i, len(p.queue)), it)",
+	},
+	{
+		Name: "Kafka: an ack from before the log was cut counts", Rule: "ack",
+		File: "consume/semelkafka/poll.go", Package: kafka, Run: "TestALogThatWasCut",
+		Old: "\told.leave()\n\told.gone = true\n", New: "\told.leave()\n",
+	},
+	{
+		Name: "Kafka: a ledger passes over a message without its copy", Rule: "ack",
+		File: "consume/semelkafka/settle.go", Package: kafka, Run: "TestALedgerPasses",
+		Old: "\tif err := b.send(ctx, w); err != nil || w.passed {\n\t\treturn err\n\t}\n\terr := b.l.Pass(ctx, w.it)\n\tw.passed = err == nil\n\treturn err\n",
+		New: "\tif !w.passed {\n\t\tif err := b.l.Pass(ctx, w.it); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tw.passed = true\n\t}\n\treturn b.send(ctx, w)\n",
 	},
 }

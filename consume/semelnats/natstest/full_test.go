@@ -88,7 +88,7 @@ func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
 		return len(ds) == 1 && err == nil
 	})
 	for n := range 2 {
-		if _, err := tries.NextMsg(15 * time.Second); err != nil {
+		if _, err := tries.NextMsg(8 * time.Second); err != nil {
 			t.Fatalf("its copy was tried %d times: %v", n, err)
 		}
 	}

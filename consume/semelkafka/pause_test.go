@@ -1,0 +1,94 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// unconnected is a client that reaches nobody, but knows what is paused.
+func unconnected(t *testing.T) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers("127.0.0.1:1"), kgo.ConsumeTopics("t"), kgo.ConsumerGroup("g"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// paused is what a client does not fetch.
+func paused(cl *kgo.Client) []int32 {
+	return slices.Sorted(slices.Values(cl.PauseFetchPartitions(nil)["t"]))
+}
+
+// A partition that is full while another is empty is not fetched, but it is
+// again as soon as there is room.
+func TestWhatIsPausedIsFetchedAgainWhenThereIsRoom(t *testing.T) {
+	cl := unconnected(t)
+	s := apart(t, nil, queueRecords, 0)
+	s.pace(cl)
+	if got := paused(cl); !slices.Equal(got, []int32{0}) {
+		t.Fatalf("paused are %v, want partition 0", got)
+	}
+	for range 2 { // it has two halves
+		ds, _ := handed(t, s, 2*queueRecords)
+		for _, d := range ds {
+			if err := d.Ack(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.pace(cl)
+	if got := paused(cl); len(got) != 0 || s.Stats().Partitions[0].Paused {
+		t.Errorf("paused are %v, though the queues are empty", got)
+	}
+}
+
+// The client remembers what was paused when a partition went, and the partition
+// that comes back begins with an empty queue: nobody would resume it.
+func TestAPauseEndsWithItsTimeInTheGroup(t *testing.T) {
+	cl := unconnected(t)
+	s := apart(t, nil, queueRecords, 0)
+	s.pace(cl)
+	s.lost(t.Context(), cl, map[string][]int32{"t": {0}})
+	s.assigned(t.Context(), cl, map[string][]int32{"t": {0}})
+	s.pace(cl)
+	if got := paused(cl); len(got) != 0 {
+		t.Errorf("paused are %v, of a partition that has come anew", got)
+	}
+}
+
+// passing is a ledger that notes what it passes over.
+type passing struct {
+	Ledger
+	passed int
+	err    error
+}
+
+func (l *passing) Pass(context.Context, Item) error {
+	l.passed++
+	return l.err
+}
+
+// A ledger that has passed over a message never gives it again: its letter, if
+// there is to be one, is with the brokers before.
+func TestALedgerPassesOverWhatIsCopied(t *testing.T) {
+	for action, copied := range map[consume.Action]bool{consume.DeadLetter: true, consume.Park: true, consume.Ack: false} {
+		s := apart(t, nil, 1)
+		ds, _ := handed(t, s, 1)
+		l := &passing{}
+		b := &batches{s: s, l: l, held: map[string]*heldLane{}}
+		w := newWorks(ds)[0]
+		w.decided, w.disp = true, consume.Disposition{Action: action, Reason: consume.ReasonFailed}
+		s.forget(slices.Collect(maps.Values(s.parts))) // so that no copy can be sent
+		if err := b.pass(t.Context(), w); errors.Is(err, consume.ErrGone) != copied || (l.passed == 0) != copied {
+			t.Errorf("%v: %v, and the ledger has passed over %d messages", action, err, l.passed)
+		}
+	}
+}
