@@ -40,11 +40,6 @@ var adapters = []Mutant{
 		Old: `const control = "nats-"`, New: `const control = "nats-expected-"`,
 	},
 	{
-		Name: "NATS: a stream made anew has the messages of the old", Rule: "scope",
-		File: "consume/semelnats/message.go", Package: stream + "/natstest", Run: "TestAStreamMadeAnewBetween",
-		Old: "return fmt.Sprintf(\"%s/%d@%d\", stream, seq, at.UnixNano())", New: "return fmt.Sprintf(\"%s/%d@%d\", stream, seq, at.UnixNano()*0)",
-	},
-	{
 		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
 		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryIsNotForgotten",
 		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
@@ -63,11 +58,6 @@ var adapters = []Mutant{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
 		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestALateConfirm",
 		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
-	},
-	{
-		Name: "RabbitMQ: a copy whose confirm is late is sent again", Rule: "sent twice",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestALateConfirm",
-		Old: "\t\tselect {\n\t\tcase <-c.done:\n\t\t\tdelete(d.sent, slot)\n\t\tdefault: // it may still be confirmed\n\t\t\treturn fail(err)\n\t\t}\n", New: "\t\tdelete(d.sent, slot)\n",
 	},
 	{
 		Name: "RabbitMQ: an ack is of all before it, too", Rule: "ack",
@@ -106,16 +96,6 @@ var adapters = []Mutant{
 		Old: "t.Partitions[j].Metadata = metadata(t.TopicID)", New: "t.Partitions[j].Metadata = metadata([16]byte{})",
 	},
 	{
-		Name: "Kafka: the offsets of an earlier topic skip what is new", Rule: "scope",
-		File: "consume/semelkafka/rebalance.go", Package: kafka, Run: "TestOffsetsOfAnEarlierTopic",
-		Old: " && now != [16]byte{} && then != topicIDText(now) {", New: " && now == [16]byte{} && then != topicIDText(now) {",
-	},
-	{
-		Name: "Kafka: what is paused is never fetched again", Rule: "lanes",
-		File: "consume/semelkafka/poll.go", Package: kafka, Run: "TestWhatIsPaused",
-		Old: "\t\t\tresume[at.topic] = append(resume[at.topic], at.partition)\n", New: "",
-	},
-	{
 		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "lanes",
 		File: "consume/semelkafka/rebalance.go", Package: kafka, Run: "TestAPauseEnds",
 		Old: "\t\tcl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time\n", New: "\t\t_ = cl\n",
@@ -124,11 +104,6 @@ var adapters = []Mutant{
 		Name: "Kafka: a record given back goes behind the others", Rule: "ack",
 		File: "consume/semelkafka/partition.go", Package: kafka, Run: "TestWhatIsGivenBack",
 		Old: "p.queue = slices.Insert(p.queue, i, it)", New: "p.queue = slices.Insert(p.queue, max(i, len(p.queue)), it)",
-	},
-	{
-		Name: "Kafka: an ack from before the log was cut counts", Rule: "ack",
-		File: "consume/semelkafka/poll.go", Package: kafka, Run: "TestALogThatWasCut",
-		Old: "\told.leave()\n\told.gone = true\n", New: "\told.leave()\n",
 	},
 	{
 		Name: "Kafka: a ledger passes over a message without its copy", Rule: "ack",
