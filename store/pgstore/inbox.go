@@ -47,7 +47,8 @@ type Fresh struct {
 // Call.Wait says. What the server refuses because of another transaction is run
 // again, whole, then in halves, and so is what it refuses to commit; so a
 // batch may end as several transactions, in order. A connection that breaks is
-// semel.ErrUnavailable for each call that it was to commit.
+// semel.ErrUnavailable for each call that it was to commit, and for those behind
+// them: fn is not run for what might have to come later.
 //
 // Each key takes an advisory lock for the time of the transaction (see
 // [Atomic.In] for how many there are); more than 1,000 calls are several
@@ -106,6 +107,7 @@ type batch struct {
 
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	next   *Next                // of which it is the run; nil: of none
+	outage error                // what is left ends by this; nil: there is none
 }
 
 func all(n int) []int {
@@ -134,6 +136,10 @@ const wholeTries = 3
 // part runs some of the calls, in one transaction or, if that cannot be, in
 // halves.
 func (b *batch) part(ctx context.Context, which []int, careful bool) {
+	if b.outage != nil {
+		b.fail(which, b.outage)
+		return
+	}
 	careful = careful || len(which) == 1 // one that fails should not run twice
 	for refusals, pause := 1, 5*time.Millisecond; ; refusals, pause = refusals+1, pause*3/2 {
 		err := b.try(ctx, which, careful)
@@ -155,6 +161,9 @@ func (b *batch) part(ctx context.Context, which []int, careful bool) {
 			return
 		case meets && refusals < tries && sleep(ctx, pause):
 			continue
+		}
+		if !meets && !divides(err) { // else it may be the fault of these calls
+			b.outage = err
 		}
 		b.fail(which, err)
 		return

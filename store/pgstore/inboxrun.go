@@ -115,7 +115,7 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 			v.said = said
 		}
 		v.settle(ctx, f.Outcome)
-		if v.swapped && v.undone() && len(admitted) > 1 {
+		if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {
 			return errDivide // its savepoint lies before what the handler wrote for the others
 		}
 		if err := y.ended(ctx, v); err != nil {

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -105,4 +106,49 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 		}
 	}
 	p.want(t, "a", "b", "c")
+}
+
+// A batch that ends as several transactions ends with the one that met an outage:
+// what comes behind it might have to come behind its calls.
+func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
+	for _, n := range []int{4, maxTogether + 1} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			w, sizes := newWorker(p), []int{}
+			var calls []semel.Call
+			for i := range n {
+				calls = append(calls, poll(itoa(i))...)
+			}
+			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+				if err := w.but(&sizes, nil)(ctx, fresh); err != nil {
+					return err
+				}
+				if len(fresh) == 4 {
+					return errors.New("one of them is bad") // so the batch is divided
+				}
+				tx, _ := TxFrom(ctx)
+				if len(sizes) <= 2 {
+					_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+					return err
+				}
+				return nil
+			})
+			for i, e := range ends {
+				if !errors.Is(e.Err, semel.ErrUnavailable) {
+					t.Errorf("call %d: %v", i, e.Err)
+				}
+			}
+			if want := map[int][]int{4: {4, 2}, maxTogether + 1: {maxTogether}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
+				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
+			}
+			for i, e := range p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)) {
+				if e.Err != nil || e.Replayed {
+					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)
+				}
+			}
+			if got := len(p.payments(t)); got != n {
+				t.Errorf("%d effects of %d", got, n)
+			}
+		})
+	}
 }

@@ -5,7 +5,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
 		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatIsUndoneOfOne",
-		Old: "if v.swapped && v.undone() && len(admitted) > 1 {", New: "if false {",
+		Old: "if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
@@ -21,6 +21,11 @@ var postgresBatches = []Mutant{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
 		Old: "t.won != nil && y.a.committed(ctx, t) {", New: "t.won != nil {",
+	},
+	{
+		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
+		File: "store/pgstore/inbox.go", Package: postgres, Run: "TestWhatIsBehindAnOutage",
+		Old: "\t\t\tb.outage = err\n", New: "\t\t\tb.outage = nil\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
