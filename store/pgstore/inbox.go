@@ -85,6 +85,9 @@ func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx c
 
 func (a *Atomic) runWhole(ctx context.Context, n *Next, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
 	b := &batch{a: a, calls: calls, ended: make([]Ended, len(calls)), whole: fn, next: n}
+	if n != nil {
+		n.runs = b
+	}
 	if _, ok := a.s.inside(ctx); ok {
 		b.fail(all(len(calls)), errors.New("pgstore: RunWhole in a handler of the same store; use Admit with its transaction"))
 		return b.ended
@@ -108,6 +111,7 @@ type batch struct {
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	next   *Next                // of which it is the run; nil: of none
 	outage error                // what is left ends by this; nil: there is none
+	now    *inbox               // the try that runs; nil: none does
 }
 
 func all(n int) []int {

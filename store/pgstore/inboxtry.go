@@ -65,6 +65,8 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 		}
 	}()
 	l := t.lend(ctx, ctx, &touchedTx{t.line.tx, y})
+	b.now = y
+	defer func() { b.now = nil }()
 	if b.whole != nil {
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
 	} else {

@@ -34,6 +34,7 @@ type Next struct {
 	calls []semel.Call
 	room  room
 	keys  []takenRow // of calls; nil: they are not known
+	runs  *batch     // what Run has begun
 
 	// The look.
 	y       *inbox      // nil: there is none
@@ -102,6 +103,23 @@ func (n *Next) Run(ctx context.Context, fn func(ctx context.Context, fresh []*Fr
 	return n.q.a.runWhole(ctx, n, n.calls, fn)
 }
 
+// Err is, for fn while it runs, how a call of the batch that is not fresh has
+// ended so far: nil if it is done, or comes later. So fn may leave out what has
+// to come behind a call that is semel.ErrInProgress elsewhere.
+func (n *Next) Err(i int) error {
+	b := n.runs
+	if b == nil || i < 0 || i >= len(b.ended) {
+		return nil
+	}
+	if err := b.ended[i].Err; err != nil || b.now == nil {
+		return err
+	}
+	if vs := b.now.visitors; len(vs) > 0 && i >= vs[0].i && i-vs[0].i < len(vs) {
+		return vs[i-vs[0].i].err
+	}
+	return nil
+}
+
 // Drop ends the batch: a look is rolled back. Harmless when repeated.
 func (n *Next) Drop() {
 	q := n.q
@@ -109,7 +127,7 @@ func (n *Next) Drop() {
 	n.unlook()
 	q.mu.Unlock()
 	q.open = slices.DeleteFunc(q.open, func(o *Next) bool { return o == n })
-	n.y, n.keys = nil, nil
+	n.y, n.keys, n.runs = nil, nil, nil
 	if n.room.visitors != nil {
 		n.room.clear()
 		q.free, n.room = append(q.free, n.room), room{}

@@ -108,6 +108,11 @@ var postgresBatches = []Mutant{
 		Old: "n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1)", New: "n := f.Execution.Attempt()",
 	},
 	{
+		Name: "PostgreSQL, batches: what is in flight elsewhere is overtaken", Rule: "ack",
+		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestWhatComesAgainIsNotOvertaken",
+		Old: "case consume.Hold, consume.Retry:\n", New: "case consume.Retry:\n",
+	},
+	{
 		Name: "PostgreSQL, batches: a commit that is refused is overtaken", Rule: "ack",
 		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestACommitThatIsRefusedIsNotOvertaken",
 		Old: "if m.OrderKey != \"\" { // whatever", New: "if err != nil && m.OrderKey != \"\" { // whatever",

@@ -40,6 +40,8 @@
 //     the watermark passes over it when the copy is with the brokers. By
 //     offsets, all behind it in its partition wait meanwhile; by keys, those
 //     with its record key.
+//   - a message's key is in flight elsewhere: by keys, it is tried again until
+//     it is not, and those with its record key wait.
 //   - the database is down: no message is taken until it answers, partitions
 //     stay, and nothing is lost.
 //   - the topic was deleted and made anew: Serve ends with consume.ErrClosed. By
@@ -49,7 +51,6 @@
 //   - Serve's context ends: the running transaction ends, and the group is
 //     left by Source.Close.
 //
-// By keys, a message whose key is in flight elsewhere is overtaken by those
-// behind it. By offsets, attempts are counted by the process: a message that
-// kills it does so each time.
+// By offsets, attempts are counted by the process: a message that kills it does
+// so each time.
 package kafkapg

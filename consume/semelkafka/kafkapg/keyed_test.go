@@ -154,3 +154,42 @@ func TestEndsAreThoseOfTheirMessages(t *testing.T) {
 	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDuplicate, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDuplicate, consume.ReasonError)
 	p.want(t, "a", "b")
 }
+
+// A key is in flight elsewhere, as when a member that was frozen is still at it,
+// or the CallFunc does not say what a message is: what is behind such a message
+// in its lane waits, and other lanes do not.
+func TestWhatComesAgainIsNotOvertaken(t *testing.T) {
+	p := newShop(t)
+	l := p.keyed(t, 3)
+	call := l.call
+	l.call = func(m *consume.Message) (semel.Call, error) {
+		if string(m.Body) == "rejected" {
+			return semel.Call{}, consume.ErrRejected
+		}
+		return call(m)
+	}
+	tx, err := p.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	busy, err := l.identify(named("busy")[0].Message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.a.In(tx).Run(t.Context(), busy, func(context.Context, *semel.Execution) (semel.Outcome, error) { return semel.Outcome{}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	batch := named("first/o", "busy/o", "behind/o", "free", "rejected/p", "behind that/p", "other/q")
+	const done, waits = consume.ReasonDone, consume.ReasonInProgress
+	wantEnds(t, l.Handle(t.Context(), batch), done, waits, waits, done, consume.ReasonRejected, waits, done)
+	p.want(t, "first", "free", "other")
+	p.fails["bad"] = errors.New("bad")
+	halves := named("busy/o", "bad", "x", "behind/o")
+	wantEnds(t, l.Handle(t.Context(), halves), waits, consume.ReasonError, done, waits)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEnds(t, l.Handle(t.Context(), batch[:3]), consume.ReasonDuplicate, done, done)
+	p.want(t, "first", "free", "other", "x", "busy", "behind")
+}

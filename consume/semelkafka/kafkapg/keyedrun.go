@@ -22,9 +22,11 @@ type keyedRun struct {
 	ms   []*consume.Message // of the calls
 	said []error            // by the handler, of a message that was alone
 	ran  []int              // the attempt, of a message that was alone
-	// blocked are the order keys of messages that were alone, and which these
-	// are: one of them has failed, or it may yet, at its COMMIT.
+	// blocked are order keys, and the first message that what is behind it must
+	// not overtake: it was alone, and has failed, or may yet, at its COMMIT; or
+	// it comes again, as one whose key is in flight elsewhere.
 	blocked map[string]int
+	next    *pgstore.Next // of which it is the work
 }
 
 // Handle implements semelkafka.Ledger.
@@ -35,25 +37,24 @@ func (l *keyed) Handle(ctx context.Context, batch []semelkafka.Item) []consume.R
 // Prepare implements semelkafka.Preparer.
 func (l *keyed) Prepare(ctx context.Context, batch []semelkafka.Item) semelkafka.Prepared {
 	r := l.newRun(batch)
-	return &preparedRun{r, l.line.Next(ctx, r.calls)}
+	r.next = l.line.Next(ctx, r.calls)
+	return (*preparedRun)(r)
 }
 
 // preparedRun implements semelkafka.Prepared.
-type preparedRun struct {
-	r *keyedRun
-	n *pgstore.Next
-}
+type preparedRun keyedRun
 
 // Handle implements semelkafka.Prepared.
 func (p *preparedRun) Handle(ctx context.Context) []consume.Run {
-	defer p.r.giveBack()
-	return p.r.ends(p.n.Run(ctx, p.r.run))
+	r := (*keyedRun)(p)
+	defer r.giveBack()
+	return r.ends(r.next.Run(ctx, r.run))
 }
 
 // Drop implements semelkafka.Prepared.
 func (p *preparedRun) Drop() {
-	p.n.Drop()
-	p.r.giveBack()
+	p.next.Drop()
+	(*keyedRun)(p).giveBack()
 }
 
 // newRun finds the calls of a batch.
@@ -66,6 +67,7 @@ func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 		c, err := l.identify(it.Message)
 		if err != nil {
 			r.batch[i].Err = err
+			r.blockBehind(len(r.calls)-1, err, it.OrderKey)
 			continue
 		}
 		r.calls, r.of, r.ms = append(r.calls, c), append(r.of, i), append(r.ms, it.Message)
@@ -97,6 +99,7 @@ func (r *keyedRun) ends(of []pgstore.Ended) []consume.Run {
 
 // run does the work of those that are new.
 func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
+	r.block(fresh)
 	goes := make([]*pgstore.Fresh, 0, len(fresh))
 	ms := make([]*consume.Message, 0, len(fresh))
 	for _, f := range fresh {
@@ -119,6 +122,30 @@ func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
 		return r.h.safely(ctx, tx, ms)
 	}
 	return r.alone(goes[0], func() error { return r.h.safely(ctx, tx, ms) })
+}
+
+// block notes which messages before one that is fresh come again.
+func (r *keyedRun) block(fresh []*pgstore.Fresh) {
+	for i := range fresh[len(fresh)-1].Index {
+		if r.said[i] == nil && r.ran[i] == 0 { // else it was fresh, too
+			r.blockBehind(i, r.next.Err(i), r.ms[i].OrderKey)
+		}
+	}
+}
+
+// blockBehind has what is behind a place wait, if a message ended there so that
+// it comes again.
+func (r *keyedRun) blockBehind(at int, err error, lane string) {
+	if err == nil || lane == "" {
+		return
+	}
+	if first, is := r.blocked[lane]; is && first <= at {
+		return
+	}
+	switch consume.Decide(consume.Run{Err: err}, nil).Action {
+	case consume.Hold, consume.Retry:
+		r.blocked[lane] = at
+	}
 }
 
 // alone does the work of one message. It is this message's fault if it fails.
