@@ -10,11 +10,19 @@ import (
 	"github.com/semel-go/semel/consume"
 )
 
-// handle has the ledger do the work of those that are not decided.
+// handle has the ledger do the work of those that are not decided. What is behind
+// one that was decided in an earlier turn, and is not settled, waits: to a ledger
+// nothing was done of that one yet.
 func (b *batches) handle(ctx context.Context, batch []*work) error {
 	run, items := make([]*work, 0, len(batch)), make([]Item, 0, len(batch))
+	open := map[string]bool{} // lanes that have such a one
 	for _, w := range batch {
 		if w.decided {
+			open[w.lane] = true
+			continue
+		}
+		if w.lane != "" && open[w.lane] {
+			w.disp = consume.Disposition{Action: consume.Hold, Reason: consume.ReasonInProgress}
 			continue
 		}
 		if w.late(b.keep) {

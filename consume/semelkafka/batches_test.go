@@ -1,0 +1,89 @@
+package semelkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+)
+
+// scripted is a ledger whose lanes are partitions. It says of each message how it
+// ends, and notes which it was given.
+type scripted struct {
+	ends  map[string]consume.Run // by partition/offset; none: it is done
+	pass  error
+	given []string
+}
+
+func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, error) { return start, nil }
+
+func (l *scripted) Lane(it Item) string { return fmt.Sprint(it.Origin.Partition) }
+
+func (l *scripted) Handle(_ context.Context, batch []Item) []consume.Run {
+	ends := make([]consume.Run, len(batch))
+	for i, it := range batch {
+		name := fmt.Sprintf("%d/%d", it.Origin.Partition, it.Origin.Offset)
+		l.given = append(l.given, name)
+		ends[i] = l.ends[name]
+	}
+	return ends
+}
+
+func (l *scripted) Pass(context.Context, Item) error { return l.pass }
+
+// looping is a loop of ServeBatches that takes its turns one by one.
+func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches {
+	t.Helper()
+	return &batches{s: apart(t, nil, records...), l: l, opt: o, held: map[string]*heldLane{}}
+}
+
+// turn is one turn of the loop, with what is in the queues.
+func (b *batches) turn(t *testing.T) {
+	t.Helper()
+	ds, _ := handed(t, b.s, MostInBatch)
+	batch := b.gather(t.Context(), newWorks(ds))
+	err := b.handle(t.Context(), batch)
+	for _, w := range batch {
+		b.settle(t.Context(), w)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// due is as if the time of all that waits had come.
+func (b *batches) due() {
+	for _, h := range b.held {
+		h.due = time.Time{}
+	}
+}
+
+// A message that has failed for good, but whose end the ledger or the brokers do
+// not take yet, is still before those behind it: they are not handled.
+func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
+	waits := consume.Run{Err: &semel.Error{Reason: semel.ErrReleased}}
+	failed := consume.Run{Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}
+	l := &scripted{ends: map[string]consume.Run{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
+	b := looping(t, l, consume.Options{AckFailures: true}, 2, 1)
+	b.turn(t)
+	for range 3 {
+		l.given = nil
+		b.due()
+		b.turn(t)
+		if len(l.given) > 0 {
+			t.Fatalf("the ledger was given %q, of a lane that has a message before them", l.given)
+		}
+	}
+	l.pass, l.ends = nil, nil
+	for range 2 {
+		b.due()
+		b.turn(t)
+	}
+	if len(l.given) != 1 || l.given[0] != "0/1" || len(b.held) > 0 {
+		t.Errorf("when its end was taken the ledger was given %q, and %d lanes wait", l.given, len(b.held))
+	}
+}
