@@ -248,10 +248,11 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			i AS ({take} SELECT unnest($1::uuid[]), unnest($4::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), {taken} WHERE (SELECT locked FROM l))
 			SELECT c.now, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
 
-		// A row of another topic id is locked, given, and left as it is.
+		// A row of another topic id is locked, given, and left as it is. A new one
+		// begins with an epoch that none had whose row was forgotten.
 		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
 			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next, epoch, updated)
-			SELECT $1::text, $2::text, $3::integer, $4::text, $5::bigint, 1, c.now FROM c
+			SELECT $1::text, $2::text, $3::integer, $4::text, $5::bigint, c.now, c.now FROM c
 			ON CONFLICT (consumer, topic, partition) DO UPDATE SET epoch = w.epoch + (w.topic_id = excluded.topic_id)::int, updated = excluded.updated
 			RETURNING w.topic_id, w.next, w.epoch`,
 		move: `UPDATE {s}.semel_watermark SET next = $7::bigint, updated = {now}

@@ -263,3 +263,21 @@ func TestAFrozenOwnerGivesTheWatermarkBack(t *testing.T) {
 		t.Error("the frozen one has committed")
 	}
 }
+
+// The watermark is forgotten, and begun anew: who had it before is not taken for
+// its new owner.
+func TestAForgottenOwnerIsNotTheNextOne(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	zombie := own(t, p.s, 5)
+	if err := p.s.Forget(t.Context(), orders.Consumer, orders.Topic); err != nil {
+		t.Fatal(err)
+	}
+	owner := own(t, p.s, 2)
+	if err := zombie.Do(t.Context(), 5, 6, p.offsets(5, 6)); !errors.Is(err, ErrFenced) {
+		t.Errorf("the one before: %v, want ErrFenced", err)
+	}
+	if err := owner.Do(t.Context(), 2, 4, p.offsets(2, 4)); err != nil {
+		t.Errorf("the next owner: %v", err)
+	}
+	p.want(t, "002", "003")
+}
