@@ -171,10 +171,11 @@ func (b *batches) next(ctx context.Context) ([]*work, error) {
 		wait, cancel = context.WithTimeout(ctx, max(due, time.Millisecond))
 	}
 	defer cancel()
-	if b.outage && len(b.held) > 0 {
+	if b.down() {
 		b.drop(ctx)
 		<-wait.Done()
-		return nil, nil
+		_, err := b.s.join() // the source may have ended meanwhile
+		return nil, err
 	}
 	works, err := b.taken(ctx)
 	if len(works) == 0 && err == nil {
@@ -197,6 +198,21 @@ func (b *batches) next(ctx context.Context) ([]*work, error) {
 	defer cancel()
 	<-wait.Done()
 	return nil, nil
+}
+
+// down reports whether nothing is to be taken: the ledger does not answer, and
+// something waits that will tell when it does. What else waits may have long to
+// wait.
+func (b *batches) down() bool {
+	if !b.outage {
+		return false
+	}
+	for _, h := range b.held {
+		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && w.disp.Reason == consume.ReasonUnavailable }) {
+			return true
+		}
+	}
+	return false
 }
 
 // gather makes a batch of what came and of what is due, in the order of the

@@ -87,3 +87,62 @@ func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
 		t.Errorf("when its end was taken the ledger was given %q, and %d lanes wait", l.given, len(b.held))
 	}
 }
+
+// unavailable is how a message ends for which the ledger did not answer.
+var unavailable = consume.Run{Err: &semel.Error{Reason: semel.ErrUnavailable}}
+
+// An outage is over at the latest when nothing waits any more that would tell:
+// what it was noticed by may be another member's, while a retry has long to wait.
+func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
+	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}, "1/0": unavailable}}
+	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 1, 1, 0)
+	b.turn(t)
+	if !b.outage || len(b.held) != 2 {
+		t.Fatalf("outage %v, %d lanes wait", b.outage, len(b.held))
+	}
+	b.s.lost(t.Context(), nil, map[string][]int32{"t": {1}})
+	b.s.client = unconnected(t)
+	b.s.come(2, 0, 1)
+	for range 3 {
+		works, err := b.next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.gather(t.Context(), works)) > 0 {
+			return
+		}
+	}
+	t.Error("nothing is taken, though nobody waits for the ledger to answer")
+}
+
+// The source may be closed, or find that its topic was made anew, while the
+// ledger does not answer.
+func TestAnOutageDoesNotHideThatTheSourceEnds(t *testing.T) {
+	b := looping(t, &scripted{ends: map[string]consume.Run{"0/0": unavailable}}, consume.Options{}, 1)
+	b.turn(t)
+	b.s.fail(errors.New("made anew"))
+	if _, err := b.next(t.Context()); !errors.Is(err, consume.ErrClosed) {
+		t.Errorf("the loop goes on: %v", err)
+	}
+}
+
+// A ledger says that it has ended, or that it is of another topic, also when it
+// is to handle messages, or to pass over one.
+func TestALedgerThatIsClosedEndsTheSource(t *testing.T) {
+	closed := fmt.Errorf("%w: made anew", consume.ErrClosed)
+	for name, l := range map[string]*scripted{
+		"handle": {ends: map[string]consume.Run{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
+		"pass":   {ends: map[string]consume.Run{"0/0": {Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}}, pass: closed},
+	} {
+		b := looping(t, l, consume.Options{AckFailures: true}, 1)
+		b.turn(t)
+		if _, err := b.next(t.Context()); !errors.Is(err, consume.ErrClosed) {
+			t.Errorf("%s: the loop goes on: %v", name, err)
+		}
+	}
+	b := looping(t, &scripted{ends: map[string]consume.Run{"0/0": {Err: closed, Handlers: true, Attempt: 1}}}, consume.Options{}, 1)
+	b.turn(t)
+	if b.s.broken != nil {
+		t.Errorf("a handler's error has ended the source: %v", b.s.broken)
+	}
+}

@@ -30,10 +30,12 @@ type Ledger interface {
 	Lane(it Item) string
 	// Handle does the work of messages, in transactions, and says how each
 	// ended. They are in the order of their offsets, and no lane is in them
-	// without what it still has before them.
+	// without what it still has before them. A Run whose Err is
+	// consume.ErrClosed, and not the handler's, ends the source.
 	Handle(ctx context.Context, batch []Item) []consume.Run
 	// Pass is called for a message that had no effect and is settled now:
-	// its copy, if there is one, is with the brokers.
+	// its copy, if there is one, is with the brokers. An error that is
+	// consume.ErrClosed ends the source; any other is tried again.
 	Pass(ctx context.Context, it Item) error
 }
 

@@ -57,6 +57,9 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		w.effect = r.Err == nil
 		w.decided = w.disp.Action != consume.Hold && w.disp.Action != consume.Retry
 		down = down || w.disp.Reason == consume.ReasonUnavailable
+		if !r.Handlers {
+			b.closes(r.Err)
+		}
 		b.observe(ctx, consume.Event{Kind: consume.EventDecided, Message: w.m, Disposition: w.disp, Took: took})
 	}
 	if down != b.outage {
@@ -147,7 +150,16 @@ func (b *batches) pass(ctx context.Context, w *work) error {
 	}
 	err := b.l.Pass(ctx, w.it)
 	w.passed = err == nil
+	b.closes(err)
 	return err
+}
+
+// closes ends the source if the ledger says that it is at its end: to ask again
+// is in vain.
+func (b *batches) closes(err error) {
+	if errors.Is(err, consume.ErrClosed) {
+		b.s.fail(err)
+	}
 }
 
 // send sends the copy of a message, if there is to be one.
