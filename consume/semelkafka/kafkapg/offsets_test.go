@@ -232,3 +232,35 @@ func TestAttemptsAreCountedForEachMessage(t *testing.T) {
 	step(1, consume.ReasonExhausted, 3)
 	p.want(t, "3/0")
 }
+
+// The topic is made anew, and another member has begun with it, while this one
+// still has messages of the earlier one: to ask again and again is in vain.
+func TestAWatermarkOfALaterTopicEndsTheSource(t *testing.T) {
+	p := newShop(t)
+	l := p.offsets(2)
+	p.fails["3/0"] = semel.Final(errors.New("no"))
+	if _, err := l.Own(t.Context(), orders, 0); err != nil {
+		t.Fatal(err)
+	}
+	wantEnds(t, l.Handle(t.Context(), items(0, 1)), consume.ReasonFailed)
+	anew := orders
+	anew.TopicID = "id-2"
+	if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.offsets(2).Own(t.Context(), anew, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgstore.ErrFenced) {
+		t.Errorf("to pass over a message of the earlier topic: %v", err)
+	}
+	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, consume.ErrClosed) {
+		t.Errorf("to pass over it again: %v", err)
+	}
+	for _, r := range l.Handle(t.Context(), items(1, 3)) {
+		if !errors.Is(r.Err, consume.ErrClosed) || !errors.Is(r.Err, pgstore.ErrRecreated) || r.Handlers {
+			t.Errorf("a message of the earlier topic: %v", r.Err)
+		}
+	}
+	p.want(t)
+}
