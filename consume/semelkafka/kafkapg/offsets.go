@@ -91,9 +91,18 @@ func (l *offsets) Pass(ctx context.Context, it semelkafka.Item) error {
 	if m.w.Next() > it.Origin.Offset {
 		return nil
 	}
+	if it.From > m.w.Next() {
+		return hole(&it, m.w.Next())
+	}
 	err = m.w.Do(ctx, it.From, it.Origin.Offset+1, func(context.Context, pgx.Tx) error { return nil })
 	if err != nil {
 		m.w = nil
 	}
 	return err
+}
+
+// hole is why a message cannot be done: what is between the watermark and it is
+// not, and is never passed over.
+func hole(it *semelkafka.Item, at int64) error {
+	return fmt.Errorf("kafkapg: offset %d comes behind %d, but the watermark is at %d: it was set back; start again, to read from there", it.Origin.Offset, it.From, at)
 }

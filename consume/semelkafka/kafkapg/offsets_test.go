@@ -264,3 +264,29 @@ func TestAWatermarkOfALaterTopicEndsTheSource(t *testing.T) {
 	}
 	p.want(t)
 }
+
+// What is between the watermark and a message was never given: it is not passed
+// over with that, either.
+func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
+	p := newShop(t)
+	l := p.offsets(1)
+	p.fails["3/5"] = errors.New("no")
+	if _, err := l.Own(t.Context(), orders, 5); err != nil {
+		t.Fatal(err)
+	}
+	wantEnds(t, l.Handle(t.Context(), items(5, 6)), consume.ReasonExhausted)
+	if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.offsets(1).Own(t.Context(), orders, 2); err != nil { // as if the database was restored
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Pass(t.Context(), items(5, 6)[0]); err == nil {
+			t.Error("it was passed over, and 2 to 4 with it")
+		}
+	}
+	if next, err := l.Own(t.Context(), orders, 0); err != nil || next != 2 {
+		t.Errorf("the watermark is at %d, %v; want 2", next, err)
+	}
+}

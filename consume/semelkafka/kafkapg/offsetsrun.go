@@ -107,9 +107,8 @@ func (r *offsetsRun) spans(ctx context.Context, which []int) (spans []*span) {
 			n++
 		}
 		s := spans[n-1]
-		if it.From > s.next { // what is between is not done: never pass over it
-			r.block(it.Place, []int{i}, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(it.Place),
-				Cause: fmt.Errorf("kafkapg: offset %d comes behind %d, but the watermark is at %d: it was set back; start again, to read from there", it.Origin.Offset, it.From, s.next)})
+		if it.From > s.next {
+			r.block(it.Place, []int{i}, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(it.Place), Cause: hole(it, s.next)})
 			continue
 		}
 		s.items, s.next = append(s.items, i), it.Origin.Offset+1
