@@ -290,3 +290,25 @@ func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
 		t.Errorf("the watermark is at %d, %v; want 2", next, err)
 	}
 }
+
+// The drain is over while a handler runs, which gives up: that is not its
+// message's fault.
+func TestAHandlerThatIsInterruptedHasNotFailed(t *testing.T) {
+	for name, batch := range map[string][]semelkafka.Item{"alone": items(0, 1), "of many": items(0, 3)} {
+		p := newShop(t)
+		l := p.offsets(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		l.h = func(ctx context.Context, _ pgx.Tx, _ []*consume.Message) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		for i, r := range l.Handle(ctx, batch) {
+			if d := consume.Decide(r, nil); d.Action != consume.Hold {
+				t.Errorf("%s: message %d: %v, attempt %d, %v", name, i, d.Action, d.Attempt, d.Err)
+			}
+		}
+		l.h = p.write
+		wantEnds(t, l.Handle(t.Context(), batch), times(consume.ReasonDone, len(batch))...)
+	}
+}

@@ -67,7 +67,7 @@ func (r *offsetsRun) part(ctx context.Context, which []int) {
 			lost.m.w = nil
 			r.block(lost.place, lost.items, &semel.Error{Reason: semel.ErrLeaseLost, Operation: operation(lost.place), Cause: err})
 			which = items
-		case !divides(err):
+		case !divides(err), ctx.Err() != nil: // it was interrupted, whatever the handler says: no message is to blame
 			for _, s := range spans {
 				s.m.w = nil
 				r.block(s.place, s.items, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(s.place), Cause: err})
