@@ -69,11 +69,11 @@ func TestWhatIsTakenAheadIsGivenBack(t *testing.T) {
 
 func TestALookAheadTakesAFullBatch(t *testing.T) {
 	s := apart(t, &Options{Outstanding: 5}, 8, 2)
-	if n := s.ready(); n != 7 {
-		t.Errorf("%d are ready, want 5 of one partition and 2 of the other", n)
+	if n, rest := s.ready(); n != 7 || rest != 3 {
+		t.Errorf("%d are ready, and %d are not; want 5 and 3 of one partition and 2 of the other", n, rest)
 	}
 	ds, _ := handed(t, s, 4)
-	if n := s.ready(); n != 7-len(ds) {
+	if n, _ := s.ready(); n != 7-len(ds) {
 		t.Errorf("%d are ready, %d were handed out of 7", n, len(ds))
 	}
 }

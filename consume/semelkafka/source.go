@@ -113,24 +113,26 @@ func (s *Source) nextFull(limit int) (ds []consume.Delivery, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.ready() < limit { // else the queues would fill up
+	if n, rest := s.ready(); n < limit && rest < limit { // else the queues would fill up
 		s.poll(nil, cl, mostPoll) //nolint:staticcheck // as in Next
 	}
-	if s.ready() >= limit {
+	if n, _ := s.ready(); n >= limit {
 		ds, err = s.handOut(limit)
 	}
 	s.pace(cl)
 	return ds, err
 }
 
-// ready is how many records can be handed out.
-func (s *Source) ready() (n int) {
+// ready is how many records can be handed out, and how many more are queued: they
+// are too far beyond one that is not done.
+func (s *Source) ready() (n, rest int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
-		n += max(0, min(len(p.queue), s.opt.Outstanding-len(p.mark.entries)))
+		can := max(0, min(len(p.queue), s.opt.Outstanding-len(p.mark.entries)))
+		n, rest = n+can, rest+len(p.queue)-can
 	}
-	return n
+	return n, rest
 }
 
 // unreachable is why no message may have come: the brokers cannot be reached.
