@@ -78,6 +78,7 @@ type batches struct {
 	ahead  *ahead        // nil: nothing is
 	calm   time.Duration // after the brokers failed; zero: they did not
 	outage bool          // the ledger does not answer
+	slow   bool          // a settlement of this turn got no answer
 }
 
 // heldLane is what waits in a lane.
@@ -141,9 +142,7 @@ func (b *batches) loop(ctx context.Context) error {
 		}
 		batch := b.gather(ctx, fresh)
 		err = b.handle(hctx, batch)
-		for _, w := range batch {
-			b.settle(hctx, w)
-		}
+		b.settleAll(hctx, batch)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -47,9 +48,7 @@ func (b *batches) turn(t *testing.T) {
 	ds, _ := handed(t, b.s, MostInBatch)
 	batch := b.gather(t.Context(), newWorks(ds))
 	err := b.handle(t.Context(), batch)
-	for _, w := range batch {
-		b.settle(t.Context(), w)
-	}
+	b.settleAll(t.Context(), batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,4 +144,43 @@ func TestALedgerThatIsClosedEndsTheSource(t *testing.T) {
 	if b.s.broken != nil {
 		t.Errorf("a handler's error has ended the source: %v", b.s.broken)
 	}
+}
+
+// mute is a ledger whose Pass waits as long as it may for an answer, but for the
+// messages of one partition.
+type mute struct {
+	scripted
+	answers int32
+	asked   map[int32]int // by partition
+}
+
+func (l *mute) Pass(ctx context.Context, it Item) error {
+	if l.asked[it.Origin.Partition]++; it.Origin.Partition == l.answers {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// The topic of the letters is gone, so that each waits for as long as it may: a
+// turn does not wait for one after the other, for it holds up all partitions, and
+// the end of the drain.
+func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := consume.Run{Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}
+		l := &mute{answers: 3, asked: map[int32]int{}}
+		l.ends = map[string]consume.Run{"0/0": failed, "1/0": failed, "2/0": failed, "3/0": failed}
+		b := looping(t, l, consume.Options{AckFailures: true}, 1, 1, 1, 1)
+		for range 8 {
+			began := time.Now()
+			b.turn(t)
+			if took := time.Since(began); took > settleTimeout {
+				t.Errorf("a turn has taken %v", took)
+			}
+			time.Sleep(firstSettle) // of the bubble's time
+		}
+		if l.asked[3] != 1 || min(l.asked[0], l.asked[1], l.asked[2]) < 1 || len(b.held) != 3 {
+			t.Errorf("the ledger was asked %v; %d lanes wait", l.asked, len(b.held))
+		}
+	})
 }

@@ -1,9 +1,11 @@
 package semelkafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -110,12 +112,29 @@ const (
 	settleTimeout = 10 * time.Second
 )
 
+// settleAll settles a batch. One that gets no answer is the last for which the
+// brokers, or the ledger, are asked in this turn: for all partitions wait, and the
+// end of the drain. So those that have failed before come behind the others.
+func (b *batches) settleAll(ctx context.Context, batch []*work) {
+	b.slow = false
+	slices.SortStableFunc(batch, func(v, w *work) int { return cmp.Compare(v.failed, w.failed) })
+	for _, w := range batch {
+		b.settle(ctx, w)
+	}
+}
+
 // settle tells the brokers, and the ledger, what was decided of a message: the
 // copy comes first, the offset last.
 func (b *batches) settle(ctx context.Context, w *work) {
 	if !w.decided {
 		if !b.left(ctx, w) {
 			b.hold(w, w.disp.Delay)
+		}
+		return
+	}
+	if !w.effect && b.slow {
+		if !b.left(ctx, w) {
+			b.hold(w, firstSettle)
 		}
 		return
 	}
@@ -145,6 +164,7 @@ func (b *batches) settle(ctx context.Context, w *work) {
 func (b *batches) pass(ctx context.Context, w *work) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
+	defer func() { b.slow = ctx.Err() != nil }()
 	if err := b.send(ctx, w); err != nil || w.passed {
 		return err
 	}
