@@ -43,7 +43,7 @@ func (s *session) probe() {
 	}
 	t := s.outage.stalled[0]
 	s.outage.stalled = s.outage.stalled[1:]
-	t.probe = true
+	t.probe, t.asked = true, false
 	s.ready = append(s.ready, t)
 }
 

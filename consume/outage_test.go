@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -137,4 +138,47 @@ func TestABrokerThatIsDownIsAskedWithoutHaste(t *testing.T) {
 		}
 		r.end()
 	})
+}
+
+// Whether a key may be one is judged without the store.
+func TestAnInvalidKeyDoesNotEndAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil), down: true}
+		s := newSource(keyed("a"), keyed(strings.Repeat("x", 300)))
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Concurrency: 1, Observe: ev.observe}), s)
+		pass(time.Minute)
+		if ev.count(consume.EventOutage) != 1 || ev.count(consume.EventResumed) != 0 {
+			t.Errorf("the store is down all the time: %d outages, %d times resumed", ev.count(consume.EventOutage), ev.count(consume.EventResumed))
+		}
+		r.end()
+		pass(time.Minute)
+	})
+}
+
+// What was tried before the outage, and is revoked when it is to be the probe,
+// was answered before, and not now. When that is, nobody can say exactly.
+func TestAProbeThatIsRevokedDoesNotEndAnOutage(t *testing.T) {
+	for at := 1600 * time.Millisecond; at < 1900*time.Millisecond; at += 5 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			st := &brittle{Store: memstore.New(nil)}
+			s := newSource(inLane("failed", "o"))
+			var ev events
+			r := serve(t, newConsumer(t, newGuard(t, st, nil), fails, consume.Options{Observe: ev.observe, Backoff: func(int) time.Duration { return time.Second }}), s)
+			pass(time.Millisecond)
+			st.set(true)
+			s.in <- keyed("down")
+			for ev.count(consume.EventOutage) == 0 {
+				pass(10 * time.Millisecond)
+			}
+			pass(at)
+			close(s.revoked)
+			pass(time.Second)
+			if ev.count(consume.EventResumed) != 0 {
+				t.Errorf("the store is down, and what was revoked after %v ended the outage", at)
+			}
+			r.end()
+			pass(time.Minute)
+		})
+	}
 }

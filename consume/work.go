@@ -93,7 +93,7 @@ func (s *session) try(ctx context.Context, t *task) {
 	case ReasonRejected:
 		t.next = nextReject
 		return
-	case ReasonLate, ReasonDeliveries, ReasonDoneButNotStored:
+	case ReasonLate, ReasonDeliveries, ReasonInvalid, ReasonDoneButNotStored:
 	default:
 		t.asked = t.refused == nil
 	}
