@@ -105,6 +105,9 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 	var said error // by the handler
 	ran := false
 	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		if t.begins != nil {
+			t.begins()
+		}
 		ran, said = true, errGoexit
 		defer func() {
 			if errors.Is(said, errGoexit) { // nothing after Run is reached then

@@ -47,6 +47,29 @@ func (s *session) probe() {
 	s.ready = append(s.ready, t)
 }
 
+// begun says that the store has let the handler of a probe begin. The others
+// do not wait for its end, which may be far.
+func (s *session) begun(t *task) {
+	if !t.probe {
+		return
+	}
+	t.probe = false // its end says nothing more
+	select {
+	case s.answers <- struct{}{}:
+	case <-s.gone:
+	}
+}
+
+// resume ends the outage.
+func (s *session) resume(ctx context.Context) {
+	if !s.outage.on {
+		return
+	}
+	s.ready = append(s.outage.stalled, s.ready...)
+	s.outage = outage{}
+	s.c.observe(ctx, Event{Kind: EventResumed})
+}
+
 // heard ends the outage if a probe has found that the store answers. What
 // began before says nothing of now.
 func (s *session) heard(ctx context.Context, t *task) {
@@ -57,9 +80,7 @@ func (s *session) heard(ctx context.Context, t *task) {
 	switch {
 	case !s.outage.on || t.next == nextStall:
 	case t.asked:
-		s.ready = append(s.outage.stalled, s.ready...)
-		s.outage = outage{}
-		s.c.observe(ctx, Event{Kind: EventResumed})
+		s.resume(ctx)
 	default: // it did not ask the store: the next one may
 		s.probe()
 	}

@@ -182,3 +182,27 @@ func TestAProbeThatIsRevokedDoesNotEndAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// The store answers when it lets a handler begin: the others need not wait
+// for its end.
+func TestAnOutageIsOverWhenTheHandlerOfAProbeBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil), down: true}
+		s := newSource(keyed("slow"), keyed("a"), keyed("b"))
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "slow" {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}, consume.Options{}), s)
+		pass(time.Minute)
+		st.set(false)
+		pass(time.Minute)
+		if s.count("ack a")+s.count("ack b") != 2 {
+			t.Errorf("a minute after the store came back: told %v", s.heard())
+		}
+		pass(time.Hour)
+		r.end()
+		pass(time.Minute)
+	})
+}

@@ -32,7 +32,7 @@ func (c *Consumer) Serve(ctx context.Context, src Source) error {
 	s := &session{
 		c: c, src: src, info: info,
 		fetched: make(chan fetch), results: make(chan *task), woken: make(chan *task),
-		stop: make(chan struct{}), gone: make(chan struct{}),
+		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
 		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*Message{}},
 	}
 	defer close(s.gone)
@@ -56,6 +56,7 @@ type session struct {
 	fetched chan fetch
 	results chan *task    // from workers
 	woken   chan *task    // from those who held one
+	answers chan struct{} // from probes whose handlers begin
 	stop    chan struct{} // closed when draining begins
 	gone    chan struct{} // closed when Serve returns
 
@@ -136,6 +137,8 @@ func (s *session) loop(ctx context.Context) error {
 			s.ended(ctx, t)
 		case t := <-s.woken:
 			s.ready = append(s.ready, t)
+		case <-s.answers:
+			s.resume(ctx)
 		case <-s.calm.timer:
 			s.calm.timer = nil
 		case <-s.outage.pause.timer:

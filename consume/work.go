@@ -23,6 +23,8 @@ type work struct {
 	next  next
 	delay time.Duration // of nextHold
 	asked bool          // the store answered the last try
+
+	begins func() // told when the handler of a probe begins; nil: it is none
 }
 
 // step is what the next worker has to do.
@@ -84,6 +86,10 @@ func (s *session) try(ctx context.Context, t *task) {
 	began := time.Now()
 	t.disp = Disposition{Action: Retry, Reason: ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
 	t.asked, t.next, t.delay = false, nextHold, t.disp.Delay
+	t.begins = nil
+	if t.probe {
+		t.begins = func() { s.begun(t) }
+	}
 	t.disp = s.c.try(ctx, t)
 	s.c.observe(ctx, Event{Kind: EventDecided, Message: t.m, Disposition: t.disp, Took: time.Since(began)})
 	switch t.disp.Reason {
