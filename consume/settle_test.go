@@ -162,3 +162,25 @@ func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
 		r.end()
 	})
 }
+
+// Forward need not know that a delivery is over. Where only Nak says so, the
+// message would be kept here for as long as letters are refused.
+func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("a"), keyed("b"))
+		s.forward = func() error { return errPlain }
+		s.nak = func() error { return fmt.Errorf("x: %w", consume.ErrGone) }
+		h := func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
+			if m.Key == "b" {
+				return nil
+			}
+			return final(ctx, x, m)
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{Concurrency: 1, InFlight: 1}), s)
+		pass(24 * time.Hour)
+		if s.count("ack b") != 1 {
+			t.Errorf("told %v", s.heard())
+		}
+		r.end()
+	})
+}

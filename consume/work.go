@@ -171,10 +171,12 @@ func (s *session) unsent(ctx context.Context, t *task) {
 		s.overtaken(ctx, t)
 		return
 	}
-	if s.tell(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, letterPause) }) {
-		t.next = nextDone
-		s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp})
+	if !s.tell(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, letterPause) }) {
+		s.overtaken(ctx, t) // the delivery may be over, which Forward need not know
+		return
 	}
+	t.next = nextDone
+	s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp})
 }
 
 // overtaken lets go of a message that is not this delivery's any more.
