@@ -184,3 +184,32 @@ func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
 		r.end()
 	})
 }
+
+// A broker that was away for a while has not refused the ack so often.
+func TestNaksThatFailDoNotCountAsAcks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("k"))
+		s.nak = func() error { return errPlain }
+		acks := 0
+		s.ack = func() error {
+			if acks++; acks < 4 {
+				return errPlain
+			}
+			return nil
+		}
+		tries := 0
+		h := func(context.Context, *semel.Execution, *consume.Message) error {
+			if tries++; tries < 20 {
+				return errPlain
+			}
+			return nil
+		}
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), h, consume.Options{MaxAttempts: -1, Observe: ev.observe, Backoff: func(int) time.Duration { return time.Minute }}), s)
+		pass(time.Hour)
+		if s.count("ack k") != 1 || ev.count(consume.EventGivenUp) > 0 {
+			t.Errorf("after %d acks told %v, and %d were given up", acks, s.heard(), ev.count(consume.EventGivenUp))
+		}
+		r.end()
+	})
+}

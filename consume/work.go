@@ -16,7 +16,7 @@ type work struct {
 	step      step
 	disp      Disposition
 	forwarded bool // the copy is with the broker
-	failed    int  // settlements
+	failed    int  // settlements, since it was tried
 	lastTry   bool // of a settlement, before the message is given back
 	gone      bool // ErrGone
 
@@ -85,7 +85,7 @@ func (s *session) work(ctx context.Context, t *task) {
 func (s *session) try(ctx context.Context, t *task) {
 	began := time.Now()
 	t.disp = Disposition{Action: Retry, Reason: ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
-	t.asked, t.next, t.delay = false, nextHold, t.disp.Delay
+	t.asked, t.next, t.delay, t.failed = false, nextHold, t.disp.Delay, 0
 	t.begins = nil
 	if t.probe {
 		t.begins = func() { s.begun(t) }
