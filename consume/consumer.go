@@ -74,13 +74,18 @@ type task struct {
 // identify finds the message's call. It looks at the message alone, so it is
 // done once.
 func (c *Consumer) identify(t *task) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
+		switch v := recover(); {
+		case v != nil:
 			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
+		case !returned:
+			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: errors.New("the CallFunc called runtime.Goexit")}
 		}
 	}()
 	var err error
 	t.call, err = c.call(t.m)
+	returned = true
 	switch {
 	case err == nil:
 		t.m.Key = t.call.Key()

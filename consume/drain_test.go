@@ -215,3 +215,27 @@ func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
 		}
 	})
 }
+
+// It would take no more messages, and never end.
+func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := consume.New(newGuard(t, nil, nil), func(m *consume.Message) (semel.Call, error) {
+			if string(m.Body) == "bad" {
+				goexit()
+			}
+			return byHeader(m)
+		}, done, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSource(keyed("a"), &consume.Message{Body: []byte("bad")}, keyed("b"))
+		r := serve(t, c, s)
+		pass(time.Hour)
+		if s.count("ack a") != 1 || s.count("ack b") != 1 || s.count("dead letters ") != 1 {
+			t.Errorf("told %v", s.heard())
+		}
+		if took := r.end(); took != 0 || r.err != nil {
+			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+	})
+}

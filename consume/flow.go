@@ -47,11 +47,24 @@ func (s *session) fetch(ctx context.Context, limit int) {
 	f := fetch{tasks: make([]*task, len(ds)), err: err}
 	for i, d := range ds {
 		f.tasks[i] = &task{m: d.Message(), work: work{d: d}}
-		s.c.identify(f.tasks[i])
 	}
-	select {
-	case s.fetched <- f:
-	case <-s.gone:
+	s.identify(f, 0)
+}
+
+// identify finds the calls of what was fetched, from a message on.
+func (s *session) identify(f fetch, i int) {
+	defer func() {
+		if i < len(f.tasks) { // a CallFunc called runtime.Goexit, which ends only its own message
+			go s.identify(f, i+1)
+			return
+		}
+		select {
+		case s.fetched <- f:
+		case <-s.gone:
+		}
+	}()
+	for ; i < len(f.tasks); i++ {
+		s.c.identify(f.tasks[i])
 	}
 }
 
