@@ -40,12 +40,22 @@ var (
 func Keyed(group semel.Operation, first KeySource, more ...KeySource) CallFunc {
 	find := First(append([]KeySource{first}, more...)...)
 	return func(m *Message) (semel.Call, error) {
-		key, err := find(m)
+		key, err := ask(find, m)
 		if err != nil {
 			return semel.NewCall(group.Shared(), "", semel.NoPayload()), err // the dead letter names the group
 		}
 		return semel.NewCall(group.Shared(), key, semel.Bytes(m.Body)), nil
 	}
+}
+
+// ask turns a panic into an error, for the call of a panic has no group.
+func ask(find KeySource, m *Message) (key string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the key source panicked: %v", v)
+		}
+	}()
+	return find(m)
 }
 
 // First is a source that asks each in turn, and takes the first key.

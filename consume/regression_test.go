@@ -134,27 +134,31 @@ func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
 
 // A stream that drops duplicates would drop the second group's.
 func TestLettersOfTwoGroupsDiffer(t *testing.T) {
-	ids := map[string]bool{}
-	for _, group := range []semel.Operation{"billing", "shipping"} {
-		synctest.Test(t, func(t *testing.T) {
-			c, err := consume.New(newGuard(t, nil, nil), consume.Keyed(group, consume.FromHeader("k")), done, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := newSource(&consume.Message{Origin: consume.Origin{Topic: "orders", ID: "ORDERS/1"}})
-			r := serve(t, c, s)
-			synctest.Wait()
-			id, _ := s.letters[0].Header(consume.LetterID)
-			if g, _ := s.letters[0].Header(consume.LetterGroup); g != string(group) {
-				t.Errorf("the letter is of group %q, want %q", g, group)
-			}
-			ids[id] = true
-			r.end()
-			pass(time.Minute)
-		})
-	}
-	if len(ids) != 2 {
-		t.Errorf("two groups' letters have one id: %v", ids)
+	for name, source := range map[string]consume.KeySource{
+		"no key": consume.FromHeader("k"), "a source that panics": func(*consume.Message) (string, error) { panic("oh") },
+	} {
+		ids := map[string]bool{}
+		for _, group := range []semel.Operation{"billing", "shipping"} {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := consume.New(newGuard(t, nil, nil), consume.Keyed(group, source), done, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := newSource(&consume.Message{Origin: consume.Origin{Topic: "orders", ID: "ORDERS/1"}})
+				r := serve(t, c, s)
+				synctest.Wait()
+				id, _ := s.letters[0].Header(consume.LetterID)
+				if g, _ := s.letters[0].Header(consume.LetterGroup); g != string(group) {
+					t.Errorf("%s: the letter is of group %q, want %q", name, g, group)
+				}
+				ids[id] = true
+				r.end()
+				pass(time.Minute)
+			})
+		}
+		if len(ids) != 2 {
+			t.Errorf("%s: two groups' letters have one id: %v", name, ids)
+		}
 	}
 }
 
