@@ -126,10 +126,16 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 	r.Err, r.Replayed, r.Handlers = err, res.Replayed, ran && own(err, said)
 	t.tries++
 	undone := ran && errors.Is(err, semel.ErrUnavailable) // its transaction did not commit
-	if (r.Handlers || undone) && !semel.SaysNoEffect(said) {
+	noEffect := semel.SaysNoEffect(said)
+	if (r.Handlers || undone) && !noEffect {
 		t.failures++
 	}
-	return Decide(r, &c.opt)
+	if r.Handlers && noEffect { // which the Runner does not pass on: it is said of a run that has ended
+		r.Err = said
+	}
+	d := Decide(r, &c.opt)
+	d.Err = err
+	return d
 }
 
 // overdue are the messages that must not be run at all.

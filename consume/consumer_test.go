@@ -135,7 +135,8 @@ func TestANegativeLimitIsNone(t *testing.T) {
 func TestNoEffectIsNoAttempt(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain": semel.NoEffect(errPlain), "wrapped": fmt.Errorf("call: %w", semel.NoEffect(errPlain)),
-		"joined": errors.Join(semel.NoEffect(errPlain), semel.NoEffect(errPlain)),
+		"joined":    errors.Join(semel.NoEffect(errPlain), semel.NoEffect(errPlain)),
+		"a Failure": semel.NoEffect(&semel.Failure{Code: "busy"}), // of a call of its own, and not kept: a dead letter would be a lie
 	} {
 		c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return err }, consume.Options{MaxAttempts: 2})
 		for i := range 10 {

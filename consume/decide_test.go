@@ -32,6 +32,7 @@ func TestDecideIsTheTable(t *testing.T) {
 		{"no attempt left", consume.Run{Err: &semel.Failure{Code: semel.CodeAttemptsExhausted}}, consume.DeadLetter, consume.ReasonExhausted},
 		{"a plain error", consume.Run{Err: errPlain, Handlers: true, Attempt: 1}, consume.Retry, consume.ReasonError},
 		{"no effect", consume.Run{Err: semel.NoEffect(errPlain), Handlers: true, Attempt: 1}, consume.Retry, consume.ReasonError},
+		{"a failure without effect", consume.Run{Err: semel.NoEffect(failure), Handlers: true, Attempt: 1}, consume.Retry, consume.ReasonError},
 		{"parked", consume.Run{Err: said(semel.ErrParked)}, consume.Park, consume.ReasonUnknown},
 		{"mismatch", consume.Run{Err: said(semel.ErrMismatch)}, consume.DeadLetter, consume.ReasonMismatch},
 		{"in progress", consume.Run{Err: said(semel.ErrInProgress)}, consume.Hold, consume.ReasonInProgress},

@@ -89,7 +89,9 @@ type Run struct {
 	// Replayed: the handler did not run, and an earlier result was given.
 	Replayed bool
 	// Handlers: Err is the handler's own error, and not the Runner's. It may
-	// hold errors of package semel that speak of another call.
+	// hold errors of package semel that speak of another call. Of one that says
+	// semel.NoEffect, Err is best what the handler returned: a Runner passes it
+	// on without that.
 	Handlers bool
 	// Attempt is the number of the handler's run; zero: it did not run.
 	Attempt int
@@ -123,12 +125,19 @@ func (o *Options) decide(r Run) Disposition {
 	if e, ok := errors.AsType[*semel.Error](r.Err); ok && !r.Handlers {
 		return o.decideReason(r, e)
 	}
+	if r.Handlers && semel.SaysNoEffect(r.Err) { // a Failure in it is not kept: it may be that of a call of the handler's
+		return o.retry(r)
+	}
 	if f, ok := errors.AsType[*semel.Failure](r.Err); ok && f != nil {
 		return o.decideFailure(f)
 	}
 	if !r.Handlers && errors.Is(r.Err, store.ErrCorrupt) { // a kept failure that cannot be read
 		return Disposition{Action: Park, Reason: ReasonCorrupt}
 	}
+	return o.retry(r)
+}
+
+func (o *Options) retry(r Run) Disposition {
 	return Disposition{Action: Retry, Reason: ReasonError, Delay: max(0, o.Backoff(max(1, r.Attempt)))}
 }
 
@@ -173,7 +182,7 @@ func (o *Options) decideReason(r Run, e *semel.Error) Disposition {
 			return Disposition{Action: Park, Reason: ReasonCorrupt}
 		}
 		if r.Attempt > 0 { // it ran, and its transaction did not commit: that may be its own doing
-			return Disposition{Action: Retry, Reason: ReasonError, Delay: max(0, o.Backoff(r.Attempt))}
+			return o.retry(r)
 		}
 		return Disposition{Action: Hold, Reason: ReasonUnavailable, Delay: look(r.Tries, 0)}
 	}
