@@ -148,10 +148,11 @@ func TestEndsAreThoseOfTheirMessages(t *testing.T) {
 	p := newShop(t)
 	p.fails["bad"] = &semel.Failure{Code: "declined"}
 	p.fails["nested"] = &semel.Error{Reason: semel.ErrMismatch, Operation: "another"} // of a call that the handler made
+	p.fails["busy"] = semel.NoEffect(&semel.Failure{Code: "busy"})
 	l := p.keyed(t, defaultAttempts)
-	batch := named("a", "-none", "bad", "b", "nested")
-	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDone, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDone, consume.ReasonError)
-	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDuplicate, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDuplicate, consume.ReasonError)
+	batch := named("a", "-none", "bad", "b", "nested", "busy")
+	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDone, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDone, consume.ReasonError, consume.ReasonError)
+	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDuplicate, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDuplicate, consume.ReasonError, consume.ReasonError)
 	p.want(t, "a", "b")
 }
 

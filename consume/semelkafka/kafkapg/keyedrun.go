@@ -177,7 +177,11 @@ func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
 	} else {
 		delete(r.undone, m.Origin.ID)
 	}
-	return consume.Run{Err: e.Err, Replayed: e.Replayed, Attempt: r.ran[n], Handlers: own(e.Err, said)}
+	end := consume.Run{Err: e.Err, Replayed: e.Replayed, Attempt: r.ran[n], Handlers: own(e.Err, said)}
+	if end.Handlers && semel.SaysNoEffect(said) { // which the store does not pass on
+		end.Err = said
+	}
+	return end
 }
 
 // own reports whether an error is the handler's: both may hold a *semel.Error,
