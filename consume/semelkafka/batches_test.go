@@ -184,3 +184,83 @@ func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A message tells behind which offset it comes: compaction and transactions leave
+// gaps, and what is before the first one was the ledger's to say. It tells the
+// same when it was given back.
+func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
+	s := apart(t, nil, 0)
+	s.parts[place{"t", 0}].from = 3
+	for _, offset := range []int64{5, 6, 9} {
+		s.come(0, offset, 1)
+	}
+	for range 2 {
+		ds, _ := handed(t, s, 10)
+		for i, w := range newWorks(ds) {
+			if want := []int64{3, 6, 7}[i]; w.it.From != want {
+				t.Errorf("offset %d comes behind %d, want %d", w.it.Origin.Offset, w.it.From, want)
+			}
+			w.m.Key = "of the first time"
+			if err := w.Nak(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+		}
+		ds, _ = handed(t, s, 10)
+		for _, w := range newWorks(ds) {
+			if w.m.Key != "" {
+				t.Errorf("offset %d comes again with the key %q", w.it.Origin.Offset, w.m.Key)
+			}
+			_ = w.Nak(t.Context(), 0)
+		}
+	}
+}
+
+// What is given back of a partition that is on its way to another member is that
+// member's.
+func TestWhatIsGivenBackDuringAHandOverIsNotHandedOut(t *testing.T) {
+	s := apart(t, nil, 2)
+	ds, _ := handed(t, s, 2)
+	s.parts[place{"t", 0}].leave()
+	if err := ds[0].Nak(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if more, _ := handed(t, s, 2); len(more) > 0 {
+		t.Errorf("%d messages are handed out", len(more))
+	}
+}
+
+// A retry's pause is not cut short by those behind it, which would be looked at
+// sooner.
+func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
+	l := &scripted{ends: map[string]consume.Run{
+		"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1},
+		"0/1": {Err: &semel.Error{Reason: semel.ErrReleased}},
+	}}
+	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 2)
+	b.turn(t)
+	if h := b.held["0"]; h == nil || len(h.works) != 2 || time.Until(h.due) < time.Minute {
+		t.Errorf("the lane waits until %+v", h)
+	}
+}
+
+// A partition goes while its message is handled, or between two looks at what
+// waits: it is given back, and neither held nor handled again.
+func TestWhatHasLeftIsNotHeld(t *testing.T) {
+	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}}}
+	b := looping(t, l, consume.Options{}, 1)
+	ds, _ := handed(t, b.s, 1)
+	batch := b.gather(t.Context(), newWorks(ds))
+	p := b.s.parts[place{"t", 0}]
+	p.leave()
+	if err := b.handle(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	b.settleAll(t.Context(), batch)
+	if len(b.held) > 0 || p.unfinished > 0 {
+		t.Errorf("%d lanes wait, and %d messages are unfinished", len(b.held), p.unfinished)
+	}
+	p.unfinished, batch[0].over = 1, false // once more, of what came just before
+	if batch = b.gather(t.Context(), batch); len(batch) > 0 || p.unfinished > 0 {
+		t.Errorf("%d messages of a partition that has left are handled", len(batch))
+	}
+}

@@ -312,3 +312,24 @@ func TestAHandlerThatIsInterruptedHasNotFailed(t *testing.T) {
 		wantEnds(t, l.Handle(t.Context(), batch), times(consume.ReasonDone, len(batch))...)
 	}
 }
+
+// What is behind a message that fails waits for it, and not for the database.
+func TestWhatIsBehindAFailureIsNotTakenForAnOutage(t *testing.T) {
+	p := newShop(t)
+	l := p.offsets(2)
+	p.fails["3/1"] = errors.New("no")
+	for _, why := range []consume.Reason{consume.ReasonError, consume.ReasonExhausted} {
+		first := consume.ReasonDone
+		if why == consume.ReasonExhausted {
+			first = consume.ReasonDuplicate
+		}
+		wantEnds(t, l.Handle(t.Context(), items(0, 4)), first, why, consume.ReasonInProgress, consume.ReasonInProgress)
+	}
+	for range 2 { // the first answer was lost
+		if err := l.Pass(t.Context(), items(1, 2)[0]); err != nil {
+			t.Error(err)
+		}
+	}
+	wantEnds(t, l.Handle(t.Context(), items(2, 4)), times(consume.ReasonDone, 2)...)
+	p.want(t, "3/0", "3/2", "3/3")
+}
