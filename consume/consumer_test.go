@@ -138,10 +138,14 @@ func TestNoEffectIsNoAttempt(t *testing.T) {
 		"joined":    errors.Join(semel.NoEffect(errPlain), semel.NoEffect(errPlain)),
 		"a Failure": semel.NoEffect(&semel.Failure{Code: "busy"}), // of a call of its own, and not kept: a dead letter would be a lie
 	} {
-		c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return err }, consume.Options{MaxAttempts: 2})
+		c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return err }, consume.Options{MaxAttempts: 1})
 		for i := range 10 {
-			if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Retry || d.Attempt != 1 {
+			d := c.Handle(t.Context(), keyed("k"))
+			if d.Action != consume.Retry || d.Attempt != 1 {
 				t.Fatalf("%s: delivery %d: %v of attempt %d", name, i+1, d.Action, d.Attempt)
+			}
+			if semel.SaysNoEffect(d.Err) {
+				t.Errorf("%s: who passes on %v says it of his own work", name, d.Err)
 			}
 		}
 	}

@@ -39,6 +39,7 @@ func TestDecideIsTheTable(t *testing.T) {
 		{"released", consume.Run{Err: said(semel.ErrReleased)}, consume.Hold, consume.ReasonInProgress},
 		{"lease lost", consume.Run{Err: said(semel.ErrLeaseLost), Attempt: 1}, consume.Hold, consume.ReasonLeaseLost},
 		{"unavailable", consume.Run{Err: said(semel.ErrUnavailable)}, consume.Hold, consume.ReasonUnavailable},
+		{"a transaction that did not commit", consume.Run{Err: said(semel.ErrUnavailable), Attempt: 1}, consume.Retry, consume.ReasonError},
 		{"a corrupt record", consume.Run{Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: store.ErrCorrupt}}, consume.Park, consume.ReasonCorrupt},
 		{"not stored", consume.Run{Err: said(semel.ErrOutcomeNotStored), Attempt: 1}, consume.Ack, consume.ReasonDoneButNotStored},
 		{"a failure not stored", consume.Run{Err: &semel.Error{Reason: semel.ErrOutcomeNotStored, Cause: failure}}, consume.DeadLetter, consume.ReasonFailed},

@@ -68,12 +68,12 @@ func TestServeEndsThoughTheStoreFailsOnlyThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true, slow: time.Second}
 		s := newSource()
-		for i := range 8 {
+		for i := range 16 {
 			s.in <- keyed(fmt.Sprint(i))
 		}
 		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
 		pass(time.Millisecond) // it asks the store
-		if took := r.end(); took > 10*time.Second || r.err != nil || len(s.heard()) != 8 || s.count("nak 7 0s") != 1 {
+		if took := r.end(); took > 10*time.Second || r.err != nil || len(s.heard()) != 16 || s.count("nak 7 0s") != 1 {
 			t.Errorf("it ended after %v with %v, told %v", took, r.err, s.heard())
 		}
 		pass(time.Minute) // the Guard gives up the claim
@@ -140,19 +140,96 @@ func TestABrokerThatIsDownIsAskedWithoutHaste(t *testing.T) {
 	})
 }
 
-// Whether a key may be one is judged without the store.
-func TestAnInvalidKeyDoesNotEndAnOutage(t *testing.T) {
+// Some messages are judged without the store.
+func TestWhatDoesNotAskTheStoreDoesNotEndAnOutage(t *testing.T) {
+	late, often := keyed("late"), keyed("often")
+	late.Published, often.Deliveries = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), 4 // the clock of a bubble begins in 2000
+	for name, m := range map[string]*consume.Message{
+		"an invalid key": keyed(strings.Repeat("x", 300)), "a late message": late, "one that came too often": often,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			st := &brittle{Store: memstore.New(nil), down: true}
+			s := newSource(keyed("a"), m)
+			var ev events
+			r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Concurrency: 1, MaxDeliveries: 3, Observe: ev.observe}), s)
+			pass(time.Minute)
+			if ev.count(consume.EventOutage) != 1 || ev.count(consume.EventResumed) != 0 || len(s.heard()) != 2 {
+				t.Errorf("%s: %d outages, %d times resumed, told %v", name, ev.count(consume.EventOutage), ev.count(consume.EventResumed), s.heard())
+			}
+			r.end()
+			pass(time.Minute)
+		})
+	}
+}
+
+// It was answered before, and not now.
+func TestAProbeThatBeganBeforeTheNextOutageDoesNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
-		s := newSource(keyed("a"), keyed(strings.Repeat("x", 300)))
+		s := newSource(keyed("slow"))
 		var ev events
-		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Concurrency: 1, Observe: ev.observe}), s)
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "slow" {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}, consume.Options{Observe: ev.observe}), s)
 		pass(time.Minute)
-		if ev.count(consume.EventOutage) != 1 || ev.count(consume.EventResumed) != 0 {
-			t.Errorf("the store is down all the time: %d outages, %d times resumed", ev.count(consume.EventOutage), ev.count(consume.EventResumed))
+		st.set(false)
+		pass(time.Minute)
+		st.set(true)
+		s.in <- keyed("down")
+		pass(2 * time.Hour)
+		if s.count("ack slow") != 1 || ev.count(consume.EventOutage) != 2 || ev.count(consume.EventResumed) != 1 {
+			t.Errorf("in the second outage told %v: %d outages, %d times resumed", s.heard(), ev.count(consume.EventOutage), ev.count(consume.EventResumed))
 		}
 		r.end()
 		pass(time.Minute)
+	})
+}
+
+// Not only when the next probe is due. One of them may be the probe just then.
+func TestWhatIsRevokedInAnOutageIsGivenBackSoon(t *testing.T) {
+	for i := range 8 {
+		synctest.Test(t, func(t *testing.T) {
+			st := &brittle{Store: memstore.New(nil), down: true}
+			s := newSource(keyed("a"), keyed("b"), keyed("c"))
+			r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
+			pass(10*time.Minute + time.Duration(i)*time.Second)
+			close(s.revoked)
+			pass(300 * time.Millisecond)
+			if n := len(s.heard()); n < 2 {
+				t.Errorf("told %v", s.heard())
+			}
+			r.end()
+			pass(time.Minute)
+		})
+	}
+}
+
+func TestABrokerThatWasDownForLongIsAskedAtOnceTheNextTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		var fails atomic.Int64
+		fails.Store(20)
+		s.next = func() error {
+			if fails.Add(-1) >= 0 {
+				return errPlain
+			}
+			return nil
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+		pass(10 * time.Minute)
+		fails.Store(1)
+		s.in <- keyed("a")
+		s.in <- keyed("b")
+		pass(time.Second)
+		s.in <- keyed("c")
+		pass(time.Second)
+		if len(s.heard()) != 3 {
+			t.Errorf("told %v", s.heard())
+		}
+		r.end()
 	})
 }
 

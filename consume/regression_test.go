@@ -283,9 +283,27 @@ func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
 			return nil
 		}, consume.Options{MaxAttempts: 3}), s)
 		pass(time.Hour)
-		if ran.Load() != 3 {
-			t.Errorf("ran %d times", ran.Load())
+		if n, _ := s.letters[0].Header(consume.LetterAttempts); ran.Load() != 3 || n != "3" {
+			t.Errorf("ran %d times, and the letter says %s", ran.Load(), n)
 		}
 		r.end()
+	})
+}
+
+// So do those that could not commit.
+func TestAttemptsThatCannotCommitCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(inLane("poison", "o"))
+		var ran atomic.Int64
+		r := serve(t, newConsumer(t, noCommit{newGuard(t, nil, nil)}, func(context.Context, *semel.Execution, *consume.Message) error {
+			ran.Add(1)
+			return nil
+		}, consume.Options{MaxAttempts: 3}), s)
+		pass(time.Hour)
+		if ran.Load() != 3 {
+			t.Errorf("ran %d times, want 3", ran.Load())
+		}
+		r.end()
+		pass(time.Minute)
 	})
 }

@@ -273,3 +273,21 @@ func TestServeRefusesARetentionBelowTheHorizon(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyAndAnOrderKeyAreTwoThings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(inLane("a", "7"), keyed("7"))
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "a" {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}, consume.Options{}), s)
+		pass(time.Minute)
+		if s.count("ack 7") != 1 {
+			t.Errorf("the message with the key 7 waits for one with that order key: told %v", s.heard())
+		}
+		pass(time.Hour)
+		r.end()
+	})
+}

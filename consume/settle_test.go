@@ -213,3 +213,91 @@ func TestNaksThatFailDoNotCountAsAcks(t *testing.T) {
 		r.end()
 	})
 }
+
+// The two are counted for themselves.
+func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("k"))
+		fail := func(n int) func() error {
+			return func() error {
+				if n--; n >= 0 {
+					return errPlain
+				}
+				return nil
+			}
+		}
+		s.forward, s.ack = fail(9), fail(9)
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), final, consume.Options{Observe: ev.observe}), s)
+		pass(time.Hour)
+		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) || ev.count(consume.EventGivenUp) != 0 {
+			t.Errorf("told %v, and %d were given up", got, ev.count(consume.EventGivenUp))
+		}
+		r.end()
+	})
+}
+
+// It would be with the broker until another consumer gets the message.
+func TestAnAckNeedsNoFreeWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("a"), keyed("busy"))
+		first := true
+		s.ack = func() error {
+			if first {
+				first = false
+				return errPlain
+			}
+			return nil
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "busy" {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}, consume.Options{Concurrency: 1}), s)
+		pass(time.Minute)
+		if s.count("ack a") != 1 {
+			t.Errorf("told %v", s.heard())
+		}
+		pass(time.Hour)
+		r.end()
+	})
+}
+
+func TestAWordWithABrokerThatDoesNotAnswerIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &muteSource{source: newSource(keyed("k"))}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+		pass(time.Minute)
+		if s.count("ack k") != 1 {
+			t.Errorf("told %v", s.heard())
+		}
+		r.end()
+	})
+}
+
+// muteSource does not answer the first ack.
+type muteSource struct {
+	*source
+	asked atomic.Bool
+}
+
+type muteDelivery struct {
+	*delivery
+	m *muteSource
+}
+
+func (m *muteSource) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	ds, err := m.source.Next(ctx, limit)
+	for i, d := range ds {
+		ds[i] = &muteDelivery{d.(*delivery), m}
+	}
+	return ds, err
+}
+
+func (d *muteDelivery) Ack(ctx context.Context) error {
+	if d.m.asked.CompareAndSwap(false, true) {
+		<-ctx.Done()
+	}
+	return d.delivery.Ack(ctx)
+}

@@ -22,7 +22,7 @@ type work struct {
 
 	next  next
 	delay time.Duration // of nextHold
-	asked bool          // the store answered the last try
+	asked bool          // of a probe: the store answered
 
 	begins func() // told when the handler of a probe begins; nil: it is none
 }
@@ -85,7 +85,7 @@ func (s *session) work(ctx context.Context, t *task) {
 func (s *session) try(ctx context.Context, t *task) {
 	began := time.Now()
 	t.disp = Disposition{Action: Retry, Reason: ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
-	t.asked, t.next, t.delay, t.failed = false, nextHold, t.disp.Delay, 0
+	t.next, t.delay, t.failed = nextHold, t.disp.Delay, 0
 	t.begins = nil
 	if t.probe {
 		t.begins = func() { s.begun(t) }
