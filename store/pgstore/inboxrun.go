@@ -229,8 +229,13 @@ func (y *inbox) save(ctx context.Context, name string) error {
 	if !y.careful {
 		return nil
 	}
+	at := y.t.line.length()
 	y.t.line.push("SAVEPOINT "+name, nil, nil)
-	return y.t.line.flush(ctx)
+	err := y.t.line.flush(ctx)
+	if err != nil {
+		y.t.line.cut(at) // what was not sent must not come behind what it is to undo
+	}
+	return err
 }
 
 // leave releases a savepoint, or if something failed goes back to it.
@@ -252,14 +257,17 @@ func (y *inbox) leave(ctx context.Context, name string, failed error) error {
 	return err
 }
 
-// touch comes before what a handler does with its transaction.
+// touch comes before what a handler does with its transaction. If it fails, that
+// is not done: a statement may be too late by its own context, and not the next.
 func (y *inbox) touch(ctx context.Context) error {
-	y.touched = true
-	if y.saved || !y.careful {
-		return nil
+	if y.careful && !y.saved {
+		if err := y.save(ctx, saveHandler); err != nil {
+			return err
+		}
+		y.saved = true
 	}
-	y.saved = true
-	return y.save(ctx, saveHandler)
+	y.touched = true
+	return nil
 }
 
 // commit writes the records, and commits.
