@@ -101,6 +101,9 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 	said := fn(slices.Clone(fresh))
 	y.running = nil
 	status := y.status()
+	if len(admitted) == 1 && said == nil && status == failedTx {
+		said = fresh[0].Err // what failed is not hidden, if this tells of it
+	}
 	if len(admitted) > 1 && status != brokenTx && (said != nil || status == failedTx) && !again(said) && !lostRace(said) {
 		return fmt.Errorf("%w: %w", errDivide, errors.Join(said))
 	}

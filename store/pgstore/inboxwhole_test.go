@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/semel-go/semel"
@@ -106,6 +107,27 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 		}
 	}
 	p.want(t, "a", "b", "c")
+}
+
+// A handler of many says of a statement that failed whose it was, and returns nil:
+// that it hid nothing is seen once the call is alone, which then has its attempt.
+func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
+	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
+	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
+	calls := poll("a", "bad", "b")
+	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
+		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+			tx, _ := TxFrom(ctx)
+			for _, f := range fresh {
+				_, f.Err = tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key())
+			}
+			return nil
+		})
+		if ends[0].Err != nil || ends[2].Err != nil || ends[1].Err == nil || !strings.Contains(ends[1].Err.Error(), want) {
+			t.Errorf("%v, %v, %v; want %q", ends[0].Err, ends[1].Err, ends[2].Err, want)
+		}
+	}
+	p.want(t, "a", "b")
 }
 
 // A batch that ends as several transactions ends with the one that met an outage:
