@@ -18,14 +18,23 @@ import (
 // neither commits nor rolls back. A panic counts as an error.
 type Handler func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error
 
-// safely turns a panic into an error.
+// failedTx is the state of a transaction in which a statement has failed.
+const failedTx = 'E'
+
+var errSwallowed = errors.New("a statement of the handler failed, and it returned nil")
+
+// safely turns a panic into an error, and a failure of the transaction that is not
+// told: it is the handler's, and counts as its attempt.
 func (h Handler) safely(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the handler panicked: %v", v)
 		}
 	}()
-	return h(ctx, tx, ms)
+	if err = h(ctx, tx, ms); err == nil && tx.Conn().PgConn().TxStatus() == failedTx {
+		err = errSwallowed
+	}
+	return err
 }
 
 // defaultAttempts is that of consume.Options.MaxAttempts.

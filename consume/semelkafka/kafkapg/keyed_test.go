@@ -194,3 +194,31 @@ func TestWhatComesAgainIsNotOvertaken(t *testing.T) {
 	wantEnds(t, l.Handle(t.Context(), batch[:3]), consume.ReasonDuplicate, done, done)
 	p.want(t, "first", "free", "other", "x", "busy", "behind")
 }
+
+// A handler hides that a statement of it failed: that is an attempt as any other,
+// and the last one ends the message, so that its lane goes on.
+func TestWhatAHandlerHidesHasAnEnd(t *testing.T) {
+	p := newShop(t)
+	l := p.keyed(t, 3)
+	l.h = func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+		for _, m := range ms {
+			if string(m.Body) == "bad" {
+				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
+			}
+		}
+		_ = p.write(ctx, tx, ms)
+		return nil
+	}
+	batch := named("a/o", "bad/o", "behind/o", "other")
+	const done, again, waits, failed = consume.ReasonDuplicate, consume.ReasonError, consume.ReasonInProgress, consume.ReasonExhausted
+	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDone, waits, waits, consume.ReasonDone)
+	for attempt, want := range []consume.Reason{again, again, failed} {
+		ends := l.Handle(t.Context(), batch)
+		wantEnds(t, ends, done, want, waits, done)
+		if got := ends[1].Attempt; got != attempt+1 {
+			t.Errorf("it is attempt %d, want %d", got, attempt+1)
+		}
+	}
+	wantEnds(t, l.Handle(t.Context(), batch), done, failed, consume.ReasonDone, done)
+	p.want(t, "a", "other", "behind")
+}

@@ -143,9 +143,6 @@ func (r *offsetsRun) try(ctx context.Context, spans []*span) (lost *span, err er
 		if err := r.h.safely(ctx, open{tx}, ms); err != nil {
 			return &handlerError{err, tx.Conn().IsClosed() || refuses(err)}
 		}
-		if tx.Conn().PgConn().TxStatus() == failedTx {
-			return &handlerError{errSwallowed, false}
-		}
 		for _, s := range spans[:len(spans)-1] {
 			if err := s.m.w.Move(ctx, tx, s.first, s.next); err != nil {
 				lost = s
@@ -197,11 +194,6 @@ func refuses(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (p.Code == "25006" || len(p.Code) == 5 && (p.Code[:2] == "53" || p.Code[:2] == "58"))
 }
-
-// failedTx is the state of a transaction in which a statement has failed.
-const failedTx = 'E'
-
-var errSwallowed = errors.New("a statement of the handler failed, and it returned nil")
 
 // poison ends a message that failed alone; what is behind it waits.
 func (r *offsetsRun) poison(s *span, err error) {
