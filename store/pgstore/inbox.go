@@ -184,12 +184,14 @@ func divides(err error) bool {
 	if lostRace(err) || len(c) != 5 {
 		return false
 	}
-	// Data, constraints, what triggers raise, limits, and too many locks.
+	// Data, constraints, limits, too many locks, and what triggers raise, by
+	// whatever code of their own: but not what is wrong with the server, the
+	// connection, rights or tables, or what others hold.
 	switch c[:2] {
-	case "22", "23", "P0", "54":
-		return true
+	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
+		return c == outOfMemory
 	}
-	return c == outOfMemory
+	return true
 }
 
 // fail ends calls for what is not their fault.

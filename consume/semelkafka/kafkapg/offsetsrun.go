@@ -181,11 +181,14 @@ func divides(err error) bool {
 	if !ok || len(p.Code) != 5 {
 		return false
 	}
-	switch p.Code[:2] { // data, constraints, what triggers raise, limits
-	case "22", "23", "P0", "54":
-		return true
+	// Data, constraints, limits, and what triggers raise, by whatever code of their
+	// own: but not what is wrong with the server, the connection, rights or tables,
+	// or what others hold.
+	switch p.Code[:2] {
+	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
+		return false
 	}
-	return false
+	return true
 }
 
 // refuses reports whether the server is out of order, whatever the message:

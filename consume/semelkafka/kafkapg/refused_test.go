@@ -1,0 +1,38 @@
+package kafkapg
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelkafka"
+)
+
+// A trigger of the application's refuses COMMIT for what one message wrote, by a
+// code of its own: that is no outage, which would hold up all for ever.
+func TestACommitThatIsRefusedByACodeOfTheApplicationsIsTheFaultOfOne(t *testing.T) {
+	for _, code := range []string{"MY001", "45000", "B0001"} {
+		for _, by := range []string{"keys", "offsets"} {
+			p := newShop(t)
+			refuse := strings.Replace(p.table, "effect", "refuse", 1)
+			p.exec(t, "CREATE FUNCTION "+refuse+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not balanced' USING ERRCODE = '"+code+"'; END $$")
+			p.exec(t, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+p.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body = 'bad') EXECUTE FUNCTION "+refuse+"()")
+			var l semelkafka.Ledger = p.keyed(t, 2)
+			behind := consume.ReasonDone
+			if by == "offsets" {
+				l = &offsets{st: p.st, h: p.write, most: 2, marks: map[semelkafka.Place]*mark{}}
+				behind = consume.ReasonInProgress
+			}
+			batch := named("a", "b", "bad", "c")
+			const done, again = consume.ReasonDone, consume.ReasonDuplicate
+			wantEnds(t, l.Handle(t.Context(), batch), done, done, consume.ReasonError, behind)
+			if behind == done {
+				behind = again
+			}
+			wantEnds(t, l.Handle(t.Context(), batch), again, again, map[string]consume.Reason{"keys": consume.ReasonError, "offsets": consume.ReasonExhausted}[by], behind)
+			if by == "keys" { // the record of the last attempt is kept only by the next
+				wantEnds(t, l.Handle(t.Context(), batch), again, again, consume.ReasonExhausted, again)
+			}
+		}
+	}
+}
