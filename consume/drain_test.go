@@ -40,17 +40,21 @@ func TestShutdownLetsHandlersEndAndGivesTheRestBack(t *testing.T) {
 		if got := s.heard(); !slices.Equal(got, want) {
 			t.Errorf("told %v, want %v", got, want)
 		}
-		if ev.count(consume.EventReturned) != 3 {
-			t.Errorf("%d messages returned, want 3", ev.count(consume.EventReturned))
+		if ev.count(consume.EventReturned) != 3 || ev.count(consume.EventReceiveFailed) != 0 {
+			t.Errorf("%d messages returned, want 3; the broker failed %d times", ev.count(consume.EventReturned), ev.count(consume.EventReceiveFailed))
 		}
 	})
 }
 
 func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(keyed("k"))
+		s := newSource(keyed("k"), keyed("other")) // whose end does not give k more time
 		var cause error
-		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctx ctxt, _ *semel.Execution, _ *consume.Message) error {
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctx ctxt, _ *semel.Execution, m *consume.Message) error {
+			if m.Key == "other" {
+				time.Sleep(4 * time.Second)
+				return nil
+			}
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return ctx.Err()
@@ -62,7 +66,7 @@ func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
 		if cause == nil || !strings.Contains(cause.Error(), "draining") {
 			t.Errorf("the handler's context ended for %v", cause)
 		}
-		if got := s.heard(); len(got) != 1 || !strings.HasPrefix(got[0], "nak k ") {
+		if got := s.heard(); len(got) != 2 || !strings.HasPrefix(got[1], "nak k ") {
 			t.Errorf("told %v", got)
 		}
 	})
@@ -77,7 +81,7 @@ func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
 			return nil
 		}, consume.Options{Drain: time.Second}), s)
 		pass(time.Second)
-		if took := r.end(); took > time.Minute || r.err == nil || !strings.Contains(r.err.Error(), "1 messages did not end") {
+		if took := r.end(); took > time.Minute || took < 20*time.Second || r.err == nil || !strings.Contains(r.err.Error(), "1 messages did not end") {
 			t.Errorf("Serve ended after %v with %v", took, r.err)
 		}
 		close(free) // the goroutine must end now, or the bubble does not
@@ -236,6 +240,21 @@ func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
 		}
 		if took := r.end(); took != 0 || r.err != nil {
 			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+	})
+}
+
+func TestASourceThatIsClosedDuringAShutdownIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		s.next = func() error {
+			time.Sleep(2 * time.Second)
+			return consume.ErrClosed
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+		pass(time.Second)
+		if r.end(); r.err != nil {
+			t.Errorf("Serve: %v", r.err)
 		}
 	})
 }

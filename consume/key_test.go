@@ -144,3 +144,13 @@ func TestKeyedMakesACallOfTheKey(t *testing.T) {
 		t.Errorf("without a key: %v", err)
 	}
 }
+
+// A prefix must not make a key too long: its message would be a dead letter.
+func TestALongFieldIsAKeyAllTheSame(t *testing.T) {
+	for n := 240; n < 270; n++ {
+		key, err := consume.JSONField("id")(&consume.Message{Body: []byte(`{"id":"` + strings.Repeat("x", n) + `"}`)})
+		if err != nil || len(key) > 255 {
+			t.Errorf("a field of %d bytes makes a key of %d, error %v", n, len(key), err)
+		}
+	}
+}

@@ -96,3 +96,14 @@ func TestALettersIDIsTheMessages(t *testing.T) {
 		seen[got] = name
 	}
 }
+
+func TestMessagesWithoutANameOfTheBrokersHaveTheirOwnLetters(t *testing.T) {
+	id := func(key, body string) string {
+		hs := consume.Letter(&consume.Message{Key: key, Body: []byte(body)}, consume.Disposition{Action: consume.DeadLetter}, "group")
+		v, _ := (&consume.Message{Headers: hs}).Header(consume.LetterID)
+		return v
+	}
+	if a := id("a", "body"); a == id("b", "body") || a == id("a", "another") {
+		t.Error("the letters of two messages have one id")
+	}
+}

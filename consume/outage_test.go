@@ -145,7 +145,7 @@ func TestWhatDoesNotAskTheStoreDoesNotEndAnOutage(t *testing.T) {
 	late, often := keyed("late"), keyed("often")
 	late.Published, often.Deliveries = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), 4 // the clock of a bubble begins in 2000
 	for name, m := range map[string]*consume.Message{
-		"an invalid key": keyed(strings.Repeat("x", 300)), "a late message": late, "one that came too often": often,
+		"no key": {}, "an invalid key": keyed(strings.Repeat("x", 300)), "a late message": late, "one that came too often": often,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			st := &brittle{Store: memstore.New(nil), down: true}
@@ -281,5 +281,28 @@ func TestAnOutageIsOverWhenTheHandlerOfAProbeBegins(t *testing.T) {
 		pass(time.Hour)
 		r.end()
 		pass(time.Minute)
+	})
+}
+
+func TestTheNextOutageIsProbedAsSoonAsTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &brittle{Store: memstore.New(nil), down: true}
+		s := newSource(keyed("a"))
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Observe: ev.observe}), s)
+		pass(10 * time.Minute)
+		st.set(false)
+		pass(time.Minute)
+		st.set(true)
+		s.in <- keyed("b")
+		for ev.count(consume.EventOutage) < 2 {
+			pass(10 * time.Millisecond)
+		}
+		st.set(false)
+		pass(time.Second)
+		if s.count("ack b") != 1 {
+			t.Errorf("a second after a short outage: told %v", s.heard())
+		}
+		r.end()
 	})
 }

@@ -48,6 +48,9 @@ func TestConcurrencyAndInFlightAreLimits(t *testing.T) {
 		if running.Load() != 3 || len(s.in) != 93 {
 			t.Errorf("%d handlers run, %d messages are taken; want 3 and 7", running.Load(), 100-len(s.in))
 		}
+		if pass(time.Second); len(s.in) < 90 {
+			t.Errorf("3 messages are done, and %d are taken; want at most 10", 100-len(s.in))
+		}
 		pass(40 * time.Second)
 		if most.Load() != 3 || len(s.heard()) != 100 {
 			t.Errorf("at most %d ran at once, want 3; %d messages were settled, want 100", most.Load(), len(s.heard()))
@@ -288,6 +291,22 @@ func TestAKeyAndAnOrderKeyAreTwoThings(t *testing.T) {
 			t.Errorf("the message with the key 7 waits for one with that order key: told %v", s.heard())
 		}
 		pass(time.Hour)
+		r.end()
+	})
+}
+
+func TestALaneThatWasEmptyIsUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource()
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
+		for range 3 {
+			s.in <- inLane("k", "o")
+			s.in <- keyed("k")
+			pass(time.Minute)
+		}
+		if s.count("ack k") != 6 {
+			t.Errorf("told %v", s.heard())
+		}
 		r.end()
 	})
 }
