@@ -101,6 +101,11 @@ var adapters = []Mutant{
 		Old: "\t\tcl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time\n", New: "\t\t_ = cl\n",
 	},
 	{
+		Name: "Kafka: what is behind a refused letter overtakes it", Rule: "ack",
+		File: "consume/semelkafka/settle.go", Package: kafka, Run: "TestNothingOvertakes",
+		Old: "\t\t\topen[w.lane] = true\n", New: "",
+	},
+	{
 		Name: "Kafka: a record given back goes behind the others", Rule: "ack",
 		File: "consume/semelkafka/partition.go", Package: kafka, Run: "TestWhatIsGivenBack",
 		Old: "p.queue = slices.Insert(p.queue, i, it)", New: "p.queue = slices.Insert(p.queue, max(i, len(p.queue)), it)",
@@ -108,7 +113,7 @@ var adapters = []Mutant{
 	{
 		Name: "Kafka: a ledger passes over a message without its copy", Rule: "ack",
 		File: "consume/semelkafka/settle.go", Package: kafka, Run: "TestALedgerPasses",
-		Old: "\tif err := b.send(ctx, w); err != nil || w.passed {\n\t\treturn err\n\t}\n\terr := b.l.Pass(ctx, w.it)\n\tw.passed = err == nil\n\treturn err\n",
-		New: "\tif !w.passed {\n\t\tif err := b.l.Pass(ctx, w.it); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tw.passed = true\n\t}\n\treturn b.send(ctx, w)\n",
+		Old: "\tif err := b.send(ctx, w); err != nil || w.passed {\n\t\treturn err\n\t}\n\terr := b.l.Pass(ctx, w.it)\n\tw.passed = err == nil\n\tb.closes(err)\n\treturn err\n",
+		New: "\tif !w.passed {\n\t\terr := b.l.Pass(ctx, w.it)\n\t\tb.closes(err)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tw.passed = true\n\t}\n\treturn b.send(ctx, w)\n",
 	},
 }

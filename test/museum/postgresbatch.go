@@ -73,6 +73,11 @@ var postgresBatches = []Mutant{
 		Old: "AND epoch = $5::bigint AND next <=", New: "AND epoch <= $5::bigint + 1 AND next <=",
 	},
 	{
+		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
+		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAForgottenOwner",
+		Old: "$5::bigint, c.now, c.now FROM c\n", New: "$5::bigint, 1, c.now FROM c\n",
+	},
+	{
 		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
 		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAWatermarkThatMayStillMove",
 		Old: "AND partition = $3::integer FOR UPDATE`", New: "AND partition = $3::integer`",
@@ -86,6 +91,17 @@ var postgresBatches = []Mutant{
 		Name: "PostgreSQL, batches: the watermark passes over a hole", Rule: "ack", Parent: "M22: highest offset committed",
 		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestTheWatermarkNeverPasses",
 		Old: "if it.From > s.next {", New: "if it.From > it.Origin.Offset {",
+	},
+	{
+		Name: "PostgreSQL, batches: to settle a message passes over a hole", Rule: "ack",
+		File: "consume/semelkafka/kafkapg/offsets.go", Package: joined, Run: "TestAMessageIsNotPassedOver",
+		Old: "\tif it.From > m.w.Next() {\n\t\treturn hole(&it, m.w.Next())\n\t}\n", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatFollowsAStatement",
+		Old: "\t\tif err := y.save(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n\t\ty.saved = true\n",
+		New: "\t\ty.saved = true\n\t\tif err := y.save(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n",
 	},
 	{
 		Name: "PostgreSQL, batches: one partition's watermark moves for all", Rule: "atomic",
