@@ -163,6 +163,9 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 			if want := map[int][]int{4: {4, 2}, maxTogether + 1: {maxTogether}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
 				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
 			}
+			waitFor(t, "what was terminated has left its locks", func() bool {
+				return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+			})
 			for i, e := range p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)) {
 				if e.Err != nil || e.Replayed {
 					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)

@@ -185,6 +185,7 @@ func TestWhatComesAgainIsNotOvertaken(t *testing.T) {
 	const done, waits = consume.ReasonDone, consume.ReasonInProgress
 	wantEnds(t, l.Handle(t.Context(), batch), done, waits, waits, done, consume.ReasonRejected, waits, done)
 	p.want(t, "first", "free", "other")
+	wantEnds(t, l.Handle(t.Context(), named("busy/o", "behind/o", "busy/o", "behind too/o")), waits, waits, waits, waits)
 	p.fails["bad"] = errors.New("bad")
 	halves := named("busy/o", "bad", "x", "behind/o")
 	wantEnds(t, l.Handle(t.Context(), halves), waits, consume.ReasonError, done, waits)
