@@ -20,6 +20,9 @@ var steps = []step{
 	{"chaos", "Processes are killed and frozen, replies cut and delayed, disks filled; the oracle is a ledger that knows nothing of Semel.", "test/chaos", []string{"-timeout=30m"}, long},
 	{"postgres", "The PostgreSQL server is killed under load, also with synchronous_commit=off, which must lose.", "store/pgstore", []string{"-run=^(TestWhatWasConfirmedSurvivesACrashOfTheServer|TestWithoutSynchronousCommitACrashLoses|TestAtomicEffectsSurviveCrashesExactlyOnce)$", "-timeout=20m"}, long},
 	{"redis", "Redis is killed, failed over and cut off while work goes on, and the controls lose.", "store/redisstore", []string{"-run=^(TestWhatWas|TestWith|TestAnAmbiguous|TestEviction|TestWorkGoesOn)", "-timeout=20m"}, long},
+	{"kafka", "Members of a consumer group are killed and frozen while a hundred thousand messages, three in ten of them twice, take effect; the controls double. On Apache Kafka, where it can be had, and on kfake.", "consume/semelkafka/kafkatest", []string{"-run=^Test(NothingIsLost|WithoutDeduplication|PostgreSQLHasEachMessageOnce|AMemberThatWasFrozen)", "-timeout=60m"}, long},
+	{"rabbitmq", "Consumers of RabbitMQ are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles.", "consume/semelamqp", []string{"-run=^Test(NothingIsLost|OrderIsKept|WithoutDeduplication)", "-timeout=60m"}, long},
+	{"nats", "Consumers of NATS JetStream are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles.", "consume/semelnats/natstest", []string{"-run=^Test(NothingIsLost|WithoutDeduplication)", "-timeout=60m"}, long},
 	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel", []string{"-run=^TestTheProxyIsKilled$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}},
 	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil},
 }
