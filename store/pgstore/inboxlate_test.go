@@ -64,3 +64,34 @@ func TestWhatFollowsAStatementThatWasTooLateIsUndone(t *testing.T) {
 		}
 	}
 }
+
+// A call alone is behind a savepoint from the start, so that one that fails has
+// run once; and what meets others each time is no outage for those behind it.
+func TestWhatFailsAloneRunsOnceAndStopsNoOther(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w := newWorker(p)
+	w.fail["bad"] = errors.New("poison")
+	wantEnds(t, poll("bad"), w.whole(t.Context(), poll("bad")), "poison")
+	if w.runs["bad"] != 1 {
+		t.Errorf("it ran %d times", w.runs["bad"])
+	}
+	p.a.wary.Store(0)
+	calls := poll("a", "meets", "b")
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+		tx, _ := TxFrom(ctx)
+		for _, f := range fresh {
+			sql := "INSERT INTO " + p.table + " VALUES ('" + f.Execution.Key() + "')"
+			if f.Execution.Key() == "meets" {
+				sql = "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$"
+			}
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrUnavailable) || ends[2].Err != nil {
+		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+	}
+	p.want(t, "a", "b")
+}
