@@ -83,6 +83,24 @@ func refused(err error) bool {
 	return c != "" && !strings.HasPrefix(c, "08")
 }
 
+// RefusedForContent reports whether the server refused a statement, or a COMMIT,
+// for what was in the transaction: data, constraints, limits, and what triggers
+// raise, by whatever code of their own. In a transaction of many messages that
+// may be the fault of one, and halves are worth a try. False for what is wrong
+// with the server, the connection, rights or tables, for what others hold, and
+// for errors that are not the server's, nil too.
+func RefusedForContent(err error) bool {
+	c := code(err)
+	if len(c) != 5 {
+		return false
+	}
+	switch c[:2] {
+	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
+		return false
+	}
+	return true
+}
+
 // again reports whether the server refused a statement, whole, because of
 // another at the same time: it may be sent again.
 func again(err error) bool {

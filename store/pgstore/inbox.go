@@ -180,18 +180,7 @@ func divides(err error) bool {
 	if errors.Is(err, errDivide) || errors.Is(err, errRolledBack) {
 		return true
 	}
-	c := code(err)
-	if lostRace(err) || len(c) != 5 {
-		return false
-	}
-	// Data, constraints, limits, too many locks, and what triggers raise, by
-	// whatever code of their own: but not what is wrong with the server, the
-	// connection, rights or tables, or what others hold.
-	switch c[:2] {
-	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
-		return c == outOfMemory
-	}
-	return true
+	return code(err) == outOfMemory || RefusedForContent(err) && !lostRace(err) // 53200: too many locks
 }
 
 // fail ends calls for what is not their fault.

@@ -3,7 +3,10 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -94,4 +97,18 @@ func TestWhatFailsAloneRunsOnceAndStopsNoOther(t *testing.T) {
 		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
 	}
 	p.want(t, "a", "b")
+}
+
+func TestWhatIsRefusedForContent(t *testing.T) {
+	for code, want := range map[string]bool{
+		"22012": true, "23505": true, "P0001": true, "54000": true, "SHOP1": true, // of a trigger's own
+		"40001": false, "53200": false, "55P03": false, "57P01": false, "08006": false, "42P01": false, "25006": false, "XX000": false, "1": false,
+	} {
+		if is := RefusedForContent(fmt.Errorf("commit: %w", &pgconn.PgError{Code: code})); is != want {
+			t.Errorf("%s: %v, want %v", code, is, want)
+		}
+	}
+	if RefusedForContent(nil) || RefusedForContent(errors.New("cut")) {
+		t.Error("an error that is not the server's is one for content")
+	}
 }

@@ -51,6 +51,8 @@
 //   - Serve's context ends: the running transaction ends, and the group is
 //     left by Source.Close.
 //
-// By offsets, attempts are counted by the process: a message that kills it does
-// so each time.
+// Not promised: a message that breaks its own connection each time, as one that
+// crashes the server does, looks like an outage, and may be tried again without
+// end, with its batch. By offsets, attempts are counted by the process: a message
+// that kills it does so each time.
 package kafkapg

@@ -174,21 +174,7 @@ func divides(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		return !h.broken
 	}
-	if errors.Is(err, pgstore.ErrBusy) { // a smaller one may get through
-		return true
-	}
-	p, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || len(p.Code) != 5 {
-		return false
-	}
-	// Data, constraints, limits, and what triggers raise, by whatever code of their
-	// own: but not what is wrong with the server, the connection, rights or tables,
-	// or what others hold.
-	switch p.Code[:2] {
-	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
-		return false
-	}
-	return true
+	return errors.Is(err, pgstore.ErrBusy) || pgstore.RefusedForContent(err) // busy: a smaller one may get through
 }
 
 // refuses reports whether the server is out of order, whatever the message:
