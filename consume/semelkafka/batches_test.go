@@ -87,6 +87,23 @@ func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
 	}
 }
 
+// What waits behind a message is looked at when that message is, however often it
+// was told to wait: else each message of a lane that fails would cost a second.
+func TestALaneIsDueWhenItsFirstMessageIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits, flaky := consume.Run{Err: &semel.Error{Reason: semel.ErrReleased}}, consume.Run{Err: errors.New("flaky"), Handlers: true, Attempt: 1}
+		l := &scripted{ends: map[string]consume.Run{"0/0": flaky, "0/1": waits, "0/2": waits}}
+		b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Millisecond }}, 3)
+		for range 10 {
+			b.turn(t)
+			if d := time.Until(b.held["0"].due); d != time.Millisecond {
+				t.Fatalf("the lane is due in %v", d)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
 // unavailable is how a message ends for which the ledger did not answer.
 var unavailable = consume.Run{Err: &semel.Error{Reason: semel.ErrUnavailable}}
 

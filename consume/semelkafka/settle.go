@@ -99,10 +99,16 @@ func (b *batches) hold(w *work, d time.Duration) {
 		h = &heldLane{}
 		b.held[lane] = h
 	}
-	h.works = append(h.works, w)
-	if due := time.Now().Add(d); due.After(h.due) {
+	if due := time.Now().Add(d); due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {
 		h.due = due
 	}
+	h.works = append(h.works, w)
+}
+
+// waitsFor reports whether v is before w in its partition: when w is looked at
+// again is then for v to say, as w would only be told once more to wait.
+func (w *work) waitsFor(v *work) bool {
+	return v.p == w.p && v.it.Origin.Offset < w.it.Origin.Offset
 }
 
 // The pauses between settlements that fail, and how long one may take.
