@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -211,8 +212,8 @@ func (y *inbox) after(ctx context.Context, said error) (error, error) {
 	switch {
 	case again(said) || lostRace(said):
 		return nil, said
-	case said != nil && y.status() == brokenTx:
-		return nil, fmt.Errorf("the connection broke: %w", said)
+	case y.status() == brokenTx:
+		return nil, fmt.Errorf("%w: %w", errBroke, cmp.Or(said, errSwallowed))
 	case !y.touched:
 		return said, nil
 	}

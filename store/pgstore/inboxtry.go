@@ -19,6 +19,8 @@ var (
 	errDivide = errors.New("the batch has to be divided")
 	// errSwallowed: a handler returned nil though the transaction had failed.
 	errSwallowed = errors.New("a statement of the handler failed, and it returned nil")
+	// errBroke: it did while a handler had it.
+	errBroke = errors.New("the connection broke")
 )
 
 // inbox is one try of a batch in one transaction.
@@ -61,7 +63,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 	defer func() {
 		t.end()
 		if y.running != nil {
-			b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
+			_ = b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
 	l := t.lend(ctx, ctx, &touchedTx{t.line.tx, y})
@@ -73,6 +75,10 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
 			return b.each(b.a.s.withTx(ctx, &l.tx), x, i)
 		})
+	}
+	if errors.Is(err, errBroke) {
+		t.end()
+		return b.broke(ctx, y, which, err)
 	}
 	if err != nil {
 		return err
@@ -89,9 +95,48 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 		}
 	}
 	for _, v := range y.notes {
-		b.a.noteAttempt(ctx, v.attempt(), v.said.Error())
+		_ = b.a.noteAttempt(ctx, v.attempt(), v.said.Error())
 	}
 	return nil
+}
+
+// broke is after a try whose connection broke while a handler had it. That may be
+// one call's doing, and would be so again, and all others would wait for ever. So
+// if the store answers it is as where a handler fails: the batch is divided, and
+// who is alone has failed once more.
+func (b *batch) broke(ctx context.Context, y *inbox, which []int, err error) error {
+	if ctx.Err() != nil || y.waitFree(ctx) != nil { // what ended ctx has broken it; or the store is down
+		return err
+	}
+	if len(which) > 1 {
+		return fmt.Errorf("%w: %w", errDivide, err)
+	}
+	if v := &y.visitors[0]; attempted(err) {
+		if b.a.noteAttempt(ctx, v.attempt(), err.Error()) != nil {
+			return err
+		}
+		y.failed[v.id] = true
+		b.failed = y.failed
+	}
+	b.fail(which, err)
+	return nil
+}
+
+// waitFree waits until the server has noticed that the connection broke, and the
+// keys are free.
+func (y *inbox) waitFree(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, aftermath)
+	defer cancel()
+	var highs, lows []int32
+	for i := range y.visitors {
+		v := &y.visitors[i]
+		if l := y.t.looks[v.id]; v.won != nil || l != nil && l.locked {
+			high, low := y.t.s.lockOf(v.id)
+			highs, lows = append(highs, high), append(lows, low)
+		}
+	}
+	_, err := y.t.s.own.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, array(highs), array(lows))
+	return err
 }
 
 // attempt is the visitor's as noteAttempt takes it.

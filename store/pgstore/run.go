@@ -195,7 +195,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	defer func() {
 		if ran && !returned {
 			t.end()
-			a.noteAttempt(ctx, &t.storeTx, "panic, or runtime.Goexit")
+			_ = a.noteAttempt(ctx, &t.storeTx, "panic, or runtime.Goexit")
 		}
 		if w.id = t.asked; ran {
 			t.end()
@@ -216,7 +216,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
 		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
-			a.noteAttempt(ctx, &t.storeTx, said.Error())
+			_ = a.noteAttempt(ctx, &t.storeTx, said.Error())
 		}
 		done = true
 		return res, err // with ErrNotKept the result has what is left of it
@@ -248,9 +248,9 @@ const aftermath = 10 * time.Second
 // noteAttempt keeps the count of a try that was rolled back, unless somebody
 // else has the key by now. It is for people and for MaxAttempts: if it fails,
 // the next try has the same number.
-func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) {
+func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) (err error) {
 	if t.won == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
 	defer cancel()
@@ -258,10 +258,11 @@ func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) {
 	p.State, p.Error, p.Lease = store.Released, why, 0
 	_, _ = crand.Read(p.Owner[:]) // it never fails
 	if t.seen != nil {
-		_, _ = a.s.quick.swap(ctx, *t.seen, &p)
+		_, err = a.s.quick.swap(ctx, *t.seen, &p)
 	} else {
-		_, _ = a.s.quick.claim(ctx, &p)
+		_, err = a.s.quick.claim(ctx, &p)
 	}
+	return err
 }
 
 // committed finds out whether a transaction whose COMMIT got no answer did
