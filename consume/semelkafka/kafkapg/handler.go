@@ -31,7 +31,7 @@ func (h Handler) safely(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (
 			err = fmt.Errorf("the handler panicked: %v", v)
 		}
 	}()
-	if err = h(ctx, tx, ms); err == nil && tx.Conn().PgConn().TxStatus() == failedTx {
+	if err = h(ctx, tx, ms); err == nil && (tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == failedTx) {
 		err = errSwallowed
 	}
 	return err

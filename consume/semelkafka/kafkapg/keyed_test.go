@@ -22,8 +22,10 @@ type shop struct {
 	pool  *pgxpool.Pool
 	st    *pgstore.Store
 	table string
-	fails map[string]error // what write returns for a message, once it has written all
-	runs  []string         // the messages of each run of write
+	// watermark is the table of watermarks.
+	watermark string
+	fails     map[string]error // what write returns for a message, once it has written all
+	runs      []string         // the messages of each run of write
 }
 
 func newShop(t *testing.T) *shop {
@@ -39,7 +41,7 @@ func newShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	p := &shop{pool: pool, st: st, table: pgx.Identifier{schema, "effect"}.Sanitize(), fails: map[string]error{}}
+	p := &shop{pool: pool, st: st, table: pgx.Identifier{schema, "effect"}.Sanitize(), watermark: pgx.Identifier{schema, "semel_watermark"}.Sanitize(), fails: map[string]error{}}
 	p.exec(t, "CREATE TABLE "+p.table+" (n bigserial, body text)")
 	return p
 }

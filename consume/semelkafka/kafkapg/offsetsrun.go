@@ -78,7 +78,7 @@ func (r *offsetsRun) part(ctx context.Context, which []int) {
 			r.part(ctx, items[len(items)/2:])
 			return
 		default:
-			r.poison(spans[0], err)
+			r.poison(ctx, spans[0], err)
 			return
 		}
 	}
@@ -141,7 +141,7 @@ func (r *offsetsRun) try(ctx context.Context, spans []*span) (lost *span, err er
 	err = last.m.w.Do(ctx, last.first, last.next, func(ctx context.Context, tx pgx.Tx) error {
 		lost = nil
 		if err := r.h.safely(ctx, open{tx}, ms); err != nil {
-			return &handlerError{err, tx.Conn().IsClosed() || refuses(err)}
+			return &handlerError{err, tx.Conn().IsClosed(), refuses(err)}
 		}
 		for _, s := range spans[:len(spans)-1] {
 			if err := s.m.w.Move(ctx, tx, s.first, s.next); err != nil {
@@ -164,6 +164,7 @@ func (r *offsetsRun) try(ctx context.Context, spans []*span) (lost *span, err er
 type handlerError struct {
 	error
 	broken bool // there was no connection any more
+	down   bool // the server is out of order
 }
 
 func (e *handlerError) Unwrap() error { return e.error }
@@ -172,7 +173,7 @@ func (e *handlerError) Unwrap() error { return e.error }
 // handler's, or what the server said when it was to commit.
 func divides(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		return !h.broken
+		return !h.down
 	}
 	return errors.Is(err, pgstore.ErrBusy) || pgstore.RefusedForContent(err) // busy: a smaller one may get through
 }
@@ -185,8 +186,13 @@ func refuses(err error) bool {
 }
 
 // poison ends a message that failed alone; what is behind it waits.
-func (r *offsetsRun) poison(s *span, err error) {
+func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 	i := s.items[0]
+	h, ok := errors.AsType[*handlerError](err)
+	if ok && h.broken && !r.answers(ctx, s) {
+		r.block(s.place, s.items, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(s.place), Cause: err})
+		return
+	}
 	if errors.Is(err, pgstore.ErrBusy) { // others are in its way
 		r.block(s.place, s.items, &semel.Error{Reason: semel.ErrInProgress, Operation: operation(s.place), Cause: err})
 		return
@@ -195,13 +201,25 @@ func (r *offsetsRun) poison(s *span, err error) {
 		s.m.failed, s.m.times = r.batch[i].Origin.Offset, 0
 	}
 	s.m.times++
-	if h, ok := errors.AsType[*handlerError](err); ok {
+	if ok {
 		err = h.error
 	} else {
 		err = fmt.Errorf("the transaction: %w", err)
 	}
 	r.ends[i] = consume.Run{Err: limited(err, s.m.times, r.most), Handlers: true, Attempt: s.m.times}
 	r.blocked[s.place] = waits(operation(s.place))
+}
+
+// answers reports whether the database takes a write: to own the partition again.
+// If it does, what broke the connection of a message that was alone may be that
+// message; if not, it is none's fault.
+func (r *offsetsRun) answers(ctx context.Context, s *span) bool {
+	s.m.w = nil
+	m, err := r.mark(ctx, &r.batch[s.items[0]])
+	if err == nil {
+		s.m = m
+	}
+	return err == nil
 }
 
 // open is a transaction that its handler can neither commit nor roll back.

@@ -1,0 +1,79 @@
+package kafkapg
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// A message that breaks its connection each time, as by a statement that takes
+// longer than a context of its own, or one that crashes the server process, is an
+// attempt of that message: it is alone at last, and its end comes, and what does
+// not wait for it does not.
+func TestAMessageThatBreaksItsConnectionHasAnEnd(t *testing.T) {
+	const done, dup, again, waits, failed = consume.ReasonDone, consume.ReasonDuplicate, consume.ReasonError, consume.ReasonInProgress, consume.ReasonExhausted
+	for name, breaks := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"the server ends it": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			return err
+		},
+		"a statement is too late": func(ctx context.Context, tx pgx.Tx) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+			defer cancel()
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(10)")
+			return err
+		},
+		"its handler hides it": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
+			return nil
+		},
+	} {
+		handler := func(p *shop) Handler {
+			return func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+				if err := p.write(ctx, tx, ms); err != nil {
+					return err
+				}
+				if slices.ContainsFunc(ms, func(m *consume.Message) bool { return string(m.Body) == "bad" }) {
+					return breaks(ctx, tx)
+				}
+				return nil
+			}
+		}
+		batch := named("a/o", "b", "bad/p", "behind/p", "c/q")
+		t.Run(name+", by keys", func(t *testing.T) {
+			p := newShop(t)
+			l := p.keyed(t, 3)
+			l.h = handler(p)
+			first := done
+			for attempt := 1; attempt <= 3; attempt++ {
+				ends := l.Handle(t.Context(), batch)
+				wantEnds(t, ends, first, first, again, waits, first)
+				if first = dup; ends[2].Attempt != attempt {
+					t.Errorf("it is attempt %d, want %d", ends[2].Attempt, attempt)
+				}
+			}
+			// Its end can be kept only where it is not run again.
+			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, failed, waits, dup)
+			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, failed, done, dup)
+			p.want(t, "a", "b", "c", "behind")
+		})
+		t.Run(name+", by offsets", func(t *testing.T) {
+			p := newShop(t)
+			l := p.offsets(3)
+			l.h = handler(p)
+			wantEnds(t, l.Handle(t.Context(), batch), done, done, again, waits, waits)
+			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, again, waits, waits)
+			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, failed, waits, waits)
+			if err := l.Pass(t.Context(), batch[2]); err != nil {
+				t.Fatal(err)
+			}
+			wantEnds(t, l.Handle(t.Context(), batch[3:]), done, done)
+			p.want(t, "a", "b", "behind", "c")
+		})
+	}
+}
