@@ -187,15 +187,19 @@ func (c *call) wonClaim(inserts bool) (fence uint64, old string, won bool) {
 // unacked is the error of a claim that fewer than Options.Replicas have.
 func unacked(why error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, why) }
 
-// confirm waits once more for a change that is not undone.
-func (s *Store) confirm(ctx context.Context, c *call) error {
+// confirm waits once more for a change that is not undone. It sends it again
+// for that, and who answers may be a new master, which has it only if there
+// says so.
+func (s *Store) confirm(ctx context.Context, c *call, there func(again *call) error) error {
 	if c.acked == nil {
 		return nil
 	}
 	again := &call{script: c.script, record: c.record, floor: c.floor, terms: c.terms, args: c.args}
 	s.sendAcked(ctx, []*call{again})
-	if again.err == nil && again.acked == nil {
-		return nil
+	if again.err == nil {
+		if err := there(again); err != nil || again.acked == nil {
+			return err
+		}
 	}
 	return fmt.Errorf("%w: %w", ErrUnconfirmed, c.acked)
 }

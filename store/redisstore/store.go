@@ -99,11 +99,26 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
+	if f, err = swapped(p, c); err != nil || !f.Won || c.acked == nil {
+		return f, err
+	}
+	if counts(p) {
+		return store.Found{}, unacked(c.acked)
+	}
+	err = s.confirm(ctx, c, func(again *call) (err error) {
+		f, err = swapped(p, again)
+		return err
+	})
+	return f, err
+}
+
+// swapped is what came of a swap.
+func swapped(p *store.Proposal, c *call) (f store.Found, err error) {
 	switch v := c.val.(type) {
 	case nil:
 		return store.Found{Now: store.Time(c.now)}, store.ErrNotFound
 	case string:
-		f, err = lost(p, v, c.now)
+		return lost(p, v, c.now)
 	case []any:
 		if len(v) < 2 {
 			return f, strange(c.val)
@@ -112,17 +127,9 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 		created, _ := v[1].(int64)
 		r := p.Replace(&store.Record{}, store.Time(c.now))
 		r.Created, r.Fence = store.Time(created), uint64(fence)
-		f = found(&r, p, c.now)
-	default:
-		return f, strange(c.val)
+		return found(&r, p, c.now), nil
 	}
-	if err == nil && f.Won && c.acked != nil {
-		if counts(p) {
-			return store.Found{}, unacked(c.acked)
-		}
-		err = s.confirm(ctx, c)
-	}
-	return f, err
+	return f, strange(c.val)
 }
 
 func (s *Store) claimCall(p *store.Proposal) (*call, error) {
@@ -173,6 +180,19 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 	if err := s.do(ctx, s.settles, c); err != nil {
 		return err
 	}
+	if err := settled(l, t, c); err != nil {
+		return err
+	}
+	return s.confirm(ctx, c, func(again *call) error {
+		if t.State == store.Released { // it may be another's by now
+			return nil
+		}
+		return settled(l, t, again)
+	})
+}
+
+// settled is nil if a settlement is recorded.
+func settled(l *store.Lease, t *store.Settlement, c *call) error {
 	switch v := c.val.(type) {
 	case int64:
 		if v != 1 {
@@ -189,7 +209,7 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 	default:
 		return strange(c.val)
 	}
-	return s.confirm(ctx, c)
+	return nil
 }
 
 func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (_ *call, err error) {
