@@ -71,7 +71,8 @@ end
 
 // ARGV: format + owner, the rest. A number: it was inserted with that fence.
 // Else what is there. If all are new, and do not expire, they are inserted
-// together.
+// together. A server without memory refuses that whatever there is, so it is
+// asked then, too.
 const luaClaim = luaStart + luaTimes + `
 local fence = now
 local floor = call('GET', KEYS[n + 1])
@@ -81,7 +82,11 @@ for i = 1, n do
 	all[2 * i - 1] = KEYS[i]
 	all[2 * i] = ARGV[2 * i + 2] .. both .. ARGV[2 * i + 3]
 end
-if not linger and call('MSETNX', unpack(all)) == 1 then return {now, fence} end
+if not linger then
+	local new = redis.pcall('MSETNX', unpack(all))
+	if new == 1 then return {now, fence} end
+	if new ~= 0 and not string.find(new.err, '^%-?OOM') then return new end
+end
 local seen = call('MGET', unpack(KEYS, 1, n))
 for i = 1, n do
 	local old = seen[i]
