@@ -212,3 +212,37 @@ func TestABadRecordHoldsUpNobodyElse(t *testing.T) {
 		t.Errorf("%d of 11 failed, want the bad one", failed)
 	}
 }
+
+// A sweep goes on behind records that cannot be read, though there are more of
+// them than a step takes.
+func TestASweepPassesOverWhatCannotBeRead(t *testing.T) {
+	s := openNew(t, nil)
+	for i := range 6 {
+		r := claim(t, s, itoa(i))
+		end := completion("x")
+		end.Keep = 0
+		if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
+			t.Fatal(err)
+		}
+		record, _ := s.name(r.Key.Digest())
+		if i%2 == 0 { // a state that there is not, or that does not expire
+			if err := s.client.SetRange(t.Context(), record, atState, []string{"\x00", "\x06", "\x07"}[i/2]).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	deleted, from := 0, store.Cursor("")
+	for step := 0; ; step++ {
+		res, err := s.Sweep(t.Context(), from, 1)
+		if err != nil || step > 20 {
+			t.Fatalf("after %d steps %d are deleted, error %v", step, deleted, err)
+		}
+		deleted += res.Deleted
+		if from = res.Next; from == "" {
+			break
+		}
+	}
+	if deleted != 3 {
+		t.Errorf("%d are deleted, want 3", deleted)
+	}
+}

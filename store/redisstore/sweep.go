@@ -204,14 +204,18 @@ func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, l
 	return expired, lapsed, nil
 }
 
-// brief is as much of a record as tells whether it is over. The script looks
-// again.
+// brief is as much of a record as tells whether it is over, as the script sees
+// it, which looks again: what it would leave for ever must not hold up a page.
 func brief(head string) (r store.Record) {
 	if len(head) <= atState || head[0] != store.Format {
 		return r
 	}
 	number := func(at int) int64 { return int64(binary.BigEndian.Uint64([]byte(head[at : at+8]))) }
-	return store.Record{State: store.State(head[atState]), Until: store.Time(number(atUntil)), Expires: store.Time(number(atExpires))}
+	r.State, r.Until = store.State(head[atState]), store.Time(number(atUntil))
+	if r.State == store.Released || r.State.Terminal() {
+		r.Expires = store.Time(number(atExpires))
+	}
+	return r
 }
 
 // take deletes or hands back what still is over.
