@@ -155,7 +155,7 @@ func (s *Store) undoUnacked(ctx context.Context, cs []*call) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
-	s.resolve(undo, func(ps []*parcel) { exchange(ctx, s.client, ps) })
+	s.exchange(ctx, undo)
 	// One that could not be undone lapses by itself, or is found by the next
 	// sending of the same claim.
 }

@@ -179,3 +179,18 @@ func TestAReplicaAcknowledges(t *testing.T) {
 		t.Errorf("a claim, again: won %v, error %v", g.Won, err)
 	}
 }
+
+// A read changes nothing that could be acknowledged: who looks at a key while
+// no replica answers is told at once.
+func TestAReadWaitsForNoAcknowledgement(t *testing.T) {
+	s, other := doubtful(t)
+	complete(t, other, "k", "x")
+	waits := &waitHook{after: func(int) int64 { return 0 }}
+	s.client.AddHook(waits)
+	if got := get(t, s, "k"); got.State != store.Completed || waits.n != 0 {
+		t.Errorf("it is %v, and %d replies had to be waited for", got.State, waits.n)
+	}
+	if f, err := s.Claim(t.Context(), proposal("k")); err != nil || f.Won || waits.n != 1 {
+		t.Errorf("a claim: won %v, error %v, %d waits: the harness is blind", f.Won, err, waits.n)
+	}
+}

@@ -78,22 +78,22 @@ func (c *call) free() {
 	}
 }
 
-func (s *Store) newLane(conflict bool) *lane {
+// newLane is a lane of changes, or of reads. What it has gathered goes
+// together, and each caller takes what came of its own call.
+func (s *Store) newLane(changes bool) *lane {
 	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers}
-	if conflict {
+	send := s.exchange
+	if changes {
 		o.Conflict = func(c **call) uint64 { return (*c).number }
+		send = s.send
 	}
-	return coalesce.New(s.flush, o)
-}
-
-// flush sends what a lane has gathered. Each caller takes what came of its
-// own call.
-func (s *Store) flush(ctx context.Context, batch []*item) {
-	cs := make([]*call, len(batch))
-	for i, it := range batch {
-		cs[i] = it.Req
-	}
-	s.send(ctx, cs)
+	return coalesce.New(func(ctx context.Context, batch []*item) {
+		cs := make([]*call, len(batch))
+		for i, it := range batch {
+			cs[i] = it.Req
+		}
+		send(ctx, cs)
+	}, o)
 }
 
 // do sends a call through a lane.
@@ -105,12 +105,17 @@ func (s *Store) do(ctx context.Context, l *lane, c *call) error {
 	return c.err
 }
 
-// send runs the scripts in one round trip to each node that is concerned.
+// send makes changes, and waits until they are acknowledged if they have to be.
 func (s *Store) send(ctx context.Context, cs []*call) {
 	if s.opt.acked() {
 		s.sendAcked(ctx, cs)
 		return
 	}
+	s.exchange(ctx, cs)
+}
+
+// exchange runs the scripts in one round trip to each node that is concerned.
+func (s *Store) exchange(ctx context.Context, cs []*call) {
 	s.resolve(cs, func(ps []*parcel) { exchange(ctx, s.client, ps) })
 }
 
