@@ -125,7 +125,8 @@ func (g *Guard) reconciled(x *Execution, v Verdict, err error) (store.Settlement
 // Reconcile asks Options.Reconcile about the parked calls of an operation, up
 // to limit, one after the other, and returns how many are settled now: for a
 // timer. Empty operation: of all. The store must be a store.Lister. Calls that
-// stay unknown are no error; those whose asking failed are joined in err.
+// stay unknown are no error; those whose asking failed, and a record that cannot
+// be read, are joined in err.
 func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled int, err error) {
 	switch {
 	case g == nil || g.st == nil:
@@ -137,8 +138,15 @@ func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled
 	case limit <= 0:
 		return 0, invalid(op, fmt.Errorf("limit: is %d; at least 1 is needed", limit))
 	}
+	var errs []error
 	var parked []store.Record // read to the end first: the list must not see what is changed below
 	for f, err := range g.lister.List(ctx, store.Filter{Operation: string(op), States: []store.State{store.Unknown}}) {
+		if errors.Is(err, store.ErrCorrupt) { // the list goes on behind it, and one tells of all
+			if errs == nil {
+				errs = append(errs, &Error{Reason: ErrUnavailable, Operation: op, Cause: err})
+			}
+			continue
+		}
 		if err != nil {
 			return 0, &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
 		}
@@ -149,7 +157,6 @@ func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled
 			parked = parked[:min(len(parked), limit)]
 		}
 	}
-	var errs []error
 	for i := range parked {
 		switch err := g.reconcile(ctx, &parked[i]); {
 		case err == nil:

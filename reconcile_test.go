@@ -3,6 +3,8 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +176,35 @@ func TestReconcileGoesOverTheParkedCallsOfAnOperation(t *testing.T) {
 	if settled, _ = g.Reconcile(t.Context(), "", 10); settled != 1 || n != 6 {
 		t.Errorf("of all: settled %d, asked %d", settled, n-3)
 	}
+}
+
+// unreadable is a store with a record that this version cannot read.
+type unreadable struct{ *memstore.Store }
+
+func (u unreadable) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		if !yield(store.Found{}, fmt.Errorf("a newer format: %w", store.ErrCorrupt)) {
+			return
+		}
+		for fd, err := range u.Store.List(ctx, f) {
+			if !yield(fd, err) {
+				return
+			}
+		}
+	}
+}
+
+// A record that cannot be read is reported, and keeps no other call parked.
+func TestReconcilePassesOverWhatCannotBeRead(t *testing.T) {
+	g := parking(t, unreadable{memstore.New(nil)}, says(semel.DidNotHappen(), nil))
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	settled, err := g.Reconcile(t.Context(), pay, 10)
+	if settled != 1 {
+		t.Errorf("settled %d", settled)
+	}
+	wantErr(t, err, store.ErrCorrupt)
+	wantErr(t, err, semel.ErrUnavailable)
+	wantState(t, g, "k", store.Released)
 }
 
 // Rule 5: an operator's verdict is guarded by what was seen.

@@ -55,8 +55,9 @@ type lister struct {
 
 func (l lister) Unwrap() store.Store { return l.rest }
 
-// List gives what every shard gives, one after the other. The errors of the
-// shards that fail come at the end, after all records of the others.
+// List gives what every shard gives, one after the other, and that a record
+// cannot be read where it is met. The errors of the shards that fail come at
+// the end, after all records of the others.
 func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		var errs []error
@@ -69,6 +70,12 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				}
 			}
 			for fd, err := range l.listers[i].List(ctx, g) {
+				if errors.Is(err, store.ErrCorrupt) { // the shard goes on behind it
+					if !yield(store.Found{}, l.shards[i].says(err)) {
+						return
+					}
+					continue
+				}
 				if err != nil {
 					errs = append(errs, l.shards[i].says(err))
 					break

@@ -108,6 +108,47 @@ func (failing) List(context.Context, store.Filter) iter.Seq2[store.Found, error]
 	return func(yield func(store.Found, error) bool) { yield(store.Found{}, errDown) }
 }
 
+// garbled begins its list with a record that cannot be read.
+type garbled struct{ *memstore.Store }
+
+func (g garbled) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+	return func(yield func(store.Found, error) bool) {
+		if !yield(store.Found{}, fmt.Errorf("a newer format: %w", store.ErrCorrupt)) {
+			return
+		}
+		for fd, err := range g.Store.List(ctx, f) {
+			if !yield(fd, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestListGoesOnBehindWhatCannotBeRead(t *testing.T) {
+	s := newStore(t, shardstore.Shard{Name: "a", Store: garbled{memstore.New(nil)}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+	for i := range 60 {
+		claim(t, s, key(fmt.Sprint(i)))
+	}
+	l, _ := store.As[store.Lister](s)
+	got, errs := 0, []error(nil)
+	for _, err := range l.List(t.Context(), store.Filter{}) {
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		got++
+	}
+	if got != 60 || len(errs) != 1 || !errors.Is(errs[0], store.ErrCorrupt) || !strings.Contains(errs[0].Error(), `"a"`) {
+		t.Errorf("%d of 60 records, errors %v", got, errs)
+	}
+	for _, err := range l.List(t.Context(), store.Filter{}) { // who stops there is given no more
+		if err == nil {
+			t.Error("the error is not where it was met")
+		}
+		break
+	}
+}
+
 func TestWaitAsksTheShardOfTheKey(t *testing.T) {
 	s := newStore(t, shardstore.Shard{Name: "a", Store: waits{memstore.New(nil), errDown}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
 	w, ok := store.As[store.Waiter](s)
