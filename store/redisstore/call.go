@@ -96,9 +96,9 @@ func (s *Store) newLane(changes bool) *lane {
 	}, o)
 }
 
-// do sends a call through a lane.
-func (s *Store) do(ctx context.Context, l *lane, c *call) error {
-	if _, err := l.Do(ctx, c); err != nil {
+// do sends a call through the lane of its node.
+func (s *Store) do(ctx context.Context, ls *lanes, c *call) error {
+	if _, err := ls.at(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
 		return err
 	}
 	c.answered = true

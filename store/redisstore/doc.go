@@ -115,7 +115,8 @@
 // replay one. A waiting duplicate polls, in the reads' lane: a notification
 // would cost every settlement a message that as a rule nobody waits for.
 //
-// The lanes take up to six connections of the client's pool, renewals one.
+// The lanes take up to six connections of the client's pool (in a Cluster of
+// that of each node), renewals one.
 //
 // # Cluster
 //

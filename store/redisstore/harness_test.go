@@ -139,6 +139,16 @@ func get(t testing.TB, s store.Store, value string) store.Record {
 	return f.Record
 }
 
+// queued is how many calls wait in the lanes of one kind.
+func (ls *lanes) queued() (n int) {
+	ls.mu.RLock()
+	defer ls.mu.RUnlock()
+	for _, l := range ls.by {
+		n += l.Queued()
+	}
+	return n
+}
+
 // waitFor polls for an event.
 func waitFor(t testing.TB, what string, is func() bool) {
 	t.Helper()

@@ -32,7 +32,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	}
 	s := &Store{opt: opt, scripts: newScripts(&opt), client: client, floor: opt.Prefix + floorName}
 	s.cluster, _ = client.(*redis.ClusterClient)
-	s.changes, s.settles, s.reads = s.newLane(true), s.newLane(true), s.newLane(false)
+	changes, reads := func() *lane { return s.newLane(true) }, func() *lane { return s.newLane(false) }
+	s.changes, s.settles, s.reads = newLanes(changes), newLanes(changes), newLanes(reads)
 	return s, nil
 }
 
@@ -111,9 +112,9 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	s.changes.Close()
-	s.settles.Close()
-	s.reads.Close()
+	s.changes.close()
+	s.settles.close()
+	s.reads.close()
 	if s.opened {
 		return s.client.Close()
 	}

@@ -43,7 +43,7 @@ func TestACallThatIsLeftInFlightIsNotTakenAgain(t *testing.T) {
 		gone <- err
 	}()
 	all.Go(func() { claim(t, s, "stays") })
-	waitFor(t, "both are queued", func() bool { return s.changes.Queued() == 2 })
+	waitFor(t, "both are queued", func() bool { return s.changes.queued() == 2 })
 	h.step <- struct{}{}
 	<-h.begun // both are in flight
 	leave()

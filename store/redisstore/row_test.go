@@ -200,7 +200,7 @@ func TestABadRecordHoldsUpNobodyElse(t *testing.T) {
 			results <- err
 		}()
 	}
-	waitFor(t, "they are queued", func() bool { return s.changes.Queued() == 10 })
+	waitFor(t, "they are queued", func() bool { return s.changes.queued() == 10 })
 	close(gate.open)
 	failed := 0
 	for range 11 {

@@ -20,9 +20,9 @@ type Store struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // the client, if it is one of a cluster
 	floor   string               // its name, if there is one for all
-	changes *lane                // claims and swaps
-	settles *lane
-	reads   *lane
+	changes *lanes               // claims and swaps
+	settles *lanes
+	reads   *lanes
 	opened  bool        // the client is the store's
 	safe    atomic.Bool // the server's settings were looked at, and will do
 	closed  atomic.Bool

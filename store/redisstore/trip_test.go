@@ -154,7 +154,7 @@ func TestConcurrentOperationsShareRoundTrips(t *testing.T) {
 	for i := range n {
 		all.Go(func() { claim(t, s, "many "+string(rune('0'+i))) })
 	}
-	waitFor(t, "all but the first are queued", func() bool { return s.changes.Queued() == n-1 })
+	waitFor(t, "all but the first are queued", func() bool { return s.changes.queued() == n-1 })
 	close(gate.open)
 	all.Wait()
 	if got := c.trips.Load(); got != 2 {

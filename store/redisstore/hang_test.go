@@ -1,0 +1,73 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/redisstore/redistest"
+)
+
+// A node of a cluster hangs, and takes all that its lanes may have in flight
+// with it: calls for keys of the other nodes go on.
+func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: all.Addrs(), ReadTimeout: time.Hour, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = c.Close() })
+	s := openOn(t, c, nil)
+	hung := all.Masters[0]
+	var there, elsewhere []string // keys by whether they are on it
+	held := map[string]store.Lease{}
+	for i := 0; len(there) < 20 || len(elsewhere) < 20; i++ {
+		k := testKey(fmt.Sprint(i))
+		record, _ := s.name(k.Digest())
+		node, err := s.cluster.MasterForKey(t.Context(), record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if node.Options().Addr == hung.Addr() {
+			there = append(there, k.Value)
+		} else {
+			elsewhere = append(elsewhere, k.Value)
+		}
+		r := claim(t, s, k.Value)
+		held[k.Value] = r.Lease()
+	}
+	each := func(key string) []func(ctx context.Context) error {
+		return []func(ctx context.Context) error{
+			func(ctx context.Context) error { return second(s.Claim(ctx, proposal(key))) },
+			func(ctx context.Context) error { return second(s.Get(ctx, testKey(key))) },
+			func(ctx context.Context) error { return s.Settle(ctx, held[key], completion("x")) },
+		}
+	}
+	hung.Freeze()
+	var stuck sync.WaitGroup
+	t.Cleanup(func() {
+		hung.Thaw()
+		stuck.Wait()
+	})
+	for _, key := range there {
+		for _, call := range each(key) {
+			stuck.Go(func() { _ = call(context.Background()) }) // it ends when the node goes on
+		}
+	}
+	waitFor(t, "calls of each kind queue behind those that hang", func() bool {
+		return s.changes.queued() > 0 && s.reads.queued() > 0 && s.settles.queued() > 0
+	})
+	for _, key := range elsewhere {
+		for _, call := range each(key) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			err := call(ctx)
+			cancel()
+			if err != nil {
+				t.Fatalf("a key of another node: %v", err)
+			}
+		}
+	}
+}
