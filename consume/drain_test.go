@@ -88,6 +88,27 @@ func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
 	})
 }
 
+// A handler that is still ending, when the time for draining is over, has its
+// message kept from others as before.
+func TestWhatEndsAfterTheDrainIsExtendedUntilThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(keyed("k"))
+		s.info.AckWait = 3 * time.Second
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error {
+			<-ctx.Done()
+			time.Sleep(9500 * time.Millisecond) // it puts things in order
+			return nil
+		}, consume.Options{Drain: 5 * time.Second}), s)
+		pass(time.Second)
+		if took := r.end(); took != 14500*time.Millisecond || r.err != nil {
+			t.Errorf("Serve ended after %v with %v", took, r.err)
+		}
+		if s.extends != 15 {
+			t.Errorf("extended %d times in 15.5 s, want once each second", s.extends)
+		}
+	})
+}
+
 // What has run gets one more word with the broker at the end, and no more.
 func TestShutdownTriesAnAckOnceMore(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -103,7 +103,9 @@ func (s *session) loop(ctx context.Context) error {
 	defer cancel(context.Canceled)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
-	ectx, endExtends := context.WithCancel(hctx)
+	// Not ended with the handlers' context: until they have ended, too, what
+	// they have is not for others.
+	ectx, endExtends := context.WithCancel(context.WithoutCancel(ctx))
 	defer endExtends()
 	helpers.Go(func() { s.extend(ectx) })
 
