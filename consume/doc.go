@@ -39,5 +39,6 @@
 //
 // Messages with equal OrderKeys are handled one at a time, in the order of
 // their delivery, and wait here for the retries of those before them. Others
-// overtake. A retry of a message without an OrderKey goes back to the broker.
+// overtake. A retry of a message without an OrderKey goes back to the broker, if
+// its key is not one of [Unprotected].
 package consume

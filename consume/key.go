@@ -151,10 +151,15 @@ func Hash(paths ...string) KeySource {
 	}
 }
 
+// unprotected begins the keys that are made for one delivery.
+const unprotected = "unprotected:"
+
 // Unprotected is a last source: a message without a key runs under a key of
-// its own, new for each delivery, so that its duplicates run too.
+// its own, new for each delivery, so that its duplicates run too. Its retries
+// wait in the Consumer, which counts the attempts; for one that kills its
+// process see Options.MaxDeliveries.
 func Unprotected() KeySource {
-	return func(*Message) (string, error) { return "unprotected:" + rand.Text(), nil }
+	return func(*Message) (string, error) { return unprotected + rand.Text(), nil }
 }
 
 // Reject is a last source: a message without a key stops Serve with

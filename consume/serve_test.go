@@ -226,6 +226,47 @@ func TestWhatIsTakenIsExtended(t *testing.T) {
 	})
 }
 
+// returning is a broker that delivers again what it is given back.
+type returning struct{ *source }
+
+type returned struct{ *delivery }
+
+func (r *returning) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	ds, err := r.source.Next(ctx, limit)
+	for i, d := range ds {
+		ds[i] = &returned{d.(*delivery)}
+	}
+	return ds, err
+}
+
+func (r *returned) Nak(_ context.Context, delay time.Duration) error {
+	m := consume.Message{Body: r.m.Body, Headers: r.m.Headers, Deliveries: r.m.Deliveries + 1}
+	time.AfterFunc(delay, func() { r.s.in <- &m })
+	return nil
+}
+
+// With a key that is new for each delivery, each would be the first attempt.
+func TestAnUnprotectedMessageEndsInTheDeadLettersToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &returning{newSource(&consume.Message{Body: []byte("b")})}
+		ran := 0
+		c, err := consume.New(newGuard(t, nil, nil), consume.Keyed("test", consume.FromHeader(consume.KeyHeader), consume.Unprotected()),
+			func(context.Context, *semel.Execution, *consume.Message) error {
+				ran++
+				return errPlain
+			}, &consume.Options{MaxAttempts: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := serve(t, c, s)
+		pass(time.Hour)
+		if ran != 3 || len(s.letters) != 1 {
+			t.Errorf("ran %d times, want 3; %d dead letters, want 1", ran, len(s.letters))
+		}
+		r.end()
+	})
+}
+
 func TestAHandlerThatLeavesByGoexitIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"))

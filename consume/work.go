@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -117,11 +118,12 @@ func (s *session) try(ctx context.Context, t *task) {
 // send the message there and back.
 const shortRetry = 100 * time.Millisecond
 
-// retry leaves the wait to the broker, which has more room, unless the
-// messages behind this one have to wait, too.
+// retry leaves the wait to the broker, which has more room, unless the messages
+// behind this one have to wait, too, or the next delivery would have another key,
+// and so no attempts behind it.
 func (s *session) retry(ctx context.Context, t *task) {
 	t.next, t.delay = nextHold, t.disp.Delay
-	if s.info.HoldsOnly || t.m.OrderKey != "" || t.delay <= shortRetry {
+	if s.info.HoldsOnly || t.m.OrderKey != "" || t.delay <= shortRetry || strings.HasPrefix(t.m.Key, unprotected) {
 		return
 	}
 	if s.tell(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, t.delay) }) || t.gone {
