@@ -116,7 +116,8 @@ func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
 	}
 }
 
-// What has no room for a letter must not hold up the others.
+// What has no room for a letter must not hold up the others, and is named in the
+// end.
 func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
 	b.opt.MaxDeliver = true
@@ -144,8 +145,8 @@ func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 		return len(l) == 1 && string(l[0].Body) == "small"
 	})
 	cancel()
-	if err := <-watched; err != nil {
-		t.Errorf("WatchMaxDeliver: %v", err)
+	if err := <-watched; err == nil || !strings.Contains(err.Error(), "1 messages") || !strings.Contains(err.Error(), "[1]") {
+		t.Errorf("WatchMaxDeliver: %v, want that message 1 was not copied", err)
 	}
 }
 

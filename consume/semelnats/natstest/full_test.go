@@ -3,6 +3,8 @@ package natstest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,6 +99,72 @@ func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
 	cancel()
 	if err := <-watched; err != nil {
 		t.Errorf("WatchMaxDeliver: %v", err)
+	}
+}
+
+// watch watches until cancel is called, and has subscribed.
+func (b *broker) watch(t *testing.T, s *semelnats.Source) (cancel context.CancelFunc, watched chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	watched = make(chan error, 1)
+	before := b.js.Conn().NumSubscriptions()
+	go func() { watched <- s.WatchMaxDeliver(ctx) }()
+	until(t, "subscribed", func() bool { return b.js.Conn().NumSubscriptions() > before })
+	if err := b.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return cancel, watched
+}
+
+// The server tells nobody else what one member was told. When that ends, what
+// it has not copied yet is copied, or named.
+func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
+	for name, full := range map[string]bool{"the copies are taken": false, "the copies are refused": true} {
+		t.Run(name, func(t *testing.T) {
+			const n = 50
+			b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 50*time.Millisecond })
+			b.opt.MaxDeliver = true
+			if full {
+				b.fill(t)
+			}
+			advisories, err := b.js.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES." + b.name + ".group")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := semelnats.New(b.js, b.consumer, &b.opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel, watched := b.watch(t, s)
+			for i := range n {
+				b.Publish(t, keyed(fmt.Sprint("k", i)))
+			}
+			for got := 0; got < n; {
+				ds, err := s.Next(t.Context(), n) // and its consumer dies
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += len(ds)
+			}
+			for range n {
+				if _, err := advisories.NextMsg(patience); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cancel()
+			switch err := <-watched; {
+			case full:
+				if err == nil || !strings.Contains(err.Error(), "50 messages") {
+					t.Errorf("WatchMaxDeliver: %v, want that 50 messages were not copied", err)
+				}
+			case err != nil:
+				t.Errorf("WatchMaxDeliver: %v", err)
+			default:
+				if l := b.Copies(t, consume.DeadLetters); len(l) != n {
+					t.Errorf("%d dead letters of %d messages", len(l), n)
+				}
+			}
+		})
 	}
 }
 
