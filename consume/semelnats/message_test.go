@@ -80,6 +80,7 @@ func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
 		"no acks":              {change: func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy }, want: "AckPolicy"},
 		"a limit":              {change: func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 5 }, want: "MaxDeliver"},
 		"a limit, as accepted": {o: Options{MaxDeliver: true}, change: func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 5 }},
+		"a group by priority":  {change: func(c *jetstream.ConsumerConfig) { c.PriorityPolicy = jetstream.PriorityPolicyPinned }, want: "PriorityPolicy"},
 		"headers only":         {change: func(c *jetstream.ConsumerConfig) { c.HeadersOnly = true }, want: "HeadersOnly"},
 	} {
 		cfg := good

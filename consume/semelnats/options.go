@@ -61,6 +61,9 @@ func (o *Options) check(c *jetstream.ConsumerConfig) error {
 	if c.MaxDeliver > 0 && !o.MaxDeliver {
 		bad("the consumer's MaxDeliver: is %d, and after it the server drops a message; make it -1, or set Options.MaxDeliver and run WatchMaxDeliver", c.MaxDeliver)
 	}
+	if c.PriorityPolicy != jetstream.PriorityPolicyNone {
+		bad("the consumer's PriorityPolicy: is set; it must not be, for the server refuses pulls that are of no priority group")
+	}
 	if c.HeadersOnly {
 		bad("the consumer's HeadersOnly: is set; the handler needs the body")
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,6 +20,26 @@ type Source struct {
 	stream   string
 	durable  string
 	opt      Options
+	limits   atomic.Pointer[limits]
+}
+
+// limits is how much one pull may ask for, and for how long: the server
+// refuses those that ask for more.
+type limits struct {
+	batch int
+	wait  time.Duration
+}
+
+// limit notes the limits that a consumer has.
+func (s *Source) limit(c *jetstream.ConsumerConfig) {
+	l := limits{batch: math.MaxInt, wait: s.opt.PollWait}
+	if c.MaxRequestBatch > 0 {
+		l.batch = c.MaxRequestBatch
+	}
+	if c.MaxRequestExpires > 0 {
+		l.wait = min(l.wait, c.MaxRequestExpires)
+	}
+	s.limits.Store(&l)
 }
 
 // New makes a Source of a pull consumer. It does no I/O, and reports all that
@@ -34,6 +56,7 @@ func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, err
 	if err := s.opt.check(&info.Config); err != nil {
 		return nil, fmt.Errorf("semelnats: %w", err)
 	}
+	s.limit(&info.Config)
 	return s, nil
 }
 
@@ -51,6 +74,7 @@ func (s *Source) Info(ctx context.Context) (consume.Info, error) {
 	if err := s.opt.check(&c.Config); err != nil {
 		return consume.Info{}, err
 	}
+	s.limit(&c.Config)
 	for _, subject := range []string{s.opt.DeadLetters, s.opt.Parked} {
 		switch name, err := s.js.StreamNameBySubject(ctx, subject); {
 		case err != nil:
@@ -93,11 +117,12 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	ds, err := s.collect(s.consumer.FetchNoWait(limit))
+	most := s.limits.Load()
+	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, most.batch)))
 	if len(ds) == 0 && err == nil && ctx.Err() == nil {
 		// Not ended with ctx: the server may have sent a message by then, and
 		// would not send it again before its AckWait is over.
-		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(s.opt.PollWait)))
+		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(most.wait)))
 	}
 	if err == nil || ctx.Err() != nil {
 		return ds, err

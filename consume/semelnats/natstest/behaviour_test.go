@@ -150,6 +150,36 @@ func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// A consumer may say how much one pull may ask for, and for how long.
+func TestPullsKeepToTheConsumersLimits(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) {
+		c.MaxRequestBatch, c.MaxRequestExpires = 2, 20*time.Millisecond
+	})
+	s := b.Connect(t)
+	if ds, err := s.Next(t.Context(), 256); len(ds) != 0 || err != nil {
+		t.Errorf("of an empty stream: %d messages, %v", len(ds), err)
+	}
+	b.Publish(t, keyed("a"), keyed("b"), keyed("c"))
+	for _, want := range []int{2, 1} {
+		if ds, err := s.Next(t.Context(), 256); len(ds) != want || err != nil {
+			t.Errorf("%d messages, %v; want %d", len(ds), err, want)
+		}
+	}
+	// An operator makes the limit less while the Source is there.
+	if _, err := b.js.UpdateConsumer(t.Context(), b.name, jetstream.ConsumerConfig{
+		Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 1500 * time.Millisecond, MaxDeliver: -1, MaxRequestBatch: 1, MaxRequestExpires: 10 * time.Millisecond,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Info(t.Context()); err != nil { // as Serve does at its start
+		t.Fatal(err)
+	}
+	b.Publish(t, keyed("d"), keyed("e"))
+	if ds, err := s.Next(t.Context(), 256); len(ds) != 1 || err != nil {
+		t.Errorf("with the new limit: %d messages, %v; want 1", len(ds), err)
+	}
+}
+
 func TestServeDoesNotStartWithoutAStreamForDeadLetters(t *testing.T) {
 	b := open(t, nil)
 	b.opt.DeadLetters = "nobody.takes.this"
