@@ -14,5 +14,9 @@
 // A pull consumer with several members delivers in order to all of them
 // together, and not per key. Order per key holds for one member at a time; for
 // more, give each a consumer with a filter of its own, such as a partition in
-// the subject.
+// the subject. What a member that died had in work comes again after AckWait,
+// behind what follows it; only a MaxAckPending of 1 keeps order there.
+//
+// A message without a body must have no header named Status: the client takes
+// it for the server's own word, and it is never handled.
 package semelnats
