@@ -175,6 +175,13 @@ func (l *link) putBack(tag uint64) {
 	l.wake()
 }
 
+// holdsBack reports whether something was noted that has not gone back.
+func (l *link) holdsBack() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.late) > 0
+}
+
 // giveBack gives back what was noted.
 func (l *link) giveBack() {
 	l.mu.Lock()

@@ -63,8 +63,13 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Info implements consume.Source. It connects, and sees to the queues.
+// Info implements consume.Source. It connects, and sees to the queues. If an
+// earlier Serve has given back messages with an OrderKey, it connects anew: what
+// the broker has sent ahead is behind them, and goes back with them.
 func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+	if l := s.link.Load(); l != nil && l.holdsBack() && l.mark(errLost) {
+		_ = l.close() // when the broker has answered, all of it is in the queue again
+	}
 	if _, err := s.connected(ctx); err != nil {
 		return consume.Info{}, err
 	}

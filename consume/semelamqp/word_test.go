@@ -165,3 +165,29 @@ func TestWhatIsGivenBackGoesInItsOrder(t *testing.T) {
 	cancel()
 	<-over
 }
+
+// A Serve that comes after another begins with what that has given back, and not
+// with what the broker had sent ahead of it.
+func TestWhatWasSentAheadDoesNotOvertakeWhatWasGivenBack(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{Prefetch: 10, OrderKey: func(*consume.Message) string { return "lane" }})
+	p.holds("a", "b", "c")
+	ds, err := s.Next(t.Context(), 1)
+	if err != nil || len(ds) != 1 {
+		t.Fatal(len(ds), err)
+	}
+	if err := ds[0].Nak(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Info(t.Context()); err != nil { // the next Serve begins
+		t.Fatal(err)
+	}
+	p.holds("a again", "b again", "c again")
+	for _, want := range []string{"a again", "b again", "c again"} {
+		ds, err := s.Next(t.Context(), 1)
+		if err != nil || len(ds) != 1 || string(ds[0].Message().Body) != want {
+			t.Fatalf("%d messages, %v; want %s", len(ds), err, want)
+		}
+	}
+	p.hears() // all went back with the connection
+}
