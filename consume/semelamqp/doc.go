@@ -54,6 +54,7 @@
 //     for a queue keeps its messages without end.
 //   - Somebody who reads the dead letters and the parked messages.
 //
-// Order per key holds within one Serve. For several members give the queue a
-// single active consumer.
+// Order per key holds within one Serve, as long as its connection does: a broker
+// that notices a loss later than the consumer sends what is behind first. For
+// that, and for several members, give the queue a single active consumer.
 package semelamqp
