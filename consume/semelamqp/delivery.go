@@ -131,7 +131,7 @@ func (d *delivery) copy(ctx context.Context, slot string, q queue, m func() amqp
 	}
 	for again := range 2 {
 		c := d.sent[slot]
-		if c == nil {
+		if c == nil || c.failed() { // when nobody waited for it any more
 			if d.sent == nil {
 				d.sent = map[string]*sent{}
 			}

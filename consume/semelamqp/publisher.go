@@ -75,6 +75,16 @@ type sent struct {
 	err  error // when done: nil if the broker keeps it
 }
 
+// failed reports whether it is known that the broker does not keep the copy.
+func (s *sent) failed() bool {
+	select {
+	case <-s.done:
+		return s.err != nil
+	default:
+		return false
+	}
+}
+
 // wait returns nil when the broker keeps the copy.
 func (s *sent) wait(ctx context.Context) error {
 	select {

@@ -83,6 +83,36 @@ func TestALateConfirmIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A copy that fails after its waiter has gone says nothing of the next one.
+func TestALateFailureIsNotTheNextCopys(t *testing.T) {
+	for name, end := range leave {
+		p := newPuppet(t)
+		d := p.next(p.source(Options{}), "m")[0]
+		p.decides(silence)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for p.came() == 0 {
+				<-time.After(time.Millisecond)
+			}
+			cancel()
+		}()
+		if err := end(ctx, d); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s that is not confirmed: %v", name, err)
+		}
+		p.decides(kept)
+		p.mu.Lock()
+		_ = p.lines[1].Close() // that of the copies
+		p.mu.Unlock()
+		for _, c := range d.sent {
+			<-c.done
+		}
+		if err := end(t.Context(), d); err != nil || p.came() != 2 {
+			t.Errorf("%s that is kept: %v, of %d copies", name, err, p.came())
+		}
+		p.hears("1 ack 1")
+	}
+}
+
 // What is behind a message that is acked is in work still, and so is what is
 // before it.
 func TestAnAckIsOfOneMessage(t *testing.T) {
