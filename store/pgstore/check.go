@@ -38,7 +38,7 @@ func (s *Store) check(ctx context.Context) error {
 	} else if number < len(ups()) {
 		return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, number, len(ups()))
 	}
-	own := s.opt.Connections + 1
+	own := s.opt.Connections + 1 + spareConns
 	if s.opt.Notify {
 		own += 2
 	}

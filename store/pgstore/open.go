@@ -102,7 +102,7 @@ func (s *Store) connectOwn(ctx context.Context, cfg *pgxpool.Config) (err error)
 	if s.own, err = pgxpool.NewWithConfig(ctx, sized(cfg, s.opt.Connections)); err != nil {
 		return err
 	}
-	if s.renewal, err = pgxpool.NewWithConfig(ctx, sized(cfg, 1)); err != nil {
+	if s.renewal, err = pgxpool.NewWithConfig(ctx, sized(cfg, 1+spareConns)); err != nil {
 		return err
 	}
 	return s.own.Ping(ctx)
@@ -134,6 +134,12 @@ func steady(cfg *pgxpool.Config) *pgxpool.Config {
 	}
 	return cfg
 }
+
+// spareConns is how many connections a pool may have besides those that it needs,
+// for when one hangs: the driver keeps its place, for up to 15 s after it was
+// given up, and for up to two minutes while it connects. Who must not wait as long
+// takes another.
+const spareConns = 3
 
 // sized is cfg with up to n connections, none of them before it is needed.
 func sized(cfg *pgxpool.Config, n int) *pgxpool.Config {

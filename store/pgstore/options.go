@@ -30,7 +30,8 @@ type Options struct {
 	LockTimeout time.Duration
 	// Connections is how many connections the store opens for itself, apart
 	// from a pool that it is given, so that handlers which hold that pool
-	// cannot starve it: 12 by default, and one more for renewals.
+	// cannot starve it: 12 by default, and one more for renewals, or up to 4 while
+	// one of those hangs.
 	Connections int
 	// Flushers is how many round trips with claims, and as many with
 	// settlements, are in flight at once: 4 by default. No more than a third

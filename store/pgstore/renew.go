@@ -16,7 +16,8 @@ type leaseRow struct {
 	fence     int64
 }
 
-// Renew implements store.Store in one round trip, on a connection of its own.
+// Renew implements store.Store in one round trip, on a connection of its own. One
+// that hangs holds up no other.
 // It waits for no row: one that another transaction holds is ErrBusy, and the
 // others are renewed.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {

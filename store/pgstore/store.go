@@ -25,7 +25,7 @@ type Store struct {
 	relay   *relay        // of the runs that take their connections from app
 	traced  bool          // app has a tracer, or may have
 	own     *pgxpool.Pool // claims, settlements, reads
-	renewal *pgxpool.Pool // one connection, which nothing else may hold
+	renewal *pgxpool.Pool // one connection, which nothing else may hold; and spare ones
 	claims  *claimLane
 	settles *settleLane
 	kept    *keptLane     // looks of Atomic.Run without a transaction
