@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
 )
@@ -96,7 +97,11 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 
 // runIn runs a call in the transaction that db has open.
 func (a *Atomic) runIn(ctx context.Context, db execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	res, err := a.g.RunIn(ctx, a.s.newTx(db, true), call, fn)
+	t := a.s.newTx(db, true)
+	t.within, _ = ctx.Value(runsKey{}).(*runs)
+	res, err := a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return fn(a.s.withRun(ctx, t.asked), x)
+	})
 	if lostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation(), RetryAfter: retryAfter, Cause: err}
 	}
@@ -129,6 +134,31 @@ type txIn struct {
 
 func (s *Store) withTx(ctx context.Context, tx pgx.Tx) context.Context {
 	return context.WithValue(ctx, txKey{}, &txIn{s, tx})
+}
+
+type runsKey struct{}
+
+// runs says whose handler a context was given. It has the lock of its key, whose
+// record is not written yet: so a call in the same transaction would find it free.
+type runs struct {
+	s  *Store
+	id pgtype.UUID
+	in *runs // the handler around it; nil: there is none
+}
+
+func (s *Store) withRun(ctx context.Context, id pgtype.UUID) context.Context {
+	in, _ := ctx.Value(runsKey{}).(*runs)
+	return context.WithValue(ctx, runsKey{}, &runs{s, id, in})
+}
+
+// has reports whether it is the handler of a key, or in that.
+func (r *runs) has(s *Store, id pgtype.UUID) bool {
+	for ; r != nil; r = r.in {
+		if r.s == s && r.id == id {
+			return true
+		}
+	}
+	return false
 }
 
 // inside is the transaction of this store in whose handler ctx is used.

@@ -28,6 +28,7 @@ func (t *handlerTx) ended() bool { return t.closed || t.of.over.Load() }
 type lent struct {
 	context.Context //nolint:containedctx // it is one
 	in              txIn
+	runs            runs
 	tx              handlerTx
 	over            atomic.Bool
 	savepoints      int // of the handler's, ever
@@ -36,8 +37,11 @@ type lent struct {
 
 // Value implements context.Context.
 func (l *lent) Value(key any) any {
-	if key == (txKey{}) {
+	switch key {
+	case txKey{}:
 		return &l.in
+	case runsKey{}:
+		return &l.runs
 	}
 	return l.Context.Value(key)
 }

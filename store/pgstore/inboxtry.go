@@ -73,7 +73,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
 	} else {
 		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
-			return b.each(b.a.s.withTx(ctx, &l.tx), x, i)
+			return b.each(b.a.s.withRun(b.a.s.withTx(ctx, &l.tx), y.running.id), x, i)
 		})
 	}
 	if errors.Is(err, errBroke) {

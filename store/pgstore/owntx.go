@@ -118,7 +118,8 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 func (t *ownTx) lend(ctx, outer context.Context, tx pgx.Tx) *lent {
 	l := &lent{Context: ctx}
 	l.tx, l.statement = handlerTx{Tx: tx, of: l}, statementContext{outer, l}
-	l.in = txIn{t.s, &l.tx}
+	l.in, l.runs = txIn{t.s, &l.tx}, runs{s: t.s, id: t.asked}
+	l.runs.in, _ = outer.Value(runsKey{}).(*runs)
 	t.lent = l
 	return l
 }

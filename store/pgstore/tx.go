@@ -56,7 +56,8 @@ type storeTx struct {
 	won  *store.Proposal
 	seen *store.Seen
 
-	asked pgtype.UUID // the last key that was claimed
+	asked  pgtype.UUID // the last key that was claimed
+	within *runs       // in whose handler it is; nil: in none
 }
 
 // pending is a claim that is not written yet.
@@ -109,6 +110,9 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 		return f, err
 	}
 	now := store.Time(l.now)
+	if t.within.has(t.s, id) {
+		return busy(p, &store.Record{Created: now}, now), nil
+	}
 	if !t.late {
 		return t.db.claim(ctx, p)
 	}

@@ -1,0 +1,67 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+)
+
+// A handler that calls under its own key, however it was run, or under that of
+// a call around it: the key is in progress, and nothing runs within itself.
+func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	ran := 0
+	again := func(ctx context.Context, tx pgx.Tx) error {
+		for name, r := range map[string]semel.Runner{"Run": p.a, "In": p.a.In(tx)} {
+			_, err := r.Run(ctx, call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				t.Error("it runs within itself")
+				return semel.Outcome{}, nil
+			})
+			if !errors.Is(err, semel.ErrInProgress) {
+				t.Errorf("by %s: %v, want ErrInProgress", name, err)
+			}
+		}
+		return nil
+	}
+	handler := func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		ran++
+		tx, _ := TxFrom(ctx)
+		if err := again(ctx, tx); err != nil {
+			return semel.Outcome{}, err
+		}
+		_, err := p.a.Run(ctx, call("inner"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+			if err := again(ctx, tx); err != nil {
+				return semel.Outcome{}, err
+			}
+			_, err := p.pay("k", nil)(ctx, x, tx)
+			return semel.Outcome{}, err
+		})
+		return semel.Outcome{}, err
+	}
+	for name, run := range map[string]func() error{
+		"Run": func() error { _, err := p.a.Run(t.Context(), call("k"), handler); return err },
+		"In": func() error {
+			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+				_, err := p.a.In(tx).Run(t.Context(), call("k"), handler)
+				return err
+			})
+		},
+		"RunBatch": func() error {
+			return p.a.RunBatch(t.Context(), []semel.Call{call("k")}, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+				return handler(ctx, x)
+			})[0].Err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustExec(t, p.s.own, "DELETE FROM "+p.s.quoted()+".semel_record; DELETE FROM "+p.table)
+			if ran = 0; run() != nil || ran != 1 {
+				t.Errorf("it ran %d times", ran)
+			}
+			p.want(t, "k")
+		})
+	}
+}
