@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 )
 
@@ -40,5 +41,20 @@ func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
 				t.Errorf("the lease ends at %v", is.Until)
 			}
 		})
+	}
+}
+
+// One connection that hangs does not cost an outcome: a settlement goes again, on
+// another.
+func TestASettlementThatHangsIsStored(t *testing.T) {
+	first := openNew(t, nil)
+	h, through := newHanger(t)
+	s := openAt(t, through, &Options{Schema: first.opt.Schema, settleTry: 300 * time.Millisecond})
+	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		h.next.Store(true)
+		return semel.Outcome{Body: []byte("one")}, nil
+	})
+	if err != nil || h.hung.Load() != 1 {
+		t.Errorf("%d connections hung, and the run ended by %v", h.hung.Load(), err)
 	}
 }

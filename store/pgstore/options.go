@@ -83,6 +83,8 @@ type Options struct {
 	// toldPoll is how long a waiting Atomic.Run sleeps that can be told. For
 	// tests.
 	toldPoll time.Duration
+	// settleTry is how long one round trip of settlements may take. For tests.
+	settleTry time.Duration
 	// echo is how long to wait for the notification that a new listener sends
 	// itself. For tests.
 	echo time.Duration
@@ -120,6 +122,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.clock, wallClock)
 	setDefault(&d.toldPoll, time.Second)
 	setDefault(&d.echo, 20*time.Second)
+	setDefault(&d.settleTry, settleTry)
 	switch {
 	case len(d.Schema) > 63:
 		return d, fmt.Errorf("pgstore: Options.Schema has %d bytes; PostgreSQL's limit is 63", len(d.Schema))

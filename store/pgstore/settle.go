@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -39,8 +40,15 @@ func (s *Store) newSettleLane() *settleLane {
 	})
 }
 
+// settleTry is how long a round trip of settlements may take: half of what a
+// Guard has for one. A connection that hangs is given up then, and they go again,
+// on another. Else it would cost their outcomes, though the server is well.
+const settleTry = 5 * time.Second
+
 // flushSettles sends the settlements of a batch in one round trip.
 func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
+	ctx, cancel := context.WithTimeout(ctx, s.opt.settleTry)
+	defer cancel()
 	if len(batch) == 1 {
 		it := batch[0]
 		it.Err = s.quick.settle(ctx, it.Req)
