@@ -40,7 +40,7 @@ func (s *Store) check(ctx context.Context) error {
 	}
 	own := s.opt.Connections + 1 + spareConns
 	if s.opt.Notify {
-		own += 2
+		own += 2 + spareConns
 	}
 	return is.judge(own, int(s.app.Config().MaxConns))
 }

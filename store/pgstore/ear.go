@@ -18,7 +18,7 @@ import (
 // those who wait for one. It connects again when the connection breaks. Its
 // mouth says to all ears what ended here.
 type ear struct {
-	pool    *pgxpool.Pool // of two connections: one listens, one is for mouth
+	pool    *pgxpool.Pool // of two connections: one listens, one is for mouth; and spare ones
 	mouth   *mouth
 	channel string
 	echo    time.Duration
@@ -43,7 +43,7 @@ var errDeaf = errors.New("the connection that listens is lost")
 
 // listen makes an ear. It fails if that does not hear what is sent.
 func listen(ctx context.Context, cfg *pgxpool.Config, o *Options) (*ear, error) {
-	cfg = sized(cfg, 2)
+	cfg = sized(cfg, 2+spareConns)
 	cfg.ConnConfig.OnNotification = nil // the application's would take them away
 	if _, set := cfg.ConnConfig.RuntimeParams["application_name"]; !set {
 		cfg.ConnConfig.RuntimeParams["application_name"] = o.channel() // for people
@@ -139,7 +139,9 @@ func (e *ear) run(ctx context.Context, conn *pgxpool.Conn) {
 		if pause = min(pause*2+50*time.Millisecond, earPatient); !sleep(ctx, pause) {
 			return
 		}
-		conn, _ = e.connect(ctx)
+		in, cancel := context.WithTimeout(ctx, 2*e.echo) // it may hang, too
+		conn, _ = e.connect(in)
+		cancel()
 	}
 }
 

@@ -2,8 +2,12 @@ package pgstore
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -56,5 +60,54 @@ func TestASettlementThatHangsIsStored(t *testing.T) {
 	})
 	if err != nil || h.hung.Load() != 1 {
 		t.Errorf("%d connections hung, and the run ended by %v", h.hung.Load(), err)
+	}
+}
+
+// A listener that has lost its connection, and gets no answer on the next, takes
+// another.
+func TestAListenerThatHangsConnectsAgain(t *testing.T) {
+	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
+		t.Run(name, func(t *testing.T) {
+			first := openNew(t, nil)
+			h, through := newHanger(t)
+			cfg, err := pgxpool.ParseConfig(through)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var armed atomic.Bool
+			hang := func(is *pgx.ConnConfig) {
+				if is.RuntimeParams["application_name"] == first.opt.channel() && armed.CompareAndSwap(true, false) {
+					h.next.Store(true)
+				}
+			}
+			if connected {
+				cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error { hang(conn.Config()); return nil }
+			} else {
+				cfg.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error { hang(to); return nil }
+			}
+			s, err := open(t.Context(), cfg, nil, &Options{Schema: first.opt.Schema, Notify: true, echo: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			armed.Store(true)
+			endListeners(t, first)
+			waitFor(t, "a connection hangs", func() bool { return h.hung.Load() == 1 })
+			start := time.Now()
+			waitFor(t, "it listens again", func() bool {
+				l, err := s.ear.join(idOf(testKey("k")))
+				if err == nil {
+					s.ear.leave(l)
+				}
+				return err == nil
+			})
+			if took := time.Since(start); took > 30*time.Second {
+				t.Errorf("it listens again after %v", took)
+			}
+			l := join(t, s, "k")
+			complete(t, first, "k", "result")
+			s.ended(idOf(testKey("k")))
+			told(t, l, "an end after that")
+		})
 	}
 }
