@@ -150,7 +150,11 @@ func (t *ownTx) commit(ctx context.Context) error {
 	begun := false
 	if next := t.next(); next != nil {
 		next.send(&t.line)
-		defer func() { t.handOver(next, begun) }() // whatever happens: it waits
+		late := time.AfterFunc(heldUp, func() { close(next.late) })
+		defer func() { // whatever happens: it waits
+			late.Stop()
+			t.handOver(next, begun)
+		}()
 	}
 	err := t.line.flush(ctx)
 	if begun = done && err == nil; done {

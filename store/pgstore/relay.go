@@ -2,9 +2,11 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -31,6 +33,7 @@ type leg struct {
 	t    *storeTx      // of which another sets nothing but what the look gives
 	id   pgtype.UUID   // of its key
 	told chan struct{} // closed: it has a place, and what follows
+	late chan struct{} // closed: the COMMIT that it is begun behind has no answer
 
 	conn   *pgxpool.Conn // nil: it takes one by itself
 	tx     pgx.Tx        // open on conn, and looked in
@@ -59,7 +62,7 @@ func (r *relay) join(t *storeTx, id pgtype.UUID) *leg {
 		r.room--
 		return nil
 	}
-	l := &leg{t: t, id: id, told: make(chan struct{})}
+	l := &leg{t: t, id: id, told: make(chan struct{}), late: make(chan struct{})}
 	r.waits = append(r.waits, l)
 	return l
 }
@@ -106,10 +109,14 @@ func (r *relay) leave(l *leg) bool {
 // wait is until l has its turn, and a place. After an error another may still be
 // at it.
 func (r *relay) wait(ctx context.Context, l *leg) error {
+	var err error
 	select {
 	case <-l.told:
 		return nil
+	case <-l.late:
+		err = errHeldUp
 	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	if !r.leave(l) {
 		go func() {
@@ -120,8 +127,16 @@ func (r *relay) wait(ctx context.Context, l *leg) error {
 			r.free()
 		}()
 	}
-	return ctx.Err()
+	return err
 }
+
+// errHeldUp: the COMMIT of another run waits for something, or its connection
+// hangs. Who was to be begun behind it waits no longer, for other connections may
+// be free, and tries anew.
+var errHeldUp = errors.New("held up by the commit of another")
+
+// heldUp is how long a run waits for the COMMIT that it is begun behind.
+const heldUp = time.Second
 
 // send queues the beginning of a leg behind the COMMIT of another run.
 func (l *leg) send(line *pipeline) {

@@ -28,7 +28,8 @@ import (
 // its connection, up to 16 times before the pool has it back; not if the pool
 // has a PrepareConn, BeforeAcquire or AfterRelease. The two answers come
 // together: what holds up the look of the other delays the return of this, and
-// a tracer sees its statements in this call's batch.
+// a tracer sees its statements in this call's batch. What holds up this COMMIT
+// delays the other by a second at most: then it begins by itself.
 //
 // The transaction commits if fn's error is nil, or a *semel.Failure, which is
 // kept while fn's own writes are undone; else all is rolled back, and the try
@@ -62,10 +63,15 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
 	defer w.leave(a.s.ear)
+	held := false // once
 	for refused := 0; ; {
 		w.join(a.s.ear)
 		res, err := a.try(ctx, call, fn, &w)
 		switch {
+		case errors.Is(err, errHeldUp):
+			held = true
+		case held && refused < tries && errors.Is(err, semel.ErrInProgress):
+			refused++ // it may be what was begun for it, and comes too late
 		case refusedForNow(err):
 			if refused++; refused >= tries {
 				return semel.Result{}, unavailable(call, err)
