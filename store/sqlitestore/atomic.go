@@ -69,8 +69,8 @@ func checkAtomic(o *semel.Options) error {
 //
 // The transaction commits if fn's error is nil, or a *semel.Failure, which is
 // kept while fn's own writes are undone; else all is rolled back. Fn must not
-// end the transaction, nor write to the file but through it. A Run inside fn,
-// with fn's ctx, joins the transaction, as In does.
+// write to the file but through the transaction, and cannot commit it. A Run
+// inside fn, with fn's ctx, joins the transaction, as In does.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
@@ -109,6 +109,11 @@ func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
 // savepoint: if it fails, its writes are undone, and the transaction can go
 // on. Nothing is recorded until the caller commits. The Runner is not safe for
 // concurrent use.
+//
+// SQLite rolls the transaction back by itself if a statement on tx is
+// interrupted while it writes, for its context has ended, and if the disk is
+// full. What is executed on tx behind such an error commits at once: roll tx
+// back, and execute nothing else on it.
 func (a *Atomic) In(tx *sql.Tx) semel.Runner { return inTx{a, tx} }
 
 type inTx struct {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -20,10 +20,11 @@ type ownTx struct {
 	life context.Context //nolint:containedctx // see above
 	end  context.CancelCauseFunc
 
-	tx    *sql.Tx // nil: not begun
-	in    store.Tx
-	leave func() // gives the lock back; once
-	stop  func() // stops watching life and the clock
+	tx         *sql.Tx // nil: not begun
+	in         store.Tx
+	committing atomic.Bool // else nothing is committed
+	leave      func()      // gives the lock and the connection back
+	stop       func() bool // stops watching life and the clock; false: life has ended
 }
 
 func (t *ownTx) begin() error {
@@ -36,26 +37,31 @@ func (t *ownTx) begin() error {
 	if err := t.s.gate.enterHandler(t.life); err != nil {
 		return err
 	}
+	var conn *sql.Conn
 	var tx *sql.Tx
 	err := untilFree(t.life, t.s.opt.BusyTimeout, func() (err error) {
-		tx, err = t.s.txs.BeginTx(t.life, nil)
+		conn, tx, err = t.connect()
 		return err
 	})
 	if err != nil {
 		t.s.gate.leaveHandler()
 		return explain("begin", err)
 	}
-	t.tx, t.in, t.leave = tx, t.s.Tx(tx), sync.OnceFunc(t.s.gate.leaveHandler)
+	t.tx, t.in = tx, t.s.Tx(tx)
+	leave := func() {
+		t.s.gate.leaveHandler()
+		_ = onCommit(conn, nil) // fails only if the connection is lost
+		_ = conn.Close()        // waits for the end of the transaction
+	}
 	// A handler that heeds no context must not keep the lock.
-	leave := t.leave
 	unwatch := context.AfterFunc(t.life, func() {
 		_ = tx.Rollback()
 		leave()
 	})
 	timer := time.AfterFunc(t.s.opt.MaxTx, func() { t.end(ErrTxTimeout) })
-	t.stop = func() {
+	t.leave, t.stop = leave, func() bool {
 		timer.Stop()
-		unwatch()
+		return unwatch()
 	}
 	return nil
 }
@@ -65,6 +71,7 @@ func (t *ownTx) commit() error {
 	if t.tx == nil {
 		return nil
 	}
+	t.committing.Store(true)
 	err := t.tx.Commit()
 	t.ended()
 	return err
@@ -79,8 +86,9 @@ func (t *ownTx) rollback() {
 }
 
 func (t *ownTx) ended() {
-	t.stop()
-	t.leave()
+	if t.stop() { // else who watches leaves
+		t.leave()
+	}
 	t.tx, t.in = nil, nil
 }
 
