@@ -1,11 +1,11 @@
 package sqlitestore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +97,41 @@ func TestATransactionThatReadFirstIsToldHowToBegin(t *testing.T) {
 	}
 }
 
+// SQLite rolls the whole transaction back if it is interrupted in a write. What
+// the application then writes would be committed at once.
+func TestTheEndOfACallersContextLeavesTheTransactionAsItIs(t *testing.T) {
+	p := openShop(t, nil)
+	deferred := application(t, p.s, "_pragma=busy_timeout(10000)")
+	tx, err := deferred.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	release := holdLock(t, p.s)
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan error)
+	go func() {
+		_, err := p.a.In(tx).Run(ctx, call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			return semel.Outcome{}, nil
+		})
+		got <- err
+	}()
+	until(t, true, "sqlite.(*conn).step(")
+	cancel()
+	until(t, false, "sqlite.interruptOnDone.") // it has interrupted, or never will
+	release()
+	if err := <-got; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	if _, err := tx.Exec("INSERT INTO payment VALUES ('of the transaction')"); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	p.want(t)
+}
+
 // The transaction of a handler that heeds no context must not keep others from
 // writing for longer than MaxTx: a renewal that waits for it comes in time.
 func TestAHandlerCannotStarveRenewals(t *testing.T) {
@@ -180,17 +215,23 @@ func TestARenewalWaitsForOneHandlerOnly(t *testing.T) {
 
 // atTheGate waits until the writer waits at the gate, which nothing but its
 // stack tells.
-func atTheGate(t *testing.T) {
+func atTheGate(t *testing.T) { until(t, true, " [select", "(*gate).enter(") }
+
+// until waits until a goroutine's stack has all of what, or none has.
+func until(t *testing.T, is bool, what ...string) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		for one := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
-			if bytes.Contains(one, []byte(" [select")) && bytes.Contains(one, []byte("(*gate).enter(")) {
-				return
-			}
+		found := false
+		for one := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			lacks := func(w string) bool { return !strings.Contains(one, w) }
+			found = found || !slices.ContainsFunc(what, lacks)
+		}
+		if found == is {
+			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody waits at the gate")
+			t.Fatalf("waited in vain for a goroutine with %q: %v", what, is)
 		}
 	}
 }

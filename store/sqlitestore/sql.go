@@ -123,15 +123,22 @@ func (p *prepared) query(ctx context.Context, s stmt, args ...any) (*sql.Rows, e
 	return p[s].QueryContext(ctx, args...)
 }
 
-// unprepared is a transaction of somebody else's.
+// unprepared is a transaction of somebody else's. A context that ends does not
+// interrupt a statement, for SQLite would roll back all of the transaction.
 type unprepared struct{ tx *sql.Tx }
 
 func (u unprepared) exec(ctx context.Context, s stmt, args ...any) (int64, error) {
-	return affected(u.tx.ExecContext(ctx, statements[s], args...))
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return affected(u.tx.ExecContext(context.WithoutCancel(ctx), statements[s], args...))
 }
 
 func (u unprepared) query(ctx context.Context, s stmt, args ...any) (*sql.Rows, error) {
-	return u.tx.QueryContext(ctx, statements[s], args...)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return u.tx.QueryContext(context.WithoutCancel(ctx), statements[s], args...)
 }
 
 func affected(res sql.Result, err error) (int64, error) {
