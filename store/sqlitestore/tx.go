@@ -84,7 +84,7 @@ func (t *storeTx) Settle(ctx context.Context, l store.Lease, s store.Settlement)
 // Nested implements store.Tx by a savepoint.
 func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 	name := fmt.Sprintf("semel_%d", t.depth)
-	if _, err := t.tx.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
+	if err := t.exec(ctx, "SAVEPOINT "+name); err != nil {
 		return explain("savepoint", err)
 	}
 	locked, returned := t.locked, false
@@ -106,8 +106,17 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 	err = fn()
 	returned = true
 	if err == nil {
-		_, err = t.tx.ExecContext(ctx, "RELEASE "+name)
-		err = explain("release the savepoint", err)
+		err = explain("release the savepoint", t.exec(ctx, "RELEASE "+name))
 	}
+	return err
+}
+
+// exec executes a query, or does not. Of one that was interrupted nobody would
+// know.
+func (t *storeTx) exec(ctx context.Context, query string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	_, err := t.tx.ExecContext(context.WithoutCancel(ctx), query)
 	return err
 }
