@@ -252,3 +252,56 @@ func TestACallerThatLeavesEndsItsTransaction(t *testing.T) {
 	}
 	p.want(t)
 }
+
+// What a duplicate has seen before it had the lock may be replaced when it has
+// it: it gets the answer of the call that it waited for.
+func TestADuplicateOfWhatIsBeingReplacedWaitsForTheAnswer(t *testing.T) {
+	over := map[string]store.Settlement{
+		"an expired record": completion("before"),
+		"a released one":    {State: store.Released, Attempt: 1, Keep: time.Hour},
+		"a lapsed one":      {},
+	}
+	for name, end := range over {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			p := openShop(t, &Options{Now: c.Now, MaxTx: time.Minute})
+			key := store.Key{Operation: "pay", Tenant: "ann", Value: "k"}
+			f, err := p.s.Claim(t.Context(), store.Proposal{Key: key, State: store.Processing, Owner: newOwner(), Attempt: 1, Lease: time.Minute})
+			if err != nil || !f.Won {
+				t.Fatal(f.Won, err)
+			}
+			if end.State != 0 {
+				if err := p.s.Settle(t.Context(), f.Record.Lease(), end); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.advance(2 * time.Hour)
+			running, let := make(chan struct{}), make(chan struct{})
+			results := make(chan error, 2)
+			go func() {
+				_, err := Do(context.Background(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
+					close(running)
+					<-let
+					return pay("k", nil)(ctx, x, tx)
+				})
+				results <- err
+			}()
+			<-running
+			go func() {
+				got, err := Do(context.Background(), p.a, call("k"), pay("twice", nil))
+				if err == nil && got != "receipt of k" {
+					err = errors.New(got)
+				}
+				results <- err
+			}()
+			until(t, true, " [select", "(*gate).enterHandler(")
+			close(let)
+			for range 2 {
+				if err := <-results; err != nil {
+					t.Error(err)
+				}
+			}
+			p.want(t, "k")
+		})
+	}
+}

@@ -92,11 +92,14 @@ func (t *ownTx) ended() {
 	t.tx, t.in = nil, nil
 }
 
-// Claim implements store.Tx.
+// Claim implements store.Tx. What can be answered needs no transaction. What is
+// to be replaced has to be seen under the lock: who has it may be about to.
 func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if t.tx == nil {
 		f, err := t.s.look(ctx, &p)
-		if !errors.Is(err, store.ErrNotFound) {
+		r := &f.Record
+		replaced := err == nil && (r.Expired(f.Now) || r.Lapsed(f.Now) || r.State == store.Released)
+		if !replaced && !errors.Is(err, store.ErrNotFound) {
 			return f, err
 		}
 	}
