@@ -80,7 +80,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics
 	res, err := a.g.RunIn(life, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return fn(a.s.withTx(ctx, t.tx), x)
+		return a.s.lend(ctx, t.tx, x, fn)
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
 		t.rollback()
@@ -124,7 +124,7 @@ type inTx struct {
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return r.a.g.RunIn(ctx, r.a.s.Tx(r.tx), call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return fn(r.a.s.withTx(ctx, r.tx), x)
+		return r.a.s.lend(ctx, r.tx, x, fn)
 	})
 }
 
@@ -142,29 +142,4 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 		tx, _ := TxFrom(ctx)
 		return fn(ctx, x, tx)
 	})
-}
-
-type txKey struct{}
-
-// txIn is a transaction, and the store that it belongs to.
-type txIn struct {
-	s  *Store
-	tx *sql.Tx
-}
-
-func (s *Store) withTx(ctx context.Context, tx *sql.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, txIn{s, tx})
-}
-
-// inside is the transaction of this store in whose handler ctx is used.
-func (s *Store) inside(ctx context.Context) (*sql.Tx, bool) {
-	in, ok := ctx.Value(txKey{}).(txIn)
-	return in.tx, ok && in.s == s
-}
-
-// TxFrom is the transaction of the Atomic whose handler was given ctx: for
-// http.Handlers and message handlers. False outside of one.
-func TxFrom(ctx context.Context) (*sql.Tx, bool) {
-	in, ok := ctx.Value(txKey{}).(txIn)
-	return in.tx, ok
 }
