@@ -2,7 +2,9 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +130,34 @@ func TestADamagedFileIsAnError(t *testing.T) {
 	mustExec(t, app, "ALTER TABLE gone RENAME TO semel_record")
 	if _, err := s.Claim(context.Background(), proposal("new")); !errors.Is(err, ErrForeign) {
 		t.Errorf("a claim without the highest swept fence: %v, want ErrForeign", err)
+	}
+}
+
+// Rows are closed when their context ends, also between two steps of a read.
+func TestTheEndOfAContextDoesNotMakeARecordUnreadable(t *testing.T) {
+	s := openNew(t, nil)
+	r := complete(t, s, "k", "result")
+	id := r.Key.Digest()
+	for what, c := range map[string]struct {
+		st   stmt
+		args []any
+		read func(rows *sql.Rows) error
+	}{
+		"a record":     {stSelect, []any{id[:]}, func(rows *sql.Rows) error { return new(row).scan(rows) }},
+		"semel_meta's": {stMeta, nil, func(rows *sql.Rows) error { return new(meta).scan(rows) }},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		rows, err := s.stmts.query(ctx, c.st, c.args...)
+		if err != nil || !rows.Next() {
+			t.Fatalf("%s: %v", what, errors.Join(err, rows.Err()))
+		}
+		cancel()
+		for err = c.read(rows); err == nil; err = c.read(rows) {
+			runtime.Gosched()
+		}
+		if errors.Is(err, store.ErrCorrupt) || errors.Is(err, ErrForeign) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s row that was closed: %v, want the context's error", what, err)
+		}
+		_ = rows.Close()
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 //go:embed migration/*.sql
@@ -149,7 +151,11 @@ func schema(ctx context.Context, conn *sql.Conn) (int, error) {
 		return 0, err
 	}
 	var is int
-	if err := conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&is); err != nil {
+	err = conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&is)
+	if err != nil && (ctx.Err() != nil || broken(err) && code(err) != sqlite3.SQLITE_ERROR) { // that is: no such table, or column
+		return 0, err
+	}
+	if err != nil {
 		return 0, fmt.Errorf("%w: it has %s, but semel_meta tells no schema: %w", ErrForeign, strings.Join(names, ", "), err)
 	}
 	if latest := len(ups()); is > latest || is < 1 {

@@ -36,7 +36,13 @@ func (w *row) scan(rows *sql.Rows, before ...any) error {
 		&w.until, &w.expires, &w.created, &w.updated, &w.completed, &w.format,
 		&w.operation, &w.tenant, &w.key, &w.holder, &w.fingerprintAlg, &w.fingerprintKey, &w.fingerprint, &w.lastError,
 		&w.code, &w.codec, &w.gone, &w.header, &w.body)...)
-	if err != nil && !broken(err) {
+	if err == nil {
+		return nil
+	}
+	if closed := rows.Err(); closed != nil { // when a context ended, which says nothing of the row
+		return closed
+	}
+	if !broken(err) {
 		return fmt.Errorf("%w: row %d of semel_record: %w", store.ErrCorrupt, w.n, err)
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,4 +234,54 @@ func TestAClosedStoreRefusesAll(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("closing again: %v", err)
 	}
+}
+
+// stepping is a context that ends when it has been asked for its end so often.
+type stepping struct {
+	context.Context
+	left atomic.Int64
+	end  context.CancelFunc
+}
+
+func newStepping(t *testing.T, steps int) *stepping {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &stepping{Context: ctx, end: cancel}
+	s.left.Store(int64(steps))
+	return s
+}
+
+func (s *stepping) Done() <-chan struct{} {
+	if s.left.Add(-1) < 0 {
+		s.end()
+	}
+	return s.Context.Done()
+}
+
+// A context that ends, at whatever step, says nothing of the file.
+func TestTheEndOfAContextIsNotTheFilesFault(t *testing.T) {
+	s := openNew(t, nil)
+	for what, f := range map[string]func(ctx context.Context) error{
+		"Check":               s.Check,
+		"Migrate":             s.Migrate,
+		"Open":                func(ctx context.Context) error { return reopen(ctx, s.path, nil) },
+		"Open with NoMigrate": func(ctx context.Context) error { return reopen(ctx, s.path, &Options{NoMigrate: true}) },
+	} {
+		for steps := range 100 {
+			err := f(newStepping(t, steps))
+			if err == nil {
+				break
+			}
+			if steps == 99 || errors.Is(err, ErrForeign) || errors.Is(err, ErrSchema) || errors.Is(err, ErrUnsafe) {
+				t.Errorf("%s with a context that ends after %d steps: %v", what, steps, err)
+			}
+		}
+	}
+}
+
+func reopen(ctx context.Context, path string, o *Options) error {
+	s, err := Open(ctx, path, o)
+	if err == nil {
+		err = s.Close()
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -181,8 +182,17 @@ func readMeta(ctx context.Context, db doer) (meta, error) {
 		return meta{}, fmt.Errorf("%w: the row of semel_meta is gone; restore it from a backup", ErrForeign)
 	}
 	var m meta
-	if err := rows.Scan(&m.store, &m.schema, &m.sweptFence); err != nil {
-		return meta{}, fmt.Errorf("%w: the row of semel_meta: %w", ErrForeign, err)
+	err = m.scan(rows)
+	return m, err
+}
+
+func (m *meta) scan(rows *sql.Rows) error {
+	err := rows.Scan(&m.store, &m.schema, &m.sweptFence)
+	if err == nil {
+		return nil
 	}
-	return m, nil
+	if closed := rows.Err(); closed != nil { // see row.scan
+		return closed
+	}
+	return fmt.Errorf("%w: the row of semel_meta: %w", ErrForeign, err)
 }
