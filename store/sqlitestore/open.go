@@ -77,9 +77,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 }
 
 // Close answers what is queued, and closes the file. Methods that are called
-// later give errors. Harmless when repeated.
+// later give errors. Harmless when repeated, also at once: each call returns
+// when the store is closed.
 func (s *Store) Close() error {
 	s.closed.Store(true)
+	s.closing.Lock()
+	defer s.closing.Unlock()
 	var errs []error
 	if s.writer != nil {
 		s.writer.close()

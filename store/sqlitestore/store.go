@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,8 @@ type Store struct {
 	gate   *gate
 	txs    *sql.DB // of Atomic.Run
 	closed atomic.Bool
+
+	closing sync.Mutex // held by Close
 }
 
 var _ interface {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -233,6 +234,22 @@ func TestAClosedStoreRefusesAll(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("closing again: %v", err)
+	}
+}
+
+func TestClosingAtOnceIsHarmless(t *testing.T) {
+	for range 20 {
+		s := openNew(t, nil)
+		claim(t, s, "connects")
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := s.Close(); err != nil {
+					t.Errorf("Close beside others: %v", err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
 
