@@ -116,11 +116,17 @@ func settleArgs(id []byte, r *store.Record, l *store.Lease) ([]any, error) {
 	return append(args, id, l.Owner[:], int64(l.Fence)), err
 }
 
+// maxOutcome is well below what a column can hold (1 GB).
+const maxOutcome = 256 << 20
+
 // endArgs appends what the end of a claim sets.
 func endArgs(args []any, r *store.Record) ([]any, error) {
 	header, err := store.EncodeHeader(r.Outcome.Header)
 	if err != nil {
 		return nil, fmt.Errorf("encode the outcome's header: %w", err)
+	}
+	if n := len(header) + len(r.Outcome.Body); n > maxOutcome {
+		return nil, fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, n, maxOutcome)
 	}
 	var body any // an empty body is NULL: no different for those who replay it
 	if len(r.Outcome.Body) > 0 {

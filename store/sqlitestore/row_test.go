@@ -49,6 +49,19 @@ func TestAFenceThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
+func TestAnOutcomeThatIsTooLargeChangesNothing(t *testing.T) {
+	s := openNew(t, nil)
+	r := claim(t, s, "large")
+	end := completion("")
+	end.Outcome.Body = make([]byte, maxOutcome)
+	if err := s.Settle(t.Context(), r.Lease(), end); !errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("%v, want ErrTooLarge", err)
+	}
+	if got := get(t, s, "large"); got.State != store.Processing {
+		t.Errorf("it is %v", got.State)
+	}
+}
+
 // FuzzRow writes a random record, reads it back equal, then damages a column:
 // that is an unreadable record, or one with another value, but no panic and
 // never an absence.
