@@ -237,16 +237,29 @@ func TestTrailersReachTheFirstCallerOnly(t *testing.T) {
 }
 
 func TestAnAnswerThatWasCutShortIsNotReplayedAsWhole(t *testing.T) {
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) { parity["too short"](w, r, func(...any) {}) })
-	if first := x.post("k", "hello"); first.err == nil {
-		t.Error("the first answer is not broken")
+	for name, h := range map[string]http.HandlerFunc{
+		"too little is written": func(w http.ResponseWriter, r *http.Request) { parity["too short"](w, r, func(...any) {}) },
+		"its end is refused": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			_, _ = io.WriteString(w, "hello")
+			if _, err := io.WriteString(w, ", world"); !errors.Is(err, http.ErrContentLength) {
+				t.Errorf("more than was declared: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newSite(t, setup{}, h)
+			if first := x.post("k", "hello"); first.err == nil {
+				t.Error("the first answer is not broken")
+			}
+			a := x.post("k", "hello")
+			x.want(a, 200, "")
+			if a.Header.Get("Semel-Outcome") != "not-kept" {
+				t.Errorf("the replay has headers %v", a.Header)
+			}
+			x.wantRuns(1)
+		})
 	}
-	a := x.post("k", "hello")
-	x.want(a, 200, "")
-	if a.Header.Get("Semel-Outcome") != "not-kept" {
-		t.Errorf("the replay has headers %v", a.Header)
-	}
-	x.wantRuns(1)
 }
 
 func TestHeadersOfTheMiddlewareInFrontStay(t *testing.T) {

@@ -90,7 +90,7 @@ func (c *capture) result(streamed bool) (semel.Outcome, error) {
 // outcome is what is kept. A body that is shorter than was declared is no
 // answer, so that duplicates must not take it for one.
 func (c *capture) outcome(streamed bool) semel.Outcome {
-	short := c.declared > c.written && bodyAllowed(c.status) && c.r.Method != http.MethodHead
+	short := c.declared > int64(len(c.body)) && bodyAllowed(c.status) && c.r.Method != http.MethodHead
 	o := semel.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
 	o.Header = c.cfg.kept(&c.header, o.Gone, c.loan.lines[:0])
 	if !o.Gone {
