@@ -68,6 +68,7 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (semel.Outcom
 		}
 		e.capture.discard()
 		e.capture = capture{}
+		e.removeForm()
 	} else if e.leash != nil && !e.leash.release() {
 		return semel.Outcome{}, semel.NoEffect(context.Cause(e.r.Context())) // the client left just before
 	}
@@ -134,13 +135,19 @@ func (e *exchange) end() {
 	if e.loan != nil && !e.returned {
 		e.loan.over()
 	}
-	if r := e.request; r != nil && r.MultipartForm != nil && e.r.MultipartForm == nil {
-		_ = r.MultipartForm.RemoveAll() // the server does it for its own request only
-	}
+	e.removeForm()
 	e.spool.close()
 	if e.loan == nil || e.returned { // else a Runner may have left a handler that runs
 		room := e.spool.again()
 		*e = exchange{spool: spool{mem: room}}
 		exchanges.Put(e)
+	}
+}
+
+// removeForm removes the files of a form that the handler has read. The server
+// does it for its own request only.
+func (e *exchange) removeForm() {
+	if r := e.request; r != nil && r.MultipartForm != nil && e.r.MultipartForm == nil {
+		_ = r.MultipartForm.RemoveAll() // in the directory for temporary files, which somebody cleans
 	}
 }
