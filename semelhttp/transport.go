@@ -60,6 +60,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer bodies.close()
 	for n := 1; ; n++ {
 		out := r.Clone(r.Context())
+		out.Trailer = r.Trailer // the caller sets the values while the body is read
 		if out.Header == nil {
 			out.Header = http.Header{}
 		}

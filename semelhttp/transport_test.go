@@ -295,6 +295,48 @@ func TestTheTransportAndTheMiddlewareTogether(t *testing.T) {
 	})
 }
 
+// A trailer's value is known, and set, when the body has been read to its end.
+func TestTrailersAreSentWithEachAttempt(t *testing.T) {
+	for name, again := range map[string]bool{"copied": false, "had again": true} {
+		t.Run(name, func(t *testing.T) {
+			var sums []string
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				if sums = append(sums, r.Trailer.Get("X-Sum")); len(sums) == 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			}))
+			defer srv.Close()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Trailer = http.Header{"X-Sum": nil}
+			body := func() (io.ReadCloser, error) {
+				end := readerFunc(func([]byte) (int, error) { r.Trailer.Set("X-Sum", "42"); return 0, io.EOF })
+				return io.NopCloser(io.MultiReader(strings.NewReader("hello"), end)), nil
+			}
+			r.Body, _ = body()
+			r.ContentLength = -1
+			if again {
+				r.GetBody = body
+			}
+			resp, err := newClient(t, nil, &semelhttp.TransportOptions{Backoff: time.Nanosecond}).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if len(sums) != 2 || sums[0] != "42" || sums[1] != "42" {
+				t.Errorf("the attempts had the trailers %q", sums)
+			}
+		})
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func TestIdleConnectionsCanBeClosed(t *testing.T) {
 	closed := false
 	newClient(t, idleCloser{&script{}, &closed}, nil).CloseIdleConnections()
