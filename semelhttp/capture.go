@@ -24,6 +24,7 @@ type capture struct {
 	err      error // what writes get in mode refused; else nil
 	mark     mark
 	pinned   bool  // cannot be streamed; see stream
+	held     bool  // the handler has flushed, and nothing was sent
 	status   int   // zero: the handler has not written its header
 	declared int64 // Content-Length; -1: none
 	written  int64
@@ -119,11 +120,14 @@ func (c *capture) flush() error {
 		if c.status == 0 {
 			c.writeHeader(http.StatusOK)
 		}
-		if c.pinned || c.cfg.HoldFlush {
-			return nil
+		if !c.pinned && !c.cfg.HoldFlush {
+			if err := c.stream(); err != nil {
+				return err
+			}
 		}
-		if err := c.stream(); err != nil || c.mode != streaming {
-			return err
+		if c.mode != streaming {
+			c.held = true
+			return nil
 		}
 	}
 	return http.NewResponseController(c.w).Flush()

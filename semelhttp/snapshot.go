@@ -1,12 +1,18 @@
 package semelhttp
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // headerLine is a header with its values.
 type headerLine struct {
 	name   string
 	values []string
 }
+
+// isTrailer reports whether it is a trailer that was not announced.
+func (l headerLine) isTrailer() bool { return strings.HasPrefix(l.name, http.TrailerPrefix) }
 
 // snapshot is a header map as it was at one time. It copies no values: who
 // changes a header later sets or appends, and does not write into the values.

@@ -2,6 +2,8 @@ package semelhttp
 
 import (
 	"errors"
+	"net/http"
+	"slices"
 
 	"github.com/semel-go/semel"
 )
@@ -67,6 +69,9 @@ func (c *capture) send(marker string) error {
 	var err error
 	if len(c.body) > 0 {
 		_, err = c.w.Write(c.body)
+	}
+	if err == nil && c.held && slices.ContainsFunc(later, headerLine.isTrailer) {
+		_ = http.NewResponseController(c.w).Flush() // else the server gives it a length, and no trailers
 	}
 	for _, line := range later {
 		h[line.name] = line.values

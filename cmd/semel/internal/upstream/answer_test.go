@@ -139,6 +139,27 @@ func TestAKeptAnswerOfUnknownLengthIsReplayed(t *testing.T) {
 	}
 }
 
+// What comes behind the body, announced or not, is for the first client.
+func TestTrailersReachTheFirstClient(t *testing.T) {
+	for _, announced := range []bool{true, false} {
+		b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+			if announced {
+				w.Header().Set("Trailer", "X-Sum")
+			}
+			_, _ = io.WriteString(w, "body")
+			_ = http.NewResponseController(w).Flush()
+			w.Header().Set(http.TrailerPrefix+"X-Sum", "42")
+		})
+		f := newFront(t, b.URL, nil, time.Minute, nil)
+		for _, key := range []string{"", "k"} {
+			res := f.send(t, "POST", "/", key, "")
+			if body, err := io.ReadAll(res.Body); err != nil || string(body) != "body" || res.Trailer.Get("X-Sum") != "42" {
+				t.Errorf("announced %v, key %q: got %q, %v, trailers %v", announced, key, body, err, res.Trailer)
+			}
+		}
+	}
+}
+
 func TestWithoutAKeyOnlyTheBeginningHasATimeLimit(t *testing.T) {
 	next := make(chan struct{})
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
