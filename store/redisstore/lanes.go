@@ -11,16 +11,22 @@ import (
 // that one that hangs holds up no call for another.
 type lanes struct {
 	fresh func() *lane
+	one   *lane // of a single server, or of a node that is not known
 
 	mu     sync.RWMutex
 	by     map[string]*lane // by the node's address
 	closed bool
 }
 
-func newLanes(fresh func() *lane) *lanes { return &lanes{fresh: fresh, by: map[string]*lane{}} }
+func newLanes(fresh func() *lane) *lanes {
+	return &lanes{fresh: fresh, one: fresh(), by: map[string]*lane{}}
+}
 
 // at is the lane of a node.
 func (ls *lanes) at(node string) *lane {
+	if node == "" {
+		return ls.one
+	}
 	ls.mu.RLock()
 	l := ls.by[node]
 	ls.mu.RUnlock()
@@ -45,7 +51,7 @@ func (ls *lanes) close() {
 	ls.closed = true
 	all := slices.Collect(maps.Values(ls.by))
 	ls.mu.Unlock()
-	for _, l := range all {
+	for _, l := range append(all, ls.one) {
 		l.Close()
 	}
 }
