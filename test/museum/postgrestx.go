@@ -21,8 +21,8 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a try whose caller left is not noted", Rule: "rule 13", Parent: "M20: complete on the request context",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestATryWhoseCallerHasLeft",
-		Old: "\tif t.won == nil {\n\t\treturn\n\t}\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
-		New: "\tif t.won == nil {\n\t\treturn\n\t}\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
+		Old: "\tif t.won == nil {\n\t\treturn nil\n\t}\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
+		New: "\tif t.won == nil {\n\t\treturn nil\n\t}\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: the handler's own unique violation is a lost race", Rule: "rule 13", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
