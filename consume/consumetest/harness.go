@@ -105,6 +105,7 @@ func checks() []check {
 		{name: "order per key over retries", run: orderOverRetries, ordered: true},
 		{name: "large messages and odd headers", run: largeMessage},
 		{name: "consumers die all the time and nothing is lost", run: nothingLost},
+		{name: "all fails at once and each message has its end", run: inAStorm},
 	}
 }
 
