@@ -1,0 +1,139 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// once runs some keys in one of the forms.
+func (s *storm) once(r *rand.Rand, keys []string) {
+	defer func() { _ = recover() }() // a handler's panic comes through
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if r.IntN(20) == 0 {
+		var leave context.CancelFunc
+		ctx, leave = context.WithTimeout(ctx, time.Duration(r.IntN(20))*time.Millisecond)
+		defer leave()
+	}
+	c := call(keys[0])
+	c.Wait = time.Duration(r.IntN(2)*r.IntN(500)) * time.Millisecond
+	calls := poll(keys[:2+r.IntN(6)]...)
+	switch form := r.IntN(8); form {
+	case 0:
+		res, err := s.g.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			return s.leased(ctx, r, keys[0])
+		})
+		s.told(keys[0], res, err)
+	case 1, 2:
+		res, err := s.a.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			tx, _ := TxFrom(ctx)
+			return s.work(ctx, tx, r, keys[0])
+		})
+		s.told(keys[0], res, err)
+	case 3:
+		ends := s.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+			tx, _ := TxFrom(ctx)
+			return s.work(ctx, tx, r, x.Key())
+		})
+		s.ended(calls, ends)
+	case 4, 5:
+		fn := func(ctx context.Context, fresh []*Fresh) (err error) {
+			tx, _ := TxFrom(ctx)
+			for _, f := range fresh {
+				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key()); err != nil {
+					return err
+				}
+				if form == 5 { // what was looked for ahead has no outcome, else it runs again
+					f.Outcome = semel.Outcome{}
+				}
+			}
+			return nil
+		}
+		if form == 4 {
+			s.ended(calls, s.a.RunWhole(ctx, calls, fn))
+			return
+		}
+		q := s.a.Series()
+		n := q.Next(ctx, calls)
+		s.ended(calls, n.Run(ctx, fn))
+	case 6:
+		var res semel.Result
+		var said error
+		err := s.inTx(ctx, r, func(tx pgx.Tx) error {
+			res, said = s.a.In(tx).Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				return s.work(ctx, tx, r, keys[0])
+			})
+			return nil
+		})
+		if err == nil {
+			s.told(keys[0], res, said)
+		}
+	case 7:
+		var admitted []Admission
+		err := s.inTx(ctx, r, func(tx pgx.Tx) (err error) {
+			if admitted, err = s.a.Admit(ctx, tx, calls); err != nil {
+				return err
+			}
+			for i, is := range admitted {
+				if is.Fresh {
+					if _, err := s.work(ctx, tx, r, calls[i].Key()); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		for i, is := range admitted {
+			if err == nil {
+				s.told(calls[i].Key(), is.Result, is.Err)
+			}
+		}
+	}
+}
+
+var errBack = errors.New("rolled back")
+
+// inTx is a transaction of the application's.
+func (s *storm) inTx(ctx context.Context, r *rand.Rand, fn func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.s.app, func(tx pgx.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		if r.IntN(4) == 0 {
+			return errBack
+		}
+		return nil
+	})
+}
+
+func (s *storm) ended(calls []semel.Call, ends []Ended) {
+	for i, e := range ends {
+		s.told(calls[i].Key(), e.Result, e.Err)
+	}
+}
+
+// told notes what a caller was told.
+func (s *storm) told(key string, res semel.Result, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers[key] == nil {
+		s.answers[key] = map[string]int{}
+	}
+	f, is := errors.AsType[*semel.Failure](err)
+	switch {
+	case err == nil:
+		s.answers[key]["done "+string(res.Outcome.Body)]++
+	case is && f != nil && f.Code == "declined":
+		s.answers[key]["declined "+f.Message]++
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, semel.ErrMismatch), errors.Is(err, semel.ErrInvalid):
+		s.wrong = append(s.wrong, fmt.Sprintf("%s: %v", key, err))
+	}
+}
