@@ -46,11 +46,11 @@ type Fresh struct {
 // flight elsewhere is semel.ErrInProgress; there is no waiting, whatever
 // Call.Wait says. What the server refuses because of another transaction is run
 // again, whole, then in halves, and so is what it refuses to commit; so a
-// batch may end as several transactions, in order. A connection that breaks
-// elsewhere than in fn is semel.ErrUnavailable for each call that it was to
-// commit, and for those behind them: fn is not run for what might have to come
-// later. One that breaks in fn may be a call's doing, which would break it each
-// time: if the store answers, the batch runs again, in halves, and
+// batch may end as several transactions, in order. A connection that breaks is
+// semel.ErrUnavailable for each call that it was to commit, and for those behind
+// them: fn is not run for what might have to come later. But one that breaks in fn,
+// or at COMMIT, may be a call's doing, which would break it each time: if the store
+// answers, and nothing was committed, the batch runs again, in halves, and
 // semel.ErrUnavailable is the end of the call that was alone, a noted attempt.
 //
 // Each key takes an advisory lock for the time of the transaction (see

@@ -296,9 +296,18 @@ func (y *inbox) commit(ctx context.Context, t *ownTx) error {
 	if err == nil {
 		return nil
 	}
+	broke := y.status() == brokenTx
 	t.end()
-	if !refused(err) && !errors.Is(err, errRolledBack) && t.won != nil && y.a.committed(ctx, t) {
-		return nil
+	undone := refused(err) || errors.Is(err, errRolledBack)
+	if !undone && t.won != nil {
+		is, known := y.a.committed(ctx, t)
+		if is {
+			return nil
+		}
+		undone = known
+	}
+	if broke && undone {
+		return fmt.Errorf("%w at COMMIT: %w", errBroke, err)
 	}
 	return fmt.Errorf("commit: %w", err)
 }

@@ -19,7 +19,8 @@ var (
 	errDivide = errors.New("the batch has to be divided")
 	// errSwallowed: a handler returned nil though the transaction had failed.
 	errSwallowed = errors.New("a statement of the handler failed, and it returned nil")
-	// errBroke: it did while a handler had it.
+	// errBroke: it did while a handler had it, or at COMMIT, and nothing was
+	// committed.
 	errBroke = errors.New("the connection broke")
 )
 
@@ -76,14 +77,14 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 			return b.each(b.a.s.withRun(b.a.s.withTx(ctx, &l.tx), y.running.id), x, i)
 		})
 	}
+	if err == nil {
+		err = y.commit(ctx, t)
+	}
 	if errors.Is(err, errBroke) {
 		t.end()
 		return b.broke(ctx, y, which, err)
 	}
 	if err != nil {
-		return err
-	}
-	if err := y.commit(ctx, t); err != nil {
 		return err
 	}
 	b.failed = y.failed
@@ -100,8 +101,8 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 	return nil
 }
 
-// broke is after a try whose connection broke while a handler had it. That may be
-// one call's doing, and would be so again, and all others would wait for ever. So
+// broke is after a try whose connection broke by what a handler did, perhaps. That
+// may be one call's doing, and would be so again, and all others wait for ever. So
 // if the store answers it is as where a handler fails: the batch is divided, and
 // who is alone has failed once more.
 func (b *batch) broke(ctx context.Context, y *inbox, which []int, err error) error {

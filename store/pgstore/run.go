@@ -237,8 +237,10 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return res, err
 	}
 	t.end()
-	if !refused(cerr) && !errors.Is(cerr, errRolledBack) && a.committed(ctx, t) {
-		return res, err
+	if !refused(cerr) && !errors.Is(cerr, errRolledBack) {
+		if is, _ := a.committed(ctx, t); is {
+			return res, err
+		}
 	}
 	cerr = explain("commit", cerr)
 	if refusedForNow(cerr) {
@@ -272,17 +274,18 @@ func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) (err e
 }
 
 // committed finds out whether a transaction whose COMMIT got no answer did
-// commit: its key's lock is free only once it has ended.
-func (a *Atomic) committed(ctx context.Context, t *ownTx) bool {
+// commit: its key's lock is free only once it has ended. If that is not known, the
+// key decides when the call comes again.
+func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
 	defer cancel()
 	for {
 		is, err := a.s.cameOf(ctx, t.won)
 		if err == nil {
-			return is
+			return is, true
 		}
 		if !sleep(ctx, 50*time.Millisecond) {
-			return false // not known; the key decides when the call comes again
+			return false, false
 		}
 	}
 }

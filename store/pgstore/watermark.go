@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,10 @@ var (
 	// a later one with its name, whose offsets begin anew. Decide what is to
 	// be done, and call Forget.
 	ErrRecreated = errors.New("pgstore: the topic was deleted and made anew")
+	// ErrBroken: the connection broke while the transaction committed, and it is
+	// found out that nothing was. Do it again; if it breaks each time, that may be
+	// the fault of something in it.
+	ErrBroken = errors.New("pgstore: the connection broke at COMMIT, and nothing was committed")
 )
 
 // TopicPartition is what one consumer reads of a topic.
@@ -128,9 +133,9 @@ func (w *Watermark) read(ctx context.Context, db querier) (next int64, err error
 // Do runs fn in a transaction, and moves the watermark in it. Fn writes the
 // effects of the messages with the offsets from first to before next. It may
 // run again, after a serialization failure or a dead-lock. If the connection
-// breaks while the transaction commits, Do finds out what came of it. An error
-// says that nothing was committed, but for a connection that stays broken, of
-// which it is not known; Own tells then.
+// breaks while the transaction commits, Do finds out what came of it: ErrBroken
+// if it was nothing. Any other error, too, says that nothing was committed, but for
+// a connection that stays broken, of which it is not known; Own tells then.
 func (w *Watermark) Do(ctx context.Context, first, next int64, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	pause := 5 * time.Millisecond
 	for range tries {
@@ -143,8 +148,8 @@ func (w *Watermark) Do(ctx context.Context, first, next int64, fn func(ctx conte
 			committing = err == nil
 			return err
 		})
-		if err != nil && committing && !refused(err) && w.came(ctx, next) {
-			err = nil
+		if err != nil && committing {
+			err = w.outcome(ctx, next, err)
 		}
 		if err == nil {
 			w.Moved(next)
@@ -157,9 +162,27 @@ func (w *Watermark) Do(ctx context.Context, first, next int64, fn func(ctx conte
 	return fmt.Errorf("pgstore: a watermark's transaction met others %d times: %w", tries, ErrBusy)
 }
 
-// came reports whether a commit that got no answer has moved the watermark. The
-// lock of the row is free only when that transaction has ended.
-func (w *Watermark) came(ctx context.Context, next int64) bool {
+// outcome is the error of a COMMIT, nil if it has moved the watermark all the same.
+func (w *Watermark) outcome(ctx context.Context, next int64, err error) error {
+	broke := code(err) == "" || strings.HasPrefix(code(err), "08") || strings.HasPrefix(code(err), "57P")
+	if !refused(err) {
+		switch came, known := w.came(ctx, next); {
+		case came:
+			return nil
+		case !known:
+			return err
+		}
+	}
+	if broke && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return err
+}
+
+// came reports whether a commit that got no answer has moved the watermark, if
+// that can be known. The lock of the row is free only when that transaction has
+// ended.
+func (w *Watermark) came(ctx context.Context, next int64) (is, known bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
 	defer cancel()
 	for {
@@ -170,11 +193,13 @@ func (w *Watermark) came(ctx context.Context, next int64) bool {
 			}
 			return err
 		})
-		if err == nil || errors.Is(err, ErrFenced) {
-			return err == nil && at >= next
-		}
-		if !sleep(ctx, 50*time.Millisecond) {
-			return false
+		switch {
+		case errors.Is(err, ErrFenced): // it is another's, who knows how far this one came
+			return false, false
+		case err == nil:
+			return at >= next, true
+		case !sleep(ctx, 50*time.Millisecond):
+			return false, false
 		}
 	}
 }

@@ -234,7 +234,10 @@ func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	came := make(chan bool, 1)
-	go func() { came <- w.came(t.Context(), 3) }()
+	go func() {
+		is, known := w.came(t.Context(), 3)
+		came <- is && known
+	}()
 	waitFor(t, "it waits, or does not", func() bool {
 		return len(came) > 0 || ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
 	})

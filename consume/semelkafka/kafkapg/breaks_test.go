@@ -28,6 +28,13 @@ func TestAMessageThatBreaksItsConnectionHasAnEnd(t *testing.T) {
 			_, err := tx.Exec(ctx, "SELECT pg_sleep(10)")
 			return err
 		},
+		"at COMMIT": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `CREATE FUNCTION pg_temp.springs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END';
+				CREATE TEMPORARY TABLE trap (n int) ON COMMIT DROP;
+				CREATE CONSTRAINT TRIGGER sprung AFTER INSERT ON trap DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pg_temp.springs();
+				INSERT INTO trap VALUES (1)`)
+			return err
+		},
 		"its handler hides it": func(ctx context.Context, tx pgx.Tx) error {
 			_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 			return nil

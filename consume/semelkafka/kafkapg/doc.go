@@ -52,11 +52,10 @@
 //     left by Source.Close.
 //
 // A message that breaks its connection, as by a statement that takes longer than
-// a context of its own, is found in the same way, as long as the database answers
-// on others. Where it does not, nobody is at fault.
+// a context of its own, or one that crashes the server process, at once or at
+// COMMIT, is found in the same way, as long as the database answers on others.
+// Where it does not, nobody is at fault.
 //
-// Not promised: that a message has an end which breaks the connection at COMMIT
-// each time, as by a deferred trigger that crashes the server. It looks like an
-// outage, and may be tried again without end, with its batch. By offsets, attempts
-// are counted by the process: a message that kills it does so each time.
+// Not promised: by offsets, attempts are counted by the process: a message that
+// kills it does so each time.
 package kafkapg

@@ -175,7 +175,7 @@ func divides(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		return !h.down
 	}
-	return errors.Is(err, pgstore.ErrBusy) || pgstore.RefusedForContent(err) // busy: a smaller one may get through
+	return errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) || pgstore.RefusedForContent(err) // busy: a smaller one may get through
 }
 
 // refuses reports whether the server is out of order, whatever the message:
@@ -189,7 +189,7 @@ func refuses(err error) bool {
 func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 	i := s.items[0]
 	h, ok := errors.AsType[*handlerError](err)
-	if ok && h.broken && !r.answers(ctx, s) {
+	if (ok && h.broken || errors.Is(err, pgstore.ErrBroken)) && !r.answers(ctx, s) {
 		r.block(s.place, s.items, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(s.place), Cause: err})
 		return
 	}

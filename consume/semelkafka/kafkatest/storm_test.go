@@ -99,9 +99,16 @@ func newStorm(t *testing.T, f form, seed uint64, size int) *storm {
 	s := &storm{t: t, seed: seed, size: size, form: f, c: c, br: open(t, at), tried: map[string]int{}, began: time.Now()}
 	s.bank = openBankAt(t, pgtest.URL(t), fmt.Sprintf("k%d_%d", os.Getpid(), banks.Add(1)))
 	s.who = "storm_" + s.bank.schema
-	child := s.bank.in("child")
-	if _, err := s.bank.pool.Exec(t.Context(), "CREATE TABLE "+child+" (id serial PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)"); err != nil {
-		t.Fatal(err)
+	child, trap, springs := s.bank.in("child"), s.bank.in("trap"), s.bank.in("springs")
+	for _, sql := range []string{
+		"CREATE TABLE " + child + " (id serial PRIMARY KEY, parent int REFERENCES " + child + " DEFERRABLE INITIALLY DEFERRED)",
+		"CREATE TABLE " + trap + " (n int)",
+		"CREATE FUNCTION " + springs + "() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'",
+		"CREATE CONSTRAINT TRIGGER sprung AFTER INSERT ON " + trap + " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + springs + "()",
+	} {
+		if _, err := s.bank.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }

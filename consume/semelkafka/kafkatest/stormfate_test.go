@@ -20,7 +20,7 @@ var fates = []struct {
 }{
 	{"is final", 2}, {"is hopeless", 1}, {"fails", 4}, {"panics", 2}, {"has no effect", 2}, {"fails in company", 2}, {"has a call that fails", 2}, {"is slow", 3},
 	{"is refused a statement", 3}, {"hides a refusal", 3}, {"is refused a copy", 2}, {"is refused at COMMIT", 3}, {"meets others", 2}, {"goes back to a savepoint", 3},
-	{"breaks its connection", 2}, {"hides that it broke", 1}, {"has a statement too late", 2}, {"has a context that is over", 2},
+	{"breaks its connection", 1}, {"breaks it at COMMIT", 1}, {"hides that it broke", 1}, {"has a statement too late", 2}, {"has a context that is over", 2},
 }
 
 func (s *storm) fate(key string) string {
@@ -132,6 +132,8 @@ func (s *storm) work(ctx context.Context, tx pgx.Tx, key string, alone bool) err
 		return exec("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
 	case "breaks its connection":
 		return exec("SELECT pg_terminate_backend(pg_backend_pid())")
+	case "breaks it at COMMIT":
+		return exec("INSERT INTO " + s.bank.in("trap") + " VALUES (1)")
 	case "hides that it broke":
 		_ = exec("SELECT pg_terminate_backend(pg_backend_pid())")
 		return nil
