@@ -71,10 +71,14 @@ func TestServeEndsThoughTheStoreFailsOnlyThen(t *testing.T) {
 		for i := range 16 {
 			s.in <- keyed(fmt.Sprint(i))
 		}
-		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{}), s)
+		var ev events
+		r := serve(t, newConsumer(t, newGuard(t, st, nil), done, consume.Options{Observe: ev.observe}), s)
 		pass(time.Millisecond) // it asks the store
 		if took := r.end(); took > 10*time.Second || r.err != nil || len(s.heard()) != 16 || s.count("nak 7 0s") != 1 {
 			t.Errorf("it ended after %v with %v, told %v", took, r.err, s.heard())
+		}
+		if ev.count(consume.EventOutage) != 0 {
+			t.Error("it told of an outage that it did not wait for")
 		}
 		pass(time.Minute) // the Guard gives up the claim
 	})

@@ -59,6 +59,32 @@ func TestConcurrencyAndInFlightAreLimits(t *testing.T) {
 	})
 }
 
+// oneByOne is a broker that has one message ready at a time.
+type oneByOne struct{ *source }
+
+func (o *oneByOne) Next(ctx context.Context, _ int) ([]consume.Delivery, error) {
+	return o.source.Next(ctx, 1)
+}
+
+// What waits for a worker is as much as there are workers, though InFlight has
+// room: others may be idle.
+func TestNoMoreIsAskedForThanWorkersWillSoonTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &oneByOne{newSource()}
+		for i := range 100 {
+			s.in <- keyed(fmt.Sprint(i))
+		}
+		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
+			time.Sleep(time.Second)
+			return nil
+		}, consume.Options{Concurrency: 3, InFlight: 50}), s)
+		if synctest.Wait(); len(s.in) != 94 {
+			t.Errorf("%d messages are taken while 3 run, want 6", 100-len(s.in))
+		}
+		r.end()
+	})
+}
+
 func TestMessagesOfOneOrderKeyWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("a", "o"), inLane("b", "o"), inLane("c", "p"), keyed("free"))

@@ -61,3 +61,15 @@ func TestTheServerIsToldWhatWasDecided(t *testing.T) {
 		}
 	}
 }
+
+// What the server was told before it need not be told again, and may still be
+// extended by one who does not know.
+func TestWhatTheServerWasToldIsNoError(t *testing.T) {
+	d := &delivery{s: &Source{}, m: &spoken{err: jetstream.ErrMsgAlreadyAckd}, own: &consume.Message{}}
+	if err := d.Ack(t.Context()); err != nil {
+		t.Errorf("Ack: %v", err)
+	}
+	if err := d.Extend(t.Context()); err != nil {
+		t.Errorf("Extend: %v", err)
+	}
+}

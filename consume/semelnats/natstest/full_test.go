@@ -168,6 +168,28 @@ func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
 	}
 }
 
+// A message that its stream has dropped needs no copy.
+func TestAnAdvisoryOfWhatIsGoneIsDone(t *testing.T) {
+	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 1 })
+	b.opt.MaxDeliver = true
+	s, err := semelnats.New(b.js, b.consumer, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel, watched := b.watch(t, s)
+	subject := fmt.Sprintf("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.%s.group", b.name)
+	if err := b.js.Conn().Publish(subject, []byte(`{"stream_seq":7,"deliveries":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.js.Conn().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-watched; err != nil {
+		t.Errorf("WatchMaxDeliver: %v", err)
+	}
+}
+
 // Serve extends what it has in work by what Info says, so that the server gives
 // it to nobody else meanwhile.
 func TestInfoSaysWhatTheServerIsSetTo(t *testing.T) {

@@ -1,0 +1,99 @@
+package natstest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/semelnats"
+)
+
+// ending is a consumer at whose first pull the context ends.
+type ending struct {
+	jetstream.Consumer
+	end   context.CancelFunc
+	waits int // pulls that wait for a message
+}
+
+func (e *ending) FetchNoWait(n int) (jetstream.MessageBatch, error) {
+	defer e.end()
+	return e.Consumer.FetchNoWait(n)
+}
+
+func (e *ending) Fetch(n int, o ...jetstream.FetchOpt) (jetstream.MessageBatch, error) {
+	e.waits++
+	return e.Consumer.Fetch(n, o...)
+}
+
+// A Next whose context has ended does not begin to wait for a message, which
+// nobody would run.
+func TestAnEndedNextDoesNotWait(t *testing.T) {
+	b := open(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	e := &ending{Consumer: b.consumer, end: cancel}
+	s, err := semelnats.New(b.js, e, &b.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ds, err := s.Next(ctx, 1); len(ds) != 0 || e.waits != 0 {
+		t.Errorf("%d messages, %v, and it waited %d times", len(ds), err, e.waits)
+	}
+}
+
+// While the client tries to reconnect, Next says so: pulls would pile up in its
+// buffer, and what they are answered later nobody would read.
+func TestNextSaysThatItIsNotConnected(t *testing.T) {
+	srv, err := start(storeDir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(srv.ClientURL(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "in", Subjects: []string{"in"}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := js.CreateConsumer(t.Context(), "in", jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := semelnats.New(js, c, &semelnats.Options{PollWait: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Shutdown()
+	srv.WaitForShutdown()
+	until(t, "the loss noticed", func() bool { return !nc.IsConnected() })
+	if _, err := s.Next(t.Context(), 1); err == nil || errors.Is(err, consume.ErrClosed) {
+		t.Errorf("Next: %v, want an error that passes", err)
+	}
+	nc.Close()
+	if _, err := s.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		t.Errorf("Next of a connection that was closed: %v", err)
+	}
+}
+
+// The consumer may have been changed since New saw it.
+func TestServeDoesNotStartOnAConsumerThatWasChanged(t *testing.T) {
+	b := open(t, nil)
+	s := b.Connect(t)
+	cfg := b.consumer.CachedInfo().Config
+	cfg.MaxDeliver = 5
+	if _, err := b.js.UpdateConsumer(t.Context(), b.name, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Info(t.Context()); err == nil || !strings.Contains(err.Error(), "MaxDeliver") {
+		t.Errorf("Info: %v", err)
+	}
+}
