@@ -22,10 +22,12 @@ type puppet struct {
 	news    chan struct{} // has one when something was said
 	mu      sync.Mutex
 	lines   []*puppetLine
-	waiting []string // the bodies that the next consumer gets
-	will    verdict  // of the copies to come
-	copies  int      // that came
-	said    []string // such as "1 ack 2", of the first line's tag 2
+	waiting []string      // the bodies that the next consumer gets
+	will    verdict       // of the copies to come
+	mute    uint32        // a class and its method that get no answer
+	unheard chan struct{} // closed when the first of those has come
+	copies  int           // that came
+	said    []string      // such as "1 ack 2", of the first line's tag 2
 }
 
 // verdict is what becomes of a copy.
@@ -144,6 +146,23 @@ func (p *puppet) came() int {
 	return p.copies
 }
 
+// ignores makes it leave one call without an answer: the next of its kind.
+func (p *puppet) ignores(class, method uint16) (came chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute, p.unheard = uint32(class)<<16|uint32(method), make(chan struct{})
+	return p.unheard
+}
+
+// tells sends a method to all its lines.
+func (p *puppet) tells(class, method uint16, fields ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lines {
+		l.method(0, class, method, fields...)
+	}
+}
+
 // cut ends the connections that there are.
 func (p *puppet) cut() {
 	p.mu.Lock()
@@ -212,6 +231,11 @@ func (l *puppetLine) answer(kind byte, ch uint16, b []byte) {
 		return
 	}
 	class, method, rest := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), b[4:]
+	if is := uint32(class)<<16 | uint32(method); is == l.p.mute {
+		close(l.p.unheard)
+		l.p.mute = 0
+		return
+	}
 	short := func(at int) string { return string(rest[at+1 : at+1+int(rest[at])]) }
 	switch [2]uint16{class, method} {
 	case [2]uint16{10, 11}: // start-ok: tune

@@ -1,0 +1,160 @@
+package semelamqp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/consume"
+)
+
+// A broker that goes silent in the middle holds up no shutdown.
+func TestWhatTheBrokerDoesNotAnswerEndsWithItsContext(t *testing.T) {
+	for name, call := range map[string][2]uint16{"of a channel": {20, 10}, "of a queue": {50, 10}, "of a prefetch": {60, 10}, "of a consumer": {60, 20}} {
+		p := newPuppet(t)
+		s := p.source(Options{})
+		came := p.ignores(call[0], call[1])
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Next(ctx, 1)
+			done <- err
+		}()
+		<-came
+		cancel()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("an answer %s that does not come: there is no error", name)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("an answer %s that does not come: Next goes on after its context", name)
+		}
+	}
+}
+
+// Copies go on when the broker has memory again.
+func TestCopiesGoOnWhenTheBrokerIsNoLongerBlocked(t *testing.T) {
+	p := newPuppet(t)
+	d := p.next(p.source(Options{}), "m")[0]
+	until := func(what string, is func(err error) bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+			err := d.Forward(t.Context(), consume.DeadLetters, nil)
+			if delete(d.sent, d.s.opt.DeadLetters); is(err) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("not %s: %v", what, err)
+			}
+		}
+	}
+	until("sent", func(err error) bool { return err == nil })
+	p.tells(10, 60, "low on memory")
+	until("refused", func(err error) bool { return err != nil && strings.Contains(err.Error(), "low on memory") })
+	p.tells(10, 61)
+	until("sent again", func(err error) bool { return err == nil })
+}
+
+// closing is a connection that notes its end.
+type closing struct {
+	net.Conn
+	closed chan struct{}
+	ended  atomic.Bool
+}
+
+func (c *closing) Close() error {
+	if !c.ended.Swap(true) {
+		close(c.closed)
+	}
+	return c.Conn.Close()
+}
+
+// A connection that is made while the Source is closed is closed, too: that of
+// taking, and that of copies.
+func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
+	for at, name := range []string{"taking", "copies"} {
+		p := newPuppet(t)
+		var s *Source
+		var o Options
+		var made []*closing
+		o.Config.Dial = func(network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(t.Context(), network, addr)
+			if err != nil {
+				return nil, err
+			}
+			c := &closing{Conn: conn, closed: make(chan struct{})}
+			if made = append(made, c); len(made) == at+1 {
+				_ = s.Close()
+			}
+			return c, nil
+		}
+		s = p.source(o)
+		p.holds("m")
+		ds, err := s.Next(t.Context(), 1)
+		if at == 1 {
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = ds[0].Forward(t.Context(), consume.DeadLetters, nil)
+		}
+		if err == nil {
+			t.Errorf("%s: there is no error", name)
+		}
+		select {
+		case <-made[at].closed:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: the connection stays", name)
+		}
+		if _, err := s.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+			t.Errorf("%s: Next after Close: %v", name, err)
+		}
+	}
+}
+
+// timed is a connection that notes until when a write may wait.
+type timed struct {
+	net.Conn
+	until time.Time
+}
+
+func (c *timed) SetWriteDeadline(at time.Time) error {
+	c.until = at
+	return nil
+}
+
+func (c *timed) Write(b []byte) (int, error) { return len(b), nil }
+
+// A broker that does not read, as one without memory does to those who publish,
+// holds up no write for ever: each has a deadline of its own.
+func TestWritesEnd(t *testing.T) {
+	c := &timed{}
+	for range 2 {
+		c.until = time.Time{}
+		if _, err := (limited{c}).Write([]byte("m")); err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(c.until); left <= 0 || left > writeTimeout {
+			t.Errorf("it may wait for %v, want %v", left, writeTimeout)
+		}
+	}
+}
+
+// What went well ends the pauses: the next loss is mended at once.
+func TestPausesEndWhenTheBrokerTakesPart(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{})
+	s.dialer.ended(false)
+	s.copies.dialer.ended(false)
+	d := p.next(s, "m")[0]
+	if err := d.Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.dialer.failures != 0 || s.copies.dialer.failures != 0 {
+		t.Errorf("%d and %d failures are left", s.dialer.failures, s.copies.dialer.failures)
+	}
+}
