@@ -27,6 +27,7 @@ type puppet struct {
 	mute    uint32        // a class and its method that get no answer
 	unheard chan struct{} // closed when the first of those has come
 	copies  int           // that came
+	cancels int           // of consumers
 	said    []string      // such as "1 ack 2", of the first line's tag 2
 }
 
@@ -249,6 +250,7 @@ func (l *puppetLine) answer(kind byte, ch uint16, b []byte) {
 	case [2]uint16{50, 10}: // declare
 		l.method(ch, class, method+1, short(2), uint32(0), uint32(0))
 	case [2]uint16{60, 30}: // cancel
+		l.p.cancels++
 		l.method(ch, class, method+1, short(0))
 	case [2]uint16{60, 20}: // consume
 		tag := short(3 + len(short(2)))

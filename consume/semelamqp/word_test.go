@@ -127,6 +127,9 @@ func TestAnAckIsOfOneMessage(t *testing.T) {
 		t.Error(err)
 	}
 	p.hears("1 ack 3", "1 ack 1", "1 nack 2 again")
+	if n := ds[0].l.out.Load(); n != 0 {
+		t.Errorf("%d messages are believed to be in work", n)
+	}
 }
 
 // The tags of a channel begin anew with the next: what is said of an old
@@ -220,4 +223,70 @@ func TestWhatWasSentAheadDoesNotOvertakeWhatWasGivenBack(t *testing.T) {
 		}
 	}
 	p.hears() // all went back with the connection
+}
+
+// What is given back while Next waits goes back at once.
+func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{OrderKey: func(*consume.Message) string { return "lane" }})
+	d := p.next(s, "m")[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = s.Next(ctx, 1) // nothing comes
+	}()
+	for s.asked.Load() < 2 {
+		<-time.After(time.Millisecond)
+	}
+	if err := d.Nak(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	p.hears("1 nack 1 again")
+	cancel()
+	<-over
+}
+
+// More is taken by another consumer, in place of the one before; for less
+// nothing happens.
+func TestAGreaterPrefetchTakesThePlaceOfTheSmaller(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{})
+	for i, c := range []struct{ limit, cancels int }{{1, 0}, {5, 1}, {4, 1}, {3, 1}} {
+		p.holds("m")
+		if i > 1 { // the consumer that is there gets it
+			p.mu.Lock()
+			l := p.lines[0]
+			l.tags++
+			l.method(1, 60, 60, "semel-2", l.tags, byte(0), "", "q")
+			l.content(1, "m")
+			p.mu.Unlock()
+		}
+		if ds, err := s.Next(t.Context(), c.limit); err != nil || len(ds) != 1 {
+			t.Fatal(len(ds), err)
+		}
+		p.mu.Lock()
+		if p.cancels != c.cancels {
+			t.Errorf("after a Next of %d: %d consumers were cancelled, want %d", c.limit, p.cancels, c.cancels)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// A channel that was closed while nothing was sent costs no copy.
+func TestACopyNeedsNoChannelThatWasClosed(t *testing.T) {
+	p := newPuppet(t)
+	s := p.source(Options{})
+	ds := p.next(s, "a", "b")
+	if err := ds[0].Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range s.copies.out.spare {
+		if err := l.ch.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ds[1].Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+		t.Error(err)
+	}
 }
