@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -71,13 +72,28 @@ func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers 
 // copy publishes a letter, and returns nil when a stream has it.
 func (s *Source) copy(ctx context.Context, subject string, headers []semel.Header, body []byte) error {
 	m := letter(subject, s.durable, headers, body)
-	if limit := s.js.Conn().MaxPayload(); int64(m.Size()-len(m.Subject)-len(m.Reply)) > limit {
+	_, err := s.js.PublishMsg(ctx, m)
+	if tooLarge(err) && m.Header.Get(consume.LetterError) != "" {
 		m.Header.Del(consume.LetterError) // the longest, and for people only
+		_, err = s.js.PublishMsg(ctx, m)
 	}
-	if _, err := s.js.PublishMsg(ctx, m); err != nil {
+	if err != nil {
 		return fmt.Errorf("semelnats: copy of %d bytes to %q: %w", len(m.Data), subject, err)
 	}
 	return nil
+}
+
+// headerExceedsMaximum is the server's code, which the client has no name for.
+const headerExceedsMaximum = 10097
+
+// tooLarge reports whether a message is refused for its size: by the client, by
+// the limit of its stream, or by that of all streams on headers.
+func tooLarge(err error) bool {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return true
+	}
+	e, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum || e.ErrorCode == headerExceedsMaximum)
 }
 
 // once takes it for success that the server was told before.

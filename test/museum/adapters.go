@@ -32,7 +32,7 @@ var adapters = []Mutant{
 	{
 		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
 		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStream",
-		Old: "if _, err := s.js.PublishMsg(ctx, m); err != nil {", New: "if err := s.js.Conn().PublishMsg(m); err != nil {",
+		Old: "_, err := s.js.PublishMsg(ctx, m)", New: "err := s.js.Conn().PublishMsg(m)",
 	},
 	{
 		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 )
@@ -35,6 +36,39 @@ func TestALetterOfALargeMessageGoesWithoutTheText(t *testing.T) {
 	}
 	if why, _ := l[0].Header(consume.LetterReason); why != string(consume.ReasonFailed) {
 		t.Errorf("its reason is %q", why)
+	}
+}
+
+// The stream of the letters has limits, too: of its own, and one of all streams
+// on headers. A letter that they refuse goes without the text.
+func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
+	for name, c := range map[string]struct{ body, header, most int }{
+		"of a message":  {body: 5000, most: 6500},
+		"of the header": {header: 64000, most: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, nil)
+			if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{
+				Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}, MaxMsgSize: int32(c.most),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			m := keyed("k")
+			m.Body = []byte(strings.Repeat("x", c.body))
+			m.Headers = append(m.Headers, semel.Header{Name: "trace", Value: strings.Repeat("x", c.header)})
+			b.Publish(t, m)
+			var refused atomic.Int64
+			serve(t, consumer(t, bulky, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+				if e.Kind == consume.EventSettleFailed {
+					refused.Add(1)
+					t.Log(e.Err)
+				}
+			}}), b.Connect(t))
+			until(t, "settled, or refused", func() bool { return b.Unsettled(t) == 0 || refused.Load() > 0 })
+			if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != c.body {
+				t.Errorf("%d letters", len(l))
+			}
+		})
 	}
 }
 
