@@ -29,7 +29,7 @@ type Options struct {
 	SingleActive bool
 
 	// OrderKey says which messages wait for each other. Nil: none does. It is
-	// called before m.Key is set.
+	// called before m.Key is set, and must not panic.
 	OrderKey func(m *consume.Message) string
 	// Horizon is the greatest age at which the broker may deliver a message,
 	// if the queue has a TTL, retries not counted. Zero: consume.Forever.
