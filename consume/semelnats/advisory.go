@@ -55,7 +55,7 @@ func (s *Source) watch(ctx context.Context, sub *nats.Subscription) (waiting []a
 				again = time.Now().Add(rescueAgain)
 			}
 		case ctx.Err() != nil:
-			return waiting, nil
+			return waiting, nil //nolint:nilerr // an end that was asked for
 		case errors.Is(err, context.DeadlineExceeded):
 			waiting = s.retry(ctx, waiting)
 			if again = (time.Time{}); len(waiting) > 0 {
