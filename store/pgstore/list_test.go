@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/semel-go/semel/store"
@@ -59,4 +60,61 @@ func listedAndSweptWhole(t *testing.T, s *Store) {
 	if left := ask[int](t, s.own, fmt.Sprintf("SELECT count(*) FROM %s", table)); left != 700 {
 		t.Errorf("%d rows are left, want 700", left)
 	}
+}
+
+// claimMany claims so many keys at once.
+func claimMany(t *testing.T, s *Store, n int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if f, err := s.Claim(t.Context(), proposal(itoa(i))); err != nil || !f.Won {
+				t.Errorf("claim of %d: won %v, error %v", i, f.Won, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// listedOnce lists so many keys, each of which is to be given once; first is
+// called with the first one.
+func listedOnce(t *testing.T, s *Store, n int, first func()) {
+	t.Helper()
+	got, given := map[string]int{}, 0
+	for f, err := range s.List(t.Context(), store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given++; given > 3*n {
+			t.Fatalf("it does not end; %d keys so far", len(got))
+		}
+		if given == 1 {
+			first()
+		}
+		got[f.Record.Key.Value]++
+	}
+	for i := range n {
+		if got[itoa(i)] != 1 {
+			t.Errorf("%d was given %d times", i, got[itoa(i)])
+		}
+	}
+}
+
+// A page that is full is gone on behind in the same partition.
+func TestAListGoesThroughEachPartitionOnce(t *testing.T) {
+	s := openNew(t, &Options{Partitions: 2})
+	const keys = 2*pageSize + 200
+	claimMany(t, s, keys)
+	listedOnce(t, s, keys, func() {})
+}
+
+// What changes when it is read moves on, and is not given once more.
+func TestARecordThatMovesOnIsListedOnce(t *testing.T) {
+	s := openNew(t, &Options{Partitions: 1})
+	const keys = pageSize + 50
+	claimMany(t, s, keys)
+	listedOnce(t, s, keys, func() {
+		table := s.quoted() + ".semel_record"
+		mustExec(t, s.own, "UPDATE "+table+" SET holder = decode(repeat(md5(key), 60), 'hex') WHERE id IN (SELECT id FROM "+table+" ORDER BY ctid LIMIT 256)")
+	})
 }

@@ -70,6 +70,13 @@ func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
 	if err != nil {
 		t.Error("a relaxed store cannot park what another has claimed")
 	}
+	for _, to := range []store.State{store.Started, store.Processing} {
+		pr := proposal("other")
+		pr.Policy, pr.State = store.Park, to
+		if _, err := s.Claim(t.Context(), pr); err == nil {
+			t.Errorf("a relaxed claim with policy park, of state %v, was taken", to)
+		}
+	}
 }
 
 // Each of it is less.

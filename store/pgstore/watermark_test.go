@@ -224,6 +224,20 @@ func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 	}
 }
 
+// Nor is there anything to wait for where another has the partition.
+func TestACommitOfAFencedOwnerIsNotWaitedFor(t *testing.T) {
+	s := openNew(t, nil)
+	w := own(t, s, 0)
+	own(t, s, 0)
+	start := time.Now()
+	if w.came(t.Context(), 0) {
+		t.Error("it came")
+	}
+	if took := time.Since(start); took > aftermath/2 {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // Whether a commit that got no answer has moved the watermark is known when it
 // has ended, and not before.
 func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
