@@ -9,14 +9,15 @@ import (
 )
 
 // Check implements store.Checker. It reads the settings that a new connection
-// has, and looks at the file system (on Linux); what is unsafe is ErrUnsafe.
+// of Atomic.Run has, by Options.Pragmas too, and looks at the file system (on
+// Linux); what is unsafe is ErrUnsafe.
 // It changes nothing but the file's journal mode, to WAL.
 func (s *Store) Check(ctx context.Context) error {
 	return explain("check", s.check(ctx))
 }
 
 func (s *Store) check(ctx context.Context) error {
-	return s.onConn(ctx, func(conn *sql.Conn) error {
+	return s.onConn(ctx, s.opt.Pragmas, func(conn *sql.Conn) error {
 		var journal string
 		if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
 			return err

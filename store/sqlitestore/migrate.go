@@ -35,7 +35,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrate(ctx context.Context) error {
-	return s.onConn(ctx, func(conn *sql.Conn) error {
+	return s.onConn(ctx, nil, func(conn *sql.Conn) error {
 		if err := s.gate.enter(ctx); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if !s.opt.NoMigrate {
 		return s.migrate(ctx)
 	}
-	return s.onConn(ctx, func(conn *sql.Conn) error {
+	return s.onConn(ctx, nil, func(conn *sql.Conn) error {
 		is, err := schema(ctx, conn)
 		if err != nil {
 			return err
@@ -74,12 +74,13 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	})
 }
 
-// onConn runs fn on a connection of its own.
-func (s *Store) onConn(ctx context.Context, fn func(conn *sql.Conn) error) error {
+// onConn runs fn on a connection of its own, set up as those that write and by
+// more pragmas.
+func (s *Store) onConn(ctx context.Context, more []string, fn func(conn *sql.Conn) error) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	db, err := s.pool(1, s.durable()...)
+	db, err := s.pool(1, append(s.durable(), more...)...)
 	if err != nil {
 		return err
 	}

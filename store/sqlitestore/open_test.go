@@ -109,6 +109,22 @@ func TestTheWriterIsDurable(t *testing.T) {
 	}
 }
 
+// What the application sets on the connections of its handlers must not take
+// back what the store promises.
+func TestPragmasOfHandlersAreChecked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "semel.db")
+	for pragma, safe := range map[string][2]bool{ // as it is, and Relaxed
+		"foreign_keys = on": {true, true}, "synchronous=extra": {true, true}, "synchronous(normal)": {false, true}, "synchronous=off": {false, false},
+	} {
+		for i, relaxed := range []bool{false, true} {
+			err := reopen(t.Context(), path, &Options{Pragmas: []string{pragma}, Relaxed: relaxed})
+			if safe[i] && err != nil || !safe[i] && !errors.Is(err, ErrUnsafe) {
+				t.Errorf("%s, relaxed %v: %v", pragma, relaxed, err)
+			}
+		}
+	}
+}
+
 func TestUnsafeSettingsAreNamed(t *testing.T) {
 	if err := checkSettings("wal", syncFull, false); err != nil {
 		t.Error(err)

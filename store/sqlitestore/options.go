@@ -31,6 +31,7 @@ type Options struct {
 	MaxTx time.Duration
 	// Pragmas are run on each connection that Atomic.Run works on, such as
 	// "foreign_keys = on": what the application's own connections have set.
+	// Those that make a commit less safe are refused; see Relaxed.
 	Pragmas []string
 
 	// Now is the store's clock. Nil: time.Now. For tests.
