@@ -262,6 +262,16 @@ func TestAnAnswerThatWasCutShortIsNotReplayedAsWhole(t *testing.T) {
 	}
 }
 
+func TestARefusedAnswerSendsNothingAhead(t *testing.T) {
+	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		w.WriteHeader(http.StatusEarlyHints)
+	})
+	if a := look(t, x, "k"); a.Status != 500 || len(a.Interim) > 0 {
+		t.Errorf("got %d behind %q", a.Status, a.Interim)
+	}
+}
+
 func TestHeadersOfTheMiddlewareInFrontStay(t *testing.T) {
 	front := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

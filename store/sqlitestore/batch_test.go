@@ -62,6 +62,16 @@ func TestABrokenRequestDoesNotSinkTheOthers(t *testing.T) {
 	get(t, s, "b")
 }
 
+func TestABrokenRequestThatIsAloneIsNotRepeated(t *testing.T) {
+	s := openNew(t, nil)
+	claim(t, s, "connects")
+	var runs atomic.Int32
+	fail := failing(s)
+	if errs := batch(s, func(k *work) error { runs.Add(1); return fail(k) }); errs[0] == nil || runs.Load() != 1 {
+		t.Errorf("it ran %d times, and got %v", runs.Load(), errs[0])
+	}
+}
+
 func TestAFindingDoesNotBreakTheBatch(t *testing.T) {
 	s := openNew(t, nil)
 	var runs atomic.Int32

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 )
 
@@ -105,6 +107,16 @@ func TestTheWriterIsDurable(t *testing.T) {
 		}
 		if err := s.Check(context.Background()); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+		a, err := NewAtomic(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Once(t.Context(), a, call("k"), func(ctx context.Context, _ *semel.Execution, tx *sql.Tx) error {
+			return tx.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&sync)
+		})
+		if err != nil || sync != c.sync {
+			t.Errorf("%s: a handler's synchronous is %d, error %v; want %d", name, sync, err, c.sync)
 		}
 	}
 }
