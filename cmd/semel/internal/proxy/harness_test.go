@@ -34,7 +34,15 @@ type stage struct {
 // flaky is a store that can be cut off.
 type flaky struct {
 	store.Store
-	down atomic.Bool
+	down  atomic.Bool
+	sweep func(ctx context.Context) // is called first; nil: nothing is
+}
+
+func (s *flaky) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+	if s.sweep != nil {
+		s.sweep(ctx)
+	}
+	return s.Store.Sweep(ctx, from, limit)
 }
 
 func (s *flaky) Unwrap() store.Store { return s.Store }

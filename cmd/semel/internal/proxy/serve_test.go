@@ -2,11 +2,14 @@ package proxy_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func listen(t *testing.T) net.Listener {
@@ -41,6 +44,53 @@ func TestNothingIsLeftRunningAfterAStop(t *testing.T) {
 	s.proxy.Close()
 	s.backend.CloseClientConnections()
 	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// Who serves closes the store behind it.
+func TestAStopWaitsForASweep(t *testing.T) {
+	s := play(t, created(), "scope: single\nsweep-every: 100ms\n")
+	sweeps, served := make(chan struct{}), make(chan struct{})
+	var begun sync.Once
+	s.store.sweep = func(ctx context.Context) {
+		begun.Do(func() { close(sweeps) })
+		<-ctx.Done()
+		select {
+		case <-served:
+			t.Error("a sweep ran on")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(served)
+		if err := s.proxy.Serve(ctx, listen(t), nil); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-sweeps
+	cancel()
+	<-served
+}
+
+func TestAClientThatHangsUpLeavesNoDoubt(t *testing.T) {
+	arrived := make(chan struct{})
+	s := play(t, func(w http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		select {
+		case <-r.Context().Done():
+			t.Error("the request was given up")
+		case <-time.After(200 * time.Millisecond):
+		}
+		w.WriteHeader(http.StatusCreated)
+	}, "scope: single\non-doubt: park\n")
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(c, "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\nbody")
+	<-arrived
+	_ = c.Close()
+	eventually(t, "the answer is kept", func() bool { return s.pay("k").replayed() })
 }
 
 func TestAListenerThatFailsEndsTheServing(t *testing.T) {
