@@ -120,17 +120,17 @@ func (s *Store) exchange(ctx context.Context, cs []*call) {
 }
 
 // resolve packs the calls, has the parcels sent, and those again that a server
-// did not carry out as they were: key by key, for a part of what was sent may
-// have been carried out, and a part not. Each finds what it did itself.
+// did not carry out as they were: with the script, and then key by key, for a
+// part of what was sent may have been carried out, and a part not. Each finds
+// what it did itself.
 func (s *Store) resolve(cs []*call, send func([]*parcel)) {
-	ps := s.pack(cs)
-	send(ps)
-	var again []*parcel
-	for _, p := range ps {
-		again = append(again, p.again()...)
-	}
-	if len(again) > 0 {
-		send(again)
+	for ps := s.pack(cs); len(ps) > 0; {
+		send(ps)
+		var again []*parcel
+		for _, p := range ps {
+			again = append(again, p.again()...)
+		}
+		ps = again
 	}
 }
 
@@ -255,7 +255,7 @@ func (p *parcel) read() {
 // itself, if the server refused one of them.
 func (p *parcel) again() []*parcel {
 	err := p.calls[0].err
-	if noScript(err) {
+	if noScript(err) && !p.whole {
 		return []*parcel{{calls: p.calls, whole: true}}
 	}
 	if _, answered := errors.AsType[redis.Error](err); !answered || len(p.calls) == 1 {

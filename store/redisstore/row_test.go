@@ -246,3 +246,27 @@ func TestASweepPassesOverWhatCannotBeRead(t *testing.T) {
 		t.Errorf("%d are deleted, want 3", deleted)
 	}
 }
+
+// A server that was restarted does not have the scripts: the batch that is sent
+// with them whole is divided as any other if a record in it is refused.
+func TestABadRecordHoldsUpNobodyElseAfterAFlush(t *testing.T) {
+	s := openNew(t, nil)
+	record, _ := s.name(testKey("bad").Digest())
+	if err := s.client.HSet(t.Context(), record, "a", "b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	cs := make([]*call, 3)
+	for i, key := range []string{"good", "bad", "fine"} {
+		p := proposal(key)
+		cs[i], _ = s.claimCall(&p)
+	}
+	if err := s.client.ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.send(t.Context(), cs)
+	for i, c := range cs {
+		if (c.err != nil) != (i == 1) {
+			t.Errorf("claim %d: %v", i, c.err)
+		}
+	}
+}
