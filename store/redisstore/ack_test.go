@@ -96,7 +96,7 @@ func TestASwapThatTooFewAcknowledgeIsUndone(t *testing.T) {
 		}
 		record, _ := other.name(now.Key.Digest())
 		ttl := other.client.TTL(t.Context(), record).Val()
-		if expires := !old.Expires.IsZero(); expires != (ttl > 0) {
+		if expires := !old.Expires.IsZero(); expires != (ttl > 0) || ttl > 2*time.Hour { // retention and Linger
 			t.Errorf("%v: Redis keeps it for %v", state, ttl)
 		}
 	}
@@ -115,6 +115,10 @@ func TestASettlementThatTooFewAcknowledgeIsKeptAndReported(t *testing.T) {
 	}
 	if err := s.Settle(t.Context(), r.Lease(), completion("another")); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("another settlement: %v", err)
+	}
+	record, _ := s.name(r.Key.Digest())
+	if ttl := s.client.TTL(t.Context(), record).Val(); ttl <= 0 || ttl > 2*time.Hour {
+		t.Errorf("sent again, Redis keeps it for %v", ttl)
 	}
 	lapsed := claim(t, other, "park")
 	p := proposal("park")

@@ -226,3 +226,48 @@ func TestAClusterFailsOver(t *testing.T) {
 		t.Errorf("%d of %d lost", lost, l.size())
 	}
 }
+
+// misled is what a node says of a slot that it does not have.
+type misled string
+
+func (m misled) Error() string { return string(m) }
+func (m misled) RedisError()   {}
+
+// misleading answers the first change with an error, and says of each wait
+// that a replica has acknowledged.
+type misleading struct {
+	waitHook
+	says error
+}
+
+func (h *misleading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	next = h.waitHook.ProcessPipelineHook(next)
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if says := h.says; says != nil && strings.HasPrefix(cmds[0].Name(), "eval") {
+			h.says = nil
+			cmds[0].SetErr(says)
+			return says
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Where replicas acknowledge, the store looks for the node by itself.
+func TestAChangeThatWentToTheWrongNodeIsSentAgain(t *testing.T) {
+	t.Parallel()
+	all := redistest.StartCluster(t, false)
+	s := openCluster(t, all, &Options{Replicas: 1})
+	h := &misleading{waitHook: waitHook{after: func(int) int64 { return 1 }}}
+	s.cluster.OnNewNode(func(c *redis.Client) { c.AddHook(h) })
+	for _, says := range []string{"MOVED 1 127.0.0.1:1", "ASK 1 127.0.0.1:1", "TRYAGAIN not yet"} {
+		h.says = misled(says)
+		f, err := s.Claim(t.Context(), proposal(says))
+		if err != nil || !f.Won || h.says != nil {
+			t.Errorf("%s: won %v, error %v", says, f.Won, err)
+		}
+	}
+	h.says = misled("READONLY it has become a replica")
+	if f, err := s.Claim(t.Context(), proposal("k")); err == nil || f.Won {
+		t.Errorf("another error: won %v, error %v", f.Won, err)
+	}
+}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
@@ -68,6 +70,23 @@ func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
 			if err != nil {
 				t.Fatalf("a key of another node: %v", err)
 			}
+		}
+	}
+}
+
+// A node that is first met when the store is closed has no lane that takes
+// anything.
+func TestALaneThatIsMadeAfterCloseIsClosed(t *testing.T) {
+	s := openNew(t, nil)
+	ls := newLanes(func() *lane { return s.newLane(true) })
+	before := ls.at("before")
+	if ls.at("before") != before || ls.at("other") == before {
+		t.Error("a node has one lane, of its own")
+	}
+	ls.close()
+	for _, node := range []string{"before", "after"} {
+		if _, err := ls.at(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", node, err)
 		}
 	}
 }

@@ -97,12 +97,12 @@ func TestOpenWithSentinelAndClusterURLs(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t, redistest.Fast...)
 	all := redistest.StartCluster(t, false)
-	for _, url := range []string{f.URL(), all.URL()} {
+	for _, url := range []string{f.URL(), f.URL() + "&replica_only=true", all.URL()} {
 		s, err := Open(t.Context(), url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		complete(t, s, "k", "x")
+		complete(t, s, url, "x")
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -128,5 +128,28 @@ func TestParkNeedsAnAcknowledgement(t *testing.T) {
 	p.State = store.Processing
 	if f, err := allowed.Claim(t.Context(), p); err != nil || !f.Won {
 		t.Errorf("allowed: won %v, error %v", f.Won, err)
+	}
+}
+
+// Whatever a URL says, records are read where they are written.
+func TestAURLReadsFromMasters(t *testing.T) {
+	c, err := newClient("redis+cluster://127.0.0.1:1?read_only=true&route_by_latency=true&route_randomly=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if o := c.(*redis.ClusterClient).Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestAClientThatIsClosedIsAStoreThatIs(t *testing.T) {
+	c := clientAt(t, redistest.Database(t))
+	s := openOn(t, c, nil)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), testKey("k")); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
 	}
 }
