@@ -182,6 +182,14 @@ func TestAReplicaAcknowledges(t *testing.T) {
 	if g, err := fresh().Claim(t.Context(), q); !errors.Is(err, ErrNotAcknowledged) {
 		t.Errorf("a claim, again: won %v, error %v", g.Won, err)
 	}
+	plain := openOn(t, c, nil)
+	held, swapped := claim(t, plain, "held"), proposal("held")
+	if f, err := plain.Swap(t.Context(), held.Seen(), swapped); err != nil || !f.Won {
+		t.Fatalf("won %v, error %v", f.Won, err)
+	}
+	if f, err := fresh().Swap(t.Context(), held.Seen(), swapped); !errors.Is(err, ErrNotAcknowledged) {
+		t.Errorf("a swap, again: won %v, error %v", f.Won, err)
+	}
 }
 
 // A read changes nothing that could be acknowledged: who looks at a key while
