@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -91,7 +92,9 @@ type inTx struct {
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return r.a.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return fn(r.a.s.withTx(ctx, r.tx), x)
+		var over atomic.Bool
+		defer over.Store(true)
+		return fn(r.a.s.withTx(ctx, r.tx, &over), x)
 	})
 }
 
@@ -100,7 +103,9 @@ func (a *Atomic) runIn(ctx context.Context, db execer, call semel.Call, fn semel
 	t := a.s.newTx(db, true)
 	t.within, _ = ctx.Value(runsKey{}).(*runs)
 	res, err := a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return fn(a.s.withRun(ctx, t.asked), x)
+		var over atomic.Bool
+		defer over.Store(true)
+		return fn(a.s.withRun(ctx, t.asked, &over), x)
 	})
 	if lostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation(), RetryAfter: retryAfter, Cause: err}
@@ -126,14 +131,17 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 
 type txKey struct{}
 
-// txIn is a transaction, and the store that it belongs to.
+// txIn is a transaction that a handler has, and the store that it belongs to.
 type txIn struct {
-	s  *Store
-	tx pgx.Tx
+	s     *Store
+	tx    pgx.Tx
+	over  *atomic.Bool // the handler has returned, and left its context to others
+	outer *txIn        // of the handler around it; nil: there is none
 }
 
-func (s *Store) withTx(ctx context.Context, tx pgx.Tx) context.Context {
-	return context.WithValue(ctx, txKey{}, &txIn{s, tx})
+func (s *Store) withTx(ctx context.Context, tx pgx.Tx, over *atomic.Bool) context.Context {
+	outer, _ := ctx.Value(txKey{}).(*txIn)
+	return context.WithValue(ctx, txKey{}, &txIn{s, tx, over, outer})
 }
 
 type runsKey struct{}
@@ -141,33 +149,43 @@ type runsKey struct{}
 // runs says whose handler a context was given. It has the lock of its key, whose
 // record is not written yet: so a call in the same transaction would find it free.
 type runs struct {
-	s  *Store
-	id pgtype.UUID
-	in *runs // the handler around it; nil: there is none
+	s     *Store
+	id    pgtype.UUID
+	whole *inbox       // of whose calls it is the one handler; nil: of id's
+	over  *atomic.Bool // the handler has returned
+	outer *runs        // the handler around it; nil: there is none
 }
 
-func (s *Store) withRun(ctx context.Context, id pgtype.UUID) context.Context {
-	in, _ := ctx.Value(runsKey{}).(*runs)
-	return context.WithValue(ctx, runsKey{}, &runs{s, id, in})
+func (s *Store) withRun(ctx context.Context, id pgtype.UUID, over *atomic.Bool) context.Context {
+	outer, _ := ctx.Value(runsKey{}).(*runs)
+	return context.WithValue(ctx, runsKey{}, &runs{s: s, id: id, over: over, outer: outer})
 }
 
 // has reports whether it is the handler of a key, or in that.
 func (r *runs) has(s *Store, id pgtype.UUID) bool {
-	for ; r != nil; r = r.in {
-		if r.s == s && r.id == id {
+	for ; r != nil; r = r.outer {
+		if r.s == s && !r.over.Load() && (r.id == id || r.whole.runs(id)) {
 			return true
 		}
 	}
 	return false
 }
 
-// inside is the transaction of this store in whose handler ctx is used.
+// runs reports whether a key is among those whose one handler runs.
+func (y *inbox) runs(id pgtype.UUID) bool {
+	return y != nil && slices.ContainsFunc(y.visitors, func(v visitor) bool { return v.won != nil && v.id == id })
+}
+
+// inside is the transaction of this store in whose handler ctx is used, also
+// where another store's handler is between.
 func (s *Store) inside(ctx context.Context) (pgx.Tx, bool) {
-	in, ok := ctx.Value(txKey{}).(*txIn)
-	if !ok || in.s != s {
-		return nil, false
+	in, _ := ctx.Value(txKey{}).(*txIn)
+	for ; in != nil; in = in.outer {
+		if in.s == s && !in.over.Load() {
+			return in.tx, true
+		}
 	}
-	return in.tx, true
+	return nil, false
 }
 
 // TxFrom is the transaction of the Atomic whose handler was given ctx: for

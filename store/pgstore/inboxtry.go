@@ -71,10 +71,11 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 	b.now = y
 	defer func() { b.now = nil }()
 	if b.whole != nil {
+		l.runs.whole = y
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
 	} else {
 		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
-			return b.each(b.a.s.withRun(b.a.s.withTx(ctx, &l.tx), y.running.id), x, i)
+			return b.each(b.a.s.withRun(b.a.s.withTx(ctx, &l.tx, &l.over), y.running.id, &l.over), x, i)
 		})
 	}
 	if err == nil {

@@ -55,6 +55,12 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 				return handler(ctx, x)
 			})[0].Err
 		},
+		"RunWhole": func() error {
+			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*Fresh) error {
+				_, err := handler(ctx, fresh[1].Execution)
+				return err
+			})[1].Err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mustExec(t, p.s.own, "DELETE FROM "+p.s.quoted()+".semel_record; DELETE FROM "+p.table)

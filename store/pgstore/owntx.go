@@ -118,8 +118,9 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 func (t *ownTx) lend(ctx, outer context.Context, tx pgx.Tx) *lent {
 	l := &lent{Context: ctx}
 	l.tx, l.statement = handlerTx{Tx: tx, of: l}, statementContext{outer, l}
-	l.in, l.runs = txIn{t.s, &l.tx}, runs{s: t.s, id: t.asked}
-	l.runs.in, _ = outer.Value(runsKey{}).(*runs)
+	l.in, l.runs = txIn{s: t.s, tx: &l.tx, over: &l.over}, runs{s: t.s, id: t.asked, over: &l.over}
+	l.in.outer, _ = outer.Value(txKey{}).(*txIn)
+	l.runs.outer, _ = outer.Value(runsKey{}).(*runs)
 	t.lent = l
 	return l
 }
