@@ -116,7 +116,7 @@ func TestTheEndOfACallersContextLeavesTheTransactionAsItIs(t *testing.T) {
 		})
 		got <- err
 	}()
-	until(t, true, "sqlite.(*conn).step(")
+	until(t, true, "sqlitestore.unprepared.exec(", "sqliteDefaultBusyCallback(") // the lock
 	cancel()
 	until(t, false, "sqlite.interruptOnDone.") // it has interrupted, or never will
 	release()
