@@ -22,4 +22,9 @@ var clients = []Mutant{
 		File: "semelhttp/clientkey.go", Package: door, Run: "TestWhereTheKeyComesFrom",
 		Old: "inside := semel.FromContext(r.Context()); inside {", New: "inside := semel.FromContext(r.Context()); inside && key != \"\" {",
 	},
+	{
+		Name: "the first attempt has empty trailers", Rule: "http",
+		File: "semelhttp/transport.go", Package: door, Run: "TestTrailersAreSentWithEachAttempt",
+		Old: "\t\tout.Trailer = r.Trailer // the", New: "\t\t// the",
+	},
 }

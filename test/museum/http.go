@@ -113,4 +113,19 @@ var doors = []Mutant{
 		File: "semelhttp/key.go", Package: door, Run: "TestOneKeyInOneLine",
 		Old: "if found || len(lines) > 1 {", New: "if found {",
 	},
+	{
+		Name: "an answer whose end was refused is kept as whole", Rule: "rule 10",
+		File: "semelhttp/verdict.go", Package: door, Run: "TestAnAnswerThatWasCutShort",
+		Old: "short := c.declared > int64(len(c.body)) && ", New: "short := c.declared > c.written && ",
+	},
+	{
+		Name: "a repeated transaction leaves the files of its forms", Rule: "http",
+		File: "semelhttp/exchange.go", Package: door, Run: "TestAMultipartFormLeavesNoFiles",
+		Old: "\t\te.capture = capture{}\n\t\te.removeForm()\n", New: "\t\te.capture = capture{}\n",
+	},
+	{
+		Name: "trailers that were not announced are lost", Rule: "http",
+		File: "semelhttp/stream.go", Package: upstream, Run: "TestTrailersReachTheFirstClient",
+		Old: "if err == nil && c.held && ", New: "if err == nil && c.held && c.mode == streaming && ",
+	},
 }

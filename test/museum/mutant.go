@@ -32,6 +32,8 @@ const (
 	lanes = "store/coalesce"
 	door  = "semelhttp"
 
+	upstream = "cmd/semel/internal/upstream"
+
 	consumer = "consume"
 	joined   = "consume/semelkafka/kafkapg"
 

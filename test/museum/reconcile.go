@@ -58,4 +58,14 @@ var reconciliations = []Mutant{
 		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
 		Old: "if v.kind == undecided {", New: "if false {",
 	},
+	{
+		Name: "a record that cannot be read keeps all parked calls parked", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestReconcilePassesOverWhatCannotBeRead",
+		Old: "if errors.Is(err, store.ErrCorrupt) { // the list", New: "if false { // the list",
+	},
+	{
+		Name: "a reconciler does not tell of what it cannot read", Rule: "rule 11",
+		File: "reconcile.go", Package: core, Run: "TestReconcilePassesOverWhatCannotBeRead",
+		Old: "\t\t\tif errs == nil {\n\t\t\t\terrs", New: "\t\t\tif errs != nil {\n\t\t\t\terrs",
+	},
 }

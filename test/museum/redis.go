@@ -27,4 +27,54 @@ var redises = []Mutant{
 		File: "store/redisstore/call.go", Package: fast, Run: "TestACallThatIsLeftInFlight",
 		Old: "if c.answered && cap(c.texts)", New: "if cap(c.texts)",
 	},
+	{
+		Name: "Redis: a settlement is confirmed by a master that never had it", Rule: "rule 9",
+		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		Old: "\t\treturn settled(l, t, again)\n", New: "\t\treturn nil\n",
+	},
+	{
+		Name: "Redis: a parking is confirmed by a master that never had it", Rule: "rule 9",
+		File: "store/redisstore/store.go", Package: fast, Run: "TestAParkingThatAFailOverLoses",
+		Old: "\t\tf, err = swapped(p, again)\n\t\treturn err\n", New: "\t\treturn nil\n",
+	},
+	{
+		Name: "Redis: a release is lost because another has claimed the key since", Rule: "rule 9",
+		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		Old: "if t.State == store.Released { // it may", New: "if t.State == 0 { // it may",
+	},
+	{
+		Name: "Redis: a full server answers no duplicate", Rule: "rule 8",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestAFullServerGoesOn",
+		Old: "if new ~= 0 and not string.find(new.err, '^%-?OOM') then", New: "if new ~= 0 then",
+	},
+	{
+		Name: "Redis: records that cannot be read hold up a sweep", Rule: "rule 7",
+		File: "store/redisstore/sweep.go", Package: fast, Run: "TestASweepPassesOverWhatCannotBeRead",
+		Old: "if r.State == store.Released || r.State.Terminal() {", New: "if r.State >= store.Released {",
+	},
+	{
+		Name: "Redis: a sweep deletes what it has not looked at again", Rule: "rule 7", Parent: "margince#423",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestASweepLooksAgain",
+		Old: "expires ~= 0 and expires <= now then", New: "expires ~= 0 then",
+	},
+	{
+		Name: "Redis: who reads waits for replicas", Rule: "rule 14",
+		File: "store/redisstore/call.go", Package: fast, Run: "TestAReadWaitsForNoAcknowledgement",
+		Old: "\tsend := s.exchange\n", New: "\tsend := s.send\n",
+	},
+	{
+		Name: "Redis: a node that hangs holds up all nodes", Rule: "lanes",
+		File: "store/redisstore/lanes.go", Package: fast, Run: "TestANodeThatHangs",
+		Old: "\treturn node.Options().Addr\n", New: "\treturn node.Options().Addr[:0]\n",
+	},
+	{
+		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "lanes",
+		File: "store/redisstore/call.go", Package: fast, Run: "TestABadRecordHoldsUpNobodyElseAfterAFlush",
+		Old: "\t\tps = again\n", New: "\t\tif ps = nil; len(again) > 0 {\n\t\t\tsend(again)\n\t\t}\n",
+	},
+	{
+		Name: "Redis: what another has taken is undone", Rule: "rule 3",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestWhatAnotherHasTaken",
+		Old: "if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then", New: "if v and byte(v, 58) <= 2 then",
+	},
 }

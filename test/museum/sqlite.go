@@ -67,4 +67,59 @@ var sqlites = []Mutant{
 		File: "store/sqlitestore/atomic.go", Package: lite, Run: "TestAFailedCommitHasNotHappened",
 		Old: "if cerr := t.commit(); cerr != nil {", New: "if cerr := t.commit(); cerr != nil && err != nil {",
 	},
+	{
+		Name: "SQLite: what a handler writes behind a lost transaction is committed", Rule: "atomic",
+		File: "store/sqlitestore/ownconn.go", Package: lite, Run: "TestNothingIsCommittedWithoutTheRecord",
+		Old: "\t\treturn 1 // it becomes a rollback\n", New: "\t\treturn 0\n",
+	},
+	{
+		Name: "SQLite: a caller who leaves undoes the application's transaction", Rule: "atomic",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestTheEndOfACallersContext",
+		Old: "u.tx.ExecContext(context.WithoutCancel(ctx), ", New: "u.tx.ExecContext(ctx, ",
+	},
+	{
+		Name: "SQLite: a call that failed stays in the application's transaction", Rule: "rule 9",
+		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestWhatIsToldOfACall",
+		Old: "_, err := t.tx.ExecContext(context.WithoutCancel(ctx), query)", New: "_, err := t.tx.ExecContext(ctx, query)",
+	},
+	{
+		Name: "SQLite: a duplicate judges what is being replaced", Rule: "rule 14",
+		File: "store/sqlitestore/owntx.go", Package: lite, Run: "TestADuplicateOfWhatIsBeingReplaced",
+		Old: "if !replaced && !errors.Is", New: "if replaced || !errors.Is",
+	},
+	{
+		Name: "SQLite: a transaction hides the one around it", Rule: "atomic",
+		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestATransactionInsideAnotherStores",
+		Old: "\tin.outer, _ = ctx.Value(txKey{}).(*txIn)\n", New: "",
+	},
+	{
+		Name: "SQLite: a handler that has returned still has its transaction", Rule: "atomic",
+		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestTheContextOfAHandlerThatHasReturned",
+		Old: "\tdefer in.over.Store(true)\n", New: "",
+	},
+	{
+		Name: "SQLite: a record is damaged because a context ended", Rule: "rule 11",
+		File: "store/sqlitestore/row.go", Package: lite, Run: "TestTheEndOfAContextDoesNotMakeARecordUnreadable",
+		Old: "closed != nil { // when", New: "closed != nil && broken(closed) { // when",
+	},
+	{
+		Name: "SQLite: a file is foreign because a context ended", Rule: "rule 11",
+		File: "store/sqlitestore/migrate.go", Package: lite, Run: "TestTheEndOfAContextIsNotTheFilesFault",
+		Old: "err != nil && (ctx.Err() != nil || broken(err) &&", New: "err != nil && (broken(err) &&",
+	},
+	{
+		Name: "SQLite: an outcome that no column holds has no tombstone", Rule: "rule 10",
+		File: "store/sqlitestore/row.go", Package: lite, Run: "TestAnOutcomeThatIsTooLarge",
+		Old: "n > maxOutcome {", New: "n > maxOutcome<<2 {",
+	},
+	{
+		Name: "SQLite: pragmas take a handler's commit off the disk", Rule: "durable",
+		File: "store/sqlitestore/check.go", Package: lite, Run: "TestPragmasOfHandlers",
+		Old: "s.onConn(ctx, s.opt.Pragmas, ", New: "s.onConn(ctx, nil, ",
+	},
+	{
+		Name: "SQLite: a handler's commit does not reach the disk", Rule: "durable",
+		File: "store/sqlitestore/open.go", Package: lite, Run: "TestTheWriterIsDurable",
+		Old: "s.pool(2, append(s.durable(), s.opt.Pragmas...)...)", New: "s.pool(2, s.opt.Pragmas...)",
+	},
 }
