@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -23,6 +24,15 @@ var breaking = map[string]func(ctx context.Context, tx pgx.Tx) error{
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
 		_, err := tx.Exec(ctx, "SELECT pg_sleep(10)")
+		return err
+	},
+	"the server notices it late": func(ctx context.Context, tx pgx.Tx) error {
+		c := tx.Conn().PgConn()
+		c.Frontend().Send(&pgproto3.Query{String: "SELECT pg_sleep(0.5)"})
+		if err := errors.Join(c.Frontend().Flush(), c.Conn().Close()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "SELECT 1")
 		return err
 	},
 	"at COMMIT": func(ctx context.Context, tx pgx.Tx) error {
