@@ -116,4 +116,59 @@ var adapters = []Mutant{
 		Old: "\tif err := b.send(ctx, w); err != nil || w.passed {\n\t\treturn err\n\t}\n\terr := b.l.Pass(ctx, w.it)\n\tw.passed = err == nil\n\tb.closes(err)\n\treturn err\n",
 		New: "\tif !w.passed {\n\t\terr := b.l.Pass(ctx, w.it)\n\t\tb.closes(err)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tw.passed = true\n\t}\n\treturn b.send(ctx, w)\n",
 	},
+	{
+		Name: "NATS: what a member was told before its end is forgotten", Rule: "ack",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		Old: "\treturn errors.Join(err, s.finish(ctx, sub, waiting))", New: "\t_ = waiting\n\treturn err",
+	},
+	{
+		Name: "NATS: an advisory that has come and is not read is lost at the end", Rule: "ack",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		Old: "_ = sub.Drain() //", New: "_ = sub.Unsubscribe() //",
+	},
+	{
+		Name: "NATS: what could not be copied in the end is not named", Rule: "ack",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryThatCannotBeServed|TestWhatWasToldBeforeTheEnd",
+		Old: "len(waiting) == 0 {\n\t\treturn errors.Join", New: "len(waiting) >= 0 {\n\t\treturn errors.Join",
+	},
+	{
+		Name: "NATS: a pull asks for more than its consumer allows", Rule: "rule 14",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
+		Old: "FetchNoWait(min(limit, most.batch))", New: "FetchNoWait(limit)",
+	},
+	{
+		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
+		Old: "FetchMaxWait(most.wait)", New: "FetchMaxWait(s.opt.PollWait)",
+	},
+	{
+		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
+		Old: "\ts.limit(&c.Config)\n", New: "",
+	},
+	{
+		Name: "NATS: a consumer that refuses every pull is served", Rule: "rule 14",
+		File: "consume/semelnats/options.go", Package: stream, Run: "TestOptionsAndTheConsumer",
+		Old: "if c.PriorityPolicy != jetstream.PriorityPolicyNone {", New: "if c.PriorityPolicy < jetstream.PriorityPolicyNone {",
+	},
+	{
+		Name: "NATS: a letter beyond the limit of its stream is refused for ever", Rule: "ack",
+		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_a_message",
+		Old: "e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum || ", New: "",
+	},
+	{
+		Name: "NATS: a letter with too much of headers is refused for ever", Rule: "ack",
+		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_the_header",
+		Old: " || e.ErrorCode == headerExceedsMaximum)", New: ")",
+	},
+	{
+		Name: "RabbitMQ: what was sent ahead overtakes what was given back", Rule: "ack",
+		File: "consume/semelamqp/source.go", Package: rabbit, Run: "TestWhatWasSentAheadDoesNotOvertake",
+		Old: "l != nil && l.holdsBack() && l.mark(errLost) {", New: "l != nil && l.holdsBack() && s.opt.OrderKey == nil {",
+	},
+	{
+		Name: "RabbitMQ: a copy's late failure is the next one's", Rule: "ack",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestALateFailure",
+		Old: "if c == nil || c.failed() {", New: "if c == nil {",
+	},
 }

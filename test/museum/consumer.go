@@ -43,4 +43,14 @@ var consumers = []Mutant{
 		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAnOutage",
 		Old: "return Disposition{Action: Hold, Reason: ReasonUnavailable,", New: "return Disposition{Action: DeadLetter, Reason: ReasonUnavailable,",
 	},
+	{
+		Name: "what still ends after the drain is given to others", Rule: "rule 7",
+		File: "consume/serve.go", Package: consumer, Run: "TestWhatEndsAfterTheDrain",
+		Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(hctx)",
+	},
+	{
+		Name: "a message without a key is tried for ever", Rule: "rule 13",
+		File: "consume/work.go", Package: consumer, Run: "TestAnUnprotectedMessage",
+		Old: "strings.HasPrefix(t.m.Key, unprotected) {", New: "strings.HasPrefix(t.m.Key, unprotected) && s.info.HoldsOnly {",
+	},
 }

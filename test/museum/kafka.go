@@ -22,4 +22,9 @@ var kafkas = []Mutant{
 		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsTakenAheadIsGivenBack",
 		Old: "_ = d.Nak(ctx, 0) // the next Next gives it again", New: "_ = d",
 	},
+	{
+		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",
+		File: "consume/semelkafka/settle.go", Package: "consume/semelkafka", Run: "TestALaneIsDue",
+		Old: "due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {", New: "due.After(h.due) {",
+	},
 }

@@ -102,4 +102,24 @@ var postgreses = []Mutant{
 		File: "store/pgstore/sweep.go", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
 		Old: "\t\t\tlast.part = from.part\n", New: "",
 	},
+	{
+		Name: "PostgreSQL: a renewal that hangs holds up all behind it", Rule: "rule 7",
+		File: "store/pgstore/open.go", Package: postgres, Run: "TestARenewalThatHangs/as",
+		Old: "sized(cfg, 1+spareConns)", New: "sized(cfg, 1)",
+	},
+	{
+		Name: "PostgreSQL: a settlement that hangs takes the time of all its tries", Rule: "rule 9",
+		File: "store/pgstore/settle.go", Package: postgres, Run: "TestASettlementThatHangs",
+		Old: "context.WithTimeout(ctx, s.opt.settleTry)", New: "context.WithCancel(ctx)",
+	},
+	{
+		Name: "PostgreSQL: a listener waits without end for the answer that hangs", Rule: "rule 14",
+		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/once",
+		Old: "context.WithTimeout(ctx, 2*e.echo) //", New: "context.WithCancel(ctx) //",
+	},
+	{
+		Name: "PostgreSQL: a listener that hangs keeps the place of the next", Rule: "rule 14",
+		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/as",
+		Old: "sized(cfg, 2+spareConns)", New: "sized(cfg, 2)",
+	},
 }

@@ -20,7 +20,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
-		Old: "t.won != nil && y.a.committed(ctx, t) {", New: "t.won != nil {",
+		Old: "\t\tif is {\n\t\t\treturn nil\n\t\t}\n\t\tundone = known\n", New: "\t\tif is || !is && known {\n\t\t\treturn nil\n\t\t}\n",
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
@@ -132,5 +132,55 @@ var postgresBatches = []Mutant{
 		Name: "PostgreSQL, batches: a commit that is refused is overtaken", Rule: "ack",
 		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestACommitThatIsRefusedIsNotOvertaken",
 		Old: "if m.OrderKey != \"\" { // whatever", New: "if err != nil && m.OrderKey != \"\" { // whatever",
+	},
+	{
+		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
+		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		Old: "if errors.Is(err, errBroke) {", New: "if errors.Is(err, errBroke) && careful {",
+	},
+	{
+		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
+		Old: "\tcase y.status() == brokenTx:\n", New: "\tcase said != nil && y.status() == brokenTx:\n",
+	},
+	{
+		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
+		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		Old: "attempted(err) {\n\t\tif b.a.note", New: "!attempted(err) {\n\t\tif b.a.note",
+	},
+	{
+		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
+		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
+		Old: "v.won != nil || l != nil && l.locked {", New: "v.won != nil && l != nil && l.locked {",
+	},
+	{
+		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
+		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
+		Old: "if broke && undone {", New: "if broke && !undone {",
+	},
+	{
+		Name: "PostgreSQL, batches: a message that breaks its connection stops its partition", Rule: "rule 13",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/the_server",
+		Old: "return !h.down\n", New: "return !h.down && !h.broken\n",
+	},
+	{
+		Name: "PostgreSQL, batches: a message that hides what it broke stops its partition", Rule: "rule 13",
+		File: "consume/semelkafka/kafkapg/handler.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/its_handler",
+		Old: "(tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == failedTx)", New: "tx.Conn().PgConn().TxStatus() == failedTx",
+	},
+	{
+		Name: "PostgreSQL, batches: a message is at fault where the database does not answer", Rule: "rule 11",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAnOutageIsNoMessagesFault/no_connection",
+		Old: " && !r.answers(ctx, s) {", New: " && ctx.Err() != nil {",
+	},
+	{
+		Name: "PostgreSQL, batches: a message that breaks its connection at COMMIT stops its partition", Rule: "rule 13",
+		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
+	},
+	{
+		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
+		File: "store/pgstore/watermark.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 }

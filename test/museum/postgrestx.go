@@ -5,8 +5,8 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: what became of a commit is not asked when the caller left", Rule: "rule 9", Parent: "M20: complete on the request context",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestACommitWhoseCallerHasLeft",
-		Old: "t *ownTx) bool {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
-		New: "t *ownTx) bool {\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
+		Old: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
+		New: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a pooler that lost the server passes for the server", Rule: "rule 9",
@@ -58,7 +58,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a run joins the transaction of another store", Rule: "atomic",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestARunOfAnotherStore",
-		Old: "if !ok || in.s != s {", New: "if !ok {",
+		Old: "if in.s == s && !in.over.Load() {", New: "if !in.over.Load() {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a copy goes to who has the connection now", Rule: "scope",
@@ -105,5 +105,50 @@ var postgresTxs = []Mutant{
 		Name: "PostgreSQL, Atomic: of different calls Admit forgives no lost key", Rule: "rule 3",
 		File: "store/pgstore/admit.go", Package: postgres, Run: "TestAdmitLosesOneKeyOf",
 		Old: "sql, args := t.db.sql.admits, []any(nil)", New: "sql, args := t.db.sql.inserts, []any(nil)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a call runs within the run of its own key", Rule: "rule 2",
+		File: "store/pgstore/tx.go", Package: postgres, Run: "TestACallInItsOwnHandler",
+		Old: "if t.within.has(t.s, id) {", New: "if t.within.has(nil, id) {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: what runs around a handler in a transaction is forgotten", Rule: "rule 2",
+		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestACallInItsOwnHandler",
+		Old: "ctx.Value(runsKey{}).(*runs)\n\treturn context.", New: "ctx.Value(runsKey{}).(*runs)\n\touter = nil\n\treturn context.",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler of a batch does not know its own key", Rule: "rule 2",
+		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallInItsOwnHandler/RunBatch",
+		Old: "b.a.s.withRun(b.a.s.withTx(ctx, &l.tx, &l.over), y.running.id, &l.over)", New: "b.a.s.withTx(ctx, &l.tx, &l.over)",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a commit that waits holds up the run begun behind it", Rule: "lanes",
+		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestACommitThatWaitsHoldsUp",
+		Old: "func() { close(next.late) }", New: "func() {}",
+	},
+	{
+		Name: "PostgreSQL, Atomic: who was held up is in its own way", Rule: "rule 14",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestWhoWasHeldUp",
+		Old: "\t\t\theld = true\n", New: "\t\t\theld = false\n",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler of a whole batch does not know its keys", Rule: "rule 2",
+		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallInItsOwnHandler/RunWhole",
+		Old: "\t\tl.runs.whole = y\n", New: "",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a run within another store's commits by itself", Rule: "atomic",
+		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestATransactionInsideAnother",
+		Old: "\tl.in.outer, _ = outer.Value(txKey{}).(*txIn)\n", New: "",
+	},
+	{
+		Name: "PostgreSQL, Atomic: what a handler left behind runs in a transaction that is over", Rule: "atomic",
+		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestTheContextOfAHandler",
+		Old: "if in.s == s && !in.over.Load() {", New: "if in.s == s {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: the key of a handler that has returned is in progress", Rule: "rule 14",
+		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestTheContextOfAHandler",
+		Old: "if r.s == s && !r.over.Load() && (", New: "if r.s == s && (",
 	},
 }
