@@ -240,13 +240,29 @@ func (l *line) dial(ctx context.Context, network, host string) (net.Conn, error)
 	return c, nil
 }
 
+// cut breaks them, for good.
 func (l *line) cut() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.dead = true
+	l.mu.Unlock()
+	l.drop()
+}
+
+// mend is behind cut: they can be made again.
+func (l *line) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = false
+}
+
+// drop breaks those that there are.
+func (l *line) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, c := range l.conns {
 		_ = c.Close()
 	}
+	l.conns = nil
 }
 
 func (l *line) fault() error {

@@ -3,9 +3,7 @@ package kafkatest
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,49 +27,9 @@ type stormy struct {
 	n    int
 	b    *bank
 	src  *semelkafka.Source
-	line *unsteady
+	line *line // to Kafka
 	stop context.CancelFunc
 	done chan error
-}
-
-// unsteady is connections to Kafka that break, and may be made again.
-type unsteady struct {
-	mu    sync.Mutex
-	off   bool
-	conns []net.Conn
-}
-
-func (l *unsteady) dial(ctx context.Context, network, host string) (net.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, host)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.off {
-		_ = c.Close()
-		return nil, errDead
-	}
-	l.conns = append(l.conns, c)
-	return c, nil
-}
-
-// cut breaks them; off: for good.
-func (l *unsteady) cut(off bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.off = off
-	for _, c := range l.conns {
-		_ = c.Close()
-	}
-	l.conns = nil
-}
-
-func (l *unsteady) isOff() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.off
 }
 
 // join adds a member.
@@ -80,7 +38,7 @@ func (s *storm) join() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	m := &stormy{n: s.joined, b: b, line: &unsteady{}, done: make(chan error, 1)}
+	m := &stormy{n: s.joined, b: b, line: &line{}, done: make(chan error, 1)}
 	o := s.br.opt
 	o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.Dialer(m.line.dial))
 	if m.src, err = semelkafka.New(s.br.name, []string{s.br.name}, &o); err != nil {
@@ -127,7 +85,7 @@ func (s *storm) leave(m *stormy) {
 	cerr := m.src.Close()
 	m.b.close()
 	s.note("member %d has left: %v, %v", m.n, err, cerr)
-	if err != nil && !m.line.isOff() {
+	if err != nil && m.line.fault() == nil {
 		s.t.Errorf("member %d: Serve: %v", m.n, err)
 	}
 }
@@ -164,7 +122,7 @@ func (s *storm) event(r *rand.Rand, keys []string) {
 		s.others.Go(func() { s.lockTable(d) })
 	case n < 8:
 		s.note("EVENT: member %d: its connections to Kafka break", m.n)
-		m.line.cut(false)
+		m.line.drop()
 	case n < 10 && s.form != offsets:
 		which := slices.Clone(keys[max(0, len(keys)-30):])
 		r.Shuffle(len(which), func(i, j int) { which[i], which[j] = which[j], which[i] })
@@ -219,7 +177,7 @@ func (s *storm) move(r *rand.Rand) {
 		m := s.cutOff[0]
 		if s.cutOff = s.cutOff[1:]; r.IntN(2) == 0 {
 			s.note("EVENT: member %d is back", m.n)
-			m.line.cut(false)
+			m.line.mend()
 			s.members = append(s.members, m)
 		} else {
 			s.others.Go(func() { s.leave(m) })
@@ -239,6 +197,6 @@ func (s *storm) move(r *rand.Rand) {
 		return
 	}
 	s.note("EVENT: member %d is cut off from Kafka", m.n)
-	m.line.cut(true)
+	m.line.cut()
 	s.cutOff = append(s.cutOff, m)
 }
