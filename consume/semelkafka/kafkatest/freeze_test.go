@@ -115,8 +115,12 @@ func freeze(t *testing.T, seed, where string, f form, point string, n int) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
+	refusals := []consume.Reason{consume.ReasonLeaseLost, consume.ReasonUnavailable, consume.ReasonError}
+	if f == keyed { // it looks again at once, and finds what the other has done
+		refusals = append(refusals, consume.ReasonDuplicate)
+	}
 	until(t, "refused", func() bool {
-		return zombie.noted(t, "decided "+string(consume.ReasonLeaseLost)) || zombie.noted(t, "decided "+string(consume.ReasonUnavailable)) || zombie.noted(t, "decided "+string(consume.ReasonError))
+		return slices.ContainsFunc(refusals, func(r consume.Reason) bool { return zombie.noted(t, "decided "+string(r)) })
 	})
 	if err := stop(); err != nil {
 		t.Error(err)

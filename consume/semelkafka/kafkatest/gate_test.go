@@ -130,7 +130,7 @@ func (k *task) serveBank() error {
 	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
 		if e.Kind == consume.EventDecided {
 			g.reached(beforeAck)
-			if e.Disposition.Action != consume.Ack {
+			if e.Disposition.Reason != consume.ReasonDone {
 				say(fmt.Sprintf("decided %s: %v", e.Disposition.Reason, e.Disposition.Err))
 			}
 		}

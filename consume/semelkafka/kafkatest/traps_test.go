@@ -16,7 +16,7 @@ import (
 
 // plainConsumer is a member of the broker's group as tutorials have it.
 func (b *broker) plainConsumer(t testing.TB) *kgo.Client {
-	return client(t, b.seed, kgo.ConsumerGroup(b.name), kgo.ConsumeTopics(b.name), kgo.DisableAutoCommit(), kgo.SessionTimeout(session))
+	return client(t, b.seed, kgo.ConsumerGroup(b.name), kgo.ConsumeTopics(b.name), kgo.DisableAutoCommit(), kgo.SessionTimeout(10*session)) // a machine that stalls must not throw it out
 }
 
 // poll is the values that a plain consumer gets, at least n of them.
