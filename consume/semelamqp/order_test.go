@@ -15,6 +15,17 @@ import (
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
+// inOneLane is n messages that have to run one behind the other, and their keys
+// in that order.
+func inOneLane(n int) (ms []consume.Message, want string) {
+	ms = many(n)
+	for i := range ms {
+		ms[i].OrderKey = "lane"
+		want += fmt.Sprintf("k%d ", i)
+	}
+	return ms, want
+}
+
 // A Source that serves again goes on with what its first Serve did not finish,
 // though the broker has sent ahead what is behind that.
 func TestOrderIsKeptFromOneServeToTheNext(t *testing.T) {
@@ -24,12 +35,7 @@ func TestOrderIsKeptFromOneServeToTheNext(t *testing.T) {
 			b := open(t, kind)
 			b.opt.Prefetch = 20
 			const n = 20
-			ms := many(n)
-			want := ""
-			for i := range ms {
-				ms[i].OrderKey = "lane"
-				want += fmt.Sprintf("k%d ", i)
-			}
+			ms, want := inOneLane(n)
 			b.Publish(t, ms...)
 			c := b.connect(t)
 			j := &journal{}
@@ -114,12 +120,7 @@ func TestOrderIsKeptThoughTheBrokerNoticesALossLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 6
-	ms := many(n)
-	want := ""
-	for i := range ms {
-		ms[i].OrderKey = "lane"
-		want += fmt.Sprintf("k%d ", i)
-	}
+	ms, want := inOneLane(n)
 	b.Publish(t, ms...)
 	j := &journal{}
 	serve(t, j.consumer(t, func(ctx context.Context, x *semel.Execution, m *consume.Message) error {

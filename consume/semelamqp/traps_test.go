@@ -336,12 +336,7 @@ func TestOrderIsKeptWhenAConsumerEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			const n = 20
-			ms := many(n)
-			want := ""
-			for i := range ms {
-				ms[i].OrderKey = "lane"
-				want += fmt.Sprintf("k%d ", i)
-			}
+			ms, want := inOneLane(n)
 			b.Publish(t, ms...)
 			go func() { done <- c.Serve(ctx, first) }()
 			<-begun
