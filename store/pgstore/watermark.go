@@ -135,7 +135,8 @@ func (w *Watermark) read(ctx context.Context, db querier) (next int64, err error
 // run again, after a serialization failure or a dead-lock. If the connection
 // breaks while the transaction commits, Do finds out what came of it: ErrBroken
 // if it was nothing. Any other error, too, says that nothing was committed, but for
-// a connection that stays broken, of which it is not known; Own tells then.
+// a connection that stays broken, or a partition that another has taken over by
+// then, of which it is not known; Own tells.
 func (w *Watermark) Do(ctx context.Context, first, next int64, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	pause := 5 * time.Millisecond
 	for range tries {

@@ -54,8 +54,10 @@
 // A message that breaks its connection, as by a statement that takes longer than
 // a context of its own, or one that crashes the server process, at once or at
 // COMMIT, is found in the same way, as long as the database answers on others.
-// Where it does not, nobody is at fault.
+// Where it does not, it is an outage, and all wait.
 //
 // Not promised: by offsets, attempts are counted by the process: a message that
-// kills it does so each time.
+// kills it does so each time. By keys, a message whose handler was running, alone
+// in its transaction, when an outage began, has made an attempt, too; one that
+// meets MaxAttempts of them is a dead letter.
 package kafkapg
