@@ -1,7 +1,6 @@
 package semelkafka
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -23,12 +22,12 @@ func (s *Source) join() (*kgo.Client, error) {
 	case s.client != nil:
 		return s.client, nil
 	}
-	cl, err := kgo.NewClient(s.options()...)
+	cl, quit, err := s.newMember()
 	if err != nil {
 		s.breakOff(err)
 		return nil, s.broken
 	}
-	s.client, s.stop = cl, make(chan struct{})
+	s.client, s.quit, s.stop = cl, quit, make(chan struct{})
 	s.loop.Go(func() { s.committer(s.stop) })
 	return cl, nil
 }
@@ -98,47 +97,4 @@ func (w *dialWatch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ 
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	w.s.dialed = err
-}
-
-// closeTimeout is how long Close waits for the brokers, beside HandOver.
-const closeTimeout = 10 * time.Second
-
-// Close commits what is done and leaves the group, so that other members take
-// over at once. Call it after Serve has returned; before, it ends Serve. An
-// error: the brokers did not answer in time, and find out by the session's
-// time-out; nothing is lost. A second call does nothing.
-func (s *Source) Close() error {
-	s.mu.Lock()
-	cl, first := s.client, !s.closing
-	s.closing = true
-	s.breakOff(fmt.Errorf("Close was called"))
-	s.mu.Unlock()
-	if !first || cl == nil {
-		return nil
-	}
-	close(s.stop)
-	s.loop.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), s.opt.HandOver+closeTimeout)
-	defer cancel()
-	err := cl.LeaveGroupContext(ctx)
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		cl.Close()
-	}()
-	select {
-	case <-closed:
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	left := make([]*partition, 0, len(s.parts))
-	for _, p := range s.parts {
-		left = append(left, p)
-	}
-	s.mu.Unlock()
-	s.forget(left)
-	if err != nil {
-		return fmt.Errorf("semelkafka: leaving group %q: %w", s.group, err)
-	}
-	return nil
 }

@@ -25,7 +25,7 @@ func (s *Source) Info(ctx context.Context) (consume.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	watch := &dialWatch{s}
-	cl, err := kgo.NewClient(slices.Concat(s.opt.Client, []kgo.Opt{kgo.WithHooks(watch)})...)
+	cl, err := s.aside(kgo.WithHooks(watch))
 	if err != nil {
 		return consume.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
 	}

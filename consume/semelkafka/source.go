@@ -24,8 +24,9 @@ type Source struct {
 	commits sync.Mutex // held by whoever commits, from reading the watermarks on
 
 	mu         sync.Mutex
-	client     *kgo.Client // nil: not joined
-	ledger     Ledger      // nil: of ServeBatches, none
+	client     *kgo.Client        // nil: not joined
+	quit       context.CancelFunc // ends what the client waits for
+	ledger     Ledger             // nil: of ServeBatches, none
 	limits     map[string]int32
 	ids        map[string][16]byte // of the topics, as Info saw them
 	parts      map[place]*partition

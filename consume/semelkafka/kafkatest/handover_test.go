@@ -1,13 +1,20 @@
 package kafkatest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // What is done is committed before its partition is another's, who would begin
@@ -57,5 +64,91 @@ func TestWhatIsDoneIsCommittedBeforeItIsHandedOver(t *testing.T) {
 		if !ok || at.At != 1 || at.Metadata != "semel-topic-id="+id {
 			t.Errorf("committed is %+v, want offset 1 of topic %s", at.Offset, id)
 		}
+	})
+}
+
+// joinWatch counts the times that a client asks to join.
+type joinWatch struct{ n atomic.Int64 }
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (w *joinWatch) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
+	if key == int16(kmsg.JoinGroup) {
+		w.n.Add(1)
+	}
+}
+
+// While a group waits for a member that is dead, nobody's join has an answer.
+// Who leaves it then does not wait as long, and is not a member any more: it
+// would be given partitions, which nobody would read until its session ends.
+// But a static member keeps its place, as always.
+func TestAGroupThatWaitsForADeadMemberIsLeft(t *testing.T) {
+	everywhere(t, func(t *testing.T, seed string) {
+		for _, static := range []bool{false, true} {
+			t.Run(fmt.Sprintf("static: %v", static), func(t *testing.T) {
+				t.Parallel()
+				leaveWhileItWaits(t, open(t, seed), static)
+			})
+		}
+	})
+}
+
+func leaveWhileItWaits(t *testing.T, b *broker, static bool) {
+	member := func(id string, w *joinWatch, l *line) *semelkafka.Source {
+		return b.source(t, func(o *semelkafka.Options) {
+			o.HandOver = 10 * time.Millisecond
+			o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.ClientID(id), kgo.WithHooks(w), kgo.Dialer(l.dial),
+				kgo.SessionTimeout(2*time.Minute), kgo.RebalanceTimeout(2*time.Minute))
+			if static {
+				o.Client = append(o.Client, kgo.InstanceID(id))
+			}
+		})
+	}
+	var watch joinWatch
+	var wire line
+	leaves, dies := member("leaves", &watch, &line{}), member("dies", &joinWatch{}, &wire)
+	until(t, "both members", func() bool {
+		for _, s := range []*semelkafka.Source{leaves, dies} {
+			if _, err := s.Next(t.Context(), 0); err != nil {
+				t.Log(err)
+			}
+		}
+		return len(leaves.Stats().Partitions) > 0 && len(dies.Stats().Partitions) > 0 &&
+			len(leaves.Stats().Partitions)+len(dies.Stats().Partitions) == partitions
+	})
+	wire.cut()
+	before := watch.n.Load()
+	if _, err := member("comes", &joinWatch{}, &line{}).Next(t.Context(), 0); err != nil {
+		t.Log(err)
+	}
+	until(t, "a join that waits", func() bool { return watch.n.Load() > before })
+	if err := leaves.Close(); err != nil {
+		t.Error(err)
+	}
+	groups, err := b.adm.DescribeGroups(t.Context(), b.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	still := slices.ContainsFunc(groups[b.name].Members, func(m kadm.DescribedGroupMember) bool { return m.ClientID == "leaves" })
+	if still != static {
+		t.Errorf("its group, which is in state %s, has a member that has left: %v", groups[b.name].State, still)
+	}
+}
+
+// The context of the user's client ends the source.
+func TestTheEndOfTheClientsContextIsTold(t *testing.T) {
+	t.Parallel()
+	_, seed := fake(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := open(t, seed).source(t, func(o *semelkafka.Options) {
+		o.Client = append(o.Client[:len(o.Client):len(o.Client)], kgo.WithContext(ctx))
+	})
+	until(t, "a member", func() bool {
+		_, err := s.Next(t.Context(), 0)
+		return err == nil && len(s.Stats().Partitions) == partitions
+	})
+	cancel()
+	until(t, "told of it", func() bool {
+		_, err := s.Next(t.Context(), 0)
+		return errors.Is(err, consume.ErrClosed)
 	})
 }
