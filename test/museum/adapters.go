@@ -91,6 +91,11 @@ var adapters = []Mutant{
 		Old: "\ts.commit(ctx, left)\n\ts.forget(left)\n", New: "\ts.forget(left)\n\ts.commit(ctx, left)\n",
 	},
 	{
+		Name: "Kafka: a group that waits for a dead member is not left", Rule: "ack",
+		File: "consume/semelkafka/leave.go", Package: kafka + "/kafkatest", Run: "TestAGroupThatWaits/kfake/static:_false",
+		Old: "err != nil && ctx.Err() != nil", New: "err != nil && ctx == nil",
+	},
+	{
 		Name: "Kafka: a commit does not say in which topic", Rule: "scope",
 		File: "consume/semelkafka/commit.go", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
 		Old: "t.Partitions[j].Metadata = metadata(t.TopicID)", New: "t.Partitions[j].Metadata = metadata([16]byte{})",

@@ -124,6 +124,9 @@ func leaveWhileItWaits(t *testing.T, b *broker, static bool) {
 	if err := leaves.Close(); err != nil {
 		t.Error(err)
 	}
+	if n := watch.n.Load() - before; n != 1 {
+		t.Errorf("the member that leaves has asked to join %d times, want once", n)
+	}
 	groups, err := b.adm.DescribeGroups(t.Context(), b.name)
 	if err != nil {
 		t.Fatal(err)
