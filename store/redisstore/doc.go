@@ -69,6 +69,10 @@
 // Options.Fsync narrow the window: a claim that too few acknowledge is undone,
 // and refused; a settlement stays, and is ErrUnconfirmed.
 //
+// A server that takes no writes for now goes on with replays: one without memory
+// (maxmemory), replicas (min-replicas-to-write) or disk
+// (stop-writes-on-bgsave-error).
+//
 // # The clock
 //
 // All is judged by the server's clock, and by that of the new master after a

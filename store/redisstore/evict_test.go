@@ -109,7 +109,7 @@ func TestAFullServerGoesOnWithReplaysAndSweeps(t *testing.T) {
 	if f, err := s.Claim(t.Context(), proposal("kept")); err != nil || f.Won || string(f.Record.Outcome.Body) != "answer" {
 		t.Errorf("a duplicate: won %v, error %v, %q", f.Won, err, f.Record.Outcome.Body)
 	}
-	replaysBesideWhatIsRefused(t, s)
+	replaysBesideWhatIsRefused(t, s, func(err error) bool { return errors.Is(err, ErrFull) })
 	res, err := s.Sweep(t.Context(), "", 10)
 	if err != nil || res.Deleted != 1 {
 		t.Errorf("a sweep deleted %d, error %v", res.Deleted, err)
@@ -125,25 +125,5 @@ func TestAFullServerGoesOnWithReplaysAndSweeps(t *testing.T) {
 	}
 	if err := s.Settle(t.Context(), r.Lease(), completion("y")); err != nil {
 		t.Error(err)
-	}
-}
-
-// replaysBesideWhatIsRefused claims what is there and what is new in one batch.
-func replaysBesideWhatIsRefused(t *testing.T, s *Store) {
-	t.Helper()
-	cs := make([]*call, 4)
-	for i := range cs {
-		p := proposal([]string{"kept", "new"}[i%2])
-		p.Key.Operation += itoa(i / 2)
-		if i%2 == 0 {
-			p.Key = testKey("kept")
-		}
-		cs[i], _ = s.claimCall(&p)
-	}
-	s.send(t.Context(), cs)
-	for i, c := range cs {
-		if _, there := c.val.(string); there != (i%2 == 0) || (c.err == nil) != there || !there && !errors.Is(explain("claim", c.err), ErrFull) {
-			t.Errorf("claim %d of a batch: %v, error %v", i, c.val, c.err)
-		}
 	}
 }

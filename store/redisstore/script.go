@@ -71,8 +71,8 @@ end
 
 // ARGV: format + owner, the rest. A number: it was inserted with that fence.
 // Else what is there. If all are new, and do not expire, they are inserted
-// together. A server without memory refuses that whatever there is, so it is
-// asked then, too.
+// together. A server that takes no writes now refuses that whatever there is, so
+// it is asked then, too.
 const luaClaim = luaStart + luaTimes + `
 local fence = now
 local floor = call('GET', KEYS[n + 1])
@@ -85,7 +85,7 @@ end
 if not linger then
 	local new = redis.pcall('MSETNX', unpack(all))
 	if new == 1 then return {now, fence} end
-	if new ~= 0 and not string.find(new.err, '^%-?OOM') then return new end
+	if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then return new end
 end
 local seen = call('MGET', unpack(KEYS, 1, n))
 for i = 1, n do
