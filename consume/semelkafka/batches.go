@@ -23,8 +23,8 @@ const MostInBatch = 1000
 //
 // Of the consume.Options Backoff, AckFailures, Drain and Observe count; Late,
 // Retention and ShortRetention do, if the ledger keeps its records for a time
-// only, which it says by a method Retention() time.Duration. MaxAttempts is the
-// ledger's.
+// only, which it says by a method Retention() time.Duration; a longer Retention
+// is refused. MaxAttempts is the ledger's.
 //
 // A message is dead-lettered before the ledger passes over it, and its offset
 // is committed to Kafka behind all that. What is committed there is for those
@@ -41,6 +41,12 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	if b.opt.Late != consume.DeadLetter {
 		b.opt.Late = consume.Park
 	}
+	r, forgets := l.(interface{ Retention() time.Duration })
+	if forgets {
+		if b.keep = cmp.Or(b.opt.Retention, r.Retention()); b.keep > r.Retention() {
+			return fmt.Errorf("semelkafka: Retention: is %v, but the ledger keeps outcomes for %v; leave it zero, or keep them longer", b.keep, r.Retention())
+		}
+	}
 	info, err := s.Info(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was ended before it began
@@ -48,12 +54,9 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	if err != nil {
 		return err
 	}
-	if r, ok := l.(interface{ Retention() time.Duration }); ok {
-		b.keep = cmp.Or(b.opt.Retention, r.Retention())
-		if !b.opt.ShortRetention && info.Horizon > b.keep {
-			return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that an old one may come again when its outcome is "+
-				"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", b.keep, b.opt.Late)
-		}
+	if forgets && !b.opt.ShortRetention && info.Horizon > b.keep {
+		return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that an old one may come again when its outcome is "+
+			"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", b.keep, b.opt.Late)
 	}
 	s.mu.Lock()
 	served := s.ledger != nil || s.client != nil

@@ -111,3 +111,21 @@ func TestATopicsConfigurationIsRead(t *testing.T) {
 		}
 	}
 }
+
+// forgetful is a ledger that keeps its records for an hour.
+type forgetful struct{ scripted }
+
+func (*forgetful) Retention() time.Duration { return time.Hour }
+
+// What is older than the ledger's records would be taken for new, and done
+// again: no option may say that they are kept longer than they are.
+func TestServeBatchesRefusesARetentionThatTheLedgerDoesNotHave(t *testing.T) {
+	s, err := New("g", []string{"t"}, &Options{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.ServeBatches(t.Context(), &forgetful{}, &consume.Options{Retention: 2 * time.Hour, ShortRetention: true})
+	if err == nil || !strings.Contains(err.Error(), "Retention: is 2h0m0s, but the ledger keeps outcomes for 1h0m0s") {
+		t.Errorf("got %v", err)
+	}
+}
