@@ -42,8 +42,8 @@ type Options struct {
 	// default. It must exceed the time in which duplicates can come. Parked
 	// calls are kept until resolved.
 	Retention time.Duration
-	// Reservation is how long Reserve keeps a call for its token: 24 h by
-	// default.
+	// Reservation is how long Reserve keeps a call for its token: as long as
+	// Retention by default, and no longer.
 	Reservation time.Duration
 
 	// MaxAttempts is how often a handler may start for one key: after that
