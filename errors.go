@@ -32,7 +32,9 @@ var (
 	ErrExpired = errors.New("semel: reservation expired")
 	// ErrUnavailable: the store did not answer, or with a record that makes no
 	// sense, or the caller left. The handler did not run; in a transaction, it
-	// may have run, but what it wrote there is rolled back.
+	// may have run, but what it wrote there is rolled back. Only if the store
+	// was lost at its COMMIT, and stayed away, it is not known: make the same
+	// call again, which finds out, and no other in its place.
 	ErrUnavailable = errors.New("semel: store unavailable")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but
 	// could not be stored: a duplicate may not get it.

@@ -64,6 +64,7 @@
 //	500  upgrade_unsupported   the handler tried to switch protocols
 //	500  misconfigured         the server is set up wrongly
 //	503  attempt_failed        the attempt that was waited for failed; nothing was kept
-//	503  store_unavailable     the store did not answer; the handler did not run
+//	503  store_unavailable     the store did not answer; the handler did not run, or its transaction was
+//	                           rolled back, or is in doubt: send the same key again
 //	503  spool_unavailable     there is no room for the body
 package semelhttp

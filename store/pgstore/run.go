@@ -53,7 +53,8 @@ import (
 //
 // A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
 // If the connection breaks while the transaction commits, Run finds out what
-// came of it.
+// came of it, for up to 10 s. If the server stays away for longer it is
+// semel.ErrUnavailable although all may be committed: the same call finds out.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
