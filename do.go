@@ -41,9 +41,10 @@ func (r Result) Decode(v any) error {
 //
 // The error is a *Failure (kept, the same for each duplicate), an *Error with
 // one of this package's reasons, or what fn returned (not kept). With
-// ErrOutcomeNotStored the result is valid all the same; with ErrNotKept the
-// work is done. A result that cannot be encoded leaves a tombstone: fn has had
-// its effect, and never runs again.
+// ErrOutcomeNotStored the result, or the *Failure that errors.As finds in it, is
+// valid all the same, but may not be kept: so ask for that first. With
+// ErrNotKept the work is done. A result that cannot be encoded leaves a
+// tombstone: fn has had its effect, and never runs again.
 func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) (T, error)) (T, error) {
 	var got struct {
 		value     T

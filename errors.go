@@ -37,7 +37,9 @@ var (
 	// call again, which finds out, and no other in its place.
 	ErrUnavailable = errors.New("semel: store unavailable")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but
-	// could not be stored: a duplicate may not get it.
+	// could not be stored. A duplicate may not get it: once the lease has
+	// lapsed it runs the handler again, or under Park gets ErrParked. A
+	// *Failure that is found in it is in the same case.
 	ErrOutcomeNotStored = errors.New("semel: outcome not stored")
 	// ErrLeaseLost: the handler ran longer than its lease could be renewed,
 	// and another may have taken over. Its result does not count; the same

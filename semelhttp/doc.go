@@ -38,7 +38,7 @@
 //
 //	Idempotent-Replayed: true       this is an earlier request's answer
 //	Semel-Outcome: not-kept         done, but the body was not kept
-//	Semel-Outcome: not-stored       done, but a duplicate may not get this answer
+//	Semel-Outcome: not-stored       done, but a duplicate may not get this answer, and run again
 //	Semel-Outcome: unknown          nobody knows whether it was done
 //	Semel-Outcome: unprotected      the store was down; a duplicate runs again
 //
