@@ -13,7 +13,9 @@ import (
 
 // Failure is a final answer: kept, and returned to each duplicate. A handler
 // returns one, wrapped or not. The first caller gets no more than these fields
-// either, so that code that works the first time works on a replay.
+// either, so that code that works the first time works on a replay. Of one that
+// is larger than Options.MaxOutcome duplicates get the Code, and the first 500
+// bytes of the Message.
 type Failure struct {
 	Code    string `json:"code,omitempty"` // for programs
 	Message string `json:"message"`        // for people
