@@ -49,7 +49,8 @@ func (g *Guard) OnDoubt() Policy { return g.opt.OnDoubt }
 // late a duplicate can come.
 func (g *Guard) Retention() time.Duration { return g.opt.Retention }
 
-// Get reads a record, for operators. store.ErrNotFound: there is none.
+// Get reads a record, for operators, also one that has expired and counts as
+// absent (store.Record.Expired). store.ErrNotFound: there is none.
 func (g *Guard) Get(ctx context.Context, s Scope, key string) (store.Record, error) {
 	call := NewCall(s, key, NoPayload())
 	if err := g.check(&call); err != nil {

@@ -39,7 +39,8 @@ var (
 // NoPayload says that the key alone identifies the call.
 func NoPayload() Payload { return Payload{kind: kindNone} }
 
-// Bytes compares each part as it is. The parts are read when the call is run.
+// Bytes compares each part as it is. The parts are read when the call is run:
+// do not change them before.
 func Bytes(parts ...[]byte) Payload { return Payload{kind: kindBytes, parts: parts} }
 
 // Digest compares a hash of 1 to 64 bytes that was computed elsewhere, such as
@@ -71,14 +72,19 @@ func JSON(v any) Payload {
 
 // Canonical compares a JSON document by what it says: white space, the order
 // of members and the spelling of numbers and strings do not count (RFC 8785).
-// A document that is not JSON, or has a member twice, makes an invalid call.
+// Numbers with a fraction or an exponent are compared as doubles, which tell some
+// 15 digits apart: send longer amounts as integers or strings. A document that is
+// not JSON, has a member twice, or a number beyond a double, makes an invalid
+// call.
 func Canonical(doc []byte) Payload {
 	b, err := canonicalJSON(doc)
 	return Payload{kind: kindCanonical, whole: b, err: err}
 }
 
 // Fields compares only the members of a JSON document that the paths name:
-// "amount", "customer.id". A member that is absent equals only absence.
+// "amount", "customer.id". A member that is absent equals only absence. Besides
+// what Canonical refuses, no path, and a document that has none of the members,
+// make an invalid call.
 func Fields(doc []byte, paths ...string) Payload {
 	parts, err := canonicalFields(doc, paths)
 	return Payload{kind: kindFields, parts: parts, err: err}
