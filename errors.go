@@ -56,7 +56,8 @@ var (
 type Error struct {
 	Reason    error // one of this package's
 	Operation Operation
-	// RetryAfter is when calling again may help, at the latest; zero: not known.
+	// RetryAfter is how long what stands in the way holds, such as the lease of
+	// a run, if it is not renewed; zero: not known.
 	RetryAfter time.Duration
 	// Cause is the store's or the handler's error, or nil.
 	Cause error

@@ -18,6 +18,8 @@ type Problem struct {
 	// Title says what Code does, Detail what to do: for people, in English.
 	Title, Detail string
 	// RetryAfter is when the same request may have more luck; zero: not known.
+	// Of a request in progress it is the end of the lease, which is renewed for
+	// as long as that runs.
 	RetryAfter time.Duration
 	// Err is what happened, for the server's own logs; nil: no more than Code
 	// says. It must never be sent.
