@@ -15,7 +15,7 @@ import (
 // is safe for concurrent use.
 //
 // Put it behind authentication and authorisation, so that a replay needs the
-// same rights as a run, and in front of nothing that reads the body.
+// same rights as a run, but behind nothing that reads the body.
 func Middleware(run semel.Runner, scope ScopeFunc, o *Options) (func(http.Handler) http.Handler, error) {
 	c, err := o.config()
 	if run == nil {
