@@ -13,16 +13,20 @@ import (
 // repeats them: each gets an idempotency key, the same for all its attempts.
 // Safe for concurrent use, if its base is. Make one with NewTransport.
 //
+// The server is what drops a repeat, by the key. To one that does not know the
+// header each attempt is a request of its own, and may take effect: use a
+// Transport only where keys are promised to count.
+//
 // The key is the one in the request's header, else WithKey's, else, inside a
 // handler that Semel runs, there must be one: ErrNoKey; else it is new and
 // random. A key that has to survive a crash of this process is the caller's to
 // make and keep.
 //
 // Sent again are requests that got no answer, or 425, 429, 502, 503, 504, or a
-// 409 which says that the first one is still running: after what Retry-After
-// says, else after a growing pause, until MaxAttempts or the end of the
-// context. An answer that is a replay, or says that the outcome is unknown, is
-// final. The last answer or error is returned as it came.
+// 409 with a Retry-After or the code in_progress: after what Retry-After says,
+// else after a growing pause, until MaxAttempts or the end of the context. An
+// answer that is a replay, or says that the outcome is unknown, is final. The
+// last answer or error is returned as it came.
 //
 // Requests without a key, such as GET, go to the base as they are.
 type Transport struct {

@@ -33,9 +33,9 @@ type TransportOptions struct {
 	// by default. An answer that asks for more is returned.
 	MaxRetryAfter time.Duration
 	// MaxBody is the largest body, in bytes, that is copied so that it can be
-	// sent again: 1 MiB by default. Bodies with a GetBody, as those made by
-	// http.NewRequest of bytes and strings have, need no copy and have no
-	// limit.
+	// sent again: 1 MiB by default. A request with a larger one is an error, and
+	// not sent. Bodies with a GetBody, as those made by http.NewRequest of bytes
+	// and strings have, need no copy and have no limit.
 	MaxBody int64
 }
 
