@@ -11,7 +11,9 @@ import (
 // It reserves the key and calls fn with the ticket, for each duplicate again.
 // If t.Result is nil, fn hands t.Token to whatever brings it to the worker,
 // each time, and answers 202 only when that has succeeded; else the work is
-// done, and fn answers with t.Result. fn can read the body from its start.
+// done, and fn answers with t.Result. fn can read the body from its start. It is
+// not called for a result that was too large to keep, which is answered by its
+// status, or 200, and "Semel-Outcome: not-kept".
 //
 // What fn answers is not kept, so it must answer alike each time; duplicates
 // are marked as replays. A worker's *semel.Failure is answered by a problem

@@ -13,9 +13,9 @@
 //
 // The key is the value of Idempotency-Key, bare or as a quoted string, which
 // are the same key: 1 to 255 printable ASCII characters. The body is read
-// whole, and hashed, before anything is claimed: 64 KiB in memory, the rest in
-// a temporary file. A request that is refused, cut short or too large leaves
-// no trace.
+// whole, and hashed, before anything is claimed: in memory, or in a temporary
+// file if it is over 64 KiB. A request that is refused, cut short or too large
+// leaves no trace.
 //
 // # Answers
 //
@@ -27,18 +27,19 @@
 //
 // The answer is buffered up to Options.MaxResponse. When it grows larger, or
 // is flushed, "done, body not kept" is stored and the rest is streamed;
-// duplicates then get the status, Location and Link without a body. Only in a
-// transaction, and with semel.Options.Rerun, it is buffered to its end,
-// however large: limit what such handlers answer. Hijacking and protocol
-// upgrades are refused with http.ErrNotSupported. Informational answers (1xx)
-// pass at once. Trailers reach the first caller only. An answer shorter than
-// the Content-Length that it declared is not kept either.
+// duplicates then get the status, and of the headers that are kept those that
+// say nothing of the body, such as Location. Only in a transaction, and with
+// semel.Options.Rerun, it is buffered to its end, however large: limit what such
+// handlers answer. Hijacking and protocol upgrades are refused with
+// http.ErrNotSupported. Informational answers (1xx) pass at once. Trailers reach
+// the first caller only. An answer shorter than the Content-Length that it
+// declared is not kept either.
 //
 // # Headers
 //
 //	Idempotent-Replayed: true       this is an earlier request's answer
 //	Semel-Outcome: not-kept         done, but the body was not kept
-//	Semel-Outcome: not-stored       done, but a duplicate may not get this answer, and run again
+//	Semel-Outcome: not-stored       done, but not known to be kept; a duplicate may run again
 //	Semel-Outcome: unknown          nobody knows whether it was done
 //	Semel-Outcome: unprotected      the store was down; a duplicate runs again
 //

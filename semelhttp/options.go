@@ -60,7 +60,8 @@ type Options struct {
 	// 4xx but 401, 403, 408, 425 and 429.
 	Keep func(status int) bool
 	// NoStore keeps that the request was answered, but never the body: for
-	// answers that hold secrets.
+	// answers that hold secrets. The headers that say nothing of the body, such
+	// as Location, are kept.
 	NoStore bool
 	// ReplayHeaders are kept and replayed. Nil: Content-Type,
 	// Content-Encoding, Content-Language, Content-Disposition, Location,
