@@ -32,7 +32,7 @@ func Example() {
 		}
 		fmt.Println("charging", p.Amount, "for", x.Key())
 		return nil
-	}, &consume.Options{Retention: consume.DefaultRetention})
+	}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
