@@ -13,10 +13,13 @@
 //	any other error, a panic                retried after Backoff; after MaxAttempts dead-lettered
 //	semel.ErrParked                         parked, then acked
 //	semel.ErrMismatch                       dead-lettered, then acked
-//	semel.ErrInProgress                     held here, and looked at again soon; never acked, never dropped
+//	semel.ErrInProgress, ErrReleased        held here, and looked at again soon; never acked, never dropped
 //	semel.ErrLeaseLost                      held here; the next look finds what the other run left
 //	semel.ErrUnavailable                    held here; no message is taken until the store answers
-//	semel.ErrOutcomeNotStored               acked: it has run, and to run it again would double the effect
+//	  and its transaction did not commit    retried, as after an error: that may be its own doing
+//	  and its record cannot be read         parked, then acked
+//	semel.ErrOutcomeNotStored               acked: it has run, and to run it again would double the effect;
+//	                                        with a *semel.Failure as that
 //	semel.ErrNotKept                        acked: a duplicate whose result was too large
 //	semel.ErrUnverifiable                   parked, then acked
 //	semel.ErrInvalid, semel.ErrExpired      dead-lettered, then acked
@@ -24,7 +27,8 @@
 // A message is not run at all, but dead-lettered, if it has no key (or see
 // [Unprotected] and [Reject]), a malformed one, or more than MaxDeliveries; and
 // parked, if it is older than outcomes are kept, for then nobody knows whether
-// it has run.
+// it has run. The age of a message without a time of publication, such as one of
+// RabbitMQ's whose producer sets no timestamp, is not known: it is run.
 //
 // The outcome is stored before the ack, and a copy is published before the
 // ack. A crash between brings the message again, and then its outcome is found,

@@ -12,12 +12,13 @@ import (
 type Options struct {
 	// MaxAttempts is how often the handler may start for one key before the
 	// message is dead-lettered: 10 by default; negative: no limit. It is
-	// checked before the handler runs, so that a message that kills its
-	// process stops too. Under semel.Park one doubt parks the key instead.
+	// checked before the handler runs, so that with a Guard a message that kills
+	// its process stops too; an Atomic knows nothing of a try that died. Under
+	// semel.Park one doubt parks the key instead.
 	MaxAttempts int
 	// MaxDeliveries dead-letters a message that the broker has delivered more
 	// often, for whatever reason. Zero: no limit. For Atomic runners, whose
-	// rollback forgets the attempts.
+	// rollback forgets the attempts. Kafka does not count deliveries.
 	MaxDeliveries int
 	// Backoff is the pause after the n-th failed attempt (n ≥ 1). Nil: the
 	// function Backoff. It paces this message; semel.Options.Backoff paces its
@@ -26,8 +27,9 @@ type Options struct {
 
 	// Retention is how long the runner keeps outcomes: the same as
 	// semel.Options.Retention. An older message is not run, for whether it has
-	// been run is no longer known. Zero: what the runner says by a method
-	// Retention() time.Duration; New refuses a runner without it.
+	// been run is no longer known; one whose age is not known, is. Zero: what the
+	// runner says by a method Retention() time.Duration; New refuses a runner
+	// without it.
 	Retention time.Duration
 	// Late is what becomes of such a message: Park by default, or DeadLetter.
 	Late Action

@@ -24,7 +24,8 @@
 //	priority                 kept by copies; messages then overtake
 //	expiration, user-id, CC  not repeated by copies: they would drop, refuse or multiply them
 //	message-id               of the producer: see FromMessageID; AMQP has no id of the broker's
-//	timestamp                the time of publication, which the producer says; timestamp_in_ms is the broker's
+//	timestamp                the time of publication, which the producer says; timestamp_in_ms is the broker's.
+//	                         Without either a message never counts as older than outcomes are kept
 //	connection.blocked       copies fail, and are tried again; taking and acking go on, on their own connection
 //	consumer_timeout         30 minutes: a message that is in work for longer comes again, and waits for its first run
 //	x-single-active-consumer order per key for several members: see Options.SingleActive
