@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
@@ -23,7 +22,7 @@ type route struct {
 }
 
 func (p *Proxy) route(r *config.Route) (*route, error) {
-	behind := p.up.Handler(r.UpstreamTimeout)
+	behind := p.up.Handler(r.UpstreamTimeout, r.Keep5xx)
 	if r.PassThrough {
 		return &route{Handler: behind, passThrough: true}, nil
 	}
@@ -68,18 +67,10 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	if len(r.KeyFrom) > 0 {
 		o.KeyFrom = keyFrom(r.KeyFrom)
 	}
-	if r.Keep5xx {
-		o.Keep = keep5xx
-	}
 	if p.authorize != nil {
 		o.Authorize = p.authorize.Authorize
 	}
 	return o
-}
-
-// keep5xx keeps what semelhttp does by default, and 5xx.
-func keep5xx(status int) bool {
-	return status >= 200 && !slices.Contains([]int{401, 403, 408, 425, 429}, status)
 }
 
 // scope tells whose keys are whose.

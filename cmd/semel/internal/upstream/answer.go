@@ -23,6 +23,10 @@ func received(res *http.Response) error {
 		semelhttp.Final(res.Request)
 	case "no-effect":
 		semelhttp.NoEffect(res.Request)
+	default:
+		if res.StatusCode >= http.StatusInternalServerError && res.Request.Context().Value(keep5xxKey{}) != nil {
+			semelhttp.Final(res.Request)
+		}
 	}
 	for name := range res.Header {
 		if strings.HasPrefix(name, ownPrefix) {

@@ -45,7 +45,7 @@ func newFront(t *testing.T, address string, o *semel.Options, timeout time.Durat
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{Server: httptest.NewServer(once(up.Handler(timeout))), guard: g}
+	f := &front{Server: httptest.NewServer(once(up.Handler(timeout, false))), guard: g}
 	t.Cleanup(f.Close)
 	t.Cleanup(up.Close)
 	return f

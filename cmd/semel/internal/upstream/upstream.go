@@ -80,12 +80,16 @@ func New(o Options) *Upstream {
 func (u *Upstream) Close() { u.base.CloseIdleConnections() }
 
 // Handler sends requests on. A request with a key has to be over within the
-// timeout; of any other, the answer has to begin.
-func (u *Upstream) Handler(timeout time.Duration) http.Handler {
+// timeout; of any other, the answer has to begin. With keep5xx an answer of 5xx
+// is a result, too, unless it says of itself what it is.
+func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, keyed := semel.FromContext(r.Context()); keyed {
 			ctx, cancel := context.WithTimeout(r.Context(), timeout)
 			defer cancel()
+			if keep5xx {
+				ctx = context.WithValue(ctx, keep5xxKey{}, true)
+			}
 			u.proxy.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
@@ -96,6 +100,11 @@ func (u *Upstream) Handler(timeout time.Duration) http.Handler {
 		u.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, begunKey{}, begun)))
 	})
 }
+
+// keep5xxKey finds whether answers of 5xx are results. It is asked of answers
+// that have come, and not of every status that a client gets: for an answer
+// that never came the proxy says 502 or 504, which is no result.
+type keep5xxKey struct{}
 
 // begunKey finds the timer that the first byte of an answer stops.
 type begunKey struct{}

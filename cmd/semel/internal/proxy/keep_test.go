@@ -1,0 +1,53 @@
+package proxy_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// An answer to keep is the upstream's. What the proxy says where none came is
+// none: the request may still have had its effect, or may yet.
+func TestKeep5xxKeepsNoAnswerThatNeverCame(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		status int
+		code   string
+	}{
+		"lost": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, http.StatusBadGateway, "upstream_lost"},
+		"late": {func(http.ResponseWriter, *http.Request) { <-stop }, http.StatusGatewayTimeout, "upstream_timeout"},
+	} {
+		for _, policy := range []string{"retry", "park"} {
+			s := play(t, c.answer, "scope: single\nkeep-5xx: true\nupstream-timeout: 300ms\non-doubt: "+policy+"\n")
+			if r := s.pay("k"); r.status != c.status || !strings.Contains(r.body, c.code) {
+				t.Errorf("%s, %s: %+v", name, policy, r)
+			}
+			r := s.pay("k")
+			switch n := s.backend.count(); {
+			case r.replayed():
+				t.Errorf("%s, %s: that no answer came was kept as the answer: %+v", name, policy, r)
+			case policy == "retry" && (n != 2 || r.status != c.status):
+				t.Errorf("%s, %s: the service was asked %d times: %+v", name, policy, n, r)
+			case policy == "park" && (n != 1 || !strings.Contains(r.body, "outcome_unknown")):
+				t.Errorf("%s, %s: the service was asked %d times: %+v", name, policy, n, r)
+			}
+		}
+	}
+}
+
+func TestKeep5xxKeepsWhatTheUpstreamAnswered(t *testing.T) {
+	for result, want := range map[string]int{"": 1, "final": 1, "no-effect": 2} {
+		s := play(t, func(w http.ResponseWriter, r *http.Request) {
+			if result != "" {
+				w.Header().Set("Semel-Result", result)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		}, "scope: single\nkeep-5xx: true\non-doubt: park\n")
+		s.pay("k")
+		if r := s.pay("k"); r.status != http.StatusBadGateway || s.backend.count() != want || r.replayed() != (want == 1) {
+			t.Errorf("%q: the service was asked %d times: %+v", result, s.backend.count(), r)
+		}
+	}
+}
