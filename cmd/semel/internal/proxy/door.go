@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ type door struct {
 	protected  map[string]bool
 	keyHeaders []string
 	rules      *http.ServeMux // nil: there are none
+	subtrees   *http.ServeMux // the rules that hold for all below a path
 	rest       *route
 }
 
@@ -125,7 +127,16 @@ func (d *door) find(r *http.Request) *route {
 	if to, ok := h.(*route); ok {
 		return to
 	}
-	return d.rest // ServeMux would redirect to a rule's path with a slash: that is not this path
+	// ServeMux would redirect to a rule's path with a slash: that is not this
+	// path. It does so only where no rule but one for all below a path matches,
+	// and that is the one which holds for the directory that the path is in.
+	dir := *r
+	dir.URL = r.URL.ResolveReference(&url.URL{Path: "."})
+	h, _ = d.subtrees.Handler(&dir)
+	if to, ok := h.(*route); ok {
+		return to
+	}
+	return d.rest // cannot be: a path with a slash is not redirected, and all are below "/"
 }
 
 // keyed reports whether a request is one to protect.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/semel-go/semel"
@@ -89,18 +90,23 @@ func (p *Proxy) routes() error {
 	if len(c.Rules) == 0 {
 		return nil
 	}
-	p.door.rules = http.NewServeMux()
+	p.door.rules, p.door.subtrees = http.NewServeMux(), http.NewServeMux()
 	rooted := false
 	for i := range c.Rules {
 		r, err := p.route(&c.Rules[i])
 		if err != nil {
 			return fmt.Errorf("rules[%d]: %w", i, err)
 		}
-		p.door.rules.Handle(c.Rules[i].Match, r) // the pattern was tried when the configuration was read
-		rooted = rooted || c.Rules[i].Match == "/"
+		match := c.Rules[i].Match
+		p.door.rules.Handle(match, r) // the pattern was tried when the configuration was read
+		if strings.HasSuffix(match, "/") || strings.HasSuffix(match, "...}") {
+			p.door.subtrees.Handle(match, r)
+		}
+		rooted = rooted || match == "/"
 	}
 	if !rooted {
 		p.door.rules.Handle("/", rest)
+		p.door.subtrees.Handle("/", rest)
 	}
 	return nil
 }
