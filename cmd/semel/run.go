@@ -100,7 +100,7 @@ func environment(getenv func(string) string) kong.Resolver {
 		names[name] = true
 	}
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		if !names[flag.Name] {
+		if !names[flag.Name] || len(flag.Envs) > 0 { // one with a variable of its own has been read from that
 			return nil, nil
 		}
 		if v := getenv("SEMEL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {

@@ -5,7 +5,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +43,22 @@ func TestVerifyRacesWithRealProcesses(t *testing.T) {
 	}
 	if n := records(t, url); n != 0 {
 		t.Errorf("%d records are left", n)
+	}
+}
+
+// The processes race on the store that is tried, whatever the environment says
+// is the store of semel proxy.
+func TestVerifysProcessesOpenTheStoreThatIsTried(t *testing.T) {
+	tried, others := database(t), "sqlite:"+filepath.Join(t.TempDir(), "none.db")
+	cmd, stdout, stderr := verifyCommand(t, "--store", tried, "--keys", "3", "--processes", "1", "--only", "process-race", "--json")
+	cmd.Env = append(os.Environ(), "SEMEL_STORE="+others)
+	err := cmd.Run()
+	var got verify.Report
+	if jerr := json.Unmarshal(stdout.Bytes(), &got); err != nil || jerr != nil {
+		t.Fatalf("%v, %v: %s%s", err, jerr, stdout, stderr)
+	}
+	if c, _ := got.Result("process-race"); c.Verdict != verify.OK || c.Trials == 0 {
+		t.Errorf("%+v", c)
 	}
 }
 
