@@ -99,9 +99,12 @@ func environment(getenv func(string) string) kong.Resolver {
 	for _, name := range config.Names() {
 		names[name] = true
 	}
-	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	return kong.ResolverFunc(func(_ *kong.Context, of *kong.Path, flag *kong.Flag) (any, error) {
 		if !names[flag.Name] || len(flag.Envs) > 0 { // one with a variable of its own has been read from that
 			return nil, nil
+		}
+		if of.Command != nil && strings.HasPrefix(of.Command.Name, "demo") {
+			return nil, nil // it touches nothing but its own, unless it is told so
 		}
 		if v := getenv("SEMEL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {
 			return v, nil

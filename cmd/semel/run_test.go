@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // result is what a run of the command left.
@@ -126,6 +128,22 @@ func TestTheEnvironmentGoesBetweenFileAndFlags(t *testing.T) {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("no %s in\n%s", want, r.stderr)
 		}
+	}
+}
+
+// What is set for semel proxy is of a real service, and the demo is a load test.
+func TestTheDemoDoesNotTakeTheProxysOptions(t *testing.T) {
+	vars := map[string]string{"SEMEL_STORE": "postgres://db/shop", "SEMEL_ON_DOUBT": "retry", "SEMEL_LISTEN": "127.0.0.1:8080", "SEMEL_JSON": "true"}
+	var c cli
+	parser, err := kong.New(&c, kong.Resolvers(environment(func(name string) string { return vars[name] })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"demo"}); err != nil || c.Demo.Store != "" || c.Demo.OnDoubt != "park" || !c.JSON {
+		t.Errorf("demo: %+v, json %v, %v", c.Demo, c.JSON, err)
+	}
+	if _, err := parser.Parse([]string{"inspect", "list"}); err != nil || c.Inspect.List.Store != vars["SEMEL_STORE"] {
+		t.Errorf("inspect list: %+v, %v", c.Inspect.List, err)
 	}
 }
 
