@@ -119,6 +119,18 @@ func raw(t *testing.T, address, request string) *http.Response {
 	return res
 }
 
+func TestATrailerIsNoHeaderThatDecides(t *testing.T) {
+	s := play(t, created(), byTenant)
+	res := raw(t, s.URL, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nX-Tenant: ann\r\nTransfer-Encoding: chunked\r\nTrailer: X-Tenant, X-Sum\r\n\r\n"+
+		"0\r\nX-Tenant: bob\r\nX-Sum: 42\r\n\r\n")
+	if res.StatusCode != 201 {
+		t.Fatalf("%+v", res)
+	}
+	if got := s.backend.seen[0].Trailer; len(got) != 1 || got.Get("X-Sum") != "42" {
+		t.Errorf("the service got the trailers %v", got)
+	}
+}
+
 func TestThereIsOneUpstream(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	for request, want := range map[string]int{

@@ -49,7 +49,10 @@ type Proxy struct {
 func New(parts Parts) (*Proxy, error) {
 	c := parts.Config
 	p := &Proxy{Parts: parts}
-	p.up = upstream.New(upstream.Options{URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Idle: c.UpstreamIdle, Log: parts.Log})
+	p.door = &door{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders)}
+	p.up = upstream.New(upstream.Options{
+		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.door.protected, Idle: c.UpstreamIdle, Log: parts.Log,
+	})
 	if c.ReconcileURL != nil {
 		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout)
 	}
@@ -78,10 +81,9 @@ func (p *Proxy) Close() {
 // Handler serves the clients.
 func (p *Proxy) Handler() http.Handler { return p.door }
 
-// routes makes the door with a route for each rule, and one for the rest.
+// routes gives the door a route for each rule, and one for the rest.
 func (p *Proxy) routes() error {
 	c := p.Config
-	p.door = &door{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders)}
 	rest, err := p.route(&c.Rest)
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		h.Set(digestHeader, x.Fingerprint())
 		h.Del("Expect") // the body is here already
 	}
+	u.trailers(pr)
 	semelhttp.NoResend(pr.Out)
 }
 

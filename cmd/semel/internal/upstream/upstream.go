@@ -22,6 +22,9 @@ type Options struct {
 	ClientHost bool
 	// TrustForwarded: X-Forwarded-* as they come in are true, and passed on.
 	TrustForwarded bool
+	// Protected are the canonical names of headers that must not come as
+	// trailers: they decide whose request it is, and which. Nil: none.
+	Protected map[string]bool
 	// Idle is how long an idle connection is kept. Zero: without limit.
 	Idle time.Duration
 	// Log takes what goes wrong. Nil: slog.Default().
@@ -93,6 +96,7 @@ func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 			u.proxy.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
+		seesTrailers(r)
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		begun := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
