@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"io"
+	"net/http"
 	"net/http/httputil"
 	"strconv"
 	"strings"
@@ -34,7 +36,8 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 			delete(h, name)
 		}
 	}
-	if x, ok := semel.FromContext(pr.In.Context()); ok {
+	x, keyed := semel.FromContext(pr.In.Context())
+	if keyed {
 		h.Set(fenceHeader, strconv.FormatUint(x.Fence(), 10))
 		h.Set(attemptHeader, strconv.Itoa(x.Attempt()))
 		h.Set(digestHeader, x.Fingerprint())
@@ -42,6 +45,19 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	}
 	u.trailers(pr)
 	semelhttp.NoResend(pr.Out)
+	if keyed {
+		once(pr.Out)
+	}
+}
+
+// once keeps http.Transport from sending a request without a body again by
+// itself, also one whose method is safe to repeat, which semelhttp.NoResend
+// leaves alone: it has a key, so somebody says that it is not. An empty body
+// that cannot be read twice is sent as none.
+func once(r *http.Request) {
+	if r.Body == nil {
+		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(strings.NewReader("")), 0, []string{"identity"}
+	}
 }
 
 // forwarded tells the upstream where the request came from.
