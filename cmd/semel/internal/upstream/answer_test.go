@@ -51,6 +51,24 @@ func TestARequestThatWasNotSentMayRunAgainUnderEveryPolicy(t *testing.T) {
 	}
 }
 
+// Without a key there is nothing to park, but what the client is told must be
+// true all the same.
+func TestWhetherARequestWithoutAKeyWasSentIsTold(t *testing.T) {
+	f := newFront(t, nobody, nil, time.Minute, nil)
+	for _, method := range []string{"GET", "POST", "PUT"} {
+		res := f.send(t, method, "/", "", "")
+		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || code(t, res) != "upstream_unreachable" {
+			t.Errorf("%s, nobody listens: %s %v", method, res.Status, res.Header)
+		}
+	}
+	f = newFront(t, backend(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }).URL, nil, time.Minute, nil)
+	for _, method := range []string{"GET", "POST", "PUT"} {
+		if res := f.send(t, method, "/", "", ""); res.StatusCode != http.StatusBadGateway || code(t, res) != "upstream_lost" {
+			t.Errorf("%s, dropped: %s", method, res.Status)
+		}
+	}
+}
+
 func TestALostAnswerIsDoubt(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)

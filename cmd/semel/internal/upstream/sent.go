@@ -9,8 +9,6 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
-
-	"github.com/semel-go/semel"
 )
 
 // errNotSent is a request of which no byte has left this process, and none
@@ -61,7 +59,7 @@ type sending struct {
 	mu     sync.Mutex
 	conn   *conn
 	before int  // writes on conn before this request
-	opaque bool // it got a connection that is not ours: nothing can be told
+	doubt  bool // it got a connection that is not ours, or was sent on an earlier one
 }
 
 func (s *sending) gotConn(info httptrace.GotConnInfo) {
@@ -71,8 +69,11 @@ func (s *sending) gotConn(info httptrace.GotConnInfo) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.conn != nil && s.conn.seal(s.before) { // http.Transport tries a GET again on another one
+		s.doubt = true
+	}
 	if s.conn, _ = c.(*conn); s.conn == nil {
-		s.opaque = true
+		s.doubt = true
 		return
 	}
 	s.before = s.conn.count()
@@ -84,9 +85,9 @@ func (s *sending) notSent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
-		return !s.opaque
+		return !s.doubt
 	}
-	return !s.conn.seal(s.before)
+	return !s.conn.seal(s.before) && !s.doubt
 }
 
 // sender is the http.RoundTripper of the proxy.
@@ -95,15 +96,11 @@ type sender struct{ base *http.Transport }
 // RoundTrip implements http.RoundTripper.
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	if _, keyed := semel.FromContext(ctx); !keyed {
-		res, err := s.base.RoundTrip(r)
-		if begun, ok := ctx.Value(begunKey{}).(*time.Timer); ok && err == nil {
-			begun.Stop()
-		}
-		return res, reason(ctx, err)
-	}
 	var way sending
 	res, err := s.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: way.gotConn})))
+	if begun, ok := ctx.Value(begunKey{}).(*time.Timer); ok && err == nil {
+		begun.Stop()
+	}
 	if err != nil && way.notSent() {
 		err = errNotSent{err}
 	}

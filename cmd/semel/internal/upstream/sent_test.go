@@ -63,3 +63,25 @@ func TestAConnectionOfAnotherKindTellsNothing(t *testing.T) {
 		t.Error("nobody has counted, and yet nothing is said to be sent")
 	}
 }
+
+func TestWhatWasSentOnAnEarlierConnectionCounts(t *testing.T) {
+	for _, sent := range []bool{true, false} {
+		first, second := pipe(t), pipe(t)
+		var s sending
+		s.gotConn(httptrace.GotConnInfo{Conn: first, Reused: true})
+		if sent {
+			if _, err := first.Write([]byte("P")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.gotConn(httptrace.GotConnInfo{Conn: second})
+		if s.notSent() == sent {
+			t.Errorf("sent %v, told %v", sent, !sent)
+		}
+		for _, c := range []*conn{first, second} {
+			if n, err := c.Write([]byte("late")); n != 0 || !errors.Is(err, net.ErrClosed) {
+				t.Errorf("after it was given up: %d, %v", n, err)
+			}
+		}
+	}
+}
