@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log"
 	"log/slog"
 	"strings"
 
@@ -15,6 +16,29 @@ func logger(e *env, level slog.Leveler) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(e.stderr, o))
 	}
 	return slog.New(slog.NewTextHandler(e.stderr, o))
+}
+
+// adopt has what net/http logs by itself, by package log, go to l, until the
+// function that it returns is called.
+func adopt(l *slog.Logger) (end func()) {
+	flags, out := log.Flags(), log.Writer()
+	log.SetFlags(0)
+	log.SetOutput(foundling{l})
+	return func() {
+		log.SetFlags(flags)
+		log.SetOutput(out)
+	}
+}
+
+// foundling logs each text as a warning.
+type foundling struct{ log *slog.Logger }
+
+// Write implements io.Writer. It leaves out what a text quotes: that can be an
+// answer of the upstream.
+func (f foundling) Write(p []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(p)), " starting with ")
+	f.log.Warn(text)
+	return len(p), nil
 }
 
 // wrong is a mistake in a flag.

@@ -69,6 +69,7 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	log := logger(e, c.LogLevel)
+	defer adopt(log)()
 	if p.store.Memory() {
 		log.Warn("the records are in memory: when this process ends, each request may take effect once more")
 	}
