@@ -123,7 +123,7 @@ func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
 		c.Rules = append(c.Rules, route)
 	}
 	if c.ReconcileURL != nil && !c.Parks() {
-		r.bad("reconcile-url", c.ReconcileURL.String(), "is asked only about parked requests; set on-doubt to park, here or in a rule")
+		r.bad("reconcile-url", c.ReconcileURL.Redacted(), "is asked only about parked requests; set on-doubt to park, here or in a rule")
 	}
 }
 
