@@ -40,7 +40,7 @@ func (h *Hook) Authorize(r *http.Request) error {
 	if err != nil {
 		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
 	}
-	req.Header = asked(r)
+	req.Header = asked(r, h.trust)
 	res, err := h.client.Do(req)
 	if err != nil {
 		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
@@ -58,8 +58,9 @@ func (h *Hook) Authorize(r *http.Request) error {
 	return &Denied{Status: http.StatusServiceUnavailable, Err: errors.New("the answer is " + res.Status + ", neither 2xx nor 401 nor 403")}
 }
 
-// asked are the headers of r, but for those of its connection and its body.
-func asked(r *http.Request) http.Header {
+// asked are the headers of r, but for those of its connection and its body. If
+// those who forwarded it are trusted, they say where it came from.
+func asked(r *http.Request, trust bool) http.Header {
 	h := maps.Clone(r.Header)
 	for _, line := range r.Header["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
@@ -77,13 +78,26 @@ func asked(r *http.Request) http.Header {
 	}
 	h.Set("X-Forwarded-Method", r.Method)
 	h.Set("X-Forwarded-Uri", r.URL.RequestURI())
-	h.Set("X-Forwarded-Host", r.Host)
-	if client, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		h.Set("X-Forwarded-For", client)
-	}
-	h.Set("X-Forwarded-Proto", "http")
+	proto := "http"
 	if r.TLS != nil {
-		h.Set("X-Forwarded-Proto", "https")
+		proto = "https"
+	}
+	h.Set("X-Forwarded-Host", r.Host)
+	h.Set("X-Forwarded-Proto", proto)
+	via, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err == nil {
+		h.Set("X-Forwarded-For", via)
+	}
+	if !trust {
+		return h
+	}
+	for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if v := r.Header[name]; len(v) > 0 {
+			h[name] = v
+		}
+	}
+	if v := r.Header["X-Forwarded-For"]; len(v) > 0 && err == nil {
+		h.Set("X-Forwarded-For", strings.Join(v, ", ")+", "+via)
 	}
 	return h
 }

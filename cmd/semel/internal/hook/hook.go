@@ -16,6 +16,7 @@ type Hook struct {
 	url     *url.URL
 	timeout time.Duration
 	client  *http.Client
+	trust   bool // X-Forwarded-* as they come in are true
 }
 
 // New makes a Hook; each question takes at most timeout.
@@ -26,6 +27,11 @@ func New(u *url.URL, timeout time.Duration) *Hook {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
+
+// TrustForwarded has an authorizer told X-Forwarded-For, -Host and -Proto as
+// the upstream is, which gets them as they came in. Call it before the first
+// question.
+func (h *Hook) TrustForwarded() { h.trust = true }
 
 // Close closes the idle connections.
 func (h *Hook) Close() { h.client.CloseIdleConnections() }

@@ -52,6 +52,33 @@ func TestAReplayIsShownOnlyToWhoMaySeeIt(t *testing.T) {
 	}
 }
 
+// Who may see an answer can depend on where the request came from, and the
+// authorizer has to be told the same of that as the upstream.
+func TestTheAuthorizerIsToldWhereARequestCameFromAsTheUpstreamIs(t *testing.T) {
+	names := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+	for _, doc := range []string{"", "trust-forwarded: true\n"} {
+		asked := make(chan http.Header, 1)
+		auth := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Clone() }))
+		s := play(t, created(), "scope: single\nauthorize-url: "+auth.URL+"\n"+doc)
+		for key, headers := range map[string][]string{
+			"told":  {"X-Forwarded-For", "192.0.2.7", "X-Forwarded-For", "192.0.2.8", "X-Forwarded-Host", "pay.example", "X-Forwarded-Proto", "https"},
+			"plain": nil,
+		} {
+			s.pay(key, headers...)
+			if r := s.pay(key, headers...); !r.replayed() {
+				t.Fatalf("%+v", r)
+			}
+			told, sent := <-asked, s.backend.seen[s.backend.count()-1].Header
+			for _, name := range names {
+				if len(told[name]) != 1 || told.Get(name) != sent.Get(name) {
+					t.Errorf("%q, %s: %s: the authorizer got %q, the service %q", doc, key, name, told[name], sent[name])
+				}
+			}
+		}
+		auth.Close()
+	}
+}
+
 // oracle answers --reconcile-url as it is told.
 type oracle struct {
 	*httptest.Server

@@ -58,6 +58,9 @@ func New(parts Parts) (*Proxy, error) {
 	}
 	if c.AuthorizeURL != nil {
 		p.authorize = hook.New(c.AuthorizeURL, c.AuthorizeTimeout)
+		if c.TrustForwarded {
+			p.authorize.TrustForwarded()
+		}
 	}
 	if err := p.routes(); err != nil {
 		p.Close()
