@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,25 +219,6 @@ func appendCanonical(b []byte, v any) ([]byte, error) {
 		return append(b, '}'), nil
 	}
 	return nil, fmt.Errorf("unexpected %T", v)
-}
-
-// appendNumber writes the shortest form that ECMAScript would (§3.2.2.3).
-// encoding/json does, too, except for minus zero. Long integers differ from the
-// RFC on purpose: two account numbers must not be equal because a double cannot
-// tell them apart.
-func appendNumber(b []byte, n json.Number) ([]byte, error) {
-	f, err := n.Float64()
-	if err != nil || math.IsInf(f, 0) {
-		return nil, errors.New("a number is too large for a double")
-	}
-	if f == 0 {
-		return append(b, '0'), nil
-	}
-	if !strings.ContainsAny(string(n), ".eE") && strconv.FormatFloat(f, 'f', -1, 64) != string(n) {
-		return append(b, n...), nil // an integer that is not its double's shortest form is compared by its digits
-	}
-	text, err := json.Marshal(f)
-	return append(b, text...), err
 }
 
 // appendString escapes only what must be (§3.2.2.2).

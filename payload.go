@@ -72,10 +72,9 @@ func JSON(v any) Payload {
 
 // Canonical compares a JSON document by what it says: white space, the order
 // of members and the spelling of numbers and strings do not count (RFC 8785).
-// Numbers with a fraction or an exponent are compared as doubles, which tell some
-// 15 digits apart: send longer amounts as integers or strings. A document that is
-// not JSON, has a member twice, or a number beyond a double, makes an invalid
-// call.
+// Numbers are compared by their digits, also where the RFC's doubles could not
+// tell them apart. A document that is not JSON, has a member twice, or a number
+// beyond a double, makes an invalid call.
 func Canonical(doc []byte) Payload {
 	b, err := canonicalJSON(doc)
 	return Payload{kind: kindCanonical, whole: b, err: err}

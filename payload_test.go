@@ -187,6 +187,8 @@ func TestCanonicalComparesWhatADocumentSays(t *testing.T) {
 		{`"\u00e9\/"`, `"é/"`},
 		{`-0`, `0`},
 		{`1000000000000000000000`, `1e21`},
+		{`0.10`, `1e-1`}, {`0e9`, `0.00`},
+		{`9007199254740993`, `9007199254740993.0`}, {`9007199254740993`, `900719925474099.3e1`}, {`12345678901234567.890`, `1234567890123456789E-2`},
 	} {
 		if !same(t, c(eq[0]), c(eq[1])) {
 			t.Errorf("%s and %s differ", eq[0], eq[1])
@@ -195,13 +197,15 @@ func TestCanonicalComparesWhatADocumentSays(t *testing.T) {
 	for _, ne := range [][2]string{
 		{`{"a":1}`, `{"a":"1"}`}, {`[1,2]`, `[2,1]`}, {`{"a":null}`, `{}`},
 		{`9007199254740993`, `9007199254740992`}, // a double holds only the second
+		{`12345678901234567.89`, `12345678901234567.90`}, {`12345678901234567.89`, `-12345678901234567.89`},
+		{`1.00000000000000000001`, `1`}, {`1e-400`, `0`}, {`1e-400`, `1e-401`}, {`9007199254740993e1`, `9007199254740993`},
 	} {
 		if same(t, c(ne[0]), c(ne[1])) {
 			t.Errorf("%s and %s are equal", ne[0], ne[1])
 		}
 	}
 	g := guard(t, memstore.New(nil), nil)
-	for _, bad := range []string{``, `{`, `{"a":1,"a":2}`, `1 2`, "\"\xff\"", `1e999`, strings.Repeat("[", 2000), `{"\ud800":1}`} {
+	for _, bad := range []string{``, `{`, `{"a":1,"a":2}`, `1 2`, "\"\xff\"", `1e999`, `1e-99999999999999999999`, `0.1e-9223372036854775808`, `0.1e-2147483648`, strings.Repeat("[", 2000), `{"\ud800":1}`} {
 		_, err := g.Run(t.Context(), paying("k", c(bad)), never(t))
 		if !errors.Is(err, semel.ErrInvalid) {
 			t.Errorf("%.20q: got %v", bad, err)
@@ -241,7 +245,7 @@ func FuzzFingerprint(f *testing.F) {
 
 // FuzzCanonical: what is canonical stays as it is, and means the same.
 func FuzzCanonical(f *testing.F) {
-	for _, s := range []string{`{"b":1,"a":[1e3,"\u0001"]}`, `-0.0`, `"\ud83d\ude00"`, `{"":{}}`} {
+	for _, s := range []string{`{"b":1,"a":[1e3,"\u0001"]}`, `-0.0`, `"\ud83d\ude00"`, `{"":{}}`, `[12345678901234567.89,9007199254740993,1e-400]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {

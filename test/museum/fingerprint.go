@@ -76,9 +76,14 @@ var fingerprints = []Mutant{
 		Old: "if o[i].name == o[i-1].name {", New: "if false {",
 	},
 	{
-		Name: "long integers are compared as doubles", Rule: "rule 12",
-		File: "canonical.go", Package: core, Run: "TestCanonicalCompares",
-		Old: `if !strings.ContainsAny(string(n), ".eE") && `, New: `if false && `,
+		Name: "long numbers are compared as doubles", Rule: "rule 12",
+		File: "decimal.go", Package: core, Run: "TestCanonicalCompares",
+		Old: "; held == d {", New: "; held.negative == d.negative {",
+	},
+	{
+		Name: "a long number is written as it came", Rule: "rule 12",
+		File: "decimal.go", Package: core, Run: "TestCanonicalCompares|FuzzCanonical",
+		Old: "return d.append(b), nil", New: "return append(b, n...), nil",
 	},
 	{
 		Name: "half a surrogate pair is any other", Rule: "rule 12",
