@@ -10,7 +10,8 @@
 //	the run ended with                      the message is
 //	nil, or a kept result (a duplicate)     acked
 //	*semel.Failure, now or in a replay      dead-lettered, then acked (or AckFailures: acked)
-//	any other error, a panic                retried after Backoff; after MaxAttempts dead-lettered
+//	any other error, a panic                retried after Backoff; after MaxAttempts dead-lettered (where they
+//	                                        are counted: see Options.MaxDeliveries)
 //	semel.ErrParked                         parked, then acked
 //	semel.ErrMismatch                       dead-lettered, then acked
 //	semel.ErrInProgress, ErrReleased        held here, and looked at again soon; never acked, never dropped

@@ -13,12 +13,14 @@ type Options struct {
 	// MaxAttempts is how often the handler may start for one key before the
 	// message is dead-lettered: 10 by default; negative: no limit. It is
 	// checked before the handler runs, so that with a Guard a message that kills
-	// its process stops too; an Atomic knows nothing of a try that died. Under
-	// semel.Park one doubt parks the key instead.
+	// its process stops too. An Atomic knows nothing of a try that died, and
+	// sqlitestore's of none in an earlier delivery: with that it limits nothing
+	// where the broker waits for retries. Under semel.Park one doubt parks the
+	// key instead.
 	MaxAttempts int
 	// MaxDeliveries dead-letters a message that the broker has delivered more
-	// often, for whatever reason. Zero: no limit. For Atomic runners, whose
-	// rollback forgets the attempts. Kafka does not count deliveries.
+	// often, for whatever reason. Zero: no limit. Set it with an Atomic, whose
+	// rollback forgets attempts. Kafka does not count deliveries.
 	MaxDeliveries int
 	// Backoff is the pause after the n-th failed attempt (n ≥ 1). Nil: the
 	// function Backoff. It paces this message; semel.Options.Backoff paces its

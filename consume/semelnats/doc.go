@@ -8,8 +8,8 @@
 // acked.
 //
 // The consumer's MaxDeliver must be -1 (no limit), for the server drops a
-// message silently after it: consume's own MaxAttempts ends in the dead
-// letters. See [Options.MaxDeliver].
+// message silently after it: consume's own MaxAttempts and MaxDeliveries end in
+// the dead letters. See [Options.MaxDeliver].
 //
 // A pull consumer with several members delivers in order to all of them
 // together, and not per key. Order per key holds for one member at a time; for

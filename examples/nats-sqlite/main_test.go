@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -69,6 +70,40 @@ func TestWhatIsNoOrderGoesToTheDeadLetters(t *testing.T) {
 		if err != nil || m.Header.Get(consume.LetterReason) != string(want) {
 			t.Errorf("letter %d: %v, %v; want %s", i+1, m, err, want)
 		}
+	}
+}
+
+// An order that fails each time has an end, too, though its attempts are rolled
+// back with it.
+func TestAnOrderThatAlwaysFailsGoesToTheDeadLetters(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b, err := startBroker(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	s, err := openShop(ctx, t.TempDir(), &strings.Builder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if _, err := s.db.ExecContext(ctx, "DROP TABLE booking"); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(ctx, b, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve(ctx, b, s); err != nil {
+		t.Fatal(err)
+	}
+	letters, err := b.js.Stream(ctx, "LETTERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := letters.GetMsg(ctx, 1)
+	if err != nil || m.Header.Get(consume.LetterReason) != string(consume.ReasonDeliveries) {
+		t.Errorf("letter: %v, %v; want %s", m, err, consume.ReasonDeliveries)
 	}
 }
 
