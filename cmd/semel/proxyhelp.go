@@ -55,11 +55,22 @@ RECONCILING (--reconcile-url, with on-doubt park)
     {"happened":null}                   not known: it stays parked, and is asked
                                         about again
 
-Anything else is "not known" too: another status than 200, no answer in time, and "happened":false without "final":true, for the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every.
+Anything else is "not known" too: another status than 200, another Content-Type than application/json, no answer in time, "happened":true without a response, and "happened":false without "final":true, for the request may still be on its way. To answer "final", first see to it that a request with this key and a Semel-Fence lower than "fence" is refused from now on. It is asked when a duplicate comes, and every --reconcile-every.
 
 REPLAYS AND RIGHTS (--authorize-url)
 
 Before a kept answer is shown, a GET with the headers of the request, without its body, and with X-Forwarded-Method and X-Forwarded-Uri goes to this URL. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
+
+REFUSALS (RFC 9457)
+
+A refusal is a problem document with a "code" that is stable: one of package semelhttp, whose documentation lists them, or
+
+    503  upstream_unreachable    nothing was sent to the service
+    502  upstream_lost           it was sent, and no answer came: doubt
+    504  upstream_timeout        it was sent, and no answer came in time: doubt
+    503  authorizer_unavailable  --authorize-url could not be asked
+    400  bad_target, bad_path, protected_header, ambiguous_header, upgrade_refused
+    501  not_proxied             CONNECT
 
 THE FILE (--config)
 

@@ -24,7 +24,7 @@ type Options struct {
 	Calls `yaml:",inline" embed:""`
 
 	Lease       *Duration `yaml:"lease" name:"lease" placeholder:"TIME" group:"Limits" help:"How long a claim holds when its holder dies (default 30s). Renewed every third of it while a request runs."`
-	MaxAttempts *int      `yaml:"max-attempts" name:"max-attempts" placeholder:"N" group:"Limits" help:"How often one key may reach the upstream (default 0: no limit)."`
+	MaxAttempts *int      `yaml:"max-attempts" name:"max-attempts" placeholder:"N" group:"Limits" help:"How often one key may reach the upstream, not counting answers that say that nothing was done (default 0: no limit)."`
 	MaxBody     *Size     `yaml:"max-body" name:"max-body" placeholder:"SIZE" group:"Limits" help:"The largest request body with a key (default 10MiB); a larger one is answered 413."`
 	MaxOutcome  *Size     `yaml:"max-outcome" name:"max-outcome" placeholder:"SIZE" group:"Limits" help:"The largest answer to keep (default 1MiB). A larger one reaches the first caller; duplicates are told that it is done."`
 	Drain       *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
