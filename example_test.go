@@ -35,9 +35,26 @@ func (s *service) Charge(_ context.Context, key string, in Payment) (Receipt, er
 	return Receipt{"r-" + in.ID}, nil
 }
 
-func (s *service) Find(_ context.Context, key string) (Receipt, bool, error) {
-	_, found := s.charged[key]
-	return Receipt{"r-found"}, found, nil
+// bank stands for one that repeats what it is asked, but for those who show a
+// fence that is lower than one it has seen.
+var bank wireService
+
+type wireService struct {
+	sent  bool
+	fence uint64
+}
+
+func (b *wireService) Wire(_ context.Context, fence uint64, _ Payment) (Receipt, error) {
+	if fence < b.fence {
+		return Receipt{}, errors.New("an attempt that is over")
+	}
+	b.sent, b.fence = true, fence
+	return Receipt{"w-sent"}, nil
+}
+
+func (b *wireService) Find(_ context.Context, fence uint64) (Receipt, bool, error) {
+	b.fence = max(b.fence, fence)
+	return Receipt{"w-found"}, b.sent, nil
 }
 
 const charge semel.Operation = "charge"
@@ -111,17 +128,18 @@ func ExampleOnce() {
 
 // What can't be repeated safely is parked on doubt, and a reconciler finds out.
 func ExampleOptions_park() {
-	wires, err := semel.New(memstore.New(nil), &semel.Options{
+	st := memstore.New(nil) // in a service a durable one: this forgets what is parked
+	wires, err := semel.New(st, &semel.Options{
 		OnDoubt: semel.Park,
 		Reconcile: func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
-			receipt, found, err := psp.Find(ctx, x.Derive("psp"))
+			receipt, found, err := bank.Find(ctx, x.Fence()) // it refuses lower fences from now on
 			switch {
 			case err != nil:
 				return semel.Verdict{}, err // still parked
 			case found:
 				return semel.Happened(receipt), nil
 			}
-			return semel.DidNotHappen(), nil
+			return semel.DidNotHappen(), nil // nor will it, though a handler were only frozen
 		},
 	})
 	if err != nil {
@@ -129,7 +147,7 @@ func ExampleOptions_park() {
 	}
 	call := semel.NewCall(charge.For("ann"), "order-3", semel.NoPayload())
 	_, err = semel.Do(context.Background(), wires, call, func(ctx context.Context, x *semel.Execution) (Receipt, error) {
-		_, _ = psp.Charge(ctx, x.Derive("psp"), Payment{ID: "order-3", Cents: 1})
+		_, _ = bank.Wire(ctx, x.Fence(), Payment{ID: "order-3", Cents: 1})
 		return Receipt{}, errors.New("the connection broke before the answer came")
 	})
 	fmt.Println(errors.Is(err, semel.ErrParked))
@@ -139,7 +157,7 @@ func ExampleOptions_park() {
 	fmt.Println(receipt.Number, err)
 	// Output:
 	// true
-	// r-found <nil>
+	// w-found <nil>
 }
 
 // Accept now, run later: the token may be delivered any number of times.
