@@ -76,8 +76,10 @@ type Options struct {
 	// leaves the kept outcome alone: for reads, whose answer must be fresh.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record when the store
-	// does not answer, each time with an EventUnprotected. Duplicates then
-	// take effect again. Refused with Park.
+	// does not answer, or not within a third of Lease, each time with an
+	// EventUnprotected. Duplicates then take effect again, also beside a run
+	// that is in flight, and of keys that another Guard has parked. Refused
+	// with Park.
 	UnprotectedOnOutage bool
 
 	// Holder tells operators who holds a claim: host name and process id by
