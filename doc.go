@@ -22,6 +22,10 @@
 // the handler panicked or returned a plain error. [NoEffect] and [Final] say
 // that there is none.
 //
+// Each holds while the outcome is kept: Options.Retention, 24 h by default. What
+// has expired counts as absent, and stays until a [Sweep], which somebody has to
+// run.
+//
 // # Errors
 //
 // A call fails with a [*Failure], which is kept and the same for each
