@@ -25,6 +25,22 @@ WHAT IS PROMISED
 
 Doubt is: the answer was lost or came too late, the service answered 5xx, the proxy died. It is not: the service could not be connected to (503, nothing was sent), or answered 401, 403, 408, 425 or 429 (nothing was done). A service that knows better says so in its answer: "Semel-Result: final" keeps it, "Semel-Result: no-effect" lets the request run again.
 
+WHERE THE RECORDS ARE (--store)
+
+The query of a URL may hold options of the store:
+
+    postgres://…?semel-schema=NAME      the schema of its tables (default semel)
+                 semel-notify=on        waiting duplicates are told, and do not poll
+    redis://…?   semel-prefix=TEXT      the prefix of its keys (default semel:)
+                 semel-replicas=N       so many replicas must acknowledge a change
+                 semel-fsync            and it must be on the disk
+                 semel-allow-park       take on-doubt park, of which a crash or a
+                                        fail-over of Redis may break the promise;
+                                        without it, each such request is answered 503
+                 semel-allow-eviction   take a server that may forget records
+
+semel doctor says what a server's settings may lose. rediss:, redis+cluster: and redis+sentinel: are URLs, too.
+
 WHOSE KEYS (--scope)
 
 ` + indent(scope.Choices) + `

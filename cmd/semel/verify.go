@@ -40,12 +40,13 @@ The store may be in use. All records are of operation semel-verify and a tenant 
 
 It cannot see what only a crash shows: whether what was acknowledged is still there after a power loss. For that it reports what the store says of its own settings.
 
-The exit code is 0 if all promises were kept (there may be warnings), 1 if one was broken or could not be tried, and 2 if what was asked for is wrong. For a store that is not there yet, run semel migrate first.
+The exit code is 0 if all promises were kept (there may be warnings), 1 if one was broken or could not be tried, and 2 if what was asked for is wrong. For a store that is not there yet, run semel migrate first. Some checks park records, which Redis takes with semel-allow-park only; see semel proxy --help.
 
 Examples:
 
     semel verify --store sqlite:/var/lib/semel.db
     semel verify --store sqlite:semel.db --only claim-race,process-race --keys 5000
+    semel verify --store 'redis://127.0.0.1:6379/0?semel-allow-park'
     semel verify --store sqlite:semel.db --json | jq '.checks[] | select(.verdict != "ok")'
 `
 }
