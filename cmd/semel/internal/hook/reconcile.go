@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/semel-go/semel"
 )
@@ -67,6 +68,11 @@ func (t *text) UnmarshalJSON(doc []byte) error {
 // Reconcile asks about a parked request. An error, and the zero Verdict, mean
 // that nobody knows.
 func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error) {
+	for field, v := range map[string]string{"operation": q.Operation, "tenant": q.Tenant, "key": q.Key} {
+		if !utf8.ValidString(v) { // JSON would name another one
+			return semel.Verdict{}, fmt.Errorf("reconcile-url: cannot be asked: the %s is no UTF-8; see semel inspect resolve", field)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	doc, err := json.Marshal(q)

@@ -64,6 +64,22 @@ func TestTheQuestionSaysWhichRequestItIs(t *testing.T) {
 	}
 }
 
+// JSON would write each byte that is no UTF-8 alike, so that of two tenants
+// nobody could tell who is asked about.
+func TestWhatJSONCannotSayIsNotAskedAbout(t *testing.T) {
+	h := to(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
+		t.Error("it was asked about")
+		says("application/json", `{"happened":false,"final":true}`)(w, r)
+	})
+	for field, q := range map[string]hook.Question{
+		"tenant": {Operation: "http", Tenant: "Jos\xe9", Key: "k1"}, "key": {Operation: "http", Key: "\xff"}, "operation": {Operation: "\xff", Key: "k1"},
+	} {
+		if v, err := h.Reconcile(t.Context(), q); err == nil || !strings.Contains(err.Error(), field) || !reflect.DeepEqual(v, semel.Verdict{}) {
+			t.Errorf("%s: got %+v, %v", field, v, err)
+		}
+	}
+}
+
 func TestOnlyAPlainAnswerDecides(t *testing.T) {
 	kept := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}}, Body: []byte(`{"id":1}`)}
 	for name, c := range map[string]struct {
