@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
@@ -35,11 +38,29 @@ func (c *storeFlag) with(ctx context.Context, fn func(storeurl.Handle) error) (e
 
 // keyFlags name one record.
 type keyFlags struct {
-	Key       string `arg:"" help:"The idempotency key, without quotes."`
-	Operation string `name:"operation" placeholder:"NAME" default:"http" help:"The operation (default ${default}, which is semel proxy's)."`
-	Tenant    string `name:"tenant" placeholder:"NAME" help:"Whose key it is; leave it out for scope single."`
+	Key       raw `arg:"" help:"The idempotency key, without quotes."`
+	Operation raw `name:"operation" placeholder:"NAME" default:"http" help:"The operation (default ${default}, which is semel proxy's)."`
+	Tenant    raw `name:"tenant" placeholder:"NAME" help:"Whose key it is; leave it out for scope single."`
 }
 
 func (c *keyFlags) key() store.Key {
-	return store.Key{Operation: c.Operation, Tenant: c.Tenant, Value: c.Key}
+	return store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
+}
+
+// raw is an argument as it was given. Kong would put what is no UTF-8 into
+// other words, and so name another record.
+type raw string
+
+// Decode implements kong.MapperValue.
+func (v *raw) Decode(ctx *kong.DecodeContext) error {
+	t, err := ctx.Scan.PopValue("text")
+	if err != nil {
+		return err
+	}
+	s, ok := t.Value.(string)
+	if !ok {
+		return fmt.Errorf("expected text but got %v", t)
+	}
+	*v = raw(s)
+	return nil
 }

@@ -121,6 +121,43 @@ func TestBodiesAndHeadersAreHiddenUnlessAskedFor(t *testing.T) {
 	}
 }
 
+// A tenant is what a header says, and a key what a program makes: any bytes.
+func TestARecordWhoseNameIsNoUTF8IsFoundAndResolved(t *testing.T) {
+	url, st := seed(t)
+	g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range []string{"Jos\xe9", "Jos\xe8"} {
+		_, _ = g.Run(t.Context(), semel.NewCall(semel.Operation("http").For(tenant), "k\xff", semel.NoPayload()),
+			func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				return semel.Outcome{}, errors.New("lost")
+			})
+	}
+	get := func() view {
+		r := command(t, "inspect", "get", "k\xff", "--tenant", "Jos\xe9", "--store", url, "--json")
+		var v view
+		if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || r.code != exitOK {
+			t.Fatalf("%v: %+v", err, r)
+		}
+		return v
+	}
+	v := get()
+	if string(v.TenantBase64) != "Jos\xe9" || string(v.KeyBase64) != "k\xff" || v.Operation != "http" {
+		t.Errorf("%+v", v)
+	}
+	if r := command(t, "inspect", "list", "--tenant", "Jos\xe9", "--store", url, "--json"); r.code != exitOK || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+	r := command(t, "inspect", "resolve", "k\xff", "--tenant", "Jos\xe9", "--store", url, "--fence", fmt.Sprint(v.Fence), "--reason", "r", "--verdict", "did-not-happen")
+	if r.code != exitOK || get().State != store.Released {
+		t.Errorf("%+v", r)
+	}
+	if r := command(t, "inspect", "get", "done", "--tenant", "ann", "--store", url, "--json"); strings.Contains(r.stdout, "base64") {
+		t.Errorf("a name that is text, in base64, too: %+v", r)
+	}
+}
+
 func TestAParkedRequestIsResolved(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string

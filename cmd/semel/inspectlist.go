@@ -18,8 +18,8 @@ import (
 type inspectListCmd struct {
 	storeFlag
 	State     []store.State   `name:"state" placeholder:"STATE,…" help:"Only these: started, processing, released, completed, failed, unknown. The unknown ones are parked."`
-	Operation string          `name:"operation" placeholder:"NAME" help:"Only of this operation."`
-	Tenant    string          `name:"tenant" placeholder:"NAME" help:"Only of this tenant."`
+	Operation raw             `name:"operation" placeholder:"NAME" help:"Only of this operation."`
+	Tenant    raw             `name:"tenant" placeholder:"NAME" help:"Only of this tenant."`
 	Idle      config.Duration `name:"idle" placeholder:"TIME" default:"0" help:"Only those that have not changed for so long."`
 	Limit     int             `name:"limit" placeholder:"N" default:"100" help:"At most so many (default ${default})."`
 	ShowBody  bool            `name:"show-body" help:"With --json: the headers and bodies of the kept answers, too. Cookies are never shown."`
@@ -60,7 +60,7 @@ func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
 func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show func(*store.Found) error) error {
 	var errs []error
 	n := 0
-	filter := store.Filter{Operation: c.Operation, Tenant: c.Tenant, States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
+	filter := store.Filter{Operation: string(c.Operation), Tenant: string(c.Tenant), States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
 	for f, err := range l.List(ctx, filter) {
 		switch {
 		case errors.Is(err, store.ErrCorrupt):

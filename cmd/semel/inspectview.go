@@ -18,9 +18,15 @@ import (
 
 // view is a record as operators see it.
 type view struct {
-	Operation string       `json:"operation"`
-	Tenant    string       `json:"tenant"`
-	Key       string       `json:"key"`
+	Operation string `json:"operation"`
+	Tenant    string `json:"tenant"`
+	Key       string `json:"key"`
+
+	// The names again where they are no UTF-8, which JSON cannot write.
+	OperationBase64 []byte `json:"operation_base64,omitempty"`
+	TenantBase64    []byte `json:"tenant_base64,omitempty"`
+	KeyBase64       []byte `json:"key_base64,omitempty"`
+
 	State     store.State  `json:"state"`
 	Lapsed    bool         `json:"lapsed,omitempty"`  // its holder is gone; a sweep or the next request acts on it
 	Expired   bool         `json:"expired,omitempty"` // it counts as absent
@@ -55,6 +61,11 @@ func viewOf(f *store.Found, showBody bool) view {
 		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
 		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Until: r.Until,
 		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError,
+	}
+	for to, name := range map[*[]byte]string{&v.OperationBase64: v.Operation, &v.TenantBase64: v.Tenant, &v.KeyBase64: v.Key} {
+		if !utf8.ValidString(name) {
+			*to = []byte(name)
+		}
 	}
 	if !r.State.Terminal() {
 		return v
