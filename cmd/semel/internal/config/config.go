@@ -51,7 +51,7 @@ func (c *Config) Where(field string) string { return c.where(field) }
 
 // Route is how the requests that match are treated.
 type Route struct {
-	Match       string // "/": all
+	Match       string // "/": all; a host in it is as Host has it
 	Operation   string
 	PassThrough bool
 

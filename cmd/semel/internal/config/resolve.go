@@ -115,9 +115,9 @@ func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
 		calls := o.Calls
 		overlay(&calls, &rule.Calls)
 		route := r.route(field+".", &calls)
-		route.Match, route.PassThrough, route.Operation = rule.Match, rule.PassThrough, or(rule.Operation, operation)
+		route.Match, route.PassThrough, route.Operation = plain(rule.Match), rule.PassThrough, or(rule.Operation, operation)
 		r.operation(field+".operation", route.Operation)
-		if err := register(seen, rule.Match); err != nil {
+		if err := register(seen, route.Match); err != nil {
 			r.bad(field+".match", rule.Match, "%v", err)
 		}
 		c.Rules = append(c.Rules, route)
@@ -126,6 +126,17 @@ func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
 		r.bad("reconcile-url", c.ReconcileURL.Redacted(), "is asked only about parked requests; set on-doubt to park, here or in a rule")
 	}
 }
+
+// plain is a pattern with its host as Host has it.
+func plain(pattern string) string {
+	end := max(strings.IndexByte(pattern, '/'), 0)
+	start := strings.LastIndexAny(pattern[:end], " \t") + 1 // behind the method
+	return pattern[:start] + Host(pattern[start:end]) + pattern[end:]
+}
+
+// Host is the one way of writing the name of a host, without a port, that rules
+// are compared by.
+func Host(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
 // registeredAt is where ServeMux says that a pattern was registered: here.
 var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)

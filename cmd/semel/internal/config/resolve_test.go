@@ -101,6 +101,7 @@ func TestWhatIsOutOfItsLimitsIsToldWithThem(t *testing.T) {
 		least + "operation: a#b\n":                                       `f.yaml:2: operation: "a#b": give a name`,
 		least + "reconcile-url: http://x\n":                              `f.yaml:2: reconcile-url: "http://x": is asked only about parked requests`,
 		least + "reconcile-url: http://u:pw@x\n":                         `f.yaml:2: reconcile-url: "http://u:xxxxx@x": is asked only about parked requests`,
+		least + "rules:\n- match: A.b/x\n- match: a.B./x\n":              `f.yaml:4: rules[1].match: "a.B./x": is no pattern, or conflicts with another rule's`,
 		least + "rules: [{}]\n":                                          `f.yaml:2: rules[0].match: is required`,
 		least + "rules: [{match: POST}]\n":                               `f.yaml:2: rules[0].match: "POST": is no pattern`,
 		least + "rules: [{match: '/{x'}]\n":                              `f.yaml:2: rules[0].match: "/{x": is no pattern`,

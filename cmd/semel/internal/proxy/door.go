@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
 	"github.com/semel-go/semel/semelhttp"
 )
@@ -123,6 +125,7 @@ func (d *door) find(r *http.Request) *route {
 	if d.rules == nil {
 		return d.rest
 	}
+	r = plainHost(r)
 	h, _ := d.rules.Handler(r)
 	if to, ok := h.(*route); ok {
 		return to
@@ -137,6 +140,21 @@ func (d *door) find(r *http.Request) *route {
 		return to
 	}
 	return d.rest // cannot be: a path with a slash is not redirected, and all are below "/"
+}
+
+// plainHost is r with its host as rules have it, for to ServeMux a host in
+// capitals, or with the dot of the root, would be another.
+func plainHost(r *http.Request) *http.Request {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil { // there is no port
+		host = r.Host
+	}
+	if host = config.Host(host); host == r.Host {
+		return r
+	}
+	plain := *r
+	plain.Host = host
+	return &plain
 }
 
 // keyed reports whether a request is one to protect.
