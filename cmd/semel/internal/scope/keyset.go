@@ -26,7 +26,7 @@ type KeySetOptions struct {
 	// withdrawn is taken for so long.
 	Refresh time.Duration
 	// Pause is the least time between two fetches, however many tokens name
-	// an unknown key: 10 s by default.
+	// an unknown key, or are not verified: 10 s by default.
 	Pause time.Duration
 	// Timeout is the time limit of a fetch: 5 s by default.
 	Timeout time.Duration
@@ -174,6 +174,16 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 		return nil, fmt.Errorf("%w: the token's key is not in the set", ErrUnknown)
 	}
 	return found, nil
+}
+
+// newer fetches the set for a token that no key verifies: a key can be replaced
+// under its name, or have none. Nil: it is too early, or there is nothing newer.
+func (s *KeySet) newer(ctx context.Context, id string) []jose.JSONWebKey {
+	st := s.state.Load()
+	if s.opt.Now().Sub(st.tried) < s.opt.Pause || s.again(ctx, st) != nil {
+		return nil
+	}
+	return s.state.Load().named(id)
 }
 
 // again fetches, unless somebody has since st.

@@ -34,6 +34,41 @@ func TestAKeyThatIsAddedIsFound(t *testing.T) {
 	}
 }
 
+// Some issuers give their keys no names, or the new one that of the old. Then
+// it shows only by a token that nothing verifies.
+func TestAKeyThatIsReplacedUnderItsNameIsFound(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()}
+	old, fresh := "Bearer "+sign(t, "ec", claims), "Bearer "+sign(t, "other", claims)
+	if got, err := tenant(f, old); got != "ann" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	doc := jwks(t, "other")
+	idp.doc.Store(&doc)
+	for range 5 { // too early for another fetch, however often it is asked
+		if _, err := tenant(f, fresh); !errors.Is(err, scope.ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+	}
+	c.advance(10 * time.Second)
+	if got, err := tenant(f, fresh); got != "ann" {
+		t.Errorf("after the pause: got %q, %v", got, err)
+	}
+	if _, err := tenant(f, old); !errors.Is(err, scope.ErrUnknown) || idp.fetches.Load() != 2 {
+		t.Errorf("the old one: %v, after %d fetches", err, idp.fetches.Load())
+	}
+	idp.doc.Store(nil)
+	c.advance(10 * time.Second)
+	if _, err := tenant(f, old); !errors.Is(err, scope.ErrUnknown) {
+		t.Errorf("the old one, with the issuer down: %v", err)
+	}
+	if got, err := tenant(f, fresh); got != "ann" {
+		t.Errorf("with the issuer down: got %q, %v", got, err)
+	}
+}
+
 func TestAKeyThatIsWithdrawnIsForgotten(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "ec"))

@@ -43,14 +43,16 @@ func (f *Finder) claims(ctx context.Context, token string) (map[string]json.RawM
 	if err != nil {
 		return nil, err
 	}
-	var known registered
-	for i := range keys {
-		k := &keys[i]
-		if k.Algorithm != "" && k.Algorithm != t.Headers[0].Algorithm {
-			continue
-		}
-		if err = t.Claims(k.Key, &known, &all); err == nil {
-			return all, f.keys.current(&known)
+	for ; len(keys) > 0; keys = f.keys.newer(ctx, t.Headers[0].KeyID) {
+		var known registered
+		for i := range keys {
+			k := &keys[i]
+			if k.Algorithm != "" && k.Algorithm != t.Headers[0].Algorithm {
+				continue
+			}
+			if err = t.Claims(k.Key, &known, &all); err == nil {
+				return all, f.keys.current(&known)
+			}
 		}
 	}
 	return nil, fmt.Errorf("%w: no key of the set verifies the token", ErrUnknown)
