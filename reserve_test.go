@@ -56,6 +56,22 @@ func TestAReservationRunsOnceHoweverOftenItsTokenIsDelivered(t *testing.T) {
 	}
 }
 
+// A Guard that runs completed calls again reserves none anew: what is left of the
+// work is told as by any other.
+func TestAReservationOfWhatIsDoneButNotKeptSaysSo(t *testing.T) {
+	for _, rerun := range []bool{false, true} {
+		g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 4, Rerun: rerun})
+		if _, err := g.Run(t.Context(), ann("k"), answer("too large")); err != nil {
+			t.Fatal(err)
+		}
+		ticket, err := g.Reserve(t.Context(), ann("k"))
+		wantErr(t, err, semel.ErrNotKept)
+		if ticket.Result == nil || !ticket.Result.Gone || ticket.Token != "" {
+			t.Errorf("rerun %v: the ticket is %+v", rerun, ticket)
+		}
+	}
+}
+
 func TestATokenSurvivesFailedAttemptsAndCrashes(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, nil)

@@ -108,6 +108,9 @@ func (v *visit) admit(ctx context.Context, a *admission) error {
 			*f, err = v.look(ctx)
 			round = 0
 		default:
+			if d.Action == store.Replay && v.g.opt.Rerun {
+				return nil // it is run again, and what that comes to is the answer
+			}
 			a.result, err = v.answer(ctx, r, d)
 			return err
 		}
@@ -120,9 +123,6 @@ func (v *visit) answer(ctx context.Context, r *store.Record, d store.Decision) (
 	switch d.Action {
 	case store.Replay:
 		res := Result{Outcome: r.Outcome, Replayed: true, codecs: v.g.opt.Codecs}
-		if v.g.opt.Rerun {
-			return res, nil
-		}
 		v.observe(ctx, EventReplayed, r, nil)
 		if r.Outcome.Gone {
 			return res, &Error{Reason: ErrNotKept, Operation: v.call.Operation()}
