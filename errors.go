@@ -92,10 +92,16 @@ func textOf(err error) error {
 	return errors.New(err.Error())
 }
 
-// notKept is err, but never a *Failure, which would say that it is kept.
-func notKept(err error) error {
+// ofItsOwn is a reconciler's err as the cause of another's: never what would say
+// that the call is done, or its failure kept.
+func ofItsOwn(err error) error {
 	if _, ok := errors.AsType[*Failure](err); ok {
 		return textOf(err)
+	}
+	for _, done := range []error{ErrNotKept, ErrOutcomeNotStored, ErrLeaseLost} {
+		if errors.Is(err, done) {
+			return textOf(err)
+		}
 	}
 	return err
 }

@@ -2,11 +2,17 @@ package semel_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -44,6 +50,64 @@ func TestEachCallEndsWithOneEvent(t *testing.T) {
 		if kinds[i] != want[i] {
 			t.Errorf("event %d is %v, want %v", i, kinds[i], want[i])
 		}
+	}
+}
+
+// What becomes of a reconciler's run is not how the call ended that asked it, and
+// a timer that asks makes no call.
+func TestAReconcilersRunEndsNoCall(t *testing.T) {
+	yes, fails := says(semel.Happened("yes"), nil), says(semel.Verdict{}, errBoom)
+	for name, c := range map[string]struct {
+		reconcile semel.ReconcileFunc
+		settle    error // what the store says to its end
+		late      bool  // the answer to its claim comes when the lease is over
+	}{
+		"its lease is lost":         {reconcile: yes, settle: store.ErrLeaseLost},
+		"its verdict is not stored": {reconcile: yes, settle: errBoom},
+		"its failure is not stored": {reconcile: fails, settle: errBoom},
+		"its claim came too late":   {reconcile: yes, late: true},
+		"it does not know":          {reconcile: fails},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen events
+				st := &hooks{Store: memstore.New(nil)}
+				g := guard(t, st, &semel.Options{OnDoubt: semel.Park, Reconcile: c.reconcile, Observe: seen.observe, Lease: time.Second, SettleTimeout: time.Second})
+				_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+				wantErr(t, err, semel.ErrParked)
+				st.swap = func(ctx context.Context, was store.Seen, p store.Proposal) (store.Found, error) {
+					f, err := st.Store.Swap(ctx, was, p)
+					if c.late {
+						time.Sleep(time.Second)
+					}
+					return f, err
+				}
+				if c.settle != nil {
+					st.settle = func(context.Context, store.Lease, store.Settlement) error { return c.settle }
+				}
+				for _, timer := range []bool{false, true} {
+					seen.all = nil
+					want := 1
+					if timer {
+						want = 0
+						if _, err := g.Reconcile(t.Context(), pay, 1); errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost) {
+							t.Errorf("a timer is told %v, of a call", err)
+						}
+					} else {
+						_, _ = g.Run(t.Context(), ann("k"), never(t))
+					}
+					synctest.Wait()
+					ends := slices.DeleteFunc(seen.all, func(e semel.Event) bool { return e.Kind > semel.EventUnprotected })
+					if len(ends) != want {
+						t.Errorf("by a timer %v: the ends %v", timer, ends)
+					}
+					time.Sleep(time.Minute) // what was not settled has lapsed
+					if _, err := semel.SweepOnce(t.Context(), st.Store, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		})
 	}
 }
 

@@ -92,7 +92,7 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	}
 	a := admission{found: f, sent: sent}
 	if err := v.granted(ctx, &a); err != nil {
-		return err
+		return &Error{Reason: ErrUnavailable, Operation: v.call.Operation(), Cause: err}
 	}
 	var verdict Verdict
 	_, err = g.execute(ctx, &a, func(ctx context.Context, x *Execution) (Outcome, error) {

@@ -107,6 +107,60 @@ func TestAReconcilerThatDiesLeavesTheCallParked(t *testing.T) {
 	wantState(t, g, "k", store.Unknown)
 }
 
+// With ErrOutcomeNotStored a result is valid, and with ErrNotKept the work is done.
+// Of a call that is parked neither is true, whatever came over its reconciler.
+func TestWhatComesOverAReconcilerIsNotSaidOfTheCall(t *testing.T) {
+	yes := says(semel.Happened("yes"), nil)
+	fails := func(err error) reconciler { return says(semel.Verdict{}, err) }
+	for name, c := range map[string]struct {
+		reconcile reconciler
+		settle    error
+	}{
+		"its verdict is not stored":                         {yes, errBoom},
+		"its lease is lost":                                 {yes, store.ErrLeaseLost},
+		"its lease is lost, and it does not know":           {fails(errBoom), store.ErrLeaseLost},
+		"a call of its own was done, and not kept":          {fails(&semel.Error{Reason: semel.ErrNotKept}), nil},
+		"a call of its own was done, and not stored":        {fails(fmt.Errorf("%w", semel.ErrOutcomeNotStored)), nil},
+		"a call of its own lost its lease":                  {fails(&semel.Error{Reason: semel.ErrLeaseLost}), nil},
+		"a call of its own failed":                          {fails(semel.Final(errBoom)), nil},
+		"its failure is not stored, and it had run another": {fails(&semel.Error{Reason: semel.ErrOutcomeNotStored}), errBoom},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := &hooks{Store: memstore.New(nil)}
+			g := guard(t, st, &semel.Options{OnDoubt: semel.Park, Reconcile: c.reconcile, SettleTimeout: 20 * time.Millisecond})
+			_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+			wantErr(t, err, semel.ErrParked)
+			if c.settle != nil {
+				st.settle = func(_ context.Context, l store.Lease, _ store.Settlement) error {
+					if c.settle == store.ErrLeaseLost { //nolint:errorlint // it is the very error: somebody else has parked it
+						f, err := st.Store.Get(t.Context(), l.Key)
+						if err == nil {
+							_, err = st.Store.Swap(t.Context(), f.Record.Seen(), store.Proposal{Key: l.Key, State: store.Unknown, Policy: semel.Park, Owner: store.Owner{7}, Attempt: 1})
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					}
+					return c.settle
+				}
+			}
+			_, err = semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (string, error) {
+				t.Error("the handler ran")
+				return "", nil
+			})
+			wantErr(t, err, semel.ErrParked)
+			for _, not := range []error{semel.ErrOutcomeNotStored, semel.ErrNotKept, semel.ErrLeaseLost} {
+				if errors.Is(err, not) {
+					t.Errorf("a parked call is told %v", err)
+				}
+			}
+			if _, is := errors.AsType[*semel.Failure](err); is {
+				t.Errorf("a parked call is told a failure that is kept: %v", err)
+			}
+		})
+	}
+}
+
 func TestAClaimToReconcileThatComesToNothingLeavesTheCallParked(t *testing.T) {
 	for name, lossy := range map[string]func(st store.Store, leave func()) *hooks{
 		"the caller left": func(st store.Store, leave func()) *hooks {

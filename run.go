@@ -192,13 +192,21 @@ func (g *Guard) fit(o Outcome) Outcome {
 
 // conclude stores how a run ended, and says what its caller gets.
 func (g *Guard) conclude(ctx context.Context, x *Execution, o Outcome, s store.Settlement, kind Kind, err error) (Result, error) {
-	switch serr := g.settle(ctx, x, s); {
+	serr, reconciles := g.settle(ctx, x, s), kind == EventReconciled || kind == EventUndecided
+	switch {
+	case serr != nil && reconciles: // nothing is said of the call, whose end this is not
+		if lost := errors.Is(serr, store.ErrLeaseLost); lost || kind == EventReconciled {
+			reason, cause := ErrUnavailable, serr
+			if lost {
+				reason, cause = ErrChanged, textOf(err)
+			}
+			err = &Error{Reason: reason, Operation: Operation(x.lease.Key.Operation), Cause: cause}
+		}
+		kind = EventUndecided
 	case errors.Is(serr, store.ErrLeaseLost):
 		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.lease.Key.Operation), Cause: textOf(err)}
 	case serr != nil && s.State.Terminal():
 		kind, err = EventNotStored, &Error{Reason: ErrOutcomeNotStored, Operation: Operation(x.lease.Key.Operation), Cause: errors.Join(serr, err)}
-	case serr != nil && kind == EventReconciled:
-		kind, err = EventNotStored, &Error{Reason: ErrUnavailable, Operation: Operation(x.lease.Key.Operation), Cause: serr}
 	case serr != nil: // the lease lapses instead, which comes to the same
 		kind = EventNotStored
 	}

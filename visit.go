@@ -70,7 +70,10 @@ func (v *visit) admit(ctx context.Context, a *admission) error {
 		}
 		if f.Won {
 			v.answered = true
-			return v.granted(ctx, a)
+			if err := v.granted(ctx, a); err != nil {
+				return v.unavailable(ctx, err)
+			}
+			return nil
 		}
 		v.answered = true
 		r := &f.Record
@@ -95,7 +98,7 @@ func (v *visit) admit(ctx context.Context, a *admission) error {
 			}
 			v.reconciled = true
 			if err := v.g.reconcile(ctx, r); err != nil && !errors.Is(err, ErrChanged) {
-				return v.refuse(ctx, EventParkedRefused, ErrParked, 0, notKept(err))
+				return v.refuse(ctx, EventParkedRefused, ErrParked, 0, ofItsOwn(err))
 			}
 			*f, err = v.look(ctx)
 		case store.InProgress:
@@ -256,15 +259,16 @@ func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (st
 	return f, err
 }
 
-// granted checks that there is still somebody to run the handler for, and time.
+// granted checks that there is still somebody to run the handler for, and time. If
+// not, the claim is given back.
 func (v *visit) granted(ctx context.Context, a *admission) error {
 	if err := ctx.Err(); err != nil {
 		v.g.giveBack(ctx, &a.found.Record, v.undo)
-		return v.unavailable(ctx, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 	if a.granted = now(); a.granted >= v.g.keep.deadline(a.sent) {
 		v.g.giveBack(ctx, &a.found.Record, v.undo)
-		return v.unavailable(ctx, fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease))
+		return fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease)
 	}
 	a.claimed = true
 	return nil

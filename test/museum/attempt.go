@@ -26,8 +26,8 @@ var attempts = []Mutant{
 	{
 		Name: "the claim of a caller who left stays", Rule: "rule 13", Parent: "vendo#1312",
 		File: "visit.go", Package: core, Run: "TestAClaimWhoseCallerLeft",
-		Old: "\t\tv.g.giveBack(ctx, &a.found.Record, v.undo)\n\t\treturn v.unavailable(ctx, context.Cause(ctx))\n",
-		New: "\t\treturn v.unavailable(ctx, context.Cause(ctx))\n",
+		Old: "\t\tv.g.giveBack(ctx, &a.found.Record, v.undo)\n\t\treturn context.Cause(ctx)\n",
+		New: "\t\treturn context.Cause(ctx)\n",
 	},
 	{
 		Name: "a claim is given back in the time of the caller who left", Rule: "rule 13",
@@ -43,7 +43,7 @@ var attempts = []Mutant{
 	{
 		Name: "a claim that took too long stays", Rule: "rule 13",
 		File: "visit.go", Package: core, Run: "TestAClaimWhoseAnswerTookLonger",
-		Old: "\t\tv.g.giveBack(ctx, &a.found.Record, v.undo)\n\t\treturn v.unavailable(ctx, fmt.Errorf(", New: "\t\treturn v.unavailable(ctx, fmt.Errorf(",
+		Old: "\t\tv.g.giveBack(ctx, &a.found.Record, v.undo)\n\t\treturn fmt.Errorf(", New: "\t\treturn fmt.Errorf(",
 	},
 	{
 		Name: "a claim that is given back keeps its attempt", Rule: "rule 13",

@@ -27,6 +27,21 @@ var reconciliations = []Mutant{
 		Old: "\tif err == nil {\n\t\tvar s store.Settlement\n", New: "\tif err == nil || v.kind != undecided {\n\t\tvar s store.Settlement\n",
 	},
 	{
+		Name: "a verdict that is not stored makes a parked call done", Rule: "rule 9",
+		File: "run.go", Package: core, Run: "TestAReconcilersRunEndsNoCall",
+		Old: "\tcase serr != nil && reconciles:", New: "\tcase serr != nil && reconciles && !s.State.Terminal():",
+	},
+	{
+		Name: "what a reconciler's own call came to is said of the parked one", Rule: "rule 9",
+		File: "visit.go", Package: core, Run: "TestWhatComesOverAReconciler",
+		Old: "0, ofItsOwn(err))", New: "0, err)",
+	},
+	{
+		Name: "a reconciler's run ends a call", Rule: "rule 17",
+		File: "run.go", Package: core, Run: "TestAReconcilersRunEndsNoCall",
+		Old: "\t\tkind = EventUndecided\n", New: "\t\tkind = EventNotStored\n",
+	},
+	{
 		Name: "the zero verdict is a no", Rule: "rule 17",
 		File: "reconcile.go", Package: core, Run: "TestTheNextCallReconciles",
 		Old: `s.State, s.Error = store.Unknown, "reconciled: still not known"`, New: `s.State, s.Error = store.Released, "reconciled: still not known"`,

@@ -3,6 +3,11 @@ package museum
 // Rule 16: a token that is delivered twice runs once.
 var reservations = []Mutant{
 	{
+		Name: "a reservation of what is done, and not kept, is told it is there", Rule: "rule 10",
+		File: "visit.go", Package: core, Run: "TestAReservationOfWhatIsDone",
+		Old: "\t\tif r.Outcome.Gone {\n", New: "\t\tif r.Outcome.Gone && !v.g.opt.Rerun {\n",
+	},
+	{
 		Name: "a token runs while it runs", Rule: "rule 16",
 		File: "store/decide.go", Package: core, Run: "TestAReservationRunsOnce|TestATokenSurvives",
 		Old: "\t\tif r.Lapsed(now) {\n", New: "\t\tif r.Lapsed(now) || !c.Token.IsZero() {\n",

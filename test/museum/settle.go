@@ -100,7 +100,7 @@ var coreSettlements = []Mutant{
 	{
 		Name: "the answer of a lost lease passes for the outcome", Rule: "rule 9", Parent: "Powertools, River",
 		File: "run.go", Package: core, Run: "TestAZombiesSettlementIsRefused",
-		Old: "switch serr := g.settle(ctx, x, s); {", New: "switch serr := g.settle(ctx, x, s); {\n\tcase errors.Is(serr, store.ErrLeaseLost) && s.State.Terminal():",
+		Old: "\tcase serr != nil && reconciles:", New: "\tcase errors.Is(serr, store.ErrLeaseLost) && s.State.Terminal():\n\tcase serr != nil && reconciles:",
 	},
 	{
 		Name: "a panic leaves its claim behind", Rule: "rule 9", Parent: "Truxify#4622, Friday#403",
