@@ -121,6 +121,7 @@ func answered(err error) bool {
 
 // pause sleeps for d, more or less, and reports whether ctx let it.
 func pause(ctx context.Context, d time.Duration) bool {
+	d = min(d, maxDuration) // half as much again must not be more than a time can hold
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
 	select {

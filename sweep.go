@@ -137,7 +137,11 @@ type rest struct {
 
 // after rests for a step that took so long. Short rests are taken together.
 func (r *rest) after(ctx context.Context, took time.Duration) error {
-	r.owed += min(time.Duration(r.times)*took, longestRest)
+	if times := time.Duration(r.times); times == 0 || took < longestRest/times {
+		r.owed += times * took
+	} else { // what it would come to may be more than a time can hold
+		r.owed += longestRest
+	}
 	if r.owed < shortestRest {
 		return nil
 	}

@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +44,7 @@ func TestASweepRestsAfterEachStep(t *testing.T) {
 		{"as long as told", 100, 3, 2 * time.Millisecond, (3 + 2*100) * 2 * time.Millisecond},
 		{"not at all", -1, 4, 10 * time.Millisecond, 40 * time.Millisecond},
 		{"for a second at most", 0, 3, 10 * time.Second, 32 * time.Second},
+		{"as long as can be told", math.MaxInt, 3, 10 * time.Millisecond, 3*10*time.Millisecond + 2*time.Second},
 		{"in one for short steps", 0, 9, 100 * time.Microsecond, 9*100*time.Microsecond + 2*4*300*time.Microsecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,6 +75,28 @@ func TestASweepThatRestsIsStopped(t *testing.T) {
 		}
 		if !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// The longest pause between two passes is a pause, too.
+func TestASweeperWhosePauseIsTheLongestMakesOnePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		passes := 0
+		for range 20 { // a pause is of random length
+			ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+			o := &semel.SweepOptions{Every: math.MaxInt64, Swept: func(semel.SweepStats, error) {
+				if passes++; passes > 100 {
+					stop()
+				}
+			}}
+			if err := semel.Sweep(ctx, memstore.New(nil), o); err != nil {
+				t.Error(err)
+			}
+			stop()
+		}
+		if passes != 20 {
+			t.Errorf("20 sweepers made %d passes", passes)
 		}
 	})
 }

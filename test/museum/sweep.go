@@ -3,6 +3,11 @@ package museum
 // Rule 7: a sweep re-checks what it deletes, never touches a live claim or an
 // unknown record, and recovers what has lapsed.
 var sweeps = []Mutant{
+	{
+		Name: "the longest pause between two passes is none", Rule: "rule 7",
+		File: "guard.go", Package: core, Run: "TestASweeperWhosePause",
+		Old: "\td = min(d, maxDuration) ", New: "\t",
+	},
 	deletes("a live claim", "M16: Stockpile#424", "r.State != store.Processing"),
 	deletes("a lapsed claim", "M16: margince#423", "!r.Lapsed(now)"),
 	deletes("a parked record", "", "r.State != store.Unknown"),
@@ -25,7 +30,7 @@ var sweeps = []Mutant{
 	{
 		Name: "a sweep takes all of the store's time", Rule: "rule 7",
 		File: "sweep.go", Package: core, Run: "TestASweepRests",
-		Old: "r.owed += min(", New: "r.owed += 0 * min(",
+		Old: "r.owed += times * took", New: "r.owed += 0 * times * took",
 	},
 	{
 		Name: "one record keeps the memory of a hundred that a sweep has removed", Rule: "rule 7",
