@@ -165,7 +165,11 @@ func (g *Guard) recover(ctx context.Context, r *store.Record, now time.Time, max
 	d := store.Decide(r, &as, now)
 	p := g.change(r, store.Released, lapsedText(r))
 	count := &stats.Released
-	switch d.Action {
+	action := d.Action
+	if action == store.Exhausted && d.Policy == Park {
+		action, p.Error = store.DoPark, exhaustedText(r) // as a call does with it
+	}
+	switch action {
 	case store.Execute: // a reservation that nobody redeemed
 		p.Error = "the reservation lapsed"
 	case store.TakeOver:

@@ -134,3 +134,21 @@ func TestALogNeverHoldsAKeyOrAPayload(t *testing.T) {
 		t.Errorf("%d lines: %s", out.lines(), out.String())
 	}
 }
+
+// As a call would find it: under park a key without an attempt left is not known,
+// and a reconciler has the last word, not a sweep.
+func TestASweepFailsNoParkedKeyForGood(t *testing.T) {
+	st, advance := clocked()
+	_, err := st.Claim(t.Context(), store.Proposal{
+		Key: store.Key{Operation: string(pay), Tenant: "ann", Value: "k"}, State: store.Started, Policy: semel.Park, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	advance(time.Second)
+	stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{MaxAttempts: 1})
+	if want := (semel.SweepStats{Parked: 1}); err != nil || stats != want {
+		t.Errorf("swept %+v, %v; want %+v", stats, err, want)
+	}
+	wantState(t, guard(t, st, nil), "k", store.Unknown)
+}

@@ -4,6 +4,11 @@ package museum
 // unknown record, and recovers what has lapsed.
 var sweeps = []Mutant{
 	{
+		Name: "a sweep fails for good what is not known", Rule: "rule 9",
+		File: "sweep.go", Package: core, Run: "TestASweepFailsNoParkedKey",
+		Old: "if action == store.Exhausted && d.Policy == Park {", New: "if false {",
+	},
+	{
 		Name: "the longest pause between two passes is none", Rule: "rule 7",
 		File: "guard.go", Package: core, Run: "TestASweeperWhosePause",
 		Old: "\td = min(d, maxDuration) ", New: "\t",
