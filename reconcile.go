@@ -193,7 +193,14 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	if p.State == store.Released {
 		p.Attempt = 0 // the operator's word counts for more than the limit of attempts
 	}
-	f, err := send(ctx, func() (store.Found, error) { return g.st.Swap(ctx, seen.Seen(), p) })
+	f, err := send(ctx, func() (store.Found, error) {
+		f, err := g.st.Swap(ctx, seen.Seen(), p)
+		if errors.Is(err, store.ErrTooLarge) {
+			p.Outcome = tombstone(p.Outcome)
+			f, err = g.st.Swap(ctx, seen.Seen(), p)
+		}
+		return f, err
+	})
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
 		return &Error{Reason: ErrChanged, Operation: op}

@@ -284,3 +284,24 @@ func TestResolveHoldsOnlyForTheRecordThatWasSeen(t *testing.T) {
 	res, err := g.Run(t.Context(), ann("k"), never(t))
 	wantBody(t, res, err, "seen", true)
 }
+
+// What a store cannot keep leaves a tombstone, by an operator's word as by a
+// handler's.
+func TestAVerdictThatIsTooLargeForTheStoreLeavesATombstone(t *testing.T) {
+	st := &hooks{Store: memstore.New(nil)}
+	swaps := 0
+	st.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+		if swaps++; len(p.Outcome.Body) > 8 {
+			return store.Found{}, fmt.Errorf("%w: %d bytes", store.ErrTooLarge, len(p.Outcome.Body))
+		}
+		return st.Store.Swap(ctx, seen, p)
+	}
+	g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
+	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+	wantErr(t, err, semel.ErrParked)
+	if err := g.Resolve(t.Context(), record(t, g, "k"), semel.Happened("much more than fits")); err != nil || swaps != 2 {
+		t.Fatalf("after %d swaps: %v", swaps, err)
+	}
+	_, err = g.Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrNotKept)
+}

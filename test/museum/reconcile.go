@@ -42,6 +42,11 @@ var reconciliations = []Mutant{
 		Old: "\t\tkind = EventUndecided\n", New: "\t\tkind = EventNotStored\n",
 	},
 	{
+		Name: "an operator's verdict that is too large is no verdict", Rule: "rule 10",
+		File: "reconcile.go", Package: core, Run: "TestAVerdictThatIsTooLarge",
+		Old: "if errors.Is(err, store.ErrTooLarge) {", New: "if false {",
+	},
+	{
 		Name: "the zero verdict is a no", Rule: "rule 17",
 		File: "reconcile.go", Package: core, Run: "TestTheNextCallReconciles",
 		Old: `s.State, s.Error = store.Unknown, "reconciled: still not known"`, New: `s.State, s.Error = store.Released, "reconciled: still not known"`,
@@ -54,9 +59,9 @@ var reconciliations = []Mutant{
 	{
 		Name: "a verdict ignores what was seen", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
-		Old: "\tf, err := send(ctx, func() (store.Found, error) { return g.st.Swap(ctx, seen.Seen(), p) })\n",
+		Old: "\tf, err := send(ctx, func() (store.Found, error) {\n\t\tf, err := g.st.Swap(ctx, seen.Seen(), p)\n",
 		New: "\tis, err := g.st.Get(ctx, seen.Key)\n\tif err != nil {\n\t\treturn err\n\t}\n" +
-			"\tf, err := send(ctx, func() (store.Found, error) { return g.st.Swap(ctx, is.Record.Seen(), p) })\n",
+			"\tf, err := send(ctx, func() (store.Found, error) {\n\t\tf, err := g.st.Swap(ctx, is.Record.Seen(), p)\n",
 	},
 	{
 		Name: "a verdict that came too late is a success", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
