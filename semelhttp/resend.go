@@ -36,6 +36,9 @@ func newBodies(r *http.Request, limit int64, attempts int) (*bodies, error) {
 	if int64(len(b)) > limit {
 		return nil, tooLarge(limit)
 	}
+	if r.ContentLength > 0 && int64(len(b)) != r.ContentLength { // with the length of what there is, half a body would look whole
+		return nil, fmt.Errorf("semelhttp: the request body has %d bytes, and Request.ContentLength is %d", len(b), r.ContentLength)
+	}
 	if len(b) == 0 {
 		return &bodies{again: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
 	}

@@ -27,13 +27,16 @@ func TestBodiesAreMadeRepeatable(t *testing.T) {
 		length int64
 		want   string // "": refused
 	}{
-		"streamed":           {strings.NewReader("hello"), semelhttp.TransportOptions{}, -1, "hello"},
-		"of known length":    {strings.NewReader("hello"), semelhttp.TransportOptions{}, 5, "hello"},
-		"at the limit":       {strings.NewReader(big), semelhttp.TransportOptions{MaxBody: 100}, -1, big},
-		"over the limit":     {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100}, -1, ""},
-		"declared too large": {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100}, 101, ""},
-		"unreadable":         {io.MultiReader(strings.NewReader("a"), broken{}), semelhttp.TransportOptions{}, -1, ""},
-		"one attempt":        {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100, MaxAttempts: 1}, -1, big + "x"},
+		"streamed":            {strings.NewReader("hello"), semelhttp.TransportOptions{}, -1, "hello"},
+		"of known length":     {strings.NewReader("hello"), semelhttp.TransportOptions{}, 5, "hello"},
+		"at the limit":        {strings.NewReader(big), semelhttp.TransportOptions{MaxBody: 100}, -1, big},
+		"over the limit":      {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100}, -1, ""},
+		"declared too large":  {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100}, 101, ""},
+		"unreadable":          {io.MultiReader(strings.NewReader("a"), broken{}), semelhttp.TransportOptions{}, -1, ""},
+		"shorter than it is":  {strings.NewReader("hello"), semelhttp.TransportOptions{}, 6, ""},
+		"longer than it is":   {strings.NewReader("hello"), semelhttp.TransportOptions{}, 4, ""},
+		"declared, and empty": {strings.NewReader(""), semelhttp.TransportOptions{}, 1, ""},
+		"one attempt":         {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100, MaxAttempts: 1}, -1, big + "x"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{lines: []any{"503"}}
