@@ -56,7 +56,7 @@ func parseRetryAfter(v string) (time.Duration, bool) {
 	if v == "" {
 		return 0, false
 	}
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) { // then n is the largest
 		return time.Duration(n) * time.Second, true
 	}
 	t, err := http.ParseTime(v)

@@ -133,6 +133,9 @@ func TestWhichAnswersAreTriedAgain(t *testing.T) {
 		"503 Retry-After: 3600":                                       false,
 		"503 Retry-After: Sat, 01 Jan 2000 00:00:05 GMT":              true, // synctest begins at midnight
 		"503 Retry-After: Sat, 01 Jan 2000 00:02:00 GMT":              false,
+		"503 Retry-After: 3000000000":                                 false, // more than 31 bits
+		"503 Retry-After: 99999999999999999999":                       false,
+		"409 Retry-After: 3000000000":                                 false,
 		"503 Retry-After: nonsense":                                   true,
 		errors.New("no route"):                                        true,
 		&tls.CertificateVerificationError{Err: errors.New("expired")}: false,
