@@ -83,7 +83,11 @@ func TestABodyOverTheLimitIsRefusedBeforeAnythingIsClaimed(t *testing.T) {
 
 func TestAnotherLimitInFrontIsA413Too(t *testing.T) {
 	x := newSite(t, setup{outer: func(h http.Handler) http.Handler { return http.MaxBytesHandler(h, 4) }}, echo)
-	x.want(x.post("k", "hello"), 413, semelhttp.CodeBodyTooLarge)
+	a := x.post("k", "hello")
+	x.want(a, 413, semelhttp.CodeBodyTooLarge)
+	if !strings.Contains(a.body, "the limit of 4 bytes") {
+		t.Errorf("the limit that counts is not named: %s", a.body)
+	}
 	x.wantRuns(0)
 }
 

@@ -71,9 +71,14 @@ func keyMalformed(err error) *Problem {
 
 // bodyProblem says what is wrong with a body that could not be spooled.
 func (c *config) bodyProblem(err error) *Problem {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok || errors.Is(err, errTooLarge) {
+	front, ok := errors.AsType[*http.MaxBytesError](err)
+	if ok || errors.Is(err, errTooLarge) {
+		limit := c.MaxBody
+		if ok {
+			limit = front.Limit
+		}
 		p := problem(CodeBodyTooLarge, err)
-		p.Detail = fmt.Sprintf("The request body is over the limit of %d bytes. Nothing was done.", c.MaxBody)
+		p.Detail = fmt.Sprintf("The request body is over the limit of %d bytes. Nothing was done.", limit)
 		return p
 	}
 	if _, ok := errors.AsType[errSpool](err); ok {
