@@ -70,7 +70,8 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (semel.Outcom
 		e.capture = capture{}
 		e.removeForm()
 	} else if e.leash != nil && !e.leash.release() {
-		return semel.Outcome{}, semel.NoEffect(context.Cause(e.r.Context())) // the client left just before
+		// The client left just before. It is told what it is told if it left a bit earlier.
+		return semel.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Scope().Operation(), Cause: context.Cause(e.r.Context())})
 	}
 	l := &loan{}
 	e.loan, e.returned = l, false

@@ -134,3 +134,27 @@ func TestAClientThatLeftBeforeTheHandlerStartedLeavesTheKeyFree(t *testing.T) {
 		})
 	}
 }
+
+func TestAClientThatLeftJustBeforeADetachedHandlerIsNotTheServersFault(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	last := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
+		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+			leave()
+			<-ctx.Done()
+			return fn(ctx, x)
+		})
+	})
+	var told []string
+	once, err := semelhttp.Middleware(last.with(newGuard(t, nil, nil)), byAccount, &semelhttp.Options{
+		Detach: true,
+		Refuse: func(_ http.ResponseWriter, _ *http.Request, p semelhttp.Problem) { told = append(told, p.Code) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	serve(t, ctx, once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })), "k")
+	if runs != 0 || len(told) != 1 || told[0] != semelhttp.CodeStoreUnavailable {
+		t.Errorf("the handler ran %d times, and the refusals are %v", runs, told)
+	}
+}
