@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/semel-go/semel"
 )
@@ -15,11 +16,12 @@ import (
 // behind, ever hold of the request, so that the rest can serve the next one:
 // with the handler's return the loan is over, and leads nowhere any more.
 type loan struct {
-	mu   sync.Mutex
-	c    *capture            // nil: it is over
-	w    http.ResponseWriter // the server's
-	ctx  loanContext
-	body body
+	mu    sync.Mutex
+	c     *capture            // nil: it is over
+	w     http.ResponseWriter // the server's
+	ended atomic.Bool         // it is over, for those who must not wait for a write
+	ctx   loanContext
+	body  body
 	// lines is room for what is kept of the header: what is kept is handed
 	// over, and never used again.
 	lines [2]semel.Header
@@ -43,8 +45,15 @@ func (c *loanContext) Value(key any) any {
 }
 
 // Header implements http.ResponseWriter. It is the server's own map, so that
-// handlers find what was set before them.
-func (l *loan) Header() http.Header { return l.w.Header() }
+// handlers find what was set before them. Once the handler has returned it is
+// one that nobody reads: the answer may still be waiting for the store, and
+// then for its trailers.
+func (l *loan) Header() http.Header {
+	if l.ended.Load() {
+		return http.Header{}
+	}
+	return l.w.Header()
+}
 
 // Unwrap is for http.ResponseController: deadlines and full duplex are the
 // server's affair.
@@ -93,6 +102,7 @@ func (l *loan) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, 
 
 // over ends the loan, when the handler has returned.
 func (l *loan) over() {
+	l.ended.Store(true)
 	l.mu.Lock()
 	l.c = nil
 	l.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
 // What a handler leaves behind holds nothing of the requests that come after:
@@ -49,4 +51,20 @@ func TestWhatAHandlerLeavesBehindReachesNoOtherRequest(t *testing.T) {
 	close(stop)
 	left.Wait()
 	x.wantRuns(30)
+}
+
+func TestWhatAHandlerLeavesBehindSetsNoHeaderAndNoTrailer(t *testing.T) {
+	late := make(chan func(), 1)
+	st := &faulty{Store: memstore.New(nil), settled: func(store.Settlement) { (<-late)() }} // the handler has returned
+	x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "X-Sum")
+		_, _ = io.WriteString(w, "answer")
+		w.Header().Set("X-Sum", "right")
+		late <- func() { w.Header().Set("X-Sum", "wrong") }
+	})
+	a := x.post("k", "hello")
+	x.want(a, 200, "answer")
+	if got := a.Trailer.Get("X-Sum"); got != "right" {
+		t.Errorf("the trailer is %q", got)
+	}
 }
