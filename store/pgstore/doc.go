@@ -11,11 +11,11 @@
 //
 // A method that returns nil has committed, with the durability that the server
 // is set to: by default it has waited for the disk (synchronous_commit=on), so
-// it survives a crash of the server. [Store.Check] names settings that break
-// this, and Options.RelaxedClaims is the one that the store offers. After a
-// failover to a standby that was not synchronous the last commits may be gone,
-// and what they recorded runs again: set synchronous_standby_names where that
-// must not be.
+// it survives a crash of the server. [Store.Check] (semel doctor) names settings
+// that break this: Open and New do not look at them. Options.RelaxedClaims is the
+// one that the store offers. After a failover to a standby that was not
+// synchronous the last commits may be gone, and what they recorded runs again: set
+// synchronous_standby_names where that must not be.
 //
 // A retention must exceed the longest transaction: a key that ends, expires and
 // is swept within a transaction that began before may get a lower fence in it.
