@@ -85,6 +85,9 @@ type Options struct {
 	BusyStatus int
 	// Detach lets a handler go on when its client has gone. Its context then
 	// ends only when its lease is lost, and has no deadline of the request's.
+	// Without it who hangs up cancels the handler, and where that leaves doubt it
+	// runs again, or under Park the key is parked: set it for what must not stop
+	// half-way.
 	Detach bool
 
 	// DocsURL is where the API's use of keys is documented. Problems then
