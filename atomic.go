@@ -150,7 +150,7 @@ func (t *inTx) claim(ctx context.Context, of *executions) (*Execution, error) {
 			if d.Policy == Park {
 				return nil, t.refuse(ctx, EventParkedRefused, ErrParked, 0, errors.New(exhaustedText(&f.Record)))
 			}
-			t.kept = exhaustedFailure(f.Record.Attempt, f.Record.LastError)
+			t.kept = exhaustedFailure(f.Record.Attempt, lastText(&f.Record))
 			return nil, nil
 		default:
 			var err error

@@ -45,7 +45,7 @@ const (
 	EventUnprotected                     // the handler ran without a record, for the store did not answer
 
 	EventTakenOver    // a lapsed claim was taken over: its holder died or froze
-	EventLapsedParked // a lapsed claim was parked
+	EventLapsedParked // a lapsed claim, or one that had failed under Retry, was parked
 	EventExhausted    // a key has used all its attempts
 	EventReconciled   // a parked call was reconciled, or resolved by an operator
 	EventUndecided    // a parked call was asked after, and is still unknown

@@ -211,6 +211,36 @@ func TestDoubtUnderRetryIsNotRunAgainByPark(t *testing.T) {
 	wantErr(t, err, semel.ErrParked)
 }
 
+// Who has to find out whether a parked call took effect goes by what the record
+// says of it.
+func TestWhatIsParkedOrExhaustedSaysWhatHappened(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	st := memstore.New(&memstore.Options{Now: func() time.Time { return now }})
+	_, _ = guard(t, st, nil).Run(t.Context(), ann("failed"), fail(errBoom))
+	if f, err := st.Claim(t.Context(), store.Proposal{ // by a process that dies
+		Key: store.Key{Operation: string(pay), Tenant: "ann", Value: "died"}, State: store.Processing, Owner: store.Owner{1}, Holder: "host/1",
+		Attempt: 1, Lease: time.Second, Error: "boom",
+	}); err != nil || !f.Won {
+		t.Fatalf("won %v, %v", f.Won, err)
+	}
+	now = now.Add(time.Minute)
+	for _, c := range []struct {
+		name, key, says, not string
+		o                    semel.Options
+	}{
+		{"a failed attempt, parked", "failed", "boom", "lapsed", semel.Options{OnDoubt: semel.Park}},
+		{"a dead one, and none is left", "died", "host/1 died", "boom", semel.Options{MaxAttempts: 1}},
+	} {
+		_, err := guard(t, st, &c.o).Run(t.Context(), ann(c.key), never(t))
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: the caller is told %v", c.name, err)
+		}
+		if is := record(t, guard(t, st, nil), c.key).LastError; !strings.Contains(is, c.says) || strings.Contains(is, c.not) {
+			t.Errorf("%s: the record says %q", c.name, is)
+		}
+	}
+}
+
 // A reservation made after the doubt does not answer it.
 func TestAReservationDoesNotHideDoubtFromPark(t *testing.T) {
 	st := memstore.New(nil)

@@ -89,7 +89,7 @@ func (v *visit) admit(ctx context.Context, a *admission) error {
 				v.observe(ctx, EventTakenOver, &f.Record, nil)
 			}
 		case store.DoPark:
-			*f, err = v.park(ctx, r, EventLapsedParked, lapsedText(r))
+			*f, err = v.park(ctx, r, EventLapsedParked, lastText(r))
 		case store.Exhausted:
 			*f, err = v.exhaust(ctx, r, d.Policy)
 		case store.Parked:
@@ -245,15 +245,16 @@ func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (st
 	if policy == Park {
 		return v.park(ctx, r, EventExhausted, exhaustedText(r))
 	}
-	o, err := exhaustedFailure(r.Attempt, r.LastError).outcome()
+	last := lastText(r)
+	o, err := exhaustedFailure(r.Attempt, last).outcome()
 	if err != nil {
 		return store.Found{}, err
 	}
-	p := v.g.change(r, store.Failed, r.LastError)
+	p := v.g.change(r, store.Failed, last)
 	p.Outcome = o
 	f, err := v.swap(ctx, r.Seen(), p)
 	if err == nil && f.Won {
-		v.observe(ctx, EventExhausted, &f.Record, lastError(r))
+		v.observe(ctx, EventExhausted, &f.Record, errors.New(last))
 		f.Won = false
 	}
 	return f, err
@@ -320,8 +321,17 @@ func lapsedText(r *store.Record) string {
 	return fmt.Sprintf("the lease of attempt %d lapsed: %s died, froze or lost touch", r.Attempt, r.Holder)
 }
 
+// lastText is how the last attempt ended: LastError is of the one before, if its
+// process died.
+func lastText(r *store.Record) string {
+	if r.State == store.Processing {
+		return lapsedText(r)
+	}
+	return r.LastError
+}
+
 func exhaustedText(r *store.Record) string {
-	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempt, r.LastError)
+	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempt, lastText(r))
 }
 
 func exhaustedFailure(attempts int, last string) *Failure {
