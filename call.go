@@ -20,9 +20,9 @@ type Call struct {
 	err     error     // why the call is invalid; it fails when it is run
 }
 
-// NewCall identifies a call by its scope, its key of 1 to 255 bytes, and what
-// calls with that key must have in common. An invalid call fails with
-// ErrInvalid when it is run.
+// NewCall identifies a call by its scope, its key of 1 to 255 bytes without
+// control characters, and what calls with that key must have in common. An
+// invalid call fails with ErrInvalid when it is run.
 func NewCall(s Scope, key string, p Payload) Call {
 	c := Call{key: store.Key{Operation: string(s.operation), Tenant: s.tenant, Value: key}, payload: p}
 	if c.err = s.check(); c.err == nil {

@@ -20,9 +20,9 @@ type Scope struct {
 }
 
 // For is the key space of one tenant: a stable name of an account or user, of
-// 1 to 255 bytes, never a credential (a token that is refreshed would change
-// the key, and the operation would run again). An empty tenant makes an
-// invalid scope, never a shared one.
+// 1 to 255 bytes without control characters, never a credential (a token that is
+// refreshed would change the key, and the operation would run again). An empty
+// tenant makes an invalid scope, never a shared one.
 func (o Operation) For(tenant string) Scope { return Scope{operation: o, tenant: tenant} }
 
 // Shared is one key space for all callers: for jobs, consumer groups and

@@ -73,7 +73,8 @@ func First(sources ...KeySource) KeySource {
 
 // FromHeader takes the key that the producer set, such as in KeyHeader: the
 // best one, for it is the same when the producer sends again. It takes no key
-// of a message with two different ones.
+// of a message with two different ones. It is text: one with control characters,
+// such as the bytes of a number, makes an invalid call.
 func FromHeader(name string) KeySource {
 	return func(m *Message) (string, error) {
 		key, found := "", false
