@@ -48,6 +48,10 @@ func (c *proxyCmd) plan() (*plan, error) {
 	errs = append(errs, err)
 	p.store, err = storeurl.Parse(cfg.Store, cfg.Where("store"))
 	errs = append(errs, err)
+	if err == nil && cfg.Parks() && !p.store.TakesPark() { // else each such request would be answered 503
+		errs = append(errs, &input.Error{Field: cfg.Where("store"), Value: p.store.String(),
+			Want: "does not take on-doubt park, for a crash or a fail-over of Redis may lose a claim, and the effect then happens twice; add semel-allow-park to its query if that may be, or choose postgres:// or sqlite:"})
+	}
 	switch needs := p.rule.NeedsKeys(); {
 	case needs && cfg.JWKS == "":
 		errs = append(errs, &input.Error{Field: cfg.Where("jwks"), Want: "is required with scope jwt:CLAIM: the URL or the file of the key set that verifies tokens"})

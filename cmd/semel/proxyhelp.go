@@ -35,8 +35,7 @@ The query of a URL may hold options of the store:
                  semel-replicas=N       so many replicas must acknowledge a change
                  semel-fsync            and it must be on the disk
                  semel-allow-park       take on-doubt park, of which a crash or a
-                                        fail-over of Redis may break the promise;
-                                        without it, each such request is answered 503
+                                        fail-over of Redis may break the promise
                  semel-allow-eviction   take a server that may forget records
 
 semel doctor says what a server's settings may lose. rediss:, redis+cluster: and redis+sentinel: are URLs, too.

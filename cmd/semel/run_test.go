@@ -57,6 +57,7 @@ func TestWhatIsWrongIsOneLineAndExitCode2(t *testing.T) {
 		`semel proxy: --upstream: is required`:                                          {"proxy", "--scope", "single"},
 		`semel proxy: --store: "mysql://x": choose sqlite:PATH`:                         proxy("--store", "mysql://x"),
 		`semel proxy: --jwks: is required with scope jwt:CLAIM`:                         {"proxy", "--upstream", "http://a", "--scope", "jwt:sub"},
+		`semel proxy: --store: "redis://h/0": does not take on-doubt park`:              {"proxy", "--upstream", "http://a", "--scope", "single", "--on-doubt", "park", "--store", "redis://h/0"},
 		`semel proxy: --scope: "single": verifies no tokens`:                            proxy("--jwks", "x"),
 		`semel proxy: --listen: "nowhere": write host:port`:                             proxy("--listen", "nowhere"),
 		`semel proxy: --reconcile-url: "http://a": is asked only about parked`:          proxy("--reconcile-url", "http://a"),

@@ -84,6 +84,10 @@ func (u URL) Secret() string {
 // Memory reports whether the records live in this process only.
 func (u URL) Memory() bool { return u.kind == inMemory }
 
+// TakesPark reports whether the store takes requests that are to be parked in
+// doubt. Redis does only if it is told to: it may lose a claim.
+func (u URL) TakesPark() bool { return u.kind != inRedis || u.redis.opt.AllowPark }
+
 // String is the URL as Parse reads it, but without a password.
 func (u URL) String() string {
 	switch u.kind {
