@@ -91,7 +91,7 @@ var problems = map[string]Problem{
 	CodeAttemptFailed: {Status: http.StatusServiceUnavailable, Title: "The attempt that was waited for failed", RetryAfter: retrySoon,
 		Detail: "The first request with this key failed, and its answer was not kept. Repeat the request with the same key."},
 	CodeStoreUnavailable: {Status: http.StatusServiceUnavailable, Title: "Repeated requests cannot be recognised at the moment", RetryAfter: retrySoon,
-		Detail: "Nothing was done. Repeat the request with the same key."},
+		Detail: "Repeat the request with the same key. With another key it could be done twice: the server may have been cut off in the middle."},
 	CodeSpoolUnavailable: {Status: http.StatusServiceUnavailable, Title: "No room for the request body", RetryAfter: retrySoon,
 		Detail: "Nothing was done. Repeat the request with the same key."},
 }
