@@ -22,6 +22,7 @@ func TestAnAuthorizerGetsTheRequestWithoutItsBody(t *testing.T) {
 	for name, v := range map[string]string{
 		"Authorization": "Bearer t", "Cookie": "s=1", "X-User": "ann", "Content-Type": "a/b", "Content-Length": "4", "X-Forwarded-Uri": "/public",
 		"X-Forwarded-User": "root", "Connection": "keep-alive, X-Secret", "X-Secret": "1", "Te": "trailers", "Semel-Fence": "1", "Forwarded": "for=x",
+		"Expect": "100-continue", "Upgrade": "h2c", "Keep-Alive": "timeout=5", "Trailer": "X-Sum", "Transfer-Encoding": "chunked", "Proxy-Authorization": "Basic x",
 	} {
 		r.Header.Set(name, v)
 	}

@@ -51,7 +51,7 @@ func TestAConnectionHeaderCannotRemoveWhatDecides(t *testing.T) {
 	s := play(t, created(), byTenant)
 	for _, tokens := range []string{
 		"X-Tenant", "x-tenant", "close, X-TENANT", "keep-alive,x-tenant , foo", "Idempotency-Key", "Authorization", "cookie", "Content-Type",
-		"content-length", "X-Forwarded-For", "Host", "Semel-Fence", "\tX-Tenant\t",
+		"content-length", "content-encoding", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Host", "Semel-Fence", "\tX-Tenant\t",
 	} {
 		if r := s.pay("k", "X-Tenant", "ann", "Connection", tokens); r.status != 400 || !strings.Contains(r.body, `"protected_header"`) {
 			t.Errorf("%q: %+v", tokens, r)
@@ -134,9 +134,10 @@ func TestATrailerIsNoHeaderThatDecides(t *testing.T) {
 func TestThereIsOneUpstream(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	for request, want := range map[string]int{
-		"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n": 501,
-		"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n":                               200, // net/http answers it by itself
-		"GET http://evil.example/x HTTP/1.1\r\nHost: evil.example\r\n\r\n":    201,
+		"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n":           501,
+		"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n":                                         200, // net/http answers it by itself
+		"POST * HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n": 400,
+		"GET http://evil.example/x HTTP/1.1\r\nHost: evil.example\r\n\r\n":              201,
 	} {
 		if res := raw(t, s.URL, request); res.StatusCode != want {
 			t.Errorf("%q: %s, want %d", request, res.Status, want)

@@ -39,6 +39,9 @@ func TestAReplayIsShownOnlyToWhoMaySeeIt(t *testing.T) {
 		if r.status != want.status || want.code != "" && !strings.Contains(r.body, want.code) || (want.code == "") != (r.body == "answer 1") {
 			t.Errorf("%d: %+v", answer, r)
 		}
+		if (r.header.Get("Retry-After") != "") != (want.status == 503) {
+			t.Errorf("%d: when to come again: %+v", answer, r)
+		}
 		if got := r.header.Get("WWW-Authenticate"); answer == 401 && got != `Bearer error="expired"` || answer == 403 && got != "" {
 			t.Errorf("%d: the challenge is %q", answer, got)
 		}

@@ -72,6 +72,29 @@ func TestAStopWaitsForASweep(t *testing.T) {
 	<-served
 }
 
+// Who connects and says nothing must not hold a connection for ever.
+func TestAClientThatIsSilentIsCutOff(t *testing.T) {
+	s := play(t, created(), "scope: single\n")
+	clients := listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.proxy.Serve(ctx, clients, nil) }()
+	c, err := net.Dial("tcp", clients.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "POST /pay HTTP/1.1\r\nHost: a\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.ReadAll(c); err != nil {
+		t.Errorf("it is not cut off: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAClientThatHangsUpLeavesNoDoubt(t *testing.T) {
 	arrived := make(chan struct{})
 	s := play(t, func(w http.ResponseWriter, r *http.Request) {

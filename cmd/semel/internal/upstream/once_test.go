@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 )
 
 // dropping performs its effect and then drops the connection without a word,
@@ -74,6 +77,27 @@ func TestARequestIsNeverSentTwice(t *testing.T) {
 				t.Errorf("%s, %s body: %d effects", method, name, n)
 			}
 		}
+	}
+}
+
+// A connection that the upstream is about to close is the one on which requests
+// are lost, so the proxy closes it first.
+func TestAnIdleConnectionIsClosedInTime(t *testing.T) {
+	closed := make(chan struct{}, 1)
+	b := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	b.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	b.Start()
+	defer b.Close()
+	f := newFront(t, b.URL, nil, time.Minute, func(o *upstream.Options) { o.Idle = 20 * time.Millisecond })
+	f.send(t, "POST", "/", "k", "")
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Error("it is kept")
 	}
 }
 

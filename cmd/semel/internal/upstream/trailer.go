@@ -24,7 +24,7 @@ func seesTrailers(r *http.Request) {
 func (u *Upstream) trailers(pr *httputil.ProxyRequest) {
 	in, out := pr.In, pr.Out
 	out.Trailer = nil
-	if in.Trailer == nil || len(in.Trailer) == 0 && in.ContentLength >= 0 {
+	if in.Trailer == nil {
 		return
 	}
 	b := &trailed{Reader: http.NoBody, in: in.Trailer, out: http.Header{}, may: u.mayTrail}
