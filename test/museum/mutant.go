@@ -33,6 +33,8 @@ const (
 	door  = "semelhttp"
 
 	upstream = "cmd/semel/internal/upstream"
+	sidecar  = "cmd/semel/internal/proxy"
+	hooks    = "cmd/semel/internal/hook"
 
 	consumer = "consume"
 	joined   = "consume/semelkafka/kafkapg"
@@ -47,7 +49,7 @@ const (
 // All is the whole collection, in the order of the topics.
 func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, fences, fingerprints, policies, scopes, replays, tombstones,
-		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, consumers, sqlites, coalescers,
+		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, consumers, sqlites, coalescers,
 		caches, shardings, redises, kafkas,
 		postgreses, postgresTxs, postgresBatches, adapters)
 }
