@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
-	"time"
 )
 
 // errNotSent is a request of which no byte has left this process, and none
@@ -98,8 +97,8 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	var way sending
 	res, err := s.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: way.gotConn})))
-	if begun, ok := ctx.Value(begunKey{}).(*time.Timer); ok && err == nil {
-		begun.Stop()
+	if b, ok := ctx.Value(beginKey{}).(*begin); ok && err == nil {
+		b.end()
 	}
 	if err != nil && way.notSent() {
 		err = errNotSent{err}

@@ -83,8 +83,9 @@ func New(o Options) *Upstream {
 func (u *Upstream) Close() { u.base.CloseIdleConnections() }
 
 // Handler sends requests on. A request with a key has to be over within the
-// timeout; of any other, the answer has to begin. With keep5xx an answer of 5xx
-// is a result, too, unless it says of itself what it is.
+// timeout; of any other, the answer has to begin within it, counted from when
+// the last bytes came from the client. With keep5xx an answer of 5xx is a
+// result, too, unless it says of itself what it is.
 func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, keyed := semel.FromContext(r.Context()); keyed {
@@ -97,11 +98,9 @@ func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 			return
 		}
 		seesTrailers(r)
-		ctx, cancel := context.WithCancelCause(r.Context())
-		defer cancel(nil)
-		begun := time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
-		defer begun.Stop()
-		u.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, begunKey{}, begun)))
+		r, end := bound(r, timeout)
+		defer end()
+		u.proxy.ServeHTTP(w, r)
 	})
 }
 
@@ -109,9 +108,6 @@ func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 // that have come, and not of every status that a client gets: for an answer
 // that never came the proxy says 502 or 504, which is no result.
 type keep5xxKey struct{}
-
-// begunKey finds the timer that the first byte of an answer stops.
-type begunKey struct{}
 
 // buffers spares an allocation for each answer.
 type buffers struct{ pool sync.Pool }
