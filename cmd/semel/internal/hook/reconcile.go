@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -117,6 +118,9 @@ func verdict(doc []byte) (semel.Verdict, error) {
 	if err := json.Unmarshal(doc, &a); err != nil {
 		return semel.Verdict{}, fmt.Errorf("the answer is not understood: %w", err)
 	}
+	if name := twice(doc); name != "" {
+		return semel.Verdict{}, fmt.Errorf("the answer has %q twice", name)
+	}
 	switch {
 	case a.Happened == nil:
 		return semel.Verdict{}, nil
@@ -134,6 +138,30 @@ func verdict(doc []byte) (semel.Verdict, error) {
 		return semel.Verdict{}, err
 	}
 	return semel.Happened(o), nil
+}
+
+// twice is a member that an object has more than once: of two answers, package
+// json would take the last, also if it is written in capitals. Empty: there is
+// none, or it is no object.
+func twice(doc []byte) string {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			return "" // cannot be: the document was read already
+		}
+		if seen[strings.ToLower(name)] {
+			return name
+		}
+		seen[strings.ToLower(name)] = true
+	}
+	return ""
 }
 
 // outcome is the response as package semelhttp keeps and replays it.

@@ -105,6 +105,9 @@ func TestOnlyAPlainAnswerDecides(t *testing.T) {
 		"a header of numbers":    {`{"happened":true,"response":{"status":200,"headers":{"Link":7}}}`, semel.Verdict{}, "not understood"},
 		"a word":                 {`{"happened":"yes"}`, semel.Verdict{}, "not understood"},
 		"half an answer":         {`{"happened":true,"resp`, semel.Verdict{}, "not understood"},
+		"yes and no":             {`{"happened":true,"response":{"status":201},"happened":false,"final":true}`, semel.Verdict{}, "twice"},
+		"yes and No":             {`{"final":true,"happened":true,"response":{"status":201},"Happened":false}`, semel.Verdict{}, "twice"},
+		"not final, and final":   {`{"happened":false,"final":false,"final":true}`, semel.Verdict{}, "twice"},
 		"two answers":            {`{"happened":false,"final":true}{"happened":true}`, semel.Verdict{}, "not understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
