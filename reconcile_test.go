@@ -132,7 +132,7 @@ func TestWhatComesOverAReconcilerIsNotSaidOfTheCall(t *testing.T) {
 			wantErr(t, err, semel.ErrParked)
 			if c.settle != nil {
 				st.settle = func(_ context.Context, l store.Lease, _ store.Settlement) error {
-					if c.settle == store.ErrLeaseLost { //nolint:errorlint // it is the very error: somebody else has parked it
+					if c.settle == store.ErrLeaseLost { // somebody else has parked it
 						f, err := st.Store.Get(t.Context(), l.Key)
 						if err == nil {
 							_, err = st.Store.Swap(t.Context(), f.Record.Seen(), store.Proposal{Key: l.Key, State: store.Unknown, Policy: semel.Park, Owner: store.Owner{7}, Attempt: 1})

@@ -137,8 +137,8 @@ type rest struct {
 
 // after rests for a step that took so long. Short rests are taken together.
 func (r *rest) after(ctx context.Context, took time.Duration) error {
-	if times := time.Duration(r.times); times == 0 || took < longestRest/times {
-		r.owed += times * took
+	if r.times == 0 || took < longestRest/time.Duration(r.times) {
+		r.owed += time.Duration(r.times) * took
 	} else { // what it would come to may be more than a time can hold
 		r.owed += longestRest
 	}

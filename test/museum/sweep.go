@@ -35,7 +35,7 @@ var sweeps = []Mutant{
 	{
 		Name: "a sweep takes all of the store's time", Rule: "rule 7",
 		File: "sweep.go", Package: core, Run: "TestASweepRests",
-		Old: "r.owed += times * took", New: "r.owed += 0 * times * took",
+		Old: "r.owed += time.Duration(r.times) * took", New: "r.owed += 0 * took",
 	},
 	{
 		Name: "one record keeps the memory of a hundred that a sweep has removed", Rule: "rule 7",
