@@ -16,6 +16,7 @@ var steps = []step{
 	{"model", "Spin searches every state of a model of the protocol, in variants that must hold and variants that must fail.", "test/model", []string{"-timeout=20m"}, long},
 	{"simulation", "The Guard and the memory store under virtual time and one seeded scheduler that loses, delays and doubles messages, crashes and freezes processes, and turns the store's clock.", "test/sim", []string{"-timeout=30m"}, long},
 	{"linearizability", "Porcupine checks histories of the stores' operations, recorded while faults happen.", "test/linear", []string{"-timeout=20m"}, long},
+	{"storms", "Guards of several processes over each store while its calls fail, hang and come late, handlers fail in all their ways, and sweepers, operators and reconcilers come in between.", "test/storm", []string{"-timeout=60m"}, long},
 	{"histories", "Random histories of store operations, compared step by step with an independent model.", "store/storetest", []string{"-run=^TestManyHistories$"}, long},
 	{"chaos", "Processes are killed and frozen, replies cut and delayed, disks filled; the oracle is a ledger that knows nothing of Semel.", "test/chaos", []string{"-timeout=30m"}, long},
 	{"postgres", "The PostgreSQL server is killed under load, also with synchronous_commit=off, which must lose.", "store/pgstore", []string{"-run=^(TestWhatWasConfirmedSurvivesACrashOfTheServer|TestWithoutSynchronousCommitACrashLoses|TestAtomicEffectsSurviveCrashesExactlyOnce)$", "-timeout=20m"}, long},
