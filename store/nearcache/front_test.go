@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -201,6 +202,18 @@ func TestAFrontThatFailedIsLeftAlone(t *testing.T) {
 	complete(t, p.mem, "k", time.Hour)
 	get(t, p, "k")
 	p.other.trip(t, 0, "a duplicate after the rest", func() { claim(t, p.other, "k") })
+}
+
+// A front that is to be left alone for ever, once it has failed, is.
+func TestAFrontThatFailedIsLeftAloneForEver(t *testing.T) {
+	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: math.MaxInt64}, func(storetest.Op, int) storetest.Mode { return storetest.Before })
+	for i := range 3 {
+		p.pass(time.Hour)
+		complete(t, p, fmt.Sprint(i), time.Hour)
+	}
+	if n := p.faults.Calls(storetest.OpGet) + p.faults.Calls(storetest.OpClaim); n != 1 {
+		t.Errorf("the front was asked %d times, want once", n)
+	}
 }
 
 func TestACallerWhoLeavesIsNotTheFrontsFault(t *testing.T) {

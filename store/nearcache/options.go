@@ -76,8 +76,12 @@ func (o *Options) withDefaults() (Options, error) {
 			errs = append(errs, fmt.Errorf("nearcache: %s is %v; it must not be negative", f.name, f.value))
 		}
 	}
+	d.MaxAge, d.FrontRest = min(d.MaxAge, forever), min(d.FrontRest, forever)
 	return d, errors.Join(errs...)
 }
+
+// forever is so long that nothing here lives to see it, and can be added to.
+const forever = 100 * 365 * 24 * time.Hour
 
 // New puts a cache in front of a store. It does no I/O, and reports all that
 // is wrong with o. There is nothing to close.

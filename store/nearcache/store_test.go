@@ -3,6 +3,7 @@ package nearcache_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -131,6 +132,19 @@ func TestTheAgeOfAnOwnOutcomeIsBounded(t *testing.T) {
 	w.trip(t, 0, "within the age", func() { claim(t, w, "k") })
 	w.pass(1)
 	w.trip(t, 1, "after the age", func() { claim(t, w, "k") })
+}
+
+// The longest age is one, too: a life that was counted beyond it would be none.
+func TestTheLongestAgeIsNoneTooLong(t *testing.T) {
+	w := newWorld(t, &nearcache.Options{MaxAge: math.MaxInt64, Skew: 1})
+	f := claim(t, w, "k")
+	w.pass(time.Second)
+	if err := w.Settle(t.Context(), f.Record.Lease(), settlement(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	w.trip(t, 0, "a duplicate of an own call", func() { claim(t, w, "k") })
+	w.pass(59 * time.Minute)
+	w.trip(t, 0, "a duplicate that comes late", func() { claim(t, w, "k") })
 }
 
 func TestASwapIsSeenAtOnce(t *testing.T) {

@@ -38,6 +38,11 @@ var caches = []Mutant{
 		Old: "return min(left-drift(left)-s.skew, least+s.maxAge)", New: "return left - left + least + s.maxAge",
 	},
 	{
+		Name: "the longest age of a cache is none", Rule: "rule 8",
+		File: "store/nearcache/options.go", Package: nearby, Run: "TestTheLongestAge|TestAFrontThatFailedIsLeftAloneForEver",
+		Old: "\td.MaxAge, d.FrontRest = min(d.MaxAge, forever), min(d.FrontRest, forever)\n", New: "",
+	},
+	{
 		Name: "a cache trusts that clocks agree", Rule: "rule 6",
 		File: "store/nearcache/fill.go", Package: nearby, Run: "TestARecordIsOverHere",
 		Old: "left-drift(left)-s.skew", New: "left",
