@@ -111,6 +111,45 @@ func TestAReconcilersRunEndsNoCall(t *testing.T) {
 	}
 }
 
+type traceKey struct{}
+
+// Who traces calls finds, with each event of one, what its caller's context holds.
+func TestEachEventOfACallHasItsCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		var seen events
+		observe := func(ctx context.Context, e semel.Event) {
+			if seen.observe(ctx, e); ctx.Value(traceKey{}) != "trace" {
+				t.Errorf("the event %v has not", e.Kind)
+			}
+		}
+		ctx := context.WithValue(t.Context(), traceKey{}, "trace")
+		retry := guard(t, st, &semel.Options{MaxAttempts: 2, Observe: observe})
+		park := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1, Observe: observe, Reconcile: says(semel.DidNotHappen(), nil)})
+		for _, g := range []*semel.Guard{retry, park} {
+			key := g.OnDoubt().String()
+			crash(t, st, g.OnDoubt(), key, time.Second)
+			time.Sleep(time.Second)
+			for range 3 {
+				_, _ = g.Run(ctx, ann(key), fail(errBoom))
+			}
+		}
+		left, leave := context.WithCancel(ctx)
+		lossy := &hooks{Store: st}
+		lossy.claim = func(ctx context.Context, p store.Proposal) (store.Found, error) {
+			defer leave()
+			return st.Claim(ctx, p)
+		}
+		_, _ = guard(t, lossy, &semel.Options{Observe: observe}).Run(left, ann("left"), never(t))
+		synctest.Wait()
+		for _, k := range []semel.Kind{semel.EventTakenOver, semel.EventExhausted, semel.EventFailed, semel.EventLapsedParked, semel.EventReconciled, semel.EventAbandoned} {
+			if seen.count(k) == 0 {
+				t.Errorf("there was no event %v, but %v", k, seen.all)
+			}
+		}
+	})
+}
+
 func TestEveryKindHasANameAndTroubleIsLoud(t *testing.T) {
 	for k := semel.EventExecuted; k <= semel.EventRecovered; k++ {
 		if contains(k.String(), "Kind(") || k.String() == "" {

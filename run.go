@@ -153,7 +153,7 @@ func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind,
 	}
 	if g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
 		f := exhaustedFailure(x.attempt, errText(err))
-		g.ended(context.Background(), x, EventExhausted, err)
+		g.ended(x.ctx.Context, x, EventExhausted, err)
 		return g.failed(f), EventFailed, errors.Join(f, err) // doors find their own error in it
 	}
 	if g.opt.Backoff != nil {

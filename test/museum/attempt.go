@@ -41,6 +41,11 @@ var attempts = []Mutant{
 		Old: "\t\tv.g.abandon(ctx, nil, p, v.undo)\n", New: "",
 	},
 	{
+		Name: "the last attempt is told of without its caller's context", Rule: "rule 13",
+		File: "run.go", Package: core, Run: "TestEachEventOfACall",
+		Old: "g.ended(x.ctx.Context, x, EventExhausted, err)", New: "g.ended(context.Background(), x, EventExhausted, err)",
+	},
+	{
 		Name: "a claim that took too long stays", Rule: "rule 13",
 		File: "visit.go", Package: core, Run: "TestAClaimWhoseAnswerTookLonger",
 		Old: "\t\tv.g.giveBack(ctx, &a.found.Record, v.undo)\n\t\treturn fmt.Errorf(", New: "\t\treturn fmt.Errorf(",
