@@ -9,3 +9,13 @@ func Colliding(o *Options, n uint64) *Store {
 	s.hash = func(k store.Key) uint64 { return full(k) % n }
 	return s
 }
+
+// MostOutcome is what a store takes.
+const MostOutcome = maxOutcome
+
+// Small is a store that refuses outcomes from so many bytes on.
+func Small(o *Options, most int) *Store {
+	s := New(o)
+	s.most = most
+	return s
+}

@@ -10,6 +10,7 @@ package memstore
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"iter"
 	"runtime"
@@ -40,6 +41,7 @@ type Store struct {
 	hash  func(store.Key) uint64
 	floor atomic.Uint64 // the highest fence that was ever swept
 	shard []shard       // a power of two
+	most  int           // bytes of an outcome
 }
 
 var _ interface {
@@ -50,7 +52,7 @@ var _ interface {
 // New makes an empty store.
 func New(o *Options) *Store {
 	seed := maphash.MakeSeed()
-	s := &Store{now: time.Now, hash: func(k store.Key) uint64 { return maphash.Comparable(seed, k) }}
+	s := &Store{now: time.Now, most: maxOutcome, hash: func(k store.Key) uint64 { return maphash.Comparable(seed, k) }}
 	if o != nil && o.Now != nil {
 		s.now = o.Now
 	}
@@ -104,12 +106,34 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 		return store.Found{Now: clock(now)}, store.ErrNotFound
 	}
 	if r.Seen() == seen {
+		if err := s.fits(p.State, &p.Outcome); err != nil {
+			return store.Found{Now: clock(now)}, err
+		}
 		next := p.Replace(r, now)
 		sh.remove(hash, &seen.Key)
 		sh.put(hash, &next)
 		r = &next
 	}
 	return found(r, &p, now), nil
+}
+
+// maxOutcome is well below what a row can tell the end of.
+const maxOutcome = 512 << 20
+
+// fits refuses an outcome that a row cannot hold. Only records that have ended
+// have one.
+func (s *Store) fits(state store.State, o *store.Outcome) error {
+	if !state.Terminal() {
+		return nil
+	}
+	n := len(o.Body)
+	for i := range o.Header {
+		n += len(o.Header[i].Name) + len(o.Header[i].Value)
+	}
+	if n > s.most {
+		return fmt.Errorf("memstore: %w: %d bytes; the limit is %d", store.ErrTooLarge, n, s.most)
+	}
+	return nil
 }
 
 // found is the record as the sender of p sees it.
@@ -159,6 +183,9 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	case r == nil || r.Lease() != l:
 		return store.ErrLeaseLost
 	case r.State == store.Processing:
+		if err := s.fits(t.State, &t.Outcome); err != nil {
+			return err
+		}
 		next := t.Apply(*r, now)
 		sh.remove(hash, &l.Key)
 		sh.put(hash, &next)

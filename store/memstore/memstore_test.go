@@ -1,7 +1,10 @@
 package memstore_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,6 +54,37 @@ func TestTheCallersMemoryIsNotKept(t *testing.T) {
 		spoil(o)
 		if f, err := s.Get(t.Context(), r.Key); err != nil || !f.Record.Outcome.Equal(outcome()) {
 			t.Errorf("%s: the caller changed what is kept: %+v, error %v", name, f.Record.Outcome, err)
+		}
+	}
+}
+
+// A row tells in 32 bits where it ends, so what is much larger is refused, with
+// nothing changed, and leaves a tombstone.
+func TestAnOutcomeThatARowCannotHoldIsRefused(t *testing.T) {
+	if most := memstore.MostOutcome; most > math.MaxInt32/2 {
+		t.Errorf("outcomes of %d bytes are taken, and a row has no more", most)
+	}
+	for name, o := range map[string]store.Outcome{
+		"a body":  {Body: make([]byte, 101)},
+		"headers": {Body: make([]byte, 50), Header: []store.Header{{Name: strings.Repeat("a", 26), Value: strings.Repeat("b", 25)}}},
+	} {
+		s := memstore.Small(nil, 100)
+		r := claimed(t, s, "k")
+		end := store.Settlement{State: store.Completed, Attempt: 1, Outcome: o, Keep: time.Minute}
+		p := proposal("k", 2)
+		p.State, p.Outcome = store.Completed, o
+		if err := s.Settle(t.Context(), r.Lease(), end); !errors.Is(err, store.ErrTooLarge) {
+			t.Errorf("%s: Settle: %v", name, err)
+		}
+		if f, err := s.Swap(t.Context(), r.Seen(), p); !errors.Is(err, store.ErrTooLarge) || f.Won {
+			t.Errorf("%s: Swap: %+v, %v", name, f, err)
+		}
+		if f, err := s.Get(t.Context(), r.Key); err != nil || f.Record.State != store.Processing || f.Record.Fence != r.Fence {
+			t.Errorf("%s: then it is %+v, %v", name, f.Record, err)
+		}
+		end.Outcome = store.Outcome{Gone: true}
+		if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
+			t.Errorf("%s: a tombstone: %v", name, err)
 		}
 	}
 }

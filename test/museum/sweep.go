@@ -43,6 +43,11 @@ var sweeps = []Mutant{
 		Old: "\tsh.tidy()\n", New: "",
 	},
 	{
+		Name: "a row is longer than it can tell", Rule: "rule 10",
+		File: "store/memstore/memstore.go", Package: mem, Run: "TestAnOutcomeThatARow",
+		Old: "if n > s.most {", New: "if n < 0 {",
+	},
+	{
 		Name: "a sweep moves what it must not lose", Rule: "rule 7",
 		File: "store/memstore/shard.go", Package: mem, Run: "TestASweepGivesMemoryBack",
 		Old: "\t\tcopy(mem, w)\n", New: "\t\tcopy(mem, w[:len(w)-1])\n",
