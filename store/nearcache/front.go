@@ -130,7 +130,7 @@ func (s *Store) show(ctx context.Context, e *entry) {
 // replaces reports whether e may take the place of what is on its shelf.
 func (s *Store) replaces(e *entry, f *store.Found) bool {
 	switch store.Decide(&f.Record, &store.Call{Policy: f.Record.Policy, Fingerprint: f.Record.Fingerprint}, f.Now).Action {
-	case store.Execute, store.TakeOver:
+	case store.Execute, store.TakeOver, store.ReplayFailure: // no shelf fails, but by another's sweep
 		return true
 	case store.Replay:
 		v, _ := opened(f, e.record.Key)

@@ -249,3 +249,22 @@ func TestStorm(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A front may be a store to others beside, who sweep it: what they make of a shelf
+// whose process died over it is in nobody's way.
+func TestAShelfThatAnothersSweepRecoveredIsFree(t *testing.T) {
+	for attempts := range 3 {
+		p := newPair(t, nearcache.Options{}, nil)
+		dead := proposal("k")
+		dead.Key.Operation += "##front"
+		if f, err := p.front.Claim(t.Context(), dead); err != nil || !f.Won {
+			t.Fatal(err)
+		}
+		p.pass(dead.Lease)
+		if _, err := semel.SweepOnce(t.Context(), p.front, &semel.SweepOptions{MaxAttempts: attempts}); err != nil {
+			t.Fatal(err)
+		}
+		complete(t, p, "k", time.Hour)
+		p.other.trip(t, 0, "a duplicate", func() { claim(t, p.other, "k") })
+	}
+}

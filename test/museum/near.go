@@ -43,6 +43,11 @@ var caches = []Mutant{
 		Old: "\td.MaxAge, d.FrontRest = min(d.MaxAge, forever), min(d.FrontRest, forever)\n", New: "",
 	},
 	{
+		Name: "a shelf that another's sweep has failed is lost", Rule: "rule 8",
+		File: "store/nearcache/front.go", Package: nearby, Run: "TestAShelfThatAnothersSweep",
+		Old: "case store.Execute, store.TakeOver, store.ReplayFailure:", New: "case store.Execute, store.TakeOver:",
+	},
+	{
 		Name: "a cache trusts that clocks agree", Rule: "rule 6",
 		File: "store/nearcache/fill.go", Package: nearby, Run: "TestARecordIsOverHere",
 		Old: "left-drift(left)-s.skew", New: "left",
