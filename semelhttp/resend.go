@@ -2,6 +2,7 @@ package semelhttp
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,7 +30,7 @@ func newBodies(r *http.Request, limit int64, attempts int) (*bodies, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	b, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
+	b, err := readAll(r.Context(), io.LimitReader(r.Body, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("semelhttp: reading the request body to be able to repeat it: %w", err)
 	}
@@ -47,6 +48,29 @@ func newBodies(r *http.Request, limit int64, attempts int) (*bodies, error) {
 		size = -1 // trailers need chunks
 	}
 	return &bodies{again: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, size: size}, nil
+}
+
+// readAll ends with the context, too: a body may wait for ever for who writes
+// it. Its reader is left behind then, and ends when the body is closed.
+func readAll(ctx context.Context, body io.Reader) ([]byte, error) {
+	if ctx.Done() == nil {
+		return io.ReadAll(body)
+	}
+	type read struct {
+		b   []byte
+		err error
+	}
+	all := make(chan read, 1)
+	go func() {
+		b, err := io.ReadAll(body)
+		all <- read{b, err}
+	}()
+	select {
+	case r := <-all:
+		return r.b, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func tooLarge(limit int64) error {

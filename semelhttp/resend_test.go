@@ -1,12 +1,14 @@
 package semelhttp_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/semel-go/semel/semelhttp"
 )
@@ -79,6 +81,22 @@ func TestABodyThatCannotBeHadAgainEndsTheRetries(t *testing.T) {
 		r.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("the file is gone") }
 		if _, err := newClient(t, s, nil).Do(r); err == nil || len(s.attempts) != 1 || !strings.Contains(err.Error(), "the file is gone") {
 			t.Errorf("%v after %d attempts", err, len(s.attempts))
+		}
+	})
+}
+
+func TestABodyThatDoesNotComeEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		body, writer := io.Pipe()
+		s := &script{lines: []any{"200"}}
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/", body)
+		if _, err := newClient(t, s, nil).Do(r); !errors.Is(err, context.DeadlineExceeded) || len(s.attempts) > 0 {
+			t.Errorf("%v after %d attempts", err, len(s.attempts))
+		}
+		if _, err := writer.Write([]byte("late")); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the body was not closed: %v", err)
 		}
 	})
 }
