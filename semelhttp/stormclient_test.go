@@ -1,0 +1,163 @@
+package semelhttp_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// stormAnswer is what a client was told.
+type stormAnswer struct {
+	answer
+	key, payload, method string
+	policy               semel.Policy
+	run                  int // whose answer it is; 0: no run's
+}
+
+// bodyFor is the body with a payload: it ends with its hash, so that a handler
+// sees whether it has got all of it.
+func bodyFor(payload string, large bool) []byte {
+	b := []byte(payload + " ")
+	if large {
+		b = append(b, bytes.Repeat([]byte("0123456789abcdef"), 6<<10)...)
+	}
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+// payloadOf is the opposite of bodyFor.
+func payloadOf(r *http.Request) (string, error) {
+	if r.Method == http.MethodHead {
+		return r.URL.Query().Get("payload"), nil
+	}
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return "", err
+	}
+	payload, _, ok := strings.Cut(string(b), " ")
+	if want := bodyFor(payload, len(b) > 1000); !ok || !bytes.Equal(b, want) || int64(len(b)) != r.ContentLength {
+		return "", fmt.Errorf("%d bytes of another body", len(b))
+	}
+	return payload, nil
+}
+
+var errBroken = errors.New("the client broke off")
+
+// brokenOff is a body that breaks off.
+type brokenOff struct{ io.Reader }
+
+func (b brokenOff) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = errBroken
+	}
+	return n, err
+}
+
+// request is one for a key, in one of many ways.
+func (s *storm) request(ctx context.Context, r *rand.Rand, n *stormNode, key int, payload string) (*http.Request, *http.Client) {
+	f, client := formOf(key), n.plain
+	req, err := http.NewRequestWithContext(ctx, f.method, n.srv.URL+f.path, nil)
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Idempotency-Key", fmt.Sprintf(`"key-%d"`, key))
+	b := bodyFor(payload, f.large && key%2 == 0)
+	if f.method == http.MethodHead {
+		req.URL.RawQuery = "payload=" + payload
+		return req, client
+	}
+	setBody(req, b)
+	switch way := r.IntN(12); {
+	case s.calm.Load():
+	case way < 3:
+		client = n.resend
+	case way == 3: // chunks, and a trailer that nobody asked for
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(bytes.NewReader(b)), nil, -1
+		req.Trailer = http.Header{"X-Late": {"late"}}
+	case way == 4:
+		req.Body, req.GetBody = io.NopCloser(brokenOff{bytes.NewReader(b[:r.IntN(len(b))])}), nil
+	case way == 5:
+		req.Header.Set("Expect", "100-continue")
+	case way == 6:
+		req.Header.Set("Prefer", "respond-async, wait=0")
+	case way == 7:
+		req.Body, req.GetBody = io.NopCloser(bytes.NewReader(b)), nil
+		client = n.resend
+	}
+	return req, client
+}
+
+func setBody(req *http.Request, b []byte) {
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+	req.Body, _ = req.GetBody()
+	req.ContentLength = int64(len(b))
+}
+
+// send is one request of a client that may have no patience, or leave in the
+// middle of the answer.
+func (s *storm) send(r *rand.Rand, key int) {
+	patience, payload := time.Second, "this"
+	if r.IntN(4) == 0 {
+		patience = time.Duration(r.IntN(60)) * time.Millisecond
+	}
+	if r.IntN(8) == 0 {
+		payload = "that"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	req, client := s.request(ctx, r, s.node(), key, payload)
+	resp, err := client.Do(req)
+	if err != nil {
+		return
+	}
+	if r.IntN(10) == 0 {
+		_, _ = io.CopyN(io.Discard, resp.Body, r.Int64N(500))
+		_ = resp.Body.Close()
+		return
+	}
+	s.told(resp, key, payload)
+}
+
+// told notes an answer.
+func (s *storm) told(resp *http.Response, key int, payload string) *stormAnswer {
+	f := formOf(key)
+	a := &stormAnswer{answer: readAnswer(resp), key: fmt.Sprint("key-", key), payload: payload, method: f.method, policy: f.policy}
+	_, _ = fmt.Sscanf(a.Header.Get("Location"), "/runs/%d", &a.run)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = append(s.answers, a)
+	return a
+}
+
+// ask sends a key's request, when all is calm, until it has its end.
+func (s *storm) ask(r *rand.Rand, key int, end time.Time) {
+	why := "there was no time left"
+	for ; time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		for _, payload := range []string{"this", "that"} {
+			req, client := s.request(s.t.Context(), r, s.node(), key, payload)
+			resp, err := client.Do(req)
+			if err != nil {
+				why = err.Error()
+				continue
+			}
+			a := s.told(resp, key, payload)
+			code := a.code()
+			if f := formOf(key); a.run > 0 || f.policy == semel.Park && (code == semelhttp.CodeOutcomeUnknown || f.method == http.MethodHead && a.StatusCode == 409) {
+				return
+			}
+			why = fmt.Sprint(a.StatusCode, " ", code)
+		}
+	}
+	s.bad("key-%d has no end: %s", key, why)
+}

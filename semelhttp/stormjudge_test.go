@@ -1,0 +1,214 @@
+package semelhttp_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/storetest"
+)
+
+// settle lets the storm end, and sees that nothing is left of it.
+func (s *storm) settle() {
+	s.calm.Store(true)
+	s.start(false)
+	s.mu.Lock()
+	last := s.nodes[len(s.nodes)-1]
+	others := slices.Clone(s.nodes[:len(s.nodes)-1])
+	s.nodes = []*stormNode{last}
+	s.mu.Unlock()
+	for _, n := range others {
+		n.fault.Deliver(s.t.Context())
+		s.left.Go(n.shutdown)
+	}
+	s.within("what was left behind", s.left.Wait)
+	r, end := rand.New(rand.NewPCG(s.seed, 99)), time.Now().Add(patience/8)
+	for key := range stormKeys {
+		s.ask(r, key, end)
+	}
+	s.within("work", s.left.Wait)
+	last.srv.Close()
+	s.within("goroutines", func() {
+		for len(s.working()) > 0 {
+			<-time.After(5 * time.Millisecond)
+		}
+	})
+	if files, err := os.ReadDir(s.dir); err != nil || len(files) > 0 {
+		s.bad("%d files are left, %v", len(files), err)
+	}
+	for f, err := range s.store.List(s.t.Context(), store.Filter{States: []store.State{store.Processing, store.Started}}) {
+		s.bad("%s is still %v, %v", f.Record.Key.Value, f.Record.State, err)
+	}
+	renewals := last.fault.Calls(storetest.OpRenew)
+	<-time.After(stormLease)
+	if n := last.fault.Calls(storetest.OpRenew) - renewals; n > 0 {
+		s.bad("%d renewals when nothing runs any more", n)
+	}
+}
+
+// judge compares all that clients were told with all that was run.
+func (s *storm) judge() {
+	byKey := map[string][]*stormRun{}
+	for _, run := range s.runs {
+		byKey[run.key] = append(byKey[run.key], run)
+	}
+	answers := map[string][]*stormAnswer{}
+	first := map[int]int{}
+	for _, a := range s.answers {
+		answers[a.key] = append(answers[a.key], a)
+		if a.run > 0 && !a.replayed() {
+			first[a.run]++
+		}
+		s.judgeAnswer(a)
+	}
+	for n, times := range first {
+		if times > 1 {
+			s.bad("run %d was answered %d times as if it were the first", n, times)
+		}
+	}
+	for key, as := range answers {
+		s.judgeKey(key, byKey[key], as)
+	}
+	s.report(first)
+}
+
+// judgeAnswer looks at one alone.
+func (s *storm) judgeAnswer(a *stormAnswer) {
+	bad := func(format string, args ...any) {
+		s.bad("%s %s was told %d %q (%s) %.60q: %s", a.key, a.payload, a.StatusCode, a.Header.Get("Semel-Outcome"), a.code(), a.body, fmt.Sprintf(format, args...))
+	}
+	outcome := a.Header.Get("Semel-Outcome")
+	if a.run == 0 {
+		s.judgeRefusal(a, bad)
+		return
+	}
+	run := s.runs[a.run-1]
+	gone, head := outcome == "not-kept", a.method == "HEAD"
+	switch {
+	case run.key != a.key || run.payload != a.payload:
+		bad("it is the answer to %s %s", run.key, run.payload)
+	case a.StatusCode != run.status:
+		bad("the status was %d", run.status)
+	case a.replayed() && !run.keeps:
+		bad("it was kept, although it was %q", run.fate)
+	case gone != (a.replayed() && gone), outcome == "unknown" && (a.policy != semel.Park || run.keeps), outcome == "unprotected":
+		bad("the mark is wrong")
+	case a.replayed() && a.Header.Get("Set-Cookie") != "":
+		bad("a replay has a cookie")
+	case gone && a.body != "":
+		bad("it was not kept, and has a body")
+	case !gone && (a.Header.Get("Etag") != fmt.Sprintf(`"%d"`, run.n) || a.Header.Get("Content-Type") != fmt.Sprintf("text/plain; run=%d", run.n)):
+		bad("the headers are %v", a.Header)
+	case a.err == nil && !gone && run.torn:
+		bad("it looks whole, but was %q", run.fate)
+	case a.err == nil && !gone && !head && a.body != run.body:
+		bad("the body was %.60q, of %d bytes", run.body, len(run.body))
+	case a.err == nil && !a.replayed() && !head && a.Trailer.Get("X-Sum") != run.trailer:
+		bad("the trailers are %v", a.Trailer)
+	}
+}
+
+// stormRefusals are the statuses that refusals have here.
+var stormRefusals = map[string]int{
+	semelhttp.CodeInProgress: 409, semelhttp.CodeOutcomeUnknown: 409, semelhttp.CodeLeaseLost: 409, semelhttp.CodePayloadMismatch: 422,
+	semelhttp.CodeUpgradeUnsupported: 500, semelhttp.CodeAttemptFailed: 503, semelhttp.CodeStoreUnavailable: 503, semelhttp.CodeBodyUnreadable: 400,
+}
+
+func (s *storm) judgeRefusal(a *stormAnswer, bad func(string, ...any)) {
+	code := a.code()
+	switch {
+	case a.err != nil || a.method == "HEAD" || a.StatusCode == 202 && a.body == "" && formOfName(a.key).path == "/accept":
+	case stormRefusals[code] != a.StatusCode:
+		bad("that is no refusal")
+	case code == semelhttp.CodeOutcomeUnknown && a.policy != semel.Park:
+		bad("nothing is parked here")
+	case (code == semelhttp.CodeInProgress || a.StatusCode == 503) && a.Header.Get("Retry-After") == "":
+		bad("it does not say when to come again")
+	}
+}
+
+func formOfName(key string) *stormForm {
+	n := 0
+	_, _ = fmt.Sscanf(key, "key-%d", &n)
+	return formOf(n)
+}
+
+// judgeKey looks at all that became of a key.
+func (s *storm) judgeKey(key string, runs []*stormRun, answers []*stormAnswer) {
+	effects, kept, whole, gone := 0, map[int]bool{}, 0, 0
+	for _, a := range answers {
+		if a.run == 0 {
+			continue
+		}
+		if run := s.runs[a.run-1]; a.replayed() || run.keeps && a.Header.Get("Semel-Outcome") == "" {
+			kept[a.run] = true
+		}
+		if a.Header.Get("Semel-Outcome") == "not-kept" {
+			gone++
+		} else if a.replayed() {
+			whole++
+		}
+	}
+	if len(kept) > 1 || gone > 0 && whole > 0 {
+		s.bad("%s has the answers of the runs %v, %d of them whole and %d not kept", key, kept, whole, gone)
+	}
+	for _, run := range runs {
+		effects += run.effects
+		if run.payload != runs[0].payload {
+			s.bad("%s ran with two payloads", key)
+		}
+		for n := range kept {
+			if run.fence > s.runs[n-1].fence {
+				s.bad("%s: run %d (%s) began although run %d had been told as kept", key, run.n, run.fate, n)
+			}
+		}
+	}
+	if formOfName(key).policy == semel.Park && effects > 1 {
+		s.bad("%s had %d effects", key, effects)
+	}
+	if len(runs) == 0 {
+		return
+	}
+	for _, a := range answers {
+		code, same := a.code(), a.payload == runs[0].payload
+		switch {
+		case a.method == "HEAD" || a.err != nil:
+		case code == semelhttp.CodePayloadMismatch && same:
+			s.bad("%s was told of a mismatch, but not by another payload", key)
+		case !same && code != semelhttp.CodePayloadMismatch && code != semelhttp.CodeStoreUnavailable && code != semelhttp.CodeBodyUnreadable:
+			s.bad("%s was told %d %s, but its payload was another one", key, a.StatusCode, code)
+		}
+	}
+}
+
+// report tells what was wrong, and what was seen.
+func (s *storm) report(first map[int]int) {
+	fates, replays, codes, marks := map[string]int{}, 0, map[string]int{}, map[string]int{}
+	for _, run := range s.runs {
+		fates[run.fate]++
+	}
+	for _, a := range s.answers {
+		if a.replayed() {
+			replays++
+		}
+		if c := a.code(); c != "" {
+			codes[c]++
+		}
+		if m := a.Header.Get("Semel-Outcome"); m != "" {
+			marks[m]++
+		}
+	}
+	s.t.Logf("%d runs %v; %d first answers, %d replays, marks %v, refusals %v", len(s.runs), fates, len(first), replays, marks, codes)
+	if len(s.wrong) > 0 {
+		s.t.Errorf("%d things are wrong:\n%s", len(s.wrong), strings.Join(s.wrong[:min(len(s.wrong), 12)], "\n"))
+	}
+	if replays < 10 || len(first) < 10 || codes[semelhttp.CodePayloadMismatch] == 0 {
+		s.t.Error("too little was seen to tell anything")
+	}
+}
