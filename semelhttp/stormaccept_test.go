@@ -55,7 +55,7 @@ func (s *storm) work(g *semel.Guard, token, payload string) {
 		case "fails before", "panics before":
 			return semel.Outcome{}, errWork
 		case "hangs", "slow":
-			s.hang(ctx)
+			s.hang(ctx, "/accept")
 		}
 		s.effect(run)
 		switch run.fate {

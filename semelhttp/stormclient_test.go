@@ -85,7 +85,8 @@ func (s *storm) request(ctx context.Context, r *rand.Rand, n *stormNode, key int
 	case way == 3: // chunks, and a trailer that nobody asked for
 		req.Body, req.GetBody, req.ContentLength = io.NopCloser(bytes.NewReader(b)), nil, -1
 		req.Trailer = http.Header{"X-Late": {"late"}}
-	case way == 4:
+	case way == 4: // it must leave no trace
+		req.Header.Set("Idempotency-Key", fmt.Sprint("torn-", key))
 		req.Body, req.GetBody = io.NopCloser(brokenOff{bytes.NewReader(b[:r.IntN(len(b))])}), nil
 	case way == 5:
 		req.Header.Set("Expect", "100-continue")

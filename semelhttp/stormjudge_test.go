@@ -42,8 +42,13 @@ func (s *storm) settle() {
 	if files, err := os.ReadDir(s.dir); err != nil || len(files) > 0 {
 		s.bad("%d files are left, %v", len(files), err)
 	}
-	for f, err := range s.store.List(s.t.Context(), store.Filter{States: []store.State{store.Processing, store.Started}}) {
-		s.bad("%s is still %v, %v", f.Record.Key.Value, f.Record.State, err)
+	for f, err := range s.store.List(s.t.Context(), store.Filter{}) {
+		switch r := &f.Record; {
+		case err != nil || r.State == store.Processing || r.State == store.Started:
+			s.bad("%s is still %v, %v", r.Key.Value, r.State, err)
+		case strings.HasPrefix(r.Key.Value, "torn"):
+			s.bad("half a request has left a record: %s is %v", r.Key.Value, r.State)
+		}
 	}
 	renewals := last.fault.Calls(storetest.OpRenew)
 	<-time.After(stormLease)

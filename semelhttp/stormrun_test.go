@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func (s *storm) live(run *stormRun, w http.ResponseWriter, r *http.Request) {
 		run.torn = true
 		panic(http.ErrAbortHandler)
 	case "hangs and fails":
-		s.hang(r.Context())
+		s.hang(r.Context(), r.URL.Path)
 		answer(503, false)
 	}
 	if run.status != 201 {
@@ -175,7 +176,7 @@ func (s *storm) live(run *stormRun, w http.ResponseWriter, r *http.Request) {
 	case "slow": // longer than a lease that is not renewed, and deaf
 		<-time.After(2 * stormLease)
 	case "hangs":
-		s.hang(r.Context())
+		s.hang(r.Context(), r.URL.Path)
 	case "trailers":
 		h.Set("Trailer", "X-Sum")
 	case "hints":
@@ -199,9 +200,13 @@ func (s *storm) live(run *stormRun, w http.ResponseWriter, r *http.Request) {
 }
 
 // hang lasts until the client leaves or the lease is lost, or not quite so long.
-func (s *storm) hang(ctx context.Context) {
+func (s *storm) hang(ctx context.Context, path string) {
 	select {
 	case <-ctx.Done():
+		detached := slices.ContainsFunc(stormForms, func(f stormForm) bool { return f.path == path && f.detach })
+		if cause := context.Cause(ctx); detached && !errors.Is(cause, semel.ErrLeaseLost) {
+			s.bad("a detached handler's context ended with %v", cause)
+		}
 	case <-time.After(4 * stormLease):
 	}
 }
