@@ -16,8 +16,9 @@ import (
 // status, or 200, and "Semel-Outcome: not-kept".
 //
 // What fn answers is not kept, so it must answer alike each time; duplicates
-// are marked as replays. A worker's *semel.Failure is answered by a problem
-// with the code "failed", which Options.Refuse can write otherwise.
+// are marked as replays, but not by a 5xx or the like, after which they are to
+// come again. A worker's *semel.Failure is answered by a problem with the code
+// "failed", which Options.Refuse can write otherwise.
 //
 // Every method is protected. Optional is refused, and options that speak of
 // kept answers have no meaning but Authorize, which is asked before fn gets a
@@ -76,6 +77,30 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !t.Fresh {
 		w.Header().Set(a.cfg.ReplayedHeader, "true")
+		if t.Result == nil {
+			w = &unmarker{ResponseWriter: w, mark: a.cfg.ReplayedHeader}
+		}
 	}
 	a.fn(w, e.spooled(), t)
 }
+
+// unmarker takes the mark of a replay off an answer by which the token was not
+// handed on. Clients take a replay for the last word, and would not come again.
+type unmarker struct {
+	http.ResponseWriter
+	mark string
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (u *unmarker) WriteHeader(status int) {
+	if status >= 200 && !keepDefault(status) {
+		u.Header().Del(u.mark)
+	}
+	u.ResponseWriter.WriteHeader(status)
+}
+
+// Flush implements http.Flusher.
+func (u *unmarker) Flush() { _ = http.NewResponseController(u.ResponseWriter).Flush() }
+
+// Unwrap is for http.ResponseController.
+func (u *unmarker) Unwrap() http.ResponseWriter { return u.ResponseWriter }

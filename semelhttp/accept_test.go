@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
@@ -151,4 +152,28 @@ func TestAResultThatWasNotKeptIsATombstone(t *testing.T) {
 		t.Errorf("headers %v", a.Header)
 	}
 	d.wantRuns(1)
+}
+
+func TestAClientComesAgainUntilTheTokenIsHandedOn(t *testing.T) {
+	d, calls := &site{t: t}, 0
+	h, err := semelhttp.Accept(newGuard(t, nil, nil), byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
+		if _, ok := w.(http.Flusher); !ok {
+			t.Error("a duplicate's answer cannot be flushed")
+		}
+		if calls++; calls < 3 {
+			http.Error(w, "the queue is down", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.serve(h, false)
+	d.client = newClient(t, d.client.Transport, &semelhttp.TransportOptions{Backoff: time.Millisecond})
+	a := d.post("k", "hello")
+	d.want(a, 202, "")
+	if calls != 3 || !a.replayed() {
+		t.Errorf("it was tried to hand the token on %d times, and the answer is marked: %v", calls, a.replayed())
+	}
 }

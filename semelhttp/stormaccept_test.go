@@ -25,6 +25,10 @@ func (s *storm) accept(g *semel.Guard, w http.ResponseWriter, r *http.Request, t
 		_, _ = w.Write(t.Result.Body)
 		return
 	}
+	if !s.calm.Load() && s.oneIn(8) {
+		w.WriteHeader(http.StatusServiceUnavailable) // the queue is down
+		return
+	}
 	for range 1 + s.upTo(2) {
 		d := time.Duration(s.upTo(20)) * time.Millisecond
 		s.left.Go(func() {

@@ -128,7 +128,11 @@ var stormRefusals = map[string]int{
 func (s *storm) judgeRefusal(a *stormAnswer, bad func(string, ...any)) {
 	code := a.code()
 	switch {
-	case a.err != nil || a.method == "HEAD" || a.StatusCode == 202 && a.body == "" && formOfName(a.key).path == "/accept":
+	case a.err != nil || a.method == "HEAD":
+	case a.body == "" && formOfName(a.key).path == "/accept": // it says whether the token was handed on
+		if a.StatusCode != 202 && (a.StatusCode != 503 || a.replayed()) {
+			bad("that is no answer to an acceptance")
+		}
 	case stormRefusals[code] != a.StatusCode:
 		bad("that is no refusal")
 	case code == semelhttp.CodeOutcomeUnknown && a.policy != semel.Park:

@@ -193,6 +193,7 @@ func (s *storm) live(run *stormRun, w http.ResponseWriter, r *http.Request) {
 	for _, part := range []string{half, run.body[len(half):]} {
 		_, _ = io.WriteString(w, part)
 	}
+	h.Set("Etag", "too late")
 	if run.fate == "trailers" {
 		run.trailer = fmt.Sprint("sum ", run.n)
 		h.Set("X-Sum", run.trailer)
