@@ -23,6 +23,21 @@ var clients = []Mutant{
 		Old: "inside := semel.FromContext(r.Context()); inside {", New: "inside := semel.FromContext(r.Context()); inside && key != \"\" {",
 	},
 	{
+		Name: "half a body is sent as a whole one", Rule: "http",
+		File: "semelhttp/resend.go", Package: door, Run: "TestBodiesAreMadeRepeatable",
+		Old: "if r.ContentLength > 0 && int64(len(b)) != r.ContentLength {", New: "if false {",
+	},
+	{
+		Name: "a body that does not come outlives its context", Rule: "http",
+		File: "semelhttp/resend.go", Package: door, Run: "TestABodyThatDoesNotCome",
+		Old: "if ctx.Done() == nil {", New: "if ctx != nil {",
+	},
+	{
+		Name: "the longest Retry-After is none", Rule: "http",
+		File: "semelhttp/backoff.go", Package: door, Run: "TestWhichAnswersAreTriedAgain",
+		Old: "err == nil || errors.Is(err, strconv.ErrRange) {", New: "err == nil {",
+	},
+	{
 		Name: "the first attempt has empty trailers", Rule: "http",
 		File: "semelhttp/transport.go", Package: door, Run: "TestTrailersAreSentWithEachAttempt",
 		Old: "\t\tout.Trailer = r.Trailer // the", New: "\t\t// the",

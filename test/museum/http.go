@@ -124,6 +124,27 @@ var doors = []Mutant{
 		Old: "\t\te.capture = capture{}\n\t\te.removeForm()\n", New: "\t\te.capture = capture{}\n",
 	},
 	{
+		Name: "what a handler leaves behind sets a trailer", Rule: "rule 8",
+		File: "semelhttp/loan.go", Package: door, Run: "TestWhatAHandlerLeavesBehindSets",
+		Old: "if l.ended.Load() {", New: "if false {",
+	},
+	{
+		Name: "a client that leaves makes the server's set-up wrong", Rule: "http",
+		File: "semelhttp/exchange.go", Package: door, Run: "TestAClientThatLeftJustBefore",
+		Old: "semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Scope().Operation(), Cause: context.Cause(e.r.Context())})",
+		New: "semel.NoEffect(context.Cause(e.r.Context()))",
+	},
+	{
+		Name: "a token that was not handed on is marked as a replay", Rule: "http",
+		File: "semelhttp/accept.go", Package: door, Run: "TestAClientComesAgain",
+		Old: "if status >= 200 && !keepDefault(status) {", New: "if status >= 600 {",
+	},
+	{
+		Name: "a 413 names another limit", Rule: "http",
+		File: "semelhttp/refuse.go", Package: door, Run: "TestAnotherLimitInFront",
+		Old: "limit = front.Limit", New: "_ = front.Limit",
+	},
+	{
 		Name: "trailers that were not announced are lost", Rule: "http",
 		File: "semelhttp/stream.go", Package: upstream, Run: "TestTrailersReachTheFirstClient",
 		Old: "if err == nil && c.held && ", New: "if err == nil && c.held && c.mode == streaming && ",
