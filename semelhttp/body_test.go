@@ -102,6 +102,39 @@ func TestABodyThatWasReadInFrontIsTheServersFault(t *testing.T) {
 	x.wantRuns(0)
 }
 
+// Of a body of unknown length only its fields tell that it was there. Without it
+// any two forms would be the same payload.
+func TestAFormThatWasParsedInFrontIsTheServersFault(t *testing.T) {
+	for name, parse := range map[string]func(*http.Request) error{
+		"a form":            (*http.Request).ParseForm,
+		"a multipart form":  func(r *http.Request) error { return r.ParseMultipartForm(1 << 20) },
+		"a multipart field": func(r *http.Request) error { _ = r.PostFormValue("amount"); return nil },
+	} {
+		x := newSite(t, setup{outer: func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if err := parse(r); err != nil {
+					t.Error(err)
+				}
+				h.ServeHTTP(w, r)
+			})
+		}}, echo)
+		r := x.request("k", "amount=1")
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if name != "a form" {
+			r = x.request("k", "--b\r\nContent-Disposition: form-data; name=\"amount\"\r\n\r\n1\r\n--b--\r\n")
+			r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		}
+		r.ContentLength = -1
+		x.want(x.do(r), 500, semelhttp.CodeMisconfigured)
+		x.wantRuns(0)
+		r = x.request("k2", "")
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if name == "a form" {
+			x.want(x.do(r), 201, "you said ") // there is nothing to read
+		}
+	}
+}
+
 func TestABodyCutShortLeavesNoTrace(t *testing.T) {
 	dir := t.TempDir()
 	x := newSite(t, setup{options: semelhttp.Options{TempDir: dir}}, echo)

@@ -79,7 +79,7 @@ func (c *config) spool(r *http.Request, s *spool, h io.Writer) *Problem {
 	switch {
 	case err != nil:
 		return c.bodyProblem(err)
-	case s.size == 0 && r.ContentLength > 0:
+	case s.size == 0 && (r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil):
 		return problem(CodeMisconfigured, errConsumed)
 	}
 	return nil
