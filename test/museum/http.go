@@ -140,6 +140,11 @@ var doors = []Mutant{
 		Old: "if status >= 200 && !keepDefault(status) {", New: "if status >= 600 {",
 	},
 	{
+		Name: "forms that were parsed in front are all one payload", Rule: "rule 12",
+		File: "semelhttp/request.go", Package: door, Run: "TestAFormThatWasParsedInFront",
+		Old: "(r.ContentLength > 0 || len(r.PostForm) > 0 || r.MultipartForm != nil)", New: "r.ContentLength > 0",
+	},
+	{
 		Name: "a 413 names another limit", Rule: "http",
 		File: "semelhttp/refuse.go", Package: door, Run: "TestAnotherLimitInFront",
 		Old: "limit = front.Limit", New: "_ = front.Limit",
