@@ -17,9 +17,14 @@ import (
 const closeTimeout = 5 * time.Second
 
 // Close commits what is done and leaves the group, so that other members take
-// over at once. Call it after Serve has returned; before, it ends Serve. An
-// error: the brokers did not answer in time, and find out by the session's
-// time-out; nothing is lost. A second call does nothing.
+// over at once. Call it after Serve has returned; before, it ends Serve. A
+// second call does nothing. A static member (group.instance.id) keeps its place.
+//
+// It takes at most HandOver and some 10 s. That long if the group waits for a
+// member that is dead: nothing can be committed then, so that what was done
+// since the last commit is delivered again, and is a duplicate. An error: the
+// brokers did not answer in time, and find out by the session's time-out;
+// nothing is lost.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	cl, first := s.client, !s.closing
