@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -26,9 +25,6 @@ var errAlone = errors.New("not in a batch")
 // errLocked: the row is locked. Its caller waits, but not in the lane.
 var errLocked = errors.New("locked")
 
-// numberOf is equal for equal keys, which must not share a statement.
-func numberOf(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[:8]) }
-
 // company is coalesce.Options.Company: a batch costs the server and the client by
 // itself as much as twenty or thirty requests in it.
 const company = 16
@@ -45,6 +41,7 @@ func (s *Store) newClaimLane() *claimLane {
 	}
 	return coalesce.New(s.flushClaims, &coalesce.Options[*store.Proposal]{
 		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: flushers,
+		// Equal keys must not share a statement.
 		Conflict: func(p **store.Proposal) uint64 { return numberOf(idOf((*p).Key)) },
 	})
 }

@@ -53,6 +53,11 @@
 // otherwise, each batch brings them along. Statements of Atomic run on the
 // application's, where such a plan lasts until the table is next analyzed.
 //
+// Keys that tell their order, as UUIDs of version 7, ULIDs and numbers do (see
+// store.Key.ID), are written next to each other. Random ones (UUIDs of version 4) go
+// to any page of the index: in a table of many millions that takes memory for all
+// of it, and after a checkpoint several times the server's log for each new key.
+//
 // # Waiting
 //
 // A call that waits for a running duplicate (semel.Call.Wait) in another

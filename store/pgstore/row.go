@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
@@ -47,7 +48,7 @@ func (w *row) record() (store.Record, error) {
 	case w.format.Int16 != store.Format:
 		return corrupt("format", w.format.Int16, fmt.Sprintf("this version reads %d; a newer one may have written it", store.Format))
 	case w.id != idOf(key):
-		return corrupt("id", "that of another key", "it is not the digest of operation, tenant and key")
+		return corrupt("id", "that of another key", "it is not that of its operation, tenant and key")
 	case w.state.Int16 < int16(store.Started) || w.state.Int16 > int16(store.Unknown):
 		return corrupt("state", w.state.Int16, "it must be 1 to 6")
 	case w.policy.Int16 < int16(store.Retry) || w.policy.Int16 > int16(store.Park):
@@ -75,12 +76,13 @@ func (w *row) record() (store.Record, error) {
 	return r, nil
 }
 
-// idOf is a key's id: half of its digest is enough, for the rest of the row is
-// compared when it is read.
-func idOf(k store.Key) pgtype.UUID {
-	d := k.Digest()
-	return pgtype.UUID{Bytes: [16]byte(d[:16]), Valid: true}
-}
+// idOf is a key's id. That others have it, too, is found when a row is read, for
+// the key in it is compared.
+func idOf(k store.Key) pgtype.UUID { return pgtype.UUID{Bytes: k.ID(), Valid: true} }
+
+// numberOf is of the half of an id that is always of the digest. It is equal for
+// equal keys, and next to never for others.
+func numberOf(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[8:]) }
 
 func ownerOf(o store.Owner) pgtype.UUID { return pgtype.UUID{Bytes: o, Valid: true} }
 

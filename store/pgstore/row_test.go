@@ -72,7 +72,9 @@ func TestARowOfAnEarlierVersionIsFound(t *testing.T) {
 	}
 }
 
-func TestARowOfAnotherKeyIsAnError(t *testing.T) {
+// Whoever makes two keys of one id on purpose gets nobody else's answer, and no
+// outage, which would hold up a consumer.
+func TestARowOfAnotherKeyIsCorrupt(t *testing.T) {
 	w := row{}
 	k := testKey("k")
 	w.id, w.state.Int16, w.format.Int16 = idOf(k), 4, store.Format
@@ -80,8 +82,8 @@ func TestARowOfAnotherKeyIsAnError(t *testing.T) {
 	if _, err := w.found(k, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.found(testKey("another with the same id"), 1); err == nil || errors.Is(err, store.ErrNotFound) {
-		t.Errorf("got %v", err)
+	if _, err := w.found(testKey("another with the same id"), 1); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("got %v, want ErrCorrupt", err)
 	}
 }
 
@@ -184,5 +186,21 @@ func TestTheClockIsExact(t *testing.T) {
 		WHERE s * 1000000::bigint + us <> `+now)
 	if wrong != 0 {
 		t.Errorf("%d times are not exact", wrong)
+	}
+}
+
+// Locks, and what must not share a statement, are told apart also where the ids
+// of keys begin with one place.
+func TestKeysOfOnePlaceHaveLocksOfTheirOwn(t *testing.T) {
+	s := &Store{id: idOf(testKey("the store"))}
+	locks, numbers := map[[2]int32]bool{}, map[uint64]bool{}
+	const n = 5000
+	for i := range n {
+		id := idOf(store.Key{Operation: fmt.Sprint("op", i), Value: "order-7"})
+		high, low := s.lockOf(id)
+		locks[[2]int32{high, low}], numbers[numberOf(id)] = true, true
+	}
+	if len(locks) != n || len(numbers) != n {
+		t.Errorf("%d locks and %d numbers of %d keys", len(locks), len(numbers), n)
 	}
 }

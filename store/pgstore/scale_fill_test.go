@@ -102,17 +102,18 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 	mustExec(t, s.own, "VACUUM (ANALYZE) "+table)
 	mustExec(t, s.own, "COMMENT ON SCHEMA "+s.quoted()+" IS '"+is+"'")
 	t.Logf("%d rows made in %v", n, time.Since(start).Round(time.Second))
-	if r := get(t, s, "filled 0"); string(r.Outcome.Body) != "{}" {
+	if r := get(t, s, "filled 0x"); string(r.Outcome.Body) != "{}" {
 		t.Fatalf("the rows are not as the store's own: %+v", r)
 	}
 	return s
 }
 
-// fillSQL makes rows $1 to $2, of which every $3-th is over.
+// fillSQL makes rows $1 to $2, of which every $3-th is over. Their keys tell no
+// order, so that their ids are anywhere in the index.
 func fillSQL(table string) string {
 	return `INSERT INTO ` + table + ` (` + insertColumns + `)
 		SELECT encode(substr(sha256(int4send(6) || 'charge'::bytea || int4send(4) || 'acme'::bytea || int4send(length(k)) || k), 1, 16), 'hex')::uuid,
 			gen_random_uuid(), 4, 0, 1, 0, CASE WHEN $3 > 0 AND i % nullif($3, 0) = 0 THEN now - 1 ELSE now + 86400000000 END,
 			'charge', 'acme', k, 'test/1', 'sha256', '', sha256(k), '', 201, false, 'json', NULL, '{}', now - 1000, now, 1, now
-		FROM (SELECT i, ('filled ' || i)::bytea AS k, ` + wallClock + ` AS now FROM generate_series($1::integer, $2::integer) i) r`
+		FROM (SELECT i, ('filled ' || i || 'x')::bytea AS k, ` + wallClock + ` AS now FROM generate_series($1::integer, $2::integer) i) r`
 }

@@ -77,5 +77,6 @@ func (w *row) found(key store.Key, now int64) (store.Found, error) {
 	return store.Found{Record: r, Now: store.Time(now)}, nil
 }
 
-// errCollision: fails closed. Nobody can find such a pair by chance.
-var errCollision = errors.New("another key has the same id; use another key")
+// errCollision: fails closed. Nobody finds such a pair by chance; who looks for one
+// on purpose gets no further with it, and stops nobody else.
+var errCollision = fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"strconv"
@@ -234,7 +233,7 @@ func (s *Store) isOurs(err error, of pgtype.UUID) error {
 // lockOf is the advisory lock of a key. Other keys, or others who use such
 // locks, may have the same: they then only wait for each other.
 func (s *Store) lockOf(id pgtype.UUID) (int32, int32) {
-	n := binary.LittleEndian.Uint64(id.Bytes[:8]) ^ binary.LittleEndian.Uint64(s.id.Bytes[:8])
+	n := numberOf(id) ^ numberOf(s.id)
 	return int32(n >> 32), int32(n) //nolint:gosec // any bits will do
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -105,13 +106,17 @@ func (p plain) again(key string) error {
 
 // round is how many operations a second c finishes with n goroutines.
 func round(b *testing.B, c contender, n, duplicates int, d time.Duration) float64 {
+	return roundOf(b, c, n, duplicates, d, func(i int64) string { return fmt.Sprintf("order-%016x", i) })
+}
+
+func roundOf(b *testing.B, c contender, n, duplicates int, d time.Duration, keyOf func(i int64) string) float64 {
 	var done, failed atomic.Int64
 	var all sync.WaitGroup
 	start := time.Now()
 	for range n {
 		all.Go(func() {
 			for i := 0; time.Since(start) < d; i++ {
-				key := fmt.Sprintf("order-%016x", benchKey.Add(1))
+				key := keyOf(benchKey.Add(1))
 				op := c.first(key)
 				for range duplicates {
 					if op == nil {
@@ -154,6 +159,32 @@ func BenchmarkAgainstPlain(b *testing.B) {
 				b.ReportMetric(median(us)/median(them), "ratio")
 			})
 		}
+	}
+}
+
+// BenchmarkOrderOfKeys compares new keys that tell their order with random ones, in a
+// table of half a million records.
+func BenchmarkOrderOfKeys(b *testing.B) {
+	const rows, rounds = 500_000, 9
+	random := func(int64) string { return fmt.Sprintf("%016x-%016x", rand.Uint64()|1<<63, rand.Uint64()|1<<63) }
+	ordered := func(i int64) string { return fmt.Sprint("order-", i) }
+	s := ours{openNew(b, nil)}
+	for from := benchKey.Load(); benchKey.Load() < from+rows; {
+		roundOf(b, s, 512, 0, time.Second, random)
+	}
+	for _, n := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("goroutines=%d", n), func(b *testing.B) {
+			var in, no []float64
+			for b.Loop() {
+				for range rounds {
+					in = append(in, roundOf(b, s, n, 0, 500*time.Millisecond, ordered))
+					no = append(no, roundOf(b, s, n, 0, 500*time.Millisecond, random))
+				}
+			}
+			b.ReportMetric(median(in), "ops/s")
+			b.ReportMetric(median(no), "random-ops/s")
+			b.ReportMetric(median(in)/median(no), "ratio")
+		})
 	}
 }
 

@@ -28,7 +28,7 @@ func fill(t *testing.T, s *Store, n int) {
 		t.Fatal(err)
 	}
 	for _, v := range values {
-		id := testKey(v.(string)).Digest()
+		id := testKey(v.(string)).ID()
 		if _, err := st.Exec(id[:], v); err != nil {
 			t.Fatal(err)
 		}

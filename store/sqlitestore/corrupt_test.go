@@ -32,9 +32,9 @@ var damages = map[string]string{
 	"header = '[[\"A\"]]'":             "has 1 parts",
 	"header = '[[\"A\",\"1\",\"2\"]]'": "has 3 parts",
 	"header = '{\"base64\":[[\"!\",\"!\"]]}'": "header is",
-	"operation = 'refund'":                    "not the digest",
-	"tenant = 'bob'":                          "not the digest",
-	"key = 'k2'":                              "not the digest",
+	"operation = 'refund'":                    "not that of its operation",
+	"tenant = 'bob'":                          "not that of its operation",
+	"key = 'k2'":                              "not that of its operation",
 }
 
 func TestAnUnreadableRecordIsNeverAbsent(t *testing.T) {
@@ -137,7 +137,7 @@ func TestADamagedFileIsAnError(t *testing.T) {
 func TestTheEndOfAContextDoesNotMakeARecordUnreadable(t *testing.T) {
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "result")
-	id := r.Key.Digest()
+	id := r.Key.ID()
 	for what, c := range map[string]struct {
 		st   stmt
 		args []any

@@ -55,11 +55,11 @@ func (w *row) record() (store.Record, error) {
 	}
 	key := store.Key{Operation: w.operation, Tenant: w.tenant, Value: w.key}
 	header, err := store.DecodeHeader([]byte(w.header))
-	switch digest := key.Digest(); {
+	switch id := key.ID(); {
 	case w.format != store.Format:
 		return corrupt("format", w.format, fmt.Sprintf("this version reads %d; a newer one may have written it", store.Format))
-	case !bytes.Equal(w.id, digest[:]):
-		return corrupt("id", fmt.Sprintf("%x", w.id), "it is not the digest of operation, tenant and key")
+	case !bytes.Equal(w.id, id[:]):
+		return corrupt("id", fmt.Sprintf("%x", w.id), "it is not that of its operation, tenant and key")
 	case w.state < int64(store.Started) || w.state > int64(store.Unknown):
 		return corrupt("state", w.state, "it must be 1 to 6")
 	case w.policy < int64(store.Retry) || w.policy > int64(store.Park):

@@ -16,7 +16,7 @@ import (
 // write keeps r as it is, whatever its state.
 func write(s *Store, r store.Record) error {
 	return s.writer.do(context.Background(), func(k *work) error {
-		id := r.Key.Digest()
+		id := r.Key.ID()
 		args, err := insertArgs(id[:], &r)
 		if err != nil {
 			return err

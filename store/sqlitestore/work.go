@@ -42,7 +42,7 @@ func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error
 }
 
 func (k *work) insert(ctx context.Context, r *store.Record) (bool, error) {
-	id := r.Key.Digest()
+	id := r.Key.ID()
 	args, err := insertArgs(id[:], r)
 	if err != nil {
 		return false, err
@@ -70,7 +70,7 @@ func (k *work) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (st
 }
 
 func (k *work) replace(ctx context.Context, r *store.Record) error {
-	id := r.Key.Digest()
+	id := r.Key.ID()
 	args, err := replaceArgs(id[:], r)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (k *work) replace(ctx context.Context, r *store.Record) error {
 func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) error {
 	// What a settlement sets does not depend on the rest of the record.
 	r := t.Apply(store.Record{}, k.now)
-	id := l.Key.Digest()
+	id := l.Key.ID()
 	args, err := settleArgs(id[:], &r, &l)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) e
 }
 
 func (k *work) renew(ctx context.Context, l store.Lease, d time.Duration) error {
-	id := l.Key.Digest()
+	id := l.Key.ID()
 	changed, err := k.db.exec(ctx, stRenew, store.Micros(k.now.Add(d)), store.Micros(k.now), id[:], l.Owner[:], int64(l.Fence))
 	if err == nil && changed == 0 {
 		return store.ErrLeaseLost
@@ -128,7 +128,7 @@ func (k *work) read(ctx context.Context, key store.Key) (*store.Record, error) {
 
 // read is a key's record, or store.ErrNotFound.
 func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
-	id := key.Digest()
+	id := key.ID()
 	rows, err := db.query(ctx, stSelect, id[:])
 	if err != nil {
 		return &store.Record{}, err

@@ -64,7 +64,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a release moves keys", Rule: "durable",
-		File: "store/pgstore/row.go", Package: postgres, Run: "TestARowOfAnEarlierVersion",
+		File: "store/keyid.go", Package: postgres, Run: "TestARowOfAnEarlierVersion",
 		Old: "[16]byte(d[:16])", New: "[16]byte(d[16:])",
 	},
 	{
@@ -121,5 +121,15 @@ var postgreses = []Mutant{
 		Name: "PostgreSQL: a listener that hangs keeps the place of the next", Rule: "rule 14",
 		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/as",
 		Old: "sized(cfg, 2+spareConns)", New: "sized(cfg, 2)",
+	},
+	{
+		Name: "PostgreSQL: keys of one place in their order share a lock", Rule: "scope",
+		File: "store/pgstore/row.go", Package: postgres, Run: "TestKeysOfOnePlace",
+		Old: "Uint64(id.Bytes[8:])", New: "Uint64(id.Bytes[:8])",
+	},
+	{
+		Name: "PostgreSQL: two keys with one id look like an outage", Rule: "scope",
+		File: "store/pgstore/session.go", Package: postgres, Run: "TestARowOfAnotherKey",
+		Old: `fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)`, New: `fmt.Errorf("%v: another key has the same id; use another key", store.ErrCorrupt)`,
 	},
 }

@@ -32,4 +32,14 @@ var scopes = []Mutant{
 		File: "store/key.go", Package: seam, Run: "TestDigest",
 		Old: "\t\tb = binary.BigEndian.AppendUint32(b, uint32(len(field)))\n", New: "\t\t_ = binary.BigEndian\n",
 	},
+	{
+		Name: "keys of one place in their order have one id", Rule: "scope",
+		File: "store/keyid.go", Package: seam, Run: "ID",
+		Old: "id := [16]byte(d[:16])", New: "id := [16]byte{}\n\tcopy(id[:], d[:placeLen])",
+	},
+	{
+		Name: "the id of a random key is a place", Rule: "scope",
+		File: "store/keyid.go", Package: seam, Run: "ID",
+		Old: "if '0' <= word[i] && word[i] <= '9' {", New: "if word[i] == 0 {",
+	},
 }

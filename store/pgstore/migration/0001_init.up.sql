@@ -27,7 +27,7 @@ CREATE TABLE "semel".semel_record (
 	updated         bigint   NOT NULL,
 	attempt         bigint   NOT NULL,
 	code            bigint   NOT NULL DEFAULT 0,
-	id              uuid     NOT NULL PRIMARY KEY, -- first half of the SHA-256 of operation, tenant and key, each behind its length
+	id              uuid     NOT NULL PRIMARY KEY, -- first half of the SHA-256 of operation, tenant and key, each behind its length; see store.Key.ID for its first 6 bytes
 	owner           uuid     NOT NULL, -- random, new for each claim
 	state           smallint NOT NULL, -- 1 started, 2 processing, 3 released, 4 completed, 5 failed, 6 unknown
 	policy          smallint NOT NULL, -- on doubt: 0 retry, 1 park
