@@ -3,9 +3,11 @@ package semelhttp
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/semel-go/semel"
 )
@@ -47,10 +49,13 @@ func (t *Transport) keyOf(r *http.Request) (value string, has bool, err error) {
 	return quoteKey(key), false, nil
 }
 
-// newUUID is a random UUID, version 4 (RFC 9562).
+// newUUID is a UUID of version 7 (RFC 9562): the time in milliseconds, and 74
+// random bits. A server's index of such keys grows at its end.
 func newUUID() string {
 	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails: crypto/rand ends the process instead
-	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	_, _ = rand.Read(u[6:])                                                  // never fails: crypto/rand ends the process instead
+	ms := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixMilli())) //nolint:gosec // after 1970
+	copy(u[:6], ms[2:])
+	u[6], u[8] = u[6]&0x0f|0x70, u[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

@@ -3,9 +3,12 @@ package semelhttp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
@@ -80,4 +83,28 @@ func TestWhereTheKeyComesFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A key tells when it was made, so that a server's index of keys grows at its end.
+func TestKeysAreInTheOrderOfTheirTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := ""
+		for range 100 {
+			s := &script{lines: []any{"200"}, start: time.Now()}
+			resp, err := newClient(t, s, nil).Post("http://example.com/pay", "text/plain", strings.NewReader("hello"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			key := s.attempts[0].key[0]
+			if ms := time.Now().UnixMilli(); !uuid.MatchString(key) || strings.ReplaceAll(key[1:14], "-", "") != fmt.Sprintf("%012x", ms) {
+				t.Fatalf("at %d ms the key is %s", ms, key)
+			}
+			if key <= last {
+				t.Fatalf("%s comes behind %s", key, last)
+			}
+			last = key
+			time.Sleep(time.Millisecond)
+		}
+	})
 }

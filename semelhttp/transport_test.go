@@ -95,7 +95,7 @@ func try(t *testing.T, o *semelhttp.TransportOptions, lines ...any) (s *script, 
 	return s, status, err
 }
 
-var uuid = regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`)
+var uuid = regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`)
 
 func TestAllAttemptsHaveOneKeyAndTheSameBytes(t *testing.T) {
 	s, status, err := try(t, nil, errors.New("connection reset"), "503", "429 Retry-After: 1", "201")

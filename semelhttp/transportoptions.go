@@ -19,8 +19,8 @@ type TransportOptions struct {
 	// Bare sends keys as they are. By default they are quoted strings, as
 	// draft-07 has them. A header that the request brings stays as it is.
 	Bare bool
-	// NewKey makes a key for a request that has none. Nil: a random UUID
-	// (version 4).
+	// NewKey makes a key for a request that has none. Nil: a UUID of version 7,
+	// which tells when it was made, and is random otherwise.
 	NewKey func() string
 
 	// MaxAttempts is how often a request is sent: 4 by default.
