@@ -34,11 +34,22 @@ type pitch struct {
 	run     atomic.Int64
 }
 
+// pitchSeed is the address of a real broker with SEMEL_TEST_KAFKA=1, else of kfake, in
+// this process.
+func pitchSeed(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("SEMEL_TEST_KAFKA") == "1" {
+		return real(t)
+	}
+	_, seed := fake(t)
+	return seed
+}
+
 // newPitch publishes records, of which dups in a hundred have a key that came
 // ten thousand records before.
 func newPitch(t *testing.T, records, dups int) *pitch {
 	t.Helper()
-	_, seed := fake(t)
+	seed := pitchSeed(t)
 	p := &pitch{records: records, br: open(t, seed), srv: pgtest.Start(t, append([]string{"shared_buffers=512MB", "max_wal_size=6GB", "min_wal_size=1GB"}, pgtest.Durable...)...)}
 	cl := client(t, seed, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(10*time.Millisecond), kgo.MaxBufferedRecords(20_000))
 	const back = 10_000 + 50
