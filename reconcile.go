@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -78,7 +79,7 @@ var errUndecided = errors.New("the reconciler does not know")
 // own. Nil: the record now says it. ErrChanged: somebody else was first.
 func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	p := g.change(r, store.Processing, r.LastError)
-	p.Policy, p.Lease, p.Holder = store.Park, g.opt.Lease, g.opt.Holder+" reconciling"
+	p.Policy, p.Lease, p.Holder = store.Park, g.opt.Lease, g.opt.Holder+asksFor
 	// A claim to reconcile that comes to nothing goes back to Unknown, never
 	// to Released: that would be a "no" which nobody gave.
 	v := visit{g: g, call: Call{key: r.Key}, undo: store.Unknown}
@@ -100,13 +101,26 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 		verdict, err = g.opt.Reconcile(ctx, x)
 		return Outcome{}, err
 	}, func(x *Execution, _ Outcome, err error) (store.Settlement, Kind, error) {
-		return g.reconciled(x, verdict, err)
+		return g.reconciled(x, r, verdict, err)
 	})
 	return err
 }
 
+// asksFor ends the name of a holder that is a reconciler.
+const asksFor = " reconciling"
+
+// whoAsked comes before what the last reconciler left.
+const whoAsked = "; the reconciler: "
+
+// undecidedText keeps what made the call of r unknown, and what came of asking
+// last.
+func undecidedText(r *store.Record, why string) string {
+	doubt, _, _ := strings.Cut(r.LastError, whoAsked)
+	return doubt + whoAsked + why
+}
+
 // reconciled is how a reconciler's run ends.
-func (g *Guard) reconciled(x *Execution, v Verdict, err error) (store.Settlement, Kind, error) {
+func (g *Guard) reconciled(x *Execution, r *store.Record, v Verdict, err error) (store.Settlement, Kind, error) {
 	if err == nil {
 		var s store.Settlement
 		if s, err = g.settlement(v, x.attempt); err == nil && s.State != store.Unknown {
@@ -119,7 +133,7 @@ func (g *Guard) reconciled(x *Execution, v Verdict, err error) (store.Settlement
 	if err == nil {
 		err = errUndecided
 	}
-	return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: errText(err)}, EventUndecided, err
+	return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: undecidedText(r, errText(err))}, EventUndecided, err
 }
 
 // Reconcile asks Options.Reconcile about the parked calls of an operation, up

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,4 +305,37 @@ func TestAVerdictThatIsTooLargeForTheStoreLeavesATombstone(t *testing.T) {
 	}
 	_, err = g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrNotKept)
+}
+
+// What made a call unknown is what its operator needs, however often a
+// reconciler was asked since, and whether it answered or died.
+func TestAnUndecidedReconcilerLeavesWhatMadeTheCallUnknown(t *testing.T) {
+	st, pass := clocked()
+	g := parking(t, st, says(semel.Verdict{}, errBoom))
+	_, _ = g.Run(t.Context(), ann("k"), fail(errors.New("the bank hung up")))
+	for range 3 {
+		_, _ = g.Reconcile(t.Context(), pay, 1)
+	}
+	said := func(both ...string) {
+		t.Helper()
+		is := wantState(t, g, "k", store.Unknown).LastError
+		for _, text := range both {
+			if strings.Count(is, text) != 1 {
+				t.Errorf("the record says %q; it has to say %q, once", is, text)
+			}
+		}
+	}
+	said("the bank hung up", "boom")
+
+	died := record(t, g, "k")
+	if f, err := st.Swap(t.Context(), died.Seen(), store.Proposal{ // of a process that dies while it asks
+		Key: died.Key, State: store.Processing, Policy: semel.Park, Owner: store.Owner{1}, Holder: "host/1 reconciling",
+		Attempt: died.Attempt, Lease: time.Second, Error: died.LastError,
+	}); err != nil || !f.Won {
+		t.Fatalf("won %v, %v", f.Won, err)
+	}
+	pass(time.Minute)
+	_, err := guard(t, st, &semel.Options{OnDoubt: semel.Park}).Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrParked)
+	said("the bank hung up", "host/1 reconciling died")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/store"
@@ -318,6 +319,9 @@ func lastError(r *store.Record) error {
 }
 
 func lapsedText(r *store.Record) string {
+	if strings.HasSuffix(r.Holder, asksFor) {
+		return undecidedText(r, r.Holder+" died, froze or lost touch")
+	}
 	return fmt.Sprintf("the lease of attempt %d lapsed: %s died, froze or lost touch", r.Attempt, r.Holder)
 }
 

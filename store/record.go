@@ -32,7 +32,8 @@ type Record struct {
 	Until time.Time
 	// Outcome is the answer to repeat: Completed and Failed only.
 	Outcome Outcome
-	// LastError is the text of the last attempt's error, for people.
+	// LastError is the text of the last attempt's error, for people; of an
+	// Unknown record it also says what the last reconciler left.
 	LastError string
 
 	Created, Updated time.Time

@@ -18,8 +18,13 @@ var reconciliations = []Mutant{
 	{
 		Name: "a reconciler's error is a no", Rule: "rule 17",
 		File: "reconcile.go", Package: core, Run: "TestTheNextCallReconciles|TestAReconcilerThatDies",
-		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: errText(err)}, EventUndecided, err",
+		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: undecidedText(r, errText(err))}, EventUndecided, err",
 		New: "return store.Settlement{State: store.Released, Attempt: x.attempt, Error: errText(err), Keep: g.opt.Retention}, EventUndecided, err",
+	},
+	{
+		Name: "a reconciler that does not know hides why the call is unknown", Rule: "rule 17",
+		File: "reconcile.go", Package: core, Run: "TestAnUndecidedReconciler",
+		Old: "Error: undecidedText(r, errText(err))}", New: "Error: errText(err)}",
 	},
 	{
 		Name: "a reconciler's no counts although it failed", Rule: "rule 17",
