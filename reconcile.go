@@ -86,10 +86,10 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	sent := now()
 	f, err := v.swap(ctx, r.Seen(), p)
 	switch {
-	case err != nil:
-		return err
-	case !f.Won:
+	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
 		return ErrChanged
+	case err != nil:
+		return &Error{Reason: ErrUnavailable, Operation: v.call.Operation(), Cause: err}
 	}
 	a := admission{found: f, sent: sent}
 	if err := v.granted(ctx, &a); err != nil {
@@ -139,8 +139,9 @@ func (g *Guard) reconciled(x *Execution, r *store.Record, v Verdict, err error) 
 // Reconcile asks Options.Reconcile about the parked calls of an operation, up
 // to limit, one after the other, and returns how many are settled now: for a
 // timer. Empty operation: of all. The store must be a store.Lister. Calls that
-// stay unknown are no error; those whose asking failed, and a record that cannot
-// be read, are joined in err.
+// stay unknown are no error. What Options.Reconcile said of those whose asking
+// failed, and an *Error for each that the store failed, are joined in err; so is
+// the cause of ctx, if that ends first.
 func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled int, err error) {
 	switch {
 	case g == nil || g.st == nil:

@@ -339,3 +339,39 @@ func TestAnUndecidedReconcilerLeavesWhatMadeTheCallUnknown(t *testing.T) {
 	wantErr(t, err, semel.ErrParked)
 	said("the bank hung up", "host/1 reconciling died")
 }
+
+// A caller branches on the reason, also when the store fails between the list
+// and the claim; and a record that is gone has nothing to be asked.
+func TestWhatTheStoreSaysToAReconcilersClaimHasAReason(t *testing.T) {
+	gone := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		says    error
+		reasons []error // none: it is no error
+	}{
+		"it does not answer": {gone, []error{semel.ErrUnavailable, gone}},
+		"it cannot read it":  {store.ErrCorrupt, []error{semel.ErrUnavailable, store.ErrCorrupt}},
+		"it has it no more":  {store.ErrNotFound, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hooks{Store: memstore.New(nil)}
+				g := parking(t, h, says(semel.DidNotHappen(), nil))
+				_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+				h.swap = func(context.Context, store.Seen, store.Proposal) (store.Found, error) { return store.Found{}, c.says }
+				n, err := g.Reconcile(t.Context(), pay, 1)
+				if n != 0 || err != nil && len(c.reasons) == 0 {
+					t.Errorf("settled %d, %v", n, err)
+				}
+				for _, reason := range c.reasons {
+					if !errors.Is(err, reason) {
+						t.Errorf("got %v, want %v", err, reason)
+					}
+				}
+				if e, ok := errors.AsType[*semel.Error](err); err != nil && (!ok || e.Operation != pay) {
+					t.Errorf("%v does not name the operation", err)
+				}
+				time.Sleep(time.Minute) // what is abandoned comes to its end
+			})
+		})
+	}
+}

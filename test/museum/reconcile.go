@@ -13,7 +13,7 @@ var reconciliations = []Mutant{
 	{
 		Name: "a reconciler asks although another was first", Rule: "rule 17", Parent: "M15: granit-dotnet#1151",
 		File: "reconcile.go", Package: core, Run: "TestAReconcilerThatLostTheRace",
-		Old: "\tcase !f.Won:\n\t\treturn ErrChanged\n", New: "",
+		Old: "|| err == nil && !f.Won:\n\t\treturn ErrChanged\n\tcase err != nil:\n\t\treturn &Error{Reason: ErrUnavailable, Operation: v", New: ":\n\t\treturn ErrChanged\n\tcase err != nil:\n\t\treturn &Error{Reason: ErrUnavailable, Operation: v",
 	},
 	{
 		Name: "a reconciler's error is a no", Rule: "rule 17",
