@@ -71,7 +71,7 @@ var reconciliations = []Mutant{
 	{
 		Name: "a verdict that came too late is a success", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
 		File: "reconcile.go", Package: core, Run: "TestResolveHolds",
-		Old: "case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:", New: "case errors.Is(err, store.ErrNotFound) || err == nil && f.Record.Key != seen.Key:",
+		Old: "|| err == nil && !f.Won:\n\t\treturn &Error{Reason: ErrChanged", New: "|| err == nil && f.Record.Key != seen.Key:\n\t\treturn &Error{Reason: ErrChanged",
 	},
 	{
 		Name: "a verdict overwrites an outcome", Rule: "rule 8",
