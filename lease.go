@@ -22,8 +22,8 @@ type keeper struct {
 	held  held // the ends of a list: its next is the first, its prev the last
 	timer *time.Timer
 	armed bool // the timer will fire
-	// renewing ends the renewal that is on its way; nil: none is. The
-	// deadlines do not wait for it.
+	// renewing ends the renewal that is on its way; nil: none is, or no more is
+	// expected of it. The deadlines do not wait for it.
 	renewing context.CancelFunc
 }
 
@@ -34,6 +34,7 @@ type held struct {
 	run        *runContext // ends when the lease may be lost
 	sent       instant     // when the claim, or the last renewal, was sent
 	lost       bool
+	silent     uint8 // how many renewals have brought no answer, not even an error
 }
 
 func (k *keeper) init(st store.Store, lease time.Duration) {
@@ -91,20 +92,25 @@ func (k *keeper) look() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := now()
-	var due []*held
+	var due, alone []*held
 	for h := k.held.next; h != &k.held; h = h.next {
 		switch {
 		case h.lost:
 		case now >= k.deadline(h.sent):
 			k.lose(h)
+		case h.silent > 1: // the store hangs at it although it is alone
 		case now.since(h.sent) >= k.lease/3 && k.renewing == nil:
-			due = append(due, h)
+			if h.silent++; h.silent > 1 { // it may be what silences those beside it
+				alone = append(alone, h)
+			} else {
+				due = append(due, h)
+			}
 		}
 	}
-	if len(due) > 0 {
+	if len(due)+len(alone) > 0 {
 		ctx, cancel := context.WithCancel(context.Background())
 		k.renewing = cancel
-		go k.renew(ctx, due, now)
+		go k.renew(ctx, due, alone, now)
 	}
 	if k.armed = !k.none(); k.armed {
 		k.arm()
@@ -120,12 +126,25 @@ func (k *keeper) lose(h *held) {
 // renewBatch is how many leases go in one round trip.
 const renewBatch = 500
 
-func (k *keeper) renew(ctx context.Context, due []*held, sent instant) {
-	var all sync.WaitGroup // together, so that one that hangs holds up no other
-	for some := range slices.Chunk(due, renewBatch) {
-		all.Go(func() { k.renewSome(ctx, some, sent) })
+// renew waits for the store's answers, but no longer than for a store that
+// listens to its context: what hangs beyond that is left to itself.
+func (k *keeper) renew(ctx context.Context, due, alone []*held, sent instant) {
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		var all sync.WaitGroup // together, so that one that hangs holds up no other
+		for some := range slices.Chunk(due, renewBatch) {
+			all.Go(func() { k.renewSome(ctx, some, sent) })
+		}
+		for some := range slices.Chunk(alone, 1) {
+			all.Go(func() { k.renewSome(ctx, some, sent) })
+		}
+		all.Wait()
+	}()
+	select {
+	case <-answered:
+	case <-time.After(k.lease/6 + k.tick()):
 	}
-	all.Wait()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.renewing()
@@ -140,15 +159,18 @@ func (k *keeper) renewSome(ctx context.Context, due []*held, sent instant) {
 	ctx, cancel := context.WithTimeout(ctx, k.lease/6)
 	defer cancel()
 	errs, err := k.st.Renew(ctx, leases, k.lease)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range due {
+		h.silent = 0
+	}
 	if err != nil || len(errs) != len(due) {
 		return // the next turn tries again, until the deadlines
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	for i, h := range due {
 		switch {
 		case errs[i] == nil && !h.lost:
-			h.sent = sent
+			h.sent = max(h.sent, sent) // a later one may have been answered first
 		case errors.Is(errs[i], store.ErrLeaseLost) && !h.lost:
 			k.lose(h)
 		}

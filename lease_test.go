@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,5 +228,47 @@ func TestRenewalsGoTogether(t *testing.T) {
 		if trips != 2 || leases != 800 {
 			t.Errorf("%d round trips for %d renewals; want 2 for 800", trips, leases)
 		}
+	})
+}
+
+// A store that hangs at the renewal of one lease, and ignores even its context,
+// costs no other lease: neither one that is renewed together with it, nor one
+// that is due later.
+func TestALeaseThatCannotBeRenewedCostsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{Store: memstore.New(nil)}
+		var asked atomic.Int32
+		h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
+			for _, l := range held {
+				if l.Key.Value == "bad" {
+					asked.Add(1)
+					time.Sleep(24 * time.Hour)
+				}
+			}
+			return h.Store.Renew(ctx, held, d)
+		}
+		g := guard(t, h, nil)
+		run := func(key string, lasts time.Duration, want error) {
+			_, err := g.Run(t.Context(), ann(key), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				select {
+				case <-ctx.Done():
+				case <-time.After(lasts):
+				}
+				return semel.Outcome{}, context.Cause(ctx)
+			})
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", key, err, want)
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(func() { run("bad", time.Hour, semel.ErrLeaseLost) })
+		all.Go(func() { run("beside", 10*time.Minute, nil) })
+		time.Sleep(12 * time.Second)
+		all.Go(func() { run("later", 10*time.Minute, nil) })
+		all.Wait()
+		if n := asked.Load(); n > 2 {
+			t.Errorf("%d renewals hang; one that is alone is not to be sent again", n)
+		}
+		time.Sleep(25 * time.Hour)
 	})
 }

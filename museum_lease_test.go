@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,9 +27,9 @@ func TestADeadlineCountsFromTheSending(t *testing.T) {
 			h.renew = func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }
 		},
 		"of the renewal": func(h *hooks) {
-			n := 0
+			var n atomic.Int32 // it is given up before it returns, and sent again
 			h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
-				if n++; n > 1 {
+				if n.Add(1) > 1 {
 					return nil, errBoom
 				}
 				errs, err := h.Store.Renew(ctx, held, d)

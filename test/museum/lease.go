@@ -46,8 +46,7 @@ var leases = []Mutant{
 	{
 		Name: "the deadline counts from the answer of the renewal", Rule: "rule 6",
 		File: "lease.go", Package: core, Run: "TestADeadlineCountsFromTheSending",
-		Old: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = sent",
-		New: "case errs[i] == nil && !h.lost:\n\t\t\th.sent = now()",
+		Old: "h.sent = max(h.sent, sent)", New: "h.sent = now()",
 	},
 	{
 		Name: "a claim is used although its lease is over", Rule: "rule 6",
@@ -79,6 +78,16 @@ var leases = []Mutant{
 		Name: "a renewal that hangs is waited for for ever", Rule: "rule 7",
 		File: "lease.go", Package: core, Run: "TestARenewalThatHangs",
 		Old: "ctx, cancel := context.WithTimeout(ctx, k.lease/6)", New: "ctx, cancel := context.WithCancel(ctx)",
+	},
+	{
+		Name: "a renewal that never returns holds up all that are due later", Rule: "rule 7",
+		File: "lease.go", Package: core, Run: "TestALeaseThatCannotBeRenewed",
+		Old: "\tcase <-time.After(k.lease/6 + k.tick()):\n", New: "",
+	},
+	{
+		Name: "a renewal that never returns holds up those beside it, again and again", Rule: "rule 7",
+		File: "lease.go", Package: core, Run: "TestALeaseThatCannotBeRenewed",
+		Old: "h.silent++; h.silent > 1 {", New: "h.silent++; h.silent > 2 {",
 	},
 	{
 		Name: "a lease is never renewed", Rule: "rule 7",
