@@ -1,15 +1,32 @@
 package semel
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Operation names what is done once: "charge", "POST /payments/{id}", a
 // consumer group. Make it a constant from a small set: it is a part of each
 // key, so it must never change, and it labels events and metrics. 1 to 255
-// bytes of printable text without '#', which Semel's own child keys use.
+// bytes of printable text (UTF-8) without '#', which Semel's own child keys use.
 type Operation string
+
+// Check reports what is wrong with the name, which is wrong with every call of
+// it then: for those who are given one at their start. Nil: nothing.
+func (o Operation) Check() error {
+	if err := checkName("operation", string(o)); err != nil {
+		return err
+	}
+	if !utf8.ValidString(string(o)) {
+		return errors.New("operation: is not valid UTF-8")
+	}
+	if strings.Contains(string(o), "#") {
+		return fmt.Errorf("operation %q: must not contain '#'", o)
+	}
+	return nil
+}
 
 // Scope is whose a key is and what for: equal keys of two scopes never meet.
 // Comparable. The zero Scope is invalid; For and Shared make valid ones.
@@ -41,11 +58,8 @@ func (s Scope) check() error {
 	if s == (Scope{}) {
 		return fmt.Errorf("scope: is missing; make one with Operation.For(tenant) or Operation.Shared()")
 	}
-	if err := checkName("operation", string(s.operation)); err != nil {
+	if err := s.operation.Check(); err != nil {
 		return err
-	}
-	if strings.Contains(string(s.operation), "#") {
-		return fmt.Errorf("operation %q: must not contain '#'", s.operation)
 	}
 	if s.shared {
 		return nil

@@ -30,6 +30,11 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	missing("run", run == nil)
 	missing("call", call == nil)
 	missing("handler", h == nil)
+	if call != nil {
+		if err := call.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("call: %w", err))
+		}
+	}
 	opt := o.withDefaults()
 	r, ok := run.(interface{ Retention() time.Duration })
 	switch {

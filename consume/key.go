@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -18,7 +19,8 @@ import (
 // equal. ErrNoKey and any other error send the message to the dead letters,
 // never on with a weaker key; ErrRejected stops the consumer. The call that is
 // returned with an error only names the group, for the dead letter: make it
-// with the group's scope and no key. Safe for concurrent use.
+// with the group's scope and no key. It is asked about an empty message, too:
+// see Check. Safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 
 // KeySource finds a message's idempotency key. ErrNoKey: it has none of this
@@ -35,10 +37,19 @@ var (
 // Keyed makes calls of one consumer group: the first source that has a key
 // decides, and a duplicate must have the same body, byte for byte. A message
 // for which no source has a key is dead-lettered; end the list with Unprotected
-// or Reject to have it otherwise. For keys of several tenants, or to compare
-// less than the body, write a CallFunc with First.
+// or Reject to have it otherwise. A group that is no valid Operation, and a
+// source that is nil, are refused by New. For keys of several tenants, or to
+// compare less than the body, write a CallFunc with First.
 func Keyed(group semel.Operation, first KeySource, more ...KeySource) CallFunc {
-	find := First(append([]KeySource{first}, more...)...)
+	sources := append([]KeySource{first}, more...)
+	wrong := group.Check()
+	if i := slices.IndexFunc(sources, func(s KeySource) bool { return s == nil }); i >= 0 {
+		wrong = errors.Join(wrong, fmt.Errorf("source %d: is nil", i+1))
+	}
+	if wrong != nil {
+		return func(*Message) (semel.Call, error) { return semel.Call{}, &setupError{fmt.Errorf("Keyed: %w", wrong)} }
+	}
+	find := First(sources...)
 	return func(m *Message) (semel.Call, error) {
 		key, err := ask(find, m)
 		if err != nil {
@@ -46,6 +57,31 @@ func Keyed(group semel.Operation, first KeySource, more ...KeySource) CallFunc {
 		}
 		return semel.NewCall(group.Shared(), key, semel.Bytes(m.Body)), nil
 	}
+}
+
+// setupError is what is wrong with every message.
+type setupError struct{ error }
+
+func (e *setupError) Unwrap() error { return e.error }
+
+// Check reports what is wrong with the calls of all messages, such as the name
+// of the group, which would send each to the dead letters. It asks about an
+// empty message, and an answer that says nothing of others, such as an error or
+// a panic, is none. New and kafkapg call it.
+func (f CallFunc) Check() (err error) {
+	asked := make(chan struct{})
+	go func() { // a CallFunc that calls runtime.Goexit ends no more than this
+		defer close(asked)
+		defer func() { _ = recover() }()
+		call, said := f(&Message{})
+		if wrong, ok := errors.AsType[*setupError](said); ok {
+			err = wrong
+		} else if op := call.Operation(); op != "" {
+			err = op.Check()
+		}
+	}()
+	<-asked
+	return err
 }
 
 // ask turns a panic into an error, for the call of a panic has no group.
@@ -74,8 +110,12 @@ func First(sources ...KeySource) KeySource {
 // FromHeader takes the key that the producer set, such as in KeyHeader: the
 // best one, for it is the same when the producer sends again. It takes no key
 // of a message with two different ones. It is text: one with control characters,
-// such as the bytes of a number, makes an invalid call.
+// such as the bytes of a number, makes an invalid call. New refuses an empty
+// name.
 func FromHeader(name string) KeySource {
+	if name == "" {
+		return func(*Message) (string, error) { return "", &setupError{errors.New("FromHeader: the name is empty")} }
+	}
 	return func(m *Message) (string, error) {
 		key, found := "", false
 		for _, h := range m.Headers {

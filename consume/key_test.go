@@ -2,6 +2,7 @@ package consume_test
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -151,6 +152,54 @@ func TestALongFieldIsAKeyAllTheSame(t *testing.T) {
 		key, err := consume.JSONField("id")(&consume.Message{Body: []byte(`{"id":"` + strings.Repeat("x", n) + `"}`)})
 		if err != nil || len(key) > 255 {
 			t.Errorf("a field of %d bytes makes a key of %d, error %v", n, len(key), err)
+		}
+	}
+}
+
+// What is wrong with every message's call is the program's mistake: it is told
+// before a message is taken, and none goes to the dead letters for it.
+func TestNewRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
+	own := func(op semel.Operation) consume.CallFunc {
+		return func(m *consume.Message) (semel.Call, error) {
+			key, ok := m.Header(consume.KeyHeader)
+			if !ok {
+				return semel.NewCall(op.Shared(), "", semel.NoPayload()), consume.ErrNoKey
+			}
+			return semel.NewCall(op.For("ann"), key, semel.NoPayload()), nil
+		}
+	}
+	header := consume.FromHeader(consume.KeyHeader)
+	for name, c := range map[string]struct {
+		call consume.CallFunc
+		want []string // empty: it is fine
+	}{
+		"empty":                    {consume.Keyed("", header), []string{"operation", "empty", "1 to 255"}},
+		"too long":                 {consume.Keyed(semel.Operation(strings.Repeat("g", 256)), header), []string{"operation", "256", "255"}},
+		"not UTF-8":                {consume.Keyed("g\xff", header), []string{"operation", "UTF-8"}},
+		"a control character":      {consume.Keyed("a\nb", header), []string{"operation", "0x0a"}},
+		"a '#'":                    {consume.Keyed("a#b", header), []string{"operation", "'#'"}},
+		"whatever the last source": {consume.Keyed("a#b", header, consume.Unprotected()), []string{"operation", "'#'"}},
+		"of a CallFunc of its own": {own("a#b"), []string{"operation", "'#'"}},
+		"no source":                {consume.Keyed("g", nil), []string{"source", "nil"}},
+		"no second source":         {consume.Keyed("g", header, nil), []string{"source", "nil"}},
+		"a header without a name":  {consume.Keyed("g", consume.FromHeader("")), []string{"FromHeader", "empty"}},
+
+		"good":                 {consume.Keyed("g", header), nil},
+		"good, and rejects":    {consume.Keyed("g", header, consume.Reject()), nil},
+		"good, of its own":     {own("g"), nil},
+		"it has no call":       {func(*consume.Message) (semel.Call, error) { return semel.Call{}, errPlain }, nil},
+		"it panics":            {func(m *consume.Message) (semel.Call, error) { return semel.Call{}, errors.New(m.Headers[0].Name) }, nil},
+		"it leaves by Goexit":  {func(*consume.Message) (semel.Call, error) { runtime.Goexit(); return semel.Call{}, nil }, nil},
+		"it names the message": {func(m *consume.Message) (semel.Call, error) { return own(semel.Operation(m.Origin.Topic))(m) }, nil},
+	} {
+		_, err := consume.New(newGuard(t, nil, nil), c.call, done, nil)
+		if (err != nil) != (c.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range c.want {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v does not say %q", name, err, want)
+			}
 		}
 	}
 }
