@@ -3,6 +3,7 @@ package kafkapg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -17,6 +18,9 @@ import (
 func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, call consume.CallFunc, h Handler, o *consume.Options) error {
 	if s == nil || a == nil || call == nil || h == nil {
 		return errors.New("kafkapg: ServeKeyed: the source, the Atomic, the CallFunc and the handler must not be nil")
+	}
+	if err := call.Check(); err != nil {
+		return fmt.Errorf("kafkapg: ServeKeyed: the CallFunc: %w", err)
 	}
 	return s.ServeBatches(ctx, &keyed{a: a, line: a.Series(), call: call, h: h, most: attempts(o), undone: map[string]int{}}, o)
 }
