@@ -10,8 +10,8 @@ import (
 )
 
 var defaultReplayHeaders = []string{
-	"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition",
-	"Location", "Link", "Etag", "Last-Modified", "Retry-After",
+	"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Content-Range",
+	"Location", "Link", "Etag", "Last-Modified", "Retry-After", "Allow",
 }
 
 // allowList holds the canonical names that may be kept and replayed.

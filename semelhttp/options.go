@@ -64,10 +64,10 @@ type Options struct {
 	// as Location, are kept.
 	NoStore bool
 	// ReplayHeaders are kept and replayed. Nil: Content-Type,
-	// Content-Encoding, Content-Language, Content-Disposition, Location,
-	// Link, ETag, Last-Modified and Retry-After. Empty: none. Cookies,
-	// credentials and challenges, CORS, Date, Age, framing and hop-by-hop
-	// headers never are, even if listed.
+	// Content-Encoding, Content-Language, Content-Disposition, Content-Range,
+	// Location, Link, ETag, Last-Modified, Retry-After and Allow. Empty: none.
+	// Cookies, credentials and challenges, CORS, Date, Age, framing and
+	// hop-by-hop headers never are, even if listed.
 	ReplayHeaders []string
 	// ReplayedHeader marks a replay: "Idempotent-Replayed" by default.
 	ReplayedHeader string

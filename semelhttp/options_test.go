@@ -25,7 +25,7 @@ func TestOptionsDefaults(t *testing.T) {
 			"ReplayedHeader": {c.ReplayedHeader, "Idempotent-Replayed"},
 			"BusyStatus":     {c.BusyStatus, 409},
 			"Wait":           {c.Wait, time.Duration(0)},
-			"replayable":     {len(c.replayable), 9},
+			"replayable":     {len(c.replayable), 11},
 		} {
 			if !reflect.DeepEqual(v.got, v.want) {
 				t.Errorf("%s options: %s is %v, want %v", name, field, v.got, v.want)

@@ -17,7 +17,7 @@ import (
 func manyHeaders(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for _, name := range []string{
-		"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Location", "Link", "ETag", "Last-Modified", "Retry-After",
+		"Allow", "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Content-Range", "Location", "Link", "ETag", "Last-Modified", "Retry-After",
 		"X-Listed", "X-Other", "Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Authorization", "Access-Control-Allow-Origin", "Age", "Proxy-Authenticate",
 	} {
 		h.Set(name, "1")
@@ -28,7 +28,7 @@ func manyHeaders(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestReplayedHeaders(t *testing.T) {
-	byDefault := "Content-Disposition Content-Encoding Content-Language Content-Type Etag Last-Modified Link Location Retry-After"
+	byDefault := "Allow Content-Disposition Content-Encoding Content-Language Content-Range Content-Type Etag Last-Modified Link Location Retry-After"
 	for name, c := range map[string]struct {
 		list []string
 		want string
@@ -63,6 +63,26 @@ func TestReplayedHeaders(t *testing.T) {
 				t.Errorf("Link is %v", again.Header["Link"])
 			}
 		})
+	}
+}
+
+// Without its Content-Range a part of an answer passes for the whole, and a 416
+// does not say how long that is; without Allow a 405 breaks RFC 9110.
+func TestAReplaySaysWhatItsStatusNeeds(t *testing.T) {
+	for status, h := range map[int][2]string{
+		http.StatusPartialContent:               {"Content-Range", "bytes 0-4/11"},
+		http.StatusRequestedRangeNotSatisfiable: {"Content-Range", "bytes */11"},
+		http.StatusMethodNotAllowed:             {"Allow", "GET, HEAD"},
+	} {
+		x := newSite(t, setup{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(h[0], h[1])
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "hello")
+		})
+		x.post("k", "")
+		if again := x.post("k", ""); again.StatusCode != status || again.Header.Get("Idempotent-Replayed") == "" || again.Header.Get(h[0]) != h[1] {
+			t.Errorf("%d is replayed as %d with %v", status, again.StatusCode, again.Header)
+		}
 	}
 }
 
