@@ -18,7 +18,7 @@ import (
 type Payload struct {
 	kind  *payloadKind
 	label string   // of a Digest: how it was made
-	parts [][]byte // of Bytes and Fields
+	parts [][]byte // of Bytes and Fields; of JSON, what that cannot tell
 	whole []byte   // of the others
 	err   error
 }
@@ -64,10 +64,14 @@ func Digest(alg string, sum []byte) Payload {
 const maxDigest = 64 // bytes of a digest's sum, and of its alg's name
 
 // JSON compares the JSON encoding of v, made now. Two programs that order
-// fields differently differ; see Canonical.
+// fields differently differ; see Canonical. Texts that are not UTF-8, which JSON
+// cannot tell apart, are compared by their bytes.
 func JSON(v any) Payload {
 	b, err := json.Marshal(v)
-	return Payload{kind: kindJSON, whole: b, err: err}
+	if err != nil {
+		return Payload{kind: kindJSON, err: err}
+	}
+	return Payload{kind: kindJSON, whole: b, parts: rawTexts(v, b)}
 }
 
 // Canonical compares a JSON document by what it says: white space, the order

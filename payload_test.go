@@ -259,3 +259,51 @@ func FuzzCanonical(f *testing.F) {
 		}
 	})
 }
+
+type textual struct{ s string }
+
+func (t textual) MarshalText() ([]byte, error) { return []byte(t.s), nil }
+
+// encoding/json writes all that is not UTF-8 as one and the same character:
+// identifiers that are kept as raw bytes in strings must stay apart.
+func TestJSONTellsTextsApartThatAreNotUTF8(t *testing.T) {
+	type inner struct{ ID string }
+	type order struct {
+		inner
+		Skipped string `json:"-"`
+		Any     any
+		Data    []byte
+	}
+	deep := func(s string) order { return order{Any: []any{1, map[string]*inner{"a": {s}, "b": nil}}} }
+	for name, pair := range map[string][2]any{
+		"a text":                   {"a\xff", "a\xfe"},
+		"beside what is the same":  {[]string{"\xff", "\xfe"}, []string{"\xfe", "\xff"}},
+		"and what stands for them": {"a\xff", "a\ufffd"},
+		"deep inside":              {deep("\xff"), deep("\xfe")},
+		"in what is embedded":      {order{inner: inner{"\xff"}}, order{inner: inner{"\xfe"}}},
+		"a pointer":                {&inner{"\xff"}, &inner{"\xfe"}},
+		"a name":                   {map[string]int{"\xff": 1}, map[string]int{"\xfe": 1}},
+		"an array":                 {[1]string{"\xff"}, [1]string{"\xfe"}},
+		"a text of its own making": {textual{"\xff"}, textual{"\xfe"}},
+		"that, as a name":          {map[textual]int{{"\xff"}: 1}, map[textual]int{{"\xfe"}: 1}},
+	} {
+		if same(t, semel.JSON(pair[0]), semel.JSON(pair[1])) {
+			t.Errorf("%s: two payloads are one", name)
+		}
+		for range 20 { // whatever the order of a map
+			if !same(t, semel.JSON(pair[0]), semel.JSON(pair[0])) {
+				t.Fatalf("%s: one payload is two", name)
+			}
+		}
+	}
+	many := map[string]string{"\xff": "\xfe", "\xfe": "\xff", "\xfd": "\xfd"}
+	for range 20 {
+		if !same(t, semel.JSON(many), semel.JSON(many)) {
+			t.Fatal("one map is two payloads")
+		}
+	}
+	skipped := order{Skipped: "\xff", Any: "\ufffd", Data: []byte("\xff")}
+	if !same(t, semel.JSON(skipped), semel.JSON(order{Any: "\ufffd", Data: []byte("\xff")})) {
+		t.Error("what JSON leaves out counts")
+	}
+}

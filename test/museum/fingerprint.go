@@ -10,6 +10,11 @@ var fingerprints = []Mutant{
 	unchecked("Failed", ""),
 	unchecked("Unknown", ""),
 	{
+		Name: "texts that are not UTF-8 are one and the same payload", Rule: "rule 12",
+		File: "payload.go", Package: core, Run: "TestJSONTellsTexts",
+		Old: "parts: rawTexts(v, b)}", New: "parts: nil}",
+	},
+	{
 		Name: "the fingerprint is not checked on a lapsed claim", Rule: "rule 12", Parent: "M6: powertools-java#2260",
 		File: "store/decide.go", Package: seam, Run: "TestDecideCompares",
 		Old: "if !bearer {", New: "if !bearer && !r.Lapsed(now) {",
