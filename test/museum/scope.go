@@ -20,7 +20,7 @@ var scopes = []Mutant{
 	{
 		Name: "an operation may look like a child's", Rule: "scope",
 		File: "operation.go", Package: core, Run: "TestAnInvalidCall",
-		Old: `if strings.Contains(string(s.operation), "#") {`, New: `if strings.Contains(string(s.operation), "##") {`,
+		Old: `if strings.Contains(string(o), "#") {`, New: `if strings.Contains(string(o), "##") {`,
 	},
 	{
 		Name: "a key has no limit", Rule: "scope",
