@@ -61,8 +61,8 @@ func TestAHandlerIsCancelledBeforeItsLeaseEndsWhateverTheStoreDoes(t *testing.T)
 				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
 					<-ctx.Done()
 					wantErr(t, context.Cause(ctx), semel.ErrLeaseLost)
-					if took := time.Since(start); took < 20*time.Second || took >= 30*time.Second {
-						t.Errorf("cancelled after %v of a 30 s lease", took)
+					if took := time.Since(start); took < 20*time.Second || took > 30*time.Second*7/8 {
+						t.Errorf("cancelled after %v of a 30 s lease; an eighth of it is to be left", took)
 					}
 					if r := record(t, g, "k"); r.Lapsed(time.Now()) {
 						t.Error("the lease was over before the handler was cancelled")

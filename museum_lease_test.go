@@ -63,7 +63,11 @@ func TestARenewalThatHangsIsGivenUp(t *testing.T) {
 		n := 0
 		h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 			if n++; n == 1 {
+				start := time.Now()
 				<-ctx.Done()
+				if took := time.Since(start); took > 30*time.Second/6 {
+					t.Errorf("it was given up after %v of a 30 s lease, of which a sixth is enough", took)
+				}
 				return nil, ctx.Err()
 			}
 			return h.Store.Renew(ctx, held, d)
