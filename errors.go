@@ -32,10 +32,14 @@ var (
 	ErrExpired = errors.New("semel: reservation expired")
 	// ErrUnavailable: the store did not answer, or with a record that makes no
 	// sense, or the caller left. The handler did not run; in a transaction, it
-	// may have run, but what it wrote there is rolled back. Only if the store
-	// was lost at its COMMIT, and stayed away, it is not known: make the same
-	// call again, which finds out, and no other in its place.
+	// may have run, but what it wrote there is rolled back, unless it is
+	// ErrInDoubt, too.
 	ErrUnavailable = errors.New("semel: store unavailable")
+	// ErrInDoubt comes in the Cause of an ErrUnavailable: the store was lost at
+	// the COMMIT of a transaction, and stayed away, so what the handler wrote may
+	// be there. Make the same call again, which finds out, and no other in its
+	// place. Without it nothing has happened.
+	ErrInDoubt = errors.New("semel: the transaction may have been committed")
 	// ErrOutcomeNotStored: the handler ran and its result is returned, but
 	// could not be stored. A duplicate may not get it: once the lease has
 	// lapsed it runs the handler again, or under Park gets ErrParked. A

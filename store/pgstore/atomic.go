@@ -22,10 +22,11 @@ type Atomic struct {
 	s *Store
 	g *semel.Guard
 
-	wary     atomic.Int32 // how many batches to begin with savepoints
-	fresh    atomic.Int32 // how many batches ahead, the last ones, had new keys only
-	patience time.Duration
-	tide     tide // of the calls of Run
+	wary  atomic.Int32 // how many batches to begin with savepoints
+	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only
+	// How long runs wait: see the constants of these names.
+	patience, aftermath time.Duration
+	tide                tide // of the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -45,7 +46,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Atomic{s: st, g: g, patience: patience}, nil
+	return &Atomic{s: st, g: g, patience: patience, aftermath: aftermath}, nil
 }
 
 func checkAtomic(o *semel.Options) error {

@@ -309,5 +309,8 @@ func (y *inbox) commit(ctx context.Context, t *ownTx) error {
 	if broke && undone {
 		return fmt.Errorf("%w at COMMIT: %w", errBroke, err)
 	}
+	if !undone {
+		err = fmt.Errorf("%w: %w", semel.ErrInDoubt, err)
+	}
 	return fmt.Errorf("commit: %w", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	crand "crypto/rand"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -238,12 +239,16 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return res, err
 	}
 	t.end()
-	if !refused(cerr) && !errors.Is(cerr, errRolledBack) {
-		if is, _ := a.committed(ctx, t); is {
+	known := refused(cerr) || errors.Is(cerr, errRolledBack)
+	if !known {
+		var is bool
+		if is, known = a.committed(ctx, t); is {
 			return res, err
 		}
 	}
-	cerr = explain("commit", cerr)
+	if cerr = explain("commit", cerr); !known {
+		cerr = fmt.Errorf("%w: %w", semel.ErrInDoubt, cerr)
+	}
 	if refusedForNow(cerr) {
 		return semel.Result{}, cerr
 	}
@@ -278,7 +283,7 @@ func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) (err e
 // commit: its key's lock is free only once it has ended. If that is not known, the
 // key decides when the call comes again.
 func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.aftermath)
 	defer cancel()
 	for {
 		is, err := a.s.cameOf(ctx, t.won)

@@ -88,6 +88,9 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	}
 	if cerr := t.commit(); cerr != nil {
 		cause := timedOut(life, explain("commit", cerr))
+		if inDoubt(code(cerr)) {
+			cause = fmt.Errorf("%w: %w", semel.ErrInDoubt, cause)
+		}
 		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation(), Cause: cause}
 	}
 	return res, err

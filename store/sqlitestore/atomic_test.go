@@ -179,6 +179,9 @@ func TestAFailedCommitHasNotHappened(t *testing.T) {
 	if !errors.Is(err, semel.ErrUnavailable) || !strings.Contains(err.Error(), "FOREIGN KEY") {
 		t.Errorf("got %v, want ErrUnavailable around the commit's error", err)
 	}
+	if errors.Is(err, semel.ErrInDoubt) {
+		t.Errorf("%v: what SQLite refuses to commit has not happened", err)
+	}
 	p.want(t)
 	if _, err := Do(t.Context(), p.a, call("k"), pay("k", nil)); err != nil {
 		t.Errorf("the next call: %v", err)

@@ -69,6 +69,11 @@ func code(err error) int {
 	return 0
 }
 
+// inDoubt reports whether a COMMIT that failed by a code may be found again. What
+// the disk did not take to the end may be in the log all the same, whole, and
+// counts when the file is opened after a crash. Any other code is a rollback.
+func inDoubt(code int) bool { return code&0xff == sqlite3.SQLITE_IOERR }
+
 func busy(err error) bool { return code(err)&0xff == sqlite3.SQLITE_BUSY }
 
 // broken reports whether err is the database's: the transaction may be gone.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/semel-go/semel"
 )
 
@@ -61,5 +63,16 @@ func TestNothingIsCommittedWithoutTheRecord(t *testing.T) {
 			}
 			p.want(t, "k")
 		})
+	}
+}
+
+func TestOnlyWhatTheDiskMayHaveTakenIsInDoubt(t *testing.T) {
+	for code, want := range map[int]bool{
+		sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_IOERR_FSYNC: true, sqlite3.SQLITE_IOERR_WRITE: true,
+		0: false, sqlite3.SQLITE_FULL: false, sqlite3.SQLITE_BUSY: false, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: false, sqlite3.SQLITE_INTERRUPT: false,
+	} {
+		if inDoubt(code) != want {
+			t.Errorf("code %d: in doubt %v", code, !want)
+		}
 	}
 }

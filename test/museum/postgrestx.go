@@ -3,10 +3,15 @@ package museum
 // PostgreSQL, Atomic: the record commits with the handler's writes, or neither does.
 var postgresTxs = []Mutant{
 	{
+		Name: "PostgreSQL, Atomic: a commit that may be there is said to be none", Rule: "rule 9",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestOnlyACommit",
+		Old: "explain(\"commit\", cerr); !known {", New: "explain(\"commit\", cerr); false {",
+	},
+	{
 		Name: "PostgreSQL, Atomic: what became of a commit is not asked when the caller left", Rule: "rule 9", Parent: "M20: complete on the request context",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestACommitWhoseCallerHasLeft",
-		Old: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
-		New: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
+		Old: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.aftermath)",
+		New: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(ctx, a.aftermath)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a pooler that lost the server passes for the server", Rule: "rule 9",

@@ -1,0 +1,68 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/semel-go/semel"
+)
+
+// Who gets ErrUnavailable may do something else instead: so whether the effect
+// may be there has to be told apart from that it is not.
+func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		after, away bool // the server gets the COMMIT; and cannot be asked then
+		err         error
+		doubt       bool
+	}{
+		"it cannot be asked, and has committed": {after: true, away: true, err: semel.ErrUnavailable, doubt: true},
+		"it cannot be asked, and has not":       {away: true, err: semel.ErrUnavailable, doubt: true},
+		"it says that it has":                   {after: true},
+		"it says that it has not":               {err: semel.ErrUnavailable},
+	} {
+		for kind, run := range map[string]func(p *shop, key string, lose func()) error{
+			"one": func(p *shop, key string, lose func()) error {
+				return Once(t.Context(), p.a, call(key), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
+					_, err := p.pay(key, nil)(ctx, x, tx)
+					lose()
+					return err
+				})
+			},
+			"batch": func(p *shop, key string, lose func()) error {
+				return p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+					tx, _ := TxFrom(ctx)
+					_, err := p.pay(key, nil)(ctx, x, tx)
+					lose()
+					return semel.Outcome{}, err
+				})[0].Err
+			},
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				first := openNew(t, nil)
+				cut, through := newCutter(t, c.after)
+				s := openThrough(t, first, through)
+				p := newShop(t, s, nil)
+				p.a.aftermath = 500 * time.Millisecond
+				err := run(p, "k", func() {
+					cut.at("COMMIT")
+					if c.away {
+						s.own.Close()
+					}
+				})
+				if !errors.Is(err, c.err) || errors.Is(err, semel.ErrInDoubt) != c.doubt {
+					t.Errorf("got %v; want %v, in doubt %v", err, c.err, c.doubt)
+				}
+				if cut.cuts.Load() != 1 {
+					t.Errorf("%d cuts", cut.cuts.Load())
+				}
+			})
+		}
+	}
+	p := newShop(t, openNew(t, nil), nil)
+	if err := Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, pgx.Tx) error { return errors.New("no") }); err == nil || errors.Is(err, semel.ErrInDoubt) {
+		t.Errorf("a handler's error: %v", err)
+	}
+}
