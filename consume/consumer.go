@@ -70,8 +70,10 @@ type task struct {
 	// refused is why there is no call; nil: there is one.
 	refused *Disposition
 
-	tries    int // since it was delivered
-	failures int // of those, the ones that count as attempts
+	tries    int  // since it was delivered
+	failures int  // of those, the ones that count as attempts
+	undone   bool // the last one counts because its transaction did not commit
+	forgiven int  // of those that were undone, the ones that were an outage's
 
 	work
 }
@@ -103,6 +105,11 @@ func (c *Consumer) identify(t *task) {
 	}
 }
 
+// mostForgiven is how many tries of a message whose transactions did not commit
+// are put down to the store, since it was away afterwards: not all, for it may be
+// the message that drives it away.
+const mostForgiven = 3
+
 // try runs the message's call once.
 func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 	if t.refused != nil {
@@ -130,9 +137,13 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 	})
 	r.Err, r.Replayed, r.Handlers = err, res.Replayed, ran && own(err, said)
 	t.tries++
-	undone := ran && errors.Is(err, semel.ErrUnavailable) // its transaction did not commit
+	away := errors.Is(err, semel.ErrUnavailable)
 	noEffect := semel.SaysNoEffect(said)
-	if (r.Handlers || undone) && !noEffect {
+	if away && !ran && t.undone && t.forgiven < mostForgiven {
+		t.failures, t.forgiven = t.failures-1, t.forgiven+1
+	}
+	t.undone = ran && away && !noEffect // its transaction did not commit
+	if t.undone || r.Handlers && !noEffect {
 		t.failures++
 	}
 	if r.Handlers && noEffect { // which the Runner does not pass on: it is said of a run that has ended

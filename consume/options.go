@@ -15,8 +15,9 @@ type Options struct {
 	// checked before the handler runs, so that with a Guard a message that kills
 	// its process stops too. An Atomic knows nothing of a try that died, and
 	// sqlitestore's of none in an earlier delivery: with that it limits nothing
-	// where the broker waits for retries. Under semel.Park one doubt parks the
-	// key instead.
+	// where the broker waits for retries. Up to three tries of an Atomic that an
+	// outage of the store cut off do not count. Under semel.Park one doubt parks
+	// the key instead.
 	MaxAttempts int
 	// MaxDeliveries dead-letters a message that the broker has delivered more
 	// often, for whatever reason. Zero: no limit. Set it with an Atomic, whose

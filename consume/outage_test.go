@@ -1,8 +1,12 @@
 package consume_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -309,4 +313,74 @@ func TestTheNextOutageIsProbedAsSoonAsTheFirst(t *testing.T) {
 		}
 		r.end()
 	})
+}
+
+// script is an Atomic whose transactions end as it says: by nil, by a store
+// that is lost while they commit, or by one that is away before they begin.
+type script struct{ steps []string }
+
+func (s *script) Run(ctx context.Context, c semel.Call, fn semel.Handler) (res semel.Result, err error) {
+	step := "away"
+	if len(s.steps) > 0 {
+		step, s.steps = s.steps[0], s.steps[1:]
+	}
+	lost := &semel.Error{Reason: semel.ErrUnavailable, Operation: c.Operation(), Cause: errors.New("connection refused")}
+	if step == "away" {
+		return res, lost
+	}
+	g, err := semel.New(memstore.New(nil), nil) // whose attempt is the first each time: a rollback forgets
+	if err != nil {
+		return res, err
+	}
+	res, err = g.Run(ctx, c, fn)
+	if step == "lost" && err == nil {
+		return semel.Result{}, lost
+	}
+	return res, err
+}
+
+// An outage that begins while a message's transaction commits is no attempt of
+// the message; but one that makes the store go away each time has an end.
+func TestAnOutageUsesUpNoAttempt(t *testing.T) {
+	const failed, down, out, ok = consume.ReasonError, consume.ReasonUnavailable, consume.ReasonExhausted, consume.ReasonDone
+	for name, c := range map[string]struct {
+		steps []string
+		most  int
+		want  []consume.Reason
+	}{
+		"the store goes away":     {[]string{"lost", "away", "away", ""}, 1, []consume.Reason{failed, down, down, ok}},
+		"twice":                   {[]string{"lost", "away", "lost", "away", ""}, 1, []consume.Reason{failed, down, failed, down, ok}},
+		"it answers at once":      {[]string{"lost", ""}, 1, []consume.Reason{failed, out}},
+		"in between it was there": {[]string{"lost", "lost", "away", ""}, 2, []consume.Reason{failed, failed, down, ok}},
+		"it is the message's doing": {
+			slices.Repeat([]string{"lost", "away"}, 20), 1,
+			[]consume.Reason{failed, down, failed, down, failed, down, failed, down, out},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var seen []consume.Reason
+				s := newSource(keyed("k"))
+				s.info.HoldsOnly = true // so that the attempts of all tries are counted here
+				r := serve(t, newConsumer(t, &script{steps: c.steps}, done, consume.Options{MaxAttempts: c.most, Observe: func(_ context.Context, e consume.Event) {
+					if e.Kind == consume.EventDecided {
+						mu.Lock()
+						defer mu.Unlock()
+						seen = append(seen, e.Disposition.Reason)
+					}
+				}}), s)
+				pass(10 * time.Minute)
+				r.end()
+				mu.Lock()
+				defer mu.Unlock()
+				if len(seen) > len(c.want) {
+					seen = seen[:len(c.want)]
+				}
+				if !slices.Equal(seen, c.want) {
+					t.Errorf("it was %v, want %v", seen, c.want)
+				}
+			})
+		})
+	}
 }
