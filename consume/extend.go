@@ -2,7 +2,6 @@ package consume
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 )
@@ -10,13 +9,18 @@ import (
 // extender is the deliveries to be kept from others.
 type extender struct {
 	mu   sync.Mutex
-	held map[Delivery]*Message
+	held map[Delivery]*extension
+}
+
+type extension struct {
+	m     *Message
+	asked bool // an Extend is on its way
 }
 
 func (e *extender) add(d Delivery, m *Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.held[d] = m
+	e.held[d] = &extension{m: m}
 }
 
 func (e *extender) remove(d Delivery) {
@@ -25,10 +29,23 @@ func (e *extender) remove(d Delivery) {
 	delete(e.held, d)
 }
 
-func (e *extender) all() map[Delivery]*Message {
+// each runs f for all, at once, so that one that hangs holds up no other: but not
+// for those that still hang.
+func (e *extender) each(all *sync.WaitGroup, f func(Delivery, *Message)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return maps.Clone(e.held)
+	for d, x := range e.held {
+		if x.asked {
+			continue
+		}
+		x.asked = true
+		all.Go(func() {
+			f(d, x.m)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			x.asked = false
+		})
+	}
 }
 
 // extend keeps what is taken from being delivered to others, until ctx ends:
@@ -40,21 +57,32 @@ func (s *session) extend(ctx context.Context) {
 	every := max(s.info.AckWait/3, time.Millisecond)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var all sync.WaitGroup
 	for {
 		select {
 		case <-ctx.Done():
+			await(&all, every/2)
 			return
 		case <-tick.C:
 		}
-		var all sync.WaitGroup // at once, so that one that hangs holds up no other
-		for d, m := range s.extends.all() {
-			all.Go(func() {
-				if err := s.extendOne(ctx, d, every/2); err != nil && ctx.Err() == nil {
-					s.c.observe(ctx, Event{Kind: EventExtendFailed, Message: m, Err: err})
-				}
-			})
-		}
+		s.extends.each(&all, func(d Delivery, m *Message) {
+			if err := s.extendOne(ctx, d, every/2); err != nil && ctx.Err() == nil {
+				s.c.observe(ctx, Event{Kind: EventExtendFailed, Message: m, Err: err})
+			}
+		})
+	}
+}
+
+// await waits for all, but not for what heeds no context.
+func await(all *sync.WaitGroup, most time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		all.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(most):
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *Consumer) Serve(ctx context.Context, src Source) error {
 		c: c, src: src, info: info,
 		fetched: make(chan fetch), results: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
-		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*Message{}},
+		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*extension{}},
 	}
 	defer close(s.gone)
 	return s.loop(ctx)
