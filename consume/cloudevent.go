@@ -1,7 +1,6 @@
 package consume
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -43,14 +42,32 @@ func attribute(m *Message, name string) (string, bool) {
 }
 
 func structured(body []byte) (string, error) {
-	var e struct {
-		ID     string `json:"id"`
-		Source string `json:"source"`
+	source, isText, err := eventText(body, "source")
+	if err != nil {
+		return "", err
 	}
-	if err := json.Unmarshal(body, &e); err != nil {
-		return "", fmt.Errorf("cloudevent: the envelope: %w", err)
+	id, alsoText, err := eventText(body, "id")
+	if err != nil {
+		return "", err
 	}
-	return eventKey(e.Source, e.ID)
+	if !isText || !alsoText {
+		return digest("ce:raw:sha256:", []byte(source), []byte(id)), nil
+	}
+	return eventKey(source, id)
+}
+
+// eventText is an attribute of an envelope; see text. Empty: it is not there.
+func eventText(body []byte, name string) (s string, whole bool, err error) {
+	raw, err := member(body, name)
+	if err == nil && raw != nil {
+		s, whole, err = text(raw)
+	} else {
+		whole = true
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("cloudevent: the envelope: %w", err)
+	}
+	return s, whole, nil
 }
 
 func eventKey(source, id string) (string, error) {

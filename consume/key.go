@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/semel-go/semel"
 )
@@ -157,9 +158,12 @@ func JSONField(path string) KeySource {
 		case raw == nil:
 			return "", ErrNoKey
 		case raw[0] == '"':
-			var s string
-			if err := json.Unmarshal(raw, &s); err != nil {
+			s, whole, err := text(raw)
+			if err != nil {
 				return "", fmt.Errorf("field %q: %w", path, err)
+			}
+			if !whole {
+				return digest("field:raw:sha256:", raw), nil
 			}
 			return short("field:", s), nil
 		case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
@@ -223,6 +227,18 @@ func member(doc []byte, path string) (json.RawMessage, error) {
 		}
 	}
 	return raw, nil
+}
+
+// text is what a JSON text says. Where it holds U+FFFD that may stand for anything
+// that is no text: then it is given as it is written, and whole is false.
+func text(raw json.RawMessage) (s string, whole bool, err error) {
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", false, err
+	}
+	if strings.ContainsRune(s, utf8.RuneError) {
+		return string(raw), false, nil
+	}
+	return s, true, nil
 }
 
 const longestKey = 255 // bytes, of semel.NewCall

@@ -124,6 +124,38 @@ func TestEventsOfTwoSourcesHaveTwoKeys(t *testing.T) {
 	}
 }
 
+// encoding/json reads all that is no text as one and the same character: two
+// identifiers that differ in it must not become one key.
+func TestTextsThatAreNoTextHaveKeysOfTheirOwn(t *testing.T) {
+	event := func(body string) *consume.Message {
+		return &consume.Message{Headers: headers("content-type", "application/cloudevents+json"), Body: []byte(body)}
+	}
+	seen := map[string]string{}
+	for _, id := range []string{"a", "\xff", "\xfe", `\ud800`, `\udfff`, "\ufffd", "\\ufffd", `\"a\"`} {
+		for name, c := range map[string]struct {
+			source consume.KeySource
+			m      *consume.Message
+		}{
+			"field":  {consume.JSONField("id"), &consume.Message{Body: []byte(`{"id":"` + id + `"}`)}},
+			"id":     {consume.CloudEvent(), event(`{"source":"/s","id":"` + id + `"}`)},
+			"source": {consume.CloudEvent(), event(`{"id":"/s","source":"` + id + `"}`)},
+		} {
+			key, err := c.source(c.m)
+			again, _ := c.source(c.m)
+			if err != nil || key != again || seen[key] != "" {
+				t.Errorf("%s %q: %q, then %q, %v, seen before with %q", name, id, key, again, err, seen[key])
+			}
+			seen[key] = name + " " + id
+			if call := semel.NewCall(semel.Operation("g").Shared(), key, semel.NoPayload()); call.Key() != key {
+				t.Errorf("%q is no key", key)
+			}
+		}
+	}
+	if key, err := consume.CloudEvent()(event(`{"source":"/s","id":"1","ID":"2"}`)); key != "ce:/s 1" || err != nil {
+		t.Errorf("an extension in capitals: %q, %v", key, err)
+	}
+}
+
 func TestUnprotectedKeysNeverMeetAndRejectStops(t *testing.T) {
 	a, _ := consume.Unprotected()(nil)
 	b, _ := consume.Unprotected()(nil)
