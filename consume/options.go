@@ -30,11 +30,13 @@ type Options struct {
 
 	// Retention is how long the runner keeps outcomes: the same as
 	// semel.Options.Retention. An older message is not run, for whether it has
-	// been run is no longer known; one whose age is not known, is. Zero: what the
-	// runner says by a method Retention() time.Duration; New refuses a runner
-	// without it.
+	// been run is no longer known. Zero: what the runner says by a method
+	// Retention() time.Duration; New refuses a runner without it.
 	Retention time.Duration
-	// Late is what becomes of such a message: Park by default, or DeadLetter.
+	// Late is what becomes of such a message: Park by default, or DeadLetter. It
+	// never meets one without a Message.Published, whose age nobody knows: that
+	// is run. RabbitMQ's have one only if their producers, or the broker, set it.
+	// To refuse those without it, have the CallFunc return an error for them.
 	Late Action
 	// ShortRetention lets Serve start although the broker may deliver
 	// messages older than Retention, which Late then meets.

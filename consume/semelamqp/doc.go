@@ -53,6 +53,11 @@
 //     RabbitMQ 4 drops a message without it after 20 deliveries.
 //   - Options.Horizon, if the queue has a TTL; else consume.Options.ShortRetention,
 //     for a queue keeps its messages without end.
+//   - The time of publication in each message, unless the queue has a TTL that is
+//     shorter than outcomes are kept: the producers' timestamp, or the broker's own
+//     (message_interceptors.incoming.set_header_timestamp.overwrite = true). What is
+//     without it, and comes again when its outcome is forgotten, runs again: see
+//     consume.Options.Late.
 //   - Somebody who reads the dead letters and the parked messages.
 //
 // Order per key holds within one Serve, as long as its connection does: a broker
