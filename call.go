@@ -25,7 +25,7 @@ type Call struct {
 // invalid call fails with ErrInvalid when it is run.
 func NewCall(s Scope, key string, p Payload) Call {
 	c := Call{key: store.Key{Operation: string(s.operation), Tenant: s.tenant, Value: key}, payload: p}
-	if c.err = s.check(); c.err == nil {
+	if c.err = s.Check(); c.err == nil {
 		c.err = checkName("key", key)
 	}
 	if c.err == nil {

@@ -54,7 +54,9 @@ func (s Scope) Tenant() string { return s.tenant }
 
 const maxName = 255 // bytes of an operation, a tenant and a key
 
-func (s Scope) check() error {
+// Check reports what is wrong with the scope, which is wrong with every call in it
+// then. Nil: nothing.
+func (s Scope) Check() error {
 	if s == (Scope{}) {
 		return fmt.Errorf("scope: is missing; make one with Operation.For(tenant) or Operation.Shared()")
 	}

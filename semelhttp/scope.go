@@ -14,8 +14,8 @@ import (
 // was authenticated, never what the client says. It must not read the body.
 //
 // An error, or an empty tenant, refuses the request with 401; an error that
-// wraps semel.ErrUnavailable with 503. The zero Scope, or an empty operation,
-// is the server's fault: 500.
+// wraps semel.ErrUnavailable with 503. Any other scope that no call can have,
+// such as the zero Scope, is the server's fault: 500.
 type ScopeFunc func(r *http.Request) (semel.Scope, error)
 
 // Route names the operation after the pattern that matched the request, such
@@ -46,6 +46,9 @@ func (f ScopeFunc) resolve(r *http.Request) (semel.Scope, *Problem) {
 		return s, problem(CodeMisconfigured, errNoOperation)
 	case s.Tenant() == "" && s != s.Operation().Shared():
 		return s, problem(CodeScopeMissing, errNoTenant)
+	}
+	if err := s.Check(); err != nil {
+		return s, problem(CodeMisconfigured, err)
 	}
 	return s, nil
 }

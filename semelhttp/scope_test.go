@@ -3,6 +3,7 @@ package semelhttp_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,6 +67,31 @@ func TestARequestWithoutAScopeIsRefused(t *testing.T) {
 				t.Errorf("the error's text was sent: %s", a.body)
 			}
 		})
+	}
+}
+
+// What is wrong with the scope is the server's fault, whatever else it could look
+// like, and told before the body is read.
+func TestAScopeThatNoCallCanHaveIsTheServersFault(t *testing.T) {
+	for name, scope := range map[string]semel.Scope{
+		"the operation": semel.Operation("a#b").For("ann"),
+		"too long":      semel.Operation("pay").For(strings.Repeat("x", 256)),
+		"a line break":  semel.Operation("pay").For("a\nb"),
+	} {
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return scope, nil }, &semelhttp.Options{
+			Payload: func(*http.Request, io.Reader) (semel.Payload, error) {
+				t.Errorf("%s: the body is read", name)
+				return semel.NoPayload(), nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &site{t: t}
+		x.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the handler ran", name) })), false)
+		if a := x.post("k", "hello"); a.StatusCode != 500 || !strings.Contains(a.body, semelhttp.CodeMisconfigured) {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
 	}
 }
 
