@@ -2,6 +2,7 @@ package semelkafka
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -31,6 +32,9 @@ func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
 		Headers:   make([]semel.Header, len(r.Headers)),
 		Body:      r.Value,
 		Published: r.Timestamp,
+	}
+	if r.Timestamp.UnixMilli() <= 0 { // Kafka's -1: it has none
+		m.Published = time.Time{}
 	}
 	for i, h := range r.Headers {
 		m.Headers[i] = semel.Header{Name: h.Key, Value: string(h.Value)}

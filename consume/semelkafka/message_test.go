@@ -41,6 +41,21 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 	}
 }
 
+// Kafka's -1 is no time, and not the last day of 1969: such a message would be
+// parked for its age.
+func TestARecordWithoutATimestampHasNoAge(t *testing.T) {
+	s := apart(t, nil)
+	for millis, known := range map[int64]bool{-1: false, 0: false, 1: true} {
+		m := s.message(&kgo.Record{Topic: "t", Timestamp: time.UnixMilli(millis)}, "t")
+		if m.Published.IsZero() == known {
+			t.Errorf("%d ms is %v", millis, m.Published)
+		}
+	}
+	if m := s.message(&kgo.Record{Topic: "t"}, "t"); !m.Published.IsZero() {
+		t.Errorf("none is %v", m.Published)
+	}
+}
+
 // A tombstone stays one: an empty value would bring its key back to life.
 func TestALetterOfATombstoneIsATombstone(t *testing.T) {
 	for _, value := range [][]byte{nil, {}, []byte("v")} {
