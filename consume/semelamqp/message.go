@@ -134,8 +134,11 @@ func deliveries(d *amqp.Delivery) int {
 	if !counted && d.Redelivered {
 		again = 1
 	}
-	return int(max(before, 0) + max(again, 0) + 1)
+	return int(min(min(max(before, 0), mostDeliveries)+min(max(again, 0), mostDeliveries)+1, mostDeliveries))
 }
+
+// mostDeliveries is where counting ends: headers are the producer's, too.
+const mostDeliveries = 1 << 30
 
 // instructions reports whether a header tells the broker what to do with a
 // message, or is its own account of the past: a copy must not repeat it. CC

@@ -2,6 +2,7 @@ package semelamqp
 
 import (
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,6 +45,8 @@ func TestDeliveriesAreAtLeastSoMany(t *testing.T) {
 	for want, d := range map[int]amqp.Delivery{
 		1: {}, 2: {Redelivered: true}, 5: {Redelivered: true, Headers: amqp.Table{"x-delivery-count": int64(4)}},
 		8: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(6)}},
+		// A producer may write what it likes, and must not get past a limit by it.
+		mostDeliveries: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(math.MaxInt64)}},
 	} {
 		if got := deliveries(&d); got != want {
 			t.Errorf("%+v: %d, want %d", d, got, want)
