@@ -39,8 +39,10 @@ func storeGoesDown(w *world) {
 		w.until("the outage seen", func() bool { return w.saw(consume.EventOutage, "") > before })
 		p.store.down.Store(false)
 		w.until("its end seen", func() bool { return w.saw(consume.EventResumed, "") > before })
+		// What failed before and is told of only now begins another outage, which
+		// must be over: the next would go on from it, and not be seen.
+		w.settled()
 	}
-	w.settled()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range ms {
