@@ -53,4 +53,19 @@ var consumers = []Mutant{
 		File: "consume/work.go", Package: consumer, Run: "TestAnUnprotectedMessage",
 		Old: "strings.HasPrefix(t.m.Key, unprotected) {", New: "strings.HasPrefix(t.m.Key, unprotected) && s.info.HoldsOnly {",
 	},
+	{
+		Name: "a group that is no name sends a stream to the dead letters", Rule: "scope",
+		File: "consume/consumer.go", Package: consumer, Run: "TestNewRefusesAGroup",
+		Old: "if err := call.Check(); err != nil {", New: "if err := call.Check(); false {",
+	},
+	{
+		Name: "an outage at COMMIT is an attempt", Rule: "rule 13",
+		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
+		Old: "t.undone && t.forgiven < mostForgiven {", New: "false {",
+	},
+	{
+		Name: "a message that drives the store away has no end", Rule: "rule 13",
+		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
+		Old: "t.undone && t.forgiven < mostForgiven {", New: "t.undone {",
+	},
 }
