@@ -167,3 +167,15 @@ func TestFlagsAndFieldsHaveTheSameNames(t *testing.T) {
 		t.Errorf("names: %q", names)
 	}
 }
+
+// What passes through is never parked, whatever it says or inherits.
+func TestARuleThatPassesThroughParksNothing(t *testing.T) {
+	c, err := resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true, on-doubt: park}]\n")
+	if err != nil || c.Parks() {
+		t.Errorf("parks %v, %v", c.Parks(), err)
+	}
+	c, err = resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true, on-doubt: park}, {match: /pay, on-doubt: park}]\n")
+	if err != nil || !c.Parks() {
+		t.Errorf("with one that parks: parks %v, %v", c.Parks(), err)
+	}
+}
