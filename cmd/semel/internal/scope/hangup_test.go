@@ -1,0 +1,93 @@
+package scope_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/scope"
+)
+
+// slowIssuer serves a key set, each time when it is let.
+type slowIssuer struct {
+	*httptest.Server
+	doc atomic.Pointer[[]byte]
+	in  chan struct{} // somebody asks
+	let chan struct{}
+}
+
+func newSlowIssuer(t *testing.T, doc []byte) *slowIssuer {
+	i := &slowIssuer{in: make(chan struct{}, 8), let: make(chan struct{}, 8)}
+	i.doc.Store(&doc)
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.in <- struct{}{}
+		select {
+		case <-i.let:
+			_, _ = w.Write(*i.doc.Load())
+		case <-r.Context().Done(): // nobody waits any more
+		}
+	}))
+	t.Cleanup(i.Close)
+	return i
+}
+
+// tenantIn is what a finder makes of a request that is given up with ctx.
+func tenantIn(ctx context.Context, f *scope.Finder, authorization string) (string, error) {
+	r := httptest.NewRequestWithContext(ctx, "POST", "/", nil)
+	r.Header.Set("Authorization", authorization)
+	return f.Tenant(r)
+}
+
+// The set is fetched for all, at most once in a while. A client that hangs up
+// must not have used up that time for the others.
+func TestAClientThatHangsUpDoesNotEndTheFetch(t *testing.T) {
+	c := newClock()
+	idp := newSlowIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now, Timeout: time.Minute}))
+	token := "Bearer " + sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
+	ctx, hangUp := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = tenantIn(ctx, f, token) // nobody is there for the answer
+	}()
+	<-idp.in
+	hangUp()
+	idp.let <- struct{}{}
+	<-gone
+	if got, err := tenant(f, token); got != "ann" {
+		t.Errorf("the next one: got %q, %v", got, err)
+	}
+}
+
+// So it is with a refresh that a request has begun in the background: that
+// request is long over.
+func TestARefreshOutlivesTheRequestThatBeganIt(t *testing.T) {
+	c := newClock()
+	idp := newSlowIssuer(t, jwks(t, "ec"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now, Timeout: time.Minute}))
+	token := "Bearer " + sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
+	idp.let <- struct{}{}
+	if got, err := tenant(f, token); got != "ann" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	<-idp.in
+	without := jwks(t, "ed")
+	idp.doc.Store(&without)
+	c.advance(10 * time.Minute)
+	ctx, over := context.WithCancel(t.Context())
+	if got, err := tenantIn(ctx, f, token); got != "ann" {
+		t.Fatalf("with what there was: got %q, %v", got, err)
+	}
+	<-idp.in
+	over()
+	idp.let <- struct{}{}
+	until(t, "the key is forgotten", func() bool { // no later fetch could be let
+		_, err := tenant(f, token)
+		return errors.Is(err, scope.ErrUnknown)
+	})
+}
