@@ -1,12 +1,16 @@
 package scope_test
 
 import (
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 )
@@ -106,5 +110,61 @@ func TestAnUnverifiedTokenIsOnlyRead(t *testing.T) {
 		if got, err := tenant(f, "Bearer "+token); got != "" || !errors.Is(err, scope.ErrUnknown) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
+	}
+}
+
+// signedAs makes a token by another algorithm than the key's own.
+func signedAs(t *testing.T, alg jose.SignatureAlgorithm, id string, key any, claims map[string]any) string {
+	t.Helper()
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.Signed(s).Claims(claims).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// A key is for one algorithm, where its issuer says so (RFC 8725, 3.1).
+func TestAKeyVerifiesByItsOwnAlgorithmOnly(t *testing.T) {
+	c := newClock()
+	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()}
+	rsa := pairs()["rsa"]
+	token := "Bearer " + signedAs(t, jose.PS256, rsa.id, rsa.private, claims)
+	named := jwks(t, "rsa")
+	open := []byte(strings.ReplaceAll(string(named), `"alg":"RS256",`, ""))
+	for name, set := range map[string]struct {
+		doc  []byte
+		want string
+	}{"RS256": {named, ""}, "any": {open, "ann"}} {
+		f := finder(t, "jwt:sub", scope.NewKeySet(writeFile(t, set.doc), &scope.KeySetOptions{Now: c.Now}))
+		if got, err := tenant(f, token); got != set.want || (set.want == "") != errors.Is(err, scope.ErrUnknown) {
+			t.Errorf("a key for %s and a token by PS256: got %q, %v", name, got, err)
+		}
+	}
+}
+
+// A token that no public key can verify is refused before the set is asked for
+// a key: else anybody could have it fetched, or a public key taken for a secret.
+func TestATokenThatIsNotSignedWithAPublicKeyIsRefusedUnseen(t *testing.T) {
+	c := newClock()
+	idp := newIssuer(t, jwks(t, "rsa"))
+	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
+	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()}
+	secret, err := x509.MarshalPKIXPublicKey(pairs()["rsa"].public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range map[string]string{
+		"a secret of its own": sign(t, "hmac", claims), "the public key as the secret": signedAs(t, jose.HS256, "r1", secret, claims),
+	} {
+		if got, err := tenant(f, "Bearer "+token); got != "" || !errors.Is(err, scope.ErrUnknown) {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	if n := idp.fetches.Load(); n != 0 {
+		t.Errorf("the set was fetched %d times", n)
 	}
 }
