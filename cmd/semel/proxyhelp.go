@@ -44,7 +44,7 @@ WHOSE KEYS (--scope)
 
 ` + indent(scope.Choices) + `
 
-A request whose tenant cannot be told is answered 401.
+A request whose tenant cannot be told is answered 401. The key set of a URL is fetched by the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; the service and the hooks are never reached through one.
 
 WHAT THE SERVICE GETS
 

@@ -21,7 +21,7 @@ type Hook struct {
 
 // New makes a Hook; each question takes at most timeout.
 func New(u *url.URL, timeout time.Duration) *Hook {
-	return &Hook{url: u, timeout: timeout, client: &http.Client{
+	return &Hook{url: u, timeout: timeout, client: &http.Client{ // no Proxy: what clients sent goes to the service that the user named
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 4 * time.Second},
 		// An answer from elsewhere is none: the user named one service.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -81,7 +81,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(req) // by the proxy of the environment, if there is one: the issuer can be anywhere
 	if err != nil {
 		return nil, err
 	}
