@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 )
 
 var processRace = check{
@@ -60,7 +61,7 @@ func (p *probe) processRace(ctx context.Context, team []*hand, i int) error {
 	k := p.own(workerKey(p.tenant, i))
 	for _, h := range team {
 		if err := h.orders.Encode(order{i}); err != nil {
-			return fmt.Errorf("a process has ended: %w", err)
+			return h.ended(err)
 		}
 	}
 	wins, answers := 0, make([]done, len(team))
@@ -101,6 +102,9 @@ type hand struct {
 	orders  *json.Encoder
 	answers chan done
 	gone    error // why answers was closed
+
+	once sync.Once
+	err  error // of its end
 }
 
 func newHand(w *Worker) *hand {
@@ -124,7 +128,7 @@ func (h *hand) answer(ctx context.Context) (done, error) {
 	select {
 	case d, ok := <-h.answers:
 		if !ok {
-			return d, fmt.Errorf("a process has ended: %w", h.gone)
+			return d, h.ended(h.gone)
 		}
 		if d.Error != "" {
 			return d, errors.New(d.Error)
@@ -135,13 +139,24 @@ func (h *hand) answer(ctx context.Context) (done, error) {
 	}
 }
 
+// ended is the error of a worker that is gone too early, which shows by err: in
+// its own words, if it had any.
+func (h *hand) ended(err error) error {
+	if werr := h.end(); werr != nil {
+		return werr
+	}
+	return fmt.Errorf("a process has ended: %w", err)
+}
+
 // end lets the worker go, and waits until it has.
 func (h *hand) end() error {
-	err := h.w.In.Close()
-	for range h.answers { // what it says now is of no interest
-	}
-	if werr := h.w.Wait(); werr != nil {
-		return fmt.Errorf("a process has ended: %w", werr)
-	}
-	return err
+	h.once.Do(func() {
+		h.err = h.w.In.Close()
+		for range h.answers { // what it says now is of no interest
+		}
+		if err := h.w.Wait(); err != nil {
+			h.err = fmt.Errorf("a process has ended: %w", err)
+		}
+	})
+	return h.err
 }

@@ -197,7 +197,7 @@ func TestAWorkerThatDiesIsAnError(t *testing.T) {
 			return &Worker{In: discard{io.Discard}, Out: gone, Wait: func() error { return errors.New("killed") }}, nil
 		}
 		r, err := Run(t.Context(), target, small("process-race"))
-		if c, _ := r.Result("process-race"); err == nil || c.Verdict != Incomplete || !strings.Contains(c.Info[0], "a process has ended") {
+		if c, _ := r.Result("process-race"); err == nil || c.Verdict != Incomplete || !strings.Contains(c.Info[0], "a process has ended: killed") {
 			t.Errorf("error %v, %+v", err, c)
 		}
 		target.Start = func(context.Context, string) (*Worker, error) { return nil, errors.New("no memory") }
