@@ -127,6 +127,25 @@ func TestVerifyOfAStoreThatIsNotThereIsExitCode1AndMakesNone(t *testing.T) {
 	}
 }
 
+// Who is told that there is no store, or no schema in it, is told how to make it.
+func TestWhatIsNotMigratedIsToldWithTheCommandForIt(t *testing.T) {
+	absent, empty := "sqlite:"+filepath.Join(t.TempDir(), "none.db"), "sqlite:"+write(t, "empty.db", "")
+	for _, url := range []string{absent, empty} {
+		for _, verb := range []string{"verify", "doctor", "sweep --once", "inspect list"} {
+			r := command(t, append(strings.Fields(verb), "--store", url)...)
+			if r.code != exitFailed || !strings.Contains(r.stderr, "semel migrate --store "+url) || strings.Count(r.stderr, "\n") != 1 {
+				t.Errorf("%s: %+v", verb, r)
+			}
+		}
+		if r := command(t, "migrate", "--store", url); r.code != exitOK {
+			t.Errorf("migrate: %+v", r)
+		}
+		if r := command(t, "inspect", "list", "--store", url); r.code != exitOK {
+			t.Errorf("migrated: %+v", r)
+		}
+	}
+}
+
 func TestVerifyHasHelpWithAnExample(t *testing.T) {
 	r := command(t, "verify", "--help")
 	if r.code != exitOK || !strings.Contains(r.stdout, "Examples") || !strings.Contains(r.stdout, "semel verify --store") || !strings.Contains(r.stdout, "--only") {

@@ -64,6 +64,10 @@ func TestVerifysProcessesOpenTheStoreThatIsTried(t *testing.T) {
 
 func TestVerifyOnPostgreSQL(t *testing.T) {
 	url := pgtest.Start(t, pgtest.Durable...).URL()
+	early, _, told := verifyCommand(t, "--store", url)
+	if err := early.Run(); err == nil || !strings.Contains(told.String(), "semel migrate --store "+url) {
+		t.Errorf("not migrated: %v: %s", err, told)
+	}
 	migrate, stdout, stderr := verifyCommand(t)
 	migrate.Args = []string{migrate.Args[0], "migrate", "--store", url}
 	if err := migrate.Run(); err != nil {

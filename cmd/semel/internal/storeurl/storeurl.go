@@ -132,17 +132,30 @@ func (u URL) OpenExisting(ctx context.Context) (Handle, error) {
 	case inMemory:
 		return nil, &input.Error{Field: u.where, Value: u.String(), Want: "lives inside another process and cannot be opened from here; choose sqlite:PATH, postgres://… or redis://…"}
 	case inPostgres:
-		return u.postgres.open(ctx, true)
+		h, err := u.postgres.open(ctx, true)
+		return h, u.unfit(err)
 	case inRedis:
 		return u.redis.open(ctx)
 	}
 	switch _, err := os.Stat(u.text); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: %q: there is no such file; give the path that semel proxy was started with", u.where, u.text)
+		return nil, fmt.Errorf("%s: %q: there is no such file; give the path that semel proxy was started with, or make it by semel migrate --store %s", u.where, u.text, u)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", u.where, err)
 	}
-	return sqlitestore.Open(ctx, u.text, &sqlitestore.Options{NoMigrate: true})
+	s, err := sqlitestore.Open(ctx, u.text, &sqlitestore.Options{NoMigrate: true})
+	if err != nil {
+		return nil, u.unfit(err)
+	}
+	return s, nil
+}
+
+// unfit adds to an error that the schema does not fit what to do about that.
+func (u URL) unfit(err error) error {
+	if errors.Is(err, sqlitestore.ErrSchema) || errors.Is(err, pgstore.ErrSchema) {
+		return fmt.Errorf("%w (semel migrate --store %s makes a schema, or brings an older one up to date)", err, u)
+	}
+	return err
 }
 
 // Partitioned is the store whose schema, if it is made, has its records in n
