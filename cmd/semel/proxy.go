@@ -72,8 +72,8 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	log := logger(e, c.LogLevel)
-	defer adopt(log)()
+	e.level.Set(c.LogLevel)
+	log := e.log
 	if p.store.Memory() {
 		log.Warn("the records are in memory: when this process ends, each request may take effect once more")
 	}

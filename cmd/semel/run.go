@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -43,6 +44,8 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	json           bool
+	log            *slog.Logger // to stderr
+	level          *slog.LevelVar
 }
 
 // run is the command. It returns the exit code.
@@ -72,7 +75,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return exitUsage
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON}
+	level := new(slog.LevelVar)
+	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON, log: logger(stderr, c.JSON, level), level: level}
+	defer adopt(e.log)()
 	verb, _, _ := strings.Cut(parsed.Command(), " <")
 	return report(stderr, "semel "+verb, parsed.Run(e))
 }

@@ -173,3 +173,26 @@ func TestAWriterThatFailsIsAFailure(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// The client of Redis logs by itself, in words of its own.
+func TestAllThatIsLoggedIsJSONIfItIsToBe(t *testing.T) {
+	const nobody = "redis://127.0.0.1:1/0"
+	for verb, args := range map[string][]string{
+		"doctor": {"doctor"}, "inspect list": {"inspect", "list"}, "sweep": {"sweep", "--once"}, "verify": {"verify"},
+		"proxy": {"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single"},
+	} {
+		r := command(t, append(args, "--store", nobody, "--json")...)
+		logs := 0
+		for line := range strings.Lines(r.stderr) {
+			switch {
+			case json.Valid([]byte(line)):
+				logs++
+			case !strings.HasPrefix(line, "semel "+verb+": "): // the error that it ends with
+				t.Errorf("%s: no line of JSON: %s", verb, line)
+			}
+		}
+		if r.code != exitFailed || logs == 0 {
+			t.Errorf("%s: %d lines of JSON in %+v", verb, logs, r)
+		}
+	}
+}

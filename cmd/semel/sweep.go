@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -56,7 +55,7 @@ func (c *sweepCmd) Run(ctx context.Context, e *env) (err error) {
 	defer func() { err = errors.Join(err, h.Close()) }()
 	o := &semel.SweepOptions{
 		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts,
-		Observe: semel.LogEvents(logger(e, slog.LevelInfo)),
+		Observe: semel.LogEvents(e.log),
 		Swept:   func(s semel.SweepStats, err error) { c.print(e, s, err) },
 	}
 	if !c.Once {
