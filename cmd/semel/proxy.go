@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
@@ -14,6 +15,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
 )
 
 type proxyCmd struct {
@@ -82,6 +84,7 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 		return fmt.Errorf("store: %w", err)
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	caution(ctx, log, st)
 	finder, err := scope.NewFinder(p.rule, p.keys)
 	if err != nil {
 		return err
@@ -109,6 +112,25 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	log.Info("listening", "addr", clients.Addr().String(), "upstream", p.config.Upstream.String(), "store", p.store.String(),
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
 	return px.Serve(ctx, clients, admin)
+}
+
+// checkTime is how long a store's settings may be looked at before the proxy
+// starts without.
+const checkTime = 5 * time.Second
+
+// caution logs each setting under which the store may lose what it was told, as
+// semel doctor tells them. It is no reason not to start: the settings may be
+// meant so, or be safe for a reason that the store cannot see.
+func caution(ctx context.Context, log *slog.Logger, st store.Store) {
+	c, ok := store.As[store.Checker](st)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	for _, line := range input.Lines(c.Check(ctx)) {
+		log.Warn("the store may not keep its promises; see semel doctor", "why", line)
+	}
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

@@ -38,7 +38,7 @@ The query of a URL may hold options of the store:
                                         fail-over of Redis may break the promise
                  semel-allow-eviction   take a server that may forget records
 
-semel doctor says what a server's settings may lose. rediss:, redis+cluster: and redis+sentinel: are URLs, too.
+semel doctor says what a server's settings may lose; the proxy starts on it all the same, and logs that as warnings. rediss:, redis+cluster: and redis+sentinel: are URLs, too.
 
 WHOSE KEYS (--scope)
 
