@@ -29,6 +29,7 @@ type Config struct {
 	MaxBody      int64
 	MaxOutcome   int
 	Drain        time.Duration
+	BodyTimeout  time.Duration // 0: none
 	SweepEvery   time.Duration // 0: never
 	UpstreamIdle time.Duration
 

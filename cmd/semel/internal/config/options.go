@@ -26,6 +26,7 @@ type Options struct {
 	Lease       *Duration `yaml:"lease" name:"lease" placeholder:"TIME" group:"Limits" help:"How long a claim holds when its holder dies (default 30s). Renewed every third of it while a request runs."`
 	MaxAttempts *int      `yaml:"max-attempts" name:"max-attempts" placeholder:"N" group:"Limits" help:"How often one key may reach the upstream, not counting answers that say that nothing was done (default 0: no limit)."`
 	MaxBody     *Size     `yaml:"max-body" name:"max-body" placeholder:"SIZE" group:"Limits" help:"The largest request body with a key (default 10MiB); a larger one is answered 413."`
+	BodyTimeout *Duration `yaml:"body-timeout" name:"body-timeout" placeholder:"TIME" group:"Limits" help:"How long the client of a request with a key may send nothing in the middle of its body; then it is answered 408 (default 60s; 0: for ever). An upload that goes on is not cut."`
 	MaxOutcome  *Size     `yaml:"max-outcome" name:"max-outcome" placeholder:"SIZE" group:"Limits" help:"The largest answer to keep (default 1MiB). A larger one reaches the first caller; duplicates are told that it is done."`
 	Drain       *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
 	SweepEvery  *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of what has expired (default 1m; 0: never)."`

@@ -64,6 +64,7 @@ func (r *resolver) config(o *Options) *Config {
 		MaxAttempts: or(o.MaxAttempts, 0), MaxBody: int64(or(o.MaxBody, 10<<20)), MaxOutcome: int(or(o.MaxOutcome, 1<<20)),
 		Lease:            r.span("lease", o.Lease, 30*time.Second, 100*time.Millisecond, time.Hour),
 		Drain:            r.span("drain", o.Drain, 30*time.Second, 0, time.Hour),
+		BodyTimeout:      r.span("body-timeout", o.BodyTimeout, time.Minute, 0, 24*time.Hour),
 		SweepEvery:       r.span("sweep-every", o.SweepEvery, time.Minute, 0, 24*time.Hour),
 		UpstreamIdle:     r.span("upstream-idle", o.UpstreamIdle, 4*time.Second, 0, time.Hour),
 		ReconcileEvery:   r.span("reconcile-every", o.ReconcileEvery, 30*time.Second, 0, 24*time.Hour),

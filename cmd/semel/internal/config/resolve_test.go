@@ -31,7 +31,7 @@ func TestDefaultsAreWhatTheHelpSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Listen != "127.0.0.1:8080" || c.Store != "sqlite:semel.db" || c.Lease != 30*time.Second || c.MaxBody != 10<<20 ||
-		c.MaxOutcome != 1<<20 || c.Drain != 30*time.Second || c.SweepEvery != time.Minute || c.ClientHost || c.AdminListen != "" {
+		c.MaxOutcome != 1<<20 || c.Drain != 30*time.Second || c.SweepEvery != time.Minute || c.BodyTimeout != time.Minute || c.ClientHost || c.AdminListen != "" {
 		t.Errorf("got %+v", c)
 	}
 	want := Route{Match: "/", Operation: "http", OnDoubt: store.Retry, Methods: []string{"POST", "PATCH"}, RequireKey: true,

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
@@ -22,6 +23,8 @@ type door struct {
 	rules      *http.ServeMux // nil: there are none
 	subtrees   *http.ServeMux // the rules that hold for all below a path
 	rest       *route
+
+	bodyTimeout time.Duration // see hurry
 }
 
 // protectedNames are the canonical names of headers that a Connection header
@@ -51,15 +54,23 @@ func canonical(names []string) []string {
 // ServeHTTP implements http.Handler.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p := d.wrong(r); p != nil {
-		problem.Write(w, *p)
+		d.refuse(w, r, *p)
 		return
 	}
 	to := d.find(r)
 	if d.keyed(to, r) && len(r.Header["Upgrade"]) > 0 {
-		problem.Write(w, problem.UpgradeRefused)
+		d.refuse(w, r, problem.UpgradeRefused)
 		return
 	}
+	if d.reads(to, r) {
+		r = hear(w, r, d.bodyTimeout)
+	}
 	to.ServeHTTP(w, r)
+}
+
+func (d *door) refuse(w http.ResponseWriter, r *http.Request, p semelhttp.Problem) {
+	hurry(w, r, d.bodyTimeout)
+	problem.Write(w, p)
 }
 
 // wrong says what is wrong with a request, whatever its route.
@@ -155,6 +166,12 @@ func plainHost(r *http.Request) *http.Request {
 	plain := *r
 	plain.Host = host
 	return &plain
+}
+
+// reads reports whether the body of a request is read before anything else is
+// done with it.
+func (d *door) reads(to *route, r *http.Request) bool {
+	return d.keyed(to, r) || to.fromBody && slices.Contains(to.methods, r.Method)
 }
 
 // keyed reports whether a request is one to protect.

@@ -49,7 +49,7 @@ type Proxy struct {
 func New(parts Parts) (*Proxy, error) {
 	c := parts.Config
 	p := &Proxy{Parts: parts}
-	p.door = &door{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders)}
+	p.door = &door{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout}
 	p.up = upstream.New(upstream.Options{
 		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.door.protected, Idle: c.UpstreamIdle, Log: parts.Log,
 	})

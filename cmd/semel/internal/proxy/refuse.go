@@ -20,6 +20,12 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 		}
 	case semelhttp.CodeReplayForbidden:
 		p.denied(w, &why)
+	case semelhttp.CodeBodyUnreadable:
+		if errors.Is(why.Err, errSilent) {
+			cause := why.Err
+			why = problem.BodyTimeout
+			why.Err = cause
+		}
 	}
 	level := slog.LevelDebug
 	if why.Status >= http.StatusInternalServerError {

@@ -18,6 +18,7 @@ type route struct {
 	http.Handler
 	methods     []string
 	keyless     bool // a request without a key passes
+	fromBody    bool // a key can be made of the body
 	passThrough bool
 }
 
@@ -34,7 +35,7 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &route{Handler: once(behind), methods: r.Methods, keyless: !r.RequireKey}, nil
+	return &route{Handler: once(behind), methods: r.Methods, keyless: !r.RequireKey, fromBody: len(r.KeyFrom) > 0}, nil
 }
 
 // options are the Guard's.
