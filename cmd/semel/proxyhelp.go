@@ -116,5 +116,5 @@ ADMIN (--admin-listen)
               and no stop has begun; else 503
     /metrics  counts of what happened, by kind, operation and rule
 
-SIGTERM and SIGINT turn /readyz to 503, close the listener, and wait --drain for requests in flight. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
+SIGTERM and SIGINT turn /readyz to 503, close the listener, and wait --drain for requests in flight. Connections that have switched to another protocol, such as WebSockets, are not waited for: they end with the process. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/textproto"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -28,12 +29,24 @@ func received(res *http.Response) error {
 			semelhttp.Final(res.Request)
 		}
 	}
-	for name := range res.Header {
+	disown(res.Header)
+	return nil
+}
+
+// ahead looks at what comes before an answer (1xx). httputil.ReverseProxy passes
+// that on in the trace of its own, which is called after this.
+func ahead(_ int, h textproto.MIMEHeader) error {
+	disown(http.Header(h))
+	return nil
+}
+
+// disown removes what the client could take for the proxy's words.
+func disown(h http.Header) {
+	for name := range h {
 		if strings.HasPrefix(name, ownPrefix) {
-			delete(res.Header, name) // the client must not take the upstream's words for the proxy's
+			delete(h, name)
 		}
 	}
-	return nil
 }
 
 // failed answers for an upstream that did not.

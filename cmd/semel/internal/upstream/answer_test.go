@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,45 @@ func code(t *testing.T, res *http.Response) string {
 		t.Errorf("no problem document: %v, %+v, %v", err, p, res.Header)
 	}
 	return p.Code
+}
+
+// What says how a request came out comes from the proxy alone, also ahead of
+// the answer: 103 and the like pass, without such headers.
+func TestAnInformationalAnswerSpeaksNotForTheProxy(t *testing.T) {
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Link", "</a.css>; rel=preload")
+		h.Set("Semel-Outcome", "unknown")
+		h.Set("Semel-Result", "final")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusCreated)
+	})
+	f := newFront(t, b.URL, nil, time.Minute, nil)
+	for _, key := range []string{"", "k"} {
+		var hints textproto.MIMEHeader
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			hints = h
+			return nil
+		}})
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			req.Header.Set("Idempotency-Key", key)
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if len(hints) != 1 || hints.Get("Link") == "" {
+			t.Errorf("%q: ahead of the answer came %v", key, hints)
+		}
+		if res.StatusCode != http.StatusCreated || res.Header.Get("Semel-Outcome") != "" {
+			t.Errorf("%q: %s, %v", key, res.Status, res.Header)
+		}
+	}
 }
 
 // nobody is an address where nobody listens.

@@ -96,7 +96,8 @@ type sender struct{ base *http.Transport }
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	var way sending
-	res, err := s.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: way.gotConn})))
+	trace := &httptrace.ClientTrace{GotConn: way.gotConn, Got1xxResponse: ahead}
+	res, err := s.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if b, ok := ctx.Value(beginKey{}).(*begin); ok && err == nil {
 		b.end()
 	}
