@@ -69,11 +69,17 @@ func TestAnUploadThatGoesOnBesideTheAnswerHasNoLimit(t *testing.T) {
 	f := newFront(t, b.URL, nil, limit, nil)
 	body, feed := io.Pipe()
 	defer body.Close()
+	begun := make(chan struct{})
 	go func() {
+		defer feed.Close()
 		_, _ = io.WriteString(feed, "part")
+		select {
+		case <-begun:
+		case <-time.After(20 * limit): // it does not begin while something is to come
+			return
+		}
 		_, _ = io.WriteString(feed, "more")
 		<-time.After(3 * limit)
-		_ = feed.Close()
 	}()
 	req, err := http.NewRequest(http.MethodPut, f.URL, body)
 	if err != nil {
@@ -84,7 +90,12 @@ func TestAnUploadThatGoesOnBesideTheAnswerHasNoLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if got, err := io.ReadAll(res.Body); err != nil || string(got) != "begun more true" {
+	first := make([]byte, len("begun "))
+	if _, err := io.ReadFull(res.Body, first); err != nil {
+		t.Fatal(err)
+	}
+	close(begun)
+	if got, err := io.ReadAll(res.Body); err != nil || string(first)+string(got) != "begun more true" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -98,6 +98,9 @@ func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 			return
 		}
 		seesTrailers(r)
+		// The upstream may begin its answer before it has the whole body. The
+		// server would then read the rest itself, and away from the upstream.
+		_ = http.NewResponseController(w).EnableFullDuplex() // it fails where that is so anyway
 		r, end := bound(r, timeout)
 		defer end()
 		u.proxy.ServeHTTP(w, r)
