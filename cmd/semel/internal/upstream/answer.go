@@ -49,6 +49,20 @@ func disown(h http.Header) {
 	}
 }
 
+// asIs is a writer of answers of which net/http guesses nothing.
+type asIs struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w asIs) WriteHeader(status int) {
+	if h := w.Header(); status >= http.StatusOK && len(h["Content-Type"]) == 0 {
+		h["Content-Type"] = nil // there, and nothing: so it stays
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w asIs) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // failed answers for an upstream that did not.
 func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.UpstreamLost

@@ -76,6 +76,27 @@ func TestAnInformationalAnswerSpeaksNotForTheProxy(t *testing.T) {
 	}
 }
 
+// What an answer is was said by the upstream, or by nobody: net/http would guess,
+// and make a page of what looks like one.
+func TestAnAnswerWithoutATypeGetsNone(t *testing.T) {
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hints" {
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		w.Header()["Content-Type"] = nil
+		_, _ = io.WriteString(w, "<html><script>")
+	})
+	f := newFront(t, b.URL, nil, time.Minute, nil)
+	for _, path := range []string{"/", "/hints"} {
+		for _, key := range []string{"", "k" + path, "k" + path} { // and again
+			res := f.send(t, "POST", path, key, "")
+			if body, err := io.ReadAll(res.Body); err != nil || string(body) != "<html><script>" || len(res.Header["Content-Type"]) > 0 {
+				t.Errorf("%s, %q: %q, %v, %v", path, key, body, res.Header, err)
+			}
+		}
+	}
+}
+
 // nobody is an address where nobody listens.
 const nobody = "http://127.0.0.1:1"
 

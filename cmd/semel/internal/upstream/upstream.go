@@ -88,6 +88,7 @@ func (u *Upstream) Close() { u.base.CloseIdleConnections() }
 // result, too, unless it says of itself what it is.
 func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w = asIs{w}
 		if _, keyed := semel.FromContext(r.Context()); keyed {
 			ctx, cancel := context.WithTimeout(r.Context(), timeout)
 			defer cancel()
