@@ -35,7 +35,7 @@ func ReadFile(path string) (*Source, error) {
 	defer func() { _ = f.Close() }() // nothing was written
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return nil, &input.Error{Field: "--config", Value: path, Want: "cannot be read: " + cause(err)}
 	}
 	if len(doc) > maxFile {
 		return nil, &input.Error{Field: "--config", Value: path, Want: fmt.Sprintf("has more than %d bytes, which is the most", maxFile)}

@@ -93,14 +93,7 @@ func (r *resolver) config(o *Options) *Config {
 	r.count("max-attempts", int64(c.MaxAttempts), 0, 1_000_000)
 	r.count("max-body", c.MaxBody, 1, 1<<30)
 	r.count("max-outcome", int64(c.MaxOutcome), 1, 64<<20)
-	for _, name := range c.KeyHeaders {
-		if !isToken(name) {
-			r.bad("key-headers", name, "is no header name")
-		}
-	}
-	if len(c.KeyHeaders) == 0 {
-		r.bad("key-headers", "", "is empty; leave it out for Idempotency-Key")
-	}
+	r.keyHeaders(c.KeyHeaders)
 	return c
 }
 
@@ -226,7 +219,7 @@ func (r *resolver) url(field string, given *string) *url.URL {
 		return nil
 	}
 	u, err := url.Parse(*given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" || !isPort(u.Port()) {
 		shown := *given
 		if strings.Contains(shown, "@") {
 			shown = "" // it may hold a password
@@ -235,6 +228,12 @@ func (r *resolver) url(field string, given *string) *url.URL {
 		return nil
 	}
 	return u
+}
+
+// isPort reports whether the port of a URL is one, or is not said.
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil
 }
 
 func isToken(s string) bool {
