@@ -97,13 +97,13 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	defer px.Close()
-	clients, err := listen(ctx, p.config.Listen)
+	clients, err := listen(ctx, p.config.Where("listen"), p.config.Listen)
 	if err != nil {
 		return err
 	}
 	var admin net.Listener
 	if p.config.AdminListen != "" {
-		if admin, err = listen(ctx, p.config.AdminListen); err != nil {
+		if admin, err = listen(ctx, p.config.Where("admin-listen"), p.config.AdminListen); err != nil {
 			_ = clients.Close()
 			return err
 		}
@@ -133,6 +133,11 @@ func caution(ctx context.Context, log *slog.Logger, st store.Store) {
 	}
 }
 
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+// listen listens on an address, which was given where errors say.
+func listen(ctx context.Context, where, addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	return l, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,24 @@ func TestWhatFailsIsExitCode1(t *testing.T) {
 	} {
 		if r := command(t, args...); r.code != exitFailed || r.stderr == "" {
 			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// Of two addresses, the error says which is taken.
+func TestAnAddressThatCannotBeListenedOnIsToldWithItsOption(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for option, args := range map[string][]string{
+		"--listen":       {"--listen", l.Addr().String()},
+		"--admin-listen": {"--listen", "127.0.0.1:0", "--admin-listen", l.Addr().String()},
+	} {
+		r := command(t, append([]string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single", "--store", "memory:"}, args...)...)
+		if r.code != exitFailed || !strings.Contains(r.stderr, "semel proxy: "+option+": listen tcp "+l.Addr().String()) {
+			t.Errorf("%+v", r)
 		}
 	}
 }
