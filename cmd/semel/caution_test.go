@@ -3,12 +3,33 @@
 package main
 
 import (
+	"net"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
+
+// A store that takes a connection and says nothing would leave a proxy that does
+// not serve, and does not say why.
+func TestTheProxySaysWhatItWaitsForWhenItStarts(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts: the system does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	p := spawn(t, "proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--scope", "single",
+		"--store", "postgres://app:canary@"+silent.Addr().String()+"/shop")
+	p.waitLog(regexp.MustCompile(`level=WARN msg="the store has not answered yet" store=postgres://app@` + silent.Addr().String() + "/shop"))
+	p.signal(syscall.SIGTERM)
+	if code := p.exit(time.Minute); code != exitFailed || strings.Contains(p.Log(), "canary") {
+		t.Errorf("exit code %d\n%s", code, p.Log())
+	}
+}
 
 // The proxy starts on a store that may lose what it was told: who knows better
 // than its settings need not be asked. But it says so, each time.

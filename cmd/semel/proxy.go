@@ -79,7 +79,9 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	if p.store.Memory() {
 		log.Warn("the records are in memory: when this process ends, each request may take effect once more")
 	}
+	late := time.AfterFunc(openTime, func() { log.Warn("the store has not answered yet", "store", p.store.String()) })
 	st, err := p.store.Open(ctx)
+	late.Stop()
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
@@ -113,6 +115,9 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
 	return px.Serve(ctx, clients, admin)
 }
+
+// openTime is how long the store may take to open before that is told.
+const openTime = 3 * time.Second
 
 // checkTime is how long a store's settings may be looked at before the proxy
 // starts without.
