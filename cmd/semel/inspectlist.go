@@ -69,8 +69,7 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 		case err != nil:
 			return errors.Join(append(errs, err)...)
 		case n == c.Limit:
-			_, err := fmt.Fprintf(e.stderr, "semel inspect list: there are more than %d; raise --limit to see them\n", c.Limit)
-			return errors.Join(append(errs, err)...)
+			return errors.Join(append(errs, c.more(e))...)
 		}
 		n++
 		if err := show(&f); err != nil {
@@ -78,6 +77,17 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// more says that not all are listed.
+func (c *inspectListCmd) more(e *env) error {
+	text := fmt.Sprintf("there are more than %d; raise --limit to see them", c.Limit)
+	if e.json {
+		e.log.Warn(text)
+		return nil
+	}
+	_, err := fmt.Fprintf(e.stderr, "semel inspect list: %s\n", text)
+	return err
 }
 
 func (c *inspectListCmd) lines(e *env) (show func(*store.Found) error, flush func() error) {
