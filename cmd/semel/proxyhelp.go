@@ -80,8 +80,8 @@ REFUSALS (RFC 9457)
 
 A refusal is a problem document with a "code" that is stable: one of package semelhttp, whose documentation lists them, or
 
-    408  body_timeout            the client fell silent (--body-timeout): nothing was
-                                 sent to the service
+    408  body_timeout            the client fell silent in its body: with a key (then
+                                 --body-timeout says when) nothing was sent
     503  upstream_unreachable    nothing was sent to the service
     502  upstream_lost           it was sent, and no answer came: doubt
     504  upstream_timeout        it was sent, and no answer came in time: doubt

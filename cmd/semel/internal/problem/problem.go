@@ -26,7 +26,7 @@ var (
 	UpgradeRefused = semelhttp.Problem{Status: http.StatusBadRequest, Code: "upgrade_refused", Title: "Protocol cannot be switched",
 		Detail: "A request that takes effect once cannot switch to another protocol."}
 	BodyTimeout = semelhttp.Problem{Status: http.StatusRequestTimeout, Code: "body_timeout", Title: "Request body did not arrive in time",
-		Detail: "Nothing came for too long in the middle of the request. Repeat it with the same key."}
+		Detail: "Nothing came for too long in the middle of the request. If it has a key, nothing was done; repeat it with that key."}
 	Unreachable = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "upstream_unreachable", Title: "Service could not be reached",
 		Detail: "Nothing was sent to the service. Repeat the request with the same key.", RetryAfter: time.Second}
 	UpstreamLost = semelhttp.Problem{Status: http.StatusBadGateway, Code: "upstream_lost", Title: "Answer of the service was lost",

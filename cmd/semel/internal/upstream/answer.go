@@ -50,12 +50,20 @@ func disown(h http.Header) {
 }
 
 // asIs is a writer of answers of which net/http guesses nothing.
-type asIs struct{ http.ResponseWriter }
+type asIs struct {
+	http.ResponseWriter
+	begin *begin // of the request; nil: its whole body is here
+}
 
 // WriteHeader implements http.ResponseWriter.
 func (w asIs) WriteHeader(status int) {
 	if h := w.Header(); status >= http.StatusOK && len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = nil // there, and nothing: so it stays
+	}
+	// What comes yet of a body must not be taken for a request. Of one that could
+	// not be read to its end the server does not see to that in full duplex.
+	if status >= http.StatusOK && w.begin != nil && !w.begin.isWhole() {
+		w.Header().Set("Connection", "close")
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -67,6 +75,8 @@ func (w asIs) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.UpstreamLost
 	switch {
+	case errors.Is(err, errSilent):
+		p = problem.BodyTimeout
 	case errors.Is(err, semel.ErrLeaseLost):
 	case isNotSent(err):
 		semelhttp.NoEffect(r)

@@ -1,9 +1,13 @@
 package upstream_test
 
 import (
+	"bufio"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -49,6 +53,74 @@ func TestTheTimeOfAnUploadIsNotTheUpstreams(t *testing.T) {
 		}
 		if took := time.Since(begin); took < 2*limit && want != http.StatusOK {
 			t.Errorf("%s: given up after %v", path, took)
+		}
+	}
+}
+
+// What stands behind a body that is broken is no request.
+func TestTheRestOfABrokenBodyIsNoRequest(t *testing.T) {
+	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/smuggled" {
+			t.Error("the rest of a body came as a request")
+		}
+		if r.URL.Path != "/early" {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+	})
+	f := newFront(t, b.URL, nil, time.Minute, nil)
+	down := newFront(t, nobody, nil, time.Minute, nil)
+	for _, body := range []string{"zz\r\n", "2\r\nabXX", "2\r\nab\r\n\r\n", "0\r\nbad trailer\r\n\r\n", "2;\r\r\nab\r\n"} {
+		for _, to := range []struct {
+			front *front
+			path  string
+		}{{f, "/"}, {f, "/early"}, {down, "/"}} {
+			c, err := net.Dial("tcp", to.front.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.WriteString(c, "PUT "+to.path+" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"+body+smuggled)
+			answers, _ := io.ReadAll(c) // it may be reset behind the answer
+			if n := strings.Count(string(answers), "HTTP/1.1 "); n > 1 {
+				t.Errorf("%s, %q: %d answers:\n%s", to.path, body, n, answers)
+			}
+		}
+	}
+}
+
+// A client that falls silent in its upload is given up, too: nothing is held for
+// it, and it is told that it was not the upstream.
+func TestAnUploadThatFallsSilentEnds(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	b := backend(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	f := newFront(t, b.URL, nil, limit, nil)
+	for _, framing := range []string{"Content-Length: 10\r\n\r\npart", "Transfer-Encoding: chunked\r\n\r\n4\r\npart\r\n", "Content-Length: 10\r\nExpect: 100-continue\r\n\r\n"} {
+		c, err := net.Dial("tcp", f.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(20 * limit)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, "PUT / HTTP/1.1\r\nHost: a\r\n"+framing)
+		answers := bufio.NewReader(c)
+		res, err := http.ReadResponse(answers, nil)
+		for err == nil && res.StatusCode == http.StatusContinue {
+			res, err = http.ReadResponse(answers, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := code(t, res); res.StatusCode != http.StatusRequestTimeout || got != "body_timeout" {
+			t.Errorf("%s, %s", res.Status, got)
+		}
+		if _, err := answers.ReadByte(); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection goes on: %v", err)
 		}
 	}
 }

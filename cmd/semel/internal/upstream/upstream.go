@@ -88,23 +88,22 @@ func (u *Upstream) Close() { u.base.CloseIdleConnections() }
 // result, too, unless it says of itself what it is.
 func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w = asIs{w}
 		if _, keyed := semel.FromContext(r.Context()); keyed {
 			ctx, cancel := context.WithTimeout(r.Context(), timeout)
 			defer cancel()
 			if keep5xx {
 				ctx = context.WithValue(ctx, keep5xxKey{}, true)
 			}
-			u.proxy.ServeHTTP(w, r.WithContext(ctx))
+			u.proxy.ServeHTTP(asIs{w, nil}, r.WithContext(ctx))
 			return
 		}
 		seesTrailers(r)
 		// The upstream may begin its answer before it has the whole body. The
 		// server would then read the rest itself, and away from the upstream.
 		_ = http.NewResponseController(w).EnableFullDuplex() // it fails where that is so anyway
-		r, end := bound(r, timeout)
+		r, b, end := bound(w, r, timeout)
 		defer end()
-		u.proxy.ServeHTTP(w, r)
+		u.proxy.ServeHTTP(asIs{w, b}, r)
 	})
 }
 
