@@ -75,6 +75,9 @@ func checkAtomic(o *semel.Options) error {
 // Retention is how long outcomes are kept.
 func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
 
+// Store is where the records are: that of NewAtomic.
+func (a *Atomic) Store() *Store { return a.s }
+
 // In runs calls in the caller's transaction, which the caller commits or rolls
 // back; see [Store.Tx]. The handler runs within a savepoint: if it fails, its
 // writes are undone, and the transaction can go on. Nothing is recorded until

@@ -36,7 +36,8 @@
 // transaction that the caller has open. A [Series] looks for each batch while the
 // one before it runs. For messages whose only key is their
 // offset, a [Watermark] takes one row for each partition, and not one for each
-// message.
+// message. A [Note] is what a member that dies leaves to the next: with it package
+// kafkapg finds the message that kills them.
 //
 // # Throughput
 //

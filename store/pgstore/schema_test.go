@@ -146,11 +146,13 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 func TestAnOlderSchemaIsNamedAndMigrated(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "k", "result")
-	down, err := fs.ReadFile(Migrations(), "0002_watermark.down.sql")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"0003_note.down.sql", "0002_watermark.down.sql"} {
+		down, err := fs.ReadFile(Migrations(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, s.own, strings.ReplaceAll(string(down), `"semel"`, s.quoted()))
 	}
-	mustExec(t, s.own, strings.ReplaceAll(string(down), `"semel"`, s.quoted()))
 	want := fmt.Sprintf("its number is 1, and this version needs %d", len(ups()))
 	if err := s.Check(t.Context()); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), want) {
 		t.Errorf("Check: %v, want ErrSchema with %q", err, want)
@@ -170,6 +172,7 @@ func TestAnOlderSchemaIsNamedAndMigrated(t *testing.T) {
 		t.Errorf("a record is %v after Migrate", r.State)
 	}
 	own(t, s, 0)
+	wantBegun(t, s.Note(orders), 0, 1)
 }
 
 func TestARoleThatMayOnlyWriteRowsIsEnough(t *testing.T) { bothTables(t, aRoleIsEnough) }
@@ -207,6 +210,12 @@ func aRoleIsEnough(t *testing.T, partitions int) {
 	}
 	if err := Once(t.Context(), a, call("k"), nothing); err != nil {
 		t.Errorf("Atomic: %v", err)
+	}
+	own(t, s, 0)
+	n := s.Note(orders)
+	wantBegun(t, n, 0, 1)
+	if err := errors.Join(n.Try(t.Context(), 0), n.End(t.Context()), s.Forget(t.Context(), orders.Consumer, orders.Topic)); err != nil {
+		t.Errorf("Note, Forget: %v", err)
 	}
 	if n := ask[int](t, s.own, "SELECT count(*) FROM semel.semel_readable"); n != 2 {
 		t.Errorf("the view shows %d records, want 2", n)

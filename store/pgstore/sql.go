@@ -20,6 +20,7 @@ type statements struct {
 	reads, inserts, admits, alike, admitAlike                               string
 	takes, takesNew                                                         string
 	own, move, watermark, waitForIt, forget                                 string
+	noteBegin, noteTried, noteEnd                                           string
 }
 
 // insertColumns are written by a claim; the rest has defaults.
@@ -260,7 +261,25 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a frozen owner must not hold the row
 		watermark: `SELECT topic_id, next, epoch FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer`,
 		waitForIt: `SELECT FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer FOR UPDATE`,
-		forget:    `DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`,
+		forget: `WITH n AS (DELETE FROM {s}.semel_note WHERE consumer = $1::text AND topic = $2::text)
+			DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`,
+
+		// Who goes back, or has another topic, begins with nothing: what was tried
+		// then was tried in another life.
+		noteBegin: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
+			INSERT INTO {s}.semel_note AS n (consumer, topic, partition, topic_id, owner, at, begun, tried, updated)
+			SELECT $1::text, $2::text, $3::integer, $4::text, $5::uuid, $6::bigint, 1, ARRAY[]::bigint[], c.now FROM c
+			ON CONFLICT (consumer, topic, partition) DO UPDATE SET
+				begun = CASE WHEN n.topic_id = excluded.topic_id AND n.at = excluded.at THEN n.begun + (n.owner <> excluded.owner)::int ELSE 1 END,
+				tried = CASE WHEN n.topic_id = excluded.topic_id AND n.at <= excluded.at THEN n.tried ELSE excluded.tried END,
+				topic_id = excluded.topic_id, owner = excluded.owner, at = excluded.at, updated = excluded.updated
+			RETURNING n.begun, n.tried`,
+		noteTried: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
+			UPDATE {s}.semel_note SET tried = $6::bigint[], updated = c.now FROM c
+			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
+		noteEnd: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
+			UPDATE {s}.semel_note SET begun = greatest(begun - 1, 0), tried = $6::bigint[], updated = c.now FROM c
+			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
 
 		list: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
@@ -275,7 +294,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
 		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts, &st.takes, &st.takesNew,
-		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget,
+		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget, &st.noteBegin, &st.noteTried, &st.noteEnd,
 	} {
 		*s = fill.Replace(*s)
 	}

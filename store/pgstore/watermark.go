@@ -80,8 +80,8 @@ func (s *Store) Own(ctx context.Context, of TopicPartition, start int64) (*Water
 	return w, nil
 }
 
-// Forget removes the watermarks that a consumer has of a topic, such as one
-// that was deleted. Who owned one before cannot move the one that a later Own
+// Forget removes the watermarks and notes that a consumer has of a topic, such as
+// one that was deleted. Who owned one before cannot move the one that a later Own
 // begins: its epoch is of the server's clock, so this does not hold if that was
 // set back in between.
 func (s *Store) Forget(ctx context.Context, consumer, topic string) error {
