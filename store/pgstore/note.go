@@ -22,11 +22,12 @@ type Note struct {
 	of    TopicPartition
 	owner pgtype.UUID
 	tried map[int64]int64
+	owed  map[int64]int64 // tries that may be noted, and are to be taken back
 }
 
 // Note is a new member's of a partition. It does no I/O.
 func (s *Store) Note(of TopicPartition) *Note {
-	n := &Note{s: s, of: of, owner: pgtype.UUID{Valid: true}, tried: map[int64]int64{}}
+	n := &Note{s: s, of: of, owner: pgtype.UUID{Valid: true}, tried: map[int64]int64{}, owed: map[int64]int64{}}
 	_, _ = crand.Read(n.owner.Bytes[:]) // it never fails
 	return n
 }
@@ -52,11 +53,14 @@ func (n *Note) Begin(ctx context.Context, at int64) (times int, err error) {
 	}
 	clear(n.tried)
 	for of := range slices.Chunk(tried, 2) {
-		if len(of) == 2 && of[0] >= at { // what is before it is done
-			n.tried[of[0]] = of[1]
+		if len(of) == 2 && of[0] >= at && of[1] > n.owed[of[0]] { // what is before it is done
+			n.tried[of[0]] = of[1] - n.owed[of[0]]
 		}
 	}
-	return times, nil
+	if len(n.owed) > 0 {
+		err = n.write(ctx, n.s.sql.noteTried)
+	}
+	return times, err
 }
 
 // Tries is how many tries of a message have begun and are not known to have
@@ -73,15 +77,27 @@ func (n *Note) Try(ctx context.Context, offset int64) error {
 	err := n.write(ctx, n.s.sql.noteTried)
 	if err != nil {
 		n.takeBack(offset)
+		n.owe(offset, err)
 	}
 	return err
 }
 
 // Ended says that the last try of a message has ended, and that the message is to
-// be tried again. If it fails, the note says so with the next that is written.
+// be tried again. If it fails, the next that is written says so.
 func (n *Note) Ended(ctx context.Context, offset int64) error {
 	n.takeBack(offset)
-	return n.write(ctx, n.s.sql.noteTried)
+	err := n.write(ctx, n.s.sql.noteTried)
+	if err != nil {
+		n.owed[offset]++
+	}
+	return err
+}
+
+// owe remembers a try that may have been noted, though the server did not say so.
+func (n *Note) owe(offset int64, err error) {
+	if !errors.Is(err, ErrFenced) && !refused(err) {
+		n.owed[offset]++
+	}
 }
 
 func (n *Note) takeBack(offset int64) {
@@ -109,7 +125,10 @@ func (n *Note) write(ctx context.Context, sql string) error {
 	if err == nil && tag.RowsAffected() == 0 {
 		err = fmt.Errorf("%w: partition %d", ErrFenced, n.of.Partition)
 	}
-	if errors.Is(err, ErrFenced) {
+	if err == nil {
+		clear(n.owed)
+	}
+	if err == nil || errors.Is(err, ErrFenced) {
 		return err
 	}
 	return explain("note a try", err)

@@ -169,3 +169,32 @@ func TestATryThatCannotBeNotedIsNone(t *testing.T) {
 		t.Error("a negative offset was taken")
 	}
 }
+
+// The end of a try cannot be noted, as in an outage: it is when the member begins
+// again, and the try does not count.
+func TestAnEndThatCouldNotBeNotedIsNotedLater(t *testing.T) {
+	for name, again := range map[string]func(n *Note) error{
+		"it begins again": func(n *Note) error { _, err := n.Begin(t.Context(), 0); return err },
+		"another try":     func(n *Note) error { return n.Try(t.Context(), 1) },
+	} {
+		s := openNew(t, nil)
+		n := s.Note(orders)
+		wantBegun(t, n, 0, 1)
+		if err := n.Try(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := n.Ended(gone, 0); err == nil {
+			t.Error("it was noted")
+		}
+		if err := again(n); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		next := s.Note(orders)
+		wantBegun(t, next, 0, 2)
+		if next.Tries(0) != 0 {
+			t.Errorf("%s: a try that has ended counts", name)
+		}
+	}
+}

@@ -56,8 +56,31 @@
 // COMMIT, is found in the same way, as long as the database answers on others.
 // Where it does not, it is an outage, and all wait.
 //
-// Not promised: by offsets, attempts are counted by the process: a message that
-// kills it does so each time. By keys, a message whose handler was running, alone
-// in its transaction, when an outage began, has made an attempt, too; one that
-// meets MaxAttempts of them is a dead letter.
+// # A message that kills its process
+//
+// Out of memory, os.Exit, a crash in C: the transaction is rolled back with all
+// that it could have told, and the next member runs into the same. So a member
+// leaves a pgstore.Note with the first message of a partition that it is given,
+// one statement, and no more as long as all is well. Where two in a row have begun
+// at one offset, and are gone without an end in order, the third takes care with
+// that partition: each message has a transaction of its own, and behind a note that
+// it is tried. Tries without an end count as attempts, and after MaxAttempts the
+// message is a dead letter, whose text says so; it is not run again. Care ends
+// behind 2,000 messages. With a MaxAttempts below zero it stops its partition.
+//
+// So it kills its process MaxAttempts times, and two or three times before. A note
+// decides nothing else: one too many costs time. But a message is dead-lettered
+// that does nothing wrong and is in work, alone, each of MaxAttempts times that
+// something else kills its process, or freezes it until another has the partition.
+// Within Options.Drain that is no such time; nor is an outage of the database,
+// unless the process is killed in it. Set MaxAttempts no lower than you restart.
+//
+// The rows are in semel_note, one for each partition; pgstore.Store.Forget removes
+// those of a topic, and old ones do no harm.
+//
+// # Not promised
+//
+// By offsets, attempts that end in an error are counted by the process. By keys, a
+// message whose handler was running, alone in its transaction, when an outage began,
+// has made an attempt, too; one that meets MaxAttempts of them is a dead letter.
 package kafkapg

@@ -22,7 +22,9 @@ func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, ca
 	if err := call.Check(); err != nil {
 		return fmt.Errorf("kafkapg: ServeKeyed: the CallFunc: %w", err)
 	}
-	return s.ServeBatches(ctx, &keyed{a: a, line: a.Series(), call: call, h: h, most: attempts(o), undone: map[string]int{}}, o)
+	l := &keyed{a: a, line: a.Series(), call: call, h: h, most: attempts(o), undone: map[string]int{}}
+	defer l.cares.end(ctx)
+	return s.ServeBatches(ctx, l, o)
 }
 
 // keyed is a semelkafka.Ledger of records.
@@ -35,6 +37,7 @@ type keyed struct {
 	// undone counts the transactions of a message alone that did not commit:
 	// of that there is no record.
 	undone map[string]int
+	cares  cares
 	room   [][]semel.Call // of batches that have ended, to be used again
 }
 
@@ -43,7 +46,8 @@ func (l *keyed) Retention() time.Duration { return l.a.Retention() }
 
 // Own implements semelkafka.Ledger: Kafka says where to begin, for what is done
 // behind it is found by its key.
-func (l *keyed) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
+func (l *keyed) Own(_ context.Context, of semelkafka.Place, start int64) (int64, error) {
+	l.cares.own(l.a.Store(), of, start)
 	return start, nil
 }
 

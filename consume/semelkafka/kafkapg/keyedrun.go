@@ -15,6 +15,7 @@ import (
 // keyedRun is one batch.
 type keyedRun struct {
 	*keyed
+	items []semelkafka.Item
 	batch []consume.Run
 	calls []semel.Call
 	of    []int // their places in batch
@@ -27,6 +28,9 @@ type keyedRun struct {
 	// it comes again, as one whose key is in flight elsewhere.
 	blocked map[string]int
 	next    *pgstore.Next // of which it is the work
+
+	care  *care // of a message that is alone, if care is to be taken; else nil
+	noted bool  // its try was
 }
 
 // Handle implements semelkafka.Ledger.
@@ -48,6 +52,16 @@ type preparedRun keyedRun
 func (p *preparedRun) Handle(ctx context.Context) []consume.Run {
 	r := (*keyedRun)(p)
 	defer r.giveBack()
+	careful, err := r.begin(ctx, r.items)
+	if err != nil || careful {
+		r.next.Drop()
+	}
+	switch {
+	case err != nil:
+		return unavailable(r.items, err)
+	case careful:
+		return r.carefully(ctx, r.items)
+	}
 	return r.ends(r.next.Run(ctx, r.run))
 }
 
@@ -60,7 +74,7 @@ func (p *preparedRun) Drop() {
 // newRun finds the calls of a batch.
 func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 	r := &keyedRun{
-		keyed: l, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)),
+		keyed: l, items: batch, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)),
 		calls: l.callsFor(len(batch)), of: make([]int, 0, len(batch)), ms: make([]*consume.Message, 0, len(batch)),
 	}
 	for i, it := range batch {
@@ -121,7 +135,7 @@ func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
 	if len(fresh) > 1 {
 		return r.h.safely(ctx, tx, ms)
 	}
-	return r.alone(goes[0], func() error { return r.h.safely(ctx, tx, ms) })
+	return r.alone(ctx, goes[0], func() error { return r.h.safely(ctx, tx, ms) })
 }
 
 // block notes which messages before one that is fresh come again.
@@ -149,18 +163,42 @@ func (r *keyedRun) blockBehind(at int, err error, lane string) {
 }
 
 // alone does the work of one message. It is this message's fault if it fails.
-func (r *keyedRun) alone(f *pgstore.Fresh, work func() error) error {
+func (r *keyedRun) alone(ctx context.Context, f *pgstore.Fresh, work func() error) (err error) {
 	m := r.ms[f.Index]
-	n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1)
-	r.ran[f.Index] = n
-	err := exhausted(r.most, errUndone)
-	if r.most < 0 || n <= r.most {
+	died := r.care.died(m)
+	if r.noted { // the server has it run again
+		died--
+	}
+	n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1) + died
+	switch {
+	case r.most < 0 || n <= r.most:
+		if err := r.note(ctx, m); err != nil {
+			r.said[f.Index], r.ran[f.Index] = err, 0
+			return semel.NoEffect(err)
+		}
+		r.ran[f.Index] = n
 		err = limited(work(), n, r.most)
+	case died > 0:
+		r.ran[f.Index] = n - 1
+		err = (&cutOffError{died, n - 1}).failure()
+	default:
+		r.ran[f.Index] = n
+		err = exhausted(r.most, errUndone)
 	}
 	r.said[f.Index] = err
 	if m.OrderKey != "" { // whatever it says: that it commits is not known before the batch has ended
 		r.blocked[m.OrderKey] = f.Index
 	}
+	return err
+}
+
+// note notes a try, once.
+func (r *keyedRun) note(ctx context.Context, m *consume.Message) error {
+	if r.care == nil || r.noted {
+		return nil
+	}
+	err := r.care.try(ctx, m, r.most)
+	r.noted = err == nil && r.most >= 0
 	return err
 }
 
@@ -171,6 +209,9 @@ func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
 	m, said := r.ms[n], r.said[n]
 	if errors.Is(said, errBefore) && e.Err != nil {
 		return consume.Run{Err: waits("")}
+	}
+	if e, ok := errors.AsType[*noteError](said); ok {
+		return consume.Run{Err: e.end(r.calls[n].Operation())}
 	}
 	if r.ran[n] > 0 && errors.Is(e.Err, semel.ErrUnavailable) { // that may be its own doing
 		r.undone[m.Origin.ID]++

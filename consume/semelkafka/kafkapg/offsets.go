@@ -21,6 +21,7 @@ func ServeOffsets(ctx context.Context, s *semelkafka.Source, st *pgstore.Store, 
 		return errors.New("kafkapg: ServeOffsets: the source, the store and the handler must not be nil")
 	}
 	l := &offsets{st: st, h: h, most: attempts(o), marks: map[semelkafka.Place]*mark{}}
+	defer l.cares.end(ctx)
 	return s.ServeBatches(ctx, l, o)
 }
 
@@ -30,6 +31,7 @@ type offsets struct {
 	h    Handler
 	most int
 
+	cares cares
 	mu    sync.Mutex
 	marks map[semelkafka.Place]*mark
 }
@@ -41,9 +43,17 @@ type mark struct {
 	times  int                // how often
 }
 
+// attempts is how often a message has failed alone.
+func (m *mark) attempts(of *consume.Message) int {
+	if m.failed != of.Origin.Offset {
+		return 0
+	}
+	return m.times
+}
+
 // Own implements semelkafka.Ledger.
 func (l *offsets) Own(ctx context.Context, of semelkafka.Place, start int64) (int64, error) {
-	w, err := l.st.Own(ctx, pgstore.TopicPartition{Consumer: of.Group, Topic: of.Topic, TopicID: of.TopicID, Partition: of.Partition}, start)
+	w, err := l.st.Own(ctx, topicPartition(of), start)
 	switch {
 	case errors.Is(err, pgstore.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
 		return 0, fmt.Errorf("%w: %w", consume.ErrClosed, err)
@@ -53,6 +63,7 @@ func (l *offsets) Own(ctx context.Context, of semelkafka.Place, start int64) (in
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.marks[of] = &mark{w: w, failed: -1}
+	l.cares.own(l.st, of, w.Next())
 	return w.Next(), nil
 }
 
@@ -97,8 +108,10 @@ func (l *offsets) Pass(ctx context.Context, it semelkafka.Item) error {
 	err = m.w.Do(ctx, it.From, it.Origin.Offset+1, func(context.Context, pgx.Tx) error { return nil })
 	if err != nil {
 		m.w = nil
+		return err
 	}
-	return err
+	l.cares.known(it.Place).passed(ctx, it.Message, l.most)
+	return nil
 }
 
 // hole is why a message cannot be done: what is between the watermark and it is

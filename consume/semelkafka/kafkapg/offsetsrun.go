@@ -18,13 +18,27 @@ import (
 // Handle implements semelkafka.Ledger.
 func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
 	r := &offsetsRun{offsets: l, batch: batch, ends: make([]consume.Run, len(batch)), blocked: map[semelkafka.Place]error{}}
-	which := make([]int, len(batch))
-	for i := range which {
-		which[i] = i
+	together := make([]int, 0, len(batch))
+	parts := func() {
+		for part := range slices.Chunk(together, semelkafka.MostInBatch) {
+			r.part(ctx, part)
+		}
+		together = together[:0]
 	}
-	for part := range slices.Chunk(which, semelkafka.MostInBatch) {
-		r.part(ctx, part)
+	for i := range batch {
+		switch c, err := r.begin(ctx, i); {
+		case err != nil:
+			r.block(batch[i].Place, []int{i}, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(batch[i].Place), Cause: err})
+		case c == nil:
+			together = append(together, i)
+		default:
+			parts() // what is before it comes first
+			r.care = c
+			r.part(ctx, []int{i})
+			r.care = nil
+		}
 	}
+	parts()
 	return r.ends
 }
 
@@ -34,6 +48,8 @@ type offsetsRun struct {
 	batch   []semelkafka.Item
 	ends    []consume.Run
 	blocked map[semelkafka.Place]error // why nothing more of a partition is done in this batch
+	fast    bool                       // no care is to be taken with the partition that begin saw last
+	care    *care                      // of the message that is handled alone; nil: there is none
 }
 
 // span is what a transaction does of one partition.
@@ -52,13 +68,15 @@ func (r *offsetsRun) part(ctx context.Context, which []int) {
 		if len(spans) == 0 {
 			return
 		}
-		lost, err := r.try(ctx, spans)
+		lost, err := r.noted(ctx, spans)
 		var items []int
 		for _, s := range spans {
 			items = append(items, s.items...)
 		}
 		switch {
 		case err == nil:
+			return
+		case r.untried(spans[0], err):
 			return
 		case lost != nil && errors.Is(err, pgstore.ErrBehind):
 			lost.m.w = nil // some of it was done, by a commit that got no answer: own it again, and go on behind that
@@ -197,16 +215,15 @@ func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 		r.block(s.place, s.items, &semel.Error{Reason: semel.ErrInProgress, Operation: operation(s.place), Cause: err})
 		return
 	}
-	if s.m.failed != r.batch[i].Origin.Offset {
-		s.m.failed, s.m.times = r.batch[i].Origin.Offset, 0
-	}
-	s.m.times++
+	m := r.batch[i].Message
+	s.m.failed, s.m.times = m.Origin.Offset, s.m.attempts(m)+1
+	n := s.m.times + r.care.died(m)
 	if ok {
 		err = h.error
 	} else {
 		err = fmt.Errorf("the transaction: %w", err)
 	}
-	r.ends[i] = consume.Run{Err: limited(err, s.m.times, r.most), Handlers: true, Attempt: s.m.times}
+	r.ends[i] = consume.Run{Err: limited(err, n, r.most), Handlers: true, Attempt: n}
 	r.blocked[s.place] = waits(operation(s.place))
 }
 
