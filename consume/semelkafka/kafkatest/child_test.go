@@ -32,6 +32,9 @@ type task struct {
 	Bank, Schema string
 	Form         form
 	Gate         string // where it stops
+	Deadly       string // the message that it does not survive
+	Exits        bool   // of that, by os.Exit and not by a signal
+	MaxAttempts  int
 }
 
 const taskVariable = "SEMEL_KAFKATEST_CHILD"
@@ -128,6 +131,13 @@ func (g *generations) note() {
 // spawn starts a child. It dies with this process.
 func (k *task) spawn(t testing.TB) *os.Process {
 	t.Helper()
+	p, _ := k.start(t)
+	return p
+}
+
+// start is spawn, and tells when the child is over.
+func (k *task) start(t testing.TB) (*os.Process, <-chan struct{}) {
+	t.Helper()
 	text, err := json.Marshal(k)
 	if err != nil {
 		t.Fatal(err)
@@ -155,5 +165,5 @@ func (k *task) spawn(t testing.TB) *os.Process {
 		_ = cmd.Process.Kill()
 		<-over
 	})
-	return cmd.Process
+	return cmd.Process, over
 }

@@ -126,8 +126,9 @@ func (k *task) serveBank() error {
 		err := b.write(ctx, tx, ms)
 		g.armed.Store(true)
 		g.reached(inTheMiddle)
+		k.dieOf(ms, say)
 		return err
-	}, &consume.Options{Observe: func(_ context.Context, e consume.Event) {
+	}, &consume.Options{MaxAttempts: k.MaxAttempts, Observe: func(_ context.Context, e consume.Event) {
 		if e.Kind == consume.EventDecided {
 			g.reached(beforeAck)
 			if e.Disposition.Reason != consume.ReasonDone {
