@@ -51,7 +51,7 @@ func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, fences, fingerprints, policies, scopes, replays, tombstones,
 		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, consumers, sqlites, coalescers,
 		caches, shardings, redises, kafkas,
-		postgreses, postgresTxs, postgresBatches, adapters)
+		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters)
 }
 
 // mutated is the text of the mutant's file with the bug in it.

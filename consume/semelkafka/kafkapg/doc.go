@@ -67,6 +67,7 @@
 // it is tried. Tries without an end count as attempts, and after MaxAttempts the
 // message is a dead letter, whose text says so; it is not run again. Care ends
 // behind 2,000 messages. With a MaxAttempts below zero it stops its partition.
+// What is too much for the process only all at once gets through in this way.
 //
 // So it kills its process MaxAttempts times, and two or three times before. A note
 // decides nothing else: one too many costs time. But a message is dead-lettered

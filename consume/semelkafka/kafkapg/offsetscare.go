@@ -11,8 +11,10 @@ import (
 // begins with the partition if need be.
 func (r *offsetsRun) begin(ctx context.Context, i int) (*care, error) {
 	it := &r.batch[i]
-	if _, blocked := r.blocked[it.Place]; blocked || // what follows tells it why
-		i > 0 && r.batch[i-1].Place == it.Place && r.fast {
+	if i > 0 && r.fast && r.batch[i-1].Place == it.Place {
+		return nil, nil
+	}
+	if _, blocked := r.blocked[it.Place]; blocked { // what follows tells it why
 		return nil, nil
 	}
 	if _, err := r.mark(ctx, it); err != nil {
