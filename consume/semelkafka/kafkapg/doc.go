@@ -71,10 +71,10 @@
 //
 // So it kills its process MaxAttempts times, and two or three times before. A note
 // decides nothing else: one too many costs time. But a message is dead-lettered
-// that does nothing wrong and is in work, alone, each of MaxAttempts times that
-// something else kills its process, or freezes it until another has the partition.
-// Within Options.Drain that is no such time; nor is an outage of the database,
-// unless the process is killed in it. Set MaxAttempts no lower than you restart.
+// that does nothing wrong, if it is in work, alone, each of MaxAttempts times that
+// its member is killed for something else, or is frozen or slow until another has
+// the partition. To end within Options.Drain is no such time; nor is an outage of
+// the database, unless the member is killed in it.
 //
 // The rows are in semel_note, one for each partition; pgstore.Store.Forget removes
 // those of a topic, and old ones do no harm.
