@@ -4,8 +4,9 @@
 // [Open] takes a URL, [New] the application's pool. Both make the schema
 // "semel" (Options.Schema) with the tables of Semel, or check that it is there.
 // A role that may SELECT, INSERT, UPDATE and DELETE rows is enough once
-// [Store.Migrate] has run; [Migrations] has the scripts for those who run them
-// by other means. The view semel_readable is for people.
+// [Store.Migrate] has run; a migration may bring a table, so have ALTER DEFAULT
+// PRIVILEGES grant that for those to come. [Migrations] has the scripts for those
+// who run them by other means. The view semel_readable is for people.
 //
 // # Promises
 //
