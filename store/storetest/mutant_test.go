@@ -180,7 +180,11 @@ func TestEachMutantIsCaught(t *testing.T) {
 		caught[line[1]] = append(caught[line[1]], strings.ReplaceAll(line[2], "_", " "))
 	}
 	if len(caught) == 0 {
-		t.Fatalf("the child process gave:\n%.4000s", &out)
+		said := out.String()
+		if _, why, is := strings.Cut(said, "panic: "); is { // such as that it hangs, and where
+			said = why
+		}
+		t.Fatalf("the child process gave:\n%.20000s", said)
 	}
 	seen := map[string]bool{}
 	for _, mu := range allMutants() {
