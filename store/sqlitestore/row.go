@@ -48,6 +48,16 @@ func (w *row) scan(rows *sql.Rows, before ...any) error {
 	return err
 }
 
+// recordOf is record of a row that was looked for by the id of key: who makes two
+// keys of one id on purpose gets an error, and not the other's record.
+func (w *row) recordOf(key store.Key) (store.Record, error) {
+	r, err := w.record()
+	if err == nil && r.Key != key {
+		return store.Record{}, fmt.Errorf("%w: row %d of semel_record: another key has the same id; use another key", store.ErrCorrupt, w.n)
+	}
+	return r, err
+}
+
 // record is what the row keeps, or store.ErrCorrupt.
 func (w *row) record() (store.Record, error) {
 	corrupt := func(column string, value any, why string) (store.Record, error) {

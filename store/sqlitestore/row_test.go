@@ -167,3 +167,18 @@ func TestStatementsByKeyUseTheIndex(t *testing.T) {
 		}
 	}
 }
+
+func TestARowOfAnotherKeyIsCorrupt(t *testing.T) {
+	k := testKey("k")
+	id := k.ID()
+	w := row{
+		id: id[:], operation: k.Operation, tenant: k.Tenant, key: k.Value, owner: make([]byte, len(store.Owner{})),
+		state: int64(store.Unknown), format: store.Format,
+	}
+	if r, err := w.recordOf(k); err != nil || r.Key != k {
+		t.Fatalf("its own: %+v, %v", r, err)
+	}
+	if r, err := w.recordOf(testKey("another with the same id")); !errors.Is(err, store.ErrCorrupt) || r.Key != (store.Key{}) {
+		t.Errorf("another's: %+v, %v; want ErrCorrupt", r, err)
+	}
+}

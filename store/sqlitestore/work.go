@@ -144,7 +144,7 @@ func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
 	if err := w.scan(rows); err != nil {
 		return &store.Record{}, err
 	}
-	r, err := w.record()
+	r, err := w.recordOf(key)
 	return &r, err
 }
 

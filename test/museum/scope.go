@@ -42,4 +42,9 @@ var scopes = []Mutant{
 		File: "store/keyid.go", Package: seam, Run: "ID",
 		Old: "if '0' <= word[i] && word[i] <= '9' {", New: "if word[i] == 0 {",
 	},
+	{
+		Name: "SQLite: of two keys with one id either answers", Rule: "scope",
+		File: "store/sqlitestore/row.go", Package: lite, Run: "TestARowOfAnotherKey",
+		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
+	},
 }

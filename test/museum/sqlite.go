@@ -45,7 +45,7 @@ var sqlites = []Mutant{
 	{
 		Name: "SQLite: a row that cannot be read is absent", Rule: "rule 11",
 		File: "store/sqlitestore/work.go", Package: lite, Run: "TestAnUnreadableRecord",
-		Old: "\tr, err := w.record()\n\treturn &r, err\n", New: "\tr, err := w.record()\n\tif err != nil {\n\t\terr = store.ErrNotFound\n\t}\n\treturn &r, err\n",
+		Old: "\tr, err := w.recordOf(key)\n\treturn &r, err\n", New: "\tr, err := w.record()\n\tif err != nil {\n\t\terr = store.ErrNotFound\n\t}\n\treturn &r, err\n",
 	},
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",

@@ -74,7 +74,13 @@ func jwks(t testing.TB, names ...string) []byte {
 func sign(t testing.TB, key string, claims map[string]any) string {
 	t.Helper()
 	p := pairs()[key]
-	s, err := jose.NewSigner(jose.SigningKey{Algorithm: p.alg, Key: p.private}, (&jose.SignerOptions{}).WithHeader("kid", p.id))
+	return signedAs(t, p.alg, p.id, p.private, claims)
+}
+
+// signedAs is sign by another algorithm than the key's own.
+func signedAs(t testing.TB, alg jose.SignatureAlgorithm, id string, key any, claims map[string]any) string {
+	t.Helper()
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", id))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 )
@@ -111,20 +110,6 @@ func TestAnUnverifiedTokenIsOnlyRead(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
-}
-
-// signedAs makes a token by another algorithm than the key's own.
-func signedAs(t *testing.T, alg jose.SignatureAlgorithm, id string, key any, claims map[string]any) string {
-	t.Helper()
-	s, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", id))
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := jwt.Signed(s).Claims(claims).Serialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token
 }
 
 // A key is for one algorithm, where its issuer says so (RFC 8725, 3.1).
