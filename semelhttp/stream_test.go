@@ -164,6 +164,24 @@ func TestAnAnswerThatCannotBeStoredIsSentWithAMark(t *testing.T) {
 	}
 }
 
+// A store that could not be reached may still read what it was given: the call
+// is under way.
+func TestWhatTheStoreWasGivenIsNotWrittenAgain(t *testing.T) {
+	var given []*semel.Header
+	st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error {
+		given = append(given, &s.Outcome.Header[0])
+		return errors.New("no answer yet")
+	}}
+	x := newSite(t, setup{store: st, guard: semel.Options{SettleTimeout: 1e6}}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/payments/7")
+		w.(http.Flusher).Flush()
+	})
+	x.want(x.post("k", "hello"), 200, "")
+	if len(given) != 2 || given[0] == given[1] {
+		t.Errorf("the store was given headers at %v: want two places, when it is streamed and when the handler returns", given)
+	}
+}
+
 func TestAnUnprotectedRunStreams(t *testing.T) {
 	st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
 	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {

@@ -88,11 +88,17 @@ func (c *capture) result(streamed bool) (semel.Outcome, error) {
 }
 
 // outcome is what is kept. A body that is shorter than was declared is no
-// answer, so that duplicates must not take it for one.
+// answer, so that duplicates must not take it for one. The loan's room is for
+// one outcome only, and of a streamed answer two may be told: a store that
+// could not be reached may still read the first.
 func (c *capture) outcome(streamed bool) semel.Outcome {
 	short := c.declared > int64(len(c.body)) && bodyAllowed(c.status) && c.r.Method != http.MethodHead
 	o := semel.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
-	o.Header = c.cfg.kept(&c.header, o.Gone, c.loan.lines[:0])
+	room := c.loan.lines[:0]
+	if streamed {
+		room = nil
+	}
+	o.Header = c.cfg.kept(&c.header, o.Gone, room)
 	if !o.Gone {
 		o.Body = c.body
 	}

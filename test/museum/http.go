@@ -23,6 +23,11 @@ var doors = []Mutant{
 		Old: "Gone: streamed || short || c.cfg.NoStore", New: "Gone: short || c.cfg.NoStore",
 	},
 	{
+		Name: "what a lost store was given is written again", Rule: "http",
+		File: "semelhttp/verdict.go", Package: door, Run: "TestWhatTheStoreWasGiven",
+		Old: "room = nil\n", New: "_ = room\n",
+	},
+	{
 		Name: "an answer is streamed before it is recorded", Rule: "rule 10", Parent: "M11: fiber#4287",
 		File: "semelhttp/stream.go", Package: door, Run: "TestAFlush|TestAHandlerThatHasLostItsLease",
 		Old: "err := c.x.Complete(c.r.Context(), c.outcome(true))", New: "var err error",
