@@ -3,16 +3,17 @@ package semelkafka
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/semel-go/semel/consume"
 )
 
 // Preparer is what a [Ledger] may be besides: one that can begin the work of a
-// batch before the one before it is handled, and go on with it meanwhile.
-// Prepare is called in the order in which batches are to be handled, and must
-// change nothing that counts. Then Prepared.Handle is called in place of
-// Ledger.Handle, when all before are handled; or Drop, if the batch does not
-// come as it was expected.
+// batch while the one before it is handled. Prepare is called in the order in
+// which batches are to be handled, at the same time as the Handle of the one
+// before, but not as anything else, and must change nothing that counts. Then
+// Prepared.Handle is called in place of Ledger.Handle, when all before are
+// handled; or Drop, if the batch does not come as it was expected.
 type Preparer interface {
 	Prepare(ctx context.Context, batch []Item) Prepared
 }
@@ -31,9 +32,17 @@ type ahead struct {
 	is    Prepared
 }
 
-// lookAhead takes the next batch and prepares it, before one is handled. It
-// takes a full one, or none: of a few that have come, more are to come until
-// they can be handled.
+// besides handles a batch, and looks ahead meanwhile: to prepare a batch costs
+// this process as much as it waits for the database in another.
+func (b *batches) besides(ctx context.Context, p Preparer, is Prepared) []consume.Run {
+	var looks sync.WaitGroup
+	defer looks.Wait() // also if the handler leaves by runtime.Goexit: what is ahead is the loop's
+	looks.Go(func() { b.lookAhead(ctx, p) })
+	return is.Handle(ctx)
+}
+
+// lookAhead takes the next batch and prepares it. It takes a full one, or none:
+// of a few that have come, more are to come until they can be handled.
 func (b *batches) lookAhead(ctx context.Context, p Preparer) {
 	if b.outage || len(b.held) > 0 {
 		return

@@ -45,8 +45,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		if is == nil {
 			is = p.Prepare(ctx, items)
 		}
-		b.lookAhead(ctx, p)
-		handle = is.Handle
+		handle = func(ctx context.Context) []consume.Run { return b.besides(ctx, p, is) }
 	}
 	ends := handle(ctx)
 	took := time.Since(began)

@@ -44,6 +44,10 @@ func binaryOf(v any, oid uint32, buf []byte) (is, _ []byte, err error) {
 		want, null, buf = pgtype.Int8OID, !v.Valid, binary.BigEndian.AppendUint64(buf, uint64(v.Int64)) //nolint:gosec // its bits
 	case *pgtype.UUID:
 		want, null, buf = pgtype.UUIDOID, !v.Valid, append(buf, v.Bytes[:]...)
+	case lazyArray:
+		if want = v.oid(); want == oid {
+			return v.binary(), buf, nil
+		}
 	}
 	switch {
 	case want == 0, want != oid:
@@ -80,6 +84,19 @@ func scanBinary(row [][]byte, to []any) error {
 		case *pgtype.UUID:
 			if n == 16 {
 				*v = pgtype.UUID{Bytes: [16]byte(b), Valid: true}
+				continue
+			}
+		case **pgtype.UUID:
+			if *v = nil; b == nil {
+				continue
+			}
+			if n == 16 {
+				*v = &pgtype.UUID{Bytes: [16]byte(b), Valid: true}
+				continue
+			}
+		case *pgtype.Bool:
+			if n == 1 || b == nil {
+				*v = pgtype.Bool{Bool: b != nil && b[0] != 0, Valid: b != nil}
 				continue
 			}
 		}

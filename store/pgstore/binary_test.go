@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/store"
 )
 
 // What goes past pgx is what pgx would send and read.
@@ -61,21 +64,73 @@ func TestBinaryIsAsPgxHasIt(t *testing.T) {
 	}
 }
 
+func TestArraysAreAsPgxHasThem(t *testing.T) {
+	m := pgtype.NewMap()
+	for _, texts := range [][]string{{"a", "", "zahlen \x00 ü\xff"}, {""}, {strings.Repeat("long", 1000), "b"}} {
+		for _, is := range []lazyArray{
+			byteas[string]{texts, func(s *string) string { return *s }},
+			int4s[string]{texts, func(s *string) int32 { return int32(len(*s)) - 2 }}, //nolint:gosec // it is short
+			uuids[string]{texts, func(s *string) pgtype.UUID { return idOf(store.Key{Value: *s}) }},
+		} {
+			want, err := m.Encode(is.oid(), pgtype.BinaryFormatCode, is.pgx(), []byte{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := binaryOf(is, is.oid(), nil)
+			if err != nil || !bytes.Equal(got, want) || cap(got) != len(got) {
+				t.Errorf("%T is sent as %x, of %d bytes, by pgx as %x (%v)", is, got, cap(got), want, err)
+			}
+			if _, _, err := binaryOf(is, pgtype.TextArrayOID, nil); err == nil {
+				t.Errorf("%T for texts: no error", is)
+			}
+			args := []any{1, is}
+			if forPgx(args); !reflect.DeepEqual(args, []any{1, is.pgx()}) {
+				t.Errorf("pgx is given %v", args)
+			}
+		}
+	}
+}
+
+func TestWhatMayBeNullIsReadAsPgxDoes(t *testing.T) {
+	m := pgtype.NewMap()
+	for _, is := range []struct {
+		oid uint32
+		row []byte
+		to  func() any
+	}{
+		{pgtype.BoolOID, nil, func() any { return &pgtype.Bool{Bool: true, Valid: true} }},
+		{pgtype.BoolOID, []byte{1}, func() any { return &pgtype.Bool{} }},
+		{pgtype.BoolOID, []byte{0}, func() any { return &pgtype.Bool{Bool: true} }},
+		{pgtype.UUIDOID, nil, func() any { id := &pgtype.UUID{Valid: true}; return &id }},
+		{pgtype.UUIDOID, []byte("0123456789abcdef"), func() any { return new(*pgtype.UUID) }},
+	} {
+		want, got := is.to(), is.to()
+		if err := m.Scan(is.oid, pgtype.BinaryFormatCode, is.row, want); err != nil {
+			t.Fatal(err)
+		}
+		if err := scanBinary([][]byte{is.row}, []any{got}); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v is read as %v, by pgx as %v (%v)", is.row, got, want, err)
+		}
+	}
+}
+
 func TestBinaryThatIsNotOfTheTypeIsRefused(t *testing.T) {
 	for name, is := range map[string]struct {
 		row [][]byte
 		to  any
 	}{
-		"a short number":  {[][]byte{make([]byte, 7)}, new(int64)},
-		"a long number":   {[][]byte{make([]byte, 9)}, new(int64)},
-		"no number":       {[][]byte{nil}, new(int64)},
-		"no bool":         {[][]byte{nil}, new(bool)},
-		"a long bool":     {[][]byte{{1, 1}}, new(bool)},
-		"a short id":      {[][]byte{make([]byte, 15)}, new(pgtype.UUID)},
-		"no id":           {[][]byte{nil}, new(pgtype.UUID)},
-		"another type":    {[][]byte{make([]byte, 4)}, new(int32)},
-		"too few columns": {nil, new(int64)},
-		"too many":        {[][]byte{make([]byte, 8), nil}, new(int64)},
+		"a short number":       {[][]byte{make([]byte, 7)}, new(int64)},
+		"a long number":        {[][]byte{make([]byte, 9)}, new(int64)},
+		"no number":            {[][]byte{nil}, new(int64)},
+		"no bool":              {[][]byte{nil}, new(bool)},
+		"a long bool":          {[][]byte{{1, 1}}, new(bool)},
+		"a short id":           {[][]byte{make([]byte, 15)}, new(pgtype.UUID)},
+		"no id":                {[][]byte{nil}, new(pgtype.UUID)},
+		"a short id, perhaps":  {[][]byte{make([]byte, 15)}, new(*pgtype.UUID)},
+		"a long bool, perhaps": {[][]byte{{1, 1}}, new(pgtype.Bool)},
+		"another type":         {[][]byte{make([]byte, 4)}, new(int32)},
+		"too few columns":      {nil, new(int64)},
+		"too many":             {[][]byte{make([]byte, 8), nil}, new(int64)},
 	} {
 		if err := scanBinary(is.row, []any{is.to}); err == nil {
 			t.Errorf("%s: no error", name)

@@ -47,20 +47,21 @@ func (d *direct) began(tx pgx.Tx) {
 	}
 }
 
-// maxPrepared is how many statements are prepared on a connection: those of 15
-// stores. They stay until it ends, and so do those of stores that are closed.
+// maxPrepared is from how many statements on no more are prepared on a
+// connection: those of 15 stores, or of 6 that look ahead, too. They stay until it
+// ends, and so do those of stores that are closed.
 const maxPrepared = 32
 
-// prepare prepares the statements of a store in one round trip, before a
-// transaction, from the second on. If the server refuses one, pgx goes on, and
-// says why.
-func (d *direct) prepare(ctx context.Context, conn *pgx.Conn, sql *statements) error {
-	if d.off || d.tx == nil || d.are[sql.read] != nil || len(d.are) >= maxPrepared {
+// prepare prepares statements of a store in one round trip, before a
+// transaction, from the second on. The first of them tells whether that was
+// done. If the server refuses one, pgx goes on, and says why.
+func (d *direct) prepare(ctx context.Context, conn *pgx.Conn, all []string) error {
+	if d.off || d.tx == nil || d.are[all[0]] != nil || len(d.are) >= maxPrepared {
 		return nil
 	}
 	var texts []string
 	line := conn.PgConn().StartPipeline(ctx)
-	for _, text := range [...]string{beginSQL, commitSQL, sql.insert, sql.read} {
+	for _, text := range all {
 		if d.are[text] == nil {
 			texts = append(texts, text)
 			line.SendPrepare(preparedName(text), text, nil)
@@ -172,6 +173,34 @@ func (a directAnswers) Exec() (pgconn.CommandTag, error) {
 		return pgconn.CommandTag{}, err
 	}
 	return r.Close()
+}
+
+// Query implements pgx.BatchResults.
+func (a directAnswers) Query() (pgx.Rows, error) {
+	r, err := a.next()
+	return &directRows{r: r}, err
+}
+
+// directRows are the rows of an answer.
+type directRows struct {
+	pgx.Rows
+	r   *pgconn.ResultReader
+	err error
+}
+
+// Next implements pgx.Rows.
+func (a *directRows) Next() bool { return a.r.NextRow() }
+
+// Scan implements pgx.Rows.
+func (a *directRows) Scan(to ...any) error { return scanBinary(a.r.Values(), to) }
+
+// Close implements pgx.Rows.
+func (a *directRows) Close() { _, a.err = a.r.Close() }
+
+// Err implements pgx.Rows. It reads what is left, as pgx's has read it.
+func (a *directRows) Err() error {
+	a.Close()
+	return a.err
 }
 
 // QueryRow implements pgx.BatchResults.

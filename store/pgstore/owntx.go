@@ -64,11 +64,7 @@ func (t *ownTx) begin(ctx context.Context, id pgtype.UUID) error {
 	}
 	t.placed = true
 	if l == nil || l.conn == nil {
-		if err := t.connect(ctx); err != nil {
-			return err
-		}
-		t.line.direct = directOf(t.conn.Conn())
-		return t.line.direct.prepare(ctx, t.conn.Conn(), t.s.txSQL)
+		return t.connectDirectly(ctx, t.s.txSQL.ofRuns())
 	}
 	t.conn, t.handed, t.sent = l.conn, l.handed, true
 	t.init(t.s, t.conn.Conn(), true)
@@ -88,6 +84,15 @@ func (t *ownTx) connect(ctx context.Context) (err error) {
 	t.init(t.s, t.conn.Conn(), true)
 	t.line.begin = true
 	return nil
+}
+
+// connectDirectly is connect for statements that are to go directly.
+func (t *ownTx) connectDirectly(ctx context.Context, all []string) error {
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	t.line.direct = directOf(t.conn.Conn())
+	return t.line.direct.prepare(ctx, t.conn.Conn(), all)
 }
 
 // Claim implements store.Tx.

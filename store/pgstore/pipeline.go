@@ -98,7 +98,7 @@ func (l *pipeline) flushByPgx(ctx context.Context, steps []step, begins bool) er
 		if i == 0 && begins {
 			b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 		} else {
-			b.Queue(s.sql, s.args...)
+			b.Queue(s.sql, forPgx(s.args)...)
 		}
 	}
 	res := l.db.SendBatch(ctx, &b)

@@ -11,14 +11,14 @@ import (
 
 // Series is batches that are run one behind the other, each of which may be
 // looked for while those before it run. Make it with [Atomic.Series]. It is for
-// one goroutine.
+// one goroutine that calls Next, and one that runs the batches.
 type Series struct {
-	a    *Atomic
-	open []*Next // that have not ended, in their order
-	free []room  // of those that have
+	a *Atomic
 
-	mu   sync.Mutex // guards the looks
-	told sync.Cond  // of one that has come back
+	mu   sync.Mutex // guards what follows, and the looks
+	open []*Next    // that have not ended, in their order
+	free []room     // of those that have
+	told sync.Cond  // of a look that has come back
 }
 
 // Series begins a series of batches.
@@ -67,30 +67,37 @@ const spare = 3
 // retention counts.
 func (q *Series) Next(ctx context.Context, calls []semel.Call) *Next {
 	n := &Next{q: q, calls: calls}
-	before := q.open
+	_, inside := q.a.s.inside(ctx)
+	can := !inside && len(calls) > 1 && len(calls) <= maxTogether && q.a.wary.Load() <= 0
+	q.mu.Lock()
 	q.open = append(q.open, n)
-	if _, inside := q.a.s.inside(ctx); inside || len(calls) < 2 || len(calls) > maxTogether || q.a.wary.Load() > 0 {
-		return n
-	}
-	if last := len(q.free) - 1; last >= 0 {
+	if last := len(q.free) - 1; can && last >= 0 {
 		n.room, q.free = q.free[last], q.free[:last]
 	}
-	n.y = q.a.prepare(calls, &n.room)
-	if n.y == nil {
+	q.mu.Unlock()
+	if !can {
 		return n
 	}
-	n.keys = n.y.taken.rows
-	for _, b := range before {
+	y := q.a.prepare(calls, &n.room)
+	if y == nil {
+		return n
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n.keys = y.taken.rows
+	for _, b := range q.open { // of those before, those that have not ended meanwhile
+		if b == n {
+			break
+		}
 		if b.keys == nil {
-			n.y = nil
 			return n
 		}
-		n.y.taken.leaveOut(b.keys)
+		y.taken.leaveOut(b.keys)
 	}
-	if len(n.y.taken.rows) == 0 {
-		n.y = nil
+	if len(y.taken.rows) == 0 {
 		return n
 	}
+	n.y = y
 	n.looking = true
 	go n.look(ctx)
 	return n
@@ -124,8 +131,8 @@ func (n *Next) Err(i int) error {
 func (n *Next) Drop() {
 	q := n.q
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	n.unlook()
-	q.mu.Unlock()
 	q.open = slices.DeleteFunc(q.open, func(o *Next) bool { return o == n })
 	n.y, n.keys, n.runs = nil, nil, nil
 	if n.room.visitors != nil {

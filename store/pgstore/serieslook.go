@@ -190,7 +190,8 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 	look := y.a.fresh.Load() < newOnly
 	for {
 		t := y.a.newOwnTx()
-		if t.connect(ctx) != nil {
+		if t.connectDirectly(ctx, y.a.s.txSQL.ofLooks()) != nil {
+			t.end()
 			return nil
 		}
 		y.in(&t.storeTx)
@@ -243,15 +244,15 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 	}
 	var of pgtype.UUID
 	at := &moment{}
-	wrote := len(rows)
+	wrote := int64(len(rows))
 	w.busy = 0
 	t.line.push(sql, []any{
-		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
-		pointers(rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }),
-		pointers(rows, func(r *takenRow) int32 { _, low := t.s.lockOf(r.v.id); return low }),
-		pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
-		texts(rows, func(r *takenRow) string { return r.v.p.Key.Value }), texts(rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }),
-		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), w.end.expires,
+		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }},
+		int4s[takenRow]{rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }},
+		int4s[takenRow]{rows, func(r *takenRow) int32 { _, low := t.s.lockOf(r.v.id); return low }},
+		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }},
+		byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Key.Value }}, byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }},
+		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idle,
 	}, func(res pgx.BatchResults) error {
@@ -268,16 +269,16 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 				}
 				continue
 			}
-			var id pgtype.UUID
+			var id *pgtype.UUID
 			var locked pgtype.Bool
 			var packed []byte
 			if err := found.Scan(&at.now, &at.swept, &of, &wrote, &id, &locked, &packed); err != nil {
 				return err
 			}
-			if !id.Valid {
+			if id == nil {
 				continue
 			}
-			i, is := slices.BinarySearchFunc(rows, beginning(id), func(r takenRow, at uint64) int { return r.compare(at, &id) })
+			i, is := slices.BinarySearchFunc(rows, beginning(*id), func(r takenRow, at uint64) int { return r.compare(at, id) })
 			if !is {
 				return fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
 			}
@@ -309,8 +310,8 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
 			r.v.ahead.wrote = at
 		}
 	}
-	switch w.n += wrote; {
-	case wrote < len(rows):
+	switch w.n += int(wrote); {
+	case int(wrote) < len(rows):
 		y.a.fresh.Store(0)
 	case look:
 		y.a.fresh.Add(1)

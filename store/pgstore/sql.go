@@ -23,6 +23,13 @@ type statements struct {
 	noteBegin, noteTried, noteEnd                                           string
 }
 
+// ofRuns are those of Atomic.Run, and ofLooks those of a look ahead, that are
+// prepared on a connection.
+func (s *statements) ofRuns() []string { return []string{s.read, s.insert, beginSQL, commitSQL} }
+func (s *statements) ofLooks() []string {
+	return []string{s.takesNew, s.takes, plansForAll, plansAsBefore, beginSQL, commitSQL}
+}
+
 // insertColumns are written by a claim; the rest has defaults.
 const insertColumns = `id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder,
 	fingerprint_alg, fingerprint_key, fingerprint, last_error, code, gone, codec, header, body, created, updated, format, fence`

@@ -55,7 +55,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
 		File: "store/pgstore/series.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
-		Old: "\t\tn.y.taken.leaveOut(b.keys)\n", New: "",
+		Old: "\t\ty.taken.leaveOut(b.keys)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",

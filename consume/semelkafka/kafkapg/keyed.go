@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -38,7 +39,9 @@ type keyed struct {
 	// of that there is no record.
 	undone map[string]int
 	cares  cares
-	room   [][]semel.Call // of batches that have ended, to be used again
+
+	mu   sync.Mutex     // guards what follows
+	room [][]semel.Call // of batches that have ended, to be used again
 }
 
 // Retention tells ServeBatches how long records are kept.

@@ -91,6 +91,8 @@ func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 }
 
 func (l *keyed) callsFor(n int) (calls []semel.Call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if last := len(l.room) - 1; last >= 0 {
 		calls, l.room = l.room[last], l.room[:last]
 	}
@@ -100,6 +102,8 @@ func (l *keyed) callsFor(n int) (calls []semel.Call) {
 // giveBack is when nobody looks at the calls any more.
 func (r *keyedRun) giveBack() {
 	clear(r.calls)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.room, r.calls = append(r.room, r.calls[:0]), nil
 }
 
