@@ -17,6 +17,7 @@ import (
 // nothing was done of that one yet.
 func (b *batches) handle(ctx context.Context, batch []*work) error {
 	run, items := make([]*work, 0, len(batch)), make([]Item, 0, len(batch))
+	now := time.Now()
 	open := map[string]bool{} // lanes that have such a one
 	for _, w := range batch {
 		if w.decided {
@@ -27,9 +28,9 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 			w.disp = consume.Disposition{Action: consume.Hold, Reason: consume.ReasonInProgress}
 			continue
 		}
-		if w.late(b.keep) {
+		if w.late(now, b.keep) {
 			w.disp = consume.Disposition{Action: b.opt.Late, Reason: consume.ReasonLate,
-				Err: fmt.Errorf("published %v ago; outcomes are kept for %v", time.Since(w.m.Published).Round(time.Second), b.keep)}
+				Err: fmt.Errorf("published %v ago; outcomes are kept for %v", now.Sub(w.m.Published).Round(time.Second), b.keep)}
 			w.decided = true
 			continue
 		}
@@ -83,8 +84,8 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 }
 
 // late reports whether nobody knows any more if the message was handled.
-func (w *work) late(keep time.Duration) bool {
-	return keep > 0 && !w.m.Published.IsZero() && time.Since(w.m.Published) > keep
+func (w *work) late(now time.Time, keep time.Duration) bool {
+	return keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > keep
 }
 
 // hold keeps a message for a while, and its lane with it.
