@@ -88,7 +88,9 @@ func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
 	})
 }
 
-// What is recorded ahead is what a batch without a look records.
+// What is recorded ahead is what a batch without a look records, by whichever
+// statement, and whether it goes by pgx, as the first on a connection does, or
+// past it.
 func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
 	w := newWorker(p)
@@ -98,14 +100,25 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	calls := []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "k", semel.Bytes([]byte("body"))), {}}
 	p.a.RunWhole(t.Context(), calls, w.rows(calls))
 	want := row()
-	mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
-	n := p.a.Series().Next(t.Context(), calls)
-	if !n.looked() || n.y.taken.n != 1 {
-		t.Fatal("nothing is recorded ahead")
-	}
-	ends := n.Run(t.Context(), w.rows(calls))
-	if got := row(); got != want || ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInvalid) {
-		t.Errorf("it is %s,\nnot %s; %v, %v", got, want, ends[0].Err, ends[1].Err)
+	for _, directly := range []bool{false, true} {
+		for sql, before := range map[string]int32{p.s.txSQL.takes: 0, p.s.txSQL.takesNew: newOnly} {
+			mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+			if !directly {
+				p.s.app.Reset()
+			}
+			p.a.fresh.Store(before)
+			n := p.a.Series().Next(t.Context(), calls)
+			if !n.looked() || n.y.taken.n != 1 {
+				t.Fatal("nothing is recorded ahead")
+			}
+			if is := n.t.line.direct.knows([]step{{sql: sql}}); is != directly {
+				t.Errorf("it went past pgx: %v, want %v", is, directly)
+			}
+			ends := n.Run(t.Context(), w.rows(calls))
+			if got := row(); got != want || ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInvalid) {
+				t.Errorf("past pgx %v, after %d batches: it is %s,\nnot %s; %v, %v", directly, before, got, want, ends[0].Err, ends[1].Err)
+			}
+		}
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // What a look ahead says of a key is what is there, whether it gives all of the
-// row or what differs from what it would leave. Only who stays as it is needs no
-// lock.
+// row or what differs from what it would leave, by pgx or past it. Only who stays
+// as it is needs no lock.
 func TestALookAheadFindsWhatIsThere(t *testing.T) {
 	rows := []struct {
 		key, set string
@@ -42,7 +42,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 		{"expires with the next tick", `expires = 1700000000000001`, true},
 	}
 	bothTables(t, func(t *testing.T, partitions int) {
-		for _, spelled := range []bool{false, true} {
+		for spelled, directly := range map[bool]bool{false: true, true: false} {
 			p := newShop(t, openNew(t, &Options{clock: "1700000000000000", Partitions: partitions}), nil)
 			p.s.txSQL = newStatements(&p.s.opt, false, spelled)
 			w := newWorker(p)
@@ -61,9 +61,19 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 				}
 			}
 			calls = append(calls, semel.NewCall(semel.Operation("pay").For("ann"), "new", semel.Bytes([]byte("body"))))
+			if directly { // the first on a connection goes by pgx
+				for range 2 {
+					first := p.a.Series().Next(t.Context(), calls)
+					first.looked()
+					first.Drop()
+				}
+			}
 			n := p.a.Series().Next(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
+			}
+			if is := n.t.line.direct.knows([]step{{sql: p.s.txSQL.takes}}); is != directly {
+				t.Errorf("it went past pgx: %v, want %v", is, directly)
 			}
 			locks := 1 // that of the new one
 			for i, r := range rows {
