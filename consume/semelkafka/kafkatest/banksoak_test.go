@@ -5,13 +5,17 @@ package kafkatest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/store/pgstore/pgtest"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -115,13 +119,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	const n, lanes, kills = 40_000, 30, 6
-	br := open(t, seed)
-	who := "dying_" + br.name
-	b := openBankAt(t, pgtest.URL(t)+"&application_name="+who, fmt.Sprintf("k%d_%d", os.Getpid(), banks.Add(1)))
-	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Bank: b.url, Schema: b.schema, Form: keyed}
-	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	br, b := open(t, seed), openBank(t)
 	send := func(i int) {
 		m := msg(fmt.Sprintf("%02d/%06d", i%lanes, i), fmt.Sprint("lane ", i%lanes))
 		r := br.record(&m)
@@ -140,32 +138,70 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if err := br.cl.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	members := []*os.Process{k.spawn(t), k.spawn(t)}
-	ahead := 0 // times that more transactions were seen than there are members
+	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MostInBatch}
+	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	members := map[string]*os.Process{} // by the name that the server knows them by
+	spawn := func(i int) {
+		name := fmt.Sprintf("%s_%d", br.name, i)
+		k.Bank = b.url + "&application_name=" + name
+		members[name] = k.spawn(t)
+	}
+	spawn(0)
+	spawn(1)
 	for i := range kills {
-		until(t, "some progress", func() bool {
-			var done, open int
-			err := b.pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM "+b.table()+"), (SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid() AND xact_start IS NOT NULL)", who).Scan(&done, &open)
-			if err != nil {
-				t.Fatal(err)
+		until(t, "some progress", func() bool { return len(b.effects(t)) > (i+1)*n/(kills+2) })
+		until(t, "a batch looked for while another is handled", func() bool {
+			who := b.looksAhead(t, members)
+			if who == "" {
+				return false
 			}
-			if open > len(members) {
-				ahead++
-			}
-			return done > (i+1)*n/(kills+2)
+			delete(members, who)
+			spawn(2 + i)
+			return true
 		})
-		_ = members[i%2].Kill()
-		members[i%2] = k.spawn(t)
 	}
 	br.settled(t)
 	effects := b.effects(t)
 	wantLanesInOrder(t, effects)
-	if len(effects) != n || ahead == 0 {
-		t.Errorf("%d effects of %d; a batch was seen looked for %d times", len(effects), n, ahead)
+	if len(effects) != n {
+		t.Errorf("%d effects of %d", len(effects), n)
 	}
 	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
 		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
+}
+
+// looksAhead holds up the handlers of the members, and kills one that has looked
+// for its next batch meanwhile; "": none had, for as long as such a look is kept.
+func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
+	t.Helper()
+	tx, err := b.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE "+b.table()+" IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Collect(maps.Keys(members))
+	for end := time.Now().Add(time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+		rows, err := b.pool.Query(t.Context(), `SELECT look.application_name FROM pg_stat_activity look JOIN pg_stat_activity handler USING (application_name)
+			WHERE application_name = ANY($1) AND look.state = 'idle in transaction' AND handler.wait_event_type = 'Lock'`, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) > 0 {
+			_ = members[found[0]].Kill()
+			return found[0]
+		}
+	}
+	return ""
 }
 
 func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {

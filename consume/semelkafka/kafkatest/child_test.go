@@ -35,6 +35,7 @@ type task struct {
 	Deadly       string // the message that it does not survive
 	Exits        bool   // of that, by os.Exit and not by a signal
 	MaxAttempts  int
+	Outstanding  int // 0: the default
 }
 
 const taskVariable = "SEMEL_KAFKATEST_CHILD"

@@ -116,7 +116,7 @@ func (k *task) serveBank() error {
 	defer b.close()
 	gens := &generations{to: ledger}
 	s, err := semelkafka.New(k.Name, []string{k.Name}, &semelkafka.Options{
-		DeadLetters: k.Name + ".dead", Parked: k.Name + ".parked", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second, Client: k.client(gens),
+		DeadLetters: k.Name + ".dead", Parked: k.Name + ".parked", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second, Client: k.client(gens), Outstanding: k.Outstanding,
 	})
 	if err != nil {
 		return err
