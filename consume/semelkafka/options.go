@@ -65,7 +65,9 @@ type Options struct {
 	// Outstanding is how far a partition is read beyond its first unfinished
 	// record, in records: 1000 by default. As many may come again after a
 	// crash, and are found to be duplicates. A partition with a record that
-	// waits is paused there; the others go on.
+	// waits is paused there; the others go on. ServeBatches begins with a batch
+	// while the one before it is handled only if two of [MostInBatch] may be
+	// outstanding: give a member of one partition several thousand.
 	Outstanding int
 	// CommitEvery is the longest time between an ack and its commit: 1 s by
 	// default.

@@ -63,47 +63,54 @@ func (w *row) unpack(b []byte) error {
 }
 
 // Of a row that is as the claim who looks for it would leave it, done and
-// without an outcome, the look gives only what may differ: to pack, send and
-// unpack all of it cost a batch of duplicates as much as to find them. Such a
-// row stays as it is, so it is looked at without its lock. keptAs is when a row
-// r is one. It is of a query that has the parameters of takes, the key as u.key,
-// and c.now.
+// without an outcome, keeps gives only what may differ: to pack, send and unpack
+// all of it cost a batch of duplicates as much as to find them. keptAs is when a
+// row r is one. It is of a query that has c.now.
 const (
-	keptAs = `r.state = $7::smallint AND r.format = 1 AND r.policy = $8::smallint AND r.attempt = $9::bigint AND r.until = 0
+	keptAs = `r.state = $3::smallint AND r.format = 1 AND r.policy = $4::smallint AND r.attempt = $5::bigint AND r.until = 0
 		AND r.expires > (SELECT now FROM c) AND r.fence >= 0 AND r.code = 0 AND NOT r.gone AND r.codec IS NULL AND r.header IS NULL AND r.body IS NULL
-		AND r.key = u.key AND r.operation = $11::bytea AND r.tenant = $12::bytea
-		AND r.fingerprint_alg = $14::bytea AND r.fingerprint_key = $15::bytea AND r.last_error = $16::bytea`
-	keptPacked  = `record_send(ROW(r.fence, r.expires, r.created, r.updated, r.owner, r.holder, r.fingerprint))`
-	keptColumns = 7
+		AND r.operation = $6::bytea AND r.tenant = $7::bytea
+		AND r.fingerprint_alg = $8::bytea AND r.fingerprint_key = $9::bytea AND r.last_error = $10::bytea`
+	keptPacked  = `record_send(ROW(r.fence, r.expires, r.created, r.updated, r.owner, r.holder, r.fingerprint, r.key))`
+	keptColumns = 8
 )
 
-// isKept reports whether b is what differs, and not the whole row.
-func isKept(b []byte) bool { return len(b) >= 4 && binary.BigEndian.Uint32(b) == keptColumns }
-
-// unpackKept sets w to what differs.
-func (w *row) unpackKept(b []byte) error {
-	u := unpacker{b: b[4:]}
-	w.fence, w.expires, w.created, w.updated, w.owner = u.int8(), u.int8(), u.int8(), u.int8(), u.uuid()
-	w.holder, _ = u.next(-1)
-	w.sum, _ = u.next(-1)
-	if u.bad || len(u.b) > 0 {
-		return errPacked
-	}
-	return nil
+// kept is such a row.
+type kept struct {
+	now                              int64 // when it was looked for
+	fence, expires, created, updated pgtype.Int8
+	owner                            pgtype.UUID
+	holder, sum, key                 []byte
 }
 
-// kept is the record of such a row; p is the claim.
-func (w *row) kept(p *store.Proposal) store.Record {
-	updated, holder := store.Time(w.updated.Int64), p.Holder
-	if string(w.holder) != holder { // else it is at hand
-		holder = string(w.holder)
+// unpackKept takes it from what keeps gave, parts of which it keeps.
+func unpackKept(now int64, b []byte) (*kept, error) {
+	if len(b) < 4 || binary.BigEndian.Uint32(b) != keptColumns {
+		return nil, errPacked
 	}
-	return store.Record{
-		Key: p.Key, State: store.Completed, Policy: p.Policy, Fence: uint64(w.fence.Int64), Owner: w.owner.Bytes, Holder: holder, //nolint:gosec // not negative
-		Fingerprint: store.Fingerprint{Alg: p.Fingerprint.Alg, KeyID: p.Fingerprint.KeyID, Sum: string(w.sum)},
-		Attempt:     p.Attempt, LastError: p.Error, Created: store.Time(w.created.Int64), Updated: updated, Completed: updated,
-		Expires: store.Time(w.expires.Int64), Format: store.Format,
+	u := unpacker{b: b[4:]}
+	k := &kept{now: now, fence: u.int8(), expires: u.int8(), created: u.int8(), updated: u.int8(), owner: u.uuid()}
+	k.holder, _ = u.next(-1)
+	k.sum, _ = u.next(-1)
+	k.key, _ = u.next(-1)
+	if u.bad || len(u.b) > 0 {
+		return nil, errPacked
 	}
+	return k, nil
+}
+
+// found is its record; p is the claim that looked for it.
+func (k *kept) found(p *store.Proposal) store.Found {
+	updated, holder := store.Time(k.updated.Int64), p.Holder
+	if string(k.holder) != holder { // else it is at hand
+		holder = string(k.holder)
+	}
+	return found(&store.Record{
+		Key: p.Key, State: store.Completed, Policy: p.Policy, Fence: uint64(k.fence.Int64), Owner: k.owner.Bytes, Holder: holder, //nolint:gosec // not negative
+		Fingerprint: store.Fingerprint{Alg: p.Fingerprint.Alg, KeyID: p.Fingerprint.KeyID, Sum: string(k.sum)},
+		Attempt:     p.Attempt, LastError: p.Error, Created: store.Time(k.created.Int64), Updated: updated, Completed: updated,
+		Expires: store.Time(k.expires.Int64), Format: store.Format,
+	}, p, store.Time(k.now))
 }
 
 // unpacker takes one value after the other: the oid of its type, its length,

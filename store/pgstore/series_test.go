@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -97,26 +98,38 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	row := func() string {
 		return ask[string](t, p.s.app, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
 	}
-	calls := []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "k", semel.Bytes([]byte("body"))), {}}
+	named := func(key string) semel.Call {
+		return semel.NewCall(semel.Operation("pay").For("ann"), key, semel.Bytes([]byte("body")))
+	}
+	calls := []semel.Call{named("k"), {}}
 	p.a.RunWhole(t.Context(), calls, w.rows(calls))
 	want := row()
+	p.held(t, "held")
 	for _, directly := range []bool{false, true} {
-		for sql, before := range map[string]int32{p.s.txSQL.takes: 0, p.s.txSQL.takesNew: newOnly} {
+		for _, by := range []struct {
+			sql    string
+			fresh  int32
+			beside bool
+		}{{p.s.txSQL.takesNew, newOnly, false}, {p.s.txSQL.keeps, 0, false}, {p.s.txSQL.takes, 0, true}} {
 			mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
 			if !directly {
 				p.s.app.Reset()
 			}
-			p.a.fresh.Store(before)
+			p.a.fresh.Store(by.fresh)
+			calls := calls
+			if by.beside {
+				calls = append(slices.Clone(calls), named("held"))
+			}
 			n := p.a.Series().Next(t.Context(), calls)
 			if !n.looked() || n.y.taken.n != 1 {
 				t.Fatal("nothing is recorded ahead")
 			}
-			if is := n.t.line.direct.knows([]step{{sql: sql}}); is != directly {
+			if is := n.t.line.direct.knows([]step{{sql: by.sql}}); is != directly && !by.beside {
 				t.Errorf("it went past pgx: %v, want %v", is, directly)
 			}
 			ends := n.Run(t.Context(), w.rows(calls))
 			if got := row(); got != want || ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInvalid) {
-				t.Errorf("past pgx %v, after %d batches: it is %s,\nnot %s; %v, %v", directly, before, got, want, ends[0].Err, ends[1].Err)
+				t.Errorf("past pgx %v, after %d batches, beside another's %v: it is %s,\nnot %s; %v, %v", directly, by.fresh, by.beside, got, want, ends[0].Err, ends[1].Err)
 			}
 		}
 	}

@@ -39,9 +39,9 @@ func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
 }
 
 // A look writes no record of a key that is another's, so that it is in nobody's
-// way; and where all are to be new, of none.
+// way; and where it guesses that there is none, of no key at all.
 func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
-	for _, look := range []bool{true, false} {
+	for _, g := range []guess{allNew, newOrKept, anything} {
 		p := newShop(t, openNew(t, nil), nil)
 		p.held(t, "held")
 		y := p.a.prepare(poll("a", "held", "z"), &room{})
@@ -50,16 +50,16 @@ func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		y.in(&own.storeTx)
-		err := y.take(t.Context(), y.taken.rows, look)
-		want, wrote := error(nil), 2
-		if !look {
-			want, wrote = errNotNew, 0
+		err := y.take(t.Context(), y.taken.rows, g)
+		want, wrote := errNotNew, 0
+		if g == anything {
+			want, wrote = nil, 2
 		}
 		if !errors.Is(err, want) {
-			t.Errorf("look %v: %v, want %v", look, err, want)
+			t.Errorf("guess %v: %v, want %v", g, err, want)
 		}
 		if n := ask[int](t, own.line.conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
-			t.Errorf("look %v: %d records are written, want %d", look, n, wrote)
+			t.Errorf("guess %v: %d records are written, want %d", g, n, wrote)
 		}
 		own.end()
 	}

@@ -72,7 +72,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
-			if is := n.t.line.direct.knows([]step{{sql: p.s.txSQL.takes}}); is != directly {
+			if is := n.t.line.direct.knows([]step{{sql: p.s.txSQL.takes}, {sql: p.s.txSQL.keeps}}); is != directly {
 				t.Errorf("it went past pgx: %v, want %v", is, directly)
 			}
 			locks := 1 // that of the new one
@@ -82,15 +82,14 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				l := v.ahead.found
 				if !r.kept {
 					locks++
 				}
-				if l == nil || (l.kept != nil) != r.kept {
-					t.Errorf("%s: found %+v; what differs: want %v", r.key, l, r.kept)
+				if (v.ahead.kept != nil) != r.kept || (v.ahead.found != nil) == r.kept {
+					t.Errorf("%s: found %+v and %+v; what differs: want %v", r.key, v.ahead.kept, v.ahead.found, r.kept)
 					continue
 				}
-				if got, is, err := l.found(&v.p); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
+				if got, is, err := n.y.taken.claim(v, &v.p); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
 					t.Errorf("%s: found\n%+v, %v, %v; there is\n%+v", r.key, got, is, err, want)
 				}
 			}
@@ -99,6 +98,43 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 			}
 			n.Drop()
 		}
+	})
+}
+
+// Duplicates among new keys: who is kept is not locked, and the rest is recorded,
+// with one look more.
+func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
+	bothTables(t, func(t *testing.T, partitions int) {
+		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
+		w, q := newWorker(p), p.a.Series()
+		wantDone(t, q.Next(t.Context(), poll("b", "d")).Run(t.Context(), w.rows(poll("b", "d"))), false, false)
+		for _, c := range []struct {
+			keys []string
+			dups []bool
+		}{{[]string{"a", "b", "c", "d"}, []bool{false, true, false, true}}, {[]string{"b", "d"}, []bool{true, true}}} {
+			calls := poll(c.keys...)
+			n := q.Next(t.Context(), calls)
+			if !n.looked() {
+				t.Fatal("there was no look")
+			}
+			fresh := 0
+			for i, dup := range c.dups {
+				if a := &n.y.visitors[i].ahead; (a.kept != nil) != dup || a.found != nil {
+					t.Errorf("%s: found %+v and %+v", c.keys[i], a.kept, a.found)
+				}
+				if !dup {
+					fresh++
+				}
+			}
+			if n.y.taken.n != fresh {
+				t.Errorf("%d are recorded ahead, want %d", n.y.taken.n, fresh)
+			}
+			if got := ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.conn().PgConn().PID()); got != fresh {
+				t.Errorf("%d keys are locked, want %d", got, fresh)
+			}
+			wantDone(t, n.Run(t.Context(), w.rows(calls)), c.dups...)
+		}
+		p.want(t, "a", "b", "c", "d")
 	})
 }
 
@@ -126,7 +162,7 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 		first, second := of("one"), of("other")
 		wantDone(t, q.Next(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)
 		n := q.Next(t.Context(), second)
-		if !n.looked() || n.y.visitors[0].ahead.found.kept == nil {
+		if !n.looked() || n.y.visitors[0].ahead.kept == nil {
 			t.Fatal("its record was sent whole")
 		}
 		ends := n.Run(t.Context(), w.rows(second))

@@ -2,13 +2,10 @@ package pgstore
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
@@ -47,7 +44,8 @@ func (r takenRow) compare(at uint64, id *pgtype.UUID) int {
 // ahead is what the look has found, or written, for a call.
 type ahead struct {
 	first *visitor // with the same key; nil: this one, and it has the rest
-	found *looked  // what was there; nil: nothing, or it has changed since
+	kept  *kept    // what was there, and stays as it is; nil: there was not, or it has more in it
+	found *looked  // what was there else; nil: nothing, or it has changed since
 	wrote *moment  // when it was recorded as done; nil: it was not
 	done  bool     // it has ended so
 	busy  bool     // the handler is to run for the key
@@ -77,6 +75,8 @@ func (w *taken) claim(v *visitor, p *store.Proposal) (f store.Found, is bool, er
 		return found(&r, p, now), true, nil
 	case a.wrote != nil: // it has to end first
 		return f, true, errTaken
+	case a.kept != nil:
+		return a.kept.found(p), true, nil
 	case a.found != nil:
 		return a.found.found(p)
 	}
@@ -174,147 +174,4 @@ func alikeBut(p, q *store.Proposal) bool {
 	return p.State == q.State && p.Policy == q.Policy && p.Attempt == q.Attempt && p.Keep == q.Keep &&
 		p.Key.Operation == q.Key.Operation && p.Key.Tenant == q.Key.Tenant && p.Holder == q.Holder &&
 		p.Fingerprint.Alg == q.Fingerprint.Alg && p.Fingerprint.KeyID == q.Fingerprint.KeyID && p.Error == q.Error
-}
-
-// newOnly is after how many batches with new keys only the next are written
-// without a look at what is there. If something is, the statement fails, and
-// the look comes after all: all it has cost then is what it had written.
-const newOnly = 3
-
-// lookAhead begins the transaction, locks the keys, and writes what is new; nil:
-// it could not.
-func (y *inbox) lookAhead(ctx context.Context) *ownTx {
-	if st := y.a.s.app.Stat(); st.MaxConns()-st.AcquiredConns() < spare {
-		return nil
-	}
-	look := y.a.fresh.Load() < newOnly
-	for {
-		t := y.a.newOwnTx()
-		if t.connectDirectly(ctx, y.a.s.txSQL.ofLooks()) != nil {
-			t.end()
-			return nil
-		}
-		y.in(&t.storeTx)
-		y.taken.n = 0
-		err := y.take(ctx, y.taken.rows, look)
-		if err == nil {
-			return t
-		}
-		t.end()
-		if look || !lostRace(err) && !errors.Is(err, errNotNew) {
-			return nil
-		}
-		y.a.fresh.Store(0)
-		look = true
-	}
-}
-
-// lookForRest looks for the keys that were left out, and once more for those
-// that were another's. All batches before have ended.
-func (y *inbox) lookForRest(ctx context.Context) error {
-	w := y.taken
-	rest := w.left
-	if w.busy > 0 {
-		for _, r := range w.rows {
-			if l := r.v.ahead.found; l != nil && !l.locked {
-				rest = append(rest, r)
-			}
-		}
-		slices.SortFunc(rest, func(a, b takenRow) int { return a.compare(b.at, &b.v.id) })
-	}
-	if len(rest) == 0 {
-		return nil
-	}
-	return y.take(ctx, rest, true)
-}
-
-// errNotNew: not all keys were free.
-var errNotNew = errors.New("a key of the batch is another's")
-
-// take locks keys, and records those as done that are free and new. Of the
-// others it keeps what is there.
-func (y *inbox) take(ctx context.Context, rows []takenRow, look bool) error {
-	t, w, p, sql := y.t, y.taken, &rows[0].v.p, y.t.db.sql.takesNew
-	if look {
-		sql = t.db.sql.takes
-		t.line.push(plansForAll, nil, nil)
-	}
-	for _, r := range rows {
-		r.v.ahead.found, r.v.ahead.wrote = nil, nil
-	}
-	var of pgtype.UUID
-	at := &moment{}
-	wrote := int64(len(rows))
-	w.busy = 0
-	t.line.push(sql, []any{
-		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }},
-		int4s[takenRow]{rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }},
-		int4s[takenRow]{rows, func(r *takenRow) int32 { _, low := t.s.lockOf(r.v.id); return low }},
-		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }},
-		byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Key.Value }}, byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }},
-		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
-		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
-		t.idle,
-	}, func(res pgx.BatchResults) error {
-		found, err := res.Query()
-		if err != nil {
-			return err
-		}
-		defer found.Close()
-		for found.Next() {
-			if !look {
-				var locked bool
-				if err := found.Scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
-					return cmp.Or(err, errNotNew)
-				}
-				continue
-			}
-			var id *pgtype.UUID
-			var locked pgtype.Bool
-			var packed []byte
-			if err := found.Scan(&at.now, &at.swept, &of, &wrote, &id, &locked, &packed); err != nil {
-				return err
-			}
-			if id == nil {
-				continue
-			}
-			i, is := slices.BinarySearchFunc(rows, beginning(*id), func(r takenRow, at uint64) int { return r.compare(at, id) })
-			if !is {
-				return fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
-			}
-			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
-			if isKept(packed) {
-				l.kept, err = &rows[i].v.p, l.w.unpackKept(packed)
-			} else if packed != nil {
-				err = l.w.unpack(packed)
-			}
-			if err != nil {
-				return err
-			}
-			if rows[i].v.ahead.found = l; !l.locked {
-				w.busy++
-			}
-		}
-		return found.Err()
-	})
-	if look {
-		t.line.push(plansAsBefore, nil, nil)
-	}
-	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
-		return err
-	}
-	made := p.Insert(store.Time(at.now), uint64(at.swept)) //nolint:gosec // it is a time
-	at.fence = made.Fence
-	for _, r := range rows {
-		if r.v.ahead.found == nil {
-			r.v.ahead.wrote = at
-		}
-	}
-	switch w.n += int(wrote); {
-	case int(wrote) < len(rows):
-		y.a.fresh.Store(0)
-	case look:
-		y.a.fresh.Add(1)
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ type statements struct {
 	over, remove, list, meta                                                string
 	read, kept, insert                                                      string
 	reads, inserts, admits, alike, admitAlike                               string
-	takes, takesNew                                                         string
+	keeps, takes, takesNew                                                  string
 	own, move, watermark, waitForIt, forget                                 string
 	noteBegin, noteTried, noteEnd                                           string
 }
@@ -27,7 +27,7 @@ type statements struct {
 // prepared on a connection.
 func (s *statements) ofRuns() []string { return []string{s.read, s.insert, beginSQL, commitSQL} }
 func (s *statements) ofLooks() []string {
-	return []string{s.takesNew, s.takes, plansForAll, plansAsBefore, beginSQL, commitSQL}
+	return []string{s.takesNew, s.keeps, s.takes, plansForAll, plansAsBefore, beginSQL, commitSQL}
 }
 
 // insertColumns are written by a claim; the rest has defaults.
@@ -70,7 +70,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)`,
 		"{taken}", `$7::smallint, $8::smallint, $9::bigint, 0, (SELECT now + $10::bigint FROM c), $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea,
 			(SELECT now FROM c), (SELECT now FROM c), 1, (SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN `+schema+`.semel_meta m WHERE m.one = 1)`,
-		"{kept}", keptAs, "{kept.packed}", keptPacked, "{kept.columns}", strconv.Itoa(keptColumns),
+		"{kept}", keptAs, "{kept.packed}", keptPacked,
 		"{in lane}", "set_config('lock_timeout', '"+inLane+"', true)",
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
 	)
@@ -229,18 +229,27 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				$10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bigint, c.now, 1, $17::bigint
 			FROM c CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bytea[]) AS key, unnest($4::bytea[]) AS sum) u`,
 
+		// Which of many keys are kept, with what differs of them, and which have
+		// another row: packed is null for those. Between plansForAll and
+		// plansAsBefore, as takes.
+		keeps: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+				set_config('idle_in_transaction_session_timeout', coalesce($2::text, current_setting('idle_in_transaction_session_timeout')), true))
+			SELECT c.now, m.store, r.id, r.packed FROM c CROSS JOIN {s}.semel_meta m
+				LEFT JOIN (SELECT u.id, h.packed FROM unnest($1::uuid[]) u(id)
+					CROSS JOIN LATERAL (SELECT CASE WHEN {kept} THEN {kept.packed} END AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h) r ON true
+			WHERE m.one = 1`,
+
 		// Both at once, ahead of the handler, for rows that differ as those do: who
 		// is free and absent is written. What else is there is in the answer. Each
 		// row is written when it was looked for, and not when all were, while its
 		// place in the index is still near: so n, which counts them, comes first
-		// in the join. Who is kept needs no lock.
+		// in the join.
 		takes: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
-			o AS MATERIALIZED (SELECT k.id, k.owner, k.key, k.sum, k.packed,
-					CASE WHEN get_byte(k.packed, 3) = {kept.columns} THEN true ELSE pg_try_advisory_xact_lock(k.high, k.low) END AS locked
-				FROM (SELECT u.*, (SELECT CASE WHEN {kept} THEN {kept.packed} ELSE {r.packed} END FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) AS packed
-					FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::integer[]) AS high, unnest($3::integer[]) AS low,
-						unnest($4::uuid[]) AS owner, unnest($5::bytea[]) AS key, unnest($6::bytea[]) AS sum) u OFFSET 0) k),
+			o AS MATERIALIZED (SELECT u.id, u.owner, u.key, u.sum, pg_try_advisory_xact_lock(u.high, u.low) AS locked,
+					(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) AS packed
+				FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::integer[]) AS high, unnest($3::integer[]) AS low,
+					unnest($4::uuid[]) AS owner, unnest($5::bytea[]) AS key, unnest($6::bytea[]) AS sum) u),
 			i AS ({take} SELECT o.id, o.owner, o.key, o.sum, {taken} FROM o WHERE o.locked AND o.packed IS NULL RETURNING 1),
 			n AS MATERIALIZED (SELECT c.now, m.swept_fence, m.store, (SELECT count(*) FROM i) AS wrote FROM c CROSS JOIN {s}.semel_meta m WHERE m.one = 1)
 			SELECT n.now, n.swept_fence, n.store, n.wrote, o.id, o.locked, o.packed FROM n
@@ -300,7 +309,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	const unlessThere = " ON CONFLICT (id) DO NOTHING RETURNING id"
 	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
-		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts, &st.takes, &st.takesNew,
+		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
 		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget, &st.noteBegin, &st.noteTried, &st.noteEnd,
 	} {
 		*s = fill.Replace(*s)

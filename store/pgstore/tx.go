@@ -131,9 +131,6 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 func (l *looked) found(p *store.Proposal) (f store.Found, is bool, err error) {
 	now := store.Time(l.now)
 	switch {
-	case l.kept != nil:
-		r := l.w.kept(l.kept)
-		return found(&r, p, now), true, nil
 	case l.w.id.Valid:
 		if f, err = l.w.found(p.Key, l.now); err != nil {
 			return f, true, err
@@ -168,7 +165,6 @@ type looked struct {
 	locked     bool
 	now, swept int64
 	w          row
-	kept       *store.Proposal // w is what differs of a row that this has left; nil: it is all of it
 }
 
 // look takes the key's lock, and reads the record. What it gives is overwritten

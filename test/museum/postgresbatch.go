@@ -53,6 +53,21 @@ var postgresBatches = []Mutant{
 		Old: "(SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN", New: "(SELECT c.now FROM c CROSS JOIN",
 	},
 	{
+		Name: "PostgreSQL, batches: a record of another key with the same id is a duplicate's answer", Rule: "rule 2",
+		File: "store/pgstore/seriestake.go", Package: postgres, Run: "TestALookAheadDoesNotTakeARow",
+		Old: "if string(k.key) != v.p.Key.Value {", New: "if len(k.key) == 0 {",
+	},
+	{
+		Name: "PostgreSQL, batches: what has expired is a duplicate's answer", Rule: "rule 7",
+		File: "store/pgstore/packed.go", Package: postgres, Run: "TestALookAheadFindsWhatIsThere",
+		Old: "AND r.expires > (SELECT now FROM c) ", New: "",
+	},
+	{
+		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
+		File: "store/pgstore/seriestake.go", Package: postgres, Run: "TestALookAhead",
+		Old: "\t\tif more {\n\t\t\tg = anything\n\t\t}\n", New: "\t\t_ = more\n",
+	},
+	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
 		File: "store/pgstore/series.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
 		Old: "\t\ty.taken.leaveOut(b.keys)\n", New: "",

@@ -1,0 +1,284 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/store"
+)
+
+// guess is what a look ahead expects of keys. One that guessed wrong changes
+// nothing, and costs what it had done.
+type guess int
+
+const (
+	allNew    guess = iota // there is nothing, so none is looked for: the statement fails if something is
+	newOrKept              // what is there is kept, and stays as it is
+	anything
+)
+
+// newOnly is after how many batches with new keys only the next are guessed to be
+// new.
+const newOnly = 3
+
+// errNotNew: not all keys were free.
+var errNotNew = errors.New("a key of the batch is another's")
+
+// lookAhead begins the transaction, locks the keys, and writes what is new; nil:
+// it could not.
+func (y *inbox) lookAhead(ctx context.Context) *ownTx {
+	if st := y.a.s.app.Stat(); st.MaxConns()-st.AcquiredConns() < spare {
+		return nil
+	}
+	g := newOrKept
+	if y.a.fresh.Load() >= newOnly {
+		g = allNew
+	}
+	for {
+		t := y.a.newOwnTx()
+		if t.connectDirectly(ctx, y.a.s.txSQL.ofLooks()) != nil {
+			t.end()
+			return nil
+		}
+		y.in(&t.storeTx)
+		y.taken.n = 0
+		err := y.take(ctx, y.taken.rows, g)
+		if err == nil {
+			return t
+		}
+		t.end()
+		if g == anything || !lostRace(err) && !errors.Is(err, errNotNew) {
+			return nil
+		}
+		y.a.fresh.Store(0)
+		g = anything
+	}
+}
+
+// lookForRest looks for the keys that were left out, and once more for those
+// that were another's. All batches before have ended.
+func (y *inbox) lookForRest(ctx context.Context) error {
+	w := y.taken
+	rest := w.left
+	if w.busy > 0 {
+		for _, r := range w.rows {
+			if l := r.v.ahead.found; l != nil && !l.locked {
+				rest = append(rest, r)
+			}
+		}
+		slices.SortFunc(rest, func(a, b takenRow) int { return a.compare(b.at, &b.v.id) })
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	return y.take(ctx, rest, anything)
+}
+
+// take locks keys, and records those as done that are free and new. Of the
+// others it keeps what is there.
+func (y *inbox) take(ctx context.Context, rows []takenRow, g guess) (err error) {
+	for _, r := range rows {
+		a := &r.v.ahead
+		a.kept, a.found, a.wrote = nil, nil, nil
+	}
+	w, rest, wrote := y.taken, rows, 0
+	w.busy = 0
+	if g != allNew {
+		var more bool
+		if rest, more, err = y.keeps(ctx, rows); err != nil {
+			return err
+		}
+		if more {
+			g = anything
+		}
+	}
+	switch {
+	case len(rest) == 0:
+	case g == anything:
+		wrote, err = y.takeAny(ctx, rest)
+	default:
+		wrote, err = len(rest), y.takeNew(ctx, rest)
+	}
+	if err != nil {
+		return err
+	}
+	switch w.n += wrote; {
+	case wrote < len(rows):
+		y.a.fresh.Store(0)
+	case g != allNew:
+		y.a.fresh.Add(1)
+	}
+	return nil
+}
+
+// keeps looks for keys that are kept. The rest is to be taken, and more reports
+// whether something else is there of it.
+func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, more bool, err error) {
+	t, p, as := y.t, &rows[0].v.p, &y.taken.as
+	var of pgtype.UUID
+	now, kept := int64(0), 0
+	t.line.push(plansForAll, nil, nil)
+	t.line.push(t.db.sql.keeps, []any{
+		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }}, t.idle,
+		int16(as.State), int16(p.Policy), int64(as.Attempt),
+		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
+	}, func(res pgx.BatchResults) error {
+		return each(res, func(scan func(...any) error) error {
+			var id *pgtype.UUID
+			var packed []byte
+			if err := scan(&now, &of, &id, &packed); err != nil || id == nil {
+				return err
+			}
+			v, err := asked(rows, id)
+			if err != nil {
+				return err
+			}
+			if packed == nil {
+				more = true
+				return nil
+			}
+			k, err := unpackKept(now, packed)
+			if err != nil {
+				return err
+			}
+			if string(k.key) != v.p.Key.Value { // who reads all of it says what that is
+				more = true
+				return nil
+			}
+			v.ahead.kept = k
+			kept++
+			return nil
+		})
+	})
+	t.line.push(plansAsBefore, nil, nil)
+	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil || kept == 0 {
+		return rows, more, err
+	}
+	rest = make([]takenRow, 0, len(rows)-kept)
+	for _, r := range rows {
+		if r.v.ahead.kept == nil {
+			rest = append(rest, r)
+		}
+	}
+	return rest, more, nil
+}
+
+// takeNew locks keys, and records them as done. It fails if one is not free, or
+// there is something.
+func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
+	var of pgtype.UUID
+	at := &moment{}
+	y.t.line.push(y.t.db.sql.takesNew, y.takes(rows), func(res pgx.BatchResults) error {
+		return each(res, func(scan func(...any) error) error {
+			var locked bool
+			if err := scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
+				return cmp.Or(err, errNotNew)
+			}
+			return nil
+		})
+	})
+	if err := y.t.s.isOurs(y.t.line.flush(ctx), of); err != nil {
+		return err
+	}
+	wrote(rows, at)
+	return nil
+}
+
+// takeAny locks keys that are free, and records those as done of which there is
+// nothing. Of the others it says what there is.
+func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error) {
+	t, w := y.t, y.taken
+	var of pgtype.UUID
+	at := &moment{}
+	t.line.push(plansForAll, nil, nil)
+	t.line.push(t.db.sql.takes, y.takes(rows), func(res pgx.BatchResults) error {
+		return each(res, func(scan func(...any) error) error {
+			var id *pgtype.UUID
+			var locked pgtype.Bool
+			var packed []byte
+			var count int64
+			if err := scan(&at.now, &at.swept, &of, &count, &id, &locked, &packed); err != nil {
+				return err
+			}
+			if n = int(count); id == nil {
+				return nil
+			}
+			v, err := asked(rows, id)
+			if err != nil {
+				return err
+			}
+			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
+			if packed != nil {
+				if err := l.w.unpack(packed); err != nil {
+					return err
+				}
+			}
+			if v.ahead.found = l; !l.locked {
+				w.busy++
+			}
+			return nil
+		})
+	})
+	t.line.push(plansAsBefore, nil, nil)
+	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
+		return 0, err
+	}
+	wrote(rows, at)
+	return n, nil
+}
+
+// takes are the parameters of takes and takesNew.
+func (y *inbox) takes(rows []takenRow) []any {
+	t, w, p := y.t, y.taken, &rows[0].v.p
+	return []any{
+		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }},
+		int4s[takenRow]{rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }},
+		int4s[takenRow]{rows, func(r *takenRow) int32 { _, low := t.s.lockOf(r.v.id); return low }},
+		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }},
+		byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Key.Value }}, byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }},
+		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
+		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
+		t.idle,
+	}
+}
+
+// wrote notes when rows were recorded, of which nothing else was found.
+func wrote(rows []takenRow, at *moment) {
+	made := rows[0].v.p.Insert(store.Time(at.now), uint64(at.swept)) //nolint:gosec // it is a time
+	at.fence = made.Fence
+	for _, r := range rows {
+		if r.v.ahead.found == nil {
+			r.v.ahead.wrote = at
+		}
+	}
+}
+
+// asked is whose id it is.
+func asked(rows []takenRow, id *pgtype.UUID) (*visitor, error) {
+	i, is := slices.BinarySearchFunc(rows, beginning(*id), func(r takenRow, at uint64) int { return r.compare(at, id) })
+	if !is {
+		return nil, fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
+	}
+	return rows[i].v, nil
+}
+
+// each row of an answer.
+func each(res pgx.BatchResults, row func(scan func(...any) error) error) error {
+	rows, err := res.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
