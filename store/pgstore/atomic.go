@@ -23,7 +23,7 @@ type Atomic struct {
 	g *semel.Guard
 
 	wary  atomic.Int32 // how many batches to begin with savepoints
-	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only
+	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only; negative: a key was another's
 	// How long runs wait: see the constants of these names.
 	patience, aftermath time.Duration
 	tide                tide // of the calls of Run

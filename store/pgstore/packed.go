@@ -99,14 +99,17 @@ func unpackKept(now int64, b []byte) (*kept, error) {
 	return k, nil
 }
 
-// found is its record; p is the claim that looked for it.
+// found is its record; p is a claim of its id.
 func (k *kept) found(p *store.Proposal) store.Found {
-	updated, holder := store.Time(k.updated.Int64), p.Holder
+	updated, holder, key := store.Time(k.updated.Int64), p.Holder, p.Key
 	if string(k.holder) != holder { // else it is at hand
 		holder = string(k.holder)
 	}
+	if string(k.key) != key.Value {
+		key.Value = string(k.key)
+	}
 	return found(&store.Record{
-		Key: p.Key, State: store.Completed, Policy: p.Policy, Fence: uint64(k.fence.Int64), Owner: k.owner.Bytes, Holder: holder, //nolint:gosec // not negative
+		Key: key, State: store.Completed, Policy: p.Policy, Fence: uint64(k.fence.Int64), Owner: k.owner.Bytes, Holder: holder, //nolint:gosec // not negative
 		Fingerprint: store.Fingerprint{Alg: p.Fingerprint.Alg, KeyID: p.Fingerprint.KeyID, Sum: string(k.sum)},
 		Attempt:     p.Attempt, LastError: p.Error, Created: store.Time(k.created.Int64), Updated: updated, Completed: updated,
 		Expires: store.Time(k.expires.Int64), Format: store.Format,

@@ -31,10 +31,16 @@ func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
 	if !n.looked() {
 		t.Fatal("there was no look")
 	}
+	if p.a.fresh.Load() >= 0 {
+		t.Error("the next look guesses that no key is another's")
+	}
 	letGo()
 	wantDone(t, n.Run(t.Context(), w.rows(calls)), false, false, false)
 	if w.runs["held"] != 1 {
 		t.Errorf("%d runs", w.runs["held"])
+	}
+	if p.a.fresh.Load() < 0 {
+		t.Error("the next look does not guess")
 	}
 }
 

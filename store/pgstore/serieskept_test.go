@@ -152,6 +152,54 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 	}
 }
 
+// Of two keys with one id the second is not a duplicate of what is kept of the
+// first: whoever gets the record compares its key.
+func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, q := newWorker(p), p.a.Series()
+	wantDone(t, q.Next(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
+	n := q.Next(t.Context(), poll("k", "l"))
+	defer n.Drop()
+	if !n.looked() {
+		t.Fatal("there was no look")
+	}
+	k, other := &n.y.visitors[0], &n.y.visitors[1]
+	other.ahead = ahead{first: k} // as if it had that id
+	f, is, err := n.y.taken.claim(other, &other.p)
+	if err != nil || !is || f.Record.Key != k.p.Key {
+		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.p.Key)
+	}
+}
+
+// The last statement of a look is gone from the connection, when the answers to
+// those before it are read already. They are read once more, and count once.
+func TestALookAheadThatIsAnsweredTwiceCountsOnce(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, q := newWorker(p), p.a.Series()
+	wantDone(t, q.Next(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
+	for range 2 { // the first on a connection goes by pgx
+		n := q.Next(t.Context(), poll("k", "l"))
+		n.looked()
+		n.Drop()
+	}
+	gone := 0
+	for _, c := range p.s.app.AcquireAllIdle(t.Context()) {
+		if _, err := c.Exec(t.Context(), "DEALLOCATE "+preparedName(plansAsBefore)); err == nil {
+			gone++
+		}
+		c.Release()
+	}
+	if gone == 0 {
+		t.Fatal("it was not prepared")
+	}
+	calls := poll("k", "new", "l")
+	n := q.Next(t.Context(), calls)
+	if !n.looked() || n.y.taken.n != 1 {
+		t.Fatal("nothing is recorded ahead")
+	}
+	wantDone(t, n.Run(t.Context(), w.rows(calls)), true, false, true)
+}
+
 // The payload of a duplicate is compared, though its record is not sent whole.
 func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {

@@ -24,7 +24,7 @@ const (
 )
 
 // newOnly is after how many batches with new keys only the next are guessed to be
-// new.
+// new. Behind one of which a key was another's nothing is guessed.
 const newOnly = 3
 
 // errNotNew: not all keys were free.
@@ -37,8 +37,11 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 		return nil
 	}
 	g := newOrKept
-	if y.a.fresh.Load() >= newOnly {
+	switch n := y.a.fresh.Load(); {
+	case n >= newOnly:
 		g = allNew
+	case n < 0:
+		g = anything
 	}
 	for {
 		t := y.a.newOwnTx()
@@ -85,7 +88,7 @@ func (y *inbox) lookForRest(ctx context.Context) error {
 func (y *inbox) take(ctx context.Context, rows []takenRow, g guess) (err error) {
 	for _, r := range rows {
 		a := &r.v.ahead
-		a.kept, a.found, a.wrote = nil, nil, nil
+		a.kept, a.found, a.wrote = nil, nil, nil // of a try before
 	}
 	w, rest, wrote := y.taken, rows, 0
 	w.busy = 0
@@ -109,6 +112,8 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, g guess) (err error) 
 		return err
 	}
 	switch w.n += wrote; {
+	case w.busy > 0:
+		y.a.fresh.Store(-1)
 	case wrote < len(rows):
 		y.a.fresh.Store(0)
 	case g != allNew:
@@ -129,6 +134,10 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 		int16(as.State), int16(p.Policy), int64(as.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
+		kept, more = 0, false // it may be answered twice, see flush
+		for _, r := range rows {
+			r.v.ahead.kept = nil
+		}
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var packed []byte
@@ -197,7 +206,7 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 	var of pgtype.UUID
 	at := &moment{}
 	t.line.push(plansForAll, nil, nil)
-	t.line.push(t.db.sql.takes, y.takes(rows), func(res pgx.BatchResults) error {
+	t.line.push(t.db.sql.takes, y.takes(rows), func(res pgx.BatchResults) error { // behind keeps, so that it is answered once
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var locked pgtype.Bool

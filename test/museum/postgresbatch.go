@@ -58,6 +58,11 @@ var postgresBatches = []Mutant{
 		Old: "if string(k.key) != v.p.Key.Value {", New: "if len(k.key) == 0 {",
 	},
 	{
+		Name: "PostgreSQL, batches: of two keys with one id the second has the first's answer", Rule: "rule 2",
+		File: "store/pgstore/packed.go", Package: postgres, Run: "TestAKeyWithTheIDOfAnother",
+		Old: "\t\tkey.Value = string(k.key)\n", New: "",
+	},
+	{
 		Name: "PostgreSQL, batches: what has expired is a duplicate's answer", Rule: "rule 7",
 		File: "store/pgstore/packed.go", Package: postgres, Run: "TestALookAheadFindsWhatIsThere",
 		Old: "AND r.expires > (SELECT now FROM c) ", New: "",

@@ -174,7 +174,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 }
 
 // looksAhead holds up the handlers of the members, and kills one that has looked
-// for its next batch meanwhile; "": none had, for as long as such a look is kept.
+// for its next batch meanwhile, and has keys of it; "": none had, for as long as such a look is kept.
 func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
 	t.Helper()
 	tx, err := b.pool.Begin(t.Context())
@@ -188,7 +188,8 @@ func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
 	names := slices.Collect(maps.Keys(members))
 	for end := time.Now().Add(time.Second); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 		rows, err := b.pool.Query(t.Context(), `SELECT look.application_name FROM pg_stat_activity look JOIN pg_stat_activity handler USING (application_name)
-			WHERE application_name = ANY($1) AND look.state = 'idle in transaction' AND handler.wait_event_type = 'Lock'`, names)
+			WHERE application_name = ANY($1) AND look.state = 'idle in transaction' AND handler.wait_event_type = 'Lock'
+			AND look.pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')`, names)
 		if err != nil {
 			t.Fatal(err)
 		}
