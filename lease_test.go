@@ -32,6 +32,29 @@ func TestALeaseIsRenewedWhileTheHandlerRuns(t *testing.T) {
 	})
 }
 
+// A store that fails, and hangs when the lease is nearly over: the renewal that
+// hangs is given up later than the handler has to be.
+func TestAHandlerIsCancelledWhileARenewalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		g := guard(t, &hooks{Store: memstore.New(nil), renew: func(ctx context.Context, _ []store.Lease, _ time.Duration) ([]error, error) {
+			if time.Since(start) > 23*time.Second { // two turns before the deadline
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return nil, errBoom
+		}}, nil)
+		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			<-ctx.Done()
+			if took := time.Since(start); took < 24*time.Second || took > 30*time.Second*7/8 {
+				t.Errorf("cancelled after %v of a 30 s lease; an eighth of it is to be left", took)
+			}
+			return semel.Outcome{}, context.Cause(ctx)
+		})
+		wantErr(t, err, semel.ErrLeaseLost)
+	})
+}
+
 // Rule 6: the owner cancels its handler by its own clock, with no answer
 // needed, before another may take over.
 func TestAHandlerIsCancelledBeforeItsLeaseEndsWhateverTheStoreDoes(t *testing.T) {
