@@ -48,7 +48,7 @@ func (d *direct) began(tx pgx.Tx) {
 }
 
 // maxPrepared is from how many statements on no more are prepared on a
-// connection: those of 15 stores, or of 6 that look ahead, too. They stay until it
+// connection: those of 15 stores, or of 5 that look ahead, too. They stay until it
 // ends, and so do those of stores that are closed.
 const maxPrepared = 32
 

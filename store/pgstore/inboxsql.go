@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// The statement of gather, and that of take, are planned once for a connection:
+// The statements of gather, keeps and takeAny are planned once for a connection:
 // that costs as much as some fifty keys. A plan that was made while the table was
 // small, and kept, would read all of it for each key, but for what is turned off.
 // What follows in the transaction is as it was set.

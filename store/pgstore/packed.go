@@ -75,8 +75,8 @@ const (
 	keptColumns = 8
 )
 
-// kept is such a row.
-type kept struct {
+// keptRow is such a row.
+type keptRow struct {
 	now                              int64 // when it was looked for
 	fence, expires, created, updated pgtype.Int8
 	owner                            pgtype.UUID
@@ -84,12 +84,12 @@ type kept struct {
 }
 
 // unpackKept takes it from what keeps gave, parts of which it keeps.
-func unpackKept(now int64, b []byte) (*kept, error) {
+func unpackKept(now int64, b []byte) (*keptRow, error) {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != keptColumns {
 		return nil, errPacked
 	}
 	u := unpacker{b: b[4:]}
-	k := &kept{now: now, fence: u.int8(), expires: u.int8(), created: u.int8(), updated: u.int8(), owner: u.uuid()}
+	k := &keptRow{now: now, fence: u.int8(), expires: u.int8(), created: u.int8(), updated: u.int8(), owner: u.uuid()}
 	k.holder, _ = u.next(-1)
 	k.sum, _ = u.next(-1)
 	k.key, _ = u.next(-1)
@@ -100,7 +100,7 @@ func unpackKept(now int64, b []byte) (*kept, error) {
 }
 
 // found is its record; p is a claim of its id.
-func (k *kept) found(p *store.Proposal) store.Found {
+func (k *keptRow) found(p *store.Proposal) store.Found {
 	updated, holder, key := store.Time(k.updated.Int64), p.Holder, p.Key
 	if string(k.holder) != holder { // else it is at hand
 		holder = string(k.holder)

@@ -44,7 +44,7 @@ func (r takenRow) compare(at uint64, id *pgtype.UUID) int {
 // ahead is what the look has found, or written, for a call.
 type ahead struct {
 	first *visitor // with the same key; nil: this one, and it has the rest
-	kept  *kept    // what was there, and stays as it is; nil: there was not, or it has more in it
+	kept  *keptRow // what was there, and stays as it is; nil: there was not, or it has more in it
 	found *looked  // what was there else; nil: nothing, or it has changed since
 	wrote *moment  // when it was recorded as done; nil: it was not
 	done  bool     // it has ended so

@@ -127,14 +127,14 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, g guess) (err error) 
 func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, more bool, err error) {
 	t, p, as := y.t, &rows[0].v.p, &y.taken.as
 	var of pgtype.UUID
-	now, kept := int64(0), 0
+	now, n := int64(0), 0
 	t.line.push(plansForAll, nil, nil)
 	t.line.push(t.db.sql.keeps, []any{
 		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }}, t.idle,
 		int16(as.State), int16(p.Policy), int64(as.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
-		kept, more = 0, false // it may be answered twice, see flush
+		n, more = 0, false // it may be answered twice, see flush
 		for _, r := range rows {
 			r.v.ahead.kept = nil
 		}
@@ -161,15 +161,15 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 				return nil
 			}
 			v.ahead.kept = k
-			kept++
+			n++
 			return nil
 		})
 	})
 	t.line.push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil || kept == 0 {
+	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil || n == 0 {
 		return rows, more, err
 	}
-	rest = make([]takenRow, 0, len(rows)-kept)
+	rest = make([]takenRow, 0, len(rows)-n)
 	for _, r := range rows {
 		if r.v.ahead.kept == nil {
 			rest = append(rest, r)
@@ -183,7 +183,7 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
 	var of pgtype.UUID
 	at := &moment{}
-	y.t.line.push(y.t.db.sql.takesNew, y.takes(rows), func(res pgx.BatchResults) error {
+	y.t.line.push(y.t.db.sql.takesNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
 		return each(res, func(scan func(...any) error) error {
 			var locked bool
 			if err := scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
@@ -195,7 +195,7 @@ func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
 	if err := y.t.s.isOurs(y.t.line.flush(ctx), of); err != nil {
 		return err
 	}
-	wrote(rows, at)
+	recorded(rows, at)
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 	var of pgtype.UUID
 	at := &moment{}
 	t.line.push(plansForAll, nil, nil)
-	t.line.push(t.db.sql.takes, y.takes(rows), func(res pgx.BatchResults) error { // behind keeps, so that it is answered once
+	t.line.push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error { // behind keeps, so that it is answered once
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var locked pgtype.Bool
@@ -238,12 +238,12 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
 		return 0, err
 	}
-	wrote(rows, at)
+	recorded(rows, at)
 	return n, nil
 }
 
-// takes are the parameters of takes and takesNew.
-func (y *inbox) takes(rows []takenRow) []any {
+// rowsOf are the parameters of the statements takes and takesNew.
+func (y *inbox) rowsOf(rows []takenRow) []any {
 	t, w, p := y.t, y.taken, &rows[0].v.p
 	return []any{
 		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }},
@@ -257,8 +257,8 @@ func (y *inbox) takes(rows []takenRow) []any {
 	}
 }
 
-// wrote notes when rows were recorded, of which nothing else was found.
-func wrote(rows []takenRow, at *moment) {
+// recorded notes when rows were recorded, of which nothing else was found.
+func recorded(rows []takenRow, at *moment) {
 	made := rows[0].v.p.Insert(store.Time(at.now), uint64(at.swept)) //nolint:gosec // it is a time
 	at.fence = made.Fence
 	for _, r := range rows {
