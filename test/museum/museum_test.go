@@ -16,6 +16,21 @@ import (
 	"github.com/semel-go/semel/test/internal/repo"
 )
 
+// missed are the mutants that were not caught. TestMain names them in the last
+// lines, which a log that is cut short in its middle keeps.
+var missed struct {
+	sync.Mutex
+	verdicts []string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, v := range missed.verdicts {
+		fmt.Fprintln(os.Stderr, "NOT CAUGHT:", v)
+	}
+	os.Exit(code)
+}
+
 // TestMuseum applies each mutant and requires that its tests catch it. With
 // -short, or -race, which sees nothing new here, it does so for a third of
 // them, another one each day, or that which SEMEL_MUSEUM_THIRD (0, 1 or 2)
@@ -39,10 +54,9 @@ func TestMuseum(t *testing.T) {
 
 	var mu sync.Mutex
 	rows := map[string]string{}
-	missed := 0
 	t.Cleanup(func() {
 		t.Log(table(mutants, rows))
-		figure.Report(t, figure.Figure{Claim: "a seeded bug is caught by the tests", Trials: int64(len(mutants)), Failures: int64(missed)})
+		figure.Report(t, figure.Figure{Claim: "a seeded bug is caught by the tests", Trials: int64(len(mutants)), Failures: int64(len(missed.verdicts))})
 	})
 	lanes := make(chan struct{}, 2) // two at a time, whatever -parallel says
 	for _, m := range mutants {
@@ -55,8 +69,10 @@ func TestMuseum(t *testing.T) {
 			defer mu.Unlock()
 			rows[m.Name] = verdict
 			if !caught {
-				missed++
 				t.Errorf("%s: %s", m.File, verdict)
+				missed.Lock()
+				defer missed.Unlock()
+				missed.verdicts = append(missed.verdicts, fmt.Sprintf("%s, in %s: %s", m.Name, m.File, verdict))
 			}
 		})
 	}
