@@ -24,9 +24,9 @@ type Atomic struct {
 
 	wary  atomic.Int32 // how many batches to begin with savepoints
 	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only; negative: a key was another's
-	// How long runs wait: see the constants of these names.
-	patience, aftermath time.Duration
-	tide                tide // of the calls of Run
+	// How long runs wait, and a look is kept: see the constants of these names.
+	patience, aftermath, lookFor time.Duration
+	tide                         tide // of the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -46,7 +46,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Atomic{s: st, g: g, patience: patience, aftermath: aftermath}, nil
+	return &Atomic{s: st, g: g, patience: patience, aftermath: aftermath, lookFor: lookFor}, nil
 }
 
 func checkAtomic(o *semel.Options) error {

@@ -28,6 +28,7 @@ func newShop(t testing.TB, s *Store, o *semel.Options) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.lookFor = time.Minute // a test is as slow as the machine
 	p := &shop{s, a, pgx.Identifier{s.opt.Schema, "payment"}.Sanitize()}
 	mustExec(t, s.app, "CREATE TABLE "+p.table+" (key text)")
 	return p

@@ -162,7 +162,7 @@ func (n *Next) unlook() {
 }
 
 func (n *Next) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, n.q.a.lookFor)
 	t := n.y.lookAhead(ctx)
 	cancel()
 	q := n.q
@@ -177,7 +177,7 @@ func (n *Next) look(ctx context.Context) {
 		return
 	}
 	n.t = t
-	n.drop = time.AfterFunc(min(lookFor, q.a.s.opt.MaxIdleTx/2), func() {
+	n.drop = time.AfterFunc(min(q.a.lookFor, q.a.s.opt.MaxIdleTx/2), func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		n.unlook()

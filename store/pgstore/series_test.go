@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -246,6 +247,7 @@ func TestABatchRunsWithoutItsLook(t *testing.T) {
 // A look that nobody takes gives its keys and its connection back.
 func TestALookEndsByItself(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
+	p.a.lookFor = 3 * time.Second
 	n := p.a.Series().Next(t.Context(), poll("k", "l"))
 	if !n.looked() {
 		t.Fatal("there was no look")

@@ -145,7 +145,11 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 		w, calls := newWorker(p), poll("k", "l")
 		p.a.RunWhole(t.Context(), calls, w.rows(calls))
 		mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
-		ends := p.a.Series().Next(t.Context(), calls).Run(t.Context(), w.rows(calls))
+		n := p.a.Series().Next(t.Context(), calls)
+		if !n.looked() {
+			t.Fatal("there was no look")
+		}
+		ends := n.Run(t.Context(), w.rows(calls))
 		if !errors.Is(ends[0].Err, store.ErrCorrupt) || ends[1].Err != nil || !ends[1].Replayed {
 			t.Errorf("%s: %v, %v", set, ends[0].Err, ends[1].Err)
 		}

@@ -36,6 +36,8 @@ type task struct {
 	Exits        bool   // of that, by os.Exit and not by a signal
 	MaxAttempts  int
 	Outstanding  int // 0: the default
+
+	Fake int // the port of the kfake that it is, and nothing else
 }
 
 const taskVariable = "SEMEL_KAFKATEST_CHILD"
@@ -51,8 +53,11 @@ func child() bool {
 		panic(err)
 	}
 	serve := k.serve
-	if k.Bank != "" {
+	switch {
+	case k.Bank != "":
 		serve = k.serveBank
+	case k.Fake != 0:
+		serve = k.serveFake
 	}
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,34 @@ func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 	}
 	t.Cleanup(c.Close)
 	return c, c.ListenAddrs()[0]
+}
+
+// fakeBeside is the address of a kfake in a process of its own, which ends with the
+// test: what it holds, and does, is not this process's to carry.
+func fakeBeside(t testing.TB) string {
+	t.Helper()
+	port, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&task{Fake: port}).spawn(t)
+	seed := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	until(t, "listening: "+seed, func() bool {
+		conn, err := net.Dial("tcp", seed)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err == nil
+	})
+	return seed
+}
+
+// serveFake is a kfake, until the process is killed.
+func (k *task) serveFake() error {
+	if _, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(k.Fake)); err != nil {
+		return err
+	}
+	select {}
 }
 
 // client is one that ends with the test.

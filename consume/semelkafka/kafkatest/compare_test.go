@@ -34,15 +34,15 @@ type pitch struct {
 	run     atomic.Int64
 }
 
-// pitchSeed is the address of a real broker with SEMEL_TEST_KAFKA=1, else of kfake, in
-// this process.
+// pitchSeed is the address of a real broker with SEMEL_TEST_KAFKA=1, else of a
+// kfake, which is a process of its own, as a broker is: else its records, two
+// million, would be what each collection of a contender's garbage has to mark.
 func pitchSeed(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("SEMEL_TEST_KAFKA") == "1" {
 		return real(t)
 	}
-	_, seed := fake(t)
-	return seed
+	return fakeBeside(t)
 }
 
 // newPitch publishes records, of which dups in a hundred have a key that came
