@@ -25,12 +25,16 @@ import (
 // fake starts a kfake of one broker. It ends with the test.
 func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
+	c, err := newFake(opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c, c.ListenAddrs()[0]
+}
+
+func newFake(opts ...kfake.Opt) (*kfake.Cluster, error) {
+	return kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
 }
 
 // fakeBeside is the address of a kfake in a process of its own, which ends with the
@@ -55,7 +59,7 @@ func fakeBeside(t testing.TB) string {
 
 // serveFake is a kfake, until the process is killed.
 func (k *task) serveFake() error {
-	if _, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(k.Fake)); err != nil {
+	if _, err := newFake(kfake.Ports(k.Fake)); err != nil {
 		return err
 	}
 	select {}
