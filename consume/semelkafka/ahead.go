@@ -53,12 +53,9 @@ func (b *batches) lookAhead(ctx context.Context, p Preparer) {
 	if ds, a.err = b.s.nextFull(MostInBatch); len(ds) == 0 {
 		return
 	}
-	a.ds = newWorks(ds)
+	a.ds = b.newWorks(ds)
 	slices.SortFunc(a.ds, compareWorks)
-	a.items = make([]Item, len(a.ds))
-	for i, w := range a.ds {
-		a.items[i] = w.it
-	}
+	a.items = itemsOf(a.ds)
 	a.is = p.Prepare(ctx, a.items)
 }
 
@@ -79,17 +76,25 @@ func (b *batches) taken(ctx context.Context) ([]*work, error) {
 	return ds, err
 }
 
-// prepared is what was prepared of a batch, nil if that was another one.
-func (b *batches) prepared(items []Item) Prepared {
+// prepared is what was prepared of a batch, nil if that was another one, and its
+// items.
+func (b *batches) prepared(batch []*work) (Prepared, []Item) {
 	a := b.ahead
-	if b.ahead = nil; a == nil || a.is == nil {
-		return nil
+	if b.ahead = nil; a != nil && a.is != nil {
+		if slices.EqualFunc(a.items, batch, func(it Item, w *work) bool { return it.Message == w.m }) {
+			return a.is, a.items
+		}
+		a.is.Drop()
 	}
-	if slices.EqualFunc(a.items, items, func(v, w Item) bool { return v.Message == w.Message }) {
-		return a.is
+	return nil, itemsOf(batch)
+}
+
+func itemsOf(batch []*work) []Item {
+	items := make([]Item, len(batch))
+	for i, w := range batch {
+		items[i] = w.it
 	}
-	a.is.Drop()
-	return nil
+	return items
 }
 
 // drop gives up what was taken ahead.

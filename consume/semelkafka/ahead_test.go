@@ -16,34 +16,44 @@ type dropped struct {
 func (d *dropped) Drop() { d.times++ }
 
 // lookedAhead are batches of which one of some records is prepared.
-func lookedAhead(t *testing.T, records int) (*batches, []Item, *dropped) {
+func lookedAhead(t *testing.T, records int) (*batches, []*work, *dropped) {
 	t.Helper()
-	s := apart(t, nil, records)
-	ds, _ := handed(t, s, records)
-	a := &ahead{ds: newWorks(ds)}
-	for _, w := range a.ds {
-		a.items = append(a.items, w.it)
-	}
-	is := &dropped{}
-	a.is = is
-	return &batches{s: s, held: map[string]*heldLane{}, ahead: a}, a.items, is
+	b, is := looping(t, nil, consume.Options{}, records), &dropped{}
+	ds, _ := handed(t, b.s, records)
+	works := b.newWorks(ds)
+	b.ahead = &ahead{ds: works, items: itemsOf(works), is: is}
+	return b, works, is
 }
 
 func TestWhatIsPreparedIsForThatBatchAlone(t *testing.T) {
-	b, items, is := lookedAhead(t, 3)
+	b, works, is := lookedAhead(t, 3)
 	if ds, err := b.taken(t.Context()); len(ds) != 3 || err != nil {
 		t.Fatalf("%d were taken, %v", len(ds), err)
 	}
 	if ds, _ := b.taken(t.Context()); len(ds) != 0 {
 		t.Errorf("%d were taken twice", len(ds))
 	}
-	if b.prepared(items) != Prepared(is) || is.times != 0 || b.prepared(items) != nil {
-		t.Error("the batch is not given once")
+	for i, want := range []Prepared{is, nil} {
+		if got, items := b.prepared(works); got != want || len(items) != 3 || is.times != 0 {
+			t.Errorf("time %d: given %v with %d items, and dropped %d times", i, got, len(items), is.times)
+		}
 	}
-	for name, other := range map[string][]Item{"fewer": items[:2], "none": nil, "more": append(items[:3:3], Item{Message: &consume.Message{}}), "another": {items[0], items[1], {Message: &consume.Message{}}}} {
-		b, _, is := lookedAhead(t, 3)
-		if got := b.prepared(other); got != nil || is.times != 1 {
-			t.Errorf("%s: the prepared batch was given, or dropped %d times", name, is.times)
+	for name, other := range map[string]func(works []*work) []*work{
+		"fewer":   func(works []*work) []*work { return works[:2] },
+		"none":    func([]*work) []*work { return nil },
+		"more":    func(works []*work) []*work { return append(works[:3:3], &work{delivery: &delivery{}}) },
+		"another": func(works []*work) []*work { return []*work{works[0], works[1], {delivery: &delivery{}}} },
+	} {
+		b, works, is := lookedAhead(t, 3)
+		batch := other(works)
+		got, items := b.prepared(batch)
+		if got != nil || is.times != 1 || len(items) != len(batch) {
+			t.Errorf("%s: the prepared batch was given, or dropped %d times; %d items", name, is.times, len(items))
+		}
+		for i, it := range items {
+			if it.Message != batch[i].it.Message {
+				t.Errorf("%s: item %d is another", name, i)
+			}
 		}
 	}
 }

@@ -91,8 +91,9 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 	at := place{t.Topic, f.Partition}
 	items := make([]item, len(f.Records))
 	id := s.topicID(t)
+	var ms messages
 	for i, r := range f.Records {
-		items[i] = item{r: r, m: s.message(r, id)}
+		items[i] = item{r: r, m: s.message(&ms, r, id)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // one that was decided in an earlier turn, and is not settled, waits: to a ledger
 // nothing was done of that one yet.
 func (b *batches) handle(ctx context.Context, batch []*work) error {
-	run, items := make([]*work, 0, len(batch)), make([]Item, 0, len(batch))
+	run := make([]*work, 0, len(batch))
 	now := time.Now()
 	open := map[string]bool{} // lanes that have such a one
 	for _, w := range batch {
@@ -34,9 +34,9 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 			w.decided = true
 			continue
 		}
-		run, items = append(run, w), append(items, w.it)
+		run = append(run, w)
 	}
-	is := b.prepared(items)
+	is, items := b.prepared(run)
 	if len(run) == 0 {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *batches) hold(w *work, d time.Duration) {
 	if due := time.Now().Add(d); due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {
 		h.due = due
 	}
-	h.works = append(h.works, w)
+	h.works, w.waits = append(h.works, w), true
 }
 
 // waitsFor reports whether v is before w in its partition: when w is looked at

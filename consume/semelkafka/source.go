@@ -160,12 +160,15 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 		s.trouble = nil
 		return nil, err
 	}
-	ready := make([]*partition, 0, len(s.parts))
+	ready, most := make([]*partition, 0, len(s.parts)), 0
 	for _, p := range s.parts {
 		if len(p.queue) > 0 {
-			ready = append(ready, p)
+			ready, most = append(ready, p), most+len(p.queue)
 		}
 	}
+	most = min(most, limit)
+	ds = make([]consume.Delivery, 0, most)
+	var room []delivery // some at a time, as it is with messages
 	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
 	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {
 		i %= len(ready)
@@ -178,7 +181,11 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 		}
 		it := p.pop(now)
 		s.taken++
-		ds = append(ds, &delivery{s: s, p: p, item: it})
+		if len(room) == 0 {
+			room = make([]delivery, min(together, most-len(ds)))
+		}
+		room[0] = delivery{s: s, p: p, item: it}
+		ds, room = append(ds, &room[0]), room[1:]
 	}
 	s.turn++
 	return ds, nil

@@ -168,7 +168,7 @@ func orNever(d pgtype.Int8) int64 {
 // past it.
 type lazyArray interface {
 	pgx() any
-	binary() []byte
+	binary(buf []byte) []byte // it is appended
 	oid() uint32
 }
 
@@ -190,8 +190,8 @@ type uuids[T any] struct {
 
 func (c uuids[T]) pgx() any    { return pointers(c.rows, c.value) }
 func (c uuids[T]) oid() uint32 { return pgtype.UUIDArrayOID }
-func (c uuids[T]) binary() []byte {
-	b := arrayOf(pgtype.UUIDOID, len(c.rows), 16*len(c.rows))
+func (c uuids[T]) binary(b []byte) []byte {
+	b = arrayOf(b, pgtype.UUIDOID, len(c.rows), 16*len(c.rows))
 	for i := range c.rows {
 		id := c.value(&c.rows[i])
 		b = append(appendSize(b, 16), id.Bytes[:]...)
@@ -207,8 +207,8 @@ type int4s[T any] struct {
 
 func (c int4s[T]) pgx() any    { return pointers(c.rows, c.value) }
 func (c int4s[T]) oid() uint32 { return pgtype.Int4ArrayOID }
-func (c int4s[T]) binary() []byte {
-	b := arrayOf(pgtype.Int4OID, len(c.rows), 4*len(c.rows))
+func (c int4s[T]) binary(b []byte) []byte {
+	b = arrayOf(b, pgtype.Int4OID, len(c.rows), 4*len(c.rows))
 	for i := range c.rows {
 		b = binary.BigEndian.AppendUint32(appendSize(b, 4), uint32(c.value(&c.rows[i]))) //nolint:gosec // its bits
 	}
@@ -223,12 +223,12 @@ type byteas[T any] struct {
 
 func (c byteas[T]) pgx() any    { return texts(c.rows, c.value) }
 func (c byteas[T]) oid() uint32 { return pgtype.ByteaArrayOID }
-func (c byteas[T]) binary() []byte {
+func (c byteas[T]) binary(b []byte) []byte {
 	size := 0
 	for i := range c.rows {
 		size += len(c.value(&c.rows[i]))
 	}
-	b := arrayOf(pgtype.ByteaOID, len(c.rows), size)
+	b = arrayOf(b, pgtype.ByteaOID, len(c.rows), size)
 	for i := range c.rows {
 		v := c.value(&c.rows[i])
 		b = append(appendSize(b, len(v)), v...)
@@ -237,8 +237,8 @@ func (c byteas[T]) binary() []byte {
 }
 
 // arrayOf begins an array of n elements, which take so much room.
-func arrayOf(element uint32, n, size int) []byte {
-	b := make([]byte, 0, 20+4*n+size)
+func arrayOf(b []byte, element uint32, n, size int) []byte {
+	b = slices.Grow(b, 20+4*n+size)
 	for _, v := range [...]uint32{1, 0, element, uint32(n), 1} { //nolint:gosec // a batch is small: dimensions, whether there are nulls, type, length, and where it begins
 		b = binary.BigEndian.AppendUint32(b, v)
 	}

@@ -46,7 +46,7 @@ func binaryOf(v any, oid uint32, buf []byte) (is, _ []byte, err error) {
 		want, null, buf = pgtype.UUIDOID, !v.Valid, append(buf, v.Bytes[:]...)
 	case lazyArray:
 		if want = v.oid(); want == oid {
-			return v.binary(), buf, nil
+			buf = v.binary(buf)
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -126,23 +127,29 @@ func stale(err error, begins bool) bool {
 // asBinary is the format of all that is sent and received.
 var asBinary = []int16{pgx.BinaryFormatCode}
 
+// rooms is memory for the arguments of a statement, which those of a batch take
+// much of.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
 // send sends steps that it knows, in one round trip.
 func (d *direct) send(ctx context.Context, conn *pgx.Conn, steps []step) (pgx.BatchResults, error) {
 	var b pgconn.Batch
 	var values [maxArgs][]byte
-	var room [192]byte
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
 	for i := range steps {
 		s, is := &steps[i], d.are[steps[i].sql]
 		if len(s.args) != len(is.ParamOIDs) {
 			return nil, fmt.Errorf("%d arguments for %d parameters", len(s.args), len(is.ParamOIDs))
 		}
-		buf := room[:0]
+		buf := (*room)[:0] // what was before is in b
 		for j, arg := range s.args {
 			var err error
 			if values[j], buf, err = binaryOf(arg, is.ParamOIDs[j], buf); err != nil {
 				return nil, fmt.Errorf("parameter %d: %w", j+1, err)
 			}
 		}
+		*room = buf
 		b.ExecStatement(is, values[:len(s.args)], asBinary, asBinary)
 	}
 	return directAnswers{mrr: conn.PgConn().ExecBatch(ctx, &b)}, nil

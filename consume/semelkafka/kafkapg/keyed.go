@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
@@ -40,8 +39,8 @@ type keyed struct {
 	undone map[string]int
 	cares  cares
 
-	mu   sync.Mutex     // guards what follows
-	room [][]semel.Call // of batches that have ended, to be used again
+	mu    sync.Mutex // guards what follows
+	rooms []room     // of batches that have ended, to be used again
 }
 
 // Retention tells ServeBatches how long records are kept.

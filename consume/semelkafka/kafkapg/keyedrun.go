@@ -17,12 +17,7 @@ type keyedRun struct {
 	*keyed
 	items []semelkafka.Item
 	batch []consume.Run
-	calls []semel.Call
-	of    []int // their places in batch
-
-	ms   []*consume.Message // of the calls
-	said []error            // by the handler, of a message that was alone
-	ran  []int              // the attempt, of a message that was alone
+	room
 	// blocked are order keys, and the first message that what is behind it must
 	// not overtake: it was alone, and has failed, or may yet, at its COMMIT; or
 	// it comes again, as one whose key is in flight elsewhere.
@@ -31,6 +26,15 @@ type keyedRun struct {
 
 	care  *care // of a message that is alone, if care is to be taken; else nil
 	noted bool  // its try was
+}
+
+// room is what a batch knows of its calls.
+type room struct {
+	calls []semel.Call
+	of    []int              // their places in the batch
+	ms    []*consume.Message // of the calls
+	said  []error            // by the handler, of a message that was alone
+	ran   []int              // the attempt, of a message that was alone
 }
 
 // Handle implements semelkafka.Ledger.
@@ -74,8 +78,7 @@ func (p *preparedRun) Drop() {
 // newRun finds the calls of a batch.
 func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 	r := &keyedRun{
-		keyed: l, items: batch, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)),
-		calls: l.callsFor(len(batch)), of: make([]int, 0, len(batch)), ms: make([]*consume.Message, 0, len(batch)),
+		keyed: l, items: batch, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)), room: l.roomFor(len(batch)),
 	}
 	for i, it := range batch {
 		c, err := l.identify(it.Message)
@@ -86,25 +89,30 @@ func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 		}
 		r.calls, r.of, r.ms = append(r.calls, c), append(r.of, i), append(r.ms, it.Message)
 	}
-	r.said, r.ran = make([]error, len(r.calls)), make([]int, len(r.calls))
+	r.said, r.ran = r.said[:len(r.calls)], r.ran[:len(r.calls)]
 	return r
 }
 
-func (l *keyed) callsFor(n int) (calls []semel.Call) {
+// roomFor is empty room for n calls, which has nothing left in it.
+func (l *keyed) roomFor(n int) (r room) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if last := len(l.room) - 1; last >= 0 {
-		calls, l.room = l.room[last], l.room[:last]
+	if last := len(l.rooms) - 1; last >= 0 {
+		r, l.rooms = l.rooms[last], l.rooms[:last]
 	}
-	return slices.Grow(calls, n)
+	l.mu.Unlock()
+	return room{slices.Grow(r.calls, n), slices.Grow(r.of, n), slices.Grow(r.ms, n), slices.Grow(r.said, n), slices.Grow(r.ran, n)}
 }
 
 // giveBack is when nobody looks at the calls any more.
 func (r *keyedRun) giveBack() {
 	clear(r.calls)
+	clear(r.ms)
+	clear(r.said)
+	clear(r.ran)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.room, r.calls = append(r.room, r.calls[:0]), nil
+	r.rooms = append(r.rooms, room{r.calls[:0], r.of[:0], r.ms[:0], r.said[:0], r.ran[:0]})
+	r.room = room{}
 }
 
 // ends are those of the batch.

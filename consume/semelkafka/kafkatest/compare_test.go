@@ -75,8 +75,9 @@ func newPitch(t *testing.T, records, dups int) *pitch {
 }
 
 // warm has the server write so much that its log then goes to files that were
-// there, as that of one does that has run for a while: a new file is filled with
-// zeros first, which costs whoever writes more to it the more.
+// there, and its buffers lie in memory that it has, as those of one do that has
+// run for a while: a new file is filled with zeros first, and new memory is, which
+// costs whoever writes more the more.
 func (p *pitch) warm(t *testing.T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.srv.URL())
@@ -85,7 +86,7 @@ func (p *pitch) warm(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	for range 2 {
-		for _, sql := range []string{"CREATE TABLE filler AS SELECT i, repeat('x', 900) AS x FROM generate_series(1, 1500000) i", "DROP TABLE filler", "CHECKPOINT"} {
+		for _, sql := range []string{"CREATE TABLE filler (i int, x text)", "INSERT INTO filler SELECT i, repeat('x', 900) FROM generate_series(1, 1500000) i", "DROP TABLE filler", "CHECKPOINT"} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatal(err)
 			}
