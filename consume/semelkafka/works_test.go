@@ -60,11 +60,10 @@ func TestMessagesThatAreMadeTogetherAreApart(t *testing.T) {
 		for j := range []int{0, 1, 3, 2 * together}[i%4] {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: fmt.Sprint(j), Value: []byte(fmt.Sprint(i))})
 		}
-		m := s.message(ms, r, "id")
-		all = append(all, m)
-		if got := append(m.Headers, m.Headers...); len(got) != 2*len(r.Headers) {
-			t.Errorf("message %d has %d headers twice", i, len(got))
-		}
+		all = append(all, s.message(ms, r, "id"))
+	}
+	for _, m := range all {
+		_ = append(m.Headers, m.Headers...)
 	}
 	for i, m := range all {
 		if m.Origin.Offset != int64(i) || len(m.Headers) != []int{0, 1, 3, 2 * together}[i%4] {
