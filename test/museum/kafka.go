@@ -15,7 +15,7 @@ var kafkas = []Mutant{
 	{
 		Name: "Kafka: what was prepared ahead is handled in place of another batch", Rule: "ack",
 		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsPreparedIsForThatBatchAlone",
-		Old: "func(v, w Item) bool { return v.Message == w.Message }", New: "func(v, w Item) bool { return true }",
+		Old: "return it.Message == w.m }", New: "return true }",
 	},
 	{
 		Name: "Kafka: a batch is prepared beyond the end of the one before it", Rule: "lanes",
@@ -26,6 +26,21 @@ var kafkas = []Mutant{
 		Name: "Kafka: what was taken ahead is lost in an outage", Rule: "ack",
 		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsTakenAheadIsGivenBack",
 		Old: "_ = d.Nak(ctx, 0) // the next Next gives it again", New: "_ = d",
+	},
+	{
+		Name: "Kafka: what waits makes room for another message", Rule: "ack",
+		File: "consume/semelkafka/batches.go", Package: "consume/semelkafka", Run: "TestWorksAreUsedAgain",
+		Old: "\t\tif !w.waits {\n", New: "\t\t{\n",
+	},
+	{
+		Name: "Kafka: a message has a header of the one before it", Rule: "ack",
+		File: "consume/semelkafka/message.go", Package: "consume/semelkafka", Run: "TestMessagesThatAreMadeTogether",
+		Old: "ms.headers[:headers:headers]", New: "ms.headers[:headers]",
+	},
+	{
+		Name: "Kafka: a message's attempts are another's of a batch before", Rule: "lanes",
+		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestABatchBeginsWithNothing",
+		Old: "\tclear(r.ran)\n", New: "",
 	},
 	{
 		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",
