@@ -152,17 +152,9 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 				more = true
 				return nil
 			}
-			k, err := unpackKept(now, packed)
-			if err != nil {
-				return err
-			}
-			if string(k.key) != v.p.Key.Value { // who reads all of it says what that is
-				more = true
-				return nil
-			}
-			v.ahead.kept = k
+			v.ahead.kept, err = unpackKept(now, packed)
 			n++
-			return nil
+			return err
 		})
 	})
 	t.line.push(plansAsBefore, nil, nil)
