@@ -25,35 +25,12 @@ func (s *Source) topicID(t *kgo.FetchTopic) string {
 	return topicIDText(id)
 }
 
-// messages makes some at a time, for one goroutine: to make each alone costs as
-// much again. Whoever keeps one keeps those beside it, as it is with the client's
-// records, but not as many.
-type messages struct {
-	room    []consume.Message
-	headers []semel.Header
-}
-
-const together = 32
-
-func (ms *messages) next(headers int) *consume.Message {
-	if len(ms.room) == 0 {
-		ms.room = make([]consume.Message, together)
-	}
-	m := &ms.room[0]
-	ms.room = ms.room[1:]
-	if headers > len(ms.headers) {
-		ms.headers = make([]semel.Header, max(headers, together))
-	}
-	m.Headers, ms.headers = ms.headers[:headers:headers], ms.headers[headers:]
-	return m
-}
-
-// message is a record as package consume sees it, one of ms.
-func (s *Source) message(ms *messages, r *kgo.Record, topicID string) *consume.Message {
-	m := ms.next(len(r.Headers))
+// message is a record as package consume sees it.
+func (s *Source) message(ms *some[consume.Message], r *kgo.Record, topicID string) *consume.Message {
+	m := ms.next(size(r))
 	*m = consume.Message{
 		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: messageID(topicID, r)},
-		Headers:   m.Headers,
+		Headers:   make([]semel.Header, len(r.Headers)),
 		Body:      r.Value,
 		Published: r.Timestamp,
 	}

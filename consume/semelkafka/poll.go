@@ -91,7 +91,7 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 	at := place{t.Topic, f.Partition}
 	items := make([]item, len(f.Records))
 	id := s.topicID(t)
-	var ms messages
+	ms := some[consume.Message]{left: len(f.Records)}
 	for i, r := range f.Records {
 		items[i] = item{r: r, m: s.message(&ms, r, id)}
 	}

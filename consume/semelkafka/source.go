@@ -168,7 +168,7 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 	}
 	most = min(most, limit)
 	ds = make([]consume.Delivery, 0, most)
-	var room []delivery // some at a time, as it is with messages
+	room := some[delivery]{left: most}
 	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
 	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {
 		i %= len(ready)
@@ -181,11 +181,9 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 		}
 		it := p.pop(now)
 		s.taken++
-		if len(room) == 0 {
-			room = make([]delivery, min(together, most-len(ds)))
-		}
-		room[0] = delivery{s: s, p: p, item: it}
-		ds, room = append(ds, &room[0]), room[1:]
+		d := room.next(size(it.r))
+		d.s, d.p, d.item = s, p, it
+		ds = append(ds, d)
 	}
 	s.turn++
 	return ds, nil

@@ -2,13 +2,11 @@ package semelkafka
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // What has come to its end makes room for others, with nothing left in it; what
@@ -46,33 +44,5 @@ func TestWorksAreUsedAgainWhenTheyAreOver(t *testing.T) {
 	b.turn(t)
 	if len(b.held) > 0 || len(b.free) != 6 {
 		t.Errorf("at the end %d lanes wait, and %d are free", len(b.held), len(b.free))
-	}
-}
-
-// Messages that are made together have nothing of each other, also when one's
-// headers are appended to.
-func TestMessagesThatAreMadeTogetherAreApart(t *testing.T) {
-	s, ms := apart(t, nil), &messages{}
-	const n = 2*together + 3
-	var all []*consume.Message
-	for i := range n {
-		r := &kgo.Record{Topic: "t", Offset: int64(i)}
-		for j := range []int{0, 1, 3, 2 * together}[i%4] {
-			r.Headers = append(r.Headers, kgo.RecordHeader{Key: fmt.Sprint(j), Value: []byte(fmt.Sprint(i))})
-		}
-		all = append(all, s.message(ms, r, "id"))
-	}
-	for _, m := range all {
-		_ = append(m.Headers, m.Headers...)
-	}
-	for i, m := range all {
-		if m.Origin.Offset != int64(i) || len(m.Headers) != []int{0, 1, 3, 2 * together}[i%4] {
-			t.Errorf("message %d is of offset %d and has %d headers", i, m.Origin.Offset, len(m.Headers))
-		}
-		for j, h := range m.Headers {
-			if h.Name != fmt.Sprint(j) || h.Value != fmt.Sprint(i) {
-				t.Errorf("header %d of message %d is %v", j, i, h)
-			}
-		}
 	}
 }

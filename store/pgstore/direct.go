@@ -127,16 +127,16 @@ func stale(err error, begins bool) bool {
 // asBinary is the format of all that is sent and received.
 var asBinary = []int16{pgx.BinaryFormatCode}
 
-// rooms is memory for the arguments of a statement, which those of a batch take
+// argRooms is memory for the arguments of a statement, which those of a batch take
 // much of.
-var rooms = sync.Pool{New: func() any { return new([]byte) }}
+var argRooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // send sends steps that it knows, in one round trip.
 func (d *direct) send(ctx context.Context, conn *pgx.Conn, steps []step) (pgx.BatchResults, error) {
 	var b pgconn.Batch
 	var values [maxArgs][]byte
-	room := rooms.Get().(*[]byte)
-	defer rooms.Put(room)
+	room := argRooms.Get().(*[]byte)
+	defer argRooms.Put(room)
 	for i := range steps {
 		s, is := &steps[i], d.are[steps[i].sql]
 		if len(s.args) != len(is.ParamOIDs) {

@@ -33,9 +33,9 @@ var kafkas = []Mutant{
 		Old: "\t\tif !w.waits {\n", New: "\t\t{\n",
 	},
 	{
-		Name: "Kafka: a message has a header of the one before it", Rule: "ack",
-		File: "consume/semelkafka/message.go", Package: "consume/semelkafka", Run: "TestMessagesThatAreMadeTogether",
-		Old: "ms.headers[:headers:headers]", New: "ms.headers[:headers]",
+		Name: "Kafka: one message keeps the memory of thirty that are large", Rule: "rule 7",
+		File: "consume/semelkafka/some.go", Package: "consume/semelkafka", Run: "TestSomeAreFewAndShort",
+		Old: " || s.size+size > someBytes {", New: " {",
 	},
 	{
 		Name: "Kafka: a message's attempts are another's of a batch before", Rule: "lanes",
