@@ -26,7 +26,7 @@ func BenchmarkDo(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				if _, err := semel.Do(b.Context(), g, semel.NewCall(pay.For("ann"), keys[i], p.of()), fn); err != nil {
+				if _, err := semel.Do(b.Context(), g, semel.Call{Operation: pay, Tenant: "ann", Key: keys[i], Payload: p.of()}, fn); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -35,7 +35,7 @@ func BenchmarkDo(b *testing.B) {
 			g := guard(b, memstore.New(nil), nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := semel.Do(b.Context(), g, semel.NewCall(pay.For("ann"), "k", p.of()), fn); err != nil {
+				if _, err := semel.Do(b.Context(), g, semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: p.of()}, fn); err != nil {
 					b.Fatal(err)
 				}
 			}

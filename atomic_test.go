@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -67,12 +68,12 @@ func (f *fakeTx) Nested(_ context.Context, fn func() error) error {
 
 // effect is a handler that writes in the transaction, and then returns err.
 func (f *fakeTx) effect(err error) semel.Handler {
-	return func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	return func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		f.effects[x.Key()]++
-		if cerr := x.Complete(ctx, semel.Outcome{}); !errors.Is(cerr, errors.ErrUnsupported) {
-			return semel.Outcome{}, errors.New("Complete before the commit must be refused")
+		if cerr := driver.Complete(ctx, x, store.Outcome{}); !errors.Is(cerr, errors.ErrUnsupported) {
+			return store.Outcome{}, errors.New("Complete before the commit must be refused")
 		}
-		return semel.Outcome{Body: []byte("paid")}, err
+		return store.Outcome{Body: []byte("paid")}, err
 	}
 }
 
@@ -91,14 +92,14 @@ func TestInATransactionRecordAndEffectStandOrFallTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
 				g, tx := guard(t, clockless{}, &semel.Options{OnDoubt: policy}), newTx()
-				_, err := g.RunIn(t.Context(), tx, ann("k"), tx.effect(c.err))
+				_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(c.err))
 				if !errors.Is(err, c.err) {
 					t.Errorf("got %v", err)
 				}
 				if tx.effects["k"] != c.effects || (len(tx.records) == 1) != c.kept {
 					t.Errorf("%d effects, %d records", tx.effects["k"], len(tx.records))
 				}
-				res, err := g.RunIn(t.Context(), tx, ann("k"), tx.effect(nil))
+				res, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil))
 				switch {
 				case c.err == nil:
 					wantBody(t, res, err, "paid", true)
@@ -116,7 +117,7 @@ func TestAPanicInATransactionLeavesNothing(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), newTx()
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = g.RunIn(t.Context(), tx, ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		_, _ = driver.RunIn(t.Context(), g, tx, ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			tx.effects["k"]++
 			panic("ouch")
 		})
@@ -134,25 +135,25 @@ func TestInATransactionOthersClaimsAreRespected(t *testing.T) {
 	}
 	claim(semel.Retry, 1)
 	call := waiting("k", time.Hour) // it never waits, for its caller may hold locks
-	_, err := g.RunIn(t.Context(), tx, call, never(t))
+	_, err := driver.RunIn(t.Context(), g, tx, call, never(t))
 	wantErr(t, err, semel.ErrInProgress)
-	_, err = g.RunIn(t.Context(), tx, paying("k", semel.JSON(1)), never(t))
+	_, err = driver.RunIn(t.Context(), g, tx, paying("k", semel.JSON(1)), never(t))
 	wantErr(t, err, semel.ErrUnverifiable)
 
 	claim(semel.Park, 1)
 	tx.at = tx.at.Add(time.Second)
-	_, err = g.RunIn(t.Context(), tx, ann("k"), never(t))
+	_, err = driver.RunIn(t.Context(), g, tx, ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
 	claim(semel.Retry, 2)
 	tx.at = tx.at.Add(time.Second)
-	_, err = g.RunIn(t.Context(), tx, ann("k"), never(t))
+	_, err = driver.RunIn(t.Context(), g, tx, ann("k"), never(t))
 	wantErr(t, err, &semel.Failure{Code: semel.CodeAttemptsExhausted})
 	claim(semel.Retry, 1)
 	tx.at = tx.at.Add(time.Second)
-	res, err := g.RunIn(t.Context(), tx, ann("k"), tx.effect(nil)) // a lapsed claim is taken over
+	res, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil)) // a lapsed claim is taken over
 	wantBody(t, res, err, "paid", false)
 
-	_, err = guard(t, clockless{}, &semel.Options{Rerun: true}).RunIn(t.Context(), tx, ann("k"), never(t))
+	_, err = driver.RunIn(t.Context(), guard(t, clockless{}, &semel.Options{Rerun: true}), tx, ann("k"), never(t))
 	wantErr(t, err, semel.ErrInvalid)
 }
 
@@ -166,19 +167,19 @@ func TestRunsInEachOtherDoNotShareMemory(t *testing.T) {
 	for i := range 50 {
 		outer, inner := fmt.Sprint("outer ", i), fmt.Sprint("inner ", i)
 		var was *semel.Execution
-		res, err := g.RunIn(t.Context(), tx, ann(outer), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		res, err := driver.RunIn(t.Context(), g, tx, ann(outer), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = g.RunIn(ctx, tx, ann("panics "+outer), func(context.Context, *semel.Execution) (semel.Outcome, error) { panic(i) })
+				_, _ = driver.RunIn(ctx, g, tx, ann("panics "+outer), func(context.Context, *semel.Execution) (store.Outcome, error) { panic(i) })
 			}()
-			in, err := g.RunIn(ctx, tx, ann(inner), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				return semel.Outcome{Body: []byte(inner)}, nil
+			in, err := driver.RunIn(ctx, g, tx, ann(inner), func(context.Context, *semel.Execution) (store.Outcome, error) {
+				return store.Outcome{Body: []byte(inner)}, nil
 			})
 			if err != nil || string(in.Body) != inner {
 				t.Errorf("%s: %q, %v", inner, in.Body, err)
 			}
 			was = x
-			return semel.Outcome{Body: []byte(outer)}, nil
+			return store.Outcome{Body: []byte(outer)}, nil
 		})
 		if err != nil || string(res.Body) != outer || was.Key() != outer {
 			t.Errorf("%s: %q of %s, %v", outer, res.Body, was.Key(), err)

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
 func derived(t testing.TB, g *semel.Guard, call semel.Call, step string) (key string) {
 	t.Helper()
-	_, err := g.Run(t.Context(), call, func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
-		key = x.Derive(step)
-		return semel.Outcome{}, semel.NoEffect(errBoom)
+	_, err := g.Run(t.Context(), call, func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
+		key = x.DownstreamKey(step)
+		return store.Outcome{}, semel.NoEffect(errBoom)
 	})
 	wantErr(t, err, errBoom)
 	return key
@@ -46,8 +47,8 @@ func TestDerivedKeysAreStableAndDistinct(t *testing.T) {
 		call semel.Call
 		step string
 	}{
-		{ann("k"), "mail"}, {ann("k"), ""}, {ann("k2"), "psp"}, {semel.NewCall(pay.For("bob"), "k", semel.NoPayload()), "psp"},
-		{semel.NewCall(pay.Shared(), "k", semel.NoPayload()), "psp"}, {semel.NewCall(semel.Operation("x").For("ann"), "k", semel.NoPayload()), "psp"},
+		{ann("k"), "mail"}, {ann("k"), ""}, {ann("k2"), "psp"}, {semel.Call{Operation: pay, Tenant: "bob", Key: "k", Payload: semel.NoPayload()}, "psp"},
+		{semel.Call{Operation: pay, Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "psp"}, {semel.Call{Operation: "x", Tenant: "ann", Key: "k", Payload: semel.NoPayload()}, "psp"},
 	} {
 		got := derived(t, g, c.call, c.step)
 		if seen[got] {
@@ -100,12 +101,12 @@ func TestAHandlerFindsItsExecution(t *testing.T) {
 	if _, ok := semel.FromContext(t.Context()); ok {
 		t.Error("there is an execution outside of one")
 	}
-	err := semel.Once(t.Context(), g, semel.NewCall(pay.Shared(), "k", semel.JSON(1)), func(ctx context.Context, x *semel.Execution) error {
+	err := semel.Once(t.Context(), g, semel.Call{Operation: pay, Tenant: semel.Shared, Key: "k", Payload: semel.JSON(1)}, func(ctx context.Context, x *semel.Execution) error {
 		if got, ok := semel.FromContext(ctx); !ok || got != x {
 			t.Error("the context has another execution")
 		}
-		if x.Scope() != pay.Shared() || x.Key() != "k" || x.Policy() != semel.Park || x.Attempt() != 1 || x.Fence() == 0 || len(x.Fingerprint()) != 64 {
-			t.Errorf("scope %v, key %q, policy %v, attempt %d, fence %d, fingerprint %q", x.Scope(), x.Key(), x.Policy(), x.Attempt(), x.Fence(), x.Fingerprint())
+		if x.Operation() != pay || x.Tenant() != "" || x.Key() != "k" || x.Policy() != semel.Park || x.Attempt() != 1 || x.Fence() == 0 || len(x.Fingerprint()) != 64 {
+			t.Errorf("operation %q, key %q, policy %v, attempt %d, fence %d, fingerprint %q", x.Operation(), x.Key(), x.Policy(), x.Attempt(), x.Fence(), x.Fingerprint())
 		}
 		return nil
 	})

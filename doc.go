@@ -1,41 +1,51 @@
-// Package semel makes an operation take effect once, however often its call,
+// Package semel makes an operation take effect once, however often its call, HTTP
 // request or message arrives, and gives every duplicate the first answer.
+//
+//	guard, err := semel.New(store, nil)
+//	...
+//	receipt, err := semel.Do(ctx, guard, semel.Call{
+//		Operation: "charge", Tenant: account, Key: id, Payload: semel.JSON(payment),
+//	}, charge)
+//
+// The first call with a key claims it in the store, runs charge, and stores the
+// result. A duplicate gets the stored result. If the process crashes, the claim's
+// lease expires, and the next call decides what happens.
 //
 // # What is promised
 //
-// "Exactly once" hides several promises. A Guard makes one of these:
+//   - Leased, with the policy [Retry] (the default): the store keeps one outcome
+//     for each key, and every duplicate gets it. The handler normally runs once.
+//     After a crash, a long pause, a network partition or a plain error it may run
+//     again, even while a frozen first run still exists. It gets a fencing token
+//     and downstream keys, with which other systems can refuse a second effect.
+//   - Leased, with the policy [Park]: after the handler has started, it does not
+//     run again by itself. The record becomes unknown, and a reconciler or an
+//     operator decides. The effect happens at most once, provided that a
+//     reconciler that says [DidNotHappen] is right forever.
+//   - Atomic, with a store's own Atomic type: the record and the handler's writes
+//     commit in one transaction of one database, so the writes happen exactly
+//     once. The handler's calls to other systems do not.
 //
-//   - Leased, on doubt [Retry] (the default): one recorded outcome for each
-//     key, and equal replays. The handler normally runs once. After a crash, a
-//     pause, a partition or a plain error it may run again, even at the same
-//     time as a frozen first run; it is handed a fencing token and derived
-//     keys to pass downstream.
-//   - Leased, on doubt [Park]: once the handler has started, nothing runs it
-//     again by itself. The record turns unknown, and a reconciler or an
-//     operator decides. An external effect happens at most once, as long as a
-//     reconciler that answers "it did not happen" is right for good.
-//   - Atomic, by a store's own Atomic type: the record and the handler's
-//     writes commit in one transaction of one database. Those writes happen
-//     exactly once; calls to other systems from the handler do not.
+// A call is in doubt if its lease was lost, its process died, or its handler
+// panicked or returned a plain error. With [NoEffect] or [Final] a handler says
+// that there is no doubt.
 //
-// Doubt is one event with many causes: the lease was lost, the process died,
-// the handler panicked or returned a plain error. [NoEffect] and [Final] say
-// that there is none.
-//
-// Each holds while the outcome is kept: Options.Retention, 24 h by default. What
-// has expired counts as absent, and stays until a [Sweep], which somebody has to
-// run.
+// The promises hold as long as the outcome is kept: Options.Retention, 24 h by
+// default. Expired records stay in the store until a sweep removes them: see
+// package sweep.
 //
 // # Errors
 //
-// A call fails with a [*Failure], which is kept and the same for each
-// duplicate; with an [*Error] whose Reason is one of this package's, such as
+// A call fails with a [*Failure], which is kept and the same for each duplicate;
+// with an [*Error], whose Reason is one of this package's errors such as
 // [ErrInProgress]; or with what the handler returned, which is not kept. Use
 // errors.Is and errors.As.
 //
-// # Where things are
+// # Other packages
 //
-// Package store is the seam to the databases, package semelhttp the door for
-// HTTP servers and clients. This module requires no other; stores and doors
-// that need a client library are modules of their own.
+// Package store has the interface of the stores, and its subpackages have the
+// stores. Package semelhttp is for HTTP servers and clients, package consume for
+// consumers of messages. Package driver is for authors of stores and doors. The
+// module requires no other module; stores and consumers that need a client library
+// are modules of their own.
 package semel

@@ -57,12 +57,12 @@ func (b *wireService) Find(_ context.Context, fence uint64) (Receipt, bool, erro
 	return Receipt{"w-found"}, b.sent, nil
 }
 
-const charge semel.Operation = "charge"
+const charge = "charge"
 
 func Charge(ctx context.Context, guard *semel.Guard, in Payment) (Receipt, error) {
-	call := semel.NewCall(charge.For(in.Account), in.ID, semel.JSON(in))
+	call := semel.Call{Operation: charge, Tenant: in.Account, Key: in.ID, Payload: semel.JSON(in)}
 	return semel.Do(ctx, guard, call, func(ctx context.Context, x *semel.Execution) (Receipt, error) {
-		return psp.Charge(ctx, x.Derive("psp"), in) // the PSP drops a repeat by this key
+		return psp.Charge(ctx, x.DownstreamKey("psp"), in) // the PSP drops a repeat by this key
 	})
 }
 
@@ -110,8 +110,8 @@ func ExampleOnce() {
 	if err != nil {
 		panic(err)
 	}
-	const monthlyInvoices semel.Operation = "monthly invoices"
-	call := semel.NewCall(monthlyInvoices.Shared(), "2026-11", semel.NoPayload())
+	const monthlyInvoices = "monthly invoices"
+	call := semel.Call{Operation: monthlyInvoices, Tenant: semel.Shared, Key: "2026-11", Payload: semel.NoPayload()}
 	call.Wait = 5 * time.Second
 	for range 2 {
 		err = semel.Once(context.Background(), guard, call, func(ctx context.Context, x *semel.Execution) error {
@@ -145,7 +145,7 @@ func ExampleOptions_park() {
 	if err != nil {
 		panic(err)
 	}
-	call := semel.NewCall(charge.For("ann"), "order-3", semel.NoPayload())
+	call := semel.Call{Operation: charge, Tenant: "ann", Key: "order-3", Payload: semel.NoPayload()}
 	_, err = semel.Do(context.Background(), wires, call, func(ctx context.Context, x *semel.Execution) (Receipt, error) {
 		_, _ = bank.Wire(ctx, x.Fence(), Payment{ID: "order-3", Cents: 1})
 		return Receipt{}, errors.New("the connection broke before the answer came")
@@ -166,8 +166,8 @@ func ExampleGuard_Reserve() {
 	if err != nil {
 		panic(err)
 	}
-	const report semel.Operation = "report"
-	ticket, err := guard.Reserve(context.Background(), semel.NewCall(report.For("ann"), "2026", semel.NoPayload()))
+	const report = "report"
+	ticket, err := guard.Reserve(context.Background(), semel.Call{Operation: report, Tenant: "ann", Key: "2026", Payload: semel.NoPayload()})
 	if err != nil {
 		panic(err)
 	}
@@ -211,7 +211,7 @@ func ExampleExecution_Step() {
 			return nil
 		})
 	}
-	call := semel.NewCall(semel.Operation("sign up").Shared(), "ann@example.org", semel.NoPayload())
+	call := semel.Call{Operation: "sign up", Tenant: semel.Shared, Key: "ann@example.org", Payload: semel.NoPayload()}
 	fmt.Println(semel.Once(context.Background(), guard, call, signUp))
 	mailServerUp = true
 	fmt.Println(semel.Once(context.Background(), guard, call, signUp))

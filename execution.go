@@ -7,156 +7,142 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/semel-go/semel/store"
 )
 
-// Handler does the work. Its context ends with the cause ErrLeaseLost shortly
-// before another may take over. The Header and Body that it returns are handed
-// over: it does not change them afterwards.
-type Handler func(ctx context.Context, x *Execution) (Outcome, error)
+// Handler does the work of a call. Its context ends with the cause ErrLeaseLost
+// shortly before another process may take the call over. The handler must not
+// change the Header and Body of the outcome after it has returned them.
+type Handler func(ctx context.Context, x *Execution) (store.Outcome, error)
 
-// Outcome is what is kept of a finished call, and repeated.
-type Outcome = store.Outcome
-
-// Header is one line of a response's header.
-type Header = store.Header
-
-// Execution is one run of a handler. Safe for concurrent use. Only Semel
-// makes one; nil, and a copy, are invalid.
+// Execution is one run of a handler. Only Semel makes one; nil and copies are
+// invalid. Safe for concurrent use.
 type Execution struct {
-	g      *Guard
-	policy Policy
-	ctx    runContext
-	claim
-}
-
-// claim is what a run holds of its record.
-type claim struct {
-	held        // its lease, and its place in the keeper
+	guard       *Guard
+	policy      Policy
+	lease       store.Lease
 	attempt     int
-	fingerprint string // its sum
-	begun       instant
-	leased      bool // it has a lease to renew
-	keeps       bool // its outcome is kept, so Complete may keep it earlier
+	fingerprint string // the sum
+	started     instant
+
+	renewal     *renewal // nil: there is no lease to renew, as in a transaction
+	keeps       bool     // the outcome is kept, so Complete may store it early
+	reconciling bool     // the run is of Options.Reconcile, not of a handler
 	completed   atomic.Uint32
-	graced      atomic.Bool // grace is in use
-	grace       grace       // of the first settlement, which is mostly the only one
 }
 
-// How far Complete has come.
+// The values of Execution.completed.
 const (
 	notCompleted uint32 = iota
 	completing
 	completed
 )
 
-// Scope is whose call it is, and what for.
-func (x *Execution) Scope() Scope {
-	return Scope{operation: Operation(x.lease.Key.Operation), tenant: x.lease.Key.Tenant, shared: x.lease.Key.Tenant == ""}
+func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
+	return &Execution{
+		guard: g, policy: r.Policy, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
+	}
 }
 
-// Key is the call's idempotency key.
+// Operation is the operation of the call.
+func (x *Execution) Operation() string { return x.lease.Key.Operation }
+
+// Tenant is the tenant of the call; empty if the call's Tenant is Shared.
+func (x *Execution) Tenant() string { return x.lease.Key.Tenant }
+
+// Key is the idempotency key of the call.
 func (x *Execution) Key() string { return x.lease.Key.Value }
 
-// Policy is what happens to this call on doubt.
+// Policy is what happens to this call in case of doubt.
 func (x *Execution) Policy() Policy { return x.policy }
 
-// Fence is the fencing token: it grows with each claim of the key, so a
-// downstream system that remembers the highest it has seen can refuse a frozen
-// earlier run. 0 in a run without a record (Options.UnprotectedOnOutage).
+// Fence is the fencing token. It grows each time the key is claimed, so a
+// downstream system that remembers the highest token can refuse a worker that
+// lost its lease. 0 in a run without a record (Options.UnprotectedOnOutage).
 func (x *Execution) Fence() uint64 { return x.lease.Fence }
 
-// Attempt is 1 for the first run of the handler. A crash counts; an attempt
-// that ended with NoEffect does not.
+// Attempt is 1 in the first run of the handler. An attempt that crashed counts;
+// an attempt that returned NoEffect does not.
 func (x *Execution) Attempt() int { return x.attempt }
 
-// Fingerprint is the hash of the call's payload, in hexadecimal: to show to
-// the system downstream. Empty for NoPayload, and in a run without a record.
+// Fingerprint is the hash of the call's payload in hexadecimal. Empty for
+// NoPayload and in a run without a record.
 func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fingerprint)) }
 
-// Derive gives a key for a downstream call: the text of a UUID (version 8)
-// made of scope, key and step alone, so it is equal for every attempt, and for
-// a reconciler. Each step needs a name of its own. A key that is used again
-// after its retention derives the same keys again; a rerun (Options.Rerun), which
-// is for reads, derives others.
-func (x *Execution) Derive(step string) string { return derive(x.lease.Key, step) }
+// DownstreamKey makes an idempotency key for a call to another system: a UUID
+// (version 8) made of the operation, tenant and key of the call, and of the
+// given name. It is the same in every attempt and for a reconciler. Use another
+// name for each downstream call. If the key is used again after its Retention,
+// the downstream keys are the same again. A rerun (Options.Rerun) has others.
+func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.lease.Key, name) }
 
-// Step is a recovery point: a child call, for Do with the same Guard. A step
-// that has completed does not run again when the handler does.
-func (x *Execution) Step(name string) Call {
-	child := x.lease.Key
-	child.Operation += "#" + name
-	c := Call{key: child, payload: NoPayload()}
-	if err := checkName("step", name); err != nil {
-		c.err = err
-	} else if strings.Contains(name, "#") {
-		c.err = fmt.Errorf("step %q: must not contain '#', which parts a step's name from its parent's", name)
-	} else if len(child.Operation) > 4*maxName {
-		c.err = fmt.Errorf("step: nested too deep; the operation's name would have %d bytes, at most %d are allowed", len(child.Operation), 4*maxName)
-	}
-	return c
+// Step makes a recovery point: a child call to run by Do with the same Guard. A
+// step that has completed does not run again when the handler does. The name
+// must be unique within the handler, not empty, and without '#'.
+func (x *Execution) Step(name string) Call { return step(x.lease.Key, name) }
+
+func (x *Execution) failure(reason, cause error) *Error {
+	return &Error{Reason: reason, Operation: x.lease.Key.Operation, Cause: cause}
 }
 
-// Encode makes an outcome of a result, with the Guard's first codec. For
-// people who write doors; Do calls it.
-func (x *Execution) Encode(v any) (Outcome, error) {
-	codec := x.g.opt.Codecs[0]
+// encode makes an outcome of a result, with the Guard's first codec.
+func (x *Execution) encode(v any) (store.Outcome, error) {
+	codec := x.guard.options.Codecs[0]
 	body, err := codec.Marshal(v)
 	if err != nil {
-		return Outcome{}, fmt.Errorf("semel: codec %q: %w", codec.Name(), err)
+		return store.Outcome{}, fmt.Errorf("semel: codec %q: %w", codec.Name(), err)
 	}
-	return Outcome{Body: body, Codec: codec.Name()}, nil
+	return store.Outcome{Body: body, Codec: codec.Name()}, nil
 }
 
-// Complete stores the outcome before the handler returns: for people who
-// write doors that must have it stored before they answer, such as one that
-// streams. If it succeeds, what the handler returns is not stored. Only the first
-// call can succeed. ErrLeaseLost: another may have taken over, do not answer.
-// ErrOutcomeNotStored: a duplicate may run again. errors.ErrUnsupported: in a
-// transaction, whose commit comes later, or without a record.
-func (x *Execution) Complete(ctx context.Context, o Outcome) error {
+// complete stores the outcome before the handler returns: see driver.Complete.
+func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
 	if !x.keeps {
 		return fmt.Errorf("semel: Complete in this kind of run: %w", errors.ErrUnsupported)
 	}
 	if !x.completed.CompareAndSwap(notCompleted, completing) {
 		return errors.New("semel: Complete was called twice")
 	}
-	reason := ErrOutcomeNotStored
-	switch err := x.g.settle(ctx, x, x.g.completion(o)); {
+	err := x.guard.settle(ctx, x, x.guard.completion(o))
+	switch {
 	case err == nil:
 		x.completed.Store(completed)
-		x.g.drop(x)
+		x.guard.release(x)
 		return nil
 	case errors.Is(err, store.ErrLeaseLost):
-		reason = ErrLeaseLost
-		fallthrough
-	default:
-		return &Error{Reason: reason, Operation: Operation(x.lease.Key.Operation), Cause: err}
+		return x.failure(ErrLeaseLost, err)
 	}
+	return x.failure(ErrOutcomeNotStored, err)
 }
 
-// Completed reports whether Complete has stored an outcome.
-func (x *Execution) Completed() bool { return x.completed.Load() == completed }
+func (x *Execution) isCompleted() bool { return x.completed.Load() == completed }
 
-// derive hashes the fields, each behind its length. No secret, for a rotated
-// one would give a retry a new key.
-func derive(k store.Key, step string) string {
+// downstreamKey hashes the fields, each after its length. It uses no secret,
+// because a rotated secret would give a retry another key.
+func downstreamKey(k store.Key, name string) string {
 	parent := k.Digest()
 	b := append(make([]byte, 0, 128), "semel derive 1\x00"...)
 	b = append(b, parent[:]...)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(step)))
-	b = append(b, step...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(name)))
+	b = append(b, name...)
 	sum := sha256.Sum256(b)
 	u := sum[:16]
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // RFC 9562: version 8, variant 10
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// FromContext finds the run that a context belongs to: for handlers whose
-// signature is not ours, such as an http.Handler's.
+type executionKey struct{}
+
+// handlerContext is the context of the handler. It ends with the caller's
+// context, with the run, or when the lease may be lost.
+func (x *Execution) handlerContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(context.WithValue(ctx, executionKey{}, x))
+}
+
+// FromContext finds the run that a context belongs to. It is for handlers that do
+// not get the Execution as an argument, such as an http.Handler.
 func FromContext(ctx context.Context) (*Execution, bool) {
 	x, ok := ctx.Value(executionKey{}).(*Execution)
 	return x, ok

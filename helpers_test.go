@@ -12,12 +12,14 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-const pay semel.Operation = "pay"
+const pay = "pay"
 
 var errBoom = errors.New("boom")
 
 // ann is a call of one tenant, without a payload to compare.
-func ann(key string) semel.Call { return semel.NewCall(pay.For("ann"), key, semel.NoPayload()) }
+func ann(key string) semel.Call {
+	return semel.Call{Operation: pay, Tenant: "ann", Key: key, Payload: semel.NoPayload()}
+}
 
 func guard(t testing.TB, st store.Store, o *semel.Options) *semel.Guard {
 	t.Helper()
@@ -30,21 +32,21 @@ func guard(t testing.TB, st store.Store, o *semel.Options) *semel.Guard {
 
 // answer is a handler that returns body.
 func answer(body string) semel.Handler {
-	return func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Body: []byte(body)}, nil
+	return func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Body: []byte(body)}, nil
 	}
 }
 
 // fail is a handler that returns err.
 func fail(err error) semel.Handler {
-	return func(context.Context, *semel.Execution) (semel.Outcome, error) { return semel.Outcome{}, err }
+	return func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, err }
 }
 
 // never is a handler that must not run.
 func never(t testing.TB) semel.Handler {
-	return func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	return func(context.Context, *semel.Execution) (store.Outcome, error) {
 		t.Error("the handler ran")
-		return semel.Outcome{}, nil
+		return store.Outcome{}, nil
 	}
 }
 
@@ -64,7 +66,7 @@ func wantErr(t testing.TB, err, want error) {
 
 func record(t testing.TB, g *semel.Guard, key string) store.Record {
 	t.Helper()
-	r, err := g.Get(t.Context(), pay.For("ann"), key)
+	r, err := g.Get(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +170,7 @@ func (e *events) observe(_ context.Context, ev semel.Event) {
 	e.all = append(e.all, ev)
 }
 
-func (e *events) count(k semel.Kind) int {
+func (e *events) count(k string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -17,8 +18,8 @@ import (
 func TestAResultTooLargeToKeepLeavesATombstone(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 10})
 	big := strings.Repeat("x", 11)
-	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Location", Value: "/1"}}, Body: []byte(big)}, nil
+	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/1"}}, Body: []byte(big)}, nil
 	})
 	wantBody(t, res, err, big, false)
 	res, err = g.Run(t.Context(), ann("k"), never(t))
@@ -45,9 +46,9 @@ func TestAFailureTooLargeToKeepIsAFailureStill(t *testing.T) {
 func TestRetentionCountsFromCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{Retention: time.Hour})
-		_, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		_, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			time.Sleep(3 * time.Hour)
-			return semel.Outcome{Body: []byte("one")}, nil
+			return store.Outcome{Body: []byte("one")}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -74,10 +75,10 @@ func TestRerunRunsAgainButNeverTwoAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 				_, err := g.Run(ctx, ann("k"), never(t))
 				wantErr(t, err, semel.ErrInProgress)
-				return semel.Outcome{Body: []byte("fresh")}, nil
+				return store.Outcome{Body: []byte("fresh")}, nil
 			})
 			wantBody(t, res, err, "fresh", false)
 		}
@@ -94,19 +95,19 @@ func TestRerunRunsAgainButNeverTwoAtOnce(t *testing.T) {
 
 func TestCompleteStoresBeforeTheHandlerReturns(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		if x.Completed() {
+	_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		if driver.Completed(x) {
 			t.Error("completed before Complete")
 		}
-		if err := x.Complete(ctx, semel.Outcome{Code: 200, Gone: true}); err != nil || !x.Completed() {
+		if err := driver.Complete(ctx, x, store.Outcome{Code: 200, Gone: true}); err != nil || !driver.Completed(x) {
 			t.Error(err)
 		}
-		if err := x.Complete(ctx, semel.Outcome{}); err == nil {
+		if err := driver.Complete(ctx, x, store.Outcome{}); err == nil {
 			t.Error("Complete worked twice")
 		}
 		_, err := g.Run(ctx, ann("k"), never(t))
 		wantErr(t, err, semel.ErrNotKept)
-		return semel.Outcome{Body: []byte("ignored")}, errBoom
+		return store.Outcome{Body: []byte("ignored")}, errBoom
 	})
 	wantErr(t, err, errBoom)
 	wantState(t, g, "k", store.Completed)
@@ -116,15 +117,15 @@ func TestCompleteAfterATakeOverIsLeaseLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		frozen := &hooks{Store: st, renew: func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }}
-		_, err := guard(t, frozen, nil).Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		_, err := guard(t, frozen, nil).Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			time.Sleep(time.Minute)
 			_, err := guard(t, st, nil).Run(t.Context(), ann("k"), answer("second"))
 			if err != nil {
 				t.Error(err)
 			}
-			err = x.Complete(ctx, semel.Outcome{})
+			err = driver.Complete(ctx, x, store.Outcome{})
 			wantErr(t, err, semel.ErrLeaseLost)
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		})
 		wantErr(t, err, semel.ErrLeaseLost)
 	})
@@ -134,8 +135,8 @@ func TestAPanicAfterCompleteLeavesTheOutcome(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-			if err := x.Complete(ctx, semel.Outcome{Body: []byte("sent")}); err != nil {
+		_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			if err := driver.Complete(ctx, x, store.Outcome{Body: []byte("sent")}); err != nil {
 				t.Error(err)
 			}
 			panic("later")

@@ -10,169 +10,181 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// keeper holds the leases of the running handlers: one loop renews them all,
-// and ends a handler's context when its lease may be over by the local
-// monotonic clock, without waiting for anybody's answer. The loop is a timer
-// that sets itself again while handlers run, so nothing needs closing.
-type keeper struct {
-	st    store.Store
+// instant is a time of the local monotonic clock, which corrections of the wall
+// clock do not move.
+type instant time.Duration
+
+var epoch = time.Now()
+
+func now() instant { return instant(time.Since(epoch)) }
+
+func (i instant) add(d time.Duration) instant   { return i + instant(d) }
+func (i instant) since(j instant) time.Duration { return time.Duration(i - j) }
+
+// heartbeat renews the leases of all running handlers of a Guard. If a lease may
+// have expired by the local monotonic clock it cancels the handler's context,
+// without waiting for an answer of the store. It is a timer that sets itself
+// again while handlers run, so nothing needs closing.
+type heartbeat struct {
+	store store.Store
 	lease time.Duration
 
-	mu    sync.Mutex
-	held  held // the ends of a list: its next is the first, its prev the last
-	timer *time.Timer
-	armed bool // the timer will fire
-	// renewing ends the renewal that is on its way; nil: none is, or no more is
-	// expected of it. The deadlines do not wait for it.
-	renewing context.CancelFunc
+	mu     sync.Mutex
+	active renewal // the ends of a linked list: next is the first, prev the last
+	timer  *time.Timer
+	armed  bool // the timer will fire
+	// stopRenewing cancels the renewal that is under way. Nil: none is. The
+	// deadlines do not wait for it.
+	stopRenewing context.CancelFunc
 }
 
-// held is one lease.
-type held struct {
-	next, prev *held
+// renewal is one lease in the list of a heartbeat.
+type renewal struct {
+	next, prev *renewal
 	lease      store.Lease
-	run        *runContext // ends when the lease may be lost
-	sent       instant     // when the claim, or the last renewal, was sent
+	cancel     context.CancelCauseFunc // cancels the handler's context
+	sent       instant                 // when the claim, or the last renewal, was sent
 	lost       bool
-	silent     uint8 // how many renewals have brought no answer, not even an error
+	unanswered uint8 // renewals in a row without any answer, not even an error
 }
 
-func (k *keeper) init(st store.Store, lease time.Duration) {
-	k.st, k.lease = st, lease
-	k.held.next, k.held.prev = &k.held, &k.held
+func (h *heartbeat) init(st store.Store, lease time.Duration) {
+	h.store, h.lease = st, lease
+	h.active.next, h.active.prev = &h.active, &h.active
 }
 
-// tick is how often the leases are looked at: often enough that a handler is
-// cancelled within the margin.
-func (k *keeper) tick() time.Duration { return k.lease / 24 }
+// interval is the time between two checks: short enough to cancel a handler
+// within the margin before its lease expires.
+func (h *heartbeat) interval() time.Duration { return h.lease / 24 }
 
-// deadline is when the handler of a claim or renewal that was sent at sent has
-// to stop: a sixth of the lease before another may take over.
-func (k *keeper) deadline(sent instant) instant { return sent.add(k.lease - k.lease/6) }
+// deadline is when the handler of a claim or renewal sent at the given time has to
+// stop: a sixth of the lease before another process may take over.
+func (h *heartbeat) deadline(sent instant) instant { return sent.add(h.lease - h.lease/6) }
 
-func (k *keeper) add(h *held, sent instant) {
-	h.sent = sent
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	h.next, h.prev = &k.held, k.held.prev
-	h.prev.next, h.next.prev = h, h
-	if !k.armed {
-		k.arm()
+func (h *heartbeat) add(r *renewal, sent instant) {
+	r.sent = sent
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.next, r.prev = &h.active, h.active.prev
+	r.prev.next, r.next.prev = r, r
+	if !h.armed {
+		h.arm()
 	}
 }
 
-func (k *keeper) remove(h *held) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.next == nil {
+func (h *heartbeat) remove(r *renewal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r.next == nil {
 		return // it was removed already
 	}
-	h.prev.next, h.next.prev = h.next, h.prev
-	h.next, h.prev = nil, nil
-	if k.none() && k.renewing != nil {
-		k.renewing() // nobody waits for it any more
+	r.prev.next, r.next.prev = r.next, r.prev
+	r.next, r.prev = nil, nil
+	if h.isEmpty() && h.stopRenewing != nil {
+		h.stopRenewing() // no handler needs its answer any more
 	}
 }
 
-// none reports whether no lease is held. The caller holds mu.
-func (k *keeper) none() bool { return k.held.next == &k.held }
+// isEmpty reports whether no lease is held. The caller holds mu.
+func (h *heartbeat) isEmpty() bool { return h.active.next == &h.active }
 
 // arm sets the timer. The caller holds mu.
-func (k *keeper) arm() {
-	k.armed = true
-	if k.timer == nil {
-		k.timer = time.AfterFunc(k.tick(), k.look)
+func (h *heartbeat) arm() {
+	h.armed = true
+	if h.timer == nil {
+		h.timer = time.AfterFunc(h.interval(), h.check)
 		return
 	}
-	k.timer.Reset(k.tick())
+	h.timer.Reset(h.interval())
 }
 
-// look is one turn of the loop.
-func (k *keeper) look() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// check runs at each interval.
+func (h *heartbeat) check() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	now := now()
-	var due, alone []*held
-	for h := k.held.next; h != &k.held; h = h.next {
+	var due, alone []*renewal
+	for r := h.active.next; r != &h.active; r = r.next {
 		switch {
-		case h.lost:
-		case now >= k.deadline(h.sent):
-			k.lose(h)
-		case h.silent > 1: // the store hangs at it although it is alone
-		case now.since(h.sent) >= k.lease/3 && k.renewing == nil:
-			if h.silent++; h.silent > 1 { // it may be what silences those beside it
-				alone = append(alone, h)
+		case r.lost:
+		case now >= h.deadline(r.sent):
+			h.lose(r)
+		case r.unanswered > 1: // the store hangs on this lease although it was sent alone
+		case now.since(r.sent) >= h.lease/3 && h.stopRenewing == nil:
+			if r.unanswered++; r.unanswered > 1 { // this lease may be the reason why its batch had no answer
+				alone = append(alone, r)
 			} else {
-				due = append(due, h)
+				due = append(due, r)
 			}
 		}
 	}
 	if len(due)+len(alone) > 0 {
 		ctx, cancel := context.WithCancel(context.Background())
-		k.renewing = cancel
-		go k.renew(ctx, due, alone, now)
+		h.stopRenewing = cancel
+		go h.renew(ctx, due, alone, now)
 	}
-	if k.armed = !k.none(); k.armed {
-		k.arm()
+	if h.armed = !h.isEmpty(); h.armed {
+		h.arm()
 	}
 }
 
-// lose ends a handler's context. The caller holds mu.
-func (k *keeper) lose(h *held) {
-	h.lost = true
-	h.run.end(ErrLeaseLost)
+// lose cancels a handler's context. The caller holds mu.
+func (h *heartbeat) lose(r *renewal) {
+	r.lost = true
+	r.cancel(ErrLeaseLost)
 }
 
-// renewBatch is how many leases go in one round trip.
-const renewBatch = 500
+// maxRenewals is how many leases go in one round trip.
+const maxRenewals = 500
 
-// renew waits for the store's answers, but no longer than for a store that
-// listens to its context: what hangs beyond that is left to itself.
-func (k *keeper) renew(ctx context.Context, due, alone []*held, sent instant) {
-	answered := make(chan struct{})
+// renew sends all batches at the same time, so that one that hangs does not delay
+// the others. It stops waiting when the context of the batches has ended, also
+// for a store that ignores its context.
+func (h *heartbeat) renew(ctx context.Context, due, alone []*renewal, sent instant) {
+	done := make(chan struct{})
 	go func() {
-		defer close(answered)
-		var all sync.WaitGroup // together, so that one that hangs holds up no other
-		for some := range slices.Chunk(due, renewBatch) {
-			all.Go(func() { k.renewSome(ctx, some, sent) })
+		defer close(done)
+		var batches sync.WaitGroup
+		for batch := range slices.Chunk(due, maxRenewals) {
+			batches.Go(func() { h.renewBatch(ctx, batch, sent) })
 		}
-		for some := range slices.Chunk(alone, 1) {
-			all.Go(func() { k.renewSome(ctx, some, sent) })
+		for batch := range slices.Chunk(alone, 1) {
+			batches.Go(func() { h.renewBatch(ctx, batch, sent) })
 		}
-		all.Wait()
+		batches.Wait()
 	}()
 	select {
-	case <-answered:
-	case <-time.After(k.lease/6 + k.tick()):
+	case <-done:
+	case <-time.After(h.lease/6 + h.interval()):
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.renewing()
-	k.renewing = nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopRenewing()
+	h.stopRenewing = nil
 }
 
-func (k *keeper) renewSome(ctx context.Context, due []*held, sent instant) {
-	leases := make([]store.Lease, len(due))
-	for i, h := range due {
-		leases[i] = h.lease
+func (h *heartbeat) renewBatch(ctx context.Context, batch []*renewal, sent instant) {
+	leases := make([]store.Lease, len(batch))
+	for i, r := range batch {
+		leases[i] = r.lease
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.lease/6)
+	ctx, cancel := context.WithTimeout(ctx, h.lease/6)
 	defer cancel()
-	errs, err := k.st.Renew(ctx, leases, k.lease)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, h := range due {
-		h.silent = 0
+	errs, err := h.store.Renew(ctx, leases, h.lease)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range batch {
+		r.unanswered = 0
 	}
-	if err != nil || len(errs) != len(due) {
-		return // the next turn tries again, until the deadlines
+	if err != nil || len(errs) != len(batch) {
+		return // the next check tries again, until the deadlines
 	}
-	for i, h := range due {
+	for i, r := range batch {
 		switch {
-		case errs[i] == nil && !h.lost:
-			h.sent = max(h.sent, sent) // a later one may have been answered first
-		case errors.Is(errs[i], store.ErrLeaseLost) && !h.lost:
-			k.lose(h)
+		case errs[i] == nil && !r.lost:
+			r.sent = max(r.sent, sent) // a later renewal may have been answered first
+		case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost:
+			h.lose(r)
 		}
 	}
 }

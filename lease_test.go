@@ -19,14 +19,14 @@ import (
 func TestALeaseIsRenewedWhileTheHandlerRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
-		res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			time.Sleep(10 * time.Minute) // of virtual time
 			_, err := g.Run(ctx, ann("k"), never(t))
 			wantErr(t, err, semel.ErrInProgress)
 			if e, _ := errors.AsType[*semel.Error](err); e.RetryAfter <= 0 || e.RetryAfter > 30*time.Second {
 				t.Errorf("RetryAfter is %v; want what is left of the lease", e.RetryAfter)
 			}
-			return semel.Outcome{Body: []byte("slow")}, ctx.Err()
+			return store.Outcome{Body: []byte("slow")}, ctx.Err()
 		})
 		wantBody(t, res, err, "slow", false)
 	})
@@ -44,12 +44,12 @@ func TestAHandlerIsCancelledWhileARenewalHangs(t *testing.T) {
 			}
 			return nil, errBoom
 		}}, nil)
-		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			<-ctx.Done()
 			if took := time.Since(start); took < 24*time.Second || took > 30*time.Second*7/8 {
 				t.Errorf("cancelled after %v of a 30 s lease; an eighth of it is to be left", took)
 			}
-			return semel.Outcome{}, context.Cause(ctx)
+			return store.Outcome{}, context.Cause(ctx)
 		})
 		wantErr(t, err, semel.ErrLeaseLost)
 	})
@@ -81,7 +81,7 @@ func TestAHandlerIsCancelledBeforeItsLeaseEndsWhateverTheStoreDoes(t *testing.T)
 				st := memstore.New(nil)
 				g := guard(t, &hooks{Store: st, renew: renew}, nil)
 				start := time.Now()
-				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					<-ctx.Done()
 					wantErr(t, context.Cause(ctx), semel.ErrLeaseLost)
 					if took := time.Since(start); took < 20*time.Second || took > 30*time.Second*7/8 {
@@ -90,7 +90,7 @@ func TestAHandlerIsCancelledBeforeItsLeaseEndsWhateverTheStoreDoes(t *testing.T)
 					if r := record(t, g, "k"); r.Lapsed(time.Now()) {
 						t.Error("the lease was over before the handler was cancelled")
 					}
-					return semel.Outcome{}, context.Cause(ctx)
+					return store.Outcome{}, context.Cause(ctx)
 				})
 				wantErr(t, err, semel.ErrLeaseLost)
 				time.Sleep(2 * time.Hour) // until the deaf store has answered
@@ -126,18 +126,18 @@ func TestAZombiesSettlementIsRefused(t *testing.T) {
 		frozen := &hooks{Store: st, renew: func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }}
 		g1, g2 := guard(t, frozen, nil), guard(t, st, nil)
 		var fence1, fence2 uint64
-		_, err := g1.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		_, err := g1.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			fence1 = x.Fence()
 			time.Sleep(31 * time.Second) // ignores its context
-			res, err := g2.Run(t.Context(), ann("k"), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+			res, err := g2.Run(t.Context(), ann("k"), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 				fence2 = x.Fence()
 				if x.Attempt() != 2 {
 					t.Errorf("attempt %d; the crash counts", x.Attempt())
 				}
-				return semel.Outcome{Body: []byte("second")}, nil
+				return store.Outcome{Body: []byte("second")}, nil
 			})
 			wantBody(t, res, err, "second", false)
-			return semel.Outcome{Body: []byte("zombie")}, nil
+			return store.Outcome{Body: []byte("zombie")}, nil
 		})
 		wantErr(t, err, semel.ErrLeaseLost)
 		if fence2 <= fence1 {
@@ -153,9 +153,9 @@ func TestALateOwnerThatNobodyReplacedMaySettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &hooks{Store: memstore.New(nil), renew: func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }}
 		g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
-		res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			time.Sleep(time.Minute)
-			return semel.Outcome{Body: []byte("late")}, nil
+			return store.Outcome{Body: []byte("late")}, nil
 		})
 		wantBody(t, res, err, "late", false)
 		wantState(t, g, "k", store.Completed)
@@ -212,12 +212,12 @@ func TestALeaseThatTheStoreSaysIsLostEndsTheHandler(t *testing.T) {
 		}}
 		g := guard(t, h, nil)
 		start := time.Now()
-		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			<-ctx.Done()
 			if took := time.Since(start); took > 12*time.Second {
 				t.Errorf("told after %v; the first renewal is due after 10 s", took)
 			}
-			return semel.Outcome{}, context.Cause(ctx)
+			return store.Outcome{}, context.Cause(ctx)
 		})
 		wantErr(t, err, semel.ErrLeaseLost)
 	})
@@ -237,9 +237,9 @@ func TestRenewalsGoTogether(t *testing.T) {
 		g := guard(t, h, nil)
 		for i := range 400 {
 			go func() {
-				_, err := g.Run(t.Context(), ann(fmt.Sprint(i)), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				_, err := g.Run(t.Context(), ann(fmt.Sprint(i)), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					time.Sleep(25 * time.Second)
-					return semel.Outcome{}, ctx.Err()
+					return store.Outcome{}, ctx.Err()
 				})
 				if err != nil {
 					t.Error(err)
@@ -272,12 +272,12 @@ func TestALeaseThatCannotBeRenewedCostsNoOther(t *testing.T) {
 		}
 		g := guard(t, h, nil)
 		run := func(key string, lasts time.Duration, want error) {
-			_, err := g.Run(t.Context(), ann(key), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			_, err := g.Run(t.Context(), ann(key), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 				select {
 				case <-ctx.Done():
 				case <-time.After(lasts):
 				}
-				return semel.Outcome{}, context.Cause(ctx)
+				return store.Outcome{}, context.Cause(ctx)
 			})
 			if !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", key, err, want)

@@ -7,6 +7,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // Rule 6: the store's clock decides, however wrong that of the process is.
@@ -38,7 +39,7 @@ func TestTheStoresClockDecides(t *testing.T) {
 
 			crash(t, st, semel.Park, "lapsed", time.Minute)
 			at = at.Add(time.Minute)
-			if stats, err := semel.SweepOnce(t.Context(), st, nil); err != nil || stats.Parked != 1 {
+			if stats, err := sweep.Once(t.Context(), st, nil); err != nil || stats.Parked != 1 {
 				t.Errorf("swept %+v, %v", stats, err)
 			}
 			wantState(t, g, "lapsed", store.Unknown)

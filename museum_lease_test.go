@@ -43,12 +43,12 @@ func TestADeadlineCountsFromTheSending(t *testing.T) {
 				h := &hooks{Store: memstore.New(nil)}
 				slow(h)
 				g := guard(t, h, nil)
-				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					<-ctx.Done()
 					if r := record(t, g, "k"); r.Lapsed(time.Now()) {
 						t.Errorf("cancelled %v after the lease was over", time.Since(r.Until))
 					}
-					return semel.Outcome{}, context.Cause(ctx)
+					return store.Outcome{}, context.Cause(ctx)
 				})
 				wantErr(t, err, semel.ErrLeaseLost)
 			})
@@ -72,9 +72,9 @@ func TestARenewalThatHangsIsGivenUp(t *testing.T) {
 			}
 			return h.Store.Renew(ctx, held, d)
 		}
-		res, err := guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		res, err := guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			time.Sleep(10 * time.Minute)
-			return semel.Outcome{Body: []byte("slow")}, context.Cause(ctx)
+			return store.Outcome{Body: []byte("slow")}, context.Cause(ctx)
 		})
 		wantBody(t, res, err, "slow", false)
 	})
@@ -91,11 +91,11 @@ func TestAReservationOutlastsTheLeaseAndIsNoAttempt(t *testing.T) {
 	advance(time.Hour - time.Second)
 	_, err := g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrInProgress)
-	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 		if x.Attempt() != 1 {
 			t.Errorf("the first attempt is %d", x.Attempt())
 		}
-		return semel.Outcome{Body: []byte("report")}, nil
+		return store.Outcome{Body: []byte("report")}, nil
 	})
 	wantBody(t, res, err, "report", false)
 }
@@ -128,12 +128,12 @@ func TestAHandlerThatNobodyRenewsIsCancelledInTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &hooks{Store: memstore.New(nil)}
 				h.renew = func(_ context.Context, held []store.Lease, _ time.Duration) ([]error, error) { return renew(held) }
-				_, _ = guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				_, _ = guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					time.Sleep(30*time.Second - time.Microsecond)
 					if ctx.Err() == nil || !errors.Is(context.Cause(ctx), semel.ErrLeaseLost) {
 						t.Errorf("a moment before the end of its lease the handler's context has error %v, cause %v", ctx.Err(), context.Cause(ctx))
 					}
-					return semel.Outcome{}, errBoom
+					return store.Outcome{}, errBoom
 				})
 			})
 		})

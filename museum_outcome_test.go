@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -17,13 +18,13 @@ func TestAnOutcomeIsStoredOnlyWhenTheStoreSaysSo(t *testing.T) {
 		st := memstore.New(nil)
 		h := &hooks{Store: st, settle: func(context.Context, store.Lease, store.Settlement) error { return errBoom }}
 		g := guard(t, h, nil)
-		res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-			wantErr(t, x.Complete(ctx, semel.Outcome{Body: []byte("first")}), semel.ErrOutcomeNotStored)
-			if x.Completed() {
+		res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			wantErr(t, driver.Complete(ctx, x, store.Outcome{Body: []byte("first")}), semel.ErrOutcomeNotStored)
+			if driver.Completed(x) {
 				t.Error("completed, though the store never said so")
 			}
 			h.settle = nil
-			return semel.Outcome{Body: []byte("second")}, nil
+			return store.Outcome{Body: []byte("second")}, nil
 		})
 		wantBody(t, res, err, "second", false)
 		res, err = g.Run(t.Context(), ann("k"), never(t))
@@ -34,9 +35,9 @@ func TestAnOutcomeIsStoredOnlyWhenTheStoreSaysSo(t *testing.T) {
 // Rule 8: what a caller does with its answer afterwards is its own affair.
 func TestAKeptOutcomeIsACopy(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	body, header := []byte("paid"), []semel.Header{{Name: "Location", Value: "/1"}}
-	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Body: body, Header: header}, nil
+	body, header := []byte("paid"), []store.Header{{Name: "Location", Value: "/1"}}
+	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Body: body, Header: header}, nil
 	})
 	wantBody(t, res, err, "paid", false)
 	copy(body, "void")
@@ -51,11 +52,11 @@ func TestAKeptOutcomeIsACopy(t *testing.T) {
 // Rule 10.
 func TestHeadersCountTowardsTheLimit(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 10})
-	for key, header := range map[string][]semel.Header{
+	for key, header := range map[string][]store.Header{
 		"long value": {{Name: "A", Value: "12345678901"}}, "many lines": {{Name: "A", Value: "12345"}, {Name: "A", Value: "67890"}}, "long name": {{Name: "Content-Typ", Value: ""}},
 	} {
-		_, err := g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{Code: 201, Header: header, Body: []byte("b")}, nil
+		_, err := g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{Code: 201, Header: header, Body: []byte("b")}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +78,7 @@ func (failingTx) Settle(context.Context, store.Lease, store.Settlement) error { 
 func TestAFailureOfTheTransactionIsTheCallers(t *testing.T) {
 	for _, err := range []error{nil, &semel.Failure{Code: "declined"}} {
 		tx := newTx()
-		_, got := guard(t, clockless{}, nil).RunIn(t.Context(), failingTx{tx}, ann("k"), tx.effect(err))
+		_, got := driver.RunIn(t.Context(), guard(t, clockless{}, nil), failingTx{tx}, ann("k"), tx.effect(err))
 		wantErr(t, got, semel.ErrUnavailable)
 		wantErr(t, got, errBoom)
 		if len(tx.records) != 0 || len(tx.effects) != 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // Rule 12: without the secret a small payload could be guessed from its hash.
@@ -59,7 +60,7 @@ func TestARecordKeepsItsPayloadThroughDoubt(t *testing.T) {
 	advance(time.Second)
 	_, err := g.Run(t.Context(), paying("by a call", was), never(t))
 	wantErr(t, err, semel.ErrParked)
-	if stats, err := semel.SweepOnce(t.Context(), st, nil); err != nil || stats.Parked != 1 {
+	if stats, err := sweep.Once(t.Context(), st, nil); err != nil || stats.Parked != 1 {
 		t.Errorf("swept %+v, %v", stats, err)
 	}
 	for _, key := range []string{"by a call", "by a sweep"} {

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // The tests in the files museum_*_test.go were each written for a seeded bug
@@ -69,7 +71,7 @@ func TestALostRaceInATransactionRunsNothing(t *testing.T) {
 	p := store.Proposal{Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second}
 	tx.records[p.Key] = p.Insert(tx.at, 0)
 	tx.at = tx.at.Add(time.Second)
-	_, err := guard(t, clockless{}, nil).RunIn(t.Context(), racingTx{tx}, ann("k"), never(t))
+	_, err := driver.RunIn(t.Context(), guard(t, clockless{}, nil), racingTx{tx}, ann("k"), never(t))
 	wantErr(t, err, semel.ErrInProgress)
 }
 
@@ -91,8 +93,8 @@ func TestASweepRecoversOnlyWhatItJudged(t *testing.T) {
 	st, advance := clocked()
 	crash(t, st, semel.Park, "k", time.Second)
 	advance(time.Second)
-	stats, err := semel.SweepOnce(t.Context(), renewing{st}, nil)
-	if err != nil || stats != (semel.SweepStats{}) {
+	stats, err := sweep.Once(t.Context(), renewing{st}, nil)
+	if err != nil || stats != (sweep.Stats{}) {
 		t.Errorf("swept %+v, %v", stats, err)
 	}
 	wantState(t, guard(t, st, nil), "k", store.Processing)

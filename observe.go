@@ -2,98 +2,119 @@ package semel
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/semel-go/semel/store"
 )
 
 // Event is something that happened to a call. It holds no key and no payload.
 type Event struct {
-	Kind      Kind
-	Operation Operation
-	Tenant    string
-	// Key is the first 8 hexadecimal digits of the key's hash.
-	Key     string
-	Policy  Policy
-	Attempt int
-	// Took is how long the handler ran, for events that end a run; else zero.
+	// Kind is one of the Event constants.
+	Kind string
+	// EndsCall is true for the one event that says how a call ended, and false
+	// for what happens on the way or in the background. An invalid call has no
+	// event. In a transaction the event comes before the commit.
+	EndsCall  bool
+	Operation string
+	Tenant    string // empty: Shared
+	Key       string // the first 8 hexadecimal digits of the key's hash
+	Policy    Policy
+	Attempt   int
+	// Took is how long the handler ran. Zero: the event does not end a run.
 	Took time.Duration
-	Err  error
+	// Err is the error of the call, of the attempt or of the store, or nil.
+	Err error
 }
 
-// Kind is what kind of an Event.
-type Kind uint8
-
-// The kinds. Those of the first group tell how a call ended: one for each, but
-// that EventUnprotected comes after the EventStoreFailed that led to it, and an
-// invalid call has none. In a transaction they come before the commit. The
-// others tell what happened on the way, or in the background.
+// The kinds of events.
 const (
-	EventExecuted        Kind = iota + 1 // the handler ran and its result is kept
-	EventFailed                          // the handler ran and its failure is kept
-	EventReleased                        // the handler ran; nothing is kept, and it may run again
-	EventParked                          // the handler ran, and the outcome is not known
-	EventReplayed                        // a duplicate got the kept result
-	EventFailureReplayed                 // a duplicate got the kept failure
-	EventBusy                            // a duplicate was told to come again
-	EventMismatch                        // a key was used with another payload
-	EventParkedRefused                   // a duplicate of a parked call was refused
-	EventRefused                         // the call was refused for another reason: see Err
-	EventStoreFailed                     // the store did not answer, and the handler did not run
-	EventLeaseLost                       // the handler ran, but another may have taken over
-	EventNotStored                       // the handler ran, but its outcome could not be stored
-	EventUnprotected                     // the handler ran without a record, for the store did not answer
-
-	EventTakenOver    // a lapsed claim was taken over: its holder died or froze
-	EventLapsedParked // a lapsed claim, or one that had failed under Retry, was parked
-	EventExhausted    // a key has used all its attempts
-	EventReconciled   // a parked call was reconciled, or resolved by an operator
-	EventUndecided    // a parked call was asked after, and is still unknown
-	EventAbandoned    // a claim whose caller had left was given back
-	EventRecovered    // a sweep turned a lapsed claim into a released or unknown one
+	// EventExecuted: the handler ran and its result is kept.
+	EventExecuted = "executed"
+	// EventFailed: the key has ended with a failure that is kept: the handler
+	// returned it, or no attempt is left.
+	EventFailed = "failed"
+	// EventReleased: an attempt failed or was given back. Nothing is kept, and
+	// the call may run again.
+	EventReleased = "released"
+	// EventParked: it is not known whether the effect happened, so the call is
+	// parked, or stays so.
+	EventParked = "parked"
+	// EventReplayed: a duplicate got the kept result or, in Err, the kept failure.
+	EventReplayed = "replayed"
+	// EventRefused: the handler did not run, for the reason in Err.
+	EventRefused = "refused"
+	// EventNotStored: the handler ran, but the store does not have its outcome:
+	// the lease was lost, or the store did not answer. See Err.
+	EventNotStored = "not stored"
+	// EventUnprotected: the handler ran without a record, because the store did
+	// not answer (Options.UnprotectedOnOutage). An EventRefused comes before it.
+	EventUnprotected = "unprotected"
+	// EventTakenOver: the call took over a claim whose lease had expired.
+	EventTakenOver = "taken over"
+	// EventReconciled: a reconciler or an operator decided a parked call.
+	EventReconciled = "reconciled"
 )
 
-var kindNames = [...]string{
-	EventExecuted: "executed", EventFailed: "failed", EventReleased: "released", EventParked: "parked", EventReplayed: "replayed",
-	EventFailureReplayed: "failure replayed", EventBusy: "busy", EventMismatch: "mismatch", EventParkedRefused: "parked refused",
-	EventRefused: "refused", EventStoreFailed: "store failed", EventLeaseLost: "lease lost", EventNotStored: "not stored",
-	EventUnprotected: "unprotected", EventTakenOver: "taken over", EventLapsedParked: "lapsed parked", EventExhausted: "exhausted",
-	EventReconciled: "reconciled", EventUndecided: "undecided", EventAbandoned: "abandoned", EventRecovered: "recovered",
-}
-
-// String is the kind in words.
-func (k Kind) String() string {
-	if k < EventExecuted || int(k) >= len(kindNames) {
-		return fmt.Sprintf("Kind(%d)", uint8(k))
+func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
+	if g.options.Observe == nil {
+		return
 	}
-	return kindNames[k]
+	e.Operation, e.Tenant, e.Key = k.Operation, k.Tenant, k.Short()
+	g.options.Observe(ctx, e)
 }
 
-// level is how much an operator wants to know of it.
-func (k Kind) level() slog.Level {
-	switch k {
-	case EventParked, EventLapsedParked, EventStoreFailed, EventLeaseLost, EventNotStored, EventUnprotected, EventExhausted:
+// observeEnd reports how a run ended.
+func (g *Guard) observeEnd(ctx context.Context, x *Execution, kind string, err error) {
+	if g.options.Observe == nil {
+		return
+	}
+	g.observe(ctx, Event{
+		Kind: kind, EndsCall: !x.reconciling, Policy: x.policy, Attempt: x.attempt, Took: now().since(x.started), Err: err,
+	}, x.lease.Key)
+}
+
+// level says how important an event is for an operator.
+func (e *Event) level() slog.Level {
+	switch e.Kind {
+	case EventParked, EventNotStored, EventUnprotected:
 		return slog.LevelWarn
-	case EventMismatch, EventTakenOver, EventReconciled, EventUndecided, EventRecovered, EventRefused:
+	case EventTakenOver, EventReconciled:
 		return slog.LevelInfo
+	case EventReleased:
+		if !e.EndsCall { // an expired claim, or a claim whose caller left
+			return slog.LevelInfo
+		}
+	case EventFailed:
+		if errors.Is(e.Err, &Failure{Code: CodeAttemptsExhausted}) || !e.EndsCall {
+			return slog.LevelWarn
+		}
+	case EventRefused:
+		switch {
+		case errors.Is(e.Err, ErrUnavailable), errors.Is(e.Err, store.ErrCorrupt):
+			return slog.LevelWarn
+		case !errors.Is(e.Err, ErrInProgress) && !errors.Is(e.Err, ErrReleased) && !errors.Is(e.Err, ErrParked):
+			return slog.LevelInfo
+		}
 	}
 	return slog.LevelDebug
 }
 
-// LogEvents is an Options.Observe that logs: doubt and trouble as warnings,
-// recoveries and refusals as information, the rest for debugging. Nil:
+// LogEvents makes an Options.Observe that logs each event: doubt and trouble as
+// warnings, recoveries and refusals as information, the rest for debugging. Nil:
 // slog.Default().
 func LogEvents(l *slog.Logger) func(context.Context, Event) {
 	if l == nil {
 		l = slog.Default()
 	}
 	return func(ctx context.Context, e Event) {
-		level := e.Kind.level()
+		level := e.level()
 		if !l.Enabled(ctx, level) {
 			return
 		}
 		attrs := []slog.Attr{
-			slog.String("operation", string(e.Operation)), slog.String("tenant", e.Tenant), slog.String("key", e.Key),
+			slog.String("operation", e.Operation), slog.String("tenant", e.Tenant), slog.String("key", e.Key),
 			slog.String("policy", e.Policy.String()), slog.Int("attempt", e.Attempt),
 		}
 		if e.Took > 0 {
@@ -102,6 +123,6 @@ func LogEvents(l *slog.Logger) func(context.Context, Event) {
 		if e.Err != nil {
 			attrs = append(attrs, slog.Any("error", e.Err))
 		}
-		l.LogAttrs(ctx, level, "semel: "+e.Kind.String(), attrs...)
+		l.LogAttrs(ctx, level, "semel: "+e.Kind, attrs...)
 	}
 }

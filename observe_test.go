@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 type logged struct{ bytes.Buffer }
@@ -35,14 +36,14 @@ func TestEachCallEndsWithOneEvent(t *testing.T) {
 	_, _ = g.Run(t.Context(), ann("f"), fail(semel.Final(errBoom)))
 	_, _ = g.Run(t.Context(), ann("f"), never(t))
 	_, _ = g.Run(t.Context(), ann("r"), fail(errBoom))
-	var kinds []semel.Kind
+	var kinds []string
 	for _, e := range seen.all {
 		kinds = append(kinds, e.Kind)
 		if e.Operation != pay || e.Tenant != "ann" || len(e.Key) != 8 {
 			t.Errorf("event %+v", e)
 		}
 	}
-	want := []semel.Kind{semel.EventExecuted, semel.EventReplayed, semel.EventRefused, semel.EventFailed, semel.EventFailureReplayed, semel.EventReleased}
+	want := []string{semel.EventExecuted, semel.EventReplayed, semel.EventRefused, semel.EventFailed, semel.EventReplayed, semel.EventReleased}
 	if len(kinds) != len(want) {
 		t.Fatalf("told %v, want %v", kinds, want)
 	}
@@ -58,7 +59,7 @@ func TestEachCallEndsWithOneEvent(t *testing.T) {
 func TestAReconcilersRunEndsNoCall(t *testing.T) {
 	yes, fails := says(semel.Happened("yes"), nil), says(semel.Verdict{}, errBoom)
 	for name, c := range map[string]struct {
-		reconcile semel.ReconcileFunc
+		reconcile func(context.Context, *semel.Execution) (semel.Verdict, error)
 		settle    error // what the store says to its end
 		late      bool  // the answer to its claim comes when the lease is over
 	}{
@@ -97,12 +98,12 @@ func TestAReconcilersRunEndsNoCall(t *testing.T) {
 						_, _ = g.Run(t.Context(), ann("k"), never(t))
 					}
 					synctest.Wait()
-					ends := slices.DeleteFunc(seen.all, func(e semel.Event) bool { return e.Kind > semel.EventUnprotected })
+					ends := slices.DeleteFunc(seen.all, func(e semel.Event) bool { return !e.EndsCall })
 					if len(ends) != want {
 						t.Errorf("by a timer %v: the ends %v", timer, ends)
 					}
 					time.Sleep(time.Minute) // what was not settled has lapsed
-					if _, err := semel.SweepOnce(t.Context(), st.Store, nil); err != nil {
+					if _, err := sweep.Once(t.Context(), st.Store, nil); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -142,7 +143,7 @@ func TestEachEventOfACallHasItsCallersContext(t *testing.T) {
 		}
 		_, _ = guard(t, lossy, &semel.Options{Observe: observe}).Run(left, ann("left"), never(t))
 		synctest.Wait()
-		for _, k := range []semel.Kind{semel.EventTakenOver, semel.EventExhausted, semel.EventFailed, semel.EventLapsedParked, semel.EventReconciled, semel.EventAbandoned} {
+		for _, k := range []string{semel.EventTakenOver, semel.EventFailed, semel.EventParked, semel.EventReconciled, semel.EventReleased} {
 			if seen.count(k) == 0 {
 				t.Errorf("there was no event %v, but %v", k, seen.all)
 			}
@@ -150,21 +151,39 @@ func TestEachEventOfACallHasItsCallersContext(t *testing.T) {
 	})
 }
 
-func TestEveryKindHasANameAndTroubleIsLoud(t *testing.T) {
-	for k := semel.EventExecuted; k <= semel.EventRecovered; k++ {
-		if contains(k.String(), "Kind(") || k.String() == "" {
-			t.Errorf("kind %d has no name", k)
+func TestLogEvents_DoubtAndTrouble_AreWarnings(t *testing.T) {
+	exhausted := &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: "all 3 attempts failed"}
+	refused := func(reason error) error { return &semel.Error{Reason: reason, Operation: pay} }
+	for _, c := range []struct {
+		event semel.Event
+		want  slog.Level
+	}{
+		{semel.Event{Kind: semel.EventExecuted, EndsCall: true}, slog.LevelDebug},
+		{semel.Event{Kind: semel.EventReplayed, EndsCall: true}, slog.LevelDebug},
+		{semel.Event{Kind: semel.EventFailed, EndsCall: true, Err: &semel.Failure{Code: "declined"}}, slog.LevelDebug},
+		{semel.Event{Kind: semel.EventFailed, EndsCall: true, Err: errors.Join(exhausted, errBoom)}, slog.LevelWarn},
+		{semel.Event{Kind: semel.EventFailed, Err: errBoom}, slog.LevelWarn},
+		{semel.Event{Kind: semel.EventReleased, EndsCall: true, Err: errBoom}, slog.LevelDebug},
+		{semel.Event{Kind: semel.EventReleased, Err: errBoom}, slog.LevelInfo},
+		{semel.Event{Kind: semel.EventParked, EndsCall: true, Err: errBoom}, slog.LevelWarn},
+		{semel.Event{Kind: semel.EventNotStored, EndsCall: true, Err: refused(semel.ErrLeaseLost)}, slog.LevelWarn},
+		{semel.Event{Kind: semel.EventUnprotected, EndsCall: true}, slog.LevelWarn},
+		{semel.Event{Kind: semel.EventTakenOver}, slog.LevelInfo},
+		{semel.Event{Kind: semel.EventReconciled}, slog.LevelInfo},
+		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrInProgress)}, slog.LevelDebug},
+		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrParked)}, slog.LevelDebug},
+		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrMismatch)}, slog.LevelInfo},
+		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrUnavailable)}, slog.LevelWarn},
+		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(store.ErrCorrupt)}, slog.LevelWarn},
+	} {
+		for _, level := range []slog.Level{c.want, c.want + 1} {
+			var out logged
+			log := semel.LogEvents(slog.New(slog.NewTextHandler(&out.Buffer, &slog.HandlerOptions{Level: level})))
+			c.event.Operation, c.event.Took = pay, 1
+			log(t.Context(), c.event)
+			if logs := level == c.want; logs != contains(out.String(), c.event.Kind) {
+				t.Errorf("%s (%v), ends the call %v: at level %v the log is %q", c.event.Kind, c.event.Err, c.event.EndsCall, level, out.String())
+			}
 		}
-	}
-	if semel.Kind(0).String() != "Kind(0)" || semel.Kind(200).String() != "Kind(200)" {
-		t.Error("a kind that is none has a name")
-	}
-	var out logged
-	l := semel.LogEvents(slog.New(slog.NewTextHandler(&out.Buffer, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	for k := semel.EventExecuted; k <= semel.EventRecovered; k++ {
-		l(t.Context(), semel.Event{Kind: k, Operation: pay, Err: errBoom, Took: 1})
-	}
-	if out.lines() != 7 || !contains(out.String(), "lease lost") || !contains(out.String(), "error=boom") {
-		t.Errorf("warnings:\n%s", out.String())
 	}
 }

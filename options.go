@@ -5,23 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
-// Policy is what happens when nobody knows whether an effect happened: the
-// lease was lost, the process died, the handler panicked or returned a plain
-// error. It is kept in each record; the stricter of the record's and the
-// call's wins.
+// Policy is what happens to a call in doubt, when it is not known whether the
+// effect happened: the lease was lost, the process died, the handler panicked or
+// returned a plain error. Each record keeps its policy; the stricter of the
+// record's and the call's applies.
 type Policy = store.Policy
 
 const (
 	// Retry lets the next call run the handler again. One outcome is
 	// recorded; the effect may be attempted more than once.
 	Retry = store.Retry
-	// Park lets nothing run it again until a reconciler or an operator has
-	// said what happened. The effect is attempted at most once.
+	// Park keeps the call from running again until a reconciler or an operator
+	// has decided what happened. The effect is attempted at most once.
 	Park = store.Park
 )
 
@@ -29,64 +31,71 @@ const (
 type Options struct {
 	// OnDoubt is Retry by default.
 	OnDoubt Policy
-	// Reconcile finds out what became of a parked call. It is asked by the
-	// next call with the key, and by Guard.Reconcile. Nil: parked calls wait
-	// for an operator.
-	Reconcile ReconcileFunc
+	// Reconcile finds out what became of a parked call. The next call with the
+	// key asks it, and so does Guard.Reconcile. It runs under a lease of its own,
+	// so that no two ask at the same time, and x.DownstreamKey gives the keys
+	// that the handler used. DidNotHappen must stay true, also if a frozen
+	// handler wakes up later. In case of doubt return an error, or the zero
+	// Verdict: the call stays parked. Only with Park. Nil: parked calls wait for
+	// an operator.
+	Reconcile func(ctx context.Context, x *Execution) (Verdict, error)
 
 	// Lease is how long a claim holds without a renewal: 30 s by default, at
-	// least 10 ms. It is renewed every third, and the handler's context ends
-	// an eighth to a sixth of it before its end if that fails.
+	// least 10 ms. After a crash, duplicates get ErrInProgress for this long. A
+	// running handler's lease is renewed each third of it. If that fails, the
+	// handler's context ends when an eighth to a sixth of the lease is left.
 	Lease time.Duration
-	// Retention is how long an outcome is kept, from completion: 24 h by
-	// default. It must exceed the time in which duplicates can come. Parked
-	// calls are kept until resolved.
+	// Retention is how long an outcome is kept after the call has completed: 24 h
+	// by default. It must exceed the time in which duplicates can arrive. Parked
+	// calls are kept until they are resolved.
 	Retention time.Duration
-	// Reservation is how long Reserve keeps a call for its token: as long as
-	// Retention by default, and no longer.
+	// Reservation is how long Reserve keeps a call for its token. The default is
+	// Retention, and so is the longest.
 	Reservation time.Duration
 
-	// MaxAttempts is how often a handler may start for one key: after that
-	// the key fails for good (Retry) or stays unknown (Park). Zero: no limit.
+	// MaxAttempts is how often a handler may start for one key. After that the
+	// key fails for good (Retry) or stays parked (Park). Zero: no limit.
 	MaxAttempts int
-	// Backoff is the pause after the n-th failed attempt (n ≥ 1); until it is
-	// over duplicates are told ErrInProgress. Nil: none.
+	// Backoff is the pause after failed attempt n (1, 2, …). Until it is over,
+	// calls with the key fail with ErrInProgress. Nil: no pause.
 	Backoff func(n int) time.Duration
-	// MaxWaiters is how many calls of this Guard may wait for one key at a
-	// time: 1024 by default. One more is told ErrInProgress.
+	// MaxWaiters is how many calls of this Guard may wait for one key at the same
+	// time: 1024 by default. One more fails with ErrInProgress.
 	MaxWaiters int
 
 	// MaxOutcome is the largest result to keep, in bytes of body and headers:
-	// 1 MiB by default. A larger one leaves a tombstone: the first caller
-	// gets it, the duplicates ErrNotKept.
+	// 1 MiB by default. If a result is larger, the first caller gets it, and
+	// duplicates get ErrNotKept.
 	MaxOutcome int
-	// SettleTimeout is how long the end of a call is tried to be stored: 10 s
-	// by default. The caller's cancellation does not reach it.
+	// SettleTimeout is how long the Guard tries to store the end of a call: 10 s
+	// by default. The caller's cancellation does not stop it.
 	SettleTimeout time.Duration
 
-	// Codecs write and read results: the first writes, all read. Nil: JSON.
+	// Codecs encode and decode results. The first encodes; all decode. JSON, by
+	// the name "json", is always the last. Nil: only JSON.
 	Codecs []Codec
-	// Secrets key the hashes of payloads: the first writes, all compare. To
-	// rotate, add a new one second in every process, then make it the first,
-	// and keep the old one for a retention, and while calls are parked under
-	// it. Who lacks a secret answers ErrUnverifiable. Nil: unkeyed.
+	// Secrets key the hashes of payloads. The first hashes; all compare. To
+	// rotate, add the new secret as the second in every process, then make it
+	// the first, and keep the old one for a Retention and while calls are parked
+	// under it. A process without the secret of a record fails its calls with
+	// ErrUnverifiable. Nil: the hashes have no key.
 	Secrets []Secret
 
-	// Rerun makes completed calls execute again, never two at a time, and
-	// leaves the kept outcome alone: for reads, whose answer must be fresh.
+	// Rerun runs the handler again for completed calls, never two at the same
+	// time, and leaves the kept outcome alone. It is for reads, whose answer must
+	// be fresh. Not with Park.
 	Rerun bool
-	// UnprotectedOnOutage runs the handler without a record when the store
-	// does not answer, or not within a third of Lease, each time with an
-	// EventUnprotected. Duplicates then take effect again, also beside a run
-	// that is in flight, and of keys that another Guard has parked. Refused
-	// with Park.
+	// UnprotectedOnOutage runs the handler without a record if the store does
+	// not answer within a third of Lease, each time with an EventUnprotected.
+	// Then duplicates take effect again, also while the first call runs, and if
+	// another Guard has parked the key. Not with Park.
 	UnprotectedOnOutage bool
 
-	// Holder tells operators who holds a claim: host name and process id by
-	// default.
+	// Holder tells operators which process holds a claim: host name and process
+	// ID by default.
 	Holder string
-	// Observe is told of each event, on the goroutine where it happens. It
-	// must not block. Nil: nobody is.
+	// Observe gets each event, on the goroutine where it happens. It must not
+	// block. Nil: none. See LogEvents.
 	Observe func(ctx context.Context, e Event)
 }
 
@@ -101,11 +110,11 @@ func (o *Options) withDefaults() Options {
 	setDefault(&d.SettleTimeout, 10*time.Second)
 	setDefault(&d.MaxWaiters, 1024)
 	setDefault(&d.MaxOutcome, 1<<20)
-	if len(d.Codecs) == 0 {
-		d.Codecs = []Codec{JSONCodec()}
+	if !slices.ContainsFunc(d.Codecs, func(c Codec) bool { return c != nil && c.Name() == jsonCodec{}.Name() }) {
+		d.Codecs = append(slices.Clone(d.Codecs), jsonCodec{})
 	}
 	if d.Holder == "" {
-		host, _ := os.Hostname() // for people only: without it the process id remains
+		host, _ := os.Hostname() // for people only; without it the process ID is enough
 		d.Holder = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	return d
@@ -123,7 +132,7 @@ const (
 	maxDuration = 100 * 365 * 24 * time.Hour
 )
 
-// validate reports all that is wrong, of options with their defaults set.
+// validate reports everything that is wrong. The defaults must be set.
 func (o *Options) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -169,7 +178,7 @@ func (o *Options) validate() error {
 		switch {
 		case c == nil:
 			bad("Codecs[%d]: is nil", i)
-		case c.Name() == "" || c.Name() == failureCodec || names[c.Name()]:
+		case c.Name() == "" || c.Name() == lapsed.FailureCodec || names[c.Name()]:
 			bad("Codecs[%d]: the name %q is empty, reserved or used twice", i, c.Name())
 		default:
 			names[c.Name()] = true

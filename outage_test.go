@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -64,7 +65,7 @@ func TestAStoreThatDoesNotAnswerRunsNothing(t *testing.T) {
 		_, err := guard(t, down, &semel.Options{Observe: seen.observe}).Run(t.Context(), ann("k"), never(t))
 		wantErr(t, err, semel.ErrUnavailable)
 		wantErr(t, err, errBoom)
-		if seen.count(semel.EventStoreFailed) != 1 {
+		if seen.count(semel.EventRefused) != 1 {
 			t.Error("no event tells of the outage")
 		}
 		time.Sleep(11 * time.Second) // until the background has given up, too
@@ -77,7 +78,6 @@ func TestACorruptRecordRunsNothing(t *testing.T) {
 		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil
 	}}
 	_, err := guard(t, mad, nil).Run(t.Context(), ann("k"), never(t))
-	wantErr(t, err, semel.ErrUnavailable)
 	wantErr(t, err, store.ErrCorrupt)
 }
 
@@ -87,11 +87,11 @@ func TestUnprotectedOnOutageRunsWithoutARecordAndSaysSo(t *testing.T) {
 		down := &hooks{Store: memstore.New(nil), claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, errBoom }}
 		g := guard(t, down, &semel.Options{UnprotectedOnOutage: true, Observe: seen.observe})
 		for range 2 {
-			res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-				if x.Fence() != 0 || x.Complete(ctx, semel.Outcome{}) == nil {
+			res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+				if x.Fence() != 0 || driver.Complete(ctx, x, store.Outcome{}) == nil {
 					t.Error("a run without a record has a fence or can complete")
 				}
-				return semel.Outcome{Body: []byte("bare")}, nil
+				return store.Outcome{Body: []byte("bare")}, nil
 			})
 			wantBody(t, res, err, "bare", false)
 		}
@@ -128,7 +128,7 @@ func TestAClaimWhoseReplyNeverCameIsGivenBack(t *testing.T) {
 		if r := wantState(t, g, "k", store.Released); r.Attempt != 0 {
 			t.Errorf("attempt %d; no handler has started", r.Attempt)
 		}
-		if seen.count(semel.EventAbandoned) != 1 {
+		if seen.count(semel.EventReleased) != 1 {
 			t.Error("no event")
 		}
 		res, err := g.Run(t.Context(), ann("k"), answer("now"))
@@ -174,9 +174,9 @@ func TestACallerWhoLeftBeforeLeavesNoTrace(t *testing.T) {
 func TestAClientThatHangsUpDoesNotUndoTheCompletion(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	ctx, hangUp := context.WithCancel(t.Context())
-	res, err := g.Run(ctx, ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	res, err := g.Run(ctx, ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		hangUp()
-		return semel.Outcome{Body: []byte("done")}, nil
+		return store.Outcome{Body: []byte("done")}, nil
 	})
 	wantBody(t, res, err, "done", false)
 	res, err = g.Run(t.Context(), ann("k"), never(t))

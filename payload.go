@@ -9,45 +9,47 @@ import (
 	"hash"
 	"strings"
 
+	"github.com/semel-go/semel/internal/jsontext"
 	"github.com/semel-go/semel/store"
 )
 
-// Payload is what calls with one key must have in common; a call that differs
-// gets ErrMismatch, in every state of the record. Only a hash is kept, keyed
-// if Options.Secrets are set. The zero Payload is invalid.
+// Payload is what all calls with one key must have in common. A call with
+// another payload fails with ErrMismatch, in every state of the record. The store
+// keeps only a hash, which is keyed if Options.Secrets is set. The zero Payload
+// is invalid.
 type Payload struct {
 	kind  *payloadKind
-	label string   // of a Digest: how it was made
-	parts [][]byte // of Bytes and Fields; of JSON, what that cannot tell
-	whole []byte   // of the others
+	label string   // for Digest: the name of the algorithm
+	parts [][]byte // for Bytes and Fields: the parts; for JSON: the strings that are not UTF-8
+	whole []byte   // for Digest and JSON
 	err   error
 }
 
-// payloadKind names how a payload is hashed, without and with a secret. The
-// names are kept, and differ by kind, so that two kinds never compare.
+// payloadKind names how a payload is hashed without and with a secret. Records
+// keep these names, so that payloads of two kinds are never compared.
 type payloadKind struct{ plain, keyed string }
 
 var (
-	kindNone      = &payloadKind{}
-	kindBytes     = &payloadKind{"bytes/sha256", "bytes/hmac-sha256"}
-	kindDigest    = &payloadKind{"", "digest/hmac-sha256"} // without a secret, the sum is kept as it is
-	kindJSON      = &payloadKind{"json/sha256", "json/hmac-sha256"}
-	kindCanonical = &payloadKind{"rfc8785/sha256", "rfc8785/hmac-sha256"}
-	kindFields    = &payloadKind{"fields/sha256", "fields/hmac-sha256"}
+	kindNone   = &payloadKind{}
+	kindBytes  = &payloadKind{"bytes/sha256", "bytes/hmac-sha256"}
+	kindDigest = &payloadKind{"", "digest/hmac-sha256"} // without a secret the record keeps the sum as it is
+	kindJSON   = &payloadKind{"rfc8785/sha256", "rfc8785/hmac-sha256"}
+	kindFields = &payloadKind{"fields/sha256", "fields/hmac-sha256"}
 )
 
-// NoPayload says that the key alone identifies the call.
+// NoPayload compares nothing: the key alone identifies the call.
 func NoPayload() Payload { return Payload{kind: kindNone} }
 
-// Bytes compares each part as it is. The parts are read when the call is run:
-// do not change them before.
+// Bytes compares each part byte for byte. Run reads the parts, so do not change
+// them before the call is run.
 func Bytes(parts ...[]byte) Payload { return Payload{kind: kindBytes, parts: parts} }
 
-// Digest compares a hash of 1 to 64 bytes that was computed elsewhere, such as
-// that of a streamed body. Alg, of 1 to 64 bytes, names how, and is kept: two
-// that differ make ErrUnverifiable. It must not end in "sha256" behind a
-// slash, as Semel's own do. The sum is kept as it is, unless Options.Secrets
-// are set: it is to tell nothing of the payload.
+// Digest compares a hash that was computed elsewhere, such as the hash of a
+// streamed body. Both alg, which names the algorithm, and sum have 1 to 64 bytes.
+// Records keep alg; if the algorithms of two calls differ, the second fails with
+// ErrUnverifiable. alg must not end in "/sha256" or "/hmac-sha256", because
+// Semel's own names do. Without Options.Secrets the record keeps sum as it is, so
+// sum must reveal nothing of the payload.
 func Digest(alg string, sum []byte) Payload {
 	p := Payload{kind: kindDigest, label: alg, whole: sum}
 	switch {
@@ -63,50 +65,50 @@ func Digest(alg string, sum []byte) Payload {
 
 const maxDigest = 64 // bytes of a digest's sum, and of its alg's name
 
-// JSON compares the JSON encoding of v, made now. Two programs that order
-// fields differently differ; see Canonical. Texts that are not UTF-8, which JSON
-// cannot tell apart, are compared by their bytes.
+// JSON compares v as JSON, encoded now. White space, the order of members and the
+// spelling of numbers and strings do not matter (RFC 8785), so programs in two
+// languages agree. To compare a document that you have received, pass it as a
+// json.RawMessage. Unlike the RFC, which compares numbers as doubles, JSON
+// compares numbers that a double cannot hold by their digits. Strings that are
+// not UTF-8 are compared by their bytes.
+//
+// The call is invalid if v has no JSON encoding, a member twice, or a number
+// beyond the range of a double.
 func JSON(v any) Payload {
-	b, err := json.Marshal(v)
+	doc, err := json.Marshal(v)
 	if err != nil {
 		return Payload{kind: kindJSON, err: err}
 	}
-	return Payload{kind: kindJSON, whole: b, parts: rawTexts(v, b)}
+	if invalid := jsontext.InvalidStrings(v, doc); len(invalid) > 0 {
+		return Payload{kind: kindJSON, whole: doc, parts: invalid} // doc may have one member twice, so it has no canonical form
+	}
+	whole, err := jsontext.Canonical(doc)
+	return Payload{kind: kindJSON, whole: whole, err: err}
 }
 
-// Canonical compares a JSON document by what it says: white space, the order
-// of members and the spelling of numbers and strings do not count (RFC 8785).
-// Numbers are compared by their digits, also where the RFC's doubles could not
-// tell them apart. A document that is not JSON, has a member twice, or a number
-// beyond a double, makes an invalid call.
-func Canonical(doc []byte) Payload {
-	b, err := canonicalJSON(doc)
-	return Payload{kind: kindCanonical, whole: b, err: err}
-}
-
-// Fields compares only the members of a JSON document that the paths name:
-// "amount", "customer.id". A member that is absent equals only absence. Besides
-// what Canonical refuses, no path, and a document that has none of the members,
-// make an invalid call.
+// Fields compares only the members of a JSON document that the paths name, such
+// as "amount" or "customer.id". An absent member equals only an absent member.
+// The call is invalid if there is no path, if the document has none of the
+// members, or if JSON would refuse the document.
 func Fields(doc []byte, paths ...string) Payload {
-	parts, err := canonicalFields(doc, paths)
+	parts, err := jsontext.Fields(doc, paths)
 	return Payload{kind: kindFields, parts: parts, err: err}
 }
 
 func (p *Payload) check() error {
 	switch {
 	case p.kind == nil:
-		return fmt.Errorf("payload: is the zero Payload; say JSON, Bytes, Digest, Canonical, Fields or NoPayload")
+		return fmt.Errorf("payload: is the zero Payload; use JSON, Bytes, Digest, Fields or NoPayload")
 	case p.err != nil:
 		return fmt.Errorf("payload: %w", p.err)
 	}
 	return nil
 }
 
-// Secret keys the hashes of payloads, so that who reads the store cannot guess
-// small payloads.
+// Secret keys the hashes of payloads, so that somebody who reads the store cannot
+// guess small payloads.
 type Secret struct {
-	ID  string // kept with each record, in the clear; 1 to 64 bytes
+	ID  string // 1 to 64 bytes; each record keeps it in the clear
 	Key []byte // at least 16 random bytes
 }
 
@@ -122,14 +124,14 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 		return store.Fingerprint{Alg: p.label, Sum: string(p.whole)}
 	}
 	var stack [512]byte
-	if p.size() <= len(stack) { // most are small, and then nothing but the sum is allocated
+	if p.size() <= len(stack) { // most payloads are small, and then only the sum is allocated
 		sum := sha256.Sum256(p.appendTo(stack[:0]))
 		return store.Fingerprint{Alg: p.kind.plain, Sum: string(sum[:])}
 	}
 	return store.Fingerprint{Alg: p.kind.plain, Sum: p.sum(sha256.New())}
 }
 
-// What is hashed is each part behind its length: ("a","bc") is not ("ab","c").
+// Each part is hashed after its length, so that ("a","bc") is not ("ab","c").
 const lengthSize = 8
 
 func (p *Payload) size() int {
@@ -149,7 +151,7 @@ func (p *Payload) appendTo(b []byte) []byte {
 	return b
 }
 
-// sum is the hash of what appendTo makes, without a copy of the parts.
+// sum hashes the bytes that appendTo appends, without copying the parts.
 func (p *Payload) sum(h hash.Hash) string {
 	buf := make([]byte, 0, sha256.Size)
 	write := func(part []byte) {

@@ -3,17 +3,21 @@ package semel_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/jsontext"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func paying(key string, p semel.Payload) semel.Call { return semel.NewCall(pay.For("ann"), key, p) }
+func paying(key string, p semel.Payload) semel.Call {
+	return semel.Call{Operation: pay, Tenant: "ann", Key: key, Payload: p}
+}
 
 // Rule 12: the fingerprint is checked in every state of the record.
 func TestAnotherPayloadIsAMismatchInEveryState(t *testing.T) {
@@ -92,7 +96,7 @@ func TestSecretsRotate(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
-	if r := record(t, with(), "k"); r.Fingerprint.KeyID != "a" || r.Fingerprint.Alg != "json/hmac-sha256" {
+	if r := record(t, with(), "k"); r.Fingerprint.KeyID != "a" || r.Fingerprint.Alg != "rfc8785/hmac-sha256" {
 		t.Errorf("kept %+v", r.Fingerprint)
 	}
 }
@@ -116,7 +120,7 @@ func TestAnotherWayOfHashingIsUnverifiable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []semel.Payload{semel.JSON(1), semel.NoPayload(), semel.Canonical([]byte("1")), semel.Digest("sha1", []byte("1"))} {
+	for _, p := range []semel.Payload{semel.JSON(1), semel.NoPayload(), semel.JSON(json.RawMessage([]byte("1"))), semel.Digest("sha1", []byte("1"))} {
 		_, err := g.Run(t.Context(), paying("k", p), never(t))
 		wantErr(t, err, semel.ErrUnverifiable)
 	}
@@ -168,7 +172,7 @@ func TestADigestIsComparedAsItIs(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	for name, p := range map[string]semel.Payload{
 		"no alg": d("", sum[:]), "long alg": d(strings.Repeat("a", 65), sum[:]), "no sum": d("a", nil), "long sum": d("a", make([]byte, 65)),
-		"our alg": d("bytes/sha256", sum[:]), "our keyed alg": d("json/hmac-sha256", sum[:]),
+		"our alg": d("bytes/sha256", sum[:]), "our keyed alg": d("rfc8785/hmac-sha256", sum[:]),
 	} {
 		if _, err := g.Run(t.Context(), paying("k", p), never(t)); !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "digest") {
 			t.Errorf("%s: %v", name, err)
@@ -180,7 +184,7 @@ func TestADigestIsComparedAsItIs(t *testing.T) {
 }
 
 func TestCanonicalComparesWhatADocumentSays(t *testing.T) {
-	c := func(s string) semel.Payload { return semel.Canonical([]byte(s)) }
+	c := func(s string) semel.Payload { return semel.JSON(json.RawMessage([]byte(s))) }
 	for _, eq := range [][2]string{
 		{`{"a":1,"b":[true,null]}`, " {\"b\" : [true , null],\n\"a\": 1.0}"},
 		{`{"n":1e2}`, `{"n":100}`},
@@ -249,11 +253,11 @@ func FuzzCanonical(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		one, err := semel.CanonicalJSON(doc)
+		one, err := jsontext.Canonical(doc)
 		if err != nil {
 			return
 		}
-		two, err := semel.CanonicalJSON(one)
+		two, err := jsontext.Canonical(one)
 		if err != nil || string(one) != string(two) {
 			t.Errorf("%q becomes %q, and that %q, %v", doc, one, two, err)
 		}

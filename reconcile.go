@@ -5,59 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
-// ReconcileFunc answers "did it happen?" for a parked call. It runs under a
-// lease of its own, so that no two ask at once; x.Derive gives the keys that
-// the handler's did. DidNotHappen must be true for good: also if a frozen
-// handler wakes up later. When in doubt return an error, or the zero Verdict:
-// the call stays parked.
-type ReconcileFunc func(ctx context.Context, x *Execution) (Verdict, error)
-
-// Verdict is what became of a parked call. The zero Verdict is "not known".
+// Verdict says what became of a parked call. The zero Verdict means "not known".
 type Verdict struct {
-	kind    verdict
+	kind    verdictKind
 	value   any
 	failure *Failure
 }
 
-type verdict uint8
+type verdictKind uint8
 
 const (
-	undecided verdict = iota
+	undecided verdictKind = iota
 	happened
 	didNotHappen
 	failedForGood
 )
 
-// Happened completes the call with v: an Outcome as it is, anything else
-// through the Guard's first codec.
+// Happened completes the call with the result v. A store.Outcome is kept as it is;
+// any other value is encoded by the Guard's first codec.
 func Happened(v any) Verdict { return Verdict{kind: happened, value: v} }
 
-// DidNotHappen lets the next call execute.
+// DidNotHappen lets the next call run the handler.
 func DidNotHappen() Verdict { return Verdict{kind: didNotHappen} }
 
-// FailedForGood fails the call for good, with f for every duplicate.
+// FailedForGood fails the call for good. Every duplicate gets f.
 func FailedForGood(f *Failure) Verdict { return Verdict{kind: failedForGood, failure: f} }
 
-// settlement is what a verdict makes of a record.
+// settlement says how a verdict changes a record.
 func (g *Guard) settlement(v Verdict, attempt int) (store.Settlement, error) {
-	s := store.Settlement{Attempt: attempt, Keep: g.opt.Retention}
+	s := store.Settlement{Attempt: attempt, Keep: g.options.Retention}
 	switch v.kind {
 	case happened:
-		o, ok := v.value.(Outcome)
+		o, ok := v.value.(store.Outcome)
 		if !ok {
-			body, err := g.opt.Codecs[0].Marshal(v.value)
+			body, err := g.options.Codecs[0].Marshal(v.value)
 			if err != nil {
-				return s, fmt.Errorf("codec %q: %w", g.opt.Codecs[0].Name(), err)
+				return s, fmt.Errorf("codec %q: %w", g.options.Codecs[0].Name(), err)
 			}
-			o = Outcome{Body: body, Codec: g.opt.Codecs[0].Name()}
+			o = store.Outcome{Body: body, Codec: g.options.Codecs[0].Name()}
 		}
-		s.State, s.Outcome = store.Completed, g.fit(o)
+		s.State, s.Outcome = store.Completed, g.limit(o)
 	case didNotHappen:
 		s.State, s.Error = store.Released, "reconciled: it did not happen"
 	case failedForGood:
@@ -75,57 +69,45 @@ func (g *Guard) settlement(v Verdict, attempt int) (store.Settlement, error) {
 
 var errUndecided = errors.New("the reconciler does not know")
 
-// reconcile asks what became of the parked call of r, under a lease of its
-// own. Nil: the record now says it. ErrChanged: somebody else was first.
+// reconcile asks Options.Reconcile about the parked call of r, under a lease of
+// its own. Nil: the record has the answer now. store.ErrChanged: another process
+// was first.
 func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	p := g.change(r, store.Processing, r.LastError)
-	p.Policy, p.Lease, p.Holder = store.Park, g.opt.Lease, g.opt.Holder+asksFor
-	// A claim to reconcile that comes to nothing goes back to Unknown, never
-	// to Released: that would be a "no" which nobody gave.
-	v := visit{g: g, call: Call{key: r.Key}, undo: store.Unknown}
+	p.Policy, p.Lease, p.Holder = store.Park, g.options.Lease, g.options.Holder+lapsed.ReconcilerSuffix
+	// If the reconciler cannot start, the record returns to Unknown and never to
+	// Released, which would mean that the effect did not happen.
+	v := visit{guard: g, key: r.Key, undoState: store.Unknown}
 	sent := now()
 	f, err := v.swap(ctx, r.Seen(), p)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
-		return ErrChanged
+		return store.ErrChanged
 	case err != nil:
-		return &Error{Reason: ErrUnavailable, Operation: v.call.Operation(), Cause: err}
+		return &Error{Reason: ErrUnavailable, Operation: r.Key.Operation, Cause: err}
 	}
-	a := admission{found: f, sent: sent}
-	if err := v.granted(ctx, &a); err != nil {
-		return &Error{Reason: ErrUnavailable, Operation: v.call.Operation(), Cause: err}
+	a := admission{found: f, sent: sent, reconciling: true}
+	if err := v.grant(ctx, &a); err != nil {
+		return &Error{Reason: ErrUnavailable, Operation: r.Key.Operation, Cause: err}
 	}
 	var verdict Verdict
-	_, err = g.execute(ctx, &a, func(ctx context.Context, x *Execution) (Outcome, error) {
+	_, err = g.execute(ctx, &a, func(ctx context.Context, x *Execution) (store.Outcome, error) {
 		var err error
-		verdict, err = g.opt.Reconcile(ctx, x)
-		return Outcome{}, err
-	}, func(x *Execution, _ Outcome, err error) (store.Settlement, Kind, error) {
-		return g.reconciled(x, r, verdict, err)
+		verdict, err = g.options.Reconcile(ctx, x)
+		return store.Outcome{}, err
+	}, func(x *Execution, _ store.Outcome, err error) (store.Settlement, string, error) {
+		return g.settleReconciled(x, r, verdict, err)
 	})
 	return err
 }
 
-// asksFor ends the name of a holder that is a reconciler.
-const asksFor = " reconciling"
-
-// whoAsked comes before what the last reconciler left.
-const whoAsked = "; the reconciler: "
-
-// undecidedText keeps what made the call of r unknown, and what came of asking
-// last.
-func undecidedText(r *store.Record, why string) string {
-	doubt, _, _ := strings.Cut(r.LastError, whoAsked)
-	return doubt + whoAsked + why
-}
-
-// reconciled is how a reconciler's run ends.
-func (g *Guard) reconciled(x *Execution, r *store.Record, v Verdict, err error) (store.Settlement, Kind, error) {
+// settleReconciled says how a reconciler's run ends.
+func (g *Guard) settleReconciled(x *Execution, r *store.Record, v Verdict, err error) (store.Settlement, string, error) {
 	if err == nil {
 		var s store.Settlement
 		if s, err = g.settlement(v, x.attempt); err == nil && s.State != store.Unknown {
-			if s.State == store.Released && g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
-				s = g.failed(exhaustedFailure(x.attempt, s.Error)) // nothing happened, and nothing will
+			if s.State == store.Released && g.options.MaxAttempts > 0 && x.attempt >= g.options.MaxAttempts {
+				s = g.failed(exhaustedFailure(x.attempt, s.Error)) // nothing happened, and no attempt is left
 			}
 			return s, EventReconciled, nil
 		}
@@ -133,39 +115,40 @@ func (g *Guard) reconciled(x *Execution, r *store.Record, v Verdict, err error) 
 	if err == nil {
 		err = errUndecided
 	}
-	return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: undecidedText(r, errText(err))}, EventUndecided, err
+	return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: lapsed.Undecided(r, errorText(err))}, EventParked, err
 }
 
-// Reconcile asks Options.Reconcile about the parked calls of an operation, up
-// to limit, one after the other, and returns how many are settled now: for a
-// timer. Empty operation: of all. The store must be a store.Lister. Calls that
-// stay unknown are no error. What Options.Reconcile said of those whose asking
-// failed, and an *Error for each that the store failed, are joined in err; so is
-// the cause of ctx, if that ends first.
-func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled int, err error) {
+// Reconcile asks Options.Reconcile about the parked calls of an operation, one
+// after the other and at most limit, and returns how many are decided now. Call it
+// from a timer. An empty operation means all. The store must be a store.Lister.
+//
+// Calls that stay unknown are no error. err joins the errors of Options.Reconcile,
+// an *Error for each call that the store failed, and the cause of ctx if ctx ends
+// first.
+func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (settled int, err error) {
 	switch {
-	case g == nil || g.st == nil:
-		return 0, invalid(op, errors.New("guard: is the zero Guard; make one with New"))
-	case g.opt.Reconcile == nil:
-		return 0, invalid(op, errors.New("Reconcile: Options.Reconcile is not set"))
+	case g == nil || g.store == nil:
+		return 0, invalid(operation, errZeroGuard)
+	case g.options.Reconcile == nil:
+		return 0, invalid(operation, errors.New("Reconcile: Options.Reconcile is not set"))
 	case g.lister == nil:
-		return 0, invalid(op, errors.New("store: cannot be searched; it is no store.Lister"))
+		return 0, invalid(operation, errors.New("store: cannot be searched; it does not implement store.Lister"))
 	case limit <= 0:
-		return 0, invalid(op, fmt.Errorf("limit: is %d; at least 1 is needed", limit))
+		return 0, invalid(operation, fmt.Errorf("limit: is %d; at least 1 is needed", limit))
 	}
 	var errs []error
-	var parked []store.Record // read to the end first: the list must not see what is changed below
-	for f, err := range g.lister.List(ctx, store.Filter{Operation: string(op), States: []store.State{store.Unknown}}) {
-		if errors.Is(err, store.ErrCorrupt) { // the list goes on behind it, and one tells of all
+	var parked []store.Record // read the whole list first, because the loop below changes records
+	for f, err := range g.lister.List(ctx, store.Filter{Operation: operation, States: []store.State{store.Unknown}}) {
+		if errors.Is(err, store.ErrCorrupt) { // the list goes on after it; one error stands for all
 			if errs == nil {
-				errs = append(errs, &Error{Reason: ErrUnavailable, Operation: op, Cause: err})
+				errs = append(errs, &Error{Reason: store.ErrCorrupt, Operation: operation, Cause: err})
 			}
 			continue
 		}
 		if err != nil {
-			return 0, &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
+			return 0, &Error{Reason: ErrUnavailable, Operation: operation, Cause: err}
 		}
-		// Those not asked after for longest, lest the undecidable starve the rest.
+		// Take the records that were asked about longest ago, so that undecidable ones do not crowd out the rest.
 		i, _ := slices.BinarySearchFunc(parked, f.Record.Updated, func(r store.Record, t time.Time) int { return r.Updated.Compare(t) })
 		if i < limit {
 			parked = slices.Insert(parked, i, f.Record)
@@ -178,26 +161,26 @@ func (g *Guard) Reconcile(ctx context.Context, op Operation, limit int) (settled
 			settled++
 		case ctx.Err() != nil:
 			return settled, errors.Join(append(errs, context.Cause(ctx))...)
-		case !errors.Is(err, ErrChanged) && !errors.Is(err, errUndecided):
+		case !errors.Is(err, store.ErrChanged) && !errors.Is(err, errUndecided):
 			errs = append(errs, err)
 		}
 	}
 	return settled, errors.Join(errs...)
 }
 
-// Resolve is an operator's verdict on a parked call. It holds only if the
-// record still is the one that the operator has seen, fence and all; else it
-// is ErrChanged, and so is a record that is not parked.
+// Resolve applies an operator's verdict to a parked call. seen is the record that
+// the operator has judged. If the record has changed since, or is not parked, the
+// error is store.ErrChanged.
 func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error {
-	op := Operation(seen.Key.Operation)
-	if g == nil || g.st == nil {
-		return invalid(op, errors.New("guard: is the zero Guard; make one with New"))
+	op := seen.Key.Operation
+	if g == nil || g.store == nil {
+		return invalid(op, errZeroGuard)
 	}
 	if v.kind == undecided {
-		return invalid(op, errors.New("verdict: is the zero Verdict; say Happened, DidNotHappen or FailedForGood"))
+		return invalid(op, errors.New("verdict: is the zero Verdict; use Happened, DidNotHappen or FailedForGood"))
 	}
 	if seen.State != store.Unknown {
-		return &Error{Reason: ErrChanged, Operation: op, Cause: fmt.Errorf("it is %v; only a parked (unknown) record can be resolved", seen.State)}
+		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("it is %v; only a parked (unknown) record can be resolved", seen.State)}
 	}
 	s, err := g.settlement(v, seen.Attempt)
 	if err != nil {
@@ -206,23 +189,23 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 	p := g.change(&seen, s.State, s.Error)
 	p.Outcome, p.Keep = s.Outcome, s.Keep
 	if p.State == store.Released {
-		p.Attempt = 0 // the operator's word counts for more than the limit of attempts
+		p.Attempt = 0 // the operator's decision counts for more than the limit of attempts
 	}
-	f, err := send(ctx, func() (store.Found, error) {
-		f, err := g.st.Swap(ctx, seen.Seen(), p)
+	f, err := retry.Do(ctx, func() (store.Found, error) {
+		f, err := g.store.Swap(ctx, seen.Seen(), p)
 		if errors.Is(err, store.ErrTooLarge) {
 			p.Outcome = tombstone(p.Outcome)
-			f, err = g.st.Swap(ctx, seen.Seen(), p)
+			f, err = g.store.Swap(ctx, seen.Seen(), p)
 		}
 		return f, err
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
-		return &Error{Reason: ErrChanged, Operation: op}
+		return &Error{Reason: store.ErrChanged, Operation: op}
 	case err != nil:
 		return &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
 	}
 	g.observe(ctx, Event{Kind: EventReconciled, Policy: seen.Policy, Attempt: seen.Attempt}, seen.Key)
-	g.watch.wake(seen.Key)
+	g.waiters.wake(seen.Key)
 	return nil
 }

@@ -2,6 +2,7 @@ package semel_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,8 +13,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/jsontext"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // Bugs that were found by reading: what must not run again, or must not look
@@ -22,15 +25,15 @@ import (
 func TestNestedNoEffectDoesNotReleaseTheParkedParent(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	effects := 0
-	h := func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		effects++ // charge
 		err := semel.Once(ctx, g, x.Step("mail"), func(context.Context, *semel.Execution) error {
 			return semel.NoEffect(errors.New("smtp refused"))
 		})
 		if err != nil {
-			return semel.Outcome{}, fmt.Errorf("mail: %w", err)
+			return store.Outcome{}, fmt.Errorf("mail: %w", err)
 		}
-		return semel.Outcome{}, nil
+		return store.Outcome{}, nil
 	}
 	_, _ = g.Run(t.Context(), ann("k"), h)
 	_, _ = g.Run(t.Context(), ann("k"), h)
@@ -95,13 +98,13 @@ func TestUnprotectedCoversAStoreThatHangs(t *testing.T) {
 }
 
 func TestTwoIntegersNeverHaveOneCanonicalForm(t *testing.T) {
-	a, _ := semel.CanonicalJSON([]byte(`{"account":1152921504606846976}`))
-	b, _ := semel.CanonicalJSON([]byte(`{"account":1152921504606847000}`))
+	a, _ := jsontext.Canonical([]byte(`{"account":1152921504606846976}`))
+	b, _ := jsontext.Canonical([]byte(`{"account":1152921504606847000}`))
 	if string(a) == string(b) {
 		t.Errorf("both are %s", a)
 	}
-	c, _ := semel.CanonicalJSON([]byte(`1000000000000000000000`))
-	d, _ := semel.CanonicalJSON([]byte(`1e21`))
+	c, _ := jsontext.Canonical([]byte(`1000000000000000000000`))
+	d, _ := jsontext.Canonical([]byte(`1e21`))
 	if string(c) != string(d) || string(c) != "1e+21" {
 		t.Errorf("%s and %s", c, d)
 	}
@@ -123,7 +126,7 @@ func TestAForeignRecordIsNotReplayed(t *testing.T) {
 		p.Key.Tenant = "bob"
 		return st.Claim(ctx, p) // a desynchronised connection answers somebody else's question
 	}
-	_, err := guard(t, st, nil).Run(t.Context(), semel.NewCall(pay.For("bob"), "k", semel.NoPayload()), answer("bob's"))
+	_, err := guard(t, st, nil).Run(t.Context(), semel.Call{Operation: pay, Tenant: "bob", Key: "k", Payload: semel.NoPayload()}, answer("bob's"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,7 @@ func TestAForeignRecordIsNotReplayed(t *testing.T) {
 
 func TestAnOperatorsNoLetsTheNextCallExecute(t *testing.T) {
 	st := memstore.New(nil)
-	for name, r := range map[string]semel.ReconcileFunc{"reconciler": says(semel.DidNotHappen(), nil), "operator": nil} {
+	for name, r := range map[string]func(context.Context, *semel.Execution) (semel.Verdict, error){"reconciler": says(semel.DidNotHappen(), nil), "operator": nil} {
 		g := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1, Reconcile: r})
 		_, _ = g.Run(t.Context(), ann(name), fail(errBoom))
 		if r == nil {
@@ -277,7 +280,7 @@ func TestASweepDoesNotEndTheRerunsOfACall(t *testing.T) {
 		t.Fatalf("won %v, %v", f.Won, err)
 	}
 	now = now.Add(time.Minute)
-	if stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{MaxAttempts: 1}); err != nil || stats.Released != 1 {
+	if stats, err := sweep.Once(t.Context(), st, &sweep.Options{MaxAttempts: 1}); err != nil || stats.Released != 1 {
 		t.Fatalf("%+v, %v", stats, err)
 	}
 	res, err := g.Run(t.Context(), ann("k"), answer("two"))
@@ -298,7 +301,7 @@ func TestAppendingToAReplayedBodyIsHarmless(t *testing.T) {
 
 func TestErrorsHoldNoPayload(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	_, err := g.Run(t.Context(), semel.NewCall(pay.For("ann"), "k", semel.Canonical([]byte(`{"card":4111111111111111e999}`))), never(t))
+	_, err := g.Run(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.JSON(json.RawMessage([]byte(`{"card":4111111111111111e999}`)))}, never(t))
 	if strings.Contains(err.Error(), "4111") {
 		t.Error(err)
 	}
@@ -333,11 +336,11 @@ func TestHugeBackoff(t *testing.T) {
 
 func TestFieldsThatAreAllAbsent(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	_, err := g.Run(t.Context(), semel.NewCall(pay.For("ann"), "k", semel.Fields([]byte(`{"items":[{"id":1}]}`), "items.0.id")), answer("one"))
+	_, err := g.Run(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.Fields([]byte(`{"items":[{"id":1}]}`), "items.0.id")}, answer("one"))
 	if err != nil {
 		return
 	}
-	_, err = g.Run(t.Context(), semel.NewCall(pay.For("ann"), "k", semel.Fields([]byte(`{"items":[{"id":2}]}`), "items.0.id")), never(t))
+	_, err = g.Run(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.Fields([]byte(`{"items":[{"id":2}]}`), "items.0.id")}, never(t))
 	if err == nil {
 		t.Error("another payload got the first one's answer")
 	}

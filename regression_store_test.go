@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // Bugs that were found by reading: what a store, a token or a rerun may do.
@@ -22,7 +24,7 @@ func TestTokenInATransactionRunsNothingThatWasNotReserved(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	ticket := reserve(t, g, ann("k"))
 	tx := newTx() // swept: no record
-	_, err := g.RunIn(t.Context(), tx, redeem(t, g, ticket.Token), tx.effect(nil))
+	_, err := driver.RunIn(t.Context(), g, tx, redeem(t, g, ticket.Token), tx.effect(nil))
 	if tx.effects["k"] != 0 || !errors.Is(err, semel.ErrExpired) {
 		t.Errorf("%d effects, %v", tx.effects["k"], err)
 	}
@@ -30,10 +32,10 @@ func TestTokenInATransactionRunsNothingThatWasNotReserved(t *testing.T) {
 
 func TestCompleteInARerunDoesNotBrickTheKey(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{Rerun: true})
-	h := func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		o := semel.Outcome{Body: []byte("fresh")}
-		if err := x.Complete(ctx, o); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return semel.Outcome{}, err
+	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		o := store.Outcome{Body: []byte("fresh")}
+		if err := driver.Complete(ctx, x, o); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return store.Outcome{}, err
 		}
 		return o, nil
 	}
@@ -47,8 +49,8 @@ func TestCompleteInARerunDoesNotBrickTheKey(t *testing.T) {
 func TestStepNamedRerunDoesNotMeetTheRerun(t *testing.T) {
 	st := memstore.New(nil)
 	plain, again := guard(t, st, nil), guard(t, st, &semel.Options{Rerun: true})
-	_, err := plain.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{}, semel.Once(ctx, plain, x.Step("rerun"), func(context.Context, *semel.Execution) error { return nil })
+	_, err := plain.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{}, semel.Once(ctx, plain, x.Step("rerun"), func(context.Context, *semel.Execution) error { return nil })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,15 +70,15 @@ func TestStepNamesDoNotCollide(t *testing.T) {
 		}
 		return s
 	}
-	_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		_, err := g.Run(ctx, x.Step("a"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		_, err := g.Run(ctx, x.Step("a"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			do(ctx, x.Step("b"), "a then b")
-			return semel.Outcome{}, nil
+			return store.Outcome{}, nil
 		})
 		if got := do(ctx, x.Step("a#b"), "a#b"); got != "a#b" {
 			t.Errorf("step a#b got the result of %q", got)
 		}
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	})
 }
 
@@ -140,7 +142,7 @@ func TestReconcileAsksAllInTurn(t *testing.T) {
 
 func TestRunInKeepsATombstoneOfWhatTheStoreCannotKeep(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), &smallTx{newTx()}
-	_, err := g.RunIn(t.Context(), tx, ann("k"), tx.effect(nil))
+	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil))
 	if err != nil || tx.effects["k"] != 1 {
 		t.Errorf("%d effects, %v", tx.effects["k"], err)
 	}
@@ -166,8 +168,8 @@ func TestHeadersTooLargeForTheStore(t *testing.T) {
 			return st.Settle(ctx, l, s)
 		}
 		g := guard(t, h, &semel.Options{MaxOutcome: 100})
-		_, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{Header: []semel.Header{{Name: "A", Value: strings.Repeat("x", 90)}}, Body: make([]byte, 50)}, nil
+		_, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{Header: []store.Header{{Name: "A", Value: strings.Repeat("x", 90)}}, Body: make([]byte, 50)}, nil
 		})
 		if err != nil {
 			t.Errorf("the tombstone was not kept: %v", err)
@@ -193,13 +195,13 @@ func TestRenewalsOfManyLeasesOutliveAShortHang(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 1500 {
 			wg.Go(func() {
-				_, err := g.Run(t.Context(), ann(fmt.Sprint(i)), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				_, err := g.Run(t.Context(), ann(fmt.Sprint(i)), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					select {
 					case <-ctx.Done():
 						lost.Add(1)
 					case <-time.After(40 * time.Second):
 					}
-					return semel.Outcome{}, nil
+					return store.Outcome{}, nil
 				})
 				_ = err
 			})
@@ -210,13 +212,13 @@ func TestRenewalsOfManyLeasesOutliveAShortHang(t *testing.T) {
 		hangUntil = time.Now().Add(20500 * time.Millisecond)
 		for i := range 1500 {
 			wg.Go(func() {
-				_, _ = g.Run(t.Context(), ann(fmt.Sprint("b", i)), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+				_, _ = g.Run(t.Context(), ann(fmt.Sprint("b", i)), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					select {
 					case <-ctx.Done():
 						lost.Add(1)
 					case <-time.After(40 * time.Second):
 					}
-					return semel.Outcome{}, nil
+					return store.Outcome{}, nil
 				})
 			})
 		}
@@ -230,9 +232,9 @@ func TestRenewalsOfManyLeasesOutliveAShortHang(t *testing.T) {
 func TestSweepRefusesBadOptions(t *testing.T) {
 	for name, f := range map[string]func(ctx context.Context) error{
 		"retention": func(ctx context.Context) error {
-			return semel.Sweep(ctx, memstore.New(nil), &semel.SweepOptions{Retention: 1})
+			return sweep.Run(ctx, memstore.New(nil), &sweep.Options{Retention: 1})
 		},
-		"store": func(ctx context.Context) error { return semel.Sweep(ctx, nil, nil) },
+		"store": func(ctx context.Context) error { return sweep.Run(ctx, nil, nil) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := f(ctx); !errors.Is(err, semel.ErrInvalid) {
@@ -244,8 +246,10 @@ func TestSweepRefusesBadOptions(t *testing.T) {
 
 func TestOneEndingEventACall(t *testing.T) {
 	ending := func(e *events) (n int) {
-		for k := semel.EventExecuted; k <= semel.EventUnprotected; k++ {
-			n += e.count(k)
+		for _, event := range e.all {
+			if event.EndsCall {
+				n++
+			}
 		}
 		return n
 	}
@@ -264,8 +268,8 @@ func TestOneEndingEventACall(t *testing.T) {
 	g = guard(t, memstore.New(nil), &semel.Options{Observe: e3.observe})
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-			_ = x.Complete(ctx, semel.Outcome{})
+		_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			_ = driver.Complete(ctx, x, store.Outcome{})
 			panic("later")
 		})
 	}()
@@ -315,7 +319,7 @@ func TestCompleteInAReconciler(t *testing.T) {
 	st := memstore.New(nil)
 	var e events
 	g := guard(t, st, &semel.Options{OnDoubt: semel.Park, Observe: e.observe, Reconcile: func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
-		if err := x.Complete(ctx, semel.Outcome{Body: []byte("by complete")}); !errors.Is(err, errors.ErrUnsupported) {
+		if err := driver.Complete(ctx, x, store.Outcome{Body: []byte("by complete")}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Error("Complete is accepted from a reconciler")
 		}
 		return semel.DidNotHappen(), nil
@@ -336,10 +340,10 @@ func TestAWaitingStoresGoroutineDoesNotRace(t *testing.T) {
 			started := make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_, _ = g.Run(t.Context(), ann(k), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				_, _ = g.Run(t.Context(), ann(k), func(context.Context, *semel.Execution) (store.Outcome, error) {
 					close(started)
 					time.Sleep(2 * time.Millisecond)
-					return semel.Outcome{Body: []byte("one")}, nil
+					return store.Outcome{Body: []byte("one")}, nil
 				})
 			})
 			<-started
@@ -367,7 +371,7 @@ func (b *badRollback) Nested(ctx context.Context, fn func() error) error {
 
 func TestAFailedRollbackIsNoKeptFailure(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), &badRollback{newTx()}
-	_, err := g.RunIn(t.Context(), tx, ann("k"), tx.effect(&semel.Failure{Code: "declined"}))
+	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(&semel.Failure{Code: "declined"}))
 	if _, ok := errors.AsType[*semel.Failure](err); ok || err == nil {
 		t.Errorf("the caller is told to commit (%v) with %d effects", err, tx.effects["k"])
 	}
@@ -392,7 +396,7 @@ func TestOnePassHandsBackEveryLapsedRecord(t *testing.T) {
 			crash(t, st, semel.Retry, fmt.Sprint(i), time.Minute)
 		}
 		advance(time.Minute)
-		if stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{Batch: 10}); err != nil || stats.Released != 60 {
+		if stats, err := sweep.Once(t.Context(), st, &sweep.Options{Batch: 10}); err != nil || stats.Released != 60 {
 			t.Fatalf("one pass recovered %d of 60, %v", stats.Released, err)
 		}
 	}

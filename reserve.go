@@ -7,46 +7,47 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
-// Ticket is a reservation: the call is accepted now and run later, by whoever
-// redeems the token.
+// Ticket is a reservation: the call is accepted now, and whoever redeems the token
+// runs it later.
 type Ticket struct {
-	// Token is URL-safe, and the same for each duplicate while the
-	// reservation holds. Hand it on each time that Result is nil: twice is
-	// harmless, never is not. Who has it can run the call, so it is no more
-	// public than the key.
+	// Token is URL-safe, and the same for each duplicate while the reservation
+	// holds. Pass it on each time that Result is nil: twice is harmless, never
+	// would lose the call. Its bearer can run the call, so treat it as you treat
+	// the key.
 	Token string
-	// Fresh: this call made the reservation.
+	// Fresh is true if this call made the reservation.
 	Fresh bool
-	// Result is what the work has left, if it is done already.
+	// Result is the result of the work, if the work is done already.
 	Result *Result
 }
 
-// Reserve accepts a call without running it. A duplicate gets the same ticket;
-// once the work is done, its result (with ErrNotKept: what is left of it), or
-// its *Failure as the error. A plain
-// call with the key is told ErrInProgress until Options.Reservation is over.
+// Reserve accepts a call without running it. A duplicate gets the same ticket.
+// After the work is done, the ticket has its result, or the error is its *Failure;
+// with ErrNotKept the ticket has what is left of the result. A call with the key
+// that is not redeemed fails with ErrInProgress for as long as
+// Options.Reservation.
 func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if err := g.check(&call); err != nil {
 		return Ticket{}, err
 	}
-	if !call.token.IsZero() {
-		return Ticket{}, invalid(call.Operation(), errors.New("call: is redeemed already; reserve it as NewCall made it"))
+	if call.isRedeemed() {
+		return Ticket{}, invalid(call.Operation, errors.New("call: is redeemed already; only a new call can be reserved"))
 	}
 	v := g.newVisit(call)
 	claim := func() (store.Found, error) {
-		p := v.propose()
-		p.State, p.Attempt, p.Lease = store.Started, 0, g.opt.Reservation
-		return send(ctx, func() (store.Found, error) { return g.st.Claim(ctx, p) })
+		p := v.firstClaim()
+		p.State, p.Attempt, p.Lease = store.Started, 0, g.options.Reservation
+		return retry.Do(ctx, func() (store.Found, error) { return g.store.Claim(ctx, p) })
 	}
 	f, err := claim()
 	for range maxRounds {
 		if errors.Is(err, store.ErrNotFound) {
-			f, err = claim() // it was swept since it was seen
+			f, err = claim() // the record was swept after the last look
 		}
 		if err != nil {
 			return Ticket{}, v.unavailable(ctx, err)
@@ -56,12 +57,12 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 		}
 		d := v.decide(&f.Record, f.Now)
 		switch d.Action {
-		case store.Execute: // expired, lapsed or released: reserve it again
-			p := v.next(&f.Record, d)
-			p.State, p.Attempt, p.Lease = store.Started, p.Attempt-1, g.opt.Reservation
+		case store.Execute: // the record has expired or was released: reserve it again
+			p := v.nextClaim(&f.Record, d)
+			p.State, p.Attempt, p.Lease = store.Started, p.Attempt-1, g.options.Reservation
 			f, err = v.swap(ctx, f.Record.Seen(), p)
 			continue
-		case store.InProgress, store.TakeOver, store.DoPark, store.Parked: // the bearer finds out
+		case store.InProgress, store.TakeOver, store.DoPark, store.Parked: // the bearer of the token finds out
 			return Ticket{Token: token(&f.Record)}, nil
 		case store.Exhausted:
 			f, err = v.exhaust(ctx, &f.Record, d.Policy)
@@ -73,14 +74,14 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 		}
 		return Ticket{Result: &res}, err
 	}
-	return Ticket{}, v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
+	return Ticket{}, v.refuse(ctx, ErrInProgress, 0, errKeepsChanging)
 }
 
-// tokenVersion begins each token, so that a later layout can be told apart.
+// tokenVersion is the first byte of each token.
 const tokenVersion = 1
 
-// token names the reservation, not the claim: Created stays the same through
-// attempts and take-overs, and differs once the key has begun anew.
+// token names the reservation and not the claim: Created stays the same through
+// all attempts, and differs if the key is used again after it has expired.
 func token(r *store.Record) string {
 	b := []byte{tokenVersion}
 	b = binary.AppendUvarint(b, uint64(store.Micros(r.Created)))
@@ -91,10 +92,11 @@ func token(r *store.Record) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Redeem makes the reserved call of a token, for Do or any door. A token that
-// is redeemed twice runs once. The call runs under the stricter of this
-// Guard's policy and the reservation's; its payload was compared by Reserve.
-// ErrExpired, when it is run: the reservation and its outcome are over.
+// Redeem makes the reserved call of a token, for Do or any other Runner. A token
+// that is redeemed twice runs once. The call runs under the stricter of this
+// Guard's policy and the reservation's. Its payload is not compared again. If the
+// reservation and its outcome have expired, the call fails with ErrExpired when
+// it is run.
 func (g *Guard) Redeem(token string) (Call, error) {
 	c, err := parseToken(token)
 	if err != nil {
@@ -104,9 +106,9 @@ func (g *Guard) Redeem(token string) (Call, error) {
 }
 
 func parseToken(token string) (Call, error) {
-	const most = 4096
-	if len(token) > most {
-		return Call{}, fmt.Errorf("has %d bytes; at most %d are allowed", len(token), most)
+	const longest = 4096
+	if len(token) > longest {
+		return Call{}, fmt.Errorf("has %d bytes; at most %d are allowed", len(token), longest)
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) == 0 || b[0] != tokenVersion {
@@ -124,21 +126,21 @@ func parseToken(token string) (Call, error) {
 			return Call{}, errors.New("is damaged: cut short")
 		}
 		field := make([]byte, n)
-		_, _ = r.Read(field) // there are n left
+		_, _ = r.Read(field) // n bytes are left
 		fields[i] = string(field)
 	}
 	if r.Len() > 0 {
 		return Call{}, errors.New("is damaged: too long")
 	}
 	c := Call{
-		key:     store.Key{Operation: fields[0], Tenant: fields[1], Value: fields[2]},
-		payload: NoPayload(), token: store.Time(int64(created)),
+		Operation: fields[0], Tenant: fields[1], Key: fields[2],
+		Payload: NoPayload(), reserved: store.Time(int64(created)),
 	}
-	if c.key.Operation == "" || c.key.Value == "" {
+	if c.Operation == "" || c.Key == "" {
 		return Call{}, errors.New("is damaged: no operation or no key")
+	}
+	if c.Tenant == "" {
+		c.Tenant = Shared
 	}
 	return c, nil
 }
-
-// Redeemed reports whether the call came from a token, and so was reserved.
-func (c *Call) Redeemed() bool { return !c.token.Equal(time.Time{}) }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
-// Run runs fn once for a call, or returns what an earlier run left: what Do,
-// Once and the doors are made of. See Do for the errors.
+// Run runs fn once for a call, or returns the outcome of an earlier run. Do and
+// Once call it. See Do for the errors.
 func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) {
 	if err := g.check(&call); err != nil {
 		return Result{}, err
@@ -19,219 +21,198 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 	var a admission
 	err := v.admit(ctx, &a)
 	switch {
-	case err != nil && g.opt.UnprotectedOnOutage && !v.answered && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrCorrupt) && ctx.Err() == nil:
-		return g.unprotected(ctx, call, fn)
+	case err != nil && g.options.UnprotectedOnOutage && !v.answered && errors.Is(err, ErrUnavailable):
+		return g.runUnprotected(ctx, &v, fn)
 	case err != nil:
 		return a.result, err
 	case a.claimed:
 		return g.execute(ctx, &a, fn, nil)
-	case g.opt.Rerun:
+	case g.options.Rerun:
 		return g.rerun(ctx, call, fn)
 	}
 	return a.result, nil
 }
 
-// rerunSuffix ends the operation of a sibling key. No step can have this name,
-// for a step's is not empty.
-const rerunSuffix = "##rerun"
-
-// rerun executes a completed call again under the lease of a sibling key, so
-// that the kept outcome stays, and no two run at once.
+// rerun executes a completed call again under the lease of a second key, so that
+// the kept outcome stays and two reruns never run at the same time.
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
 	// The payload and the token were compared with the call's own record.
-	call.key.Operation += rerunSuffix
-	call.payload, call.token = NoPayload(), time.Time{}
+	call.Operation += lapsed.RerunSuffix
+	call.Payload, call.reserved, call.child = NoPayload(), time.Time{}, true
 	v := g.newVisit(call)
-	v.as.MaxAttempts = 0 // crashed reads must not fail the sibling for good
+	v.call.MaxAttempts = 0 // crashed reads must not fail the second key for good
 	var a admission
 	err := v.admit(ctx, &a)
 	if err != nil {
 		return a.result, err
 	}
-	if !a.claimed { // nothing completes a sibling key
-		return Result{}, &Error{Reason: ErrUnavailable, Operation: call.Operation(), Cause: store.ErrCorrupt}
+	if !a.claimed { // nothing completes a second key
+		return Result{}, &Error{Reason: store.ErrCorrupt, Operation: call.Operation}
 	}
-	return g.execute(ctx, &a, fn, func(x *Execution, _ Outcome, err error) (store.Settlement, Kind, error) {
-		s := store.Settlement{State: store.Released, Attempt: x.attempt - 1, Keep: g.opt.Lease}
+	return g.execute(ctx, &a, fn, func(x *Execution, _ store.Outcome, err error) (store.Settlement, string, error) {
+		s := store.Settlement{State: store.Released, Attempt: x.attempt - 1, Keep: g.options.Lease}
 		if err != nil {
-			s.Error = errText(err)
-			return s, EventReleased, passOn(err)
+			s.Error = errorText(err)
+			return s, EventReleased, effect.Finish(err)
 		}
 		return s, EventExecuted, nil
 	})
 }
 
-// ending says how a run that ended with o or err is to be settled, what event
-// that is, and which error its caller gets.
-type ending func(x *Execution, o Outcome, err error) (store.Settlement, Kind, error)
+// settler says how to settle a run that ended with o or err, the kind of its
+// event, and the error for the caller.
+type settler func(x *Execution, o store.Outcome, err error) (store.Settlement, string, error)
 
-// execute runs the handler under a claim, and settles it. A nil end is the
-// Guard's own: what the handler returns is kept.
-func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, end ending) (Result, error) {
+// execute runs the handler under a claim, and settles it. If settle is nil, the
+// handler's outcome is kept.
+func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, settle settler) (Result, error) {
 	x := g.newExecution(&a.found.Record, a.granted)
-	x.leased, x.run = true, &x.ctx
-	if end == nil {
-		end, x.keeps = g.end, true
+	x.reconciling = a.reconciling
+	if settle == nil {
+		settle, x.keeps = g.settlementOf, true
 	}
-	hctx := x.within(ctx)
-	defer x.ctx.end(nil)
-	g.keep.add(&x.held, a.sent)
-	defer g.drop(x)
+	handlerCtx, cancel := x.handlerContext(ctx)
+	defer cancel(nil)
+	x.renewal = &renewal{lease: x.lease, cancel: cancel}
+	g.heartbeat.add(x.renewal, a.sent)
+	defer g.release(x)
 
-	o, err := g.call(ctx, hctx, x, fn, end)
-	if x.Completed() {
-		g.ended(ctx, x, EventExecuted, err)
-		return Result{Outcome: o, codecs: g.opt.Codecs}, err
+	o, err := g.call(ctx, handlerCtx, x, fn, settle)
+	if x.isCompleted() {
+		g.observeEnd(ctx, x, EventExecuted, err)
+		return Result{Outcome: o, codecs: g.options.Codecs}, err
 	}
-	s, kind, err := end(x, o, err)
+	s, kind, err := settle(x, o, err)
 	return g.conclude(ctx, x, o, s, kind, err)
 }
 
 var errPanicked = errors.New("the handler panicked or called runtime.Goexit")
 
-// call runs the handler. If it panics or leaves by runtime.Goexit, the claim
-// is settled as doubt, and the panic goes on.
-func (g *Guard) call(ctx, hctx context.Context, x *Execution, fn Handler, end ending) (o Outcome, err error) {
+// call runs the handler. If the handler panics or calls runtime.Goexit, the call
+// is settled as in doubt, and the panic goes on.
+func (g *Guard) call(ctx, handlerCtx context.Context, x *Execution, fn Handler, settle settler) (o store.Outcome, err error) {
 	returned := false
 	defer func() {
 		switch {
 		case returned:
 			return
-		case x.Completed():
-			g.ended(ctx, x, EventExecuted, errPanicked)
+		case x.isCompleted():
+			g.observeEnd(ctx, x, EventExecuted, errPanicked)
 			return
 		}
-		s, kind, err := end(x, Outcome{}, errPanicked)
-		_, _ = g.conclude(ctx, x, Outcome{}, s, kind, err) // the panic is what the caller gets; the event tells the rest
+		s, kind, err := settle(x, store.Outcome{}, errPanicked)
+		_, _ = g.conclude(ctx, x, store.Outcome{}, s, kind, err) // the caller gets the panic; the event has the error
 	}()
-	o, err = fn(hctx, x)
+	o, err = fn(handlerCtx, x)
 	returned = true
 	return o, err
 }
 
-func (g *Guard) newExecution(r *store.Record, begun instant) *Execution {
-	x := &Execution{}
-	x.begin(g, r, begun)
-	return x
-}
-
-// begin sets a new Execution up for the claim of r.
-func (x *Execution) begin(g *Guard, r *store.Record, begun instant) {
-	x.start(g, r.Policy, r.Lease(), r.Attempt, r.Fingerprint.Sum, begun)
-}
-
-func (x *Execution) start(g *Guard, policy Policy, l store.Lease, attempt int, fingerprint string, begun instant) {
-	x.g, x.policy = g, policy
-	x.lease, x.attempt, x.fingerprint, x.begun = l, attempt, fingerprint, begun
-}
-
-// drop ends the renewals of x and wakes those who wait for it in this Guard.
-func (g *Guard) drop(x *Execution) {
-	if x.leased {
-		g.keep.remove(&x.held)
+// release ends the renewals of a run and wakes the calls of this Guard that wait
+// for it.
+func (g *Guard) release(x *Execution) {
+	if x.renewal != nil {
+		g.heartbeat.remove(x.renewal)
 	}
-	g.watch.wake(x.lease.Key)
+	g.waiters.wake(x.lease.Key)
 }
 
-// end is the table of what a handler returns and what becomes of the call.
-func (g *Guard) end(x *Execution, o Outcome, err error) (store.Settlement, Kind, error) {
+// settlementOf is the table of what a handler returns and what becomes of the
+// call.
+func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Settlement, string, error) {
 	if err == nil {
 		return g.completion(o), EventExecuted, nil
 	}
-	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errText(err), Keep: g.opt.Retention}
-	if SaysNoEffect(err) {
+	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}
+	if effect.None(err) {
 		s.Attempt--
-		return s, EventReleased, passOn(err)
+		return s, EventReleased, effect.Finish(err)
 	}
 	if f, ok := errors.AsType[*Failure](err); ok && f != nil {
-		f = f.clean()
+		f = f.validUTF8()
 		return g.failed(f), EventFailed, f
 	}
 	if x.policy == Park {
 		s.State = store.Unknown
-		return s, EventParked, &Error{Reason: ErrParked, Operation: Operation(x.lease.Key.Operation), Cause: err}
+		return s, EventParked, x.failure(ErrParked, err)
 	}
-	if g.opt.MaxAttempts > 0 && x.attempt >= g.opt.MaxAttempts {
-		f := exhaustedFailure(x.attempt, errText(err))
-		g.ended(x.ctx.Context, x, EventExhausted, err)
-		return g.failed(f), EventFailed, errors.Join(f, err) // doors find their own error in it
+	if g.options.MaxAttempts > 0 && x.attempt >= g.options.MaxAttempts {
+		f := exhaustedFailure(x.attempt, errorText(err))
+		return g.failed(f), EventFailed, errors.Join(f, err) // the caller finds both errors in it
 	}
-	if g.opt.Backoff != nil {
-		s.Wait = min(max(0, g.opt.Backoff(x.attempt)), g.opt.Retention)
+	if g.options.Backoff != nil {
+		s.Wait = min(max(0, g.options.Backoff(x.attempt)), g.options.Retention)
 	}
 	return s, EventReleased, err
 }
 
 // completion keeps an outcome, or a tombstone of one that is too large.
-func (g *Guard) completion(o Outcome) store.Settlement {
-	return store.Settlement{State: store.Completed, Attempt: 0, Outcome: g.fit(o), Keep: g.opt.Retention}
+func (g *Guard) completion(o store.Outcome) store.Settlement {
+	return store.Settlement{State: store.Completed, Attempt: 0, Outcome: g.limit(o), Keep: g.options.Retention}
 }
 
 func (g *Guard) failed(f *Failure) store.Settlement {
 	o, err := f.outcome()
-	if err != nil || len(o.Body) > g.opt.MaxOutcome { // callers branch on the code: without the data rather than without both
-		o, _ = (&Failure{Code: f.Code, Message: errText(f)}).outcome()
+	if err != nil || len(o.Body) > g.options.MaxOutcome { // callers branch on the code, so keep it and drop the data
+		o, _ = (&Failure{Code: f.Code, Message: errorText(f)}).outcome()
 	}
-	return store.Settlement{State: store.Failed, Outcome: g.fit(o), Error: errText(f), Keep: g.opt.Retention}
+	return store.Settlement{State: store.Failed, Outcome: g.limit(o), Error: errorText(f), Keep: g.options.Retention}
 }
 
-// fit drops what is too large to keep: the body first, then the headers too.
-func (g *Guard) fit(o Outcome) Outcome {
+// limit drops what exceeds MaxOutcome: first the body, then also the headers.
+func (g *Guard) limit(o store.Outcome) store.Outcome {
 	size := 0
 	for _, h := range o.Header {
 		size += len(h.Name) + len(h.Value)
 	}
-	if size > g.opt.MaxOutcome {
+	if size > g.options.MaxOutcome {
 		o.Header, o.Body, o.Gone = nil, nil, true
 	}
-	if size+len(o.Body) > g.opt.MaxOutcome {
+	if size+len(o.Body) > g.options.MaxOutcome {
 		o.Body, o.Gone = nil, true
 	}
 	return o
 }
 
-// conclude stores how a run ended, and says what its caller gets.
-func (g *Guard) conclude(ctx context.Context, x *Execution, o Outcome, s store.Settlement, kind Kind, err error) (Result, error) {
-	serr, reconciles := g.settle(ctx, x, s), kind == EventReconciled || kind == EventUndecided
+// conclude stores how a run ended, and returns the result for its caller.
+func (g *Guard) conclude(ctx context.Context, x *Execution, o store.Outcome, s store.Settlement, kind string, err error) (Result, error) {
+	settleErr := g.settle(ctx, x, s)
+	lost := errors.Is(settleErr, store.ErrLeaseLost)
 	switch {
-	case serr != nil && reconciles: // nothing is said of the call, whose end this is not
-		if lost := errors.Is(serr, store.ErrLeaseLost); lost || kind == EventReconciled {
-			reason, cause := ErrUnavailable, serr
-			if lost {
-				reason, cause = ErrChanged, textOf(err)
-			}
-			err = &Error{Reason: reason, Operation: Operation(x.lease.Key.Operation), Cause: cause}
+	case settleErr != nil && x.reconciling:
+		if lost {
+			err = x.failure(store.ErrChanged, textOnly(err))
+		} else if kind == EventReconciled {
+			err = x.failure(ErrUnavailable, settleErr)
 		}
-		kind = EventUndecided
-	case errors.Is(serr, store.ErrLeaseLost):
-		kind, err = EventLeaseLost, &Error{Reason: ErrLeaseLost, Operation: Operation(x.lease.Key.Operation), Cause: textOf(err)}
-	case serr != nil && s.State.Terminal():
-		kind, err = EventNotStored, &Error{Reason: ErrOutcomeNotStored, Operation: Operation(x.lease.Key.Operation), Cause: errors.Join(serr, err)}
-	case serr != nil: // the lease lapses instead, which comes to the same
+		kind = EventParked
+	case lost:
+		kind, err = EventNotStored, x.failure(ErrLeaseLost, textOnly(err))
+	case settleErr != nil && s.State.Terminal():
+		kind, err = EventNotStored, x.failure(ErrOutcomeNotStored, errors.Join(settleErr, err))
+	case settleErr != nil: // the lease expires instead, with the same result
 		kind = EventNotStored
 	}
-	g.ended(ctx, x, kind, err)
+	g.observeEnd(ctx, x, kind, err)
 	if err != nil && !errors.Is(err, ErrOutcomeNotStored) {
 		return Result{}, err
 	}
-	return Result{Outcome: o, codecs: g.opt.Codecs}, err
+	return Result{Outcome: o, codecs: g.options.Codecs}, err
 }
 
-func (g *Guard) ended(ctx context.Context, x *Execution, kind Kind, err error) {
-	if g.opt.Observe == nil {
-		return
-	}
-	g.observe(ctx, Event{Kind: kind, Policy: x.policy, Attempt: x.attempt, Took: now().since(x.begun), Err: err}, x.lease.Key)
-}
-
-// unprotected runs the handler without a record: Options.UnprotectedOnOutage.
-func (g *Guard) unprotected(ctx context.Context, call Call, fn Handler) (Result, error) {
-	x := &Execution{g: g, policy: g.opt.OnDoubt, claim: claim{held: held{lease: store.Lease{Key: call.key}}, attempt: 1, begun: now()}}
-	defer x.ctx.end(nil)
-	o, err := fn(x.within(ctx), x)
-	g.ended(ctx, x, EventUnprotected, err)
+// runUnprotected runs the handler without a record: Options.UnprotectedOnOutage.
+func (g *Guard) runUnprotected(ctx context.Context, v *visit, fn Handler) (Result, error) {
+	x := &Execution{guard: g, policy: g.options.OnDoubt, lease: store.Lease{Key: v.key}, attempt: 1, started: now()}
+	handlerCtx, cancel := x.handlerContext(ctx)
+	defer cancel(nil)
+	o, err := fn(handlerCtx, x)
+	g.observeEnd(ctx, x, EventUnprotected, err)
 	if err != nil {
-		return Result{}, fmt.Errorf("semel: ran without a record: %w", passOn(err))
+		return Result{}, fmt.Errorf("semel: ran without a record: %w", effect.Finish(err))
 	}
-	return Result{Outcome: o, codecs: g.opt.Codecs}, nil
+	return Result{Outcome: o, codecs: g.options.Codecs}, nil
+}
+
+func exhaustedFailure(attempts int, last string) *Failure {
+	return &Failure{Code: CodeAttemptsExhausted, Message: lapsed.ExhaustedText(attempts, last)}
 }

@@ -2,6 +2,7 @@ package semel_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -16,8 +17,8 @@ import (
 
 func TestADuplicateGetsTheFirstAnswerByteForByte(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	first := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Location", Value: "/1"}, {Name: "Location", Value: "/2"}}, Body: []byte{0, 1, 2, 0xff}}
-	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) { return first, nil })
+	first := store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/1"}, {Name: "Location", Value: "/2"}}, Body: []byte{0, 1, 2, 0xff}}
+	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { return first, nil })
 	if err != nil || res.Replayed || !res.Outcome.Equal(first) {
 		t.Fatalf("first: %+v, %v", res, err)
 	}
@@ -105,7 +106,7 @@ func TestAPanicIsDoubtAndGoesOn(t *testing.T) {
 					t.Errorf("recovered %v", p)
 				}
 			}()
-			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) { panic("ouch") })
+			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { panic("ouch") })
 		}()
 		if r := wantState(t, g, "k", want); r.Attempt != 1 {
 			t.Errorf("%v: attempt %d", policy, r.Attempt)
@@ -118,9 +119,9 @@ func TestGoexitIsDoubt(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			runtime.Goexit()
-			return semel.Outcome{}, nil
+			return store.Outcome{}, nil
 		})
 	}()
 	<-done
@@ -129,10 +130,12 @@ func TestGoexitIsDoubt(t *testing.T) {
 
 func TestTwoScopesNeverMeet(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	other := semel.Operation("refund")
-	for i, s := range []semel.Scope{pay.For("ann"), pay.For("bob"), pay.Shared(), other.For("ann")} {
+	for i, call := range []semel.Call{
+		{Operation: pay, Tenant: "ann"}, {Operation: pay, Tenant: "bob"}, {Operation: pay, Tenant: semel.Shared}, {Operation: "refund", Tenant: "ann"},
+	} {
+		call.Key, call.Payload = "k", semel.NoPayload()
 		body := fmt.Sprint(i)
-		res, err := g.Run(t.Context(), semel.NewCall(s, "k", semel.NoPayload()), answer(body))
+		res, err := g.Run(t.Context(), call, answer(body))
 		wantBody(t, res, err, body, false)
 	}
 }
@@ -144,16 +147,17 @@ func TestAnInvalidCallNamesFieldAndLimitAndRunsNothing(t *testing.T) {
 		call semel.Call
 		want string
 	}{
-		"zero call":      {semel.Call{}, "NewCall"},
-		"zero scope":     {semel.NewCall(semel.Scope{}, "k", semel.NoPayload()), "scope"},
-		"empty tenant":   {semel.NewCall(pay.For(""), "k", semel.NoPayload()), "tenant: is empty"},
-		"no operation":   {semel.NewCall(semel.Operation("").Shared(), "k", semel.NoPayload()), "operation: is empty"},
-		"child's sign":   {semel.NewCall(semel.Operation("a#b").Shared(), "k", semel.NoPayload()), "'#'"},
+		"zero call":      {semel.Call{}, "operation: is empty"},
+		"no tenant":      {semel.Call{Operation: pay, Key: "k", Payload: semel.NoPayload()}, "tenant: is empty; name the account or user, or say semel.Shared"},
+		"control":        {semel.Call{Operation: pay, Tenant: "\x00other", Key: "k", Payload: semel.NoPayload()}, "tenant: has a control character (0x00)"},
+		"empty tenant":   {semel.Call{Operation: pay, Tenant: "", Key: "k", Payload: semel.NoPayload()}, "tenant: is empty"},
+		"no operation":   {semel.Call{Operation: "", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "operation: is empty"},
+		"child's sign":   {semel.Call{Operation: "a#b", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "'#'"},
 		"empty key":      {ann(""), "key: is empty; 1 to 255"},
 		"long key":       {ann(long), "key: has 256 bytes; at most 255"},
 		"control in key": {ann("a\nb"), "key: has a control character (0x0a) at byte 1"},
-		"zero payload":   {semel.NewCall(pay.For("ann"), "k", semel.Payload{}), "payload"},
-		"unencodable":    {semel.NewCall(pay.For("ann"), "k", semel.JSON(func() {})), "payload: json"},
+		"zero payload":   {semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.Payload{}}, "payload"},
+		"unencodable":    {semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.JSON(func() {})}, "payload: json"},
 	} {
 		_, err := g.Run(t.Context(), c.call, never(t))
 		if !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), c.want) {
@@ -179,7 +183,7 @@ func TestNewReportsAllThatIsWrong(t *testing.T) {
 	for name, o := range map[string]semel.Options{
 		"reconcile without park":   {Reconcile: func(context.Context, *semel.Execution) (semel.Verdict, error) { return semel.Verdict{}, nil }},
 		"unprotected with park":    {OnDoubt: semel.Park, UnprotectedOnOutage: true},
-		"two codecs with one name": {Codecs: []semel.Codec{semel.JSONCodec(), semel.JSONCodec()}},
+		"two codecs with one name": {Codecs: []semel.Codec{jsonCodec("v1"), jsonCodec("v1")}},
 	} {
 		if _, err := semel.New(memstore.New(nil), &o); !errors.Is(err, semel.ErrInvalid) {
 			t.Errorf("%s: got %v", name, err)
@@ -206,14 +210,14 @@ func TestAResultThatCannotBeEncodedIsDoneAndNeverRunAgain(t *testing.T) {
 
 func TestTheCodecThatWroteAnOutcomeReadsIt(t *testing.T) {
 	st := memstore.New(nil)
-	old := guard(t, st, &semel.Options{Codecs: []semel.Codec{renamed{semel.JSONCodec(), "v1"}}})
+	old := guard(t, st, &semel.Options{Codecs: []semel.Codec{jsonCodec("v1")}})
 	get := func(g *semel.Guard) (int, error) {
 		return semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (int, error) { return 42, nil })
 	}
 	if got, err := get(old); err != nil || got != 42 {
 		t.Fatal(got, err)
 	}
-	both := guard(t, st, &semel.Options{Codecs: []semel.Codec{renamed{semel.JSONCodec(), "v2"}, renamed{semel.JSONCodec(), "v1"}}})
+	both := guard(t, st, &semel.Options{Codecs: []semel.Codec{jsonCodec("v2"), jsonCodec("v1")}})
 	if got, err := get(both); err != nil || got != 42 {
 		t.Errorf("a Guard that knows both: %v, %v", got, err)
 	}
@@ -222,9 +226,9 @@ func TestTheCodecThatWroteAnOutcomeReadsIt(t *testing.T) {
 	}
 }
 
-type renamed struct {
-	semel.Codec
-	name string
-}
+// jsonCodec is JSON by another name.
+type jsonCodec string
 
-func (r renamed) Name() string { return r.name }
+func (c jsonCodec) Name() string                     { return string(c) }
+func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }

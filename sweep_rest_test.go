@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // slowSweeps has so many steps in a pass, each of which takes so long.
@@ -51,7 +52,7 @@ func TestASweepRestsAfterEachStep(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &slowSweeps{Store: memstore.New(nil), steps: c.steps, takes: c.takes}
 				start := time.Now()
-				stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{Rest: c.rest})
+				stats, err := sweep.Once(t.Context(), st, &sweep.Options{Rest: c.rest})
 				if took := time.Since(start); err != nil || took != c.want || len(st.begun) != c.steps {
 					t.Errorf("%d steps in %v, error %v; want %d in %v", len(st.begun), took, err, c.steps, c.want)
 				}
@@ -69,11 +70,11 @@ func TestASweepThatRestsIsStopped(t *testing.T) {
 		defer cancel()
 		st := &slowSweeps{Store: memstore.New(nil), steps: 9, takes: 100 * time.Millisecond}
 		start := time.Now()
-		stats, err := semel.SweepOnce(ctx, st, nil)
+		stats, err := sweep.Once(ctx, st, nil)
 		if took := time.Since(start); took != 150*time.Millisecond || stats.Deleted != 100 {
 			t.Errorf("%d deleted in %v; want 100 in 150ms", stats.Deleted, took)
 		}
-		if !errors.Is(err, semel.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, semel.ErrCanceled) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -85,12 +86,12 @@ func TestASweeperWhosePauseIsTheLongestMakesOnePass(t *testing.T) {
 		passes := 0
 		for range 20 { // a pause is of random length
 			ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-			o := &semel.SweepOptions{Every: math.MaxInt64, Swept: func(semel.SweepStats, error) {
+			o := &sweep.Options{Every: math.MaxInt64, AfterPass: func(sweep.Stats, error) {
 				if passes++; passes > 100 {
 					stop()
 				}
 			}}
-			if err := semel.Sweep(ctx, memstore.New(nil), o); err != nil {
+			if err := sweep.Run(ctx, memstore.New(nil), o); err != nil {
 				t.Error(err)
 			}
 			stop()

@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 // Rule 7: a sweep removes what is over, recovers what has lapsed by its
@@ -32,11 +33,11 @@ func TestASweepRemovesAndRecovers(t *testing.T) {
 	reserve(t, guard(t, st, &semel.Options{Reservation: time.Minute}), ann("reserved"))
 	advance(time.Minute)
 
-	stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{Batch: 2, Observe: seen.observe})
+	stats, err := sweep.Once(t.Context(), st, &sweep.Options{Batch: 2, Observe: seen.observe})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (semel.SweepStats{Deleted: 3, Released: 2, Parked: 1}); stats != want {
+	if want := (sweep.Stats{Deleted: 3, Released: 2, Parked: 1}); stats != want {
 		t.Errorf("swept %+v, want %+v", stats, want)
 	}
 	for key, want := range map[string]store.State{
@@ -46,18 +47,18 @@ func TestASweepRemovesAndRecovers(t *testing.T) {
 		wantState(t, retry, key, want)
 	}
 	for _, key := range []string{"done", "failed", "released"} {
-		if _, err := retry.Get(t.Context(), pay.For("ann"), key); !errors.Is(err, store.ErrNotFound) {
+		if _, err := retry.Get(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: key}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s is still there: %v", key, err)
 		}
 	}
-	if n := seen.count(semel.EventRecovered); n != 3 {
-		t.Errorf("%d events of 3 recoveries", n)
+	if released, parked := seen.count(semel.EventReleased), seen.count(semel.EventParked); released != 2 || parked != 1 {
+		t.Errorf("%d events of 2 released records, %d of 1 parked record", released, parked)
 	}
 	if r := record(t, retry, "crashed"); r.Attempt != 1 || r.LastError == "" {
 		t.Errorf("the crashed record has attempt %d, last error %q", r.Attempt, r.LastError)
 	}
-	res, err := retry.Run(t.Context(), ann("crashed"), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Body: fmt.Append(nil, x.Attempt())}, nil
+	res, err := retry.Run(t.Context(), ann("crashed"), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Body: fmt.Append(nil, x.Attempt())}, nil
 	})
 	wantBody(t, res, err, "2", false)
 }
@@ -66,7 +67,7 @@ func TestASweepEndsAClaimThatWasTheLastAttempt(t *testing.T) {
 	st, advance := clocked()
 	crash(t, st, semel.Retry, "k", time.Second)
 	advance(time.Second)
-	stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{MaxAttempts: 1})
+	stats, err := sweep.Once(t.Context(), st, &sweep.Options{MaxAttempts: 1})
 	if err != nil || stats.Failed != 1 {
 		t.Errorf("swept %+v, %v", stats, err)
 	}
@@ -86,8 +87,8 @@ func TestASweepDoesNotRecoverAClaimThatWasRenewedMeanwhile(t *testing.T) {
 		}
 		return st.Swap(ctx, seen, p)
 	}
-	stats, err := semel.SweepOnce(t.Context(), h, nil)
-	if err != nil || stats != (semel.SweepStats{}) {
+	stats, err := sweep.Once(t.Context(), h, nil)
+	if err != nil || stats != (sweep.Stats{}) {
 		t.Errorf("swept %+v, %v", stats, err)
 	}
 	wantState(t, guard(t, st, nil), "k", store.Processing)
@@ -100,7 +101,7 @@ func TestSweepRunsUntilItsContextEnds(t *testing.T) {
 		passes := 0
 		done := make(chan error)
 		go func() {
-			done <- semel.Sweep(ctx, st, &semel.SweepOptions{Every: time.Minute, Swept: func(semel.SweepStats, error) { passes++ }})
+			done <- sweep.Run(ctx, st, &sweep.Options{Every: time.Minute, AfterPass: func(sweep.Stats, error) { passes++ }})
 		}()
 		time.Sleep(10 * time.Minute)
 		stop()
@@ -108,7 +109,7 @@ func TestSweepRunsUntilItsContextEnds(t *testing.T) {
 			t.Errorf("%d passes in 10 minutes, %v", passes, err)
 		}
 	})
-	if err := semel.Sweep(t.Context(), memstore.New(nil), &semel.SweepOptions{Batch: -1}); !errors.Is(err, semel.ErrInvalid) {
+	if err := sweep.Run(t.Context(), memstore.New(nil), &sweep.Options{Batch: -1}); !errors.Is(err, semel.ErrInvalid) {
 		t.Errorf("a negative batch: %v", err)
 	}
 }
@@ -146,8 +147,8 @@ func TestASweepFailsNoParkedKeyForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	advance(time.Second)
-	stats, err := semel.SweepOnce(t.Context(), st, &semel.SweepOptions{MaxAttempts: 1})
-	if want := (semel.SweepStats{Parked: 1}); err != nil || stats != want {
+	stats, err := sweep.Once(t.Context(), st, &sweep.Options{MaxAttempts: 1})
+	if want := (sweep.Stats{Parked: 1}); err != nil || stats != want {
 		t.Errorf("swept %+v, %v; want %+v", stats, err, want)
 	}
 	wantState(t, guard(t, st, nil), "k", store.Unknown)

@@ -2,76 +2,79 @@ package semel
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
 // visit is one call on its way to a claim or an answer.
 type visit struct {
-	g    *Guard
-	call Call
-	as   store.Call // the call, as Decide sees it
+	guard   *Guard
+	key     store.Key
+	payload Payload
+	wait    time.Duration
+	call    store.Call // the call as store.Decide sees it
 
 	waitUntil  time.Time // local clock; zero before the first wait
 	waitedFor  int       // the attempt that the call has waited for; 0: none
-	reconciled bool      // a reconciler was asked; once a call is enough
-	answered   bool      // the store has told of the record, so it is no outage
+	reconciled bool      // a reconciler was asked; a call asks once
+	answered   bool      // the store has sent the record, so there is no outage
 
-	// undo is the state that a claim goes back to which came to nothing.
-	undo store.State
+	// undoState is the state to which the record returns if the handler of a
+	// claim cannot start.
+	undoState store.State
 }
 
 // admission is how a visit ended: with a claim, or with an answer.
 type admission struct {
-	claimed bool
-	found   store.Found // what the store said last
-	sent    instant     // before the claim was sent
-	granted instant     // after it was won
-	result  Result
+	claimed     bool
+	reconciling bool        // the claim is for a reconciler
+	found       store.Found // the last answer of the store
+	sent        instant     // before the claim was sent
+	granted     instant     // after it was won
+	result      Result
 }
 
-func (g *Guard) newVisit(c Call) (v visit) {
-	v.begin(g, &c)
+func (g *Guard) newVisit(c Call) visit {
+	v := visit{guard: g, key: c.storeKey(), payload: c.Payload, wait: c.Wait, undoState: store.Released}
+	v.call = store.Call{Policy: g.options.OnDoubt, MaxAttempts: g.options.MaxAttempts, Token: c.reserved}
+	if !c.isRedeemed() {
+		v.call.Fingerprint = g.fingerprint(&c.Payload)
+	}
 	return v
 }
 
-// begin sets a new visit up.
-func (v *visit) begin(g *Guard, c *Call) {
-	v.g, v.call, v.undo = g, *c, store.Released
-	v.as.Policy, v.as.MaxAttempts, v.as.Token = g.opt.OnDoubt, g.opt.MaxAttempts, c.token
-	if c.token.IsZero() {
-		v.as.Fingerprint = g.fingerprint(&c.payload)
-	}
-}
+// isRedeemed reports whether the call came from a token.
+func (v *visit) isRedeemed() bool { return !v.call.Token.IsZero() }
 
-// maxRounds bounds the changes of one record that a call looks at again
+// maxRounds bounds how often a call looks at a record that keeps changing,
 // without a wait in between.
 const maxRounds = 64
 
-// admit looks at the record, changes it as Decide says, and looks again, until
-// the call has a claim or an answer.
+var errKeepsChanging = errors.New("the record keeps changing")
+
+// admit looks at the record, changes it as store.Decide says, and looks again,
+// until the call has a claim or an answer.
 func (v *visit) admit(ctx context.Context, a *admission) error {
 	f := &a.found
 	err := v.claim(ctx, a)
 	for round := 0; round < maxRounds; round++ {
 		if errors.Is(err, store.ErrNotFound) {
-			if !v.call.token.IsZero() {
-				return v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+			if v.isRedeemed() {
+				return v.refuse(ctx, ErrExpired, 0, nil)
 			}
-			err = v.claim(ctx, a) // it was swept since it was seen
+			err = v.claim(ctx, a) // the record was swept after the last look
 		}
 		if err != nil {
 			return v.unavailable(ctx, err)
 		}
 		if f.Won {
 			v.answered = true
-			if err := v.granted(ctx, a); err != nil {
+			if err := v.grant(ctx, a); err != nil {
 				return v.unavailable(ctx, err)
 			}
 			return nil
@@ -81,137 +84,134 @@ func (v *visit) admit(ctx context.Context, a *admission) error {
 		d := v.decide(r, f.Now)
 		switch d.Action {
 		case store.Execute, store.TakeOver:
-			if v.failedMeanwhile(r) {
-				return v.refuse(ctx, EventBusy, ErrReleased, 0, lastError(r))
+			if v.attemptFailed(r) {
+				return v.refuse(ctx, ErrReleased, 0, lastError(r))
 			}
-			p := v.next(r, d)
+			p := v.nextClaim(r, d)
 			a.sent = now()
 			if *f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {
 				v.observe(ctx, EventTakenOver, &f.Record, nil)
 			}
 		case store.DoPark:
-			*f, err = v.park(ctx, r, EventLapsedParked, lastText(r))
+			*f, err = v.park(ctx, r, lapsed.LastText(r))
 		case store.Exhausted:
 			*f, err = v.exhaust(ctx, r, d.Policy)
 		case store.Parked:
-			if v.g.opt.Reconcile == nil || v.reconciled {
-				return v.refuse(ctx, EventParkedRefused, ErrParked, 0, lastError(r))
+			if v.guard.options.Reconcile == nil || v.reconciled {
+				return v.refuse(ctx, ErrParked, 0, lastError(r))
 			}
 			v.reconciled = true
-			if err := v.g.reconcile(ctx, r); err != nil && !errors.Is(err, ErrChanged) {
-				return v.refuse(ctx, EventParkedRefused, ErrParked, 0, ofItsOwn(err))
+			if err := v.guard.reconcile(ctx, r); err != nil && !errors.Is(err, store.ErrChanged) {
+				return v.refuse(ctx, ErrParked, 0, withoutOutcome(err))
 			}
 			*f, err = v.look(ctx)
 		case store.InProgress:
-			if v.failedMeanwhile(r) {
-				return v.refuse(ctx, EventBusy, ErrReleased, d.Until.Sub(f.Now), lastError(r))
+			if v.attemptFailed(r) {
+				return v.refuse(ctx, ErrReleased, d.Until.Sub(f.Now), lastError(r))
 			}
-			if err := v.wait(ctx, r, d.Until.Sub(f.Now)); err != nil {
+			if err := v.waitForEnd(ctx, r, d.Until.Sub(f.Now)); err != nil {
 				return err
 			}
 			*f, err = v.look(ctx)
 			round = 0
 		default:
-			if d.Action == store.Replay && v.g.opt.Rerun {
-				return nil // it is run again, and what that comes to is the answer
+			if d.Action == store.Replay && v.guard.options.Rerun {
+				return nil // the result of the rerun is the answer
 			}
 			a.result, err = v.answer(ctx, r, d)
 			return err
 		}
 	}
-	return v.refuse(ctx, EventBusy, ErrInProgress, 0, errors.New("the record keeps changing"))
+	return v.refuse(ctx, ErrInProgress, 0, errKeepsChanging)
 }
 
 // answer ends a visit whose decision needs no change of the record.
 func (v *visit) answer(ctx context.Context, r *store.Record, d store.Decision) (Result, error) {
 	switch d.Action {
 	case store.Replay:
-		res := Result{Outcome: r.Outcome, Replayed: true, codecs: v.g.opt.Codecs}
-		v.observe(ctx, EventReplayed, r, nil)
+		res := Result{Outcome: r.Outcome, Replayed: true, codecs: v.guard.options.Codecs}
+		v.end(ctx, EventReplayed, r, nil)
 		if r.Outcome.Gone {
-			return res, &Error{Reason: ErrNotKept, Operation: v.call.Operation()}
+			return res, &Error{Reason: ErrNotKept, Operation: v.key.Operation}
 		}
 		return res, nil
 	case store.ReplayFailure:
-		v.observe(ctx, EventFailureReplayed, r, nil)
-		return Result{Replayed: true}, failureOf(r.Outcome)
+		err := failureOf(r.Outcome)
+		v.end(ctx, EventReplayed, r, err)
+		return Result{Replayed: true}, err
 	case store.Mismatch:
-		return Result{}, v.refuse(ctx, EventMismatch, ErrMismatch, 0, nil)
+		return Result{}, v.refuse(ctx, ErrMismatch, 0, nil)
 	case store.Unverifiable:
-		return Result{}, v.refuse(ctx, EventRefused, ErrUnverifiable, 0,
+		return Result{}, v.refuse(ctx, ErrUnverifiable, 0,
 			fmt.Errorf("the first call was hashed by %q with secret %q", r.Fingerprint.Alg, r.Fingerprint.KeyID))
 	case store.Expired:
-		return Result{}, v.refuse(ctx, EventRefused, ErrExpired, 0, nil)
+		return Result{}, v.refuse(ctx, ErrExpired, 0, nil)
 	}
 	return Result{}, v.unavailable(ctx, fmt.Errorf("%w: state %v", store.ErrCorrupt, r.State))
 }
 
-// decide judges the record, with the call's payload hashed as the record's was.
+// decide judges the record. It hashes the call's payload as the record's was.
 func (v *visit) decide(r *store.Record, now time.Time) store.Decision {
-	if r.Key != v.call.key { // a connection that answers somebody else's question
+	if r.Key != v.key { // the store answered another question
 		return store.Decision{Action: store.Corrupt, Policy: Park}
 	}
-	if v.call.token.IsZero() && !r.Fingerprint.Comparable(v.as.Fingerprint) && r.Fingerprint.KeyID != v.as.Fingerprint.KeyID {
-		if s, ok := v.g.secret(r.Fingerprint.KeyID); ok {
-			as := v.as
-			as.Fingerprint = v.call.payload.fingerprint(s)
-			return store.Decide(r, &as, now)
+	if !v.isRedeemed() && !r.Fingerprint.Comparable(v.call.Fingerprint) && r.Fingerprint.KeyID != v.call.Fingerprint.KeyID {
+		if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok {
+			call := v.call
+			call.Fingerprint = v.payload.fingerprint(s)
+			return store.Decide(r, &call, now)
 		}
 	}
-	return store.Decide(r, &v.as, now)
+	return store.Decide(r, &v.call, now)
 }
 
-// claim looks at the record and claims it if there is none. The bearer of a
-// token only looks: its record was made by Reserve.
+// claim looks at the record and claims it if there is none. A redeemed call only
+// looks, because Reserve made its record.
 func (v *visit) claim(ctx context.Context, a *admission) (err error) {
 	a.sent = now()
 	if err := ctx.Err(); err != nil {
 		return err // nothing was sent, so there is nothing to give back
 	}
-	if v.g.opt.UnprotectedOnOutage { // a store that hangs is an outage, too
+	if v.guard.options.UnprotectedOnOutage { // a store that hangs is an outage, too
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, v.g.opt.Lease/3)
+		ctx, cancel = context.WithTimeout(ctx, v.guard.options.Lease/3)
 		defer cancel()
 	}
-	if !v.call.token.IsZero() {
+	if v.isRedeemed() {
 		a.found, err = v.look(ctx)
 		return err
 	}
-	p := v.propose()
-	a.found, err = v.g.st.Claim(ctx, p)
-	if err != nil && !answered(err) && pause(ctx, pauses[0]) {
-		a.found, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })
-	}
-	if err != nil && !answered(err) {
-		v.g.abandon(ctx, nil, p, v.undo)
+	p := v.firstClaim()
+	a.found, err = retry.Do(ctx, func() (store.Found, error) { return v.guard.store.Claim(ctx, p) })
+	if err != nil && !retry.Answered(err) {
+		v.guard.giveBackUnanswered(ctx, nil, p, v.undoState)
 	}
 	return err
 }
 
-// look reads the record. Repeating a read is harmless, so it shares send.
 func (v *visit) look(ctx context.Context) (store.Found, error) {
-	return send(ctx, func() (store.Found, error) { return v.g.st.Get(ctx, v.call.key) })
+	return retry.Do(ctx, func() (store.Found, error) { return v.guard.store.Get(ctx, v.key) })
 }
 
 func (v *visit) swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	f, err := send(ctx, func() (store.Found, error) { return v.g.st.Swap(ctx, seen, p) })
-	if err != nil && !answered(err) && p.State == store.Processing {
-		v.g.abandon(ctx, &seen, p, v.undo)
+	f, err := retry.Do(ctx, func() (store.Found, error) { return v.guard.store.Swap(ctx, seen, p) })
+	if err != nil && !retry.Answered(err) && p.State == store.Processing {
+		v.guard.giveBackUnanswered(ctx, &seen, p, v.undoState)
 	}
 	return f, err
 }
 
-// propose is a first claim.
-func (v *visit) propose() store.Proposal {
+// firstClaim proposes a record for a key that has none.
+func (v *visit) firstClaim() store.Proposal {
 	return store.Proposal{
-		Key: v.call.key, State: store.Processing, Policy: v.as.Policy, Owner: newOwner(), Holder: v.g.opt.Holder,
-		Fingerprint: v.as.Fingerprint, Attempt: 1, Lease: v.g.opt.Lease, Keep: v.g.opt.Retention,
+		Key: v.key, State: store.Processing, Policy: v.call.Policy, Owner: lapsed.NewOwner(), Holder: v.guard.options.Holder,
+		Fingerprint: v.call.Fingerprint, Attempt: 1, Lease: v.guard.options.Lease, Keep: v.guard.options.Retention,
 	}
 }
 
-// next is a claim of a record that was seen.
-func (v *visit) next(r *store.Record, d store.Decision) store.Proposal {
-	p := v.propose()
+// nextClaim proposes the next attempt of a record.
+func (v *visit) nextClaim(r *store.Record, d store.Decision) store.Proposal {
+	p := v.firstClaim()
 	if d.Restart {
 		p.Restart = true
 		return p
@@ -220,22 +220,22 @@ func (v *visit) next(r *store.Record, d store.Decision) store.Proposal {
 	return p
 }
 
-// change is a proposal that keeps what r says of the call.
+// change proposes another state for a record, and keeps what it says of the call.
 func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Proposal {
 	return store.Proposal{
-		Key: r.Key, State: to, Policy: r.Policy, Owner: newOwner(), Holder: g.opt.Holder, Fingerprint: r.Fingerprint,
-		Attempt: r.Attempt, Keep: g.opt.Retention, Error: lastErr,
+		Key: r.Key, State: to, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: g.options.Holder, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Keep: g.options.Retention, Error: lastErr,
 	}
 }
 
-// park turns a record unknown. The store then shows it as somebody's who won
-// nothing: a change to Unknown is not a claim.
-func (v *visit) park(ctx context.Context, r *store.Record, kind Kind, why string) (store.Found, error) {
-	p := v.g.change(r, store.Unknown, why)
+// park turns a record unknown. Found.Won is false afterwards, because a change to
+// Unknown is not a claim.
+func (v *visit) park(ctx context.Context, r *store.Record, why string) (store.Found, error) {
+	p := v.guard.change(r, store.Unknown, why)
 	p.Policy = store.Park
 	f, err := v.swap(ctx, r.Seen(), p)
 	if err == nil && f.Won {
-		v.observe(ctx, kind, &f.Record, errors.New(why))
+		v.observe(ctx, EventParked, &f.Record, errors.New(why))
 		f.Won = false
 	}
 	return f, err
@@ -243,72 +243,75 @@ func (v *visit) park(ctx context.Context, r *store.Record, kind Kind, why string
 
 // exhaust ends a key that has no attempt left.
 func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
+	last := lapsed.LastText(r)
 	if policy == Park {
-		return v.park(ctx, r, EventExhausted, exhaustedText(r))
+		return v.park(ctx, r, lapsed.ExhaustedText(r.Attempt, last))
 	}
-	last := lastText(r)
-	o, err := exhaustedFailure(r.Attempt, last).outcome()
+	failure := exhaustedFailure(r.Attempt, last)
+	o, err := failure.outcome()
 	if err != nil {
 		return store.Found{}, err
 	}
-	p := v.g.change(r, store.Failed, last)
+	p := v.guard.change(r, store.Failed, last)
 	p.Outcome = o
 	f, err := v.swap(ctx, r.Seen(), p)
 	if err == nil && f.Won {
-		v.observe(ctx, EventExhausted, &f.Record, errors.New(last))
+		v.observe(ctx, EventFailed, &f.Record, failure)
 		f.Won = false
 	}
 	return f, err
 }
 
-// granted checks that there is still somebody to run the handler for, and time. If
-// not, the claim is given back.
-func (v *visit) granted(ctx context.Context, a *admission) error {
+// grant checks that the caller is still there and that the lease leaves time for
+// the handler. If not, it gives the claim back.
+func (v *visit) grant(ctx context.Context, a *admission) error {
 	if err := ctx.Err(); err != nil {
-		v.g.giveBack(ctx, &a.found.Record, v.undo)
+		v.guard.giveBack(ctx, &a.found.Record, v.undoState)
 		return context.Cause(ctx)
 	}
-	if a.granted = now(); a.granted >= v.g.keep.deadline(a.sent) {
-		v.g.giveBack(ctx, &a.found.Record, v.undo)
-		return fmt.Errorf("the claim took longer than its lease of %v", v.g.opt.Lease)
+	if a.granted = now(); a.granted >= v.guard.heartbeat.deadline(a.sent) {
+		v.guard.giveBack(ctx, &a.found.Record, v.undoState)
+		return fmt.Errorf("the claim took longer than its lease of %v", v.guard.options.Lease)
 	}
 	a.claimed = true
 	return nil
 }
 
-// failedMeanwhile reports whether the attempt that the call has waited for
-// failed. A waiter gets the failure, not the right to run: else a crowd of
-// waiters would run a failing handler once each. An attempt that was given
+// attemptFailed reports whether the attempt that the call has waited for failed.
+// The waiting call gets an error instead of the next attempt; otherwise a crowd of
+// waiting calls would each run a failing handler once. An attempt that was given
 // back changed nothing and does not count.
-func (v *visit) failedMeanwhile(r *store.Record) bool {
+func (v *visit) attemptFailed(r *store.Record) bool {
 	return v.waitedFor > 0 && r.State == store.Released && r.Attempt >= v.waitedFor
 }
 
 // refuse ends a visit with a reason.
-func (v *visit) refuse(ctx context.Context, kind Kind, reason error, after time.Duration, cause error) error {
-	err := &Error{Reason: reason, Operation: v.call.Operation(), RetryAfter: max(after, 0), Cause: cause}
-	v.g.observe(ctx, Event{Kind: kind, Policy: v.as.Policy, Err: err}, v.call.key)
+func (v *visit) refuse(ctx context.Context, reason error, after time.Duration, cause error) error {
+	err := &Error{Reason: reason, Operation: v.key.Operation, RetryAfter: max(after, 0), Cause: cause}
+	v.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: v.call.Policy, Err: err}, v.key)
 	return err
 }
 
+// unavailable ends a visit for which there is no record to decide by: the caller
+// left, the record is unreadable, or the store did not answer.
 func (v *visit) unavailable(ctx context.Context, cause error) error {
-	kind := EventStoreFailed
-	if ctx.Err() != nil {
-		kind = EventRefused // the caller left
+	switch {
+	case ctx.Err() != nil:
+		return v.refuse(ctx, ErrCanceled, 0, cause)
+	case errors.Is(cause, store.ErrCorrupt):
+		return v.refuse(ctx, store.ErrCorrupt, 0, cause)
 	}
-	return v.refuse(ctx, kind, ErrUnavailable, 0, cause)
+	return v.refuse(ctx, ErrUnavailable, 0, cause)
 }
 
-func (v *visit) observe(ctx context.Context, kind Kind, r *store.Record, err error) {
-	v.g.observe(ctx, Event{Kind: kind, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
+// observe reports something that happened on the way.
+func (v *visit) observe(ctx context.Context, kind string, r *store.Record, err error) {
+	v.guard.observe(ctx, Event{Kind: kind, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
 }
 
-func newOwner() (o store.Owner) {
-	// The runtime's generator is ChaCha8 with a seed of the system's: an owner
-	// has to be unique, and costs no system call.
-	binary.LittleEndian.PutUint64(o[:8], rand.Uint64())
-	binary.LittleEndian.PutUint64(o[8:], rand.Uint64())
-	return o
+// end reports the end of the call.
+func (v *visit) end(ctx context.Context, kind string, r *store.Record, err error) {
+	v.guard.observe(ctx, Event{Kind: kind, EndsCall: true, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
 }
 
 func lastError(r *store.Record) error {
@@ -316,28 +319,4 @@ func lastError(r *store.Record) error {
 		return nil
 	}
 	return errors.New(r.LastError)
-}
-
-func lapsedText(r *store.Record) string {
-	if strings.HasSuffix(r.Holder, asksFor) {
-		return undecidedText(r, r.Holder+" died, froze or lost touch")
-	}
-	return fmt.Sprintf("the lease of attempt %d lapsed: %s died, froze or lost touch", r.Attempt, r.Holder)
-}
-
-// lastText is how the last attempt ended: LastError is of the one before, if its
-// process died.
-func lastText(r *store.Record) string {
-	if r.State == store.Processing {
-		return lapsedText(r)
-	}
-	return r.LastError
-}
-
-func exhaustedText(r *store.Record) string {
-	return fmt.Sprintf("all %d attempts failed; the last: %s", r.Attempt, lastText(r))
-}
-
-func exhaustedFailure(attempts int, last string) *Failure {
-	return &Failure{Code: CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %s", attempts, last)}
 }

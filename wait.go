@@ -8,154 +8,155 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
-// wait returns nil when it is time to look at the record again. Waking up is a
-// hint and no more: what the caller finds then is judged by the same Decide.
-func (v *visit) wait(ctx context.Context, r *store.Record, left time.Duration) error {
-	g := v.g
-	if v.call.Wait <= 0 {
-		return v.refuse(ctx, EventBusy, ErrInProgress, left, nil)
+// waitForEnd returns nil when it is time to look at the record again. A
+// notification is only a hint: store.Decide judges what the caller finds then.
+func (v *visit) waitForEnd(ctx context.Context, r *store.Record, left time.Duration) error {
+	g := v.guard
+	if v.wait <= 0 {
+		return v.refuse(ctx, ErrInProgress, left, nil)
 	}
 	if v.waitUntil.IsZero() {
-		v.waitUntil = time.Now().Add(v.call.Wait)
+		v.waitUntil = time.Now().Add(v.wait)
 	}
 	rest := time.Until(v.waitUntil)
 	if rest <= 0 {
-		return v.refuse(ctx, EventBusy, ErrInProgress, left, nil)
+		return v.refuse(ctx, ErrInProgress, left, nil)
 	}
 	if r.State == store.Processing {
 		v.waitedFor = r.Attempt
 	}
-	w, ok := g.watch.join(r.Key, g.opt.MaxWaiters)
+	w, ok := g.waiters.join(r.Key, g.options.MaxWaiters)
 	if !ok {
-		return v.refuse(ctx, EventBusy, ErrInProgress, left, errors.New("too many calls wait for this key"))
+		return v.refuse(ctx, ErrInProgress, left, errors.New("too many calls wait for this key"))
 	}
-	defer g.watch.leave(r.Key, w)
-	// The end may have come between the look and the join: look once more.
-	if f, err := g.st.Get(ctx, r.Key); err == nil && !sameClaim(f.Record.Seen(), r.Seen()) || errors.Is(err, store.ErrNotFound) {
+	defer g.waiters.leave(r.Key, w)
+	// The run may have ended between the look and the join: look once more.
+	if f, err := g.store.Get(ctx, r.Key); err == nil && !sameClaim(f.Record.Seen(), r.Seen()) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	ctx2, cancel := context.WithTimeout(ctx, min(rest, max(left, time.Millisecond)))
+	waitCtx, cancel := context.WithTimeout(ctx, min(rest, max(left, time.Millisecond)))
 	defer cancel()
-	v.g.sleep(ctx2, w.ended, r.Seen())
+	g.sleep(waitCtx, w.ended, r.Seen())
 	if err := ctx.Err(); err != nil {
-		return v.refuse(ctx, EventBusy, ErrInProgress, left, context.Cause(ctx))
+		return v.refuse(ctx, ErrInProgress, left, context.Cause(ctx))
 	}
 	return nil
 }
 
-// The first and the longest pause between two looks of a waiting call, when
-// neither this Guard nor the store can tell that the record has changed; and
-// the pause while the store can, for a hint may be lost.
+// The first and the longest pause between two looks of a waiting call, if neither
+// this Guard nor the store can notify it; and the pause if the store can, because
+// a notification may be lost.
 const (
-	firstPoll = 10 * time.Millisecond
-	lastPoll  = 500 * time.Millisecond
-	toldPoll  = 5 * time.Second
+	firstPoll    = 10 * time.Millisecond
+	lastPoll     = 500 * time.Millisecond
+	notifiedPoll = 5 * time.Second
 )
 
-// sleep returns when the record may have changed, or ctx is over.
+// sleep returns when the record may have changed, or ctx has ended.
 func (g *Guard) sleep(ctx context.Context, ended <-chan struct{}, seen store.Seen) {
-	hint, deaf := make(chan struct{}), make(chan struct{})
+	notified, notifierFailed := make(chan struct{}), make(chan struct{})
 	d, last := firstPoll, lastPoll
-	if g.waiter != nil {
-		d, last = toldPoll, toldPoll
+	if g.notifier != nil {
+		d, last = notifiedPoll, notifiedPoll
 		go func() {
 			start := time.Now()
-			if g.waiter.Wait(ctx, seen) != nil {
-				close(deaf)
+			if g.notifier.Wait(ctx, seen) != nil {
+				close(notifierFailed)
 				return
 			}
-			// The pause is for a store that hints too early, again and again.
-			if rest := firstPoll - time.Since(start); rest <= 0 || pause(ctx, rest) {
-				close(hint)
+			// The pause is for a store that notifies too early, again and again.
+			if rest := firstPoll - time.Since(start); rest <= 0 || retry.Pause(ctx, rest) {
+				close(notified)
 			}
 		}()
 	}
 	for ; ; d = min(d*3/2, last) {
-		t := time.NewTimer(d/2 + rand.N(d))
+		timer := time.NewTimer(d/2 + rand.N(d))
 		select {
 		case <-ended:
-		case <-hint:
+		case <-notified:
 		case <-ctx.Done():
-		case <-deaf:
-			deaf, d, last = nil, firstPoll*2/3, lastPoll
-			t.Stop()
+		case <-notifierFailed:
+			notifierFailed, d, last = nil, firstPoll*2/3, lastPoll
+			timer.Stop()
 			continue
-		case <-t.C:
-			if f, err := g.st.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {
+		case <-timer.C:
+			if f, err := g.store.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {
 				continue
 			}
 		}
-		t.Stop()
+		timer.Stop()
 		return
 	}
 }
 
-// sameClaim reports whether a renewal is all that can have happened between.
+// sameClaim reports whether only renewals can have happened between a and b.
 func sameClaim(a, b store.Seen) bool {
 	return a.State == b.State && a.Owner == b.Owner && a.Fence == b.Fence
 }
 
-// watchers are the calls that wait for a run of the same Guard. A run costs
-// them nothing until somebody waits.
-type watchers struct {
-	// waiting is how many keys are waited for. It grows before a waiter looks
-	// at the record once more, and wake reads it after the record has changed:
-	// one of the two sees the other.
-	waiting atomic.Int64
-	mu      sync.Mutex
-	by      map[store.Key]*watched
+// waiters are the calls that wait for a run of the same Guard.
+type waiters struct {
+	// keys is how many keys have waiting calls. It grows before a waiting call
+	// looks at the record once more, and wake reads it after the record has
+	// changed, so that one of the two sees the other.
+	keys  atomic.Int64
+	mu    sync.Mutex
+	byKey map[store.Key]*waitGroup
 }
 
-type watched struct {
+// waitGroup is the calls that wait for one key.
+type waitGroup struct {
 	ended chan struct{}
-	n     int
+	size  int
 }
 
-func (w *watchers) join(k store.Key, limit int) (*watched, bool) {
+func (w *waiters) join(k store.Key, limit int) (*waitGroup, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := w.by[k]
-	if e == nil {
-		e = &watched{ended: make(chan struct{})}
-		if w.by == nil {
-			w.by = map[store.Key]*watched{}
+	group := w.byKey[k]
+	if group == nil {
+		group = &waitGroup{ended: make(chan struct{})}
+		if w.byKey == nil {
+			w.byKey = map[store.Key]*waitGroup{}
 		}
-		w.by[k] = e
-		w.waiting.Add(1)
+		w.byKey[k] = group
+		w.keys.Add(1)
 	}
-	if e.n >= limit {
+	if group.size >= limit {
 		return nil, false
 	}
-	e.n++
-	return e, true
+	group.size++
+	return group, true
 }
 
-func (w *watchers) leave(k store.Key, e *watched) {
+func (w *waiters) leave(k store.Key, group *waitGroup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e.n--; e.n == 0 && w.by[k] == e {
+	if group.size--; group.size == 0 && w.byKey[k] == group {
 		w.remove(k)
 	}
 }
 
 // wake is called after the store has acknowledged how a run ended.
-func (w *watchers) wake(k store.Key) {
-	if w.waiting.Load() == 0 {
+func (w *waiters) wake(k store.Key) {
+	if w.keys.Load() == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.by[k]; e != nil {
+	if group := w.byKey[k]; group != nil {
 		w.remove(k)
-		close(e.ended)
+		close(group.ended)
 	}
 }
 
 // remove forgets a key. The caller holds mu.
-func (w *watchers) remove(k store.Key) {
-	delete(w.by, k)
-	w.waiting.Add(-1)
+func (w *waiters) remove(k store.Key) {
+	delete(w.byKey, k)
+	w.keys.Add(-1)
 }

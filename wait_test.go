@@ -44,12 +44,12 @@ func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel
 	return ran, replayed, errs
 }
 
-func slowly(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+func slowly(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(time.Second):
 	}
-	return semel.Outcome{Body: []byte("one")}, nil
+	return store.Outcome{Body: []byte("one")}, nil
 }
 
 // Rule 14, with the figures that the project promises.
@@ -134,9 +134,9 @@ func TestAWaiterIsToldOrPolls(t *testing.T) {
 				var ended time.Time
 				var run sync.WaitGroup
 				run.Go(func() {
-					_, _ = g1.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+					_, _ = g1.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 						time.Sleep(time.Minute)
-						return semel.Outcome{Body: []byte("one")}, nil
+						return store.Outcome{Body: []byte("one")}, nil
 					})
 					ended = time.Now()
 					if c.tell {
@@ -165,9 +165,9 @@ func TestAWaiterOfTheSameGuardIsToldAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i, key := range []string{"a", "b"} {
 			all.Go(func() {
-				_, _ = g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				_, _ = g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
 					time.Sleep(time.Duration(i+1) * time.Second)
-					return semel.Outcome{Body: []byte(key)}, nil
+					return store.Outcome{Body: []byte(key)}, nil
 				})
 				ended.Store(key, time.Now())
 			})
@@ -206,9 +206,9 @@ func TestAWaitEndsWithItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{Lease: 100 * time.Millisecond}) // many renewals meanwhile
 		go func() {
-			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 				time.Sleep(2 * time.Minute)
-				return semel.Outcome{}, nil
+				return store.Outcome{}, nil
 			})
 		}()
 		synctest.Wait()
@@ -231,9 +231,9 @@ func TestAWaiterGetsTheFailureAndDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
 		go func() {
-			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 				time.Sleep(time.Second)
-				return semel.Outcome{}, errBoom
+				return store.Outcome{}, errBoom
 			})
 		}()
 		synctest.Wait()
@@ -251,9 +251,9 @@ func TestAWaiterRunsWhenTheFirstHadNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
 		go func() {
-			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 				time.Sleep(time.Second)
-				return semel.Outcome{}, semel.NoEffect(errBoom)
+				return store.Outcome{}, semel.NoEffect(errBoom)
 			})
 		}()
 		synctest.Wait()

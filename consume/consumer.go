@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 )
 
 // Consumer runs a handler once for each message's call. Safe for concurrent
@@ -95,7 +97,7 @@ func (c *Consumer) identify(t *task) {
 	returned = true
 	switch {
 	case err == nil:
-		t.m.Key = t.call.Key()
+		t.m.Key = t.call.Key
 	case errors.Is(err, ErrRejected):
 		t.refused = &Disposition{Action: Hold, Reason: ReasonRejected, Err: err}
 	case errors.Is(err, ErrNoKey):
@@ -121,7 +123,7 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 	r := Run{Tries: t.tries}
 	var said error // by the handler
 	ran := false
-	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if t.begins != nil {
 			t.begins()
 		}
@@ -133,12 +135,12 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 		}()
 		r.Attempt = max(x.Attempt(), t.failures+1)
 		said = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
-		return semel.Outcome{}, said
+		return store.Outcome{}, said
 	})
 	r.Err, r.Replayed, r.Handlers = err, res.Replayed, ran && own(err, said)
 	t.tries++
-	away := errors.Is(err, semel.ErrUnavailable)
-	noEffect := semel.SaysNoEffect(said)
+	away := errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled)
+	noEffect := driver.IsNoEffect(said)
 	if away && !ran && t.undone && t.forgiven < mostForgiven {
 		t.failures, t.forgiven = t.failures-1, t.forgiven+1
 	}
@@ -179,7 +181,7 @@ func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *
 		return exhausted(n, "its process died, or it was on another consumer")
 	}
 	err := safely(ctx, c.handle, x, t.m)
-	if _, final := asFailure(err); err == nil || final || r.Attempt < n || semel.SaysNoEffect(err) {
+	if _, final := asFailure(err); err == nil || final || r.Attempt < n || driver.IsNoEffect(err) {
 		return err
 	}
 	return exhausted(n, err.Error())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -144,7 +145,7 @@ func TestNoEffectIsNoAttempt(t *testing.T) {
 			if d.Action != consume.Retry || d.Attempt != 1 {
 				t.Fatalf("%s: delivery %d: %v of attempt %d", name, i+1, d.Action, d.Attempt)
 			}
-			if semel.SaysNoEffect(d.Err) {
+			if driver.IsNoEffect(d.Err) {
 				t.Errorf("%s: who passes on %v says it of his own work", name, d.Err)
 			}
 		}
@@ -187,7 +188,7 @@ func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
 	st := memstore.New(nil)
 	g := newGuard(t, st, nil)
 	inner := func(body string) semel.Call {
-		return semel.NewCall(semel.Operation("inner").Shared(), "i", semel.Bytes([]byte(body)))
+		return semel.Call{Operation: "inner", Tenant: semel.Shared, Key: "i", Payload: semel.Bytes([]byte(body))}
 	}
 	once := func(ctx context.Context, body string) error {
 		return semel.Once(ctx, g, inner(body), func(context.Context, *semel.Execution) error { return nil })

@@ -40,7 +40,7 @@ func TestDecideIsTheTable(t *testing.T) {
 		{"lease lost", consume.Run{Err: said(semel.ErrLeaseLost), Attempt: 1}, consume.Hold, consume.ReasonLeaseLost},
 		{"unavailable", consume.Run{Err: said(semel.ErrUnavailable)}, consume.Hold, consume.ReasonUnavailable},
 		{"a transaction that did not commit", consume.Run{Err: said(semel.ErrUnavailable), Attempt: 1}, consume.Retry, consume.ReasonError},
-		{"a corrupt record", consume.Run{Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: store.ErrCorrupt}}, consume.Park, consume.ReasonCorrupt},
+		{"a corrupt record", consume.Run{Err: &semel.Error{Reason: store.ErrCorrupt}}, consume.Park, consume.ReasonCorrupt},
 		{"not stored", consume.Run{Err: said(semel.ErrOutcomeNotStored), Attempt: 1}, consume.Ack, consume.ReasonDoneButNotStored},
 		{"a failure not stored", consume.Run{Err: &semel.Error{Reason: semel.ErrOutcomeNotStored, Cause: failure}}, consume.DeadLetter, consume.ReasonFailed},
 		{"not kept", consume.Run{Err: said(semel.ErrNotKept), Replayed: true}, consume.Ack, consume.ReasonDuplicate},
@@ -50,7 +50,7 @@ func TestDecideIsTheTable(t *testing.T) {
 		{"no key", consume.Run{Err: fmt.Errorf("x: %w", consume.ErrNoKey)}, consume.DeadLetter, consume.ReasonNoKey},
 		{"rejected", consume.Run{Err: consume.ErrRejected}, consume.Hold, consume.ReasonRejected},
 		{"a handler that says so", consume.Run{Err: consume.ErrNoKey, Handlers: true, Attempt: 1}, consume.Retry, consume.ReasonError},
-		{"changed", consume.Run{Err: said(semel.ErrChanged)}, consume.DeadLetter, consume.ReasonInvalid},
+		{"changed", consume.Run{Err: said(store.ErrChanged)}, consume.DeadLetter, consume.ReasonInvalid},
 	} {
 		d := consume.Decide(c.run, nil)
 		if d.Action != c.action || d.Reason != c.reason {

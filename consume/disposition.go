@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -125,7 +126,7 @@ func (o *Options) decide(r Run) Disposition {
 	if e, ok := errors.AsType[*semel.Error](r.Err); ok && !r.Handlers {
 		return o.decideReason(r, e)
 	}
-	if r.Handlers && semel.SaysNoEffect(r.Err) { // a Failure in it is not kept: it may be that of a call of the handler's
+	if r.Handlers && driver.IsNoEffect(r.Err) { // a Failure in it is not kept: it may be that of a call of the handler's
 		return o.retry(r)
 	}
 	if f, ok := errors.AsType[*semel.Failure](r.Err); ok && f != nil {
@@ -177,10 +178,9 @@ func (o *Options) decideReason(r Run, e *semel.Error) Disposition {
 			return o.decideFailure(f)
 		}
 		return Disposition{Action: Ack, Reason: ReasonDoneButNotStored}
-	case is(semel.ErrUnavailable):
-		if errors.Is(e, store.ErrCorrupt) {
-			return Disposition{Action: Park, Reason: ReasonCorrupt}
-		}
+	case is(store.ErrCorrupt):
+		return Disposition{Action: Park, Reason: ReasonCorrupt}
+	case is(semel.ErrUnavailable), is(semel.ErrCanceled):
 		if r.Attempt > 0 { // it ran, and its transaction did not commit: that may be its own doing
 			return o.retry(r)
 		}

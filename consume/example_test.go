@@ -60,7 +60,7 @@ func ExampleFirst() {
 			return semel.Call{}, err
 		}
 		tenant, _ := m.Header("tenant")
-		return semel.NewCall(semel.Operation("billing").For(tenant), key, semel.Fields(m.Body, "amount", "currency")), nil
+		return semel.Call{Operation: "billing", Tenant: tenant, Key: key, Payload: semel.Fields(m.Body, "amount", "currency")}, nil
 	}
 	_, err := call(&consume.Message{Body: []byte(`{"amount":7}`)})
 	fmt.Println(err)

@@ -160,7 +160,7 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	return d.s.say(ctx, d.s.nak, "nak %s %v", d.m.Key, delay)
 }
 
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
 	err := d.s.say(ctx, d.s.forward, "%v %s", to, d.m.Key)
 	if err == nil {
 		d.s.mu.Lock()

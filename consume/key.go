@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 )
 
 // CallFunc says which call a message is: whose key, and what a duplicate must
@@ -41,9 +42,9 @@ var (
 // or Reject to have it otherwise. A group that is no valid Operation, and a
 // source that is nil, are refused by New. For keys of several tenants, or to
 // compare less than the body, write a CallFunc with First.
-func Keyed(group semel.Operation, first KeySource, more ...KeySource) CallFunc {
+func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 	sources := append([]KeySource{first}, more...)
-	wrong := group.Check()
+	wrong := driver.CheckOperation(group)
 	if i := slices.IndexFunc(sources, func(s KeySource) bool { return s == nil }); i >= 0 {
 		wrong = errors.Join(wrong, fmt.Errorf("source %d: is nil", i+1))
 	}
@@ -54,9 +55,9 @@ func Keyed(group semel.Operation, first KeySource, more ...KeySource) CallFunc {
 	return func(m *Message) (semel.Call, error) {
 		key, err := ask(find, m)
 		if err != nil {
-			return semel.NewCall(group.Shared(), "", semel.NoPayload()), err // the dead letter names the group
+			return semel.Call{Operation: group, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, err // the dead letter names the group
 		}
-		return semel.NewCall(group.Shared(), key, semel.Bytes(m.Body)), nil
+		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes(m.Body)}, nil
 	}
 }
 
@@ -77,8 +78,8 @@ func (f CallFunc) Check() (err error) {
 		call, said := f(&Message{})
 		if wrong, ok := errors.AsType[*setupError](said); ok {
 			err = wrong
-		} else if op := call.Operation(); op != "" {
-			err = op.Check()
+		} else if op := call.Operation; op != "" {
+			err = driver.CheckOperation(op)
 		}
 	}()
 	<-asked

@@ -8,11 +8,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/internal/names"
+	"github.com/semel-go/semel/store"
 )
 
-func headers(kv ...string) (hs []semel.Header) {
+func headers(kv ...string) (hs []store.Header) {
 	for i := 0; i < len(kv); i += 2 {
-		hs = append(hs, semel.Header{Name: kv[i], Value: kv[i+1]})
+		hs = append(hs, store.Header{Name: kv[i], Value: kv[i+1]})
 	}
 	return hs
 }
@@ -146,8 +148,8 @@ func TestTextsThatAreNoTextHaveKeysOfTheirOwn(t *testing.T) {
 				t.Errorf("%s %q: %q, then %q, %v, seen before with %q", name, id, key, again, err, seen[key])
 			}
 			seen[key] = name + " " + id
-			if call := semel.NewCall(semel.Operation("g").Shared(), key, semel.NoPayload()); call.Key() != key {
-				t.Errorf("%q is no key", key)
+			if err := names.Check("key", key); err != nil {
+				t.Errorf("%q is no key: %v", key, err)
 			}
 		}
 	}
@@ -169,8 +171,8 @@ func TestUnprotectedKeysNeverMeetAndRejectStops(t *testing.T) {
 
 func TestKeyedMakesACallOfTheKey(t *testing.T) {
 	m := &consume.Message{Headers: headers("k", "v")}
-	if call, err := consume.Keyed("op", consume.FromHeader("k"))(m); err != nil || call.Key() != "v" {
-		t.Errorf("key %q, %v", call.Key(), err)
+	if call, err := consume.Keyed("op", consume.FromHeader("k"))(m); err != nil || call.Key != "v" {
+		t.Errorf("key %q, %v", call.Key, err)
 	}
 	m = &consume.Message{}
 	if _, err := consume.Keyed("op", consume.FromHeader("k"))(m); !errors.Is(err, consume.ErrNoKey) {
@@ -191,13 +193,13 @@ func TestALongFieldIsAKeyAllTheSame(t *testing.T) {
 // What is wrong with every message's call is the program's mistake: it is told
 // before a message is taken, and none goes to the dead letters for it.
 func TestNewRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
-	own := func(op semel.Operation) consume.CallFunc {
+	own := func(op string) consume.CallFunc {
 		return func(m *consume.Message) (semel.Call, error) {
 			key, ok := m.Header(consume.KeyHeader)
 			if !ok {
-				return semel.NewCall(op.Shared(), "", semel.NoPayload()), consume.ErrNoKey
+				return semel.Call{Operation: op, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, consume.ErrNoKey
 			}
-			return semel.NewCall(op.For("ann"), key, semel.NoPayload()), nil
+			return semel.Call{Operation: op, Tenant: "ann", Key: key, Payload: semel.NoPayload()}, nil
 		}
 	}
 	header := consume.FromHeader(consume.KeyHeader)
@@ -206,7 +208,7 @@ func TestNewRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
 		want []string // empty: it is fine
 	}{
 		"empty":                    {consume.Keyed("", header), []string{"operation", "empty", "1 to 255"}},
-		"too long":                 {consume.Keyed(semel.Operation(strings.Repeat("g", 256)), header), []string{"operation", "256", "255"}},
+		"too long":                 {consume.Keyed(string(strings.Repeat("g", 256)), header), []string{"operation", "256", "255"}},
 		"not UTF-8":                {consume.Keyed("g\xff", header), []string{"operation", "UTF-8"}},
 		"a control character":      {consume.Keyed("a\nb", header), []string{"operation", "0x0a"}},
 		"a '#'":                    {consume.Keyed("a#b", header), []string{"operation", "'#'"}},
@@ -222,7 +224,7 @@ func TestNewRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
 		"it has no call":       {func(*consume.Message) (semel.Call, error) { return semel.Call{}, errPlain }, nil},
 		"it panics":            {func(m *consume.Message) (semel.Call, error) { return semel.Call{}, errors.New(m.Headers[0].Name) }, nil},
 		"it leaves by Goexit":  {func(*consume.Message) (semel.Call, error) { runtime.Goexit(); return semel.Call{}, nil }, nil},
-		"it names the message": {func(m *consume.Message) (semel.Call, error) { return own(semel.Operation(m.Origin.Topic))(m) }, nil},
+		"it names the message": {func(m *consume.Message) (semel.Call, error) { return own(string(m.Origin.Topic))(m) }, nil},
 	} {
 		_, err := consume.New(newGuard(t, nil, nil), c.call, done, nil)
 		if (err != nil) != (c.want != nil) {

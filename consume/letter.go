@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Headers of dead letters and parked messages, beside the message's own.
@@ -34,12 +34,12 @@ const (
 // letters or the parked ones: its own, then where it came from and why it goes
 // there, in place of what an earlier such journey left. A Consumer gives them
 // to Forward; for loops that are not Serve's.
-func Letter(m *Message, d Disposition, group semel.Operation) []semel.Header {
+func Letter(m *Message, d Disposition, group string) []store.Header {
 	hs := slices.Clone(m.Headers)
-	hs = slices.DeleteFunc(hs, func(h semel.Header) bool { return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) })
+	hs = slices.DeleteFunc(hs, func(h store.Header) bool { return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) })
 	add := func(name, value string) {
 		if value != "" {
-			hs = append(hs, semel.Header{Name: name, Value: oneLine(value)})
+			hs = append(hs, store.Header{Name: name, Value: oneLine(value)})
 		}
 	}
 	add(LetterReason, string(d.Reason))
@@ -68,7 +68,7 @@ func Letter(m *Message, d Disposition, group semel.Operation) []semel.Header {
 
 // letterID names the letter by the message; by what it says, if the broker has
 // no name for it.
-func letterID(m *Message, d Disposition, group semel.Operation) string {
+func letterID(m *Message, d Disposition, group string) string {
 	id := []byte(m.Origin.ID)
 	if len(id) == 0 {
 		id = []byte(digest("", []byte(m.Key), m.Body))

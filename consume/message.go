@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Message is a message as its broker delivered it. Handlers and key sources
@@ -22,7 +23,7 @@ type Message struct {
 	// waits for no other.
 	OrderKey string
 	// Headers are the message's own, in their order; values may be any bytes.
-	Headers []semel.Header
+	Headers []store.Header
 	Body    []byte
 	// Published is the broker's time of publication; zero: not known.
 	Published time.Time
@@ -68,6 +69,6 @@ const KeyHeader = "idempotency-key"
 // from the run's, so that each attempt produces the same one and the next
 // consumer drops the repeats, and the key of the message that caused it. Each
 // message that a handler produces needs a step of its own.
-func Stamp(x *semel.Execution, step string) []semel.Header {
-	return []semel.Header{{Name: KeyHeader, Value: x.Derive(step)}, {Name: "semel-caused-by", Value: x.Key()}}
+func Stamp(x *semel.Execution, step string) []store.Header {
+	return []store.Header{{Name: KeyHeader, Value: x.DownstreamKey(step)}, {Name: "semel-caused-by", Value: x.Key()}}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -100,9 +101,9 @@ func TestAKeyInFlightElsewhereIsHeldWithoutHaste(t *testing.T) {
 		}
 		elsewhere, letGo := newGuard(t, st, nil), make(chan struct{})
 		go func() {
-			_, _ = elsewhere.Run(t.Context(), call, func(ctxt, *semel.Execution) (semel.Outcome, error) {
+			_, _ = elsewhere.Run(t.Context(), call, func(ctxt, *semel.Execution) (store.Outcome, error) {
 				<-letGo
-				return semel.Outcome{}, nil
+				return store.Outcome{}, nil
 			})
 		}()
 		synctest.Wait()
@@ -324,7 +325,7 @@ func (s *script) Run(ctx context.Context, c semel.Call, fn semel.Handler) (res s
 	if len(s.steps) > 0 {
 		step, s.steps = s.steps[0], s.steps[1:]
 	}
-	lost := &semel.Error{Reason: semel.ErrUnavailable, Operation: c.Operation(), Cause: errors.New("connection refused")}
+	lost := &semel.Error{Reason: semel.ErrUnavailable, Operation: c.Operation, Cause: errors.New("connection refused")}
 	if step == "away" {
 		return res, lost
 	}

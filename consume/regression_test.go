@@ -77,7 +77,7 @@ func TestWhatIsRevokedWhileAllWorkersAreBusyIsGivenBack(t *testing.T) {
 type noCommit struct{ semel.Runner }
 
 func (n noCommit) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	if call.Key() != "poison" {
+	if call.Key != "poison" {
 		return n.Runner.Run(ctx, call, fn)
 	}
 	g, _ := semel.New(memstore.New(nil), nil)
@@ -138,7 +138,7 @@ func TestLettersOfTwoGroupsDiffer(t *testing.T) {
 		"no key": consume.FromHeader("k"), "a source that panics": func(*consume.Message) (string, error) { panic("oh") },
 	} {
 		ids := map[string]bool{}
-		for _, group := range []semel.Operation{"billing", "shipping"} {
+		for _, group := range []string{"billing", "shipping"} {
 			synctest.Test(t, func(t *testing.T) {
 				c, err := consume.New(newGuard(t, nil, nil), consume.Keyed(group, source), done, nil)
 				if err != nil {

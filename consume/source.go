@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Source is where messages come from: all that a broker's adapter implements,
@@ -62,7 +62,7 @@ type Delivery interface {
 	// Forward publishes a copy of the message with these headers to where
 	// dead letters or parked messages go. It returns nil only when the broker
 	// keeps it. It does not ack.
-	Forward(ctx context.Context, to Destination, headers []semel.Header) error
+	Forward(ctx context.Context, to Destination, headers []store.Header) error
 	// Extend keeps the message from others for another AckWait.
 	Extend(ctx context.Context) error
 	// Revoked is closed when the broker takes the message away: its handler is

@@ -143,7 +143,7 @@ const (
 func (s *session) carry(ctx context.Context, t *task) {
 	t.step, t.next, t.delay = stepCarry, nextHold, min(firstSettle<<min(t.failed, 10), lastSettle)
 	if to := t.disp.destination(); to != 0 && !t.forwarded {
-		headers := Letter(t.m, t.disp, t.call.Operation())
+		headers := Letter(t.m, t.disp, t.call.Operation)
 		if !s.tell(ctx, t, func(ctx context.Context) error { return t.d.Forward(ctx, to, headers) }) {
 			s.unsent(ctx, t)
 			return

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Accept makes a handler that takes requests now for work that is done later.
@@ -24,13 +25,13 @@ import (
 // kept answers have no meaning but Authorize, which is asked before fn gets a
 // result. Nil arguments and wrong options are errors. The handler is safe for
 // concurrent use.
-func Accept(g *semel.Guard, scope ScopeFunc, fn func(w http.ResponseWriter, r *http.Request, t semel.Ticket), o *Options) (http.Handler, error) {
+func Accept(g *semel.Guard, tenant TenantFunc, fn func(w http.ResponseWriter, r *http.Request, t semel.Ticket), o *Options) (http.Handler, error) {
 	c, err := o.config()
 	if g == nil {
 		err = errors.Join(errors.New("semelhttp: g: is nil; make a Guard with semel.New"), err)
 	}
-	if scope == nil {
-		err = errors.Join(errNilScope, err)
+	if tenant == nil {
+		err = errors.Join(errNilTenant, err)
 	}
 	if fn == nil {
 		err = errors.Join(errors.New("semelhttp: fn: is nil; it answers the accepted requests"), err)
@@ -41,28 +42,28 @@ func Accept(g *semel.Guard, scope ScopeFunc, fn func(w http.ResponseWriter, r *h
 	if err != nil {
 		return nil, err
 	}
-	return &acceptor{c, g, scope, fn}, nil
+	return &acceptor{c, g, tenant, fn}, nil
 }
 
 type acceptor struct {
-	cfg   *config
-	guard *semel.Guard
-	scope ScopeFunc
-	fn    func(w http.ResponseWriter, r *http.Request, t semel.Ticket)
+	cfg    *config
+	guard  *semel.Guard
+	tenant TenantFunc
+	fn     func(w http.ResponseWriter, r *http.Request, t semel.Ticket)
 }
 
 // ServeHTTP implements http.Handler.
 func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := newExchange(a.cfg, w, r)
 	defer e.end()
-	call, _, p := a.cfg.intake(r, a.scope, &e.spool)
+	call, _, p := a.cfg.intake(r, a.tenant, &e.spool)
 	if p != nil {
 		a.cfg.refuse(w, r, p)
 		return
 	}
 	t, err := a.guard.Reserve(r.Context(), call)
 	if err != nil {
-		var left semel.Outcome // of a result that was not kept
+		var left store.Outcome // of a result that was not kept
 		if t.Result != nil {
 			left = t.Result.Outcome
 		}

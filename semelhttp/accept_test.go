@@ -28,6 +28,7 @@ type desk struct {
 func newDesk(t *testing.T, st store.Store, o *semelhttp.Options) *desk {
 	t.Helper()
 	d := &desk{site: &site{t: t}, guard: newGuard(t, st, nil)}
+	o = payments(o)
 	h, err := semelhttp.Accept(d.guard, byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		d.runs.Add(1)
 		if ticket.Result != nil {
@@ -56,8 +57,8 @@ func (d *desk) work(fn func() error) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.guard.Run(d.t.Context(), call, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Body: []byte("report")}, fn()
+	_, err = d.guard.Run(d.t.Context(), call, func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Body: []byte("report")}, fn()
 	})
 	return err
 }
@@ -137,7 +138,7 @@ func TestAResultThatWasNotKeptIsATombstone(t *testing.T) {
 	h, err := semelhttp.Accept(d.guard, byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		d.runs.Add(1)
 		d.token = append(d.token, ticket.Token)
-	}, nil)
+	}, payments(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestAClientComesAgainUntilTheTokenIsHandedOn(t *testing.T) {
 			return
 		}
 		w.WriteHeader(http.StatusAccepted)
-	}, nil)
+	}, payments(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

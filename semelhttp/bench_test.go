@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -34,8 +35,20 @@ var (
 	created  = []byte(`{"id":"pay-4711","status":"captured"}`)
 )
 
-func byAccount(r *http.Request) (semel.Scope, error) {
-	return semel.Operation("POST /payments").For("acc-17"), nil
+// payments adds the operation of requests that no http.ServeMux has matched.
+func payments(o *semelhttp.Options) *semelhttp.Options {
+	var with semelhttp.Options
+	if o != nil {
+		with = *o
+	}
+	with.Operation = paymentsOperation
+	return &with
+}
+
+func paymentsOperation(*http.Request) string { return "POST /payments" }
+
+func byAccount(r *http.Request) (string, error) {
+	return "acc-17", nil
 }
 
 // nullWriter is a http.ResponseWriter without a network.
@@ -89,7 +102,7 @@ func protected(tb testing.TB, h http.Handler, o *semelhttp.Options) http.Handler
 	if err != nil {
 		tb.Fatal(err)
 	}
-	once, err := semelhttp.Middleware(g, byAccount, o)
+	once, err := semelhttp.Middleware(g, byAccount, payments(o))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -107,12 +120,12 @@ func BenchmarkGuardAlone(b *testing.B) {
 		b.Fatal(err)
 	}
 	var sum [32]byte
-	o := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Content-Type", Value: jsonType[0]}}, Body: created}
+	o := store.Outcome{Code: 201, Header: []store.Header{{Name: "Content-Type", Value: jsonType[0]}}, Body: created}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		key := "8e03978e-40d5-43dd-bc93-" + strconv.Itoa(i)
-		call := semel.NewCall(semel.Operation("POST /payments").For("acc-17"), key, semel.Digest("semelhttp/1", sum[:]))
-		_, err := g.Run(b.Context(), call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) { return o, nil })
+		call := semel.Call{Operation: "POST /payments", Tenant: "acc-17", Key: key, Payload: semel.Digest("semelhttp/1", sum[:])}
+		_, err := g.Run(b.Context(), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) { return o, nil })
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 )
 
 func TestTheHandlerReadsTheWholeBody(t *testing.T) {
@@ -251,9 +252,9 @@ func TestAMultipartFormLeavesNoFiles(t *testing.T) {
 	_ = m.Close()
 	// A transaction that is repeated has a form for each time.
 	repeated := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			if _, err := fn(ctx, x); err != nil {
-				return semel.Outcome{}, err
+				return store.Outcome{}, err
 			}
 			return fn(ctx, x)
 		})
@@ -286,7 +287,7 @@ func TestNoRoomForTheBodyIsTheServersTrouble(t *testing.T) {
 }
 
 func TestARequestMayHaveNoBodyAtAll(t *testing.T) {
-	once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, nil)
+	once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, payments(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

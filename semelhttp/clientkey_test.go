@@ -69,12 +69,12 @@ func TestWhereTheKeyComesFrom(t *testing.T) {
 		}
 	}
 	g := newGuard(t, nil, nil)
-	call := semel.NewCall(semel.Operation("op").Shared(), "k", semel.NoPayload())
+	call := semel.Call{Operation: "op", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}
 	err := semel.Once(bg, g, call, func(ctx context.Context, x *semel.Execution) error {
 		if s, err := send(t, nil, "POST", ctx, ""); !errors.Is(err, semelhttp.ErrNoKey) || len(s.attempts) > 0 {
 			t.Errorf("inside a run, without a key: %v", err)
 		}
-		key := x.Derive("webhook")
+		key := x.DownstreamKey("webhook")
 		if s, err := send(t, nil, "POST", semelhttp.WithKey(ctx, key), ""); err != nil || s.attempts[0].key[0] != `"`+key+`"` {
 			t.Errorf("inside a run, with a key: %v", err)
 		}

@@ -102,7 +102,7 @@ func TestThePreferenceToWaitCanOnlyShortenTheWait(t *testing.T) {
 
 func TestAWaiterIsToldThatTheAttemptFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Wait: patience})
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Wait: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestAWaiterIsToldThatTheAttemptFailed(t *testing.T) {
 
 func TestAWaiterGivesUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Wait: 3 * time.Second})
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Wait: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@
 //	400  key_malformed         the key is not one, or there are several
 //	400  body_unreadable       the body did not arrive whole
 //	400  payload_malformed     the body is not what the key check needs
-//	401  scope_missing         it is not known whose key this is
+//	401  tenant_missing         it is not known whose key this is
 //	403  replay_forbidden      the caller may not see the earlier answer
 //	409  in_progress           the first request is still running
 //	409  outcome_unknown       nobody knows whether it was done

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -27,9 +28,9 @@ func authenticate(next http.Handler) http.Handler {
 }
 
 // account keeps the keys of this program's customers apart.
-func account(r *http.Request) (semel.Scope, error) {
+func account(r *http.Request) (string, error) {
 	name, _ := r.Context().Value(accountKey{}).(string)
-	return semelhttp.Route(r).For(name), nil
+	return name, nil
 }
 
 // send is a client: it prints what it gets.
@@ -73,7 +74,7 @@ func ExampleMiddleware() {
 	mux := http.NewServeMux()
 	mux.Handle("POST /payments", once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x, _ := semel.FromContext(r.Context())
-		fmt.Println("charging, with a key for the bank:", x.Derive("bank") != "")
+		fmt.Println("charging, with a key for the bank:", x.DownstreamKey("bank") != "")
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "payment 4711")
 	})))
@@ -159,9 +160,9 @@ func ExampleAccept() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if _, err := guard.Run(context.Background(), call, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		if _, err := guard.Run(context.Background(), call, func(context.Context, *semel.Execution) (store.Outcome, error) {
 			fmt.Println("working")
-			return semel.Outcome{Body: []byte("all is well")}, nil
+			return store.Outcome{Body: []byte("all is well")}, nil
 		}); err != nil {
 			log.Fatal(err)
 		}
@@ -227,10 +228,10 @@ func ExampleWithKey() {
 		}
 		return resp.Body.Close()
 	}
-	call := semel.NewCall(semel.Operation("notify").Shared(), "k1", semel.NoPayload())
+	call := semel.Call{Operation: "notify", Tenant: semel.Shared, Key: "k1", Payload: semel.NoPayload()}
 	err = semel.Once(context.Background(), guard, call, func(ctx context.Context, x *semel.Execution) error {
 		fmt.Println("without a key it is refused:", errors.Is(notify(ctx), semelhttp.ErrNoKey))
-		return notify(semelhttp.WithKey(ctx, x.Derive("webhook")))
+		return notify(semelhttp.WithKey(ctx, x.DownstreamKey("webhook")))
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // exchange is one protected request and its answer.
@@ -61,17 +62,17 @@ func (e *exchange) serve(call semel.Call) {
 var errStreamed = errors.New("semelhttp: the handler cannot run again, for its answer was streamed")
 
 // handle is the semel.Handler of the call.
-func (e *exchange) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+func (e *exchange) handle(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 	if e.loan != nil {
 		if e.streamed {
-			return semel.Outcome{}, errStreamed
+			return store.Outcome{}, errStreamed
 		}
 		e.capture.discard()
 		e.capture = capture{}
 		e.removeForm()
 	} else if e.leash != nil && !e.leash.release() {
 		// The client left just before. It is told what it is told if it left a bit earlier.
-		return semel.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Scope().Operation(), Cause: context.Cause(e.r.Context())})
+		return store.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrCanceled, Operation: x.Operation(), Cause: context.Cause(e.r.Context())})
 	}
 	l := &loan{}
 	e.loan, e.returned = l, false

@@ -116,7 +116,7 @@ func TestAClientThatLeftBeforeTheHandlerStartedLeavesTheKeyFree(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { leave(); return nil }}
 			g := newGuard(t, st, &semel.Options{OnDoubt: semel.Park})
-			once, err := semelhttp.Middleware(g, byAccount, &semelhttp.Options{Detach: detach})
+			once, err := semelhttp.Middleware(g, byAccount, &semelhttp.Options{Operation: paymentsOperation, Detach: detach})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestAClientThatLeftBeforeTheHandlerStartedLeavesTheKeyFree(t *testing.T) {
 func TestAClientThatLeftJustBeforeADetachedHandlerIsNotTheServersFault(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	last := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			leave()
 			<-ctx.Done()
 			return fn(ctx, x)
@@ -146,8 +146,9 @@ func TestAClientThatLeftJustBeforeADetachedHandlerIsNotTheServersFault(t *testin
 	})
 	var told []string
 	once, err := semelhttp.Middleware(last.with(newGuard(t, nil, nil)), byAccount, &semelhttp.Options{
-		Detach: true,
-		Refuse: func(_ http.ResponseWriter, _ *http.Request, p semelhttp.Problem) { told = append(told, p.Code) },
+		Operation: paymentsOperation,
+		Detach:    true,
+		Refuse:    func(_ http.ResponseWriter, _ *http.Request, p semelhttp.Problem) { told = append(told, p.Code) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 var defaultReplayHeaders = []string{
@@ -52,7 +52,7 @@ func (c *config) keepable(name string, gone bool) bool {
 
 // kept is what an outcome keeps of the headers of an answer, by name, for a
 // map has no order. It uses room, if that is enough, instead of new memory.
-func (c *config) kept(s *snapshot, gone bool, room []semel.Header) []semel.Header {
+func (c *config) kept(s *snapshot, gone bool, room []store.Header) []store.Header {
 	hop := s.values("Connection") // names headers that are for this connection only
 	kept := room[:0]
 	for i := range s.lines {
@@ -64,14 +64,14 @@ func (c *config) kept(s *snapshot, gone bool, room []semel.Header) []semel.Heade
 			continue
 		}
 		for _, v := range s.lines[i].values {
-			kept = append(kept, semel.Header{Name: name, Value: v})
+			kept = append(kept, store.Header{Name: name, Value: v})
 		}
 		if len(s.lines[i].values) == 0 && name == "Content-Type" {
-			kept = append(kept, semel.Header{Name: name}) // the handler wants none: the server must not guess one
+			kept = append(kept, store.Header{Name: name}) // the handler wants none: the server must not guess one
 		}
 	}
 	if len(kept) > 1 {
-		slices.SortStableFunc(kept, func(a, b semel.Header) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortStableFunc(kept, func(a, b store.Header) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return kept
 }
@@ -90,7 +90,7 @@ func named(lists []string, name string) bool {
 
 // replayed puts the headers of an outcome into h, in place of those of the
 // same name.
-func (c *config) replayed(h http.Header, o *semel.Outcome) {
+func (c *config) replayed(h http.Header, o *store.Outcome) {
 	all := make([]string, 0, len(o.Header)+2)
 	one := func(v string) []string {
 		all = append(all, v)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // secret is written down independently of forbidden.
@@ -37,9 +37,9 @@ func FuzzReplayHeaders(f *testing.F) {
 		s.take(http.Header{set: {value}, textproto.CanonicalMIMEHeaderKey(set): {value}, "Set-Cookie": {"x"}, "Location": {"/7"}}, make([]headerLine, 0, 2))
 		kept := c.kept(&s, gone, nil)
 		// A store may give back anything: what is sent is judged again.
-		for name, header := range map[string][]semel.Header{"kept": kept, "found": {{Name: set, Value: value}, {Name: "Set-Cookie", Value: "x"}, {Name: "Location", Value: "/7"}}} {
+		for name, header := range map[string][]store.Header{"kept": kept, "found": {{Name: set, Value: value}, {Name: "Set-Cookie", Value: "x"}, {Name: "Location", Value: "/7"}}} {
 			w := httptest.NewRecorder()
-			c.replay(w, &semel.Outcome{Code: 201, Header: header, Gone: gone, Body: []byte("b")})
+			c.replay(w, &store.Outcome{Code: 201, Header: header, Gone: gone, Body: []byte("b")})
 			for sent := range w.Header() {
 				if secret(sent) && sent != "Cache-Control" || sent == "Set-Cookie" {
 					t.Fatalf("%s: %q was replayed (listed %q, set %q)", name, sent, listed, set)
@@ -117,7 +117,7 @@ func TestAHeaderThatIsForOneConnectionIsNotKept(t *testing.T) {
 	}
 	var s snapshot
 	s.take(http.Header{"Connection": {"close, x-hop"}, "X-Hop": {"1"}, "X-End": {"2"}}, nil)
-	if kept := c.kept(&s, false, nil); len(kept) != 1 || kept[0] != (semel.Header{Name: "X-End", Value: "2"}) {
+	if kept := c.kept(&s, false, nil); len(kept) != 1 || kept[0] != (store.Header{Name: "X-End", Value: "2"}) {
 		t.Errorf("kept is %v", kept)
 	}
 	s.take(http.Header{"Connection": {"x-hop"}, "X-Hop": {"1"}}, nil)
@@ -131,7 +131,7 @@ func TestKeptHeadersHaveAnOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []semel.Header{{Name: "Content-Type", Value: "a/b"}, {Name: "Link", Value: "2"}, {Name: "Link", Value: "1"}, {Name: "Location", Value: "/7"}}
+	want := []store.Header{{Name: "Content-Type", Value: "a/b"}, {Name: "Link", Value: "2"}, {Name: "Link", Value: "1"}, {Name: "Location", Value: "/7"}}
 	for range 100 { // a map's order is another each time
 		var s snapshot
 		s.take(http.Header{"Location": {"/7"}, "Link": {"2", "1"}, "X": {"-"}, "Content-Type": {"a/b"}}, nil)
@@ -147,7 +147,7 @@ func TestAReplayedHeaderReplacesWhatStoodThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := http.Header{"Link": {"old"}, "Location": {"/old"}, "X": {"stays"}}
-	c.replayed(h, &semel.Outcome{Header: []semel.Header{{Name: "link", Value: "1"}, {Name: "Location", Value: "/7"}, {Name: "Link", Value: "2"}}})
+	c.replayed(h, &store.Outcome{Header: []store.Header{{Name: "link", Value: "1"}, {Name: "Location", Value: "/7"}, {Name: "Link", Value: "2"}}})
 	for name, want := range map[string]string{"Link": "1 2", "Location": "/7", "X": "stays"} {
 		if got := strings.Join(h[name], " "); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

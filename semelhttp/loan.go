@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // loan is what one run of a handler is lent: its http.ResponseWriter, its body
@@ -24,7 +24,7 @@ type loan struct {
 	body  body
 	// lines is room for what is kept of the header: what is kept is handed
 	// over, and never used again.
-	lines [2]semel.Header
+	lines [2]store.Header
 }
 
 // loanContext adds the loan to a context: a context.WithValue that needs no

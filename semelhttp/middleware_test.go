@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 )
 
 // echo answers with the request's body.
@@ -100,7 +101,7 @@ func TestTheHandlerFindsItsRun(t *testing.T) {
 			t.Error("FromContext found nothing")
 			return
 		}
-		_, _ = fmt.Fprint(w, run.Scope().Operation(), run.Scope().Tenant(), run.Key(), run.Attempt(), run.Fence() > 0, run.Derive("psp") != "")
+		_, _ = fmt.Fprint(w, run.Operation(), run.Tenant(), run.Key(), run.Attempt(), run.Fence() > 0, run.DownstreamKey("psp") != "")
 	})
 	x.want(x.post(`"k"`, "hello"), 200, "POST /annk1 true true")
 }
@@ -156,9 +157,9 @@ func TestThePayloadCanBeChosen(t *testing.T) {
 
 func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
 	twice := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			if _, err := fn(ctx, x); err != nil {
-				return semel.Outcome{}, err
+				return store.Outcome{}, err
 			}
 			return fn(ctx, x)
 		})
@@ -184,12 +185,12 @@ func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
 
 func TestAnUndoneRunMakesWayForAReplay(t *testing.T) {
 	late := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		x := semel.NewCall(semel.Operation("undone").Shared(), "k", semel.NoPayload())
+		x := semel.Call{Operation: "undone", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}
 		if _, err := g.Run(ctx, x, fn); err != nil { // as in a transaction that is then undone
 			return semel.Result{}, err
 		}
-		return g.Run(ctx, call, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{}, errors.New("there should be a record")
+		return g.Run(ctx, call, func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, errors.New("there should be a record")
 		})
 	})
 	g := newGuard(t, nil, nil)

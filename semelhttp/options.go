@@ -17,6 +17,9 @@ import (
 // Options configures Middleware and Accept. Nil and zero fields mean the
 // defaults.
 type Options struct {
+	// Operation names the operation of a request. Nil: Route. Accept and
+	// Middleware must get the same name for the same work.
+	Operation func(r *http.Request) string
 	// Methods are protected; others pass through. Nil: POST and PATCH.
 	// Accept ignores it.
 	Methods []string
@@ -30,7 +33,7 @@ type Options struct {
 	Optional bool
 	// KeyFrom makes the key of a request that brings none, such as from the
 	// fields of its body that name the operation. Give it a prefix that
-	// clients do not use, for their own keys live in the same scope. Empty:
+	// clients do not use, for their own keys belong to the same tenant. Empty:
 	// there is no key. An error is the client's fault: 400.
 	KeyFrom func(r *http.Request, body io.Reader) (string, error)
 	// Payload is what requests with one key must have in common. Nil: the
@@ -75,7 +78,7 @@ type Options struct {
 	CacheReplays bool
 	// Authorize is asked before a kept answer is shown, for rights may have
 	// been lost since. An error is a 403, of which nothing is told. Nil: who
-	// has the key and is in its scope may see the answer.
+	// has the key and is its tenant may see the answer.
 	Authorize func(r *http.Request) error
 
 	// Wait is how long a duplicate waits for the first request's answer; the
@@ -116,6 +119,9 @@ func (o *Options) config() (*config, error) {
 	c := &config{}
 	if o != nil {
 		c.Options = *o
+	}
+	if c.Operation == nil {
+		c.Operation = Route
 	}
 	if len(c.Methods) == 0 {
 		c.Methods = []string{http.MethodPost, http.MethodPatch}

@@ -53,7 +53,7 @@ func TestWrongOptionsAreAllReported(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, field := range []string{
-		"Methods[0]", "KeyHeaders[0]", "KeyHeaders[2]", "ReplayHeaders[0]", "ReplayedHeader", "MaxBody", "MaxResponse", "Wait", "BusyStatus", "DocsURL", "scope: is nil", "run: is nil",
+		"Methods[0]", "KeyHeaders[0]", "KeyHeaders[2]", "ReplayHeaders[0]", "ReplayedHeader", "MaxBody", "MaxResponse", "Wait", "BusyStatus", "DocsURL", "tenant: is nil", "run: is nil",
 	} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("the error does not name %s: %v", field, err)
@@ -61,23 +61,23 @@ func TestWrongOptionsAreAllReported(t *testing.T) {
 	}
 }
 
-func TestNoConstructionWithoutADecisionOnTheScope(t *testing.T) {
+func TestNilTenant_IsRefused(t *testing.T) {
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Middleware(g, nil, nil); err == nil {
-		t.Error("Middleware took a nil scope")
+		t.Error("Middleware took a nil tenant")
 	}
 	fn := func(http.ResponseWriter, *http.Request, semel.Ticket) {}
 	if _, err := Accept(g, nil, fn, nil); err == nil {
-		t.Error("Accept took a nil scope")
+		t.Error("Accept took a nil tenant")
 	}
-	scope := func(r *http.Request) (semel.Scope, error) { return Route(r).Shared(), nil }
+	tenant := func(*http.Request) (string, error) { return semel.Shared, nil }
 	for name, f := range map[string]func() error{
-		"a nil guard": func() error { _, err := Accept(nil, scope, fn, nil); return err },
-		"a nil fn":    func() error { _, err := Accept(g, scope, nil, nil); return err },
-		"Optional":    func() error { _, err := Accept(g, scope, fn, &Options{Optional: true}); return err },
+		"a nil guard": func() error { _, err := Accept(nil, tenant, fn, nil); return err },
+		"a nil fn":    func() error { _, err := Accept(g, tenant, nil, nil); return err },
+		"Optional":    func() error { _, err := Accept(g, tenant, fn, &Options{Optional: true}); return err },
 	} {
 		if f() == nil {
 			t.Errorf("Accept took %s", name)

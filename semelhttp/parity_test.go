@@ -342,7 +342,7 @@ func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
 }
 
 func TestHeadHasNoBody(t *testing.T) {
-	once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Methods: []string{"HEAD"}})
+	once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Methods: []string{"HEAD"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ const (
 	CodeKeyMalformed        = "key_malformed"
 	CodeBodyUnreadable      = "body_unreadable"
 	CodePayloadMalformed    = "payload_malformed"
-	CodeScopeMissing        = "scope_missing"
+	CodeTenantMissing       = "tenant_missing"
 	CodeReplayForbidden     = "replay_forbidden"
 	CodeInProgress          = "in_progress"
 	CodeOutcomeUnknown      = "outcome_unknown"
@@ -63,7 +63,7 @@ var problems = map[string]Problem{
 		Detail: "The request body could not be read to its end. Nothing was done; repeat the request with the same key."},
 	CodePayloadMalformed: {Status: http.StatusBadRequest, Title: "Request body is malformed",
 		Detail: "The request body does not have the form, or the fields, by which repeated requests are recognised. Nothing was done."},
-	CodeScopeMissing: {Status: http.StatusUnauthorized, Title: "Owner of the Idempotency-Key is not known",
+	CodeTenantMissing: {Status: http.StatusUnauthorized, Title: "Owner of the Idempotency-Key is not known",
 		Detail: "Keys belong to the caller who made them, and this request does not say who its caller is. Authenticate, and repeat the request with the same key."},
 	CodeReplayForbidden: {Status: http.StatusForbidden, Title: "Earlier answer may not be shown",
 		Detail: "This operation was requested before with this key. You are not, or no longer, allowed to see its answer."},

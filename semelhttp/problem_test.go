@@ -41,7 +41,7 @@ func refusal(t *testing.T, o *Options, p *Problem) string {
 func TestProblemDocuments(t *testing.T) {
 	var all strings.Builder
 	for _, code := range []string{
-		CodeKeyMissing, CodeKeyMalformed, CodeBodyUnreadable, CodePayloadMalformed, CodeScopeMissing, CodeReplayForbidden, CodeInProgress,
+		CodeKeyMissing, CodeKeyMalformed, CodeBodyUnreadable, CodePayloadMalformed, CodeTenantMissing, CodeReplayForbidden, CodeInProgress,
 		CodeOutcomeUnknown, CodeLeaseLost, CodeReservationExpired, CodeBodyTooLarge, CodePayloadMismatch, CodeAttemptsExhausted, CodeFailed,
 		CodePayloadUnverifiable, CodeUpgradeUnsupported, CodeMisconfigured, CodeAttemptFailed, CodeStoreUnavailable, CodeSpoolUnavailable,
 	} {

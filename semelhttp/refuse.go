@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // problemOf says what the client is told of an error for which the handler did
@@ -47,7 +48,7 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 		p = problem(CodeReservationExpired, e)
 	case semel.ErrLeaseLost:
 		p = problem(CodeLeaseLost, e)
-	case semel.ErrUnavailable:
+	case semel.ErrUnavailable, semel.ErrCanceled, store.ErrCorrupt:
 		p = problem(CodeStoreUnavailable, e)
 		p.RetryAfter = max(p.RetryAfter, e.RetryAfter)
 	case semel.ErrInvalid:

@@ -5,10 +5,11 @@ import (
 	"net/http"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // duplicate answers a request for which the handler did not run.
-func (c *config) duplicate(w http.ResponseWriter, r *http.Request, o semel.Outcome, err error) {
+func (c *config) duplicate(w http.ResponseWriter, r *http.Request, o store.Outcome, err error) {
 	_, failed := errors.AsType[*semel.Failure](err)
 	gone := errors.Is(err, semel.ErrNotKept)
 	if c.Authorize != nil && (err == nil || failed || gone) {
@@ -31,7 +32,7 @@ func (c *config) duplicate(w http.ResponseWriter, r *http.Request, o semel.Outco
 
 // replay sends a kept outcome. A tombstone is answered with the first answer's
 // status, and with those of its headers that say where the result is.
-func (c *config) replay(w http.ResponseWriter, o *semel.Outcome) {
+func (c *config) replay(w http.ResponseWriter, o *store.Outcome) {
 	h := w.Header()
 	c.replayed(h, o)
 	status := o.Code

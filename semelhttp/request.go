@@ -17,7 +17,7 @@ var errConsumed = errors.New("the body was read before it got here; nothing in f
 // intake makes a call of a request, and reads its body into s, which the
 // caller closes. Protected is false if the request has no key and may pass.
 // The order matters: no body is read before it is known whose request it is.
-func (c *config) intake(r *http.Request, scope ScopeFunc, s *spool) (call semel.Call, protected bool, p *Problem) {
+func (c *config) intake(r *http.Request, tenant TenantFunc, s *spool) (call semel.Call, protected bool, p *Problem) {
 	key, found, err := findKey(r.Header, c.KeyHeaders, c.Strict)
 	switch {
 	case err != nil:
@@ -27,7 +27,7 @@ func (c *config) intake(r *http.Request, scope ScopeFunc, s *spool) (call semel.
 	case !found && c.KeyFrom == nil:
 		return call, true, problem(CodeKeyMissing, nil)
 	}
-	whose, p := scope.resolve(r)
+	call, p = c.identify(r, tenant)
 	if p != nil {
 		return call, true, p
 	}
@@ -49,8 +49,7 @@ func (c *config) intake(r *http.Request, scope ScopeFunc, s *spool) (call semel.
 			return call, true, keyMalformed(err)
 		}
 	}
-	call = semel.NewCall(whose, key, payload)
-	call.Wait = c.wait(r.Header)
+	call.Key, call.Payload, call.Wait = key, payload, c.wait(r.Header)
 	return call, true, nil
 }
 

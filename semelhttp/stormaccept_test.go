@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // accept hands the token to a worker, sometimes twice, and answers with the
@@ -51,24 +52,24 @@ func (s *storm) work(g *semel.Guard, token, payload string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the store may hang
 	defer cancel()
-	_, _ = g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	_, _ = g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		run := s.begin(x, payload)
 		switch run.fate {
 		case "no effect", "unauthorised":
-			return semel.Outcome{}, semel.NoEffect(errWork)
+			return store.Outcome{}, semel.NoEffect(errWork)
 		case "fails before", "panics before":
-			return semel.Outcome{}, errWork
+			return store.Outcome{}, errWork
 		case "hangs", "slow":
 			s.hang(ctx, "/accept")
 		}
 		s.effect(run)
 		switch run.fate {
 		case "unavailable":
-			return semel.Outcome{}, errWork
+			return store.Outcome{}, errWork
 		case "panics after":
 			panic(errWork)
 		}
-		return semel.Outcome{Code: 201, Body: []byte(run.body), Header: []semel.Header{
+		return store.Outcome{Code: 201, Body: []byte(run.body), Header: []store.Header{
 			{Name: "Content-Type", Value: fmt.Sprintf("text/plain; run=%d", run.n)},
 			{Name: "Etag", Value: fmt.Sprintf(`"%d"`, run.n)},
 			{Name: "Location", Value: fmt.Sprint("/runs/", run.n)},

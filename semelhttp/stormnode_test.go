@@ -66,7 +66,7 @@ func (s *storm) door(g *semel.Guard, f *stormForm) http.Handler {
 		Methods: []string{f.method}, MaxResponse: 16 << 10, TempDir: s.dir, Wait: f.wait, Detach: f.detach, HoldFlush: f.hold,
 	}
 	if f.path == "/accept" {
-		h, err := semelhttp.Accept(g, byAccount, func(w http.ResponseWriter, r *http.Request, t semel.Ticket) { s.accept(g, w, r, t) }, o)
+		h, err := semelhttp.Accept(g, byAccount, func(w http.ResponseWriter, r *http.Request, t semel.Ticket) { s.accept(g, w, r, t) }, payments(o))
 		if err != nil {
 			s.t.Fatal(err)
 		}

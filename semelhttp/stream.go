@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 )
 
 // What Semel-Outcome says.
@@ -30,9 +31,9 @@ func (c *capture) stream() error {
 		if c.x.Policy() == semel.Park && c.verdict() == doubt {
 			marker = outcomeUnknown
 		}
-	case c.x.Completed(): // by the handler itself
+	case driver.Completed(c.x): // by the handler itself
 	default:
-		err := c.x.Complete(c.r.Context(), c.outcome(true))
+		err := driver.Complete(c.r.Context(), c.x, c.outcome(true))
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
 			c.pinned = true

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/semelhttp"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
@@ -167,7 +168,7 @@ func TestAnAnswerThatCannotBeStoredIsSentWithAMark(t *testing.T) {
 // A store that could not be reached may still read what it was given: the call
 // is under way.
 func TestWhatTheStoreWasGivenIsNotWrittenAgain(t *testing.T) {
-	var given []*semel.Header
+	var given []*store.Header
 	st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error {
 		given = append(given, &s.Outcome.Header[0])
 		return errors.New("no answer yet")
@@ -229,7 +230,7 @@ func TestATransactionIsBufferedToItsEnd(t *testing.T) {
 	st := memstore.New(nil)
 	var committed atomic.Bool
 	atomicRunner := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		res, err := g.RunIn(ctx, memTx{st}, call, fn)
+		res, err := driver.RunIn(ctx, g, memTx{st}, call, fn)
 		committed.Store(true)
 		return res, err
 	})
@@ -253,7 +254,7 @@ func TestATransactionIsBufferedToItsEnd(t *testing.T) {
 func TestAFailedCommitDropsTheAnswer(t *testing.T) {
 	st := memstore.New(nil)
 	atomicRunner := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		if _, err := g.RunIn(ctx, memTx{st}, call, fn); err != nil {
+		if _, err := driver.RunIn(ctx, g, memTx{st}, call, fn); err != nil {
 			return semel.Result{}, err
 		}
 		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Cause: errors.New("commit: connection reset")}
@@ -292,9 +293,9 @@ func (memTx) Nested(ctx context.Context, fn func() error) error { return fn() }
 
 func TestStreamedAnswersAreNotMadeTwice(t *testing.T) {
 	twice := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
-		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			if _, err := fn(ctx, x); err != nil {
-				return semel.Outcome{}, err
+				return store.Outcome{}, err
 			}
 			return fn(ctx, x)
 		})
@@ -310,7 +311,7 @@ func TestStreamedAnswersAreNotMadeTwice(t *testing.T) {
 func TestAHandlerMayStoreItsOutcomeItself(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		run, _ := semel.FromContext(r.Context())
-		if err := run.Complete(r.Context(), semel.Outcome{Code: 202, Body: []byte("summary")}); err != nil {
+		if err := driver.Complete(r.Context(), run, store.Outcome{Code: 202, Body: []byte("summary")}); err != nil {
 			t.Error(err)
 		}
 		_, _ = io.WriteString(w, "a long story")

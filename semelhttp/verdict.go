@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // mark is what a handler says of its own answer.
@@ -74,26 +75,26 @@ type answered int
 func (a answered) Error() string { return fmt.Sprintf("the handler answered %d", int(a)) }
 
 // result is what the Guard is told of a handler that has returned.
-func (c *capture) result(streamed bool) (semel.Outcome, error) {
+func (c *capture) result(streamed bool) (store.Outcome, error) {
 	if c.mode == refused {
-		return semel.Outcome{}, c.err
+		return store.Outcome{}, c.err
 	}
 	switch c.verdict() {
 	case kept:
 		return c.outcome(streamed), nil
 	case noEffect:
-		return semel.Outcome{}, semel.NoEffect(answered(c.status))
+		return store.Outcome{}, semel.NoEffect(answered(c.status))
 	}
-	return semel.Outcome{}, answered(c.status)
+	return store.Outcome{}, answered(c.status)
 }
 
 // outcome is what is kept. A body that is shorter than was declared is no
 // answer, so that duplicates must not take it for one. The loan's room is for
 // one outcome only, and of a streamed answer two may be told: a store that
 // could not be reached may still read the first.
-func (c *capture) outcome(streamed bool) semel.Outcome {
+func (c *capture) outcome(streamed bool) store.Outcome {
 	short := c.declared > int64(len(c.body)) && bodyAllowed(c.status) && c.r.Method != http.MethodHead
-	o := semel.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
+	o := store.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
 	room := c.loan.lines[:0]
 	if streamed {
 		room = nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store"
 )
 
 // TestWhatBecomesOfAnAnswer is the table of statuses, marks and policies.
@@ -133,7 +134,7 @@ func TestAReconciledOutcomeIsAnsweredOverHTTP(t *testing.T) {
 		ctype   string
 	}{
 		"a value":   {semel.Happened(map[string]int{"id": 7}), 200, `{"id":7}`, "application/json"},
-		"an answer": {semel.Happened(semel.Outcome{Code: 201, Body: []byte("made"), Header: []semel.Header{{Name: "Content-Type", Value: "a/b"}, {Name: "set-cookie", Value: "x"}}}), 201, "made", "a/b"},
+		"an answer": {semel.Happened(store.Outcome{Code: 201, Body: []byte("made"), Header: []store.Header{{Name: "Content-Type", Value: "a/b"}, {Name: "set-cookie", Value: "x"}}}), 201, "made", "a/b"},
 		"a failure": {semel.FailedForGood(&semel.Failure{Code: "declined", Message: "secret"}), 500, semelhttp.CodeFailed, "application/problem+json"},
 		"nothing":   {semel.Verdict{}, 409, semelhttp.CodeOutcomeUnknown, "application/problem+json"},
 	} {

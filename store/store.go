@@ -81,4 +81,6 @@ var (
 	// ErrCorrupt is a record that cannot be read: an unknown format or state.
 	// It never counts as absent.
 	ErrCorrupt = errors.New("store: unreadable record")
+	// ErrChanged is a change that was meant for another version of the record.
+	ErrChanged = errors.New("store: record has changed")
 )

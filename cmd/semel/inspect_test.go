@@ -28,17 +28,17 @@ func seed(t testing.TB) (url string, st *sqlitestore.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, end := range map[string]func() (semel.Outcome, error){
-		"done": func() (semel.Outcome, error) {
-			return semel.Outcome{Code: 201, Body: []byte("canary-body"), Header: []semel.Header{{Name: "Location", Value: "/p/1"}, {Name: "Set-Cookie", Value: "canary-cookie"}}}, nil
+	for key, end := range map[string]func() (store.Outcome, error){
+		"done": func() (store.Outcome, error) {
+			return store.Outcome{Code: 201, Body: []byte("canary-body"), Header: []store.Header{{Name: "Location", Value: "/p/1"}, {Name: "Set-Cookie", Value: "canary-cookie"}}}, nil
 		},
-		"raw":      func() (semel.Outcome, error) { return semel.Outcome{Code: 200, Body: []byte{0xff, 0}}, nil },
-		"parked":   func() (semel.Outcome, error) { return semel.Outcome{}, errors.New("lost\x1b[2J") },
-		"released": func() (semel.Outcome, error) { return semel.Outcome{}, semel.NoEffect(errors.New("not sent")) },
-		"failed":   func() (semel.Outcome, error) { return semel.Outcome{}, semel.Final(errors.New("declined")) },
+		"raw":      func() (store.Outcome, error) { return store.Outcome{Code: 200, Body: []byte{0xff, 0}}, nil },
+		"parked":   func() (store.Outcome, error) { return store.Outcome{}, errors.New("lost\x1b[2J") },
+		"released": func() (store.Outcome, error) { return store.Outcome{}, semel.NoEffect(errors.New("not sent")) },
+		"failed":   func() (store.Outcome, error) { return store.Outcome{}, semel.Final(errors.New("declined")) },
 	} {
-		_, _ = g.Run(t.Context(), semel.NewCall(semel.Operation("http").For("ann"), key, semel.NoPayload()),
-			func(context.Context, *semel.Execution) (semel.Outcome, error) { return end() })
+		_, _ = g.Run(t.Context(), semel.Call{Operation: "http", Tenant: "ann", Key: key, Payload: semel.NoPayload()},
+			func(context.Context, *semel.Execution) (store.Outcome, error) { return end() })
 	}
 	return "sqlite:" + path, st
 }
@@ -129,9 +129,9 @@ func TestARecordWhoseNameIsNoUTF8IsFoundAndResolved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tenant := range []string{"Jos\xe9", "Jos\xe8"} {
-		_, _ = g.Run(t.Context(), semel.NewCall(semel.Operation("http").For(tenant), "k\xff", semel.NoPayload()),
-			func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				return semel.Outcome{}, errors.New("lost")
+		_, _ = g.Run(t.Context(), semel.Call{Operation: "http", Tenant: tenant, Key: "k\xff", Payload: semel.NoPayload()},
+			func(context.Context, *semel.Execution) (store.Outcome, error) {
+				return store.Outcome{}, errors.New("lost")
 			})
 	}
 	get := func() view {
@@ -166,7 +166,7 @@ func TestAParkedRequestIsResolved(t *testing.T) {
 		want  store.Outcome
 	}{
 		"happened": {[]string{"--verdict", "happened", "--status", "201", "--header", "location: /p, 9", "--body-file", "-"}, "made by hand", store.Completed,
-			store.Outcome{Code: 201, Header: []semel.Header{{Name: "Location", Value: "/p, 9"}}, Body: []byte("made by hand")}},
+			store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/p, 9"}}, Body: []byte("made by hand")}},
 		"did not": {[]string{"--verdict", "did-not-happen"}, "", store.Released, store.Outcome{}},
 		"failed":  {[]string{"--verdict", "failed"}, "", store.Failed, store.Outcome{}},
 	} {

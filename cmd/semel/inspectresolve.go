@@ -66,7 +66,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 		switch err := g.Resolve(ctx, f.Record, v); {
-		case errors.Is(err, semel.ErrChanged):
+		case errors.Is(err, store.ErrChanged):
 			if f, err = look(ctx, h, c.key()); err != nil {
 				return err
 			}
@@ -106,14 +106,14 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	if c.Status < 200 || c.Status > 599 {
 		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened")
 	}
-	o := semel.Outcome{Code: c.Status}
+	o := store.Outcome{Code: c.Status}
 	for _, line := range c.Header {
 		name, value, ok := strings.Cut(line, ":")
 		if !ok || strings.TrimSpace(name) == "" || strings.HasPrefix(strings.ToLower(name), "set-cookie") {
 			return semel.Verdict{}, wrong("--header", line, `write "Name: value"; cookies are not kept`)
 		}
 		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
-		o.Header = append(o.Header, semel.Header{Name: name, Value: strings.TrimSpace(value)})
+		o.Header = append(o.Header, store.Header{Name: name, Value: strings.TrimSpace(value)})
 	}
 	var err error
 	o.Body, err = c.body(e)

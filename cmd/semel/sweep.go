@@ -10,6 +10,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/sweep"
 )
 
 type sweepCmd struct {
@@ -53,15 +54,15 @@ func (c *sweepCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	o := &semel.SweepOptions{
+	o := &sweep.Options{
 		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts,
-		Observe: semel.LogEvents(e.log),
-		Swept:   func(s semel.SweepStats, err error) { c.print(e, s, err) },
+		Observe:   semel.LogEvents(e.log),
+		AfterPass: func(s sweep.Stats, err error) { c.print(e, s, err) },
 	}
 	if !c.Once {
-		return semel.Sweep(ctx, h, o)
+		return sweep.Run(ctx, h, o)
 	}
-	s, err := semel.SweepOnce(ctx, h, o)
+	s, err := sweep.Once(ctx, h, o)
 	c.print(e, s, err)
 	return err
 }
@@ -78,7 +79,7 @@ func (c *sweepCmd) check() error {
 	return nil
 }
 
-func (c *sweepCmd) print(e *env, s semel.SweepStats, err error) {
+func (c *sweepCmd) print(e *env, s sweep.Stats, err error) {
 	r := swept{Deleted: s.Deleted, Released: s.Released, Parked: s.Parked, Failed: s.Failed}
 	if err != nil {
 		r.Error = err.Error()

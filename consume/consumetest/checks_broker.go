@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 func ackFails(w *world) {
@@ -137,7 +138,7 @@ func unknown(w *world) {
 
 func noKey(w *world) {
 	w.broker.Publish(w, consume.Message{Body: []byte("no key")}, consume.Message{
-		Body: []byte("an empty key"), Headers: []semel.Header{{Name: consume.KeyHeader, Value: ""}},
+		Body: []byte("an empty key"), Headers: []store.Header{{Name: consume.KeyHeader, Value: ""}},
 	}, msg("next", ""))
 	w.start(setup{})
 	w.settled()
@@ -176,7 +177,7 @@ func late(w *world) {
 
 func letterContents(w *world) {
 	m := msg("k", "order-7")
-	m.Headers = append(m.Headers, semel.Header{Name: "trace", Value: "t1"}, semel.Header{Name: consume.LetterReason, Value: "of an earlier journey"})
+	m.Headers = append(m.Headers, store.Header{Name: "trace", Value: "t1"}, store.Header{Name: consume.LetterReason, Value: "of an earlier journey"})
 	w.broker.Publish(w, m)
 	w.start(setup{handler: func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 		w.begun(m)
@@ -213,7 +214,7 @@ func letterContents(w *world) {
 func largeMessage(w *world) {
 	m := msg("k", "größe/√ 7")
 	m.Body = []byte(strings.Repeat("0123456789abcdef", 50_000)) // 800 kB: brokers take 1 MB by default
-	m.Headers = append(m.Headers, semel.Header{Name: "x-empty", Value: ""}, semel.Header{Name: "x-long", Value: strings.Repeat("v", 4000)})
+	m.Headers = append(m.Headers, store.Header{Name: "x-empty", Value: ""}, store.Header{Name: "x-long", Value: strings.Repeat("v", 4000)})
 	empty := msg("empty", "")
 	empty.Body = nil
 	w.broker.Publish(w, m, empty)

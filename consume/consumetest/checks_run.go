@@ -96,7 +96,7 @@ func (w *world) elsewhere(m consume.Message, lease time.Duration, end func() err
 	if err != nil {
 		w.Fatal(err)
 	}
-	m.Key = call.Key()
+	m.Key = call.Key
 	call.Wait = w.h.Patience // until whoever has it loses it
 	done := make(chan struct{})
 	go func() {

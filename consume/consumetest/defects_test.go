@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // defect is what is wrong with an adapter; nil: nothing.
@@ -29,7 +29,7 @@ type broken struct {
 	ack     func(ctx context.Context) error
 	nak     func(ctx context.Context, delay time.Duration) error
 	extend  func(ctx context.Context) error
-	forward func(ctx context.Context, to consume.Destination, headers []semel.Header) error
+	forward func(ctx context.Context, to consume.Destination, headers []store.Header) error
 }
 
 func (d *broken) Ack(ctx context.Context) error {
@@ -53,7 +53,7 @@ func (d *broken) Extend(ctx context.Context) error {
 	return d.queueDelivery.Extend(ctx)
 }
 
-func (d *broken) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *broken) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
 	if d.forward != nil {
 		return d.forward(ctx, to, headers)
 	}
@@ -91,8 +91,8 @@ var defects = []struct {
 		return d
 	}, []string{"order per key", "order per key over retries"}},
 	{"dead-letters without origin", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []semel.Header) error {
-			var some []semel.Header
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []store.Header) error {
+			var some []store.Header
 			for _, h := range headers {
 				if !strings.HasPrefix(h.Name, consume.LetterTopic) {
 					some = append(some, h)
@@ -102,17 +102,17 @@ var defects = []struct {
 		}}
 	}, []string{"a dead letter says where it came from"}},
 	{"dead-letters nothing", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(context.Context, consume.Destination, []semel.Header) error { return nil }}
+		return &broken{queueDelivery: d, forward: func(context.Context, consume.Destination, []store.Header) error { return nil }}
 	}, []string{"poison ends in the dead letters", "a failure is a dead letter", "another payload is a dead letter", "an unknown outcome is parked"}},
 	{"dead-letters without the message", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []store.Header) error {
 			own := *d.own
 			own.Body = nil
 			return (&queueDelivery{c: d.c, m: d.m, own: &own, n: d.n}).Forward(ctx, to, headers)
 		}}
 	}, []string{"a failure is a dead letter", "a dead letter says where it came from"}},
 	{"parks into the dead letters", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, _ consume.Destination, headers []semel.Header) error {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, _ consume.Destination, headers []store.Header) error {
 			return d.Forward(ctx, consume.DeadLetters, headers)
 		}}
 	}, []string{"an unknown outcome is parked", "a message older than the retention is not run"}},
@@ -123,7 +123,7 @@ var defects = []struct {
 				return nil
 			}
 			return d.Ack(ctx)
-		}, forward: func(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+		}, forward: func(ctx context.Context, to consume.Destination, headers []store.Header) error {
 			acked = true
 			_ = d.Ack(ctx)
 			return d.Forward(ctx, to, nil)

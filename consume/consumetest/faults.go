@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/store"
 )
@@ -101,7 +100,7 @@ func (d *flakyDelivery) Extend(ctx context.Context) error {
 	return around(d.Message(), d.beforeExtend, nil, func() error { return d.Delivery.Extend(ctx) })
 }
 
-func (d *flakyDelivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *flakyDelivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
 	return around(d.Message(), d.beforeForward, nil, func() error { return d.Delivery.Forward(ctx, to, headers) })
 }
 

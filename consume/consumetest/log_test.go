@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // partitions is a broker in memory that keeps a log and one offset for each
@@ -233,7 +233,7 @@ func (d *logDelivery) Ack(context.Context) error {
 
 func (d *logDelivery) Nak(context.Context, time.Duration) error { return d.end(func() {}) }
 
-func (d *logDelivery) Forward(_ context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *logDelivery) Forward(_ context.Context, to consume.Destination, headers []store.Header) error {
 	b := d.o.member.b
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // queue is a broker in memory that acks each message by itself, as RabbitMQ
@@ -178,7 +178,7 @@ func (d *queueDelivery) Extend(context.Context) error {
 	return d.change(func() { d.m.until = time.Now().Add(d.c.q.ackWait) })
 }
 
-func (d *queueDelivery) Forward(_ context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *queueDelivery) Forward(_ context.Context, to consume.Destination, headers []store.Header) error {
 	d.c.q.mu.Lock()
 	defer d.c.q.mu.Unlock()
 	if d.c.dead {

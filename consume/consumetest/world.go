@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	group semel.Operation = "consumetest"
-	lease                 = 2 * time.Second
+	group = "consumetest"
+	lease = 2 * time.Second
 	// held is the lease of those who live: no pause of the machine outlasts it.
 	held = 30 * time.Second
 )
@@ -50,7 +50,7 @@ func (j *journal) effect(x *semel.Execution, m *consume.Message) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.runs[m.Key]++
-	j.effects[x.Derive("effect")]++
+	j.effects[x.DownstreamKey("effect")]++
 	if j.order == nil {
 		j.order, j.origins = map[string][]string{}, map[string]consume.Origin{}
 	}
@@ -102,7 +102,7 @@ func (j *journal) observe(_ context.Context, e consume.Event) {
 
 // msg is a message with a key.
 func msg(key, orderKey string) consume.Message {
-	return consume.Message{OrderKey: orderKey, Body: []byte("body of " + key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
+	return consume.Message{OrderKey: orderKey, Body: []byte("body of " + key), Headers: []store.Header{{Name: consume.KeyHeader, Value: key}}}
 }
 
 // many is n messages with keys of their own and no order.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // delivery is one delivery of a message.
@@ -110,7 +110,7 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 
 // Forward implements consume.Delivery. It returns nil when the broker has
 // confirmed that the copy is in its queue.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.gone(); err != nil {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/store"
 )
 
 func TestMain(m *testing.M) {
@@ -123,7 +123,7 @@ func (b *broker) Copies(t testing.TB, to consume.Destination) []consume.Message 
 	for _, d := range drain(t, b.ch, b.letters(to)) {
 		m := consume.Message{Body: d.Body}
 		for name, v := range d.Headers {
-			m.Headers = append(m.Headers, semel.Header{Name: name, Value: fmt.Sprint(v)})
+			m.Headers = append(m.Headers, store.Header{Name: name, Value: fmt.Sprint(v)})
 		}
 		b.copies[to] = append(b.copies[to], m)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/store"
 )
 
 // What cannot work is an error of Serve at its start, which says what to do.
@@ -95,12 +96,12 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 	j := &journal{}
 	big := keyed("k0")
 	big.Body = bytes.Repeat([]byte("0123456789abcdef"), 3<<16) // 3 MiB, in many frames
-	event := func(hs ...semel.Header) consume.Message { return consume.Message{Body: []byte("{}"), Headers: hs} }
+	event := func(hs ...store.Header) consume.Message { return consume.Message{Body: []byte("{}"), Headers: hs} }
 	b.Publish(t,
 		big,
 		consume.Message{Body: []byte("no key")},
-		event(semel.Header{Name: "cloudEvents:specversion", Value: "1.0"}, semel.Header{Name: "cloudEvents:id", Value: "7"}), // no source
-		event(semel.Header{Name: "cloudEvents:specversion", Value: "1.0"}, semel.Header{Name: "cloudEvents:id", Value: "7"}, semel.Header{Name: "cloudEvents:source", Value: "/s"}),
+		event(store.Header{Name: "cloudEvents:specversion", Value: "1.0"}, store.Header{Name: "cloudEvents:id", Value: "7"}), // no source
+		event(store.Header{Name: "cloudEvents:specversion", Value: "1.0"}, store.Header{Name: "cloudEvents:id", Value: "7"}, store.Header{Name: "cloudEvents:source", Value: "/s"}),
 		keyed(strings.Repeat("k", 256)),
 	)
 	p := amqp.Publishing{ContentType: "application/cloudevents+json", Body: []byte("{nonsense")}
@@ -129,7 +130,7 @@ func TestALetterWithManyHeadersGoesWithoutTheText(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	m := keyed("k0")
-	m.Headers = append(m.Headers, semel.Header{Name: "long", Value: strings.Repeat("v", 129_700)})
+	m.Headers = append(m.Headers, store.Header{Name: "long", Value: strings.Repeat("v", 129_700)})
 	b.Publish(t, m)
 	serve(t, j.consumer(t, func(context.Context, *semel.Execution, *consume.Message) error {
 		return semel.Final(errors.New(strings.Repeat("no ", 1000)))
@@ -153,7 +154,7 @@ func TestALetterWithTooManyHeadersIsKept(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	m := keyed("k0")
-	m.Headers = append(m.Headers, semel.Header{Name: "long", Value: strings.Repeat("v", 130_700)})
+	m.Headers = append(m.Headers, store.Header{Name: "long", Value: strings.Repeat("v", 130_700)})
 	b.Publish(t, m)
 	serve(t, j.consumer(t, bad, consume.Options{}), b.connect(t))
 	refused := func(e consume.Event) bool { return e.Err != nil && strings.Contains(e.Err.Error(), "frame_max") }

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/store"
 )
 
 // figure is what the evidence of this repository collects from a test's log.
@@ -110,7 +110,7 @@ func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duratio
 	}
 	var sent []*amqp.DeferredConfirmation
 	send := func(i int) {
-		m := consume.Message{Body: fmt.Append(nil, i), Headers: []semel.Header{{Name: consume.KeyHeader, Value: fmt.Sprint(i)}}}
+		m := consume.Message{Body: fmt.Append(nil, i), Headers: []store.Header{{Name: consume.KeyHeader, Value: fmt.Sprint(i)}}}
 		if i%3 == 0 {
 			m.OrderKey = fmt.Sprint("lane", i%7)
 		}

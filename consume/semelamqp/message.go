@@ -8,8 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // Headers that a message has for handlers, key sources and copies beside its
@@ -31,8 +31,8 @@ const (
 const deliveriesHeader = "semel-retry-deliveries"
 
 // properties are those that copies have, too.
-func properties(d *amqp.Delivery) []semel.Header {
-	return []semel.Header{
+func properties(d *amqp.Delivery) []store.Header {
+	return []store.Header{
 		{Name: "content-type", Value: d.ContentType}, {Name: "content-encoding", Value: d.ContentEncoding},
 		{Name: MessageID, Value: d.MessageId}, {Name: CorrelationID, Value: d.CorrelationId}, {Name: ReplyTo, Value: d.ReplyTo},
 		{Name: Type, Value: d.Type}, {Name: AppID, Value: d.AppId},
@@ -40,8 +40,8 @@ func properties(d *amqp.Delivery) []semel.Header {
 }
 
 // address is where the message was published to. A copy carries it as headers.
-func address(d *amqp.Delivery) []semel.Header {
-	return []semel.Header{{Name: Exchange, Value: d.Exchange}, {Name: RoutingKey, Value: d.RoutingKey}}
+func address(d *amqp.Delivery) []store.Header {
+	return []store.Header{{Name: Exchange, Value: d.Exchange}, {Name: RoutingKey, Value: d.RoutingKey}}
 }
 
 // message is a message as package consume sees it.
@@ -54,14 +54,14 @@ func message(d *amqp.Delivery, queue string) *consume.Message {
 }
 
 // headers are in the order of their names: AMQP keeps none.
-func headers(d *amqp.Delivery) (hs []semel.Header) {
+func headers(d *amqp.Delivery) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		value, ok := text(d.Headers[name])
 		switch {
 		case !ok, name == deliveriesHeader:
 		case value == "" && (name == Exchange || name == RoutingKey): // of a copy, and as good as none
 		default:
-			hs = append(hs, semel.Header{Name: name, Value: value})
+			hs = append(hs, store.Header{Name: name, Value: value})
 		}
 	}
 	for _, h := range slices.Concat(address(d), properties(d)) {
@@ -180,7 +180,7 @@ func retryOf(d *amqp.Delivery) amqp.Publishing {
 }
 
 // letterOf is the copy with these headers. Its own keep their types.
-func letterOf(d *amqp.Delivery, hs []semel.Header) amqp.Publishing {
+func letterOf(d *amqp.Delivery, hs []store.Header) amqp.Publishing {
 	p := copyOf(d)
 	own := p.Headers
 	p.Headers = amqp.Table{}

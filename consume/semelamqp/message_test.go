@@ -10,8 +10,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 func full() *amqp.Delivery {
@@ -27,7 +27,7 @@ func full() *amqp.Delivery {
 
 func TestAMessageSaysWhatAMQPKnows(t *testing.T) {
 	m := message(full(), "orders")
-	want := []semel.Header{
+	want := []store.Header{
 		{Name: "a", Value: "1"}, {Name: "b", Value: "2"}, {Name: "bytes", Value: "x"}, {Name: consume.LetterReason, Value: "old"}, {Name: "x-delivery-count", Value: "2"},
 		{Name: "x-first-death-queue", Value: "q"}, {Name: "yes", Value: "true"}, {Name: Exchange, Value: "ex"}, {Name: RoutingKey, Value: "rk"},
 		{Name: "content-type", Value: "application/json"}, {Name: "content-encoding", Value: "utf8"}, {Name: MessageID, Value: "m"},
@@ -101,7 +101,7 @@ func TestARetryLooksTheSame(t *testing.T) {
 			Timestamp: p.Timestamp, Type: p.Type, AppId: p.AppId, RoutingKey: "orders", Body: p.Body,
 		}
 		m := message(first, "orders")
-		m.Headers = slices.DeleteFunc(m.Headers, func(h semel.Header) bool { return strings.HasPrefix(h.Name, "x-first-") })
+		m.Headers = slices.DeleteFunc(m.Headers, func(h store.Header) bool { return strings.HasPrefix(h.Name, "x-first-") })
 		if m.Deliveries != was.Deliveries+1 {
 			t.Errorf("it was delivered %d times, then %d times", was.Deliveries, m.Deliveries)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -117,7 +118,7 @@ func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() err
 }
 
 func keyed(key string) consume.Message {
-	return consume.Message{Body: []byte("body of " + key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
+	return consume.Message{Body: []byte("body of " + key), Headers: []store.Header{{Name: consume.KeyHeader, Value: key}}}
 }
 
 // many is n messages k0, k1 …

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/store"
 )
 
 // Trap: acking before completing. While the handler runs, the message is the
@@ -398,7 +399,7 @@ func TestACopyGoesNowhereElse(t *testing.T) {
 	if _, err := b.ch.QueueDeclare(other, false, true, false, false, nil); err != nil {
 		t.Fatal(err)
 	}
-	p := publishing(&consume.Message{Body: []byte("b"), Headers: []semel.Header{{Name: consume.KeyHeader, Value: "k0"}}})
+	p := publishing(&consume.Message{Body: []byte("b"), Headers: []store.Header{{Name: consume.KeyHeader, Value: "k0"}}})
 	p.Headers["CC"] = []any{other}
 	p.UserId, p.Expiration = "guest", "600000"
 	if err := b.ch.PublishWithContext(t.Context(), "", b.name, true, false, p); err != nil {

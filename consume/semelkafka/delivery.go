@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -94,7 +94,7 @@ func (s *Source) told(p *partition) {
 
 // Forward implements consume.Delivery. It returns nil when all in-sync replicas
 // have the copy.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
 	topic := d.s.opt.DeadLetters
 	if to == consume.Parked {
 		topic = d.s.opt.Parked
@@ -107,7 +107,7 @@ func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers 
 	}
 	err := produce(ctx, cl, letter(topic, d.r, headers))
 	if errors.Is(err, kerr.MessageTooLarge) { // without the longest, which is for people only
-		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h semel.Header) bool { return h.Name == consume.LetterError })))
+		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == consume.LetterError })))
 	}
 	if err != nil {
 		return fmt.Errorf("semelkafka: copy of %d bytes to %q: %w", len(d.r.Value), topic, err)

@@ -96,7 +96,7 @@ func ExampleStamp() {
 	if err != nil {
 		return
 	}
-	call := semel.NewCall(semel.Operation("billing").Shared(), "event-81", semel.NoPayload())
+	call := semel.Call{Operation: "billing", Tenant: semel.Shared, Key: "event-81", Payload: semel.NoPayload()}
 	_ = semel.Once(context.Background(), guard, call, func(_ context.Context, x *semel.Execution) error {
 		r := semelkafka.Stamp(&kgo.Record{Topic: "invoices"}, x, "invoice")
 		fmt.Printf("%s: %s\n", r.Headers[1].Key, r.Headers[1].Value)

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -30,7 +30,7 @@ func (s *Source) message(ms *some[consume.Message], r *kgo.Record, topicID strin
 	m := ms.next(size(r))
 	*m = consume.Message{
 		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: messageID(topicID, r)},
-		Headers:   make([]semel.Header, len(r.Headers)),
+		Headers:   make([]store.Header, len(r.Headers)),
 		Body:      r.Value,
 		Published: r.Timestamp,
 	}
@@ -38,7 +38,7 @@ func (s *Source) message(ms *some[consume.Message], r *kgo.Record, topicID strin
 		m.Published = time.Time{}
 	}
 	for i, h := range r.Headers {
-		m.Headers[i] = semel.Header{Name: h.Key, Value: string(h.Value)}
+		m.Headers[i] = store.Header{Name: h.Key, Value: string(h.Value)}
 	}
 	m.OrderKey = s.opt.OrderKey(m, r.Key)
 	return m
@@ -53,7 +53,7 @@ func messageID(topicID string, r *kgo.Record) string {
 
 // letter is a copy of a record. Its key is the record's, so that letters of one
 // key stay in order, and a tombstone stays one.
-func letter(topic string, r *kgo.Record, headers []semel.Header) *kgo.Record {
+func letter(topic string, r *kgo.Record, headers []store.Header) *kgo.Record {
 	l := &kgo.Record{Topic: topic, Key: r.Key, Value: r.Value, Headers: make([]kgo.RecordHeader, len(headers))}
 	for i, h := range headers {
 		l.Headers[i] = kgo.RecordHeader{Key: h.Name, Value: []byte(h.Value)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -22,7 +23,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 	}
 	id := [16]byte{0xfb, 0xff}
 	m := s.message(&some[consume.Message]{}, r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
-	want := []semel.Header{{Name: "B", Value: "1"}, {Name: "A"}, {Name: "B", Value: "\xff"}}
+	want := []store.Header{{Name: "B", Value: "1"}, {Name: "A"}, {Name: "B", Value: "\xff"}}
 	if m.Origin != (consume.Origin{Topic: "t", Partition: 2, Offset: 42, ID: "-_8AAAAAAAAAAAAAAAAAAA/2/42"}) || m.OrderKey != "k" || !m.Published.Equal(at) ||
 		string(m.Body) != "b" || !slices.Equal(m.Headers, want) || m.Deliveries != 0 {
 		t.Errorf("it is %+v", m)
@@ -59,7 +60,7 @@ func TestARecordWithoutATimestampHasNoAge(t *testing.T) {
 // A tombstone stays one: an empty value would bring its key back to life.
 func TestALetterOfATombstoneIsATombstone(t *testing.T) {
 	for _, value := range [][]byte{nil, {}, []byte("v")} {
-		l := letter("dead", &kgo.Record{Topic: "t", Key: []byte("k"), Value: value}, []semel.Header{{Name: "a", Value: "1"}, {Name: "a", Value: ""}})
+		l := letter("dead", &kgo.Record{Topic: "t", Key: []byte("k"), Value: value}, []store.Header{{Name: "a", Value: "1"}, {Name: "a", Value: ""}})
 		if l.Topic != "dead" || string(l.Key) != "k" || (l.Value == nil) != (value == nil) || string(l.Value) != string(value) || len(l.Headers) != 2 || string(l.Headers[0].Value) != "1" {
 			t.Errorf("the letter of %q is %+v", value, l)
 		}
@@ -103,7 +104,7 @@ func TestWhatAHandlerProducesIsStampedTheSameInEachAttempt(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for range 3 {
-		_ = semel.Once(t.Context(), g, semel.NewCall(semel.Operation("o").Shared(), "k", semel.NoPayload()), func(_ context.Context, x *semel.Execution) error {
+		_ = semel.Once(t.Context(), g, semel.Call{Operation: "o", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, func(_ context.Context, x *semel.Execution) error {
 			seen[headersOf(Stamp(&kgo.Record{}, x, "invoice"))]++
 			seen[headersOf(Stamp(&kgo.Record{}, x, "mail"))]++
 			return semel.NoEffect(context.Canceled)

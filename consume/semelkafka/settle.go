@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 )
 
@@ -200,7 +199,7 @@ func (b *batches) send(ctx context.Context, w *work) error {
 	if to == 0 || w.forwarded {
 		return nil
 	}
-	if err := w.Forward(ctx, to, consume.Letter(w.m, w.disp, semel.Operation(b.s.group))); err != nil {
+	if err := w.Forward(ctx, to, consume.Letter(w.m, w.disp, string(b.s.group))); err != nil {
 		return err
 	}
 	w.forwarded = true

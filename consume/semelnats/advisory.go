@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 )
 
@@ -150,5 +149,5 @@ func (s *Source) rescue(ctx context.Context, a *advisory) error {
 		Action: consume.DeadLetter, Reason: consume.ReasonDeliveries,
 		Err: fmt.Errorf("delivered %d times, which is the consumer's MaxDeliver", a.Deliveries),
 	}
-	return s.copy(ctx, s.opt.DeadLetters, consume.Letter(m, d, semel.Operation(s.durable)), raw.Data)
+	return s.copy(ctx, s.opt.DeadLetters, consume.Letter(m, d, string(s.durable)), raw.Data)
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // delivery is one delivery of a message.
@@ -51,7 +51,7 @@ func (d *delivery) Extend(context.Context) error { return once(d.m.InProgress())
 
 // Forward implements consume.Delivery. It returns nil when a stream has the
 // copy.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
 	subject := d.s.opt.DeadLetters
 	if to == consume.Parked {
 		subject = d.s.opt.Parked
@@ -70,7 +70,7 @@ func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers 
 }
 
 // copy publishes a letter, and returns nil when a stream has it.
-func (s *Source) copy(ctx context.Context, subject string, headers []semel.Header, body []byte) error {
+func (s *Source) copy(ctx context.Context, subject string, headers []store.Header, body []byte) error {
 	m := letter(subject, s.durable, headers, body)
 	_, err := s.js.PublishMsg(ctx, m)
 	if tooLarge(err) && m.Header.Get(consume.LetterError) != "" {

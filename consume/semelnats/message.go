@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // messageID names a message by its time as well as its number, for a stream
@@ -34,10 +34,10 @@ func message(m jetstream.Msg) (*consume.Message, error) {
 }
 
 // headers are in the order of their names: NATS keeps none.
-func headers(h nats.Header) (hs []semel.Header) {
+func headers(h nats.Header) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
-			hs = append(hs, semel.Header{Name: name, Value: value})
+			hs = append(hs, store.Header{Name: name, Value: value})
 		}
 	}
 	return hs
@@ -49,7 +49,7 @@ const control = "nats-"
 
 // letter is a copy of a message. Its id lets the server drop it when it is
 // sent again; the durable is in it, for the server compares all of a stream.
-func letter(subject, durable string, hs []semel.Header, body []byte) *nats.Msg {
+func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Data = body
 	for _, h := range hs {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // fakeMsg is a message without a server.
@@ -42,7 +42,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []semel.Header{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "B", Value: "3"}}
+	want := []store.Header{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "B", Value: "3"}}
 	if m.Origin != (consume.Origin{Topic: "orders.new", Offset: 42, ID: fmt.Sprintf("ORDERS/42@%d", at.UnixNano())}) || m.Deliveries != 3 || !m.Published.Equal(at) ||
 		string(m.Body) != "b" || !slices.Equal(m.Headers, want) {
 		t.Errorf("it is %+v", m)
@@ -56,7 +56,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 // original's: a copy with its Nats-Msg-Id would be dropped as a duplicate, one
 // with its Nats-Expected-Stream refused.
 func TestALetterTellsTheServerNothingOfTheOriginals(t *testing.T) {
-	l := letter("dead", "group", []semel.Header{
+	l := letter("dead", "group", []store.Header{
 		{Name: "Nats-Msg-Id", Value: "original"}, {Name: "nats-expected-stream", Value: "ORDERS"}, {Name: "Nats-TTL", Value: "1s"},
 		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: consume.LetterID, Value: "letter"},
 	}, []byte("b"))

@@ -38,7 +38,7 @@ func (p *provider) notify(ctx context.Context, x *semel.Execution, m *consume.Me
 		return semel.Final(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Idempotency-Key", x.Derive("mail"))
+	r.Header.Set("Idempotency-Key", x.DownstreamKey("mail"))
 	res, err := p.client.Do(r)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/nearcache"
 )
@@ -19,9 +20,9 @@ func Example() {
 		panic(err)
 	}
 	for range 3 {
-		res, err := guard.Run(context.Background(), semel.NewCall(semel.Operation("charge").For("ann"), "order-7", semel.NoPayload()),
-			func(context.Context, *semel.Execution) (semel.Outcome, error) {
-				return semel.Outcome{Body: []byte("receipt 1")}, nil
+		res, err := guard.Run(context.Background(), semel.Call{Operation: "charge", Tenant: "ann", Key: "order-7", Payload: semel.NoPayload()},
+			func(context.Context, *semel.Execution) (store.Outcome, error) {
+				return store.Outcome{Body: []byte("receipt 1")}, nil
 			})
 		fmt.Println(string(res.Body), res.Replayed, err)
 	}

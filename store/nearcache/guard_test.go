@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/nearcache"
 	"github.com/semel-go/semel/store/storetest"
+	"github.com/semel-go/semel/sweep"
 )
 
 func newGuard(t testing.TB, st store.Store, o *semel.Options) *semel.Guard {
@@ -27,12 +28,12 @@ func newGuard(t testing.TB, st store.Store, o *semel.Options) *semel.Guard {
 }
 
 func call(key string, payload string) semel.Call {
-	return semel.NewCall(semel.Operation("op").For("t"), key, semel.Bytes([]byte(payload)))
+	return semel.Call{Operation: "op", Tenant: "t", Key: key, Payload: semel.Bytes([]byte(payload))}
 }
 
 func answer(body string) semel.Handler {
-	return func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Body: []byte(body)}, nil
+	return func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Body: []byte(body)}, nil
 	}
 }
 
@@ -129,17 +130,17 @@ func (w *twin) play(t testing.TB, i int, rng *rand.Rand) string {
 	g := newGuard(t, st, o)
 	ran := 0
 	how := rng.IntN(10)
-	handler := func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	handler := func(context.Context, *semel.Execution) (store.Outcome, error) {
 		ran++
 		switch how {
 		case 0:
-			return semel.Outcome{}, semel.NoEffect(errPlain)
+			return store.Outcome{}, semel.NoEffect(errPlain)
 		case 1:
-			return semel.Outcome{}, semel.Final(errPlain)
+			return store.Outcome{}, semel.Final(errPlain)
 		case 2:
-			return semel.Outcome{}, errPlain
+			return store.Outcome{}, errPlain
 		}
-		return semel.Outcome{Code: 200 + i, Body: []byte(fmt.Sprint("step ", i))}, nil
+		return store.Outcome{Code: 200 + i, Body: []byte(fmt.Sprint("step ", i))}, nil
 	}
 	show := func(res semel.Result, err error) string {
 		return fmt.Sprintf("ran %d, code %d, body %q, replayed %v, error %v", ran, res.Code, res.Body, res.Replayed, err)
@@ -153,14 +154,14 @@ func (w *twin) play(t testing.TB, i int, rng *rand.Rand) string {
 		f, err := st.Claim(ctx, p)
 		return fmt.Sprintf("crash: won %v, %v, %v", f.Won, f.Record.State, err)
 	case deed < 15:
-		n, err := semel.SweepOnce(ctx, st, nil)
+		n, err := sweep.Once(ctx, st, nil)
 		return fmt.Sprintf("sweep: %+v, %v", n, err)
 	case deed < 16: // an operator
-		r, err := g.Get(ctx, semel.Operation("op").For("t"), key)
+		r, err := g.Get(ctx, semel.Call{Operation: "op", Tenant: "t", Key: key})
 		if err != nil {
 			return fmt.Sprintf("resolve: %v", err)
 		}
-		err = g.Resolve(ctx, r, semel.Happened(semel.Outcome{Body: []byte(fmt.Sprint("resolved ", i))}))
+		err = g.Resolve(ctx, r, semel.Happened(store.Outcome{Body: []byte(fmt.Sprint("resolved ", i))}))
 		return fmt.Sprintf("resolve: it was %v, attempt %d, expires %v: %v", r.State, r.Attempt, r.Expires, err)
 	default:
 		d := time.Duration(rng.IntN(int(25 * time.Second))).Truncate(time.Microsecond)
@@ -222,9 +223,9 @@ func TestStorm(t *testing.T) {
 				k := rng.IntN(keys)
 				cl := call(fmt.Sprint(k), "pay")
 				cl.Wait = time.Minute
-				res, err := g.Run(t.Context(), cl, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				res, err := g.Run(t.Context(), cl, func(context.Context, *semel.Execution) (store.Outcome, error) {
 					runs[k].Add(1)
-					return semel.Outcome{Body: []byte(fmt.Sprint("key ", k))}, nil
+					return store.Outcome{Body: []byte(fmt.Sprint("key ", k))}, nil
 				})
 				if errors.Is(err, semel.ErrUnavailable) {
 					continue // four losses in a row
@@ -261,7 +262,7 @@ func TestAShelfThatAnothersSweepRecoveredIsFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.pass(dead.Lease)
-		if _, err := semel.SweepOnce(t.Context(), p.front, &semel.SweepOptions{MaxAttempts: attempts}); err != nil {
+		if _, err := sweep.Once(t.Context(), p.front, &sweep.Options{MaxAttempts: attempts}); err != nil {
 			t.Fatal(err)
 		}
 		complete(t, p, "k", time.Hour)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Admission is what became of a call that was to be admitted.
@@ -57,9 +58,9 @@ func (a *Atomic) admit(ctx context.Context, db execer, calls []semel.Call) ([]Ad
 // admitAll records all that is looked for and new.
 func (y *inbox) admitAll(ctx context.Context) ([]Admission, error) {
 	admitted := make([]Admission, len(y.visitors))
-	err := y.runEach(ctx, func(_ context.Context, _ *semel.Execution, i int) (semel.Outcome, error) {
+	err := y.runEach(ctx, func(_ context.Context, _ *semel.Execution, i int) (store.Outcome, error) {
 		admitted[i].Fresh = true
-		return semel.Outcome{}, nil
+		return store.Outcome{}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (y *inbox) admitAll(ctx context.Context) ([]Admission, error) {
 		v := &y.visitors[i]
 		is := &admitted[v.i]
 		if there[v.id] && v.steps != nil && (is.Fresh || v.err == nil) { // the fresh one, and those that were given what it left
-			*is = Admission{Err: &semel.Error{Reason: semel.ErrInProgress, Operation: semel.Operation(v.steps.Key().Operation), RetryAfter: retryAfter}}
+			*is = Admission{Err: &semel.Error{Reason: semel.ErrInProgress, Operation: string(v.steps.Key().Operation), RetryAfter: retryAfter}}
 			continue
 		}
 		is.Err = v.err

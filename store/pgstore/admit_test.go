@@ -22,7 +22,7 @@ func admitIn(t *testing.T, p *shop, commit bool, calls ...semel.Call) []Admissio
 	}
 	for i, is := range got {
 		if is.Fresh {
-			mustExec(t, tx, "INSERT INTO "+p.table+" VALUES ($1)", calls[i].Key())
+			mustExec(t, tx, "INSERT INTO "+p.table+" VALUES ($1)", calls[i].Key)
 		}
 	}
 	if commit {

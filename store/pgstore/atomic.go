@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 )
 
 // Atomic runs calls so that the record and what the handler writes to the
@@ -95,7 +97,7 @@ type inTx struct {
 
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	return r.a.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	return r.a.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
 		return fn(r.a.s.withTx(ctx, r.tx, &over), x)
@@ -106,13 +108,13 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 func (a *Atomic) runIn(ctx context.Context, db execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	t := a.s.newTx(db, true)
 	t.within, _ = ctx.Value(runsKey{}).(*runs)
-	res, err := a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err := driver.RunIn(ctx, a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
 		return fn(a.s.withRun(ctx, t.asked, &over), x)
 	})
 	if lostRace(err) {
-		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation(), RetryAfter: retryAfter, Cause: err}
+		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}
 	}
 	return res, err
 }

@@ -36,7 +36,7 @@ func newShop(t testing.TB, s *Store, o *semel.Options) *shop {
 
 // call is one of an Atomic.
 func call(key string) semel.Call {
-	return semel.NewCall(semel.Operation("pay").For("ann"), key, semel.NoPayload())
+	return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.NoPayload()}
 }
 
 // payments are the committed effects.
@@ -71,7 +71,7 @@ func (p *shop) pay(key string, err error) func(context.Context, *semel.Execution
 }
 
 func (p *shop) record(t *testing.T, key string) (store.Record, error) {
-	return p.a.g.Get(t.Context(), semel.Operation("pay").For("ann"), key)
+	return p.a.g.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: key})
 }
 
 func TestAnAtomicEffectHappensOnce(t *testing.T) {
@@ -295,13 +295,13 @@ func TestTheHandlerFindsItsTransaction(t *testing.T) {
 		t.Error("a transaction outside of a handler")
 	}
 	var runner semel.Runner = p.a
-	_, err := runner.Run(t.Context(), call("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	_, err := runner.Run(t.Context(), call("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		tx, ok := TxFrom(ctx)
 		if !ok {
 			t.Fatal("no transaction")
 		}
 		_, err := p.pay("k", nil)(ctx, x, tx)
-		return semel.Outcome{Code: 201}, err
+		return store.Outcome{Code: 201}, err
 	})
 	if err != nil {
 		t.Error(err)

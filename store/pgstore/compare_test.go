@@ -99,9 +99,9 @@ func guarded(s store.Store, work time.Duration) func(ctx context.Context, key st
 		if err != nil {
 			return err
 		}
-		_, err := g.Run(ctx, call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		_, err := g.Run(ctx, call(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			spend(work)
-			return semel.Outcome{Code: 200, Body: []byte(result)}, nil
+			return store.Outcome{Code: 200, Body: []byte(result)}, nil
 		})
 		return err
 	}
@@ -109,10 +109,10 @@ func guarded(s store.Store, work time.Duration) func(ctx context.Context, key st
 
 func (b *bout) atomic(floor float64) contender {
 	return contender{name: "atomic", floor: floor, do: func(ctx context.Context, key string) error {
-		_, err := b.a.Run(ctx, call(key), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		_, err := b.a.Run(ctx, call(key), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			tx, _ := TxFrom(ctx)
 			_, err := tx.Exec(ctx, "INSERT INTO business VALUES ($1, 1)", key)
-			return semel.Outcome{Code: 200, Body: []byte(result)}, err
+			return store.Outcome{Code: 200, Body: []byte(result)}, err
 		})
 		return err
 	}}

@@ -86,21 +86,21 @@ func TestPgxSendsWhatMustNotGoDirectly(t *testing.T) {
 // Whatever there is to keep, the record is the same whichever way it went.
 func TestARecordIsTheSameWhicheverWayItWent(t *testing.T) {
 	type end struct {
-		o   semel.Outcome
+		o   store.Outcome
 		err error
 	}
-	full := semel.Outcome{Code: 201, Codec: "json", Body: []byte(`{"id":7}`), Header: []store.Header{{Name: "Location", Value: "/7"}, {Name: "X", Value: ""}}}
-	large := semel.Outcome{Body: []byte(strings.Repeat("0123456789", 400_000))}
+	full := store.Outcome{Code: 201, Codec: "json", Body: []byte(`{"id":7}`), Header: []store.Header{{Name: "Location", Value: "/7"}, {Name: "X", Value: ""}}}
+	large := store.Outcome{Body: []byte(strings.Repeat("0123456789", 400_000))}
 	ends := map[string]end{
-		"nothing": {}, "full": {o: full}, "large": {o: large}, "a negative code": {o: semel.Outcome{Code: -1 << 40}},
-		"no text but zeros": {o: semel.Outcome{Body: make([]byte, 300)}},
+		"nothing": {}, "full": {o: full}, "large": {o: large}, "a negative code": {o: store.Outcome{Code: -1 << 40}},
+		"no text but zeros": {o: store.Outcome{Body: make([]byte, 300)}},
 		"a failure":         {err: &semel.Failure{Code: "declined", Message: "no funds"}},
 		"released":          {err: errors.New("oops")}, "no effect": {err: semel.NoEffect(errors.New("refused"))},
 	}
 	calls := map[string]func(key string) semel.Call{
 		"plain": call,
 		"full": func(key string) semel.Call {
-			return semel.NewCall(semel.Operation("zahlen ü").For("tenant \x00 '\""), "\x00\xff"+key, semel.Bytes([]byte("p")))
+			return semel.Call{Operation: "zahlen ü", Tenant: "tenant \x00 '\"", Key: "\x00\xff" + key, Payload: semel.Bytes([]byte("p"))}
 		},
 	}
 	for name, is := range calls {
@@ -112,7 +112,7 @@ func TestARecordIsTheSameWhicheverWayItWent(t *testing.T) {
 					mustExec(t, c.app, "DELETE FROM "+c.s.quoted()+".semel_record")
 					said := ""
 					for range 2 { // the second finds what the first has left
-						res, err := c.a.Run(t.Context(), is("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) { return end.o, end.err })
+						res, err := c.a.Run(t.Context(), is("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { return end.o, end.err })
 						said += fmt.Sprintf("%v %v %v %x; ", res.Replayed, err, res.Outcome.Code, res.Outcome.Body[:min(20, len(res.Outcome.Body))])
 					}
 					const most = `(to_jsonb(r) - '{owner,holder,fence,created,updated,until,expires,body}'::text[])::text || md5(coalesce(body, '')) || (body IS NULL)

@@ -38,7 +38,7 @@ func ExampleDo() {
 	}
 
 	move := func(ctx context.Context, t Transfer) (balance int64, err error) {
-		call := semel.NewCall(semel.Operation("transfer").For(t.From), t.ID, semel.JSON(t))
+		call := semel.Call{Operation: "transfer", Tenant: t.From, Key: t.ID, Payload: semel.JSON(t)}
 		return pgstore.Do(ctx, transfers, call, func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (int64, error) {
 			if _, err := tx.Exec(ctx, "UPDATE account SET cents = cents + $1 WHERE name = $2", t.Cents, t.To); err != nil {
 				return 0, err
@@ -56,7 +56,7 @@ func ExampleDo() {
 func ExampleAtomic_In() {
 	handle := func(ctx context.Context, a *pgstore.Atomic, tx pgx.Tx, ids []string) error {
 		for _, id := range ids {
-			call := semel.NewCall(semel.Operation("orders consumer").Shared(), id, semel.NoPayload())
+			call := semel.Call{Operation: "orders consumer", Tenant: semel.Shared, Key: id, Payload: semel.NoPayload()}
 			err := semel.Once(ctx, a.In(tx), call, func(ctx context.Context, _ *semel.Execution) error {
 				_, err := tx.Exec(ctx, "INSERT INTO shipment (order_id) VALUES ($1)", id)
 				return err
@@ -77,7 +77,7 @@ func ExampleAtomic_RunWhole() {
 	handle := func(ctx context.Context, a *pgstore.Atomic, poll []message, ack func(message)) {
 		calls := make([]semel.Call, len(poll))
 		for i, m := range poll {
-			calls[i] = semel.NewCall(semel.Operation("orders consumer").Shared(), m.ID, semel.JSON(m))
+			calls[i] = semel.Call{Operation: "orders consumer", Tenant: semel.Shared, Key: m.ID, Payload: semel.JSON(m)}
 		}
 		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.Fresh) error {
 			var orders []string

@@ -54,9 +54,9 @@ func TestASettlementThatHangsIsStored(t *testing.T) {
 	first := openNew(t, nil)
 	h, through := newHanger(t)
 	s := openAt(t, through, &Options{Schema: first.opt.Schema, settleTry: 300 * time.Millisecond})
-	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		h.next.Store(true)
-		return semel.Outcome{Body: []byte("one")}, nil
+		return store.Outcome{Body: []byte("one")}, nil
 	})
 	if err != nil || h.hung.Load() != 1 {
 		t.Errorf("%d connections hung, and the run ended by %v", h.hung.Load(), err)

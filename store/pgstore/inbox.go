@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Ended is how one call of a batch ended: what [Atomic.Run] would have
@@ -24,7 +25,7 @@ type Fresh struct {
 	Index     int // of the call
 	Execution *semel.Execution
 	// Outcome is kept, and given to each duplicate. Zero is fine.
-	Outcome semel.Outcome
+	Outcome store.Outcome
 	// Err says that this call failed and nothing was written for it: a
 	// *semel.Failure is kept, any other error is noted as a failed attempt. The
 	// others go on.
@@ -56,11 +57,11 @@ type Fresh struct {
 // Each key takes an advisory lock for the time of the transaction (see
 // [Atomic.In] for how many there are); more than 1,000 calls are several
 // transactions. In a handler of this store RunBatch joins its transaction.
-func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) []Ended {
+func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error)) []Ended {
 	b := &batch{a: a, calls: calls, ended: make([]Ended, len(calls)), each: fn}
 	if tx, ok := a.s.inside(ctx); ok {
 		for i, c := range calls {
-			b.ended[i].Result, b.ended[i].Err = a.In(tx).Run(ctx, c, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+			b.ended[i].Result, b.ended[i].Err = a.In(tx).Run(ctx, c, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 				return fn(ctx, x, i)
 			})
 		}
@@ -108,7 +109,7 @@ type batch struct {
 	a     *Atomic
 	calls []semel.Call
 	ended []Ended
-	each  func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)
+	each  func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error)
 	whole func(ctx context.Context, fresh []*Fresh) error
 
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch

@@ -44,13 +44,13 @@ func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string
 
 // each runs a batch with a handler for each call, whose effect is a row.
 func (w *worker) each(ctx context.Context, calls []semel.Call) []Ended {
-	return w.p.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+	return w.p.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
 		tx, _ := TxFrom(ctx)
 		w.runs[x.Key()]++
 		if _, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" VALUES ($1)", x.Key()); err != nil {
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
-		return semel.Outcome{Code: 201, Body: []byte("receipt of " + x.Key())}, w.fail[x.Key()]
+		return store.Outcome{Code: 201, Body: []byte("receipt of " + x.Key())}, w.fail[x.Key()]
 	})
 }
 
@@ -64,7 +64,7 @@ func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
 			key := f.Execution.Key()
 			w.runs[key]++
 			keys = append(keys, key)
-			f.Outcome = semel.Outcome{Code: 201, Body: []byte("receipt of " + key)}
+			f.Outcome = store.Outcome{Code: 201, Body: []byte("receipt of " + key)}
 		}
 		if _, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" SELECT unnest($1::text[])", keys); err != nil {
 			return err
@@ -100,7 +100,7 @@ func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
 		t.Fatalf("%d ends of %d calls", len(got), len(want))
 	}
 	for i, e := range got {
-		key := calls[i].Key()
+		key := calls[i].Key
 		switch want[i] {
 		case "", "replayed":
 			if e.Err != nil || e.Replayed != (want[i] == "replayed") || string(e.Body) != "receipt of "+key || e.Code != 201 {
@@ -151,12 +151,14 @@ func TestAnEmptyBatchDoesNothing(t *testing.T) {
 // The batch is what Run and Guard make of each call, by the same code.
 func TestABatchRefusesWhatARunRefuses(t *testing.T) {
 	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		pay := semel.Operation("pay").For("ann")
+		other := func(n int) semel.Call {
+			return semel.Call{Operation: "pay", Tenant: "ann", Key: "other", Payload: semel.JSON(n)}
+		}
 		declined := &semel.Failure{Code: "declined", Message: "no money"}
 		if _, err := Do(t.Context(), w.p.a, call("failed"), w.p.pay("failed", declined)); !errors.Is(err, declined) {
 			t.Fatal(err)
 		}
-		if err := Once(t.Context(), w.p.a, semel.NewCall(pay, "other", semel.JSON(1)), nothing); err != nil {
+		if err := Once(t.Context(), w.p.a, other(1), nothing); err != nil {
 			t.Fatal(err)
 		}
 		g, err := semel.New(w.p.s, nil)
@@ -171,9 +173,9 @@ func TestABatchRefusesWhatARunRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls := []semel.Call{call("a"), call("failed"), semel.NewCall(pay, "other", semel.JSON(2)), {}, call(""), call("reserved"), call("b")}
+		calls := []semel.Call{call("a"), call("failed"), other(2), {}, call(""), call("reserved"), call("b")}
 		ends := run(t.Context(), calls)
-		wantEnds(t, calls, ends, "", "no money", "another payload", "zero Call", "key", "in progress", "")
+		wantEnds(t, calls, ends, "", "no money", "another payload", "operation: is empty", "key", "in progress", "")
 		if !errors.Is(ends[2].Err, semel.ErrMismatch) || !errors.Is(ends[3].Err, semel.ErrInvalid) || !errors.Is(ends[1].Err, declined) {
 			t.Errorf("%v, %v, %v", ends[1].Err, ends[2].Err, ends[3].Err)
 		}
@@ -187,7 +189,7 @@ func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
 		calls := poll("a", "b", "a", "c", "b", "a")
 		wantEnds(t, calls, run(t.Context(), calls), "", "", "replayed", "", "replayed", "replayed")
 		w.p.want(t, "a", "b", "c")
-		other := []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "d", semel.JSON("y")), semel.NewCall(semel.Operation("pay").For("ann"), "d", semel.JSON("x"))}
+		other := []semel.Call{semel.Call{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("y")}, semel.Call{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("x")}}
 		wantEnds(t, other, run(t.Context(), other), "", "another payload")
 	})
 }
@@ -252,14 +254,14 @@ func TestAStatementThatFailsSinksNoOther(t *testing.T) {
 	})
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	calls := poll("a", "bad", "b")
-	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 		tx, _ := TxFrom(ctx)
 		if i == 1 {
 			_, _ = tx.Exec(ctx, "SELECT 1 / 0")
-			return semel.Outcome{}, nil
+			return store.Outcome{}, nil
 		}
 		_, err := w.p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	})
 	if ends[0].Err != nil || ends[1].Err == nil || ends[2].Err != nil {
 		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
@@ -277,14 +279,14 @@ func TestWhatFailsWithoutAWriteCostsNoSecondRun(t *testing.T) {
 	poison := errors.New("cannot be parsed")
 	runs := 0
 	calls := poll("a", "bad", "b")
-	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 		runs++
 		if i == 1 {
-			return semel.Outcome{}, poison
+			return store.Outcome{}, poison
 		}
 		tx, _ := TxFrom(ctx)
 		_, err := w.p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	})
 	if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err != nil || runs != 3 {
 		t.Errorf("%v, %v, %v in %d runs", ends[0].Err, ends[1].Err, ends[2].Err, runs)
@@ -361,7 +363,7 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 	}
 	stolen := false
 	calls := poll("a", "k", "b")
-	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 		tx, _ := TxFrom(ctx)
 		if !stolen {
 			stolen = true
@@ -370,7 +372,7 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 			}
 		}
 		_, err := p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	})
 	if ends[0].Err != nil || ends[1].Err != nil || !ends[1].Replayed || ends[2].Err != nil {
 		t.Errorf("%+v", ends)
@@ -425,7 +427,7 @@ func TestAPanicInABatchRollsAllBackAndGoesOn(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+		p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 			tx, _ := TxFrom(ctx)
 			if _, err := p.pay(x.Key(), nil)(ctx, x, tx); err != nil {
 				t.Error(err)
@@ -433,7 +435,7 @@ func TestAPanicInABatchRollsAllBackAndGoesOn(t *testing.T) {
 			if i == 1 {
 				panic("a bug")
 			}
-			return semel.Outcome{}, nil
+			return store.Outcome{}, nil
 		})
 	}()
 	p.want(t)

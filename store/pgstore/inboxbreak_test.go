@@ -60,8 +60,8 @@ func TestACallThatBreaksItsConnectionSinksNoOther(t *testing.T) {
 	for name, breaks := range breaking {
 		for form, run := range map[string]func(p *shop, calls []semel.Call, fn func(ctx context.Context, keys []string) error) []Ended{
 			"each": func(p *shop, calls []semel.Call, fn func(ctx context.Context, keys []string) error) []Ended {
-				return p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-					return semel.Outcome{}, fn(ctx, []string{x.Key()})
+				return p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
+					return store.Outcome{}, fn(ctx, []string{x.Key()})
 				})
 			},
 			"whole": func(p *shop, calls []semel.Call, fn func(ctx context.Context, keys []string) error) []Ended {
@@ -89,8 +89,8 @@ func TestACallThatBreaksItsConnectionSinksNoOther(t *testing.T) {
 						return nil
 					})
 					for i, e := range ends {
-						if is := calls[i].Key() == "bad"; is != (e.Err != nil) || !is && e.Replayed != (attempt > 1) {
-							t.Errorf("%s: replayed %v, %v", calls[i].Key(), e.Replayed, e.Err)
+						if is := calls[i].Key == "bad"; is != (e.Err != nil) || !is && e.Replayed != (attempt > 1) {
+							t.Errorf("%s: replayed %v, %v", calls[i].Key, e.Replayed, e.Err)
 						}
 					}
 					if err := ends[3].Err; !errors.Is(err, semel.ErrUnavailable) { // and not a failure, which is not kept

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -37,7 +38,7 @@ func TestABatchComparedWithThePublishedPattern(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome := semel.Outcome{Code: 200, Body: []byte(result)}
+	outcome := store.Outcome{Code: 200, Body: []byte(result)}
 	calls := func(keys []string) []semel.Call { return poll(keys...) }
 	check := func(ends []Ended) error {
 		for _, e := range ends {
@@ -53,7 +54,7 @@ func TestABatchComparedWithThePublishedPattern(t *testing.T) {
 	}{
 		{"1 tx a message, 16 goroutines", func(ctx context.Context, keys []string) error { return byGoroutines(ctx, keys, 16, pub.oneTx) }},
 		{"RunBatch, row by row", func(ctx context.Context, keys []string) error {
-			return check(a.RunBatch(ctx, calls(keys), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+			return check(a.RunBatch(ctx, calls(keys), func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
 				tx, _ := TxFrom(ctx)
 				_, err := tx.Exec(ctx, "INSERT INTO business VALUES ($1, 1)", x.Key())
 				return outcome, err

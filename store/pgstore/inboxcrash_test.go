@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -147,11 +148,11 @@ func TestWorkerOfABatch(t *testing.T) {
 			return whole(ctx, fresh)
 		})
 	case "each":
-		a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+		a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 			if i == 10 {
 				stop.reached("in the middle")
 			}
-			return semel.Outcome{}, insert(ctx, x.Key())
+			return store.Outcome{}, insert(ctx, x.Key())
 		})
 	default:
 		a.RunWhole(t.Context(), calls, whole)

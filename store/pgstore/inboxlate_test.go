@@ -46,8 +46,8 @@ func TestWhatFollowsAStatementThatWasTooLateIsUndone(t *testing.T) {
 					return nil
 				})
 			} else {
-				ends = p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-					return semel.Outcome{}, work(ctx, x.Key())
+				ends = p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
+					return store.Outcome{}, work(ctx, x.Key())
 				})
 			}
 			var want []string

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // settleAll runs a batch until each call is done, as a broker that sends again
@@ -25,7 +26,7 @@ func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []se
 			case errors.Is(e.Err, semel.ErrInProgress), errors.Is(e.Err, semel.ErrUnavailable):
 				left = append(left, calls[i])
 			default:
-				t.Errorf("%q: %v", calls[i].Key(), e.Err)
+				t.Errorf("%q: %v", calls[i].Key, e.Err)
 			}
 		}
 		if calls = left; len(calls) > 0 {
@@ -66,7 +67,7 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 				return
 			}
 			for _, k := range numbered(fmt.Sprint(round, "/"), 10) {
-				_, _ = g.Run(t.Context(), call("leased "+k), func(context.Context, *semel.Execution) (semel.Outcome, error) { return semel.Outcome{}, nil })
+				_, _ = g.Run(t.Context(), call("leased "+k), func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, nil })
 			}
 		})
 		all.Wait()
@@ -93,7 +94,7 @@ func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 		all.Go(func() {
 			first := true
 			calls := poll(fmt.Sprint(i, "a"), fmt.Sprint(i, "b"))
-			ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, _ *semel.Execution, n int) (semel.Outcome, error) {
+			ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, _ *semel.Execution, n int) (store.Outcome, error) {
 				runs.Add(1)
 				tx, _ := TxFrom(ctx)
 				_, err := tx.Exec(ctx, "UPDATE "+p.table+" SET key = key WHERE key = $1", order[n])
@@ -102,7 +103,7 @@ func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 					meet.Done()
 					meet.Wait()
 				}
-				return semel.Outcome{}, err
+				return store.Outcome{}, err
 			})
 			for n, e := range ends {
 				if e.Err != nil {
@@ -189,13 +190,13 @@ func TestACancelledBatchLeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")
-	ends := p.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+	ends := p.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 		if i == 1 {
 			cancel()
 		}
 		tx, _ := TxFrom(ctx)
 		_, err := p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	})
 	for i, e := range ends {
 		if !errors.Is(e.Err, semel.ErrUnavailable) {

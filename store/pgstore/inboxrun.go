@@ -11,11 +11,12 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
 // runEach runs a handler for each call, in order.
-func (y *inbox) runEach(ctx context.Context, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) error {
+func (y *inbox) runEach(ctx context.Context, fn func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error)) error {
 	for i := range y.visitors {
 		v := &y.visitors[i]
 		if !y.goes(v) {
@@ -35,8 +36,8 @@ func (y *inbox) runEach(ctx context.Context, fn func(ctx context.Context, x *sem
 	return nil
 }
 
-func (y *inbox) runOne(ctx context.Context, v *visitor, x *semel.Execution, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) (semel.Outcome, error) {
-	ctx, end := v.steps.Within(ctx)
+func (y *inbox) runOne(ctx context.Context, v *visitor, x *semel.Execution, fn func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error)) (store.Outcome, error) {
+	ctx, end := v.steps.HandlerContext(ctx)
 	defer end()
 	y.running, y.touched = v, false
 	o, err := fn(ctx, x, v.i)
@@ -132,7 +133,7 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 // goes reports whether a call that is looked for goes on.
 func (y *inbox) goes(v *visitor) bool {
 	if v.steps != nil && y.failed[v.id] { // it has waited for that, and does not run it once more
-		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: semel.Operation(v.steps.Key().Operation)}
+		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: string(v.steps.Key().Operation)}
 		return false
 	}
 	return v.steps != nil // else it is invalid
@@ -168,7 +169,7 @@ func (y *inbox) ended(ctx context.Context, v *visitor) error {
 
 // attempted reports whether what a handler said is a failed attempt.
 func attempted(said error) bool {
-	return said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !errors.Is(said, errSwallowed) && !semel.SaysNoEffect(said)
+	return said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !errors.Is(said, errSwallowed) && !driver.IsNoEffect(said)
 }
 
 // note keeps the count of a failed attempt.

@@ -49,16 +49,16 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			poison := errors.New("poison")
-			ends := p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+			ends := p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 				tx, _ := TxFrom(ctx)
 				if i == 1 {
 					if err := write(ctx, tx, p); err != nil {
 						t.Error(err)
 					}
-					return semel.Outcome{}, poison
+					return store.Outcome{}, poison
 				}
 				_, err := p.pay(x.Key(), nil)(ctx, x, tx)
-				return semel.Outcome{}, err
+				return store.Outcome{}, err
 			})
 			if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err != nil {
 				t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)

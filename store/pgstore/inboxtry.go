@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 )
 
 var (
@@ -31,7 +33,6 @@ type inbox struct {
 	careful bool // behind savepoints
 
 	visitors []visitor
-	steps    []semel.Steps        // of the visitors
 	failed   map[pgtype.UUID]bool // keys with a failed attempt in this batch
 	notes    []*visitor           // whose failed attempts are to be noted afterwards
 	written  bool                 // there is something to commit besides pending
@@ -74,7 +75,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 		l.runs.whole = y
 		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
 	} else {
-		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (store.Outcome, error) {
 			return b.each(b.a.s.withRun(b.a.s.withTx(ctx, &l.tx, &l.over), y.running.id, &l.over), x, i)
 		})
 	}
@@ -180,14 +181,12 @@ func (y *inbox) visit(which []int, calls []semel.Call) {
 	if len(which) == 0 {
 		return
 	}
-	y.steps = y.a.g.AllSteps(y.steps, calls[which[0]:which[len(which)-1]+1])
 	y.visitors = slices.Grow(y.visitors[:0], len(which))[:len(which)]
 	for n, i := range which {
 		v := &y.visitors[n]
 		v.i, v.y = i, y
-		s := &y.steps[i-which[0]]
-		if v.err = s.Err(); v.err == nil {
-			v.steps, v.id = s, idOf(s.Key())
+		if v.steps, v.err = driver.NewTxCall(y.a.g, calls[i]); v.err == nil {
+			v.id = idOf(v.steps.Key())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -14,7 +15,7 @@ import (
 type visitor struct {
 	i     int
 	y     *inbox
-	steps *semel.Steps // nil: the call is invalid
+	steps driver.TxCall // nil: the call is invalid
 	id    pgtype.UUID
 	ahead ahead
 
@@ -35,14 +36,14 @@ type visitor struct {
 func (v *visitor) claim(ctx context.Context) (x *semel.Execution) {
 	if at := v.ahead.wrote; at != nil {
 		v.won = &v.p
-		return v.steps.Won(v, at.fence)
+		return v.steps.Inserted(v, at.fence)
 	}
 	x, v.res, v.err = v.steps.Claim(ctx, v)
 	return x
 }
 
 // settle goes on behind the handler.
-func (v *visitor) settle(ctx context.Context, o semel.Outcome) {
+func (v *visitor) settle(ctx context.Context, o store.Outcome) {
 	v.res, v.err = v.steps.Settle(ctx, o, v.said)
 }
 

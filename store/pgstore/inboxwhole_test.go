@@ -57,15 +57,15 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 				calls := poll("a", "bad", "b", "good", "worse", "c")
 				for i, e := range run(calls, map[string]error{"bad": said, "worse": said}) {
 					if fails := i == 1 || i == 4; fails != (e.Err != nil) || fails && !errors.Is(e.Err, said) {
-						t.Errorf("%q: %v", calls[i].Key(), e.Err)
+						t.Errorf("%q: %v", calls[i].Key, e.Err)
 					}
 				}
 				p.want(t, "a", "b", "c", "good")
 				for _, c := range calls {
-					r, err := p.record(t, c.Key())
+					r, err := p.record(t, c.Key)
 					want := store.Record{State: store.Completed, Attempt: 1}
-					switch bad := c.Key() == "bad" || c.Key() == "worse"; {
-					case c.Key() == "good":
+					switch bad := c.Key == "bad" || c.Key == "worse"; {
+					case c.Key == "good":
 						want.Attempt = 2
 					case bad && name == "a failed attempt":
 						want = store.Record{State: store.Released, Attempt: 2}
@@ -75,7 +75,7 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 						want = store.Record{State: store.Failed, Attempt: 2}
 					}
 					if err != nil || r.State != want.State || r.Attempt != want.Attempt {
-						t.Errorf("the record of %q is %v, attempt %d, error %v; want %v, attempt %d", c.Key(), r.State, r.Attempt, err, want.State, want.Attempt)
+						t.Errorf("the record of %q is %v, attempt %d, error %v; want %v, attempt %d", c.Key, r.State, r.Attempt, err, want.State, want.Attempt)
 					}
 				}
 				if name == "a failure" && !slices.Equal(sizes, []int{3, 6}) && !ahead {
@@ -102,8 +102,8 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 		return err
 	})
 	for i, e := range ends {
-		if (calls[i].Key() == "bad") != errors.Is(e.Err, errSwallowed) {
-			t.Errorf("%q: %v", calls[i].Key(), e.Err)
+		if (calls[i].Key == "bad") != errors.Is(e.Err, errSwallowed) {
+			t.Errorf("%q: %v", calls[i].Key, e.Err)
 		}
 	}
 	p.want(t, "a", "b", "c")

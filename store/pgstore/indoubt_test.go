@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Who gets ErrUnavailable may do something else instead: so whether the effect
@@ -32,11 +33,11 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				})
 			},
 			"batch": func(p *shop, key string, lose func()) error {
-				return p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+				return p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
 					tx, _ := TxFrom(ctx)
 					_, err := p.pay(key, nil)(ctx, x, tx)
 					lose()
-					return semel.Outcome{}, err
+					return store.Outcome{}, err
 				})[0].Err
 			},
 		} {

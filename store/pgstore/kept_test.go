@@ -92,7 +92,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 			_, _ = Do(t.Context(), p.a, call(key), p.pay(key, &semel.Failure{Code: "declined", Message: "no"}))
 		},
 		"of another payload": func(p *shop, key string) {
-			_, _ = Do(t.Context(), p.a, semel.NewCall(semel.Operation("pay").For("ann"), key, semel.JSON(map[string]int{"amount": 1})), p.pay(key, nil))
+			_, _ = Do(t.Context(), p.a, semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.JSON(map[string]int{"amount": 1})}, p.pay(key, nil))
 		},
 		"tried": func(p *shop, key string) {
 			_, _ = Do(t.Context(), p.a, call(key), p.pay(key, errors.New("a try")))

@@ -33,12 +33,12 @@ func TestAHandlerIsUndoneThoughItsCallerHasLeft(t *testing.T) {
 			err := errors.New("panic")
 			func() {
 				defer func() { _ = recover() }()
-				_, err = p.a.In(tx).Run(ctx, call("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+				_, err = p.a.In(tx).Run(ctx, call("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 					if _, err := p.pay("k", nil)(ctx, x, tx); err != nil {
 						t.Error(err)
 					}
 					leave()
-					return semel.Outcome{}, end(ctx)
+					return store.Outcome{}, end(ctx)
 				})
 			}()
 			if err == nil {
@@ -117,9 +117,9 @@ func TestATransactionOfATwinIsForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx := beginTx(t, twin.s, txDefaults)
-	_, err = a.In(tx).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	_, err = a.In(tx).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		t.Error("it ran")
-		return semel.Outcome{}, nil
+		return store.Outcome{}, nil
 	})
 	if !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v, want ErrForeign", err)
@@ -148,9 +148,9 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 			first := c.holding(t, "k")
 			tx := beginTx(t, c.s, txDefaults)
 			for name, r := range map[string]semel.Runner{"Run": c.a, "In": c.a.In(tx)} {
-				_, err := r.Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				_, err := r.Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 					t.Errorf("%s: it ran", name)
-					return semel.Outcome{}, nil
+					return store.Outcome{}, nil
 				})
 				if !errors.Is(err, semel.ErrInProgress) || code(err) != "" {
 					t.Errorf("%s: %v, want ErrInProgress", name, err)
@@ -168,7 +168,7 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 // What keys another has taken meanwhile is told for rows that differ, too.
 func TestAdmitLosesOneKeyOfDifferentCalls(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	refund := semel.NewCall(semel.Operation("refund").For("bob"), "r", semel.Bytes([]byte("7")))
+	refund := semel.Call{Operation: "refund", Tenant: "bob", Key: "r", Payload: semel.Bytes([]byte("7"))}
 	calls := append(poll("a", "k"), refund)
 	tx := beginTx(t, p.s, txDefaults)
 	y := p.a.newInbox(p.s.newTx(tx, true), false)
@@ -195,12 +195,12 @@ func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
 	for way, newCrowd := range crowds {
 		t.Run(way, func(t *testing.T) {
 			c := newCrowd(t, pgtest.URL(t), 1, nil)
-			of := func(key string) semel.Outcome {
-				return semel.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
+			of := func(key string) store.Outcome {
+				return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
 			}
-			pay := func(key string) semel.Outcome {
+			pay := func(key string) store.Outcome {
 				t.Helper()
-				res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) { return of(key), nil })
+				res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (store.Outcome, error) { return of(key), nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -210,7 +210,7 @@ func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
 			for _, key := range keys {
 				pay(key)
 			}
-			var got []semel.Outcome
+			var got []store.Outcome
 			for _, key := range keys {
 				got = append(got, pay(key))
 			}
@@ -228,9 +228,9 @@ func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
 func TestTheFenceOfARunGrowsOverASweep(t *testing.T) {
 	p := newShop(t, openStanding(t), &semel.Options{Retention: time.Hour})
 	var fences []uint64
-	handler := func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+	handler := func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 		fences = append(fences, x.Fence())
-		return semel.Outcome{}, nil
+		return store.Outcome{}, nil
 	}
 	tx := beginTx(t, p.s, txDefaults)
 	for i, r := range []semel.Runner{p.a, p.a, p.a.In(tx)} {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // A handler that calls under its own key, however it was run, or under that of
@@ -17,9 +18,9 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 	ran := 0
 	again := func(ctx context.Context, tx pgx.Tx) error {
 		for name, r := range map[string]semel.Runner{"Run": p.a, "In": p.a.In(tx)} {
-			_, err := r.Run(ctx, call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+			_, err := r.Run(ctx, call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 				t.Error("it runs within itself")
-				return semel.Outcome{}, nil
+				return store.Outcome{}, nil
 			})
 			if !errors.Is(err, semel.ErrInProgress) {
 				t.Errorf("by %s: %v, want ErrInProgress", name, err)
@@ -27,20 +28,20 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 		}
 		return nil
 	}
-	handler := func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+	handler := func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 		ran++
 		tx, _ := TxFrom(ctx)
 		if err := again(ctx, tx); err != nil {
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
-		_, err := p.a.Run(ctx, call("inner"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		_, err := p.a.Run(ctx, call("inner"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			if err := again(ctx, tx); err != nil {
-				return semel.Outcome{}, err
+				return store.Outcome{}, err
 			}
 			_, err := p.pay("k", nil)(ctx, x, tx)
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		})
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	for name, run := range map[string]func() error{
 		"Run": func() error { _, err := p.a.Run(t.Context(), call("k"), handler); return err },
@@ -51,7 +52,7 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 			})
 		},
 		"RunBatch": func() error {
-			return p.a.RunBatch(t.Context(), []semel.Call{call("k")}, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+			return p.a.RunBatch(t.Context(), []semel.Call{call("k")}, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
 				return handler(ctx, x)
 			})[0].Err
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // A handler of one store within that of another: what is run there for the outer
@@ -32,8 +33,8 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 			})
 		},
 		"RunBatch": func() error {
-			return p.a.RunBatch(t.Context(), poll("outer"), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-				return semel.Outcome{}, inside(ctx, x, nil)
+			return p.a.RunBatch(t.Context(), poll("outer"), func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
+				return store.Outcome{}, inside(ctx, x, nil)
 			})[0].Err
 		},
 	} {
@@ -63,8 +64,8 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 			})
 		},
 		"RunBatch": func(key string) error {
-			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-				return semel.Outcome{}, leave(ctx, x)
+			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
+				return store.Outcome{}, leave(ctx, x)
 			})[0].Err
 		},
 	} {

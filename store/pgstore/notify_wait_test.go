@@ -44,10 +44,10 @@ func run(t *testing.T, s *Store, key string) (end func(), ran chan error) {
 	g := newGuard(t, s)
 	ran = make(chan error, 1)
 	go func() {
-		_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			close(started)
 			<-over
-			return semel.Outcome{Body: []byte("one")}, nil
+			return store.Outcome{Body: []byte("one")}, nil
 		})
 		ran <- err
 	}()
@@ -63,8 +63,8 @@ func duplicate(t *testing.T, s store.Store, key string) (got chan error) {
 	go func() {
 		c := call(key)
 		c.Wait = 5 * time.Minute
-		res, err := g.Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{}, errors.New("it ran twice")
+		res, err := g.Run(t.Context(), c, func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, errors.New("it ran twice")
 		})
 		if err == nil && (!res.Replayed || string(res.Body) != "one") {
 			err = errors.New("another answer")
@@ -224,10 +224,10 @@ func TestTheEndOfATransactionIsTold(t *testing.T) {
 			before := far.s.app.Stat().AcquireCount()
 			go func() {
 				defer close(ran)
-				_, err := p.a.Run(t.Context(), call(name), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+				_, err := p.a.Run(t.Context(), call(name), func(context.Context, *semel.Execution) (store.Outcome, error) {
 					close(started)
 					<-end
-					return semel.Outcome{Body: []byte("one")}, fails
+					return store.Outcome{Body: []byte("one")}, fails
 				})
 				if !errors.Is(err, fails) {
 					t.Error(err)
@@ -238,8 +238,8 @@ func TestTheEndOfATransactionIsTold(t *testing.T) {
 			go func() {
 				c := call(name)
 				c.Wait = 2 * time.Hour
-				res, err := far.Run(t.Context(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-					return semel.Outcome{Body: []byte("two")}, nil
+				res, err := far.Run(t.Context(), c, func(context.Context, *semel.Execution) (store.Outcome, error) {
+					return store.Outcome{Body: []byte("two")}, nil
 				})
 				if err == nil {
 					err = errors.New(string(res.Body))

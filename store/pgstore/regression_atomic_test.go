@@ -77,9 +77,9 @@ func TestACancelledMessageSinksNoOther(t *testing.T) {
 	tx := beginTx(t, p.s, txDefaults)
 	in := p.a.In(tx)
 	pay := func(key string) semel.Handler {
-		return func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+		return func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			_, err := p.pay(key, nil)(ctx, x, tx)
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
 	}
 	if _, err := in.Run(t.Context(), call("a"), pay("a")); err != nil {
@@ -102,8 +102,8 @@ func TestACancelledMessageSinksNoOther(t *testing.T) {
 // A refusal that was too large to keep must not read as a success.
 func TestATombstoneKeepsItsStatus(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxOutcome: 1000})
-	h := func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
+	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
 	}
 	if _, err := p.a.Run(t.Context(), call("k"), h); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 	var refused sync.Map // by caller
 	var runs, waiting atomic.Int64
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 5, Observe: func(ctx context.Context, e semel.Event) {
-		if _, again := refused.LoadOrStore(ctx.Value(caller{}), true); e.Kind == semel.EventBusy && !again {
+		if _, again := refused.LoadOrStore(ctx.Value(caller{}), true); e.Kind == semel.EventRefused && !again {
 			waiting.Add(1)
 		}
 	}})

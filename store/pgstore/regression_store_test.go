@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
+	"github.com/semel-go/semel/sweep"
 )
 
 // Only who meets a locked row waits for it.
@@ -66,7 +66,7 @@ func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
 	if f, err := strict.Claim(t.Context(), pr); err != nil || !f.Won {
 		t.Fatal(err)
 	}
-	_, err := semel.SweepOnce(t.Context(), s, nil)
+	_, err := sweep.Once(t.Context(), s, nil)
 	if err != nil {
 		t.Error("a relaxed store cannot park what another has claimed")
 	}

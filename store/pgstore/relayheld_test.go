@@ -91,7 +91,7 @@ func TestWhoWasHeldUpIsNotInItsOwnWay(t *testing.T) {
 			open := c.holdUpCommits(t, "slow")
 			slow, other := c.holding(t, "slow"), c.holding(t, "other")
 			a, err := NewAtomic(c.s, &semel.Options{Observe: func(_ context.Context, e semel.Event) {
-				if e.Kind == semel.EventBusy {
+				if e.Kind == semel.EventRefused {
 					meets()
 				}
 			}})

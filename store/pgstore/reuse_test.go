@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -111,9 +112,9 @@ func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx p
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("%s: the context goes on: %v", key, ctx.Err())
 	}
-	if _, err := p.a.Run(ctx, call("ghost"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	if _, err := p.a.Run(ctx, call("ghost"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		t.Errorf("%s: a handler ran in a transaction that has ended", key)
-		return semel.Outcome{}, nil
+		return store.Outcome{}, nil
 	}); err == nil {
 		t.Errorf("%s: a run in a transaction that has ended", key)
 	}

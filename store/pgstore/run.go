@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -122,10 +123,10 @@ func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
 	case !w.refused:
 		return nil
 	case x.Attempt() > 1:
-		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation()}
+		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation}
 	case !w.patient: // between the rollback and its note there is nothing to see
 		w.holds = true
-		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation()}
+		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation}
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func lostRace(err error) bool {
 }
 
 func unavailable(call semel.Call, err error) error {
-	return &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation(), Cause: err}
+	return &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: err}
 }
 
 // try runs fn in one transaction.
@@ -210,9 +211,9 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			a.s.ended(t.asked) // whatever came of it
 		}
 	}()
-	res, err = a.g.RunIn(ctx, t, call, func(run context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err = driver.RunIn(ctx, a.g, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 		if err := w.admit(call, x); err != nil {
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
 		ran = true
 		o, err := fn(t.lend(run, ctx, t.line.tx), x)
@@ -223,7 +224,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
-		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
+		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !driver.IsNoEffect(said) {
 			_ = a.noteAttempt(ctx, &t.storeTx, said.Error())
 		}
 		done = true

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/sweep"
 )
 
 // TestASweepBesideTraffic measures claims while a sweep removes a million
@@ -25,10 +25,10 @@ func TestASweepBesideTraffic(t *testing.T) {
 	traffic := &traffic{s: s, rate: rate, run: time.Now().UnixNano()}
 	traffic.during(t, "warm", func() { <-time.After(3 * time.Second) })
 	before := traffic.during(t, "before", func() { <-time.After(idle) })
-	var stats semel.SweepStats
+	var stats sweep.Stats
 	var err error
 	start := time.Now()
-	beside := traffic.during(t, "beside", func() { stats, err = semel.SweepOnce(t.Context(), s, nil) })
+	beside := traffic.during(t, "beside", func() { stats, err = sweep.Once(t.Context(), s, nil) })
 	took := time.Since(start)
 	if err != nil || stats.Deleted != million {
 		t.Fatalf("%d deleted, error %v", stats.Deleted, err)

@@ -22,7 +22,7 @@ func (w *worker) rows(calls []semel.Call) func(context.Context, []*Fresh) error 
 		tx, _ := TxFrom(ctx)
 		keys := make([]string, len(fresh))
 		for i, f := range fresh {
-			keys[i] = calls[f.Index].Key()
+			keys[i] = calls[f.Index].Key
 			w.runs[keys[i]]++
 		}
 		_, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" SELECT unnest($1::text[])", keys)
@@ -100,7 +100,7 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 		return ask[string](t, p.s.app, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
 	}
 	named := func(key string) semel.Call {
-		return semel.NewCall(semel.Operation("pay").For("ann"), key, semel.Bytes([]byte("body")))
+		return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.Bytes([]byte("body"))}
 	}
 	calls := []semel.Call{named("k"), {}}
 	p.a.RunWhole(t.Context(), calls, w.rows(calls))
@@ -296,9 +296,9 @@ func TestAHandlerMaySayHowItEnds(t *testing.T) {
 	declined := &semel.Failure{Code: "declined"}
 	ends := q.Next(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
 		for _, f := range fresh {
-			switch calls[f.Index].Key() {
+			switch calls[f.Index].Key {
 			case "a":
-				f.Outcome = semel.Outcome{Code: 7}
+				f.Outcome = store.Outcome{Code: 7}
 			case "b":
 				f.Err = declined
 			}

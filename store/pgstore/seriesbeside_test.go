@@ -39,7 +39,7 @@ func TestBatchesAreMadeBesideThoseThatRun(t *testing.T) {
 			looks++
 		}
 		for i, e := range m.n.Run(t.Context(), w.rows(m.calls)) {
-			key := m.calls[i].Key()
+			key := m.calls[i].Key
 			if e.Err != nil || e.Replayed != seen[key] {
 				t.Errorf("%s: replayed %v, %v; want %v", key, e.Replayed, e.Err, seen[key])
 			}

@@ -152,7 +152,7 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 			}{{behind, second}, {q.Next(t.Context(), third), third}}
 			for _, b := range todo {
 				ends := b.n.Run(t.Context(), w.rows(b.calls))
-				waitFor(t, fmt.Sprint("the server has given the keys back of ", b.calls[0].Key()), func() bool {
+				waitFor(t, fmt.Sprint("the server has given the keys back of ", b.calls[0].Key), func() bool {
 					for _, e := range ends {
 						if e.Err != nil && !errors.Is(e.Err, semel.ErrInProgress) {
 							t.Fatalf("it ended with %v", e.Err)

@@ -48,7 +48,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 			w := newWorker(p)
 			calls := make([]semel.Call, 0, len(rows)+1)
 			for _, r := range rows {
-				calls = append(calls, semel.NewCall(semel.Operation("pay").For("ann"), r.key, semel.Bytes([]byte("body"))))
+				calls = append(calls, semel.Call{Operation: "pay", Tenant: "ann", Key: r.key, Payload: semel.Bytes([]byte("body"))})
 			}
 			for _, e := range p.a.RunWhole(t.Context(), calls, w.rows(calls)) {
 				if e.Err != nil {
@@ -60,7 +60,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 					mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+r.set+" WHERE key = $1", []byte(r.key))
 				}
 			}
-			calls = append(calls, semel.NewCall(semel.Operation("pay").For("ann"), "new", semel.Bytes([]byte("body"))))
+			calls = append(calls, semel.Call{Operation: "pay", Tenant: "ann", Key: "new", Payload: semel.Bytes([]byte("body"))})
 			if directly { // the first on a connection goes by pgx
 				for range 2 {
 					first := p.a.Series().Next(t.Context(), calls)
@@ -209,7 +209,7 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Series()
 		of := func(body string) []semel.Call {
-			return []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "k", semel.Bytes([]byte(body))), semel.NewCall(semel.Operation("pay").For("ann"), "l", semel.Bytes([]byte("same")))}
+			return []semel.Call{semel.Call{Operation: "pay", Tenant: "ann", Key: "k", Payload: semel.Bytes([]byte(body))}, semel.Call{Operation: "pay", Tenant: "ann", Key: "l", Payload: semel.Bytes([]byte("same"))}}
 		}
 		first, second := of("one"), of("other")
 		wantDone(t, q.Next(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)

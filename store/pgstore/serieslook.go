@@ -121,13 +121,11 @@ func (w *taken) settle(v *visitor, l *store.Lease, s *store.Settlement) {
 // as much as all else that a batch takes here.
 type room struct {
 	visitors []visitor
-	steps    []semel.Steps
 	rows     []takenRow
 }
 
 func (r *room) clear() {
 	clear(r.visitors)
-	clear(r.steps)
 	clear(r.rows)
 }
 
@@ -135,7 +133,7 @@ func (r *room) clear() {
 // cannot, because they have more in them than their keys and fingerprints.
 func (a *Atomic) prepare(calls []semel.Call, in *room) *inbox {
 	y := a.newInbox(nil, false)
-	y.visitors, y.steps = in.visitors, in.steps
+	y.visitors = in.visitors
 	y.visit(all(len(calls)), calls)
 	w := &taken{as: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.g.Retention()}, rows: in.rows[:0]}
 	w.end, _ = newEnd(w.as.State, &w.as.Outcome, 0, w.as.Keep) // it fails for outcomes only
@@ -150,7 +148,7 @@ func (a *Atomic) prepare(calls []semel.Call, in *room) *inbox {
 		w.rows = append(w.rows, takenRow{beginning(v.id), v})
 		can = can && is && alikeBut(&v.p, &w.rows[0].v.p)
 	}
-	in.visitors, in.steps, in.rows = y.visitors, y.steps, w.rows
+	in.visitors, in.rows = y.visitors, w.rows
 	if !can || len(w.rows) == 0 {
 		return nil
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // of is a call with a body.
-func of(op semel.Operation, tenant, key string, body semel.Payload) semel.Call {
-	return semel.NewCall(op.For(tenant), key, body)
+func of(op string, tenant, key string, body semel.Payload) semel.Call {
+	return semel.Call{Operation: op, Tenant: tenant, Key: key, Payload: body}
 }
 
 // Of a key that is in a batch more than once, the first is recorded ahead, and the

@@ -28,18 +28,18 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 	calls := poll(keys[:2+r.IntN(6)]...)
 	switch form := r.IntN(8); form {
 	case 0:
-		res, err := s.g.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		res, err := s.g.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			return s.leased(ctx, r, keys[0])
 		})
 		s.told(keys[0], res, err)
 	case 1, 2:
-		res, err := s.a.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		res, err := s.a.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			tx, _ := TxFrom(ctx)
 			return s.work(ctx, tx, r, keys[0])
 		})
 		s.told(keys[0], res, err)
 	case 3:
-		ends := s.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+		ends := s.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
 			tx, _ := TxFrom(ctx)
 			return s.work(ctx, tx, r, x.Key())
 		})
@@ -48,11 +48,11 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		fn := func(ctx context.Context, fresh []*Fresh) (err error) {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
-				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key()); err != nil {
+				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key); err != nil {
 					return err
 				}
 				if form == 5 { // what was looked for ahead has no outcome, else it runs again
-					f.Outcome = semel.Outcome{}
+					f.Outcome = store.Outcome{}
 				}
 			}
 			return nil
@@ -68,7 +68,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		var res semel.Result
 		var said error
 		err := s.inTx(ctx, r, func(tx pgx.Tx) error {
-			res, said = s.a.In(tx).Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			res, said = s.a.In(tx).Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 				return s.work(ctx, tx, r, keys[0])
 			})
 			return nil
@@ -84,7 +84,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 			}
 			for i, is := range admitted {
 				if is.Fresh {
-					if _, err := s.work(ctx, tx, r, calls[i].Key()); err != nil {
+					if _, err := s.work(ctx, tx, r, calls[i].Key); err != nil {
 						return err
 					}
 				}
@@ -93,7 +93,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		})
 		for i, is := range admitted {
 			if err == nil {
-				s.told(calls[i].Key(), is.Result, is.Err)
+				s.told(calls[i].Key, is.Result, is.Err)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (s *storm) inTx(ctx context.Context, r *rand.Rand, fn func(tx pgx.Tx) error
 
 func (s *storm) ended(calls []semel.Call, ends []Ended) {
 	for i, e := range ends {
-		s.told(calls[i].Key(), e.Result, e.Err)
+		s.told(calls[i].Key, e.Result, e.Err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // judge wants one answer for each key, and the effects that belong to it.
@@ -21,11 +22,11 @@ func (s *storm) judge(t *testing.T, keys []string) {
 		c := call(key)
 		c.Wait = time.Minute
 		for range 20 {
-			res, err := s.a.Run(t.Context(), c, func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+			res, err := s.a.Run(t.Context(), c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 				tx, _ := TxFrom(ctx)
 				run := fmt.Sprint("atomic ", s.runs.Add(1))
 				_, err := tx.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'atomic')", key, run)
-				return semel.Outcome{Code: 200, Body: []byte(run)}, err
+				return store.Outcome{Code: 200, Body: []byte(run)}, err
 			})
 			if s.told(key, res, err); err == nil {
 				break

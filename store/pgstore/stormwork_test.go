@@ -10,32 +10,33 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // leased is a handler without a transaction.
-func (s *storm) leased(ctx context.Context, r *rand.Rand, key string) (semel.Outcome, error) {
+func (s *storm) leased(ctx context.Context, r *rand.Rand, key string) (store.Outcome, error) {
 	run := fmt.Sprint("leased ", s.runs.Add(1))
 	if _, err := s.s.app.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'leased')", key, run); err != nil {
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	switch r.IntN(20) {
 	case 0:
-		return semel.Outcome{}, errors.New("not now")
+		return store.Outcome{}, errors.New("not now")
 	case 1:
 		panic("not now")
 	case 2:
-		return semel.Outcome{}, &semel.Failure{Code: "declined", Message: run}
+		return store.Outcome{}, &semel.Failure{Code: "declined", Message: run}
 	case 3:
 		<-time.After(30 * time.Millisecond)
 	}
-	return semel.Outcome{Code: 200, Body: []byte(run)}, nil
+	return store.Outcome{Code: 200, Body: []byte(run)}, nil
 }
 
 // work is a handler in a transaction: its row, and what goes wrong.
-func (s *storm) work(ctx context.Context, tx pgx.Tx, r *rand.Rand, key string) (semel.Outcome, error) {
+func (s *storm) work(ctx context.Context, tx pgx.Tx, r *rand.Rand, key string) (store.Outcome, error) {
 	run := fmt.Sprint("atomic ", s.runs.Add(1))
 	if _, err := tx.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'atomic')", key, run); err != nil {
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	exec := func(sql string) error {
 		_, err := tx.Exec(ctx, sql)
@@ -72,10 +73,10 @@ func (s *storm) work(ctx context.Context, tx pgx.Tx, r *rand.Rand, key string) (
 	case 12:
 		sub, berr := tx.Begin(ctx)
 		if berr != nil {
-			return semel.Outcome{}, berr
+			return store.Outcome{}, berr
 		}
 		_, _ = sub.Exec(ctx, "SELECT 1 / 0")
 		err = sub.Rollback(ctx)
 	}
-	return semel.Outcome{Code: 200, Body: []byte(run)}, err
+	return store.Outcome{Code: 200, Body: []byte(run)}, err
 }

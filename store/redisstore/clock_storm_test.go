@@ -44,7 +44,7 @@ func (st *storm) seen() bool {
 
 // handle takes up to two leases, so that it has to be renewed, and sometimes
 // fails at first.
-func (st *storm) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+func (st *storm) handle(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 	st.mu.Lock()
 	r := st.by[x.Key()]
 	n := len(r.fences)
@@ -55,16 +55,16 @@ func (st *storm) handle(ctx context.Context, x *semel.Execution) (semel.Outcome,
 	took := time.Duration(rand.N(int64(2 * stormLease)))
 	select {
 	case <-ctx.Done():
-		return semel.Outcome{}, context.Cause(ctx)
+		return store.Outcome{}, context.Cause(ctx)
 	case <-time.After(took):
 	}
 	if took > stormLease {
 		st.renewed.Add(1)
 	}
 	if n == 0 && rand.N(5) == 0 {
-		return semel.Outcome{}, errors.New("the first attempt fails")
+		return store.Outcome{}, errors.New("the first attempt fails")
 	}
-	return semel.Outcome{Code: 200, Body: []byte(body)}, nil
+	return store.Outcome{Code: 200, Body: []byte(body)}, nil
 }
 
 const stormLease = 400 * time.Millisecond
@@ -72,7 +72,7 @@ const stormLease = 400 * time.Millisecond
 // call asks for a key until it has an outcome.
 func (st *storm) call(ctx context.Context, g *semel.Guard, key string) error {
 	for ctx.Err() == nil {
-		call := semel.NewCall(semel.Operation("charge").Shared(), key, semel.NoPayload())
+		call := semel.Call{Operation: "charge", Tenant: semel.Shared, Key: key, Payload: semel.NoPayload()}
 		call.Wait = 2 * stormLease // a record may be held for as long as the clock was set back
 		res, err := g.Run(ctx, call, st.handle)
 		st.mu.Lock()

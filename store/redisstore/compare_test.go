@@ -134,8 +134,8 @@ func TestComparedWithThePublishedPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	guarded := contender{"guard", func(ctx context.Context, key string) error {
-		_, err := g.Run(ctx, semel.NewCall(semel.Operation("charge").Shared(), key, semel.NoPayload()), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{Code: 200, Body: []byte(result)}, nil
+		_, err := g.Run(ctx, semel.Call{Operation: "charge", Tenant: semel.Shared, Key: key, Payload: semel.NoPayload()}, func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{Code: 200, Body: []byte(result)}, nil
 		})
 		return err
 	}}

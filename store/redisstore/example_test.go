@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/redisstore"
 )
 
@@ -22,9 +23,9 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	call := semel.NewCall(semel.Operation("send mail").For("ann"), "order-17", semel.NoPayload())
-	res, err := guard.Run(context.Background(), call, func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Body: []byte("sent")}, nil
+	call := semel.Call{Operation: "send mail", Tenant: "ann", Key: "order-17", Payload: semel.NoPayload()}
+	res, err := guard.Run(context.Background(), call, func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Body: []byte("sent")}, nil
 	})
 	fmt.Println(string(res.Outcome.Body), err)
 }

@@ -62,8 +62,8 @@ func TestANewOperationTakesTwoRoundTripsAndAReplayOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func() {
-		_, err := g.Run(t.Context(), semel.NewCall(semel.Operation("pay").Shared(), "k", semel.NoPayload()), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{Code: 200, Body: []byte("done")}, nil
+		_, err := g.Run(t.Context(), semel.Call{Operation: "pay", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{Code: 200, Body: []byte("done")}, nil
 		})
 		if err != nil {
 			t.Fatal(err)

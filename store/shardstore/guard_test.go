@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
+	"github.com/semel-go/semel/sweep"
 )
 
 var errPlain = errors.New("boom")
@@ -25,21 +26,21 @@ func play(t testing.TB, st store.Store, pass func(time.Duration), i int, rng *ra
 		t.Fatal(err)
 	}
 	how, ran := rng.IntN(8), 0
-	handler := func(context.Context, *semel.Execution) (semel.Outcome, error) {
+	handler := func(context.Context, *semel.Execution) (store.Outcome, error) {
 		ran++
 		switch how {
 		case 0:
-			return semel.Outcome{}, semel.NoEffect(errPlain)
+			return store.Outcome{}, semel.NoEffect(errPlain)
 		case 1:
-			return semel.Outcome{}, semel.Final(errPlain)
+			return store.Outcome{}, semel.Final(errPlain)
 		case 2:
-			return semel.Outcome{}, errPlain
+			return store.Outcome{}, errPlain
 		}
-		return semel.Outcome{Body: []byte(fmt.Sprint("step ", i))}, nil
+		return store.Outcome{Body: []byte(fmt.Sprint("step ", i))}, nil
 	}
 	switch deed := rng.IntN(20); {
 	case deed < 12:
-		res, err := g.Run(ctx, semel.NewCall(semel.Operation("op").For("t"), value, semel.Bytes([]byte(payload))), handler)
+		res, err := g.Run(ctx, semel.Call{Operation: "op", Tenant: "t", Key: value, Payload: semel.Bytes([]byte(payload))}, handler)
 		return fmt.Sprintf("run: ran %d, body %q, replayed %v, %v", ran, res.Body, res.Replayed, err)
 	case deed < 14:
 		p := proposal(key(value), byte(i+1))
@@ -47,7 +48,7 @@ func play(t testing.TB, st store.Store, pass func(time.Duration), i int, rng *ra
 		f, err := st.Claim(ctx, p)
 		return fmt.Sprintf("crash: won %v, %v, %v", f.Won, f.Record.State, err)
 	case deed < 15:
-		n, err := semel.SweepOnce(ctx, st, nil)
+		n, err := sweep.Once(ctx, st, nil)
 		return fmt.Sprintf("sweep: %+v, %v", n, err)
 	case deed < 16:
 		l, _ := store.As[store.Lister](st)

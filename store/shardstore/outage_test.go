@@ -158,14 +158,14 @@ func TestAHandlerKeepsItsLeaseBesideAShardThatHangs(t *testing.T) {
 		on := map[string]semel.Call{}
 		for i := 0; len(on) < 2; i++ {
 			k := store.Key{Operation: "op", Tenant: "t", Value: fmt.Sprint(i)}
-			on[s.On(k)] = semel.NewCall(semel.Operation("op").For("t"), k.Value, semel.NoPayload())
+			on[s.On(k)] = semel.Call{Operation: "op", Tenant: "t", Key: k.Value, Payload: semel.NoPayload()}
 		}
-		work := func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+		work := func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			select {
 			case <-time.After(5 * time.Minute):
-				return semel.Outcome{Body: []byte("done")}, nil
+				return store.Outcome{Body: []byte("done")}, nil
 			case <-ctx.Done():
-				return semel.Outcome{}, context.Cause(ctx)
+				return store.Outcome{}, context.Cause(ctx)
 			}
 		}
 		lost := make(chan error, 1)

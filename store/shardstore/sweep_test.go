@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/storetest"
+	"github.com/semel-go/semel/sweep"
 )
 
 // fill makes n expired and n lapsed records on each shard.
@@ -119,7 +119,7 @@ func TestAShardThatFailsOnceIsSweptInTheSamePass(t *testing.T) {
 		return storetest.None
 	})
 	w.fill(t, 4)
-	n, err := semel.SweepOnce(t.Context(), w, nil)
+	n, err := sweep.Once(t.Context(), w, nil)
 	if err != nil || n.Deleted != 12 || n.Released != 12 {
 		t.Errorf("%+v, %v; want 12 of each", n, err)
 	}

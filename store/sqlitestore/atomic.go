@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 )
 
 // Atomic runs calls so that the record and what the handler writes to the file
@@ -79,7 +81,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	defer end(nil)
 	t := &ownTx{s: a.s, life: life, end: end}
 	defer t.rollback() // if fn panics
-	res, err := a.g.RunIn(life, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err := driver.RunIn(life, a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		return a.s.lend(ctx, t.tx, x, fn)
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
@@ -91,7 +93,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		if inDoubt(code(cerr)) {
 			cause = fmt.Errorf("%w: %w", semel.ErrInDoubt, cause)
 		}
-		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation(), Cause: cause}
+		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: cause}
 	}
 	return res, err
 }
@@ -126,7 +128,7 @@ type inTx struct {
 
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	return r.a.g.RunIn(ctx, r.a.s.Tx(r.tx), call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	return driver.RunIn(ctx, r.a.g, r.a.s.Tx(r.tx), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		return r.a.s.lend(ctx, r.tx, x, fn)
 	})
 }

@@ -108,7 +108,7 @@ func TestAFailedAtomicCallHasNotHappened(t *testing.T) {
 		t.Errorf("got %v, want the handler's error", err)
 	}
 	p.want(t)
-	if _, err := p.a.g.Get(t.Context(), semel.Operation("pay").For("ann"), "k"); !errors.Is(err, store.ErrNotFound) {
+	if _, err := p.a.g.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: "k"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a record was left: %v", err)
 	}
 	if _, err := Do(t.Context(), p.a, call("k"), pay("k", nil)); err != nil {
@@ -233,13 +233,13 @@ func TestTheHandlerFindsItsTransaction(t *testing.T) {
 		t.Error("a transaction outside of a handler")
 	}
 	var runner semel.Runner = p.a
-	_, err := runner.Run(t.Context(), call("k"), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	_, err := runner.Run(t.Context(), call("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		tx, ok := TxFrom(ctx)
 		if !ok {
 			t.Fatal("no transaction")
 		}
 		_, err := pay("k", nil)(ctx, x, tx)
-		return semel.Outcome{Code: 201}, err
+		return store.Outcome{Code: 201}, err
 	})
 	if err != nil {
 		t.Error(err)

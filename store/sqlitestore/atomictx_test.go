@@ -111,8 +111,8 @@ func TestTheEndOfACallersContextLeavesTheTransactionAsItIs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error)
 	go func() {
-		_, err := p.a.In(tx).Run(ctx, call("k"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{}, nil
+		_, err := p.a.In(tx).Run(ctx, call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, nil
 		})
 		got <- err
 	}()

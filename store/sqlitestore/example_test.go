@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/sqlitestore"
 )
 
-const order semel.Operation = "order"
+const order = "order"
 
 // The record and the handler's own writes commit in one transaction.
 func ExampleDo() {
@@ -39,10 +39,10 @@ func ExampleDo() {
 	if err != nil {
 		panic(err)
 	}
-	call := semel.NewCall(order.For("ann"), "order-1", semel.NoPayload())
+	call := semel.Call{Operation: order, Tenant: "ann", Key: "order-1", Payload: semel.NoPayload()}
 	for range 3 {
 		id, err := sqlitestore.Do(ctx, orders, call, func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
-			id := x.Derive("id")
+			id := x.DownstreamKey("id")
 			_, err := tx.ExecContext(ctx, "INSERT INTO orders VALUES (?, 'book')", id)
 			return id, err
 		})

@@ -131,7 +131,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // call is one of an Atomic.
 func call(key string) semel.Call {
-	return semel.NewCall(semel.Operation("pay").For("ann"), key, semel.NoPayload())
+	return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.NoPayload()}
 }
 
 // nothing is a handler without an effect.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 type txKey struct{}
@@ -19,7 +20,7 @@ type txIn struct {
 }
 
 // lend runs fn with a context that has the transaction until fn returns.
-func (s *Store) lend(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn semel.Handler) (semel.Outcome, error) {
+func (s *Store) lend(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn semel.Handler) (store.Outcome, error) {
 	in := &txIn{s: s, tx: tx}
 	in.outer, _ = ctx.Value(txKey{}).(*txIn)
 	defer in.over.Store(true)

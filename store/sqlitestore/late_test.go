@@ -83,7 +83,7 @@ func TestWhatIsToldOfACallIsSoInTheTransaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.want(t, told...)
-			if _, gerr := p.a.g.Get(t.Context(), semel.Operation("pay").For("ann"), "k"); (gerr == nil) != (err == nil) {
+			if _, gerr := p.a.g.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: "k"}); (gerr == nil) != (err == nil) {
 				t.Errorf("the call got %v, its record %v", err, gerr)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // A refusal that was too large to keep must not read as a success, and NoEffect
@@ -21,11 +22,11 @@ func TestAnAtomicAnswerIsThatOfTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
+	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
 	}
 	c := func(k string) semel.Call {
-		return semel.NewCall(semel.Operation("pay").For("ann"), k, semel.NoPayload())
+		return semel.Call{Operation: "pay", Tenant: "ann", Key: k, Payload: semel.NoPayload()}
 	}
 	_, _ = a.Run(t.Context(), c("k"), h)
 	res, err := a.Run(t.Context(), c("k"), h)
@@ -36,8 +37,8 @@ func TestAnAtomicAnswerIsThatOfTheRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.Run(t.Context(), c("m"), func(context.Context, *semel.Execution) (semel.Outcome, error) {
-		return semel.Outcome{}, errors.New("x")
+	_, err = g.Run(t.Context(), c("m"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{}, errors.New("x")
 	})
 	if err == nil {
 		t.Fatal("the handler's error is not told")

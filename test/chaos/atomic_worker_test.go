@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
@@ -101,7 +102,7 @@ func (n *atomicLane) deliver(ctx context.Context, key string) question {
 
 // own has Atomic begin and commit.
 func (n *atomicLane) own(ctx context.Context, key string) (semel.Result, error) {
-	return n.a.Run(ctx, call(key, n.spec.Lease/4), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+	return n.a.Run(ctx, call(key, n.spec.Lease/4), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 		o, err := n.pay(ctx, key, func(statement string, args ...any) error {
 			tx, _ := pgstore.TxFrom(ctx)
 			_, err := tx.Exec(ctx, statement, args...)
@@ -128,7 +129,7 @@ func (n *atomicLane) joined(ctx context.Context, key string) (res semel.Result, 
 	if err != nil {
 		return res, err
 	}
-	res, err = r.Run(ctx, call(key, 0), func(ctx context.Context, _ *semel.Execution) (semel.Outcome, error) {
+	res, err = r.Run(ctx, call(key, 0), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 		return n.pay(ctx, key, func(statement string, args ...any) error {
 			_, err := tx.ExecContext(ctx, statement, args...)
 			return err
@@ -145,7 +146,7 @@ func (n *atomicLane) joined(ctx context.Context, key string) (res semel.Result, 
 }
 
 // pay is the effect: a row.
-func (n *atomicLane) pay(ctx context.Context, key string, exec func(statement string, args ...any) error) (semel.Outcome, error) {
+func (n *atomicLane) pay(ctx context.Context, key string, exec func(statement string, args ...any) error) (store.Outcome, error) {
 	n.at(beforeEffect, key)
 	receipt := fmt.Sprintf("%s by %d of %p", key, n.spec.ID, n)
 	if n.spec.Wrap == besideIt {
@@ -156,5 +157,5 @@ func (n *atomicLane) pay(ctx context.Context, key string, exec func(statement st
 	}
 	err := exec("INSERT INTO payment (key, receipt) VALUES ($1, $2)", key, receipt)
 	n.at(afterEffect, key)
-	return semel.Outcome{Body: []byte(receipt)}, err
+	return store.Outcome{Body: []byte(receipt)}, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // campaign has workers run keys, each delivered several times at once, and
@@ -211,8 +212,8 @@ func (c *campaign) replays() (wrong []string) {
 	}
 	for n := range c.made {
 		key := fmt.Sprint("k", n+1)
-		res, err := g.Run(c.t.Context(), call(key, 0), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
-			return semel.Outcome{}, semel.Final(fmt.Errorf("it ran again, as attempt %d", x.Attempt()))
+		res, err := g.Run(c.t.Context(), call(key, 0), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
+			return store.Outcome{}, semel.Final(fmt.Errorf("it ran again, as attempt %d", x.Attempt()))
 		})
 		if err != nil || !res.Replayed {
 			wrong = append(wrong, fmt.Sprintf("%s: after it was answered a duplicate got replayed %v, error %v", key, res.Replayed, err))

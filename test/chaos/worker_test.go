@@ -20,7 +20,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-const op semel.Operation = "chaos"
+const op = "chaos"
 
 // spec is what a worker is told.
 type spec struct {
@@ -149,7 +149,7 @@ func guard(st store.Store, s spec, asked func(key string, fence uint64) (receipt
 	if s.Policy == semel.Park {
 		o.Reconcile = func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
 			if receipt, happened := asked(x.Key(), x.Fence()); happened {
-				return semel.Happened(semel.Outcome{Body: []byte(receipt)}), nil
+				return semel.Happened(store.Outcome{Body: []byte(receipt)}), nil
 			}
 			return semel.DidNotHappen(), nil
 		}
@@ -171,7 +171,7 @@ func (n *lane) reach(p point, key string, fence uint64) {
 }
 
 func call(key string, wait time.Duration) semel.Call {
-	c := semel.NewCall(op.Shared(), key, semel.NoPayload())
+	c := semel.Call{Operation: op, Tenant: semel.Shared, Key: key, Payload: semel.NoPayload()}
 	c.Wait = wait
 	return c
 }
@@ -200,15 +200,15 @@ func (n *lane) deliver(ctx context.Context, key string) question {
 		}
 		a.Cancelled = errors.Is(context.Cause(ctx), semel.ErrLeaseLost)
 	}
-	res, err := n.g.Run(ctx, call(key, n.spec.Lease/4), func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	res, err := n.g.Run(ctx, call(key, n.spec.Lease/4), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		a.Fence, a.Attempt = x.Fence(), x.Attempt()
 		stop(ctx, beforeEffect) // and goes on all the same, cancelled or not
 		r := n.put(question{Do: pay, Key: key, Fence: x.Fence(), Attempt: x.Attempt()})
 		if !r.OK {
-			return semel.Outcome{}, errRefused
+			return store.Outcome{}, errRefused
 		}
 		stop(ctx, afterEffect)
-		return semel.Outcome{Body: []byte(r.Body)}, nil
+		return store.Outcome{Body: []byte(r.Body)}, nil
 	})
 	a.Class, a.Body, a.Replayed = classOf(err), string(res.Body), res.Replayed
 	if err != nil {

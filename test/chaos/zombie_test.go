@@ -166,15 +166,15 @@ func (f *freezer) succeed(policy semel.Policy, key string, fence uint64) (receip
 	defer cancel()
 	for range 3 { // a reconciler's "no" sets the key free for the next call
 		var res semel.Result
-		res, err = f.guards[policy].Run(ctx, call(key, 4*sleepLease), func(_ context.Context, x *semel.Execution) (semel.Outcome, error) {
+		res, err = f.guards[policy].Run(ctx, call(key, 4*sleepLease), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 			if fence != 0 && (x.Fence() <= fence || x.Attempt() != 2) {
 				f.bad("%s: fence %d after %d, attempt %d", key, x.Fence(), fence, x.Attempt())
 			}
 			receipt, ok := f.ledger[policy].pay(0, key, x.Attempt(), x.Fence())
 			if !ok {
-				return semel.Outcome{}, errRefused
+				return store.Outcome{}, errRefused
 			}
-			return semel.Outcome{Body: []byte(receipt)}, nil
+			return store.Outcome{Body: []byte(receipt)}, nil
 		})
 		receipt = string(res.Body)
 		if err == nil || errors.Is(err, semel.ErrUnavailable) {

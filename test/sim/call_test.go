@@ -95,7 +95,7 @@ func (c *call) do(ctx context.Context, wait time.Duration) {
 	if c.read && c.p.fresh != nil {
 		g = c.p.fresh
 	}
-	sc := semel.NewCall(semel.Operation(c.key.Operation).For(c.key.Tenant), c.key.Value, semel.Bytes([]byte{byte(c.payload)}))
+	sc := semel.Call{Operation: c.key.Operation, Tenant: c.key.Tenant, Key: c.key.Value, Payload: semel.Bytes([]byte{byte(c.payload)})}
 	sc.Wait = wait
 	switch {
 	case c.reserve:

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -45,7 +46,7 @@ func (d *database) run(ctx context.Context, c *call, g *semel.Guard, sc semel.Ca
 			t.rollback()
 		}
 	}()
-	res, err := g.RunIn(ctx, t, sc, c.handler(g, t))
+	res, err := driver.RunIn(ctx, g, t, sc, c.handler(g, t))
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
 		return res, err
 	}

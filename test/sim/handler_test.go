@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 )
 
 const thrown = "sim: the handler panics"
@@ -17,19 +19,19 @@ var errBoom = errors.New("boom")
 
 // handler is what a call runs: in a transaction, if t is not nil.
 func (c *call) handler(g *semel.Guard, t *tx) semel.Handler {
-	return func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+	return func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		r := c.newRun(ctx, x)
 		r.tx = t
 		defer r.done.Store(true)
 		if _, err := r.p.ask(context.Background(), r.item(begins, func() reply { c.w.book.start(r); return reply{} })); err != nil {
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
 		if !c.job && (r.again || r.key == c.key) {
 			c.run = r
 		}
 		if r.again {
 			err := r.nap(ctx, r.rng.IntN(4), false)
-			return semel.Outcome{Body: []byte("read")}, err
+			return store.Outcome{Body: []byte("read")}, err
 		}
 		return r.work(ctx, x, g)
 	}
@@ -37,7 +39,7 @@ func (c *call) handler(g *semel.Guard, t *tx) semel.Handler {
 
 func (c *call) newRun(ctx context.Context, x *semel.Execution) *run {
 	r := &run{c: c, p: c.p, key: c.key, fence: x.Fence(), attempt: x.Attempt(), policy: x.Policy(), ctx: ctx}
-	r.key.Operation = string(x.Scope().Operation())
+	r.key.Operation = string(x.Operation())
 	r.again = strings.HasSuffix(r.key.Operation, "##rerun")
 	r.free = r.again || r.fence == 0
 	if x.Key() != c.key.Value {
@@ -51,7 +53,7 @@ func (r *run) item(k kind, apply func() reply) *item {
 }
 
 // work is a handler's doing: a pause, an effect, a pause, an end.
-func (r *run) work(ctx context.Context, x *semel.Execution, g *semel.Guard) (semel.Outcome, error) {
+func (r *run) work(ctx context.Context, x *semel.Execution, g *semel.Guard) (store.Outcome, error) {
 	h, rng := &r.c.w.plan.handler, r.rng
 	deaf := chance(rng, h.deaf)
 	pause := func() error {
@@ -61,11 +63,11 @@ func (r *run) work(ctx context.Context, x *semel.Execution, g *semel.Guard) (sem
 		return r.nap(ctx, rng.IntN(1+h.long), deaf)
 	}
 	if err := pause(); err != nil {
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	if chance(rng, h.noEffect) {
 		r.spared = true
-		return semel.Outcome{}, semel.NoEffect(errBoom)
+		return store.Outcome{}, semel.NoEffect(errBoom)
 	}
 	if chance(rng, h.step) && r.tx == nil {
 		ran := false
@@ -74,43 +76,43 @@ func (r *run) work(ctx context.Context, x *semel.Execution, g *semel.Guard) (sem
 			return r.step(ctx, x)
 		})
 		if err != nil {
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
 		if !ran {
 			r.c.w.saw(stepReplayed)
 		}
 	}
 	if err := r.act(ctx); err != nil {
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	if err := pause(); err != nil {
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	return r.conclude(ctx, x)
 }
 
-func (r *run) conclude(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+func (r *run) conclude(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 	h, rng := &r.c.w.plan.handler, r.rng
-	o := semel.Outcome{Body: []byte(r.name())}
+	o := store.Outcome{Body: []byte(r.name())}
 	if chance(rng, h.big) {
 		o.Body = append(o.Body, strings.Repeat(".", 2<<10)...)
 	}
 	switch {
 	case chance(rng, h.plain):
-		return semel.Outcome{}, errBoom
+		return store.Outcome{}, errBoom
 	case chance(rng, h.final):
-		return semel.Outcome{}, &semel.Failure{Code: r.name()}
+		return store.Outcome{}, &semel.Failure{Code: r.name()}
 	case chance(rng, h.panics):
 		panic(thrown)
 	case chance(rng, h.goexit):
 		runtime.Goexit()
 	case chance(rng, h.complete):
-		if err := x.Complete(ctx, o); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return semel.Outcome{}, err
+		if err := driver.Complete(ctx, x, o); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return store.Outcome{}, err
 		}
 		r.c.w.saw(completedEarly)
 		if err := r.nap(ctx, rng.IntN(4), true); err != nil {
-			return semel.Outcome{}, err
+			return store.Outcome{}, err
 		}
 	}
 	return o, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/sweep"
 )
 
 // process is one process of the application: a Guard, and the calls that run
@@ -169,8 +170,8 @@ func (w *world) sweep() {
 		batch = 500
 	}
 	w.job(p, func(ctx context.Context) {
-		o := &semel.SweepOptions{Batch: batch, Retention: w.plan.retention, MaxAttempts: w.plan.maxAttempts, Observe: w.observe}
-		_, _ = semel.SweepOnce(ctx, link{p}, o)
+		o := &sweep.Options{Batch: batch, Retention: w.plan.retention, MaxAttempts: w.plan.maxAttempts, Observe: w.observe}
+		_, _ = sweep.Once(ctx, link{p}, o)
 	})
 }
 
@@ -180,7 +181,7 @@ func (w *world) operate(k store.Key) {
 	p := w.procs[w.rng.IntN(len(w.procs))]
 	fails, slow := w.rng.IntN(4) == 0, w.rng.IntN(4)
 	w.job(p, func(ctx context.Context) {
-		r, err := p.guard.Get(ctx, semel.Operation(k.Operation).For(k.Tenant), k.Value)
+		r, err := p.guard.Get(ctx, semel.Call{Operation: k.Operation, Tenant: k.Tenant, Key: k.Value})
 		if err != nil || r.State != store.Unknown {
 			return
 		}
@@ -197,7 +198,7 @@ func (w *world) operate(k store.Key) {
 		if err == nil {
 			w.tally.place[resolved]++
 		}
-		if errors.Is(err, semel.ErrChanged) {
+		if errors.Is(err, store.ErrChanged) {
 			w.tally.place[resolveRefused]++
 		}
 	})

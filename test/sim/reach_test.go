@@ -2,7 +2,9 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -74,14 +76,39 @@ var placeNames = [places]string{
 	"transaction committed", "transaction rolled back", "commit's reply lost", "transaction broken",
 }
 
-const kinds = int(semel.EventRecovered) + 1
+// eventNames are the events that seeds must reach: each kind, refusals by their
+// reason, and what happens in the background apart from the ends of calls.
+var eventNames = [...]string{
+	semel.EventExecuted, semel.EventFailed, semel.EventReleased, semel.EventParked, semel.EventReplayed,
+	semel.EventNotStored, semel.EventUnprotected, semel.EventTakenOver, semel.EventReconciled,
+	"in the background: " + semel.EventFailed, "in the background: " + semel.EventReleased, "in the background: " + semel.EventParked,
+	semel.ErrInProgress.Error(), semel.ErrReleased.Error(), semel.ErrMismatch.Error(), semel.ErrParked.Error(),
+	semel.ErrExpired.Error(), semel.ErrUnavailable.Error(), semel.ErrCanceled.Error(), semel.ErrLeaseLost.Error(),
+}
+
+// eventIndex is the place of an event in eventNames.
+func eventIndex(e *semel.Event) int {
+	name := e.Kind
+	reason, ok := errors.AsType[*semel.Error](e.Err)
+	switch {
+	case e.Kind == semel.EventRefused && ok, e.Kind == semel.EventNotStored && ok && errors.Is(reason.Reason, semel.ErrLeaseLost):
+		name = reason.Reason.Error()
+	case !e.EndsCall && slices.Contains([]string{semel.EventFailed, semel.EventReleased, semel.EventParked}, e.Kind):
+		name = "in the background: " + e.Kind
+	}
+	i := slices.Index(eventNames[:], name)
+	if i < 0 {
+		panic("eventNames lacks " + name)
+	}
+	return i
+}
 
 // tally counts the places and the Guards' events of many seeds.
 type tally struct {
 	seeds, ops, calls, runs, effects, answers int64
 	played, paid, doubles                     [mixes]int64 // by policy: operations, effects, and those that were not the first
 	place                                     [places]int64
-	event                                     [kinds]int64
+	event                                     [len(eventNames)]int64
 }
 
 func (t *tally) add(o *tally) {
@@ -105,9 +132,9 @@ func (t *tally) missing() (names []string) {
 			names = append(names, placeNames[i])
 		}
 	}
-	for i := int(semel.EventExecuted); i < kinds; i++ {
+	for i, name := range eventNames {
 		if t.event[i] == 0 {
-			names = append(names, "event: "+semel.Kind(i).String())
+			names = append(names, "event: "+name)
 		}
 	}
 	return names
@@ -119,8 +146,8 @@ func (t *tally) String() string {
 	for i, n := range t.place {
 		fmt.Fprintf(&b, "; %s %d", placeNames[i], n)
 	}
-	for i := int(semel.EventExecuted); i < kinds; i++ {
-		fmt.Fprintf(&b, "; event %v %d", semel.Kind(i), t.event[i])
+	for i, name := range eventNames {
+		fmt.Fprintf(&b, "; event %q %d", name, t.event[i])
 	}
 	return b.String()
 }
@@ -138,5 +165,5 @@ func (w *world) saw(p place) {
 func (w *world) observe(_ context.Context, e semel.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tally.event[e.Kind]++
+	w.tally.event[eventIndex(&e)]++
 }

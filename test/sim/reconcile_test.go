@@ -11,7 +11,7 @@ import (
 // reconciler is Options.Reconcile: it asks the ledger, which answers for good.
 func (w *world) reconciler(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
 	c := ctx.Value(callKey{}).(*call)
-	k := store.Key{Operation: string(x.Scope().Operation()), Tenant: x.Scope().Tenant(), Value: x.Key()}
+	k := store.Key{Operation: string(x.Operation()), Tenant: x.Tenant(), Value: x.Key()}
 	return w.asks(ctx, c.p, k, x.Fence(), x.Fence()/uint64(tick.Microseconds())%5 == 0)
 }
 
@@ -24,7 +24,7 @@ func (w *world) asks(ctx context.Context, p *process, k store.Key, fence uint64,
 		r := w.book.happened(k, fence)
 		switch {
 		case r != nil:
-			v = semel.Happened(semel.Outcome{Body: []byte("known " + r.name())})
+			v = semel.Happened(store.Outcome{Body: []byte("known " + r.name())})
 			w.reach(reconciledYes)
 		case fails:
 			v = semel.FailedForGood(&semel.Failure{Code: fmt.Sprintf("no-%d", fence)})

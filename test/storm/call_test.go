@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/storetest"
 )
 
-const operation semel.Operation = "storm"
+const operation = "storm"
 
-var scope = operation.For("tenant")
 
 // call is one call of a key.
 type call struct {
@@ -60,7 +60,7 @@ func (s *storm) call(r *rand.Rand, key string) {
 }
 
 func (c *call) of() semel.Call {
-	return semel.NewCall(scope, c.key, semel.Bytes([]byte{byte(c.payload)}))
+	return semel.Call{Operation: operation, Tenant: "tenant", Key: c.key, Payload: semel.Bytes([]byte{byte(c.payload)})}
 }
 
 // guardOf is one under whose rules a key may be called.
@@ -258,6 +258,6 @@ func (s *storm) last(p *process, key string) {
 	}
 }
 
-func outcome(run int64) semel.Outcome {
-	return semel.Outcome{Body: fmt.Appendf(nil, `"run %d"`, run), Codec: "json"}
+func outcome(run int64) store.Outcome {
+	return store.Outcome{Body: fmt.Appendf(nil, `"run %d"`, run), Codec: "json"}
 }

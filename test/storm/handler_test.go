@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 )
 
 var errHandler = errors.New("the handler says no")
@@ -37,7 +39,7 @@ func (b *bank) init(s *storm) {
 
 // bankKey is what an effect is for.
 func bankKey(x *semel.Execution) string {
-	if _, step, is := strings.Cut(string(x.Scope().Operation()), "#"); is {
+	if _, step, is := strings.Cut(string(x.Operation()), "#"); is {
 		return x.Key() + "#" + step
 	}
 	return x.Key()
@@ -82,11 +84,11 @@ func (b *bank) bar(key string, fence uint64) (run int64, happened bool) {
 }
 
 // handle is the handler. It has its effect, or not, and ends in one of all ways.
-func (c *call) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+func (c *call) handle(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 	s := c.s
-	if strings.HasSuffix(string(x.Scope().Operation()), "##rerun") {
+	if strings.HasSuffix(string(x.Operation()), "##rerun") {
 		c.reread = true
-		return semel.Outcome{Body: []byte(`"fresh"`), Codec: "json"}, nil
+		return store.Outcome{Body: []byte(`"fresh"`), Codec: "json"}, nil
 	}
 	run := s.runs.Add(1)
 	done := outcome(run)
@@ -97,23 +99,23 @@ func (c *call) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, e
 	}
 	switch fate {
 	case 0:
-		return semel.Outcome{}, errHandler
+		return store.Outcome{}, errHandler
 	case 1:
-		return semel.Outcome{}, semel.NoEffect(errHandler)
+		return store.Outcome{}, semel.NoEffect(errHandler)
 	case 2:
-		return semel.Outcome{}, &semel.Failure{Code: "declined", Message: fmt.Sprint("run ", run)}
+		return store.Outcome{}, &semel.Failure{Code: "declined", Message: fmt.Sprint("run ", run)}
 	case 3:
 		panic(thrown)
 	case 4:
 		<-ctx.Done()
-		return semel.Outcome{}, ctx.Err()
+		return store.Outcome{}, ctx.Err()
 	case 5: // it does not listen
 		<-time.After(lease * 5 / 2)
 	case 6, 7:
 		select {
 		case <-time.After(2 * lease):
 		case <-ctx.Done():
-			return semel.Outcome{}, ctx.Err()
+			return store.Outcome{}, ctx.Err()
 		}
 	case 8, 9:
 		err := semel.Once(context.WithValue(ctx, eventsKey{}, &events{}), c.guard, x.Step("fee"), func(_ context.Context, x *semel.Execution) error {
@@ -124,32 +126,32 @@ func (c *call) handle(ctx context.Context, x *semel.Execution) (semel.Outcome, e
 		})
 		if err != nil {
 			if perr := pay(); perr != nil {
-				return semel.Outcome{}, perr
+				return store.Outcome{}, perr
 			}
-			return semel.Outcome{}, fmt.Errorf("a step: %w", err) // whatever that says of the step
+			return store.Outcome{}, fmt.Errorf("a step: %w", err) // whatever that says of the step
 		}
 	}
 	<-time.After(time.Duration(s.upTo(3000)) * time.Microsecond)
 	if err := pay(); err != nil {
-		return semel.Outcome{}, err
+		return store.Outcome{}, err
 	}
 	switch fate {
 	case 10, 11:
-		return semel.Outcome{}, errHandler
+		return store.Outcome{}, errHandler
 	case 12:
 		panic(thrown)
 	case 13:
 		runtime.Goexit()
 	case 14:
-		return semel.Outcome{}, errors.Join(semel.NoEffect(errHandler), errHandler)
+		return store.Outcome{}, errors.Join(semel.NoEffect(errHandler), errHandler)
 	case 15: // too large to keep
 		done.Body = fmt.Appendf(nil, `"run %d%300s"`, run, "")
 	case 16, 17:
 		if form(c.key) != "run" {
 			break // what they return is not what they would complete with
 		}
-		if err := x.Complete(ctx, done); err != nil {
-			return semel.Outcome{}, errors.Join(err, errHandler)
+		if err := driver.Complete(ctx, x, done); err != nil {
+			return store.Outcome{}, errors.Join(err, errHandler)
 		}
 		if s.oneIn(3) {
 			panic(thrown)

@@ -10,6 +10,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/storetest"
+	"github.com/semel-go/semel/sweep"
 )
 
 // newProcess opens the store for one more process, behind bad weather.
@@ -80,7 +81,7 @@ func (s *storm) trouble(r *rand.Rand, _ string) {
 func (s *storm) sweep(r *rand.Rand, _ string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	stats, err := semel.SweepOnce(ctx, s.procs[r.IntN(processes)].st, &semel.SweepOptions{
+	stats, err := sweep.Once(ctx, s.procs[r.IntN(processes)].st, &sweep.Options{
 		Batch: 1 + r.IntN(10), Rest: -1, Retention: time.Hour, MaxAttempts: mostAttempts,
 	})
 	if err != nil && !errors.Is(err, semel.ErrUnavailable) {
@@ -110,14 +111,14 @@ func (s *storm) operate(r *rand.Rand, key string) {
 		s.amu.Unlock()
 		return
 	}
-	rec, err := p.park.Get(ctx, scope, key)
+	rec, err := p.park.Get(ctx, semel.Call{Operation: operation, Tenant: "tenant", Key: key})
 	if err != nil || rec.State != store.Unknown {
 		return
 	}
 	v := s.verdict(key, rec.Fence)
 	if err := p.park.Resolve(ctx, rec, v); err == nil {
 		s.meets("resolved by an operator")
-	} else if !errors.Is(err, semel.ErrChanged) && !errors.Is(err, semel.ErrUnavailable) {
+	} else if !errors.Is(err, store.ErrChanged) && !errors.Is(err, semel.ErrUnavailable) {
 		s.errorf("Resolve: %v", err)
 	}
 }
@@ -160,8 +161,8 @@ type events struct{ ends []semel.Event }
 func (s *storm) observe(ctx context.Context, e semel.Event) {
 	s.amu.Lock()
 	defer s.amu.Unlock()
-	s.met[e.Kind.String()]++
-	if c, ok := ctx.Value(eventsKey{}).(*events); ok && e.Kind <= semel.EventUnprotected {
+	s.met[e.Kind]++
+	if c, ok := ctx.Value(eventsKey{}).(*events); ok && e.EndsCall {
 		c.ends = append(c.ends, e)
 	}
 }

@@ -174,7 +174,7 @@ type noteError struct{ error }
 func (e *noteError) Unwrap() error { return e.error }
 
 // end is that of the message: it comes again, and no attempt was made.
-func (e *noteError) end(op semel.Operation) error {
+func (e *noteError) end(op string) error {
 	reason := semel.ErrUnavailable
 	if errors.Is(e, pgstore.ErrFenced) {
 		reason = semel.ErrLeaseLost

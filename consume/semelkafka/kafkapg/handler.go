@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/driver"
 )
 
 // Handler does the work of messages, in their order, by tx alone: best in one
@@ -50,7 +51,7 @@ func attempts(o *consume.Options) int {
 // limited is the error of an attempt of a message that is alone: the last one
 // is final.
 func limited(err error, attempt, most int) error {
-	if f, ok := errors.AsType[*semel.Failure](err); err == nil || ok && f != nil || most < 0 || attempt < most || semel.SaysNoEffect(err) {
+	if f, ok := errors.AsType[*semel.Failure](err); err == nil || ok && f != nil || most < 0 || attempt < most || driver.IsNoEffect(err) {
 		return err
 	}
 	return exhausted(most, err)
@@ -61,7 +62,7 @@ func exhausted(most int, last error) error {
 }
 
 // waits is the end of a message behind one that is held or to be retried.
-func waits(op semel.Operation) error {
+func waits(op string) error {
 	return &semel.Error{Reason: semel.ErrReleased, Operation: op, Cause: errBefore}
 }
 

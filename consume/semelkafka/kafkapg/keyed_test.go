@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -99,7 +100,7 @@ func named(of ...string) (batch []semelkafka.Item) {
 		body, lane, _ := strings.Cut(name, "/")
 		m := &consume.Message{OrderKey: lane, Body: []byte(body), Origin: consume.Origin{Topic: orders.Topic, Partition: orders.Partition, Offset: int64(i), ID: body}}
 		if !strings.HasPrefix(body, "-") {
-			m.Headers = []semel.Header{{Name: consume.KeyHeader, Value: body}}
+			m.Headers = []store.Header{{Name: consume.KeyHeader, Value: body}}
 		}
 		batch = append(batch, semelkafka.Item{Message: m, Place: orders, From: int64(i)})
 	}
@@ -180,7 +181,7 @@ func TestWhatComesAgainIsNotOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.a.In(tx).Run(t.Context(), busy, func(context.Context, *semel.Execution) (semel.Outcome, error) { return semel.Outcome{}, nil }); err != nil {
+	if _, err := l.a.In(tx).Run(t.Context(), busy, func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, nil }); err != nil {
 		t.Fatal(err)
 	}
 	batch := named("first/o", "busy/o", "behind/o", "free", "rejected/p", "behind that/p", "other/q")

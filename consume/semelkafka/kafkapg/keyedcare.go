@@ -27,7 +27,7 @@ func (l *keyed) begin(ctx context.Context, items []semelkafka.Item) (careful boo
 
 // unavailable ends a batch of which nothing is done.
 func unavailable(items []semelkafka.Item, err error) []consume.Run {
-	op := semel.Operation(items[0].Place.Group)
+	op := string(items[0].Place.Group)
 	return slices.Repeat([]consume.Run{{Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: err}}}, len(items))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
@@ -223,7 +224,7 @@ func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
 		return consume.Run{Err: waits("")}
 	}
 	if e, ok := errors.AsType[*noteError](said); ok {
-		return consume.Run{Err: e.end(r.calls[n].Operation())}
+		return consume.Run{Err: e.end(r.calls[n].Operation)}
 	}
 	if r.ran[n] > 0 && errors.Is(e.Err, semel.ErrUnavailable) { // that may be its own doing
 		r.undone[m.Origin.ID]++
@@ -231,7 +232,7 @@ func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
 		delete(r.undone, m.Origin.ID)
 	}
 	end := consume.Run{Err: e.Err, Replayed: e.Replayed, Attempt: r.ran[n], Handlers: own(e.Err, said)}
-	if end.Handlers && semel.SaysNoEffect(said) { // which the store does not pass on
+	if end.Handlers && driver.IsNoEffect(said) { // which the store does not pass on
 		end.Err = said
 	}
 	return end
@@ -260,10 +261,10 @@ func (l *keyed) identify(m *consume.Message) (c semel.Call, err error) {
 	}()
 	c, err = l.call(m)
 	if err != nil && !errors.Is(err, consume.ErrNoKey) && !errors.Is(err, consume.ErrRejected) {
-		err = &semel.Error{Reason: semel.ErrInvalid, Operation: c.Operation(), Cause: err}
+		err = &semel.Error{Reason: semel.ErrInvalid, Operation: c.Operation, Cause: err}
 	}
 	if err == nil {
-		m.Key = c.Key()
+		m.Key = c.Key
 	}
 	return c, err
 }

@@ -144,7 +144,7 @@ func (r *offsetsRun) block(of semelkafka.Place, items []int, err error) {
 	}
 }
 
-func operation(of semelkafka.Place) semel.Operation { return semel.Operation(of.Group) }
+func operation(of semelkafka.Place) string { return string(of.Group) }
 
 // try does all spans in one transaction. The one that is told with an error is
 // whose watermark did not move.

@@ -24,14 +24,14 @@ func TestABatchBeginsWithNothingOfAnother(t *testing.T) {
 			t.Fatalf("calls are of messages %v, %d said and %d ran", next.of, len(next.said), len(next.ran))
 		}
 		for i, m := range next.ms {
-			if key := []string{"e", "f", "g"}[i]; m.Key != key || next.calls[i].Key() != key || next.said[i] != nil || next.ran[i] != 0 {
-				t.Errorf("call %d is %q, of message %q, said %v, attempt %d", i, next.calls[i].Key(), m.Key, next.said[i], next.ran[i])
+			if key := []string{"e", "f", "g"}[i]; m.Key != key || next.calls[i].Key != key || next.said[i] != nil || next.ran[i] != 0 {
+				t.Errorf("call %d is %q, of message %q, said %v, attempt %d", i, next.calls[i].Key, m.Key, next.said[i], next.ran[i])
 			}
 			next.said[i], next.ran[i] = errors.New("failed"), 7
 		}
 		next.giveBack()
 	}
-	if beside.ms[0].Key != "d" || beside.calls[0].Key() != "d" {
-		t.Errorf("the batch beside is of %q and %q", beside.ms[0].Key, beside.calls[0].Key())
+	if beside.ms[0].Key != "d" || beside.calls[0].Key != "d" {
+		t.Errorf("the batch beside is of %q and %q", beside.ms[0].Key, beside.calls[0].Key)
 	}
 }

@@ -95,7 +95,7 @@ func (k *task) serve() error {
 	}
 	c, err := consume.New(g, keys, func(_ context.Context, x *semel.Execution, m *consume.Message) error {
 		gens.note()
-		_, err := fmt.Fprintf(ledger, "%s %s\n", m.Body, x.Derive("effect")) // one write: appended as a whole
+		_, err := fmt.Fprintf(ledger, "%s %s\n", m.Body, x.DownstreamKey("effect")) // one write: appended as a whole
 		return err
 	}, &consume.Options{ShortRetention: true, Concurrency: 32})
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -164,7 +164,7 @@ func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Mess
 	for _, r := range b.records(t, topic) {
 		m := consume.Message{Body: r.Value, OrderKey: string(r.Key)}
 		for _, h := range r.Headers {
-			m.Headers = append(m.Headers, semel.Header{Name: h.Key, Value: string(h.Value)})
+			m.Headers = append(m.Headers, store.Header{Name: h.Key, Value: string(h.Value)})
 		}
 		ms = append(ms, m)
 	}
@@ -347,7 +347,7 @@ func (d *mortal) Nak(ctx context.Context, delay time.Duration) error {
 	return errors.Join(d.line.fault(), d.Delivery.Nak(ctx, delay))
 }
 
-func (d *mortal) Forward(ctx context.Context, to consume.Destination, hs []semel.Header) error {
+func (d *mortal) Forward(ctx context.Context, to consume.Destination, hs []store.Header) error {
 	if err := d.line.fault(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -94,7 +95,7 @@ func nop(context.Context, *semel.Execution, *consume.Message) error { return nil
 
 // msg is a message with a key, whose body is the key.
 func msg(key, orderKey string) consume.Message {
-	return consume.Message{OrderKey: orderKey, Body: []byte(key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
+	return consume.Message{OrderKey: orderKey, Body: []byte(key), Headers: []store.Header{{Name: consume.KeyHeader, Value: key}}}
 }
 
 // to publishes to one partition.

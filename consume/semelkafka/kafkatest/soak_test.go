@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -70,7 +70,7 @@ func newSoak(t *testing.T, seed string, messages int, dedup bool) *soak {
 	send := func(i int) {
 		m := consume.Message{
 			OrderKey: fmt.Sprintf("lane%d", i%soakLanes), Body: fmt.Appendf(nil, "%d", i),
-			Headers: []semel.Header{{Name: consume.KeyHeader, Value: fmt.Sprintf("m%d", i)}},
+			Headers: []store.Header{{Name: consume.KeyHeader, Value: fmt.Sprintf("m%d", i)}},
 		}
 		s.b.cl.Produce(context.Background(), s.b.record(&m), func(_ *kgo.Record, err error) {
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -273,9 +274,9 @@ func (s *storm) elsewhere(a semel.Runner, keys []string, d time.Duration) {
 			s.t.Error(err)
 			return
 		}
-		_, _ = a.Run(context.Background(), c, func(context.Context, *semel.Execution) (semel.Outcome, error) {
+		_, _ = a.Run(context.Background(), c, func(context.Context, *semel.Execution) (store.Outcome, error) {
 			<-time.After(d)
-			return semel.Outcome{}, semel.NoEffect(errors.New("nothing"))
+			return store.Outcome{}, semel.NoEffect(errors.New("nothing"))
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
 	"github.com/semel-go/semel/consume/semelnats"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -67,7 +68,7 @@ func until(t testing.TB, what string, is func() bool) {
 }
 
 func keyed(key string) consume.Message {
-	return consume.Message{Body: []byte(key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
+	return consume.Message{Body: []byte(key), Headers: []store.Header{{Name: consume.KeyHeader, Value: key}}}
 }
 
 func TestALimitOfDeliveriesIsRefusedUnlessItIsWatched(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store"
 )
 
 // bulky is a handler that fails with much to say.
@@ -55,7 +56,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 			}
 			m := keyed("k")
 			m.Body = []byte(strings.Repeat("x", c.body))
-			m.Headers = append(m.Headers, semel.Header{Name: "trace", Value: strings.Repeat("x", c.header)})
+			m.Headers = append(m.Headers, store.Header{Name: "trace", Value: strings.Repeat("x", c.header)})
 			b.Publish(t, m)
 			var refused atomic.Int64
 			serve(t, consumer(t, bulky, &consume.Options{Observe: func(_ context.Context, e consume.Event) {

@@ -102,7 +102,7 @@ func member(t *testing.T, b *broker, st store.Store, keys consume.CallFunc, l *l
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.runs[string(m.Body)]++
-		l.derived[x.Derive("effect")] = struct{}{}
+		l.derived[x.DownstreamKey("effect")] = struct{}{}
 		return nil
 	}, &consume.Options{Retention: consume.DefaultRetention, ShortRetention: true, Drain: time.Second})
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
 	"github.com/semel-go/semel/consume/semelnats"
+	"github.com/semel-go/semel/store"
 )
 
 // shared is the server of all tests.
@@ -147,7 +147,7 @@ func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Mess
 		m := consume.Message{Body: raw.Data}
 		for name, values := range raw.Header {
 			for _, v := range values {
-				m.Headers = append(m.Headers, semel.Header{Name: name, Value: v})
+				m.Headers = append(m.Headers, store.Header{Name: name, Value: v})
 			}
 		}
 		ms = append(ms, m)

@@ -25,7 +25,7 @@ func TestOnlyCompletedRecordsAreDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const op semel.Operation = "http"
+	const op = "http"
 	for _, c := range []struct {
 		tenant, key string
 		err         error
@@ -33,7 +33,7 @@ func TestOnlyCompletedRecordsAreDone(t *testing.T) {
 		{"ada", "paid", nil}, {"bob", "paid", nil}, {"ada", "parked", errors.New("no answer")},
 		{"ada", "released", semel.NoEffect(errors.New("not sent"))}, {"ada", "failed", semel.Final(errors.New("no money"))},
 	} {
-		err := semel.Once(t.Context(), g, semel.NewCall(op.For(c.tenant), c.key, semel.NoPayload()), func(context.Context, *semel.Execution) error { return c.err })
+		err := semel.Once(t.Context(), g, semel.Call{Operation: op, Tenant: c.tenant, Key: c.key, Payload: semel.NoPayload()}, func(context.Context, *semel.Execution) error { return c.err })
 		if (err == nil) != (c.err == nil) {
 			t.Fatalf("%s: %v", c.key, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Question is what a reconciler is asked, as JSON, by POST.
@@ -165,14 +166,14 @@ func twice(doc []byte) string {
 }
 
 // outcome is the response as package semelhttp keeps and replays it.
-func (r *response) outcome() (semel.Outcome, error) {
+func (r *response) outcome() (store.Outcome, error) {
 	if r.Status < 200 || r.Status > 599 {
-		return semel.Outcome{}, fmt.Errorf("response.status: is %d; it must be from 200 to 599", r.Status)
+		return store.Outcome{}, fmt.Errorf("response.status: is %d; it must be from 200 to 599", r.Status)
 	}
-	o := semel.Outcome{Code: r.Status}
+	o := store.Outcome{Code: r.Status}
 	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
 		for _, v := range r.Headers[name] {
-			o.Header = append(o.Header, semel.Header{Name: textproto.CanonicalMIMEHeaderKey(name), Value: v})
+			o.Header = append(o.Header, store.Header{Name: textproto.CanonicalMIMEHeaderKey(name), Value: v})
 		}
 	}
 	switch {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
+	"github.com/semel-go/semel/store"
 )
 
 // to makes a Hook that asks a handler.
@@ -81,7 +82,7 @@ func TestWhatJSONCannotSayIsNotAskedAbout(t *testing.T) {
 }
 
 func TestOnlyAPlainAnswerDecides(t *testing.T) {
-	kept := semel.Outcome{Code: 201, Header: []semel.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}}, Body: []byte(`{"id":1}`)}
+	kept := store.Outcome{Code: 201, Header: []store.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}}, Body: []byte(`{"id":1}`)}
 	for name, c := range map[string]struct {
 		doc  string
 		want semel.Verdict
@@ -89,8 +90,8 @@ func TestOnlyAPlainAnswerDecides(t *testing.T) {
 	}{
 		"it happened": {`{"happened":true,"response":{"status":201,"headers":{"location":"/p/1","Link":["a","b"]},"body":"{\"id\":1}"}}`,
 			semel.Happened(kept), ""},
-		"it happened, in base64": {`{"happened":true,"response":{"status":200,"body_base64":"AAE="}}`, semel.Happened(semel.Outcome{Code: 200, Body: []byte{0, 1}}), ""},
-		"it happened, no body":   {`{"happened":true,"response":{"status":204}}`, semel.Happened(semel.Outcome{Code: 204}), ""},
+		"it happened, in base64": {`{"happened":true,"response":{"status":200,"body_base64":"AAE="}}`, semel.Happened(store.Outcome{Code: 200, Body: []byte{0, 1}}), ""},
+		"it happened, no body":   {`{"happened":true,"response":{"status":204}}`, semel.Happened(store.Outcome{Code: 204}), ""},
 		"never":                  {`{"happened":false,"final":true}`, semel.DidNotHappen(), ""},
 		"not yet":                {`{"happened":false}`, semel.Verdict{}, ""},
 		"not yet, in words":      {`{"happened":false,"final":false}`, semel.Verdict{}, ""},

@@ -5,8 +5,10 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,9 +16,52 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// kinds is how many kinds of events there are, and one for those that a later
-// version may add.
-const kinds = int(semel.EventRecovered) + 1
+// kinds are the values of the label "kind". An event of another kind, which a
+// later version may add, counts as the last.
+var kinds = [...]string{
+	semel.EventExecuted, semel.EventFailed, semel.EventReleased, semel.EventParked, semel.EventReplayed, semel.EventRefused,
+	semel.EventNotStored, semel.EventUnprotected, semel.EventTakenOver, semel.EventReconciled,
+	busy, mismatch, parked, unavailable, leaseLost, "other",
+}
+
+// These kinds are refusals, and outcomes that were not stored, by their reason.
+const (
+	busy        = "refused: in progress"
+	mismatch    = "refused: mismatch"
+	parked      = "refused: parked"
+	unavailable = "refused: store unavailable"
+	leaseLost   = "lease lost"
+)
+
+func kindOf(e *semel.Event) string {
+	switch e.Kind {
+	case semel.EventRefused:
+		for _, r := range []struct {
+			reason error
+			kind   string
+		}{
+			{semel.ErrInProgress, busy}, {semel.ErrReleased, busy}, {semel.ErrMismatch, mismatch}, {semel.ErrParked, parked},
+			{semel.ErrUnavailable, unavailable},
+		} {
+			if errors.Is(e.Err, r.reason) {
+				return r.kind
+			}
+		}
+	case semel.EventNotStored:
+		if errors.Is(e.Err, semel.ErrLeaseLost) {
+			return leaseLost
+		}
+	}
+	return e.Kind
+}
+
+// index is the place of a kind in kinds.
+func index(kind string) int {
+	if i := slices.Index(kinds[:], kind); i >= 0 {
+		return i
+	}
+	return len(kinds) - 1
+}
 
 // Registry holds all counts of a process. Safe for concurrent use, once it is
 // set up.
@@ -33,7 +78,7 @@ type value struct {
 // Calls counts the events of one rule.
 type Calls struct {
 	operation, rule string
-	by              [kinds]atomic.Uint64
+	byKind          [len(kinds)]atomic.Uint64
 	runs            atomic.Uint64
 	took            atomic.Int64 // nanoseconds
 }
@@ -58,11 +103,7 @@ func (r *Registry) Gauge(name, help string, read func() float64) {
 
 // Observe counts an event: a semel.Options.Observe.
 func (c *Calls) Observe(_ context.Context, e semel.Event) {
-	k := int(e.Kind)
-	if k >= kinds {
-		k = 0
-	}
-	c.by[k].Add(1)
+	c.byKind[index(kindOf(&e))].Add(1)
 	if e.Took > 0 {
 		c.runs.Add(1)
 		c.took.Add(int64(e.Took))
@@ -70,7 +111,7 @@ func (c *Calls) Observe(_ context.Context, e semel.Event) {
 }
 
 // Count is how many events of a kind there were.
-func (c *Calls) Count(k semel.Kind) uint64 { return c.by[int(k)%kinds].Load() }
+func (c *Calls) Count(kind string) uint64 { return c.byKind[index(kind)].Load() }
 
 // WriteTo writes all counts; those of events that never were are left out.
 func (r *Registry) WriteTo(w io.Writer) (int64, error) {
@@ -80,12 +121,9 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	}
 	head("semel_events_total", "counter", "What happened to calls; see the kinds of semel.Event.")
 	for _, c := range r.calls {
-		for k := range kinds {
-			name := "other"
-			if k > 0 {
-				name = strings.ReplaceAll(semel.Kind(k).String(), " ", "_")
-			}
-			if n := c.by[k].Load(); n > 0 {
+		for i, kind := range kinds {
+			name := strings.NewReplacer(": ", "_", " ", "_").Replace(kind)
+			if n := c.byKind[i].Load(); n > 0 {
 				fmt.Fprintf(&b, "semel_events_total{kind=%s,%s} %d\n", quote(name), c.labels(), n)
 			}
 		}

@@ -25,12 +25,12 @@ func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
 	for range 2 {
 		pay.Observe(t.Context(), semel.Event{Kind: semel.EventExecuted, Took: 250 * time.Millisecond})
 	}
-	rest.Observe(t.Context(), semel.Event{Kind: semel.EventParkedRefused, Operation: "anything", Tenant: "ann", Key: "12345678"})
-	rest.Observe(t.Context(), semel.Event{Kind: 200})
+	rest.Observe(t.Context(), semel.Event{Kind: semel.EventRefused, Err: &semel.Error{Reason: semel.ErrParked}, Operation: "anything", Tenant: "ann", Key: "12345678"})
+	rest.Observe(t.Context(), semel.Event{Kind: "of a later version"})
 	got := text(t, &r)
 	for _, want := range []string{
 		"semel_events_total{kind=\"executed\",operation=\"pay\",rule=\"POST /pay\"} 2\n",
-		"semel_events_total{kind=\"parked_refused\",operation=\"http\",rule=\"/\"} 1\n",
+		"semel_events_total{kind=\"refused_parked\",operation=\"http\",rule=\"/\"} 1\n",
 		"semel_events_total{kind=\"other\",operation=\"http\",rule=\"/\"} 1\n",
 		"semel_run_seconds_sum{operation=\"pay\",rule=\"POST /pay\"} 0.5\n",
 		"semel_run_seconds_count{operation=\"pay\",rule=\"POST /pay\"} 2\n",
@@ -52,14 +52,15 @@ func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
 func TestEveryLineIsOfTheFormat(t *testing.T) {
 	var r metrics.Registry
 	c := r.Calls(`o"\`, "a\nb")
-	for k := semel.EventExecuted; k <= semel.EventRecovered; k++ {
+	kinds := []string{semel.EventExecuted, semel.EventNotStored, semel.EventTakenOver}
+	for _, k := range kinds {
 		c.Observe(t.Context(), semel.Event{Kind: k, Took: 1})
 	}
 	r.Gauge("semel_ready", "Whether it is ready.", func() float64 { return 1 })
 	r.Counter("semel_x_total", "X.", func() float64 { return 3 })
 	got := text(t, &r)
-	if n := strings.Count(got, "semel_events_total{"); n != int(semel.EventRecovered) {
-		t.Errorf("%d kinds, want %d", n, semel.EventRecovered)
+	if n := strings.Count(got, "semel_events_total{"); n != len(kinds) {
+		t.Errorf("%d kinds, want %d", n, len(kinds))
 	}
 	for line := range strings.Lines(got) {
 		if !strings.HasPrefix(line, "semel_") && !strings.HasPrefix(line, "# HELP semel_") && !strings.HasPrefix(line, "# TYPE semel_") {

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/sweep"
 )
 
 // sweeps count what the sweeps did.
@@ -33,9 +34,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 	defer wg.Wait()
 	if c.SweepEvery > 0 {
 		wg.Go(func() {
-			_ = semel.Sweep(ctx, p.Store, &semel.SweepOptions{ // it fails for wrong options only
+			_ = sweep.Run(ctx, p.Store, &sweep.Options{ // it fails for wrong options only
 				Every: c.SweepEvery, Retention: c.Retention(), MaxAttempts: c.MaxAttempts,
-				Observe: p.observe, Swept: p.swept,
+				Observe: p.observe, AfterPass: p.swept,
 			})
 		})
 	}
@@ -50,7 +51,7 @@ func (p *Proxy) observe(ctx context.Context, e semel.Event) {
 	semel.LogEvents(p.Log)(ctx, e)
 }
 
-func (p *Proxy) swept(s semel.SweepStats, err error) {
+func (p *Proxy) swept(s sweep.Stats, err error) {
 	p.sweeps.deleted.Add(uint64(s.Deleted))
 	p.sweeps.released.Add(uint64(s.Released))
 	p.sweeps.parked.Add(uint64(s.Parked))
@@ -63,7 +64,7 @@ func (p *Proxy) swept(s semel.SweepStats, err error) {
 
 // parked is an operation some of whose requests may be parked.
 type parked struct {
-	operation semel.Operation
+	operation string
 	guard     *semel.Guard
 }
 
@@ -88,7 +89,7 @@ func (p *Proxy) parking() ([]parked, error) {
 			return nil, err
 		}
 		seen[r.Operation] = true
-		ops = append(ops, parked{semel.Operation(r.Operation), g})
+		ops = append(ops, parked{string(r.Operation), g})
 	}
 	return ops, nil
 }
@@ -119,8 +120,7 @@ func (p *Proxy) reconcileAll(ctx context.Context, ops []parked) {
 
 // ask is the semel.ReconcileFunc.
 func (p *Proxy) ask(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
-	s := x.Scope()
-	key := store.Key{Operation: string(s.Operation()), Tenant: s.Tenant(), Value: x.Key()}
+	key := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
 	f, err := p.Store.Get(ctx, key)
 	if err != nil {
 		return semel.Verdict{}, fmt.Errorf("when it was first seen: %w", err)

@@ -38,7 +38,7 @@ func TestARequestWhoseTenantCannotBeToldIs401(t *testing.T) {
 	for name, headers := range map[string][]string{
 		"none": nil, "two": {"X-Tenant", "ann", "X-Tenant", "bob"}, "empty": {"X-Tenant", ""}, "joined": {"X-Tenant", "ann,bob"},
 	} {
-		if r := s.pay("k", headers...); r.status != 401 || !strings.Contains(r.body, `"scope_missing"`) {
+		if r := s.pay("k", headers...); r.status != 401 || !strings.Contains(r.body, `"tenant_missing"`) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // own status.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
 	switch why.Code {
-	case semelhttp.CodeScopeMissing:
+	case semelhttp.CodeTenantMissing:
 		if p.Rule.Bearer() {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}

@@ -31,7 +31,7 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	once, err := semelhttp.Middleware(g, p.scope(semel.Operation(r.Operation)), p.http(r))
+	once, err := semelhttp.Middleware(g, p.tenant(), p.http(r))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,8 @@ func (p *Proxy) options(r *config.Route, counts *metrics.Calls) *semel.Options {
 func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	c := p.Config
 	o := &semelhttp.Options{
-		Methods: r.Methods, KeyHeaders: c.KeyHeaders, Optional: !r.RequireKey, Wait: r.Wait, NoStore: r.NoStore,
+		Operation: func(*http.Request) string { return r.Operation },
+		Methods:   r.Methods, KeyHeaders: c.KeyHeaders, Optional: !r.RequireKey, Wait: r.Wait, NoStore: r.NoStore,
 		MaxBody: c.MaxBody, MaxResponse: c.MaxOutcome,
 		Detach:    true, // a client that hangs up must not leave a request in doubt
 		HoldFlush: true, // httputil.ReverseProxy flushes what has no length
@@ -74,19 +75,16 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	return o
 }
 
-// scope tells whose keys are whose.
-func (p *Proxy) scope(op semel.Operation) semelhttp.ScopeFunc {
+// tenant names the tenant of a request.
+func (p *Proxy) tenant() semelhttp.TenantFunc {
 	if p.Rule.Shared() {
-		return func(*http.Request) (semel.Scope, error) { return op.Shared(), nil }
+		return func(*http.Request) (string, error) { return semel.Shared, nil }
 	}
-	return func(r *http.Request) (semel.Scope, error) {
+	return func(r *http.Request) (string, error) {
 		tenant, err := p.Finder.Tenant(r)
-		switch {
-		case errors.Is(err, scope.ErrUnavailable):
-			return semel.Scope{}, fmt.Errorf("%w: %w", semel.ErrUnavailable, err)
-		case err != nil:
-			return semel.Scope{}, err
+		if errors.Is(err, scope.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", semel.ErrUnavailable, err)
 		}
-		return op.For(tenant), nil
+		return tenant, err
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 func (f *front) state(t *testing.T, key string) (store.State, int) {
 	t.Helper()
-	r, err := f.guard.Get(t.Context(), operation.Shared(), key)
+	r, err := f.guard.Get(t.Context(), semel.Call{Operation: operation, Tenant: semel.Shared, Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}

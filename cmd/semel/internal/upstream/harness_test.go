@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-const operation semel.Operation = "http"
+const operation = "http"
 
 // front is a proxy in front of a backend, like semel proxy's.
 type front struct {
@@ -40,7 +40,7 @@ func newFront(t *testing.T, address string, o *semel.Options, timeout time.Durat
 	if err != nil {
 		t.Fatal(err)
 	}
-	once, err := semelhttp.Middleware(g, func(*http.Request) (semel.Scope, error) { return operation.Shared(), nil },
+	once, err := semelhttp.Middleware(g, func(*http.Request) (string, error) { return semel.Shared, nil },
 		&semelhttp.Options{Optional: true, HoldFlush: true, Detach: true})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestTheUpstreamIsToldOfTheRun(t *testing.T) {
 	f := newFront(t, address, nil, time.Minute, nil)
 	f.send(t, "POST", "/a%2Fb/c?x=1;y=2&z", `"k 1";p=1`, "the body", "Semel-Fence", "999", "Semel-Admin", "yes", "X-Forwarded-For", "6.6.6.6", "Expect", "100-continue")
 	r, h := last(), last().Header
-	rec, err := f.guard.Get(t.Context(), operation.Shared(), "k 1")
+	rec, err := f.guard.Get(t.Context(), semel.Call{Operation: operation, Tenant: semel.Shared, Key: "k 1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ type answer struct {
 }
 
 func (p *probe) call(k store.Key, payload string) semel.Call {
-	c := semel.NewCall(semel.Operation(k.Operation).For(k.Tenant), k.Value, semel.Bytes([]byte(payload)))
+	c := semel.Call{Operation: k.Operation, Tenant: k.Tenant, Key: k.Value, Payload: semel.Bytes([]byte(payload))}
 	c.Wait = 10 * time.Second
 	return c
 }

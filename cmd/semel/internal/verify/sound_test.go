@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/storetest"
+	"github.com/semel-go/semel/sweep"
 )
 
 // allWell fails unless each check is, and tried something.
@@ -72,7 +72,7 @@ func TestSweepsOfOthersBreakNothing(t *testing.T) {
 			go func() {
 				n := 0
 				for pause(ctx, every) {
-					st, err := semel.SweepOnce(ctx, s, nil)
+					st, err := sweep.Once(ctx, s, nil)
 					if err != nil && ctx.Err() == nil {
 						t.Error(err)
 					}

@@ -10,7 +10,7 @@ import (
 )
 
 // Operation is what the records are about.
-const Operation semel.Operation = "billing"
+const Operation = "billing"
 
 // guarded consumes with Semel: the record and the charge commit in one
 // transaction.

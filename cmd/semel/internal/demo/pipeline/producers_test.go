@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelnats"
 )
@@ -155,7 +154,7 @@ func TestLettersAreCountedByReason(t *testing.T) {
 			if n == 2 {
 				why, to = consume.ReasonLate, consume.Parked
 			}
-			hs := consume.Letter(d.Message(), consume.Disposition{Reason: why}, semel.Operation("x"))
+			hs := consume.Letter(d.Message(), consume.Disposition{Reason: why}, "x")
 			if err := errors.Join(d.Forward(t.Context(), to, hs), d.Ack(t.Context())); err != nil {
 				t.Fatal(err)
 			}

@@ -14,12 +14,12 @@ import (
 )
 
 func TestRouteNamesTheMethodAndThePattern(t *testing.T) {
-	for pattern, want := range map[string]semel.Operation{
+	for pattern, want := range map[string]string{
 		"POST /payments/{id}":       "POST /payments/{id}",
 		"/payments/{id}":            "POST /payments/{id}",
 		"example.com/payments/{id}": "POST example.com/payments/{id}",
 	} {
-		var got semel.Operation
+		var got string
 		mux := http.NewServeMux()
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { got = semelhttp.Route(r) })
 		r := httptest.NewRequest(http.MethodPost, "http://example.com/payments/7", nil)
@@ -33,25 +33,26 @@ func TestRouteNamesTheMethodAndThePattern(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAScopeIsRefused(t *testing.T) {
-	const op = semel.Operation("pay")
+func TestMiddleware_NoTenantOrOperation_RefusesTheRequest(t *testing.T) {
 	for name, c := range map[string]struct {
-		scope  semel.Scope
-		err    error
-		status int
-		code   string
+		operation, tenant string
+		err               error
+		status            int
+		code              string
 	}{
-		"an error":         {op.For("ann"), errors.New("secret"), 401, semelhttp.CodeScopeMissing},
-		"an empty tenant":  {op.For(""), nil, 401, semelhttp.CodeScopeMissing},
-		"a zero scope":     {semel.Scope{}, nil, 500, semelhttp.CodeMisconfigured},
-		"no operation":     {semel.Operation("").For("ann"), nil, 500, semelhttp.CodeMisconfigured},
-		"a bad operation":  {semel.Operation("a#b").For("ann"), nil, 500, semelhttp.CodeMisconfigured},
-		"an outage":        {semel.Scope{}, fmt.Errorf("accounts: %w", semel.ErrUnavailable), 503, semelhttp.CodeStoreUnavailable},
-		"a shared scope":   {op.Shared(), nil, 200, ""},
-		"a tenant's scope": {op.For("ann"), nil, 200, ""},
+		"an error":        {"pay", "ann", errors.New("secret"), 401, semelhttp.CodeTenantMissing},
+		"an empty tenant": {"pay", "", nil, 401, semelhttp.CodeTenantMissing},
+		"nothing at all":  {"", "", nil, 500, semelhttp.CodeMisconfigured},
+		"no operation":    {"", "ann", nil, 500, semelhttp.CodeMisconfigured},
+		"a bad operation": {"a#b", "ann", nil, 500, semelhttp.CodeMisconfigured},
+		"an outage":       {"pay", "", fmt.Errorf("accounts: %w", semel.ErrUnavailable), 503, semelhttp.CodeStoreUnavailable},
+		"shared":          {"pay", semel.Shared, nil, 200, ""},
+		"a tenant":        {"pay", "ann", nil, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return c.scope, c.err }, nil)
+			once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (string, error) { return c.tenant, c.err }, &semelhttp.Options{
+				Operation: func(*http.Request) string { return c.operation },
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,15 +71,15 @@ func TestARequestWithoutAScopeIsRefused(t *testing.T) {
 	}
 }
 
-// What is wrong with the scope is the server's fault, whatever else it could look
-// like, and told before the body is read.
-func TestAScopeThatNoCallCanHaveIsTheServersFault(t *testing.T) {
-	for name, scope := range map[string]semel.Scope{
-		"the operation": semel.Operation("a#b").For("ann"),
-		"too long":      semel.Operation("pay").For(strings.Repeat("x", 256)),
-		"a line break":  semel.Operation("pay").For("a\nb"),
+// The error is found before the body is read.
+func TestMiddleware_InvalidOperationOrTenant_IsTheServersFault(t *testing.T) {
+	for name, call := range map[string]semel.Call{
+		"the operation": {Operation: "a#b", Tenant: "ann"},
+		"too long":      {Operation: "pay", Tenant: strings.Repeat("x", 256)},
+		"a line break":  {Operation: "pay", Tenant: "a\nb"},
 	} {
-		once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return scope, nil }, &semelhttp.Options{
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (string, error) { return call.Tenant, nil }, &semelhttp.Options{
+			Operation: func(*http.Request) string { return call.Operation },
 			Payload: func(*http.Request, io.Reader) (semel.Payload, error) {
 				t.Errorf("%s: the body is read", name)
 				return semel.NoPayload(), nil
@@ -95,8 +96,8 @@ func TestAScopeThatNoCallCanHaveIsTheServersFault(t *testing.T) {
 	}
 }
 
-func TestNoBodyIsReadForARequestWithoutAScope(t *testing.T) {
-	once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return semel.Scope{}, errors.New("who?") }, nil)
+func TestMiddleware_NoTenant_ReadsNoBody(t *testing.T) {
+	once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (string, error) { return "", errors.New("who?") }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

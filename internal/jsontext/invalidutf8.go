@@ -1,4 +1,4 @@
-package semel
+package jsontext
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// rawTexts are the texts in v that are not UTF-8, in a fixed order. Of those
+// InvalidStrings returns the strings in v that are not UTF-8, in a fixed order. Of those
 // encoding/json keeps no more than that there were some: doc, which it made of
 // v, has U+FFFD in their places, as one and the same character.
-func rawTexts(v any, doc []byte) [][]byte {
+func InvalidStrings(v any, doc []byte) [][]byte {
 	if !bytes.Contains(doc, []byte(`\ufffd`)) && !bytes.Contains(doc, []byte("\ufffd")) {
 		return nil
 	}

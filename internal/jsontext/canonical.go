@@ -1,4 +1,4 @@
-package semel
+package jsontext
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ type member struct {
 // a name came twice.
 type object []member
 
-// canonicalJSON is doc as RFC 8785 writes it.
-func canonicalJSON(doc []byte) ([]byte, error) {
+// Canonical is doc as RFC 8785 writes it.
+func Canonical(doc []byte) ([]byte, error) {
 	v, err := parseJSON(doc)
 	if err != nil {
 		return nil, err
@@ -32,9 +32,9 @@ func canonicalJSON(doc []byte) ([]byte, error) {
 	return appendCanonical(make([]byte, 0, len(doc)), v)
 }
 
-// canonicalFields is, for each path, the path and the canonical value there;
+// Fields is, for each path, the path and the canonical value there;
 // the value of an absent member is empty, which is no JSON.
-func canonicalFields(doc []byte, paths []string) ([][]byte, error) {
+func Fields(doc []byte, paths []string) ([][]byte, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no field is named; give at least one path, such as \"order.id\"")
 	}

@@ -1,4 +1,4 @@
-package semel
+package jsontext
 
 import (
 	"encoding/json"

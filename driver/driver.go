@@ -1,0 +1,114 @@
+// Package driver has the functions of Semel that only authors of stores, of HTTP
+// middleware and of message consumers need. Users of Semel need package semel.
+//
+// A store that runs calls inside its transactions implements store.Tx and calls
+// RunIn for one call, or makes TxCalls for many calls in one transaction. A
+// handler of HTTP requests that streams its answer calls Complete before the
+// first byte.
+package driver
+
+import (
+	"context"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/bridge"
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/names"
+	"github.com/semel-go/semel/store"
+)
+
+// guardMethods are the methods of a *semel.Guard that only this package can call.
+type guardMethods interface {
+	RunIn(ctx context.Context, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error)
+	NewTxCall(call semel.Call) (txCall any, err error)
+}
+
+// executionMethods are the methods of a *semel.Execution that only this package
+// can call.
+type executionMethods interface {
+	Encode(v any) (store.Outcome, error)
+	Complete(ctx context.Context, o store.Outcome) error
+	Completed() bool
+}
+
+// RunIn runs a call inside a transaction of a store. The record and the handler's
+// writes commit together, so the effect happens exactly once.
+//
+// If the error is nil or a *semel.Failure, commit: the record keeps the result or
+// the failure, and a failure's writes are undone. Otherwise roll back; the
+// transaction contains nothing of the call any more, even if it commits all the
+// same. RunIn never waits, because the caller may hold locks: a duplicate of a
+// call in progress fails at once with semel.ErrInProgress.
+func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	return bridge.Guard(g).(guardMethods).RunIn(ctx, tx, call, fn)
+}
+
+// TxCall is one call inside a transaction, taken step by step, so that a store can
+// look for many calls in one statement, and run them in one handler. Unlike RunIn
+// it makes no savepoints: if Claim or Settle returns an error that is not a
+// *semel.Failure, undo the writes of the call. Not safe for concurrent use.
+type TxCall interface {
+	// Key is the key that Claim asks the store for.
+	Key() store.Key
+	// Proposal is the claim that Claim sends, for a store that claims many keys
+	// in one statement before. If canInsert is false, only Claim can tell.
+	Proposal() (p store.Proposal, canInsert bool)
+	// Inserted replaces Claim if the store has inserted the record of Proposal
+	// with the given fence in the transaction. Proposal must have reported
+	// canInsert.
+	Inserted(tx store.Tx, fence uint64) *semel.Execution
+	// Claim claims the key. If x is nil, the handler must not run: the call ends
+	// with res and err.
+	Claim(ctx context.Context, tx store.Tx) (x *semel.Execution, res semel.Result, err error)
+	// HandlerContext is the context for the handler, after Claim or Inserted.
+	HandlerContext(ctx context.Context) (context.Context, context.CancelFunc)
+	// Settle records what the handler returned, and ends its context.
+	Settle(ctx context.Context, o store.Outcome, err error) (semel.Result, error)
+}
+
+// NewTxCall prepares a call. The error is semel.ErrInvalid if the call is invalid.
+func NewTxCall(g *semel.Guard, call semel.Call) (TxCall, error) {
+	t, err := bridge.Guard(g).(guardMethods).NewTxCall(call)
+	if err != nil {
+		return nil, err
+	}
+	return t.(TxCall), nil
+}
+
+// Encode makes an outcome of a result, with the Guard's first codec, as semel.Do
+// does.
+func Encode(x *semel.Execution, v any) (store.Outcome, error) {
+	return bridge.Execution(x).(executionMethods).Encode(v)
+}
+
+// Complete stores the outcome before the handler returns, for a door that must not
+// answer before the outcome is stored. If it succeeds, what the handler returns is
+// not stored. Only the first call of Complete can succeed.
+//
+// semel.ErrLeaseLost: another process may have taken over, so do not answer.
+// semel.ErrOutcomeNotStored: a duplicate may run again. errors.ErrUnsupported: the
+// run is in a transaction, which commits later, or has no record.
+func Complete(ctx context.Context, x *semel.Execution, o store.Outcome) error {
+	return bridge.Execution(x).(executionMethods).Complete(ctx, o)
+}
+
+// Completed reports whether Complete has stored an outcome.
+func Completed(x *semel.Execution) bool {
+	return bridge.Execution(x).(executionMethods).Completed()
+}
+
+// IsNoEffect reports whether a handler's error is marked by semel.NoEffect. A joined
+// error is only if each of its parts is.
+func IsNoEffect(err error) bool { return effect.None(err) }
+
+// CheckOperation reports what is wrong with an operation that calls are to have,
+// so that a wrong name is refused when a program starts. Nil: nothing.
+func CheckOperation(operation string) error { return names.CheckOperation(operation) }
+
+// CheckTenant is CheckOperation for a tenant. semel.Shared is valid.
+func CheckTenant(tenant string) error {
+	if tenant == semel.Shared {
+		return nil
+	}
+	return names.Check("tenant", tenant)
+}

@@ -1,0 +1,48 @@
+// Package effect has the errors by which a handler says that it changed nothing.
+package effect
+
+import "slices"
+
+// NoEffect wraps an error of a handler that changed nothing.
+type NoEffect struct{ Err error }
+
+// Error implements error.
+func (e *NoEffect) Error() string { return e.Err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e *NoEffect) Unwrap() error { return e.Err }
+
+// Finished wraps the error of a run that has ended. If a handler returns the
+// error of a nested run, the NoEffect in it speaks of the nested run only.
+type Finished struct{ Err error }
+
+// Error implements error.
+func (e *Finished) Error() string { return e.Err.Error() }
+
+// Unwrap is for errors.Is and errors.As.
+func (e *Finished) Unwrap() error { return e.Err }
+
+// None reports whether a handler's error says that the handler changed nothing.
+// A joined error says so only if each of its parts does.
+func None(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // errors.As would search a joined error for one part, and each part has to say it
+	case *NoEffect:
+		return true
+	case *Finished:
+		return false
+	case interface{ Unwrap() error }:
+		return None(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !None(err) })
+	}
+	return false
+}
+
+// Finish marks the error of a run that has ended, for its caller.
+func Finish(err error) error {
+	if None(err) {
+		return &Finished{err}
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+// Package lapsed says what becomes of a record whose last run did not end well,
+// for the calls that find it and for the sweep.
+package lapsed
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/semel-go/semel/store"
+)
+
+// ReconcilerSuffix ends the Holder of a claim that a reconciler has.
+const ReconcilerSuffix = " reconciling"
+
+// reconcilerText comes before the error of the last reconciler.
+const reconcilerText = "; the reconciler: "
+
+// RerunSuffix ends the operation of the second key of a rerun. No step can have
+// this operation, because the name of a step is not empty.
+const RerunSuffix = "##rerun"
+
+// FailureCodec names the encoding of a kept failure.
+const FailureCodec = "semel/failure"
+
+// CodeExhausted is the code of the failure of a key without attempts left.
+const CodeExhausted = "attempts_exhausted"
+
+// Undecided is the LastError of a parked record after a reconciler did not find
+// out what happened: the first cause of the doubt, and why.
+func Undecided(r *store.Record, why string) string {
+	cause, _, _ := strings.Cut(r.LastError, reconcilerText)
+	return cause + reconcilerText + why
+}
+
+// Text describes a claim whose lease expired.
+func Text(r *store.Record) string {
+	if strings.HasSuffix(r.Holder, ReconcilerSuffix) {
+		return Undecided(r, r.Holder+" died, froze or lost its connection")
+	}
+	return fmt.Sprintf("the lease of attempt %d expired: %s died, froze or lost its connection", r.Attempt, r.Holder)
+}
+
+// LastText describes how the last attempt ended. While a record is processing its
+// LastError still describes the attempt before.
+func LastText(r *store.Record) string {
+	if r.State == store.Processing {
+		return Text(r)
+	}
+	return r.LastError
+}
+
+// ExhaustedText describes a record without attempts left.
+func ExhaustedText(attempts int, last string) string {
+	return fmt.Sprintf("all %d attempts failed; the last: %s", attempts, last)
+}
+
+// ExhaustedOutcome is the failure that is kept for a key without attempts left.
+func ExhaustedOutcome(attempts int, last string) (store.Outcome, error) {
+	return FailureOutcome(Failure{Code: CodeExhausted, Message: ExhaustedText(attempts, last)})
+}
+
+// Failure is the kept form of a semel.Failure.
+type Failure struct {
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
+	Data    []byte `json:"data,omitempty"`
+}
+
+// FailureOutcome encodes a failure.
+func FailureOutcome(f Failure) (store.Outcome, error) {
+	body, err := json.Marshal(f)
+	return store.Outcome{Body: body, Codec: FailureCodec}, err
+}
+
+// NewOwner makes the owner of a new claim. An owner has to be unique; the
+// runtime's generator (ChaCha8 with a random seed) costs no system call.
+func NewOwner() (o store.Owner) {
+	binary.LittleEndian.PutUint64(o[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(o[8:], rand.Uint64())
+	return o
+}

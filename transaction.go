@@ -1,0 +1,183 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/store"
+)
+
+// runIn runs a call inside a transaction: see driver.RunIn.
+func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	t := &txCall{}
+	if err := t.init(g, call); err != nil {
+		return Result{}, err
+	}
+	t.tx = tx
+	runErr, err := nested(ctx, tx, func() error {
+		x, err := t.claim(ctx)
+		if x == nil {
+			return err
+		}
+		return t.run(ctx, x, fn)
+	})
+	switch {
+	case err != nil && runErr == nil: // the outcome could not be written
+		t.result, runErr = Result{}, t.unavailable(ctx, err)
+	case err != nil: // what the run wrote could not be undone
+		t.result, runErr = Result{}, t.unavailable(ctx, textOnly(err))
+	}
+	return t.end(runErr)
+}
+
+// nestedError identifies the error that went through store.Tx.Nested, also if the
+// error in it cannot be compared.
+type nestedError struct{ error }
+
+// nested runs f in a savepoint. runErr is the error of f; its writes are undone.
+// err says that the savepoint could not be kept or undone.
+func nested(ctx context.Context, tx store.Tx, f func() error) (runErr, err error) {
+	var failed *nestedError
+	err = tx.Nested(ctx, func() error {
+		if err := f(); err != nil {
+			failed = &nestedError{err}
+			return failed
+		}
+		return nil
+	})
+	if failed == nil {
+		return nil, err
+	}
+	if err == error(failed) { //nolint:errorlint // Nested must return the very error that it was given
+		err = nil
+	}
+	return failed.error, err
+}
+
+// txCall is a call whose claim, run and settlement happen in one transaction.
+type txCall struct {
+	visit
+	tx     store.Tx
+	owner  store.Owner // of the proposal that the store has got already; else zero
+	x      *Execution  // for package driver
+	result Result
+	kept   error // the failure that is kept although the transaction commits
+}
+
+func (t *txCall) init(g *Guard, call Call) error {
+	if err := g.check(&call); err != nil {
+		return err
+	}
+	if g.options.Rerun || g.options.UnprotectedOnOutage {
+		return invalid(call.Operation, errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
+	}
+	*t = txCall{visit: g.newVisit(call)}
+	return nil
+}
+
+// end is what the caller gets.
+func (t *txCall) end(err error) (Result, error) {
+	if err == nil {
+		err = t.kept
+	}
+	return t.result, effect.Finish(err)
+}
+
+// claim claims the key. If the handler must not run, the Execution is nil, and
+// the call has its result or error.
+func (t *txCall) claim(ctx context.Context) (*Execution, error) {
+	p := t.firstClaim()
+	if t.owner != (store.Owner{}) {
+		p.Owner = t.owner
+	}
+	f, err := t.tx.Claim(ctx, p)
+	if err != nil {
+		return nil, t.unavailable(ctx, err)
+	}
+	if f.Won && t.isRedeemed() { // a redeemed call only looks; the claim is undone
+		return nil, t.refuse(ctx, ErrExpired, 0, nil)
+	}
+	if f.Won {
+		return t.guard.newExecution(&f.Record, now()), nil
+	}
+	r := &f.Record
+	d := t.decide(r, f.Now)
+	switch d.Action {
+	case store.Execute, store.TakeOver:
+		f, err = t.tx.Swap(ctx, r.Seen(), t.nextClaim(r, d))
+		if errors.Is(err, store.ErrNotFound) && !t.isRedeemed() {
+			f, err = t.tx.Claim(ctx, t.firstClaim()) // the record was swept after the look
+		}
+		if err != nil {
+			return nil, t.unavailable(ctx, err)
+		}
+		if !f.Won {
+			return nil, t.refuse(ctx, ErrInProgress, 0, nil)
+		}
+		return t.guard.newExecution(&f.Record, now()), nil
+	case store.InProgress:
+		return nil, t.refuse(ctx, ErrInProgress, d.Until.Sub(f.Now), nil)
+	case store.DoPark, store.Parked:
+		return nil, t.refuse(ctx, ErrParked, 0, lastError(r))
+	case store.Exhausted:
+		last := lapsed.LastText(r)
+		if d.Policy == Park {
+			return nil, t.refuse(ctx, ErrParked, 0, errors.New(lapsed.ExhaustedText(r.Attempt, last)))
+		}
+		t.kept = exhaustedFailure(r.Attempt, last)
+		return nil, nil
+	}
+	t.result, err = t.answer(ctx, r, d)
+	if _, ok := errors.AsType[*Failure](err); ok {
+		t.kept, err = err, nil
+	}
+	return nil, err
+}
+
+// run runs the handler in a savepoint. If the handler fails, its writes are
+// undone and the record says so.
+func (t *txCall) run(ctx context.Context, x *Execution, fn Handler) error {
+	handlerCtx, cancel := x.handlerContext(ctx)
+	defer cancel(nil)
+	var o store.Outcome
+	handlerErr, err := nested(ctx, t.tx, func() (err error) {
+		o, err = fn(handlerCtx, x)
+		return err
+	})
+	if err != nil { // never the handler's own error, because its writes may still be there
+		return t.unavailable(ctx, textOnly(err))
+	}
+	return t.settle(ctx, x, o, handlerErr)
+}
+
+// settle records what the handler returned. If it returns an error, the writes of
+// the call must be undone.
+func (t *txCall) settle(ctx context.Context, x *Execution, o store.Outcome, err error) error {
+	g := t.guard
+	s, kind := g.completion(o), EventExecuted
+	if err != nil {
+		f, ok := errors.AsType[*Failure](err)
+		if !ok || f == nil || effect.None(err) {
+			g.observeEnd(ctx, x, EventReleased, err)
+			return err
+		}
+		f = f.validUTF8()
+		s, kind, t.kept = g.failed(f), EventFailed, f
+	}
+	s.Attempt = x.attempt
+	settleErr := t.tx.Settle(ctx, x.lease, s)
+	if errors.Is(settleErr, store.ErrTooLarge) {
+		s.Outcome = tombstone(s.Outcome)
+		settleErr = t.tx.Settle(ctx, x.lease, s)
+	}
+	if settleErr != nil {
+		t.kept = nil
+		return t.unavailable(ctx, fmt.Errorf("settle: %w", settleErr))
+	}
+	t.result = Result{Outcome: o, codecs: g.options.Codecs}
+	g.observeEnd(ctx, x, kind, err)
+	return nil
+}
