@@ -2,37 +2,38 @@ package store
 
 import "time"
 
-// Proposal is a claim, or any other change by somebody who does not own the
-// record. It holds durations, never times: the store adds its clock, and picks
-// the fence.
+// Proposal is a claim, or any other change by a process that does not own the
+// record. It has durations instead of times: the store adds its clock, and
+// chooses the fence.
 type Proposal struct {
 	Key    Key
 	State  State // Claim: Started or Processing. Swap: any
 	Policy Policy
-	// Owner is fresh for each claim, and the same when that claim is sent
-	// again: so a caller who lost the reply finds its own claim.
+	// Owner is new for each claim, and the same when that claim is sent again, so
+	// that a caller who lost the reply finds its own claim.
 	Owner       Owner
 	Holder      string
 	Fingerprint Fingerprint
-	Attempt     int           // the count to keep, this start included
+	Attempt     int           // the new count, with this start
 	Lease       time.Duration // from now to Until; ignored where Until is not used
 	Keep        time.Duration // from now to Expires; ignored where Expires is not used
 	Outcome     Outcome       // Completed and Failed
 	Error       string        // LastError
-	// Restart begins the record anew, in place of an expired one: Created is
-	// now. Swap only.
+	// Restart replaces an expired record by a new one, whose Created is now.
+	// Only for Swap.
 	Restart bool
 }
 
-// Insert is the record that a won Claim makes at now. Floor is the highest
-// fence that the store has ever swept; a store that keeps none passes 0.
+// Insert makes the record of a Claim that wins at the time now. floor is the
+// highest fence that the store has ever swept; 0 if the store does not know it.
 func (p *Proposal) Insert(now time.Time, floor uint64) Record {
 	r := Record{Created: Time(Micros(now))}
 	p.apply(&r, now, floor)
 	return r
 }
 
-// Replace is the record that a won Swap makes of old at now. The fence grows.
+// Replace makes the record of a Swap that replaces old at the time now. The fence
+// grows.
 func (p *Proposal) Replace(old *Record, now time.Time) Record {
 	r := Record{Created: old.Created}
 	if p.Restart {
@@ -52,23 +53,23 @@ func (p *Proposal) apply(r *Record, now time.Time, floor uint64) {
 // Settlement is how the owner of a claim ends it.
 type Settlement struct {
 	State   State // Completed, Failed, Released or Unknown
-	Attempt int   // the count to keep: one less gives the attempt back
+	Attempt int   // the new count; one less than before gives the attempt back
 	Outcome Outcome
 	Error   string
 	Wait    time.Duration // Released: from now to the earliest next attempt
 	Keep    time.Duration // from now to Expires; Unknown: ignored
 }
 
-// Apply is the record that a settlement makes of r, which its owner holds, at
-// now. The fence, the owner and the fingerprint stay.
+// Apply makes the record of a settlement of r at the time now. The fence, the owner
+// and the fingerprint stay.
 func (s *Settlement) Apply(r Record, now time.Time) Record {
 	r.State, r.Attempt, r.LastError = s.State, s.Attempt, s.Error
 	r.settle(s.Outcome, s.Wait, s.Keep, now)
 	return r
 }
 
-// Done reports whether r already is what s makes of it, so that a settlement
-// sent again succeeds. The caller has compared owner and fence.
+// Done reports whether s has been applied to r already, so that a settlement that
+// is sent again succeeds. The caller must have compared owner and fence.
 func (s *Settlement) Done(r *Record) bool {
 	return r.State == s.State && (!s.State.Terminal() || r.Outcome.Equal(s.Outcome))
 }
@@ -84,6 +85,6 @@ func (r *Record) settle(o Outcome, wait, keep time.Duration, now time.Time) {
 		r.Until, r.Expires = Time(Micros(now.Add(wait))), Time(Micros(now.Add(max(wait, keep))))
 	case Completed, Failed:
 		r.Completed, r.Expires, r.Outcome = r.Updated, Time(Micros(now.Add(keep))), o
-	case Unknown: // stays until it is resolved
+	case Unknown: // the record stays until it is resolved
 	}
 }

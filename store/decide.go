@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// Action is what a call has to do about the record that it found.
+// Action is what a call has to do about a record.
 type Action uint8
 
 const (
-	// Execute: nothing stands in the way. Swap to Processing, then run.
+	// Execute: no claim is in the way. Swap to Processing, then run.
 	Execute Action = iota + 1
 	// TakeOver: a claim has lapsed and may be run again. Swap, then run.
 	TakeOver
-	// Replay: give the kept outcome.
+	// Replay: return the kept outcome.
 	Replay
-	// ReplayFailure: give the kept failure.
+	// ReplayFailure: return the kept failure.
 	ReplayFailure
-	// InProgress: somebody holds it, or the next attempt is not due.
+	// InProgress: a claim is live, or the next attempt is not due.
 	InProgress
 	// Mismatch: the key was used with another payload.
 	Mismatch
-	// Unverifiable: whether the payloads agree cannot be told, for the
-	// fingerprints were made in different ways or the secret is not known.
+	// Unverifiable: the payloads cannot be compared, because the fingerprints
+	// were made in different ways or the secret is not known.
 	Unverifiable
 	// DoPark: a claim has lapsed and must not run again. Swap to Unknown.
 	DoPark
-	// Parked: the outcome is not known.
+	// Parked: it is not known whether the effect happened.
 	Parked
 	// Exhausted: no attempt is left. Swap to Failed, or under Park to Unknown.
 	Exhausted
-	// Expired: what the call's token speaks of is over.
+	// Expired: the reservation of the call's token has ended.
 	Expired
-	// Corrupt: the record makes no sense. Touch nothing.
+	// Corrupt: the record contradicts itself. Change nothing.
 	Corrupt
 )
 
@@ -49,35 +49,35 @@ func (a Action) String() string {
 	return actionNames[a]
 }
 
-// Call is what Decide has to know of a call.
+// Call is the part of a call that Decide uses.
 type Call struct {
 	Policy Policy
-	// Fingerprint is made in the way, and with the secret, that the record's
-	// was, if the caller can.
+	// Fingerprint is made in the same way and with the same secret as the
+	// record's, if the caller has the secret.
 	Fingerprint Fingerprint
-	// MaxAttempts is how often a handler may start; zero: any number.
+	// MaxAttempts is how often a handler may start. Zero: no limit.
 	MaxAttempts int
-	// Token is set for the bearer of a reservation: Created of the record
-	// that was reserved. Its payload was compared then.
+	// Token is Created of the reserved record, if the call has redeemed the token
+	// of a reservation. Its payload was compared when it was reserved.
 	Token time.Time
 }
 
-// Decision is what Decide found.
+// Decision is the result of Decide.
 type Decision struct {
 	Action Action
-	// Policy is the stricter of the record's and the call's: what the next
-	// claim is made with.
+	// Policy is the stricter of the record's and the call's. Make the next claim
+	// with it.
 	Policy Policy
-	// Until is when an InProgress call may try again, at the latest.
+	// Until is the latest time at which an InProgress call may try again.
 	Until time.Time
-	// Restart: the record has expired, and counts as absent.
+	// Restart is true if the record has expired and so counts as absent.
 	Restart bool
 }
 
-// Decide says what a call has to do about a record at now, which is the
-// store's clock of the same read. It is pure, and the only place that
-// classifies: nothing else may look at a record's state to choose between
-// running and not running.
+// Decide says what a call has to do about a record. now is the store's clock from
+// the same read. Decide is a pure function, and the only place that judges: no
+// other code may look at a record's state to choose between running a handler and
+// not running it.
 func Decide(r *Record, c *Call, now time.Time) Decision {
 	waits := r.State == Started || r.State == Processing
 	if !r.State.Valid() || r.Policy > Park || r.Until.IsZero() && (waits || r.State == Released) || r.Expires.IsZero() != (waits || r.State == Unknown) {
@@ -135,9 +135,9 @@ func byState(r *Record, c *Call, p Policy, now time.Time) (Action, time.Time) {
 	return InProgress, r.Until
 }
 
-// first is what to do where no claim stands in the way. Failed attempts under
-// Retry were doubt, which Park must not repeat, and a reservation since then
-// has not answered it.
+// first decides if no claim is in the way. A failed attempt under Retry was a
+// doubt, which Park must not repeat. A reservation made since does not remove the
+// doubt.
 func first(r *Record, c *Call, p Policy) Action {
 	if p == Park && r.Policy == Retry && r.Attempt > 0 {
 		return DoPark
@@ -145,7 +145,7 @@ func first(r *Record, c *Call, p Policy) Action {
 	return next(r, c, Execute)
 }
 
-// next is a, if an attempt is left.
+// next returns a if an attempt is left.
 func next(r *Record, c *Call, a Action) Action {
 	if c.MaxAttempts > 0 && r.Attempt >= c.MaxAttempts {
 		return Exhausted

@@ -1,14 +1,13 @@
-// Package store is the seam between Semel and the databases that keep its
-// records. It is for people who write a store, an adapter or an operator's
-// tool; people who only use Semel need package semel and one of the stores.
+// Package store has the interface between Semel and the databases that keep its
+// records. It is for authors of stores and of tools for operators; users of Semel
+// need package semel and one of the stores.
 //
-// A [Store] moves records and compares them. It never classifies: what a
-// record means for a call is said by one pure function, [Decide], which every
-// fast path, cache and waiter calls too. What a change makes of a record is
-// said by three more, [Proposal.Insert], [Proposal.Replace] and
-// [Settlement.Apply]; a store that works in Go calls them, one that works in
-// SQL or Lua mirrors them, and package storetest compares the two.
+// A [Store] keeps records and compares them; it never judges them. One pure
+// function, [Decide], says what a record means for a call. Three more say how a
+// change makes a new record: [Proposal.Insert], [Proposal.Replace] and
+// [Settlement.Apply]. A store that works in Go calls them; a store that works in
+// SQL or Lua does the same in its own language, and package storetest compares
+// the results.
 //
-// This package imports nothing but the standard library, and nothing of the
-// rest of Semel.
+// This package imports only the standard library.
 package store

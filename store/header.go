@@ -7,14 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// headerLine is a header as [name, value]. A slice, for JSON fills and cuts an array
-// without a word.
+// headerLine is a header as [name, value]. It is a slice and not an array, because
+// encoding/json silently fills or cuts an array of another length.
 type headerLine[T string | []byte] []T
 
-// EncodeHeader is an outcome's header as stores may keep it, in JSON: a list of
-// [name, value] that people can read, or, if a byte of it is not UTF-8, which
-// JSON would not give back, an object with such a list in base64. No header is
-// nil. For people who write stores.
+// EncodeHeader encodes an outcome's header as JSON, for stores: a list of
+// [name, value]. If a byte is not UTF-8, which JSON would change, it is an object
+// with such a list in base64. No header is nil.
 func EncodeHeader(h []Header) ([]byte, error) {
 	if len(h) == 0 {
 		return nil, nil
@@ -35,8 +34,8 @@ type rawHeader struct {
 	Base64 []headerLine[[]byte] `json:"base64"`
 }
 
-// DecodeHeader reads what EncodeHeader has written, byte for byte. An error:
-// the record is corrupt.
+// DecodeHeader decodes what EncodeHeader has encoded, byte for byte. An error means
+// that the record is corrupt.
 func DecodeHeader(s []byte) ([]Header, error) {
 	if len(s) == 0 {
 		return nil, nil
@@ -57,7 +56,7 @@ func DecodeHeader(s []byte) ([]Header, error) {
 
 func headerLines[T string | []byte](from []headerLine[T]) ([]Header, error) {
 	if len(from) == 0 {
-		return nil, errors.New("there is no line in it") // then it is not written
+		return nil, errors.New("there is no line in it") // EncodeHeader makes nil of it
 	}
 	h := make([]Header, len(from))
 	for i, l := range from {

@@ -6,21 +6,21 @@ import (
 	"encoding/hex"
 )
 
-// Key finds a record. All three fields are part of it, so equal values of two
-// tenants, or of two operations, never meet. Comparable.
+// Key identifies a record. Equal values of two tenants, or of two operations, are
+// different keys. Comparable.
 type Key struct {
-	// Operation names what is done once: "charge", "POST /payments/{id}", a
-	// consumer group. From a small set: it labels metrics.
+	// Operation names the work: "charge", "POST /payments/{id}", a consumer
+	// group. It labels metrics, so use few.
 	Operation string
-	// Tenant is whose key it is. Empty: a key space that all callers of the
-	// operation share.
+	// Tenant is the account or user that the key belongs to. Empty: all tenants
+	// share the key.
 	Tenant string
 	// Value is the idempotency key itself, 1 to 255 bytes.
 	Value string
 }
 
-// Digest is the SHA-256 of the key's fields, each behind its length, so that
-// no two keys have one digest: a primary key of fixed size.
+// Digest is the SHA-256 of the key's fields, each after its length, so that two
+// keys never have the same digest. It is a primary key of fixed size.
 func (k Key) Digest() [sha256.Size]byte {
 	var stack [512]byte
 	b := stack[:0]
@@ -31,8 +31,8 @@ func (k Key) Digest() [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// Short is the first 8 hexadecimal digits of the digest: it lets people tell
-// keys apart in logs that must not hold the key.
+// Short is the first 8 hexadecimal digits of the digest. It tells keys apart in logs
+// that must not contain the key.
 func (k Key) Short() string {
 	d := k.Digest()
 	return hex.EncodeToString(d[:4])

@@ -2,64 +2,63 @@ package store
 
 import "strings"
 
-// ID finds a record: half of the key's digest, and a primary key of fixed size.
-// Of a value that tells its place in an order the first six bytes are that place,
-// so that an index of IDs is written where its last ones are, as an index of the
-// values would be. At random places it is not in memory once it is large, and after
-// each checkpoint of PostgreSQL nearly every new ID has a whole page of it logged.
+// ID is a primary key of 16 bytes for the record of k. It is half of the key's
+// digest. If the keys of a table are made in order (UUIDs of version 7, ULIDs,
+// numbers), the ID begins with 6 bytes of the key's position in that order, so that
+// new rows are written to the same pages of the index. Random IDs would be written
+// to all pages, which is slow when the index is larger than memory.
 //
-// A place is told by a UUID of version 7 (RFC 9562, section 5.7) and by a ULID, at
-// the end of the value or alone: its milliseconds since 1970; and by the number at
-// the end of a value such as "order-1234", "INV1234" or "1234", of which it is the 48
-// highest bits. What only looks like one of these has an ID as good as any.
+// The position is the time in milliseconds of a UUID of version 7 (RFC 9562, section
+// 5.7) or of a ULID, alone or at the end of the key's value, or the highest 48 bits
+// of a number such as in "order-1234", "INV1234" or "1234".
 //
-// Two keys may have one ID by an accident of 80 bits at the least: whoever reads a
-// record compares its key. The ID of a key may never change.
+// Two keys have the same ID only if at least 80 bits are equal by accident. Whoever
+// reads a record must compare its key. The ID of a key never changes.
 func (k Key) ID() [16]byte {
 	d := k.Digest()
 	id := [16]byte(d[:16])
-	if n, is := placeOf(k.Value); is {
-		for i := range placeLen {
-			id[i] = byte(n >> (8 * (placeLen - 1 - i)))
+	if n, ok := positionOf(k.Value); ok {
+		for i := range positionLen {
+			id[i] = byte(n >> (8 * (positionLen - 1 - i)))
 		}
 	}
 	return id
 }
 
 const (
-	placeLen = 6 // bytes of an ID
-	placeMax = 1<<(8*placeLen) - 1
-	maxTens  = 19 // decimal digits that fit in 64 bits
+	positionLen = 6 // bytes of an ID
+	positionMax = 1<<(8*positionLen) - 1
+	maxDigits   = 19 // decimal digits that fit in 64 bits
 )
 
-// placeOf is the place of a value among those made before and after it.
-func placeOf(value string) (n uint64, is bool) {
-	if n, is = ofUUID(value); is {
+// positionOf is the position of a value in the order in which values are made.
+func positionOf(value string) (n uint64, ok bool) {
+	if n, ok = timeOfUUID(value); ok {
 		return n, true
 	}
-	word := len(value) // where the last word begins
-	for word > 0 && isAlphanumeric(value[word-1]) {
-		word--
+	start := len(value) // of the last word
+	for start > 0 && isAlphanumeric(value[start-1]) {
+		start--
 	}
-	if n, is = ofULID(value[word:]); is {
+	if n, ok = timeOfULID(value[start:]); ok {
 		return n, true
 	}
-	return ofNumber(value[word:])
+	return numberOf(value[start:])
 }
 
-// ofUUID is the time of a UUID of version 7 that value ends with.
-func ofUUID(value string) (ms uint64, is bool) {
-	const length, dashes = 36, 8 // hexadecimal digits and dashes, and where the first dash is
+// timeOfUUID is the time of a UUID of version 7 at the end of a value.
+func timeOfUUID(value string) (ms uint64, ok bool) {
+	const length, firstDash = 36, 8
 	from := len(value) - length
 	if from < 0 || from > 0 && isAlphanumeric(value[from-1]) {
 		return 0, false
 	}
 	u := value[from:]
-	if u[dashes] != '-' || u[13] != '-' || u[14] != '7' || u[18] != '-' || u[23] != '-' {
+	if u[firstDash] != '-' || u[13] != '-' || u[14] != '7' || u[18] != '-' || u[23] != '-' {
 		return 0, false
 	}
 	for i := range 13 {
-		if i == dashes {
+		if i == firstDash {
 			continue
 		}
 		d, hex := digit(u[i])
@@ -83,15 +82,14 @@ func digit(c byte) (d uint64, hexadecimal bool) {
 	return 0, false
 }
 
-// ofULID is the time of a ULID: 26 digits of Crockford's base 32, of which the
-// first ten are it.
-func ofULID(word string) (ms uint64, is bool) {
-	const length, ofTime = 26, 10
-	if len(word) != length || word[0] > '7' { // else it does not fit in 128 bits
+// timeOfULID is the time of a ULID: the first 10 of 26 digits in Crockford's base 32.
+func timeOfULID(word string) (ms uint64, ok bool) {
+	const length, timeDigits = 26, 10
+	if len(word) != length || word[0] > '7' { // a larger first digit does not fit in 128 bits
 		return 0, false
 	}
-	for i := range ofTime {
-		d := strings.IndexByte(crockford, word[i]|0x20) // a digit has that bit
+	for i := range timeDigits {
+		d := strings.IndexByte(crockford, word[i]|0x20) // to lower case
 		if d < 0 {
 			return 0, false
 		}
@@ -102,23 +100,23 @@ func ofULID(word string) (ms uint64, is bool) {
 
 const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// ofNumber is the number of a word that is letters, or nothing, and then digits.
-// A word of both mixed is random, such as the end of a UUID of version 4.
-func ofNumber(word string) (n uint64, is bool) {
-	at := len(word)
-	for at > 0 && '0' <= word[at-1] && word[at-1] <= '9' {
-		at--
+// numberOf is the number at the end of a word of letters and then digits. A word with
+// digits before letters, such as the end of a UUID of version 4, is random.
+func numberOf(word string) (n uint64, ok bool) {
+	start := len(word)
+	for start > 0 && '0' <= word[start-1] && word[start-1] <= '9' {
+		start--
 	}
-	for i := range at {
+	for i := range start {
 		if '0' <= word[i] && word[i] <= '9' {
 			return 0, false
 		}
 	}
-	digits := word[at:]
-	for _, c := range []byte(digits[:min(len(digits), maxTens)]) {
+	digits := word[start:]
+	for _, c := range []byte(digits[:min(len(digits), maxDigits)]) {
 		n = n*10 + uint64(c-'0')
 	}
-	for n > placeMax {
+	for n > positionMax {
 		n >>= 1
 	}
 	return n, len(digits) > 0

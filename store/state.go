@@ -2,25 +2,26 @@ package store
 
 import "fmt"
 
-// State is where a record stands. The zero State is invalid: a store that
-// reads it reports an error and never takes it for absence.
+// State is the state of a record. The zero State is invalid: a store that reads it
+// returns an error and never treats the record as absent.
 type State uint8
 
 const (
-	// Started is reserved: the handler has not begun. Until is the deadline
-	// of the reservation.
+	// Started means reserved: the handler has not begun. Until is the end of the
+	// reservation.
 	Started State = iota + 1
-	// Processing is claimed by Owner until Until, and may have had an effect.
+	// Processing means that Owner has claimed the record until Until. The handler
+	// may have had an effect.
 	Processing
-	// Released is an attempt that ended without a result that is kept. The
-	// next may start at Until. The error of the last is in LastError.
+	// Released means that the last attempt ended without a result to keep. The
+	// next may start at Until.
 	Released
-	// Completed has an outcome that every duplicate gets. Terminal.
+	// Completed means that every duplicate gets the outcome. Terminal.
 	Completed
-	// Failed has a final failure that every duplicate gets. Terminal.
+	// Failed means that every duplicate gets a final failure. Terminal.
 	Failed
-	// Unknown is parked: nobody knows whether the effect happened, and
-	// nothing runs it again by itself. It never expires.
+	// Unknown means parked: it is not known whether the effect happened. The call
+	// does not run again by itself. The record never expires.
 	Unknown
 )
 
@@ -29,7 +30,7 @@ var stateNames = [...]string{Started: "started", Processing: "processing", Relea
 // Valid reports whether s is one of the six states.
 func (s State) Valid() bool { return s >= Started && s <= Unknown }
 
-// Terminal reports whether a record in s never changes until it expires.
+// Terminal reports whether a record in state s stays unchanged until it expires.
 func (s State) Terminal() bool { return s == Completed || s == Failed }
 
 // String is the state's name in lower case.
@@ -40,7 +41,7 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// MarshalText gives the name; an invalid state is an error.
+// MarshalText returns the name. An invalid state is an error.
 func (s State) MarshalText() ([]byte, error) {
 	if !s.Valid() {
 		return nil, fmt.Errorf("store: invalid %v", s)
@@ -48,7 +49,7 @@ func (s State) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText takes a name that String gives.
+// UnmarshalText accepts the names that String returns.
 func (s *State) UnmarshalText(text []byte) error {
 	for i, name := range stateNames {
 		if name != "" && name == string(text) {
@@ -59,9 +60,9 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("store: state %q is not one of started, processing, released, completed, failed, unknown", text)
 }
 
-// Policy is what happens to a key when nobody knows whether its effect
+// Policy is what happens to a call in doubt, when it is not known whether its effect
 // happened: the lease was lost, the process died, the handler returned a plain
-// error or panicked. It is kept in the record.
+// error or panicked. The record keeps it.
 type Policy uint8
 
 const (
@@ -71,8 +72,8 @@ const (
 	Park
 )
 
-// Stricter is Park if either is: the record's policy and the call's are
-// combined by it, so a rolling deploy cannot weaken a key.
+// Stricter returns Park if either policy is Park. It combines the record's policy
+// and the call's, so that a rolling deployment cannot weaken a key.
 func (p Policy) Stricter(other Policy) Policy { return max(p, other) }
 
 // String is "retry" or "park".
@@ -86,7 +87,7 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// MarshalText gives the name; an invalid policy is an error.
+// MarshalText returns the name. An invalid policy is an error.
 func (p Policy) MarshalText() ([]byte, error) {
 	if p > Park {
 		return nil, fmt.Errorf("store: invalid %v", p)
@@ -94,7 +95,7 @@ func (p Policy) MarshalText() ([]byte, error) {
 	return []byte(p.String()), nil
 }
 
-// UnmarshalText takes "retry" or "park".
+// UnmarshalText accepts "retry" and "park".
 func (p *Policy) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "retry":
