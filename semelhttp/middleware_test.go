@@ -24,7 +24,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "you said %s", b)
 }
 
-func TestADuplicateGetsTheFirstAnswer(t *testing.T) {
+func TestMiddleware_Duplicate_GetsFirstAnswer(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		x := newSite(t, setup{http2: http2}, echo)
 		first := x.post("k", "hello")
@@ -47,7 +47,7 @@ func TestADuplicateGetsTheFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestAKeyWithAnotherPayloadIsRefused(t *testing.T) {
+func TestMiddleware_OtherPayload_IsRefused(t *testing.T) {
 	x := newSite(t, setup{}, echo)
 	x.post("k", "hello")
 	x.want(x.post("k", "goodbye"), 422, semelhttp.CodePayloadMismatch)
@@ -55,7 +55,7 @@ func TestAKeyWithAnotherPayloadIsRefused(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestEqualKeysOfTwoTenantsNeverMeet(t *testing.T) {
+func TestMiddleware_TwoTenantsOneKey_BothRun(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get(tenantHeader)) })
 	for range 2 {
 		for _, tenant := range []string{"bob", "eve"} {
@@ -67,7 +67,7 @@ func TestEqualKeysOfTwoTenantsNeverMeet(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestOtherMethodsPassThrough(t *testing.T) {
+func TestMiddleware_OtherMethods_PassThrough(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		_, protected := semel.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, r.Method, protected)
@@ -79,7 +79,7 @@ func TestOtherMethodsPassThrough(t *testing.T) {
 	}
 }
 
-func TestOptionalLetsRequestsWithoutAKeyPass(t *testing.T) {
+func TestOptional_NoKey_PassesUnprotected(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{Optional: true}}, func(w http.ResponseWriter, r *http.Request) {
 		_, protected := semel.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, protected)
@@ -93,7 +93,7 @@ func TestOptionalLetsRequestsWithoutAKeyPass(t *testing.T) {
 	x.wantRuns(3)
 }
 
-func TestTheHandlerFindsItsRun(t *testing.T) {
+func TestMiddleware_Handler_FindsExecution(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		run, ok := semel.FromContext(r.Context())
 		if !ok {
@@ -105,7 +105,7 @@ func TestTheHandlerFindsItsRun(t *testing.T) {
 	x.want(x.post(`"k"`, "hello"), 200, "POST /annk1 true true")
 }
 
-func TestAKeyCanBeDerivedFromTheBody(t *testing.T) {
+func TestKeyFrom_NoKey_MakesKeyOfBody(t *testing.T) {
 	o := semelhttp.Options{KeyFrom: func(r *http.Request, body io.Reader) (string, error) {
 		b, err := io.ReadAll(body)
 		if ref, ok := strings.CutPrefix(string(b), "ref="); ok && err == nil {
@@ -129,7 +129,7 @@ func TestAKeyCanBeDerivedFromTheBody(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestADerivedKeyMayBeOptional(t *testing.T) {
+func TestKeyFrom_EmptyAndOptional_Passes(t *testing.T) {
 	o := semelhttp.Options{Optional: true, KeyFrom: func(*http.Request, io.Reader) (string, error) { return "", nil }}
 	x := newSite(t, setup{options: o}, echo)
 	for range 2 {
@@ -139,7 +139,7 @@ func TestADerivedKeyMayBeOptional(t *testing.T) {
 	x.wantRuns(4)
 }
 
-func TestThePayloadCanBeChosen(t *testing.T) {
+func TestPayload_Chosen_ComparesOnlyThat(t *testing.T) {
 	o := semelhttp.Options{Payload: func(r *http.Request, body io.Reader) (semel.Payload, error) {
 		doc, err := io.ReadAll(body)
 		return semel.Fields(doc, "amount"), err
@@ -154,7 +154,7 @@ func TestThePayloadCanBeChosen(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
+func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
 	twice := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
 			if _, err := fn(ctx, x); err != nil {
@@ -182,7 +182,7 @@ func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestAnUndoneRunMakesWayForAReplay(t *testing.T) {
+func TestMiddleware_RunUndone_SendsReplay(t *testing.T) {
 	late := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		x := semel.NewCall(semel.Operation("undone").Shared(), "k", semel.NoPayload())
 		if _, err := g.Run(ctx, x, fn); err != nil { // as in a transaction that is then undone

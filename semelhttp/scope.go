@@ -2,26 +2,26 @@ package semelhttp
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/semel-go/semel"
 )
 
-// ScopeFunc says whose a request's key is and what for, such as
-// Route(r).For(account). It is called after authentication, and must name who
-// was authenticated, never what the client says. It must not read the body.
+// ScopeFunc returns the scope of a request: its operation and its tenant, such as
+// Route(r).For(account). It is called after authentication. The tenant must be the
+// authenticated account, never a name that the client only claims. ScopeFunc must
+// not read the body.
 //
-// An error, or an empty tenant, refuses the request with 401; an error that
-// wraps semel.ErrUnavailable with 503. Any other scope that no call can have,
-// such as the zero Scope, is the server's fault: 500.
+// An error, or an empty tenant, refuses the request with 401, and an error that
+// wraps semel.ErrUnavailable with 503. Any other invalid scope, such as the zero
+// Scope, is the server's fault: 500.
 type ScopeFunc func(r *http.Request) (semel.Scope, error)
 
-// Route names the operation after the pattern that matched the request, such
-// as "POST /payments/{id}"; the method is added to a pattern without one. It
-// is empty, which makes an invalid scope, unless a http.ServeMux has matched
-// the request already: so wrap the handlers, not the ServeMux.
+// Route names the operation after the pattern that matched the request, such as
+// "POST /payments/{id}". If the pattern has no method, Route adds the request's.
+// Before a http.ServeMux has matched the request, Route is empty, which makes an
+// invalid scope: so wrap the handlers, not the ServeMux.
 func Route(r *http.Request) semel.Operation {
 	if r.Pattern == "" || strings.ContainsAny(r.Pattern, " \t") {
 		return semel.Operation(r.Pattern)
@@ -31,10 +31,10 @@ func Route(r *http.Request) semel.Operation {
 
 var (
 	errNoTenant    = errors.New("the scope has no tenant")
-	errNoOperation = errors.New("the scope has no operation; Route is empty unless a http.ServeMux has matched the request")
+	errNoOperation = errors.New("the scope has no operation; Route is empty before a http.ServeMux has matched the request")
 )
 
-// resolve calls f and tells the caller's faults from the server's.
+// resolve calls f. The problem says whether the client or the server is at fault.
 func (f ScopeFunc) resolve(r *http.Request) (semel.Scope, *Problem) {
 	s, err := f(r)
 	switch {
@@ -53,4 +53,4 @@ func (f ScopeFunc) resolve(r *http.Request) (semel.Scope, *Problem) {
 	return s, nil
 }
 
-var errNilScope = fmt.Errorf("semelhttp: scope: is nil; say whose keys these are, by Route(r).For(tenant) or Route(r).Shared()")
+var errNilScope = errors.New("semelhttp: scope: is nil; pass a function that returns the tenant's scope, such as Route(r).For(tenant) or Route(r).Shared()")

@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-func TestRouteNamesTheMethodAndThePattern(t *testing.T) {
+func TestRoute_Pattern_HasMethodAndPattern(t *testing.T) {
 	for pattern, want := range map[string]semel.Operation{
 		"POST /payments/{id}":       "POST /payments/{id}",
 		"/payments/{id}":            "POST /payments/{id}",
@@ -33,7 +33,7 @@ func TestRouteNamesTheMethodAndThePattern(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAScopeIsRefused(t *testing.T) {
+func TestScope_Missing_IsRefused(t *testing.T) {
 	const op = semel.Operation("pay")
 	for name, c := range map[string]struct {
 		scope  semel.Scope
@@ -72,7 +72,7 @@ func TestARequestWithoutAScopeIsRefused(t *testing.T) {
 
 // What is wrong with the scope is the server's fault, whatever else it could look
 // like, and told before the body is read.
-func TestAScopeThatNoCallCanHaveIsTheServersFault(t *testing.T) {
+func TestScope_Invalid_IsMisconfigured(t *testing.T) {
 	for name, scope := range map[string]semel.Scope{
 		"the operation": semel.Operation("a#b").For("ann"),
 		"too long":      semel.Operation("pay").For(strings.Repeat("x", 256)),
@@ -95,7 +95,7 @@ func TestAScopeThatNoCallCanHaveIsTheServersFault(t *testing.T) {
 	}
 }
 
-func TestNoBodyIsReadForARequestWithoutAScope(t *testing.T) {
+func TestScope_Missing_BodyIsNotRead(t *testing.T) {
 	once, err := semelhttp.Middleware(newGuard(t, nil, nil), func(*http.Request) (semel.Scope, error) { return semel.Scope{}, errors.New("who?") }, nil)
 	if err != nil {
 		t.Fatal(err)
