@@ -8,23 +8,20 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Accept makes a handler that takes requests now for work that is done later.
-// It reserves the key and calls fn with the ticket, for each duplicate again.
-// If t.Result is nil, fn hands t.Token to whatever brings it to the worker,
-// each time, and answers 202 only when that has succeeded; else the work is
-// done, and fn answers with t.Result. fn can read the body from its start. It is
-// not called for a result that was too large to keep, which is answered by its
-// status, or 200, and "Semel-Outcome: not-kept".
+// Accept makes a handler that takes a request now for work that is done later. It
+// reserves the key and calls fn with the ticket, for the first request and for each
+// duplicate:
 //
-// What fn answers is not kept, so it must answer alike each time; duplicates
-// are marked as replays, but not by a 5xx or the like, after which they are to
-// come again. A worker's *semel.Failure is answered by a problem with the code
-// "failed", which Options.Refuse can write otherwise.
+//   - If t.Result is nil, fn sends t.Token to the worker, each time, and answers
+//     202 after that has succeeded.
+//   - If t.Result is set, the work is done, and fn answers with it. If the result
+//     was too large to keep, fn is not called: the answer has the result's status,
+//     or 200, and "Semel-Outcome: not-kept".
 //
-// Every method is protected. Optional is refused, and options that speak of
-// kept answers have no meaning but Authorize, which is asked before fn gets a
-// result. Nil arguments and wrong options are errors. The handler is safe for
-// concurrent use.
+// The answer of fn is not kept, so fn should answer the same each time; it can read
+// the body from its start. If the work has failed with a *semel.Failure, the answer
+// is a problem with the code "failed". docs/http.md has the details. Nil arguments
+// and wrong options are errors. The handler is safe for concurrent use.
 func Accept(g *semel.Guard, tenant TenantFunc, fn func(w http.ResponseWriter, r *http.Request, t semel.Ticket), o *Options) (http.Handler, error) {
 	c, err := o.config()
 	if g == nil {
@@ -37,7 +34,7 @@ func Accept(g *semel.Guard, tenant TenantFunc, fn func(w http.ResponseWriter, r 
 		err = errors.Join(errors.New("semelhttp: fn: is nil; it answers the accepted requests"), err)
 	}
 	if c.Optional {
-		err = errors.Join(errors.New("semelhttp: Optional: is set; without a key nothing can be accepted"), err)
+		err = errors.Join(errors.New("semelhttp: Optional: is set; Accept needs a key to reserve"), err)
 	}
 	if err != nil {
 		return nil, err
@@ -54,20 +51,20 @@ type acceptor struct {
 
 // ServeHTTP implements http.Handler.
 func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e := newExchange(a.cfg, w, r)
+	e := &exchange{cfg: a.cfg, w: w, r: r}
 	defer e.end()
-	call, _, p := a.cfg.intake(r, a.tenant, &e.spool)
+	call, _, p := a.cfg.newCall(r, a.tenant, &e.spool)
 	if p != nil {
 		a.cfg.refuse(w, r, p)
 		return
 	}
 	t, err := a.guard.Reserve(r.Context(), call)
 	if err != nil {
-		var left store.Outcome // of a result that was not kept
+		var tombstone store.Outcome // set for a result that was not kept
 		if t.Result != nil {
-			left = t.Result.Outcome
+			tombstone = t.Result.Outcome
 		}
-		a.cfg.duplicate(w, r, left, err)
+		a.cfg.answerDuplicate(w, r, tombstone, err)
 		return
 	}
 	if t.Result != nil && a.cfg.Authorize != nil {
@@ -79,29 +76,30 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !t.Fresh {
 		w.Header().Set(a.cfg.ReplayedHeader, "true")
 		if t.Result == nil {
-			w = &unmarker{ResponseWriter: w, mark: a.cfg.ReplayedHeader}
+			w = &replayMarker{ResponseWriter: w, header: a.cfg.ReplayedHeader}
 		}
 	}
-	a.fn(w, e.spooled(), t)
+	a.fn(w, e.handlerRequest(r.Context()), t)
 }
 
-// unmarker takes the mark of a replay off an answer by which the token was not
-// handed on. Clients take a replay for the last word, and would not come again.
-type unmarker struct {
+// replayMarker removes the replay header from an answer that says that fn could not
+// send the token on. A client does not repeat a request after a replay, and here it
+// has to.
+type replayMarker struct {
 	http.ResponseWriter
-	mark string
+	header string
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (u *unmarker) WriteHeader(status int) {
+func (m *replayMarker) WriteHeader(status int) {
 	if status >= 200 && !keepDefault(status) {
-		u.Header().Del(u.mark)
+		m.Header().Del(m.header)
 	}
-	u.ResponseWriter.WriteHeader(status)
+	m.ResponseWriter.WriteHeader(status)
 }
 
 // Flush implements http.Flusher.
-func (u *unmarker) Flush() { _ = http.NewResponseController(u.ResponseWriter).Flush() }
+func (m *replayMarker) Flush() { _ = http.NewResponseController(m.ResponseWriter).Flush() }
 
 // Unwrap is for http.ResponseController.
-func (u *unmarker) Unwrap() http.ResponseWriter { return u.ResponseWriter }
+func (m *replayMarker) Unwrap() http.ResponseWriter { return m.ResponseWriter }

@@ -63,7 +63,7 @@ func (d *desk) work(fn func() error) error {
 	return err
 }
 
-func TestAcceptNowAndWorkLater(t *testing.T) {
+func TestAccept_TokenSentAndWorkDone_DuplicateGetsResult(t *testing.T) {
 	d := newDesk(t, nil, nil)
 	first, again := d.post("k", "hello"), d.post("k", "hello")
 	d.want(first, 202, "accepted hello")
@@ -86,7 +86,7 @@ func TestAcceptNowAndWorkLater(t *testing.T) {
 	}
 }
 
-func TestAWorkersFailureIsAProblem(t *testing.T) {
+func TestAccept_WorkerFailed_IsProblem(t *testing.T) {
 	d := newDesk(t, nil, nil)
 	d.post("k", "hello")
 	if err := d.work(func() error { return semel.Final(errors.New("secret")) }); err == nil {
@@ -99,7 +99,7 @@ func TestAWorkersFailureIsAProblem(t *testing.T) {
 	}
 }
 
-func TestAcceptAsksBeforeItGivesAResult(t *testing.T) {
+func TestAccept_AuthorizeFails_HidesResult(t *testing.T) {
 	var denied error
 	d := newDesk(t, nil, &semelhttp.Options{Authorize: func(*http.Request) error { return denied }})
 	d.post("k", "hello")
@@ -113,7 +113,7 @@ func TestAcceptAsksBeforeItGivesAResult(t *testing.T) {
 	d.want(d.post("k", "hello"), 200, "report")
 }
 
-func TestNothingIsAcceptedWithoutTheStore(t *testing.T) {
+func TestAccept_StoreDown_IsRefused(t *testing.T) {
 	st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
 	d := newDesk(t, st, nil)
 	a := d.post("k", "hello")
@@ -124,7 +124,7 @@ func TestNothingIsAcceptedWithoutTheStore(t *testing.T) {
 	d.wantRuns(0)
 }
 
-func TestAcceptLimitsTheBody(t *testing.T) {
+func TestAccept_BodyOverLimit_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	d := newDesk(t, nil, &semelhttp.Options{MaxBody: 100_000, TempDir: dir})
 	d.want(d.post("k", strings.Repeat("x", 100_001)), 413, semelhttp.CodeBodyTooLarge)
@@ -133,7 +133,7 @@ func TestAcceptLimitsTheBody(t *testing.T) {
 	wantEmpty(t, dir)
 }
 
-func TestAResultThatWasNotKeptIsATombstone(t *testing.T) {
+func TestAccept_ResultNotKept_AnswersTombstone(t *testing.T) {
 	d := &desk{site: &site{t: t}, guard: newGuard(t, nil, &semel.Options{MaxOutcome: 3})}
 	h, err := semelhttp.Accept(d.guard, byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		d.runs.Add(1)
@@ -155,7 +155,7 @@ func TestAResultThatWasNotKeptIsATombstone(t *testing.T) {
 	d.wantRuns(1)
 }
 
-func TestAClientComesAgainUntilTheTokenIsHandedOn(t *testing.T) {
+func TestAccept_TokenNotSent_ClientRepeats(t *testing.T) {
 	d, calls := &site{t: t}, 0
 	h, err := semelhttp.Accept(newGuard(t, nil, nil), byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		if _, ok := w.(http.Flusher); !ok {

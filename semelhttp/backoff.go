@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Replayed reports whether a response is the answer to an earlier request with
-// the same key, by the markers that are in use. Nil is not.
+// Replayed reports whether a response is the answer to an earlier request with the
+// same key. It knows the headers that servers use for that. False for nil.
 func Replayed(r *http.Response) bool {
 	if r == nil {
 		return false
@@ -28,9 +28,9 @@ func Replayed(r *http.Response) bool {
 	return false
 }
 
-// again reports whether sending the same request again may get a better
-// answer, and what pause the server asks for.
-func again(ctx context.Context, resp *http.Response, err error) (after time.Duration, retry bool) {
+// retryable reports whether the same request, sent again, may get a better answer.
+// After is the pause that the server asks for.
+func retryable(ctx context.Context, resp *http.Response, err error) (after time.Duration, retry bool) {
 	if ctx.Err() != nil {
 		return 0, false
 	}
@@ -39,24 +39,24 @@ func again(ctx context.Context, resp *http.Response, err error) (after time.Dura
 		return 0, !cert
 	}
 	if Replayed(resp) || resp.Header.Get(outcomeHeader) == outcomeUnknown {
-		return 0, false // it would be the same again
+		return 0, false // a repeat gets the same answer
 	}
-	after, asked := parseRetryAfter(resp.Header.Get("Retry-After"))
+	after, hasRetryAfter := parseRetryAfter(resp.Header.Get("Retry-After"))
 	switch resp.StatusCode {
 	case http.StatusConflict:
-		return after, asked || problemCode(resp) == CodeInProgress
+		return after, hasRetryAfter || problemCode(resp) == CodeInProgress
 	case http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return after, true
 	}
 	return 0, false
 }
 
-// parseRetryAfter reads seconds or a date.
+// parseRetryAfter reads a number of seconds or a date.
 func parseRetryAfter(v string) (time.Duration, bool) {
 	if v == "" {
 		return 0, false
 	}
-	if n, err := strconv.ParseUint(v, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) { // then n is the largest
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) { // out of range: n is the largest
 		return time.Duration(n) * time.Second, true
 	}
 	t, err := http.ParseTime(v)
@@ -66,14 +66,14 @@ func parseRetryAfter(v string) (time.Duration, bool) {
 	return max(0, time.Until(t)), true
 }
 
-// problemCode reads the code of a problem document, and leaves the body as if
-// it had not been read.
+// problemCode reads the code of a problem document. Afterwards the body can be read
+// from its start.
 func problemCode(resp *http.Response) string {
-	const most = 16 << 10
+	const maxDocument = 16 << 10 // bytes
 	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != "application/problem+json" {
 		return ""
 	}
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // what fails now fails for the caller, too
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, maxDocument)) // the caller gets the same error from the rest of the body
 	resp.Body = struct {
 		io.Reader
 		io.Closer
@@ -85,9 +85,9 @@ func problemCode(resp *http.Response) string {
 	return p.Code
 }
 
-// pause is how long to wait after the n-th attempt (n ≥ 1): what the server
-// asks for, and some more, so that those whom it told the same do not come
-// back together.
+// pause is the time to wait after the n-th attempt (n ≥ 1): the server's Retry-After
+// and a random backoff, so that clients with the same Retry-After do not come back
+// at the same time.
 func (o *TransportOptions) pause(n int, after time.Duration) time.Duration {
 	d := o.MaxBackoff
 	if shift := n - 1; shift < 32 && o.Backoff<<shift>>shift == o.Backoff {

@@ -21,7 +21,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestTheHandlerReadsTheWholeBody(t *testing.T) {
+func TestBody_AnySize_HandlerReadsAll(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		dir := t.TempDir()
 		x := newSite(t, setup{http2: http2, options: semelhttp.Options{TempDir: dir}}, func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func wantEmpty(t *testing.T, dir string) {
 	}
 }
 
-func TestABodyOverTheLimitIsRefusedBeforeAnythingIsClaimed(t *testing.T) {
+func TestBody_OverLimit_RefusedBeforeClaim(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		for _, limit := range []int{10, 100_000} {
 			dir := t.TempDir()
@@ -82,7 +82,7 @@ func TestABodyOverTheLimitIsRefusedBeforeAnythingIsClaimed(t *testing.T) {
 	})
 }
 
-func TestAnotherLimitInFrontIsA413Too(t *testing.T) {
+func TestBody_OverOuterLimit_Is413(t *testing.T) {
 	x := newSite(t, setup{outer: func(h http.Handler) http.Handler { return http.MaxBytesHandler(h, 4) }}, echo)
 	a := x.post("k", "hello")
 	x.want(a, 413, semelhttp.CodeBodyTooLarge)
@@ -92,7 +92,7 @@ func TestAnotherLimitInFrontIsA413Too(t *testing.T) {
 	x.wantRuns(0)
 }
 
-func TestABodyThatWasReadInFrontIsTheServersFault(t *testing.T) {
+func TestBody_ReadByOuterHandler_IsMisconfigured(t *testing.T) {
 	x := newSite(t, setup{outer: func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -105,7 +105,7 @@ func TestABodyThatWasReadInFrontIsTheServersFault(t *testing.T) {
 
 // Of a body of unknown length only its fields tell that it was there. Without it
 // any two forms would be the same payload.
-func TestAFormThatWasParsedInFrontIsTheServersFault(t *testing.T) {
+func TestBody_FormParsedByOuterHandler_IsMisconfigured(t *testing.T) {
 	for name, parse := range map[string]func(*http.Request) error{
 		"a form":            (*http.Request).ParseForm,
 		"a multipart form":  func(r *http.Request) error { return r.ParseMultipartForm(1 << 20) },
@@ -136,7 +136,7 @@ func TestAFormThatWasParsedInFrontIsTheServersFault(t *testing.T) {
 	}
 }
 
-func TestABodyCutShortLeavesNoTrace(t *testing.T) {
+func TestBody_CutShort_LeavesNoRecord(t *testing.T) {
 	dir := t.TempDir()
 	x := newSite(t, setup{options: semelhttp.Options{TempDir: dir}}, echo)
 	for _, sent := range []int{0, 10, 100_000} {
@@ -168,7 +168,7 @@ func dial(t *testing.T, url string) net.Conn {
 	return c
 }
 
-func TestExpectContinue(t *testing.T) {
+func TestBody_ExpectContinue_AskedOnlyIfAccepted(t *testing.T) {
 	x := newSite(t, setup{}, echo)
 	c := dial(t, x.url)
 	fmt.Fprint(c, "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
@@ -194,7 +194,7 @@ func TestExpectContinue(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestAnUnreadBodyDoesNotHurt(t *testing.T) {
+func TestBody_HandlerDoesNotRead_AnswersAll(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "done") })
 		for i := range 4 {
@@ -204,7 +204,7 @@ func TestAnUnreadBodyDoesNotHurt(t *testing.T) {
 	})
 }
 
-func TestTheBodyIsClosedWhenTheHandlerHasReturned(t *testing.T) {
+func TestBody_HandlerReturned_IsClosed(t *testing.T) {
 	for _, size := range []int{5, 100_000} {
 		late := make(chan error, 1)
 		returned := make(chan struct{})
@@ -223,7 +223,7 @@ func TestTheBodyIsClosedWhenTheHandlerHasReturned(t *testing.T) {
 	}
 }
 
-func TestFilesAreRemovedWhenTheHandlerPanics(t *testing.T) {
+func TestBody_HandlerPanics_RemovesFile(t *testing.T) {
 	dir := t.TempDir()
 	open := make(chan io.Reader, 1)
 	x := newSite(t, setup{options: semelhttp.Options{TempDir: dir}}, func(w http.ResponseWriter, r *http.Request) {
@@ -239,7 +239,7 @@ func TestFilesAreRemovedWhenTheHandlerPanics(t *testing.T) {
 	wantEmpty(t, dir)
 }
 
-func TestAMultipartFormLeavesNoFiles(t *testing.T) {
+func TestBody_MultipartForm_LeavesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	var form bytes.Buffer
@@ -276,7 +276,7 @@ func TestAMultipartFormLeavesNoFiles(t *testing.T) {
 	}
 }
 
-func TestNoRoomForTheBodyIsTheServersTrouble(t *testing.T) {
+func TestBody_NoSpace_IsServerProblem(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{TempDir: t.TempDir() + "/missing"}}, echo)
 	a := x.post("k", strings.Repeat("x", 100_000))
 	x.want(a, 503, semelhttp.CodeSpoolUnavailable)
@@ -286,7 +286,7 @@ func TestNoRoomForTheBodyIsTheServersTrouble(t *testing.T) {
 	x.want(x.post("k", "small"), 201, "you said small")
 }
 
-func TestARequestMayHaveNoBodyAtAll(t *testing.T) {
+func TestBody_None_HandlerRuns(t *testing.T) {
 	once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, payments(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-func TestWhereTheKeyComesFrom(t *testing.T) {
+func TestTransport_KeySources_InOrder(t *testing.T) {
 	send := func(t *testing.T, o *semelhttp.TransportOptions, method string, ctx context.Context, header string) (*script, error) {
 		s := &script{lines: []any{"200"}}
 		r, err := http.NewRequestWithContext(ctx, method, "http://example.com/", strings.NewReader("hello"))
@@ -86,7 +86,7 @@ func TestWhereTheKeyComesFrom(t *testing.T) {
 }
 
 // A key tells when it was made, so that a server's index of keys grows at its end.
-func TestKeysAreInTheOrderOfTheirTimes(t *testing.T) {
+func TestTransport_NewKeys_AreOrderedByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := ""
 		for range 100 {

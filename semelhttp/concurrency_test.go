@@ -65,7 +65,7 @@ func crowd(t *testing.T, n int, wait time.Duration) (x *site, answers map[string
 	return x, answers, replays
 }
 
-func TestOfAThousandRequestsWithOneKeyOneRuns(t *testing.T) {
+func TestMiddleware_ThousandRequestsOneKey_OneRuns(t *testing.T) {
 	const n = 1000
 	t.Run("the others wait", func(t *testing.T) {
 		x, answers, replays := crowd(t, n, patience)
@@ -83,7 +83,7 @@ func TestOfAThousandRequestsWithOneKeyOneRuns(t *testing.T) {
 	})
 }
 
-func TestThePreferenceToWaitCanOnlyShortenTheWait(t *testing.T) {
+func TestMiddleware_PreferWait_OnlyShortensWait(t *testing.T) {
 	release := make(chan struct{})
 	running := make(chan struct{}, 1)
 	x := newSite(t, setup{options: semelhttp.Options{Wait: patience, BusyStatus: 429}}, func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func TestThePreferenceToWaitCanOnlyShortenTheWait(t *testing.T) {
 	x.want(receive(t, first, "the first answer"), 200, "")
 }
 
-func TestAWaiterIsToldThatTheAttemptFailed(t *testing.T) {
+func TestMiddleware_AttemptFailed_WaiterGetsProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Wait: patience})
 		if err != nil {
@@ -130,7 +130,7 @@ func TestAWaiterIsToldThatTheAttemptFailed(t *testing.T) {
 	})
 }
 
-func TestAWaiterGivesUpInTime(t *testing.T) {
+func TestMiddleware_WaitOver_WaiterGetsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Wait: 3 * time.Second})
 		if err != nil {

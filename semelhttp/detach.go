@@ -2,23 +2,23 @@ package semelhttp
 
 import "context"
 
-// leash is a context that ends with the client's until it is released: a
-// detached handler outlives its client, a waiting duplicate does not.
-type leash struct {
+// clientContext is a context that ends with the client's context until detach: a
+// detached handler goes on without its client, a waiting duplicate does not.
+type clientContext struct {
 	cancel context.CancelCauseFunc
 	stop   func() bool
 }
 
-func newLeash(client context.Context) (*leash, context.Context) {
+func newClientContext(client context.Context) (*clientContext, context.Context) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(client))
 	stop := context.AfterFunc(client, func() { cancel(context.Cause(client)) })
-	return &leash{cancel, stop}, ctx
+	return &clientContext{cancel, stop}, ctx
 }
 
-// release reports whether the client was still there.
-func (l *leash) release() bool { return l.stop() }
+// detach reports whether the client was still connected.
+func (c *clientContext) detach() (connected bool) { return c.stop() }
 
-func (l *leash) end() {
-	l.stop()
-	l.cancel(nil)
+func (c *clientContext) end() {
+	c.stop()
+	c.cancel(nil)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -12,144 +11,130 @@ import (
 
 // exchange is one protected request and its answer.
 type exchange struct {
-	cfg   *config
-	run   semel.Runner
-	next  http.Handler
-	w     http.ResponseWriter
-	r     *http.Request
-	spool spool
-	leash *leash // nil: the handler's context ends with the client's
+	cfg    *config
+	runner semel.Runner
+	next   http.Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	spool  spool
+	client *clientContext // set with Options.Detach
 
-	// Of the last run of the handler. A Runner that repeats a transaction makes
-	// more than one.
-	loan     *loan // nil: there was none
+	// The last run of the handler. A Runner that repeats a transaction makes
+	// several runs.
+	response *response // nil: the handler has not run
+	writer   *handlerWriter
 	request  *http.Request
-	capture  capture
-	returned bool
+	body     *requestBody // nil: the request has no body
 	streamed bool
 }
 
-// exchanges are used again: memory that was just used is near, and new memory
-// is not. Nobody who outlives the request has one; see loan.
-var exchanges = sync.Pool{New: func() any { return &exchange{} }}
-
-func newExchange(c *config, w http.ResponseWriter, r *http.Request) *exchange {
-	e := exchanges.Get().(*exchange)
-	e.cfg, e.w, e.r = c, w, r
-	return e
-}
-
-// serve runs the call, and answers.
+// serve runs the call and answers the request.
 func (e *exchange) serve(call semel.Call) {
 	ctx := e.r.Context()
 	if e.cfg.Detach {
-		e.leash, ctx = newLeash(ctx)
-		defer e.leash.end()
+		e.client, ctx = newClientContext(ctx)
+		defer e.client.end()
 	}
-	res, err := e.run.Run(ctx, call, e.handle)
+	res, err := e.runner.Run(ctx, call, e.handle)
 	switch {
-	case e.loan == nil:
-		e.cfg.duplicate(e.w, e.r, res.Outcome, err)
+	case e.response == nil:
+		e.cfg.answerDuplicate(e.w, e.r, res.Outcome, err)
 	case e.streamed:
-	case res.Replayed: // a transaction was undone, and when it was repeated another had been faster
-		e.capture.discard()
-		e.cfg.duplicate(e.w, e.r, res.Outcome, err)
+	case res.Replayed: // this transaction was undone, and another one committed before it was repeated
+		e.response.discard()
+		e.cfg.answerDuplicate(e.w, e.r, res.Outcome, err)
 	default:
 		e.answer(err)
 	}
 }
 
-var errStreamed = errors.New("semelhttp: the handler cannot run again, for its answer was streamed")
+var errStreamed = errors.New("semelhttp: the handler cannot run again, because its answer was streamed")
 
 // handle is the semel.Handler of the call.
 func (e *exchange) handle(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-	if e.loan != nil {
+	if e.response != nil {
 		if e.streamed {
 			return store.Outcome{}, errStreamed
 		}
-		e.capture.discard()
-		e.capture = capture{}
+		e.response.discard()
 		e.removeForm()
-	} else if e.leash != nil && !e.leash.release() {
-		// The client left just before. It is told what it is told if it left a bit earlier.
-		return store.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrCanceled, Operation: x.Operation(), Cause: context.Cause(e.r.Context())})
+	} else if e.client != nil && !e.client.detach() {
+		// The client left just before. It gets the same error as if it had left earlier.
+		return store.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Operation(), Cause: context.Cause(e.r.Context())})
 	}
-	l := &loan{}
-	e.loan, e.returned = l, false
-	l.ctx = loanContext{ctx, l}
-	e.capture.begin(e.cfg, e.w, l, x)
-	e.capture.r = e.lend(&l.ctx)
-	e.next.ServeHTTP(l, e.request)
-	e.streamed, e.returned = e.capture.handlerReturned(), true
-	return e.capture.result(e.streamed)
+	a := newResponse(e.cfg, e.w, x)
+	w := &handlerWriter{server: e.w, response: a}
+	e.response, e.writer = a, w
+	a.request = e.handlerRequest(withWriter(ctx, w))
+	e.next.ServeHTTP(w, a.request)
+	e.closeRun()
+	e.streamed = a.finish()
+	return a.result(e.streamed)
 }
 
-// lend is what the handler gets: the request with the spooled body, of known
-// length.
-func (e *exchange) lend(ctx context.Context) *http.Request {
+// handlerRequest is the request for the handler: its body is the spooled one, of
+// known length.
+func (e *exchange) handlerRequest(ctx context.Context) *http.Request {
 	r := e.r.WithContext(ctx)
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, e.spool.size, nil
+	e.request, e.body = r, nil
 	if e.spool.size > 0 {
-		e.loan.body.spool = &e.spool
-		r.Body = &e.loan.body
+		e.body = &requestBody{reader: e.spool.reader()}
+		r.Body = e.body
 	}
-	e.request = r
 	return r
 }
 
-// spooled is the request for those who answer it without a run.
-func (e *exchange) spooled() *http.Request {
-	e.loan = &loan{}
-	return e.lend(e.r.Context())
-}
-
-// answer sends what the handler answered, if it counts.
+// answer sends the handler's answer if it counts, or a problem if it does not.
 func (e *exchange) answer(err error) {
-	c := &e.capture
+	a := e.response
 	if err == nil {
-		err = c.err
+		err = a.err
 	}
 	marker := ""
-	if c.unprotected() {
+	if a.unprotected() {
 		marker = outcomeUnprotected
 	}
 	if err != nil {
-		_, own := errors.AsType[answered](err)
+		_, ownAnswer := errors.AsType[statusError](err)
 		switch {
-		case errors.Is(err, semel.ErrLeaseLost) || c.err != nil:
-			own = false
+		case errors.Is(err, semel.ErrLeaseLost) || a.err != nil:
+			ownAnswer = false
 		case errors.Is(err, semel.ErrOutcomeNotStored):
-			own, marker = true, outcomeNotStored
+			ownAnswer, marker = true, outcomeNotStored
 		case errors.Is(err, semel.ErrParked):
 			marker = outcomeUnknown
 		}
-		if !own {
-			c.discard()
+		if !ownAnswer {
+			a.discard()
 			e.cfg.refuse(e.w, e.r, e.cfg.problemOf(err))
 			return
 		}
 	}
-	_ = c.send(marker) // a client that has gone will ask again
+	_ = a.send(marker) // a client that has left will ask again
 }
 
-// end frees what the request holds, also if the handler panics.
-func (e *exchange) end() {
-	if e.loan != nil && !e.returned {
-		e.loan.over()
+// closeRun ends the handler's access to the response and to the body.
+func (e *exchange) closeRun() {
+	if e.writer != nil {
+		e.writer.close()
 	}
+	if e.body != nil {
+		_ = e.body.Close() // it only refuses further reads
+	}
+}
+
+// end frees the files of the request. It is called after a panic, too.
+func (e *exchange) end() {
+	e.closeRun()
 	e.removeForm()
 	e.spool.close()
-	if e.loan == nil || e.returned { // else a Runner may have left a handler that runs
-		room := e.spool.again()
-		*e = exchange{spool: spool{mem: room}}
-		exchanges.Put(e)
-	}
 }
 
-// removeForm removes the files of a form that the handler has read. The server
-// does it for its own request only.
+// removeForm removes the files of a form that the handler has parsed. The server
+// does this for its own request only.
 func (e *exchange) removeForm() {
 	if r := e.request; r != nil && r.MultipartForm != nil && e.r.MultipartForm == nil {
-		_ = r.MultipartForm.RemoveAll() // in the directory for temporary files, which somebody cleans
+		_ = r.MultipartForm.RemoveAll() // the operating system cleans its directory for temporary files
 	}
 }

@@ -34,7 +34,7 @@ func hangUp(t *testing.T, x *site, key string, running <-chan struct{}) {
 	}
 }
 
-func TestAHangUpEndsTheHandlersContextAndTheAnswerIsKept(t *testing.T) {
+func TestHangup_HandlerAnswers_AnswerIsKept(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		running, stored := make(chan struct{}, 1), make(chan store.Settlement, 1)
 		st := &faulty{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
@@ -55,7 +55,7 @@ func TestAHangUpEndsTheHandlersContextAndTheAnswerIsKept(t *testing.T) {
 	})
 }
 
-func TestADetachedHandlerOutlivesItsClient(t *testing.T) {
+func TestDetach_ClientLeaves_HandlerGoesOn(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		running, gone, stored := make(chan struct{}, 1), make(chan struct{}), make(chan store.Settlement, 1)
 		st := &faulty{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
@@ -88,7 +88,7 @@ func TestADetachedHandlerOutlivesItsClient(t *testing.T) {
 	})
 }
 
-func TestADetachedHandlerStillEndsWithItsLease(t *testing.T) {
+func TestDetach_LeaseLost_EndsContext(t *testing.T) {
 	st := &faulty{Store: memstore.New(nil)}
 	frozen := &noRenewal{st}
 	ended := make(chan error, 1)
@@ -110,7 +110,7 @@ func (noRenewal) Renew(context.Context, []store.Lease, time.Duration) ([]error, 
 	return nil, errors.New("down")
 }
 
-func TestAClientThatLeftBeforeTheHandlerStartedLeavesTheKeyFree(t *testing.T) {
+func TestHangup_BeforeHandler_LeavesKeyFree(t *testing.T) {
 	for name, detach := range map[string]bool{"attached": false, "detached": true} {
 		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func TestAClientThatLeftBeforeTheHandlerStartedLeavesTheKeyFree(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeftJustBeforeADetachedHandlerIsNotTheServersFault(t *testing.T) {
+func TestDetach_ClientLeavesBeforeHandler_IsStoreUnavailable(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	last := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {

@@ -1,6 +1,7 @@
 package semelhttp
 
 import (
+	"maps"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -14,7 +15,7 @@ var defaultReplayHeaders = []string{
 	"Location", "Link", "Etag", "Last-Modified", "Retry-After", "Allow",
 }
 
-// allowList holds the canonical names that may be kept and replayed.
+// allowList is the set of canonical names that may be kept and replayed.
 func allowList(names []string) map[string]bool {
 	list := make(map[string]bool, len(names))
 	for _, n := range canonical(names) {
@@ -25,8 +26,8 @@ func allowList(names []string) map[string]bool {
 	return list
 }
 
-// forbidden reports whether a header never leaves a record, whoever lists it:
-// it belongs to one caller, to one connection or to one moment.
+// forbidden reports whether a header is never kept or replayed, even if Options
+// lists it: it belongs to one caller, to one connection or to one moment.
 func forbidden(name string) bool {
 	switch name {
 	case "Authorization", "Authentication-Info", "Www-Authenticate", "Cookie", "Clear-Site-Data",
@@ -38,46 +39,41 @@ func forbidden(name string) bool {
 		strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, http.TrailerPrefix)
 }
 
-// ofBody reports whether a header describes the body, and so says nothing
-// without it.
-func ofBody(name string) bool {
+// describesBody reports whether a header has no meaning without the body.
+func describesBody(name string) bool {
 	return strings.HasPrefix(name, "Content-") || name == "Etag" || name == "Last-Modified" || name == "Accept-Ranges" ||
 		strings.HasSuffix(name, "-Digest") || name == "Digest"
 }
 
-// keepable reports whether a header of an outcome may be kept, or sent.
+// keepable reports whether a header may be kept and replayed. Gone says that the
+// body is not kept.
 func (c *config) keepable(name string, gone bool) bool {
-	return c.replayable[name] && !(gone && ofBody(name))
+	return c.replayable[name] && !(gone && describesBody(name))
 }
 
-// kept is what an outcome keeps of the headers of an answer, by name, for a
-// map has no order. It uses room, if that is enough, instead of new memory.
-func (c *config) kept(s *snapshot, gone bool, room []store.Header) []store.Header {
-	hop := s.values("Connection") // names headers that are for this connection only
-	kept := room[:0]
-	for i := range s.lines {
-		name := s.lines[i].name
-		if !c.replayable[name] { // it is not listed, or its name is not canonical
-			name = textproto.CanonicalMIMEHeaderKey(name)
-		}
-		if !c.keepable(name, gone) || named(hop, name) {
+// keptHeaders returns the headers of an answer that its outcome keeps, ordered by
+// name, because a map has no order.
+func (c *config) keptHeaders(h http.Header, gone bool) []store.Header {
+	hopByHop := h["Connection"] // names headers for this connection only
+	var kept []store.Header
+	for _, key := range slices.Sorted(maps.Keys(h)) {
+		name := textproto.CanonicalMIMEHeaderKey(key)
+		if !c.keepable(name, gone) || listed(hopByHop, name) {
 			continue
 		}
-		for _, v := range s.lines[i].values {
+		for _, v := range h[key] {
 			kept = append(kept, store.Header{Name: name, Value: v})
 		}
-		if len(s.lines[i].values) == 0 && name == "Content-Type" {
-			kept = append(kept, store.Header{Name: name}) // the handler wants none: the server must not guess one
+		if len(h[key]) == 0 && name == "Content-Type" {
+			kept = append(kept, store.Header{Name: name}) // the handler wants none, so the server must not guess one
 		}
 	}
-	if len(kept) > 1 {
-		slices.SortStableFunc(kept, func(a, b store.Header) int { return strings.Compare(a.Name, b.Name) })
-	}
+	slices.SortStableFunc(kept, func(a, b store.Header) int { return strings.Compare(a.Name, b.Name) })
 	return kept
 }
 
-// named reports whether one of the lists of names holds name.
-func named(lists []string, name string) bool {
+// listed reports whether one of the comma-separated lists contains name.
+func listed(lists []string, name string) bool {
 	for _, list := range lists {
 		for n := range strings.SplitSeq(list, ",") {
 			if strings.EqualFold(strings.TrimSpace(n), name) {
@@ -88,39 +84,29 @@ func named(lists []string, name string) bool {
 	return false
 }
 
-// replayed puts the headers of an outcome into h, in place of those of the
-// same name.
-func (c *config) replayed(h http.Header, o *store.Outcome) {
-	all := make([]string, 0, len(o.Header)+2)
-	one := func(v string) []string {
-		all = append(all, v)
-		return all[len(all)-1 : len(all) : len(all)]
-	}
+// setReplayHeaders puts the headers of an outcome into h. They replace headers of
+// the same name.
+func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
 	for i := range o.Header {
 		delete(h, textproto.CanonicalMIMEHeaderKey(o.Header[i].Name))
 	}
 	for i := range o.Header {
 		name, v := textproto.CanonicalMIMEHeaderKey(o.Header[i].Name), o.Header[i].Value
-		if !c.keepable(name, o.Gone) {
-			continue
-		}
-		before := h[name]
 		switch {
+		case !c.keepable(name, o.Gone):
 		case name == "Content-Type" && v == "":
 			h[name] = nil
-		case len(before) > 0:
-			h[name] = append(before, v)
 		default:
-			h[name] = one(v)
+			h[name] = append(h[name], v)
 		}
 	}
-	h[c.ReplayedHeader] = one("true")
+	h[c.ReplayedHeader] = []string{"true"}
 	if !c.CacheReplays {
-		h["Cache-Control"] = one("no-store")
+		h["Cache-Control"] = []string{"no-store"}
 	}
 }
 
-// isToken reports whether s can be a header's name or a method (RFC 9110).
+// isToken reports whether s can be a header name or a method (RFC 9110).
 func isToken(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

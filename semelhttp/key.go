@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// maxKey is the most characters that a key may have.
+// maxKey is the length limit of a key, in characters.
 const maxKey = 255
 
 var (
 	errKeyEmpty    = fmt.Errorf("it is empty; 1 to %d printable ASCII characters are needed", maxKey)
 	errKeyLong     = fmt.Errorf("it has too many characters; at most %d are allowed", maxKey)
 	errKeySeveral  = errors.New("there are several; send one key in one header line")
-	errKeyQuote    = errors.New("the quoted string is not closed, or something follows it")
-	errKeyEscape   = errors.New(`in a quoted string a backslash may only stand before " or another backslash`)
+	errKeyQuote    = errors.New("the quoted string is not closed, or text follows it")
+	errKeyEscape   = errors.New(`in a quoted string, a backslash must be followed by " or another backslash`)
 	errKeyChar     = errors.New("it has a character that is not printable ASCII")
 	errKeyBareChar = errors.New(`a key with a space or one of " , ; \ must be a quoted string`)
 	errKeyBare     = errors.New(`it must be a quoted string, such as "8e03978e-40d5-43dd-bc93-6894a57f9324"`)
 )
 
-// findKey looks for the request's key under each name. There may be one line
-// of one of them; found is true if there is any, even a malformed one.
+// findKey reads the request's key from the headers of the given names. Only one of
+// them may be there, with one line. Found is true for a malformed key, too.
 func findKey(h http.Header, names []string, strict bool) (key string, found bool, err error) {
 	for _, name := range names {
 		lines := h[name]
@@ -38,10 +38,10 @@ func findKey(h http.Header, names []string, strict bool) (key string, found bool
 	return key, found, err
 }
 
-// parseKey reads a header's value: an RFC 9651 item that is a string, whose
-// parameters mean nothing; or, unless strict, the bare key. A key has the same
-// characters in both forms. The text of the errors is for the client, and
-// repeats nothing of the value.
+// parseKey reads a header value: a quoted string (an RFC 9651 item, whose
+// parameters are ignored) or, unless strict, the bare key. Both forms of one key
+// give the same result. The error texts are for the client and do not repeat the
+// value.
 func parseKey(value string, strict bool) (string, error) {
 	value = strings.Trim(value, " \t")
 	if value == "" {
@@ -64,10 +64,10 @@ func parseKey(value string, strict bool) (string, error) {
 	return limitKey(value)
 }
 
-// parseQuoted copies only if there are escapes.
+// parseQuoted reads a quoted string. It copies the value only if it has escapes.
 func parseQuoted(value string) (string, error) {
 	var unescaped []byte
-	start := 1 // of what is not yet copied
+	start := 1 // of the part that is not copied to unescaped
 	for i := 1; i < len(value); i++ {
 		switch c := value[i]; {
 		case c < 0x20 || c > 0x7e:
@@ -83,7 +83,7 @@ func parseQuoted(value string) (string, error) {
 			if err := checkParameters(value[i+1:]); err != nil {
 				return "", err
 			}
-			if start == 1 { // there were none
+			if start == 1 { // no escapes
 				return limitKey(value[1:i])
 			}
 			return limitKey(string(append(unescaped, value[start:i]...)))
@@ -92,8 +92,8 @@ func parseQuoted(value string) (string, error) {
 	return "", errKeyQuote
 }
 
-// checkParameters refuses what cannot be parameters: above all a comma, which
-// makes a list, as a proxy does of two header lines.
+// checkParameters refuses text that cannot be parameters. A comma would make it a
+// list: a proxy joins two header lines in this way.
 func checkParameters(rest string) error {
 	if rest == "" {
 		return nil
@@ -133,7 +133,7 @@ func limitKey(key string) (string, error) {
 	return key, nil
 }
 
-// checkKey is for keys that do not come in a header.
+// checkKey checks a key that does not come from a header.
 func checkKey(key string) error {
 	for i := 0; i < len(key); i++ {
 		if key[i] < 0x20 || key[i] > 0x7e {
@@ -144,7 +144,7 @@ func checkKey(key string) error {
 	return err
 }
 
-// quoteKey is the opposite of parseQuoted.
+// quoteKey is the inverse of parseQuoted.
 func quoteKey(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestKeyForms(t *testing.T) {
+func TestKey_Forms_AreParsed(t *testing.T) {
 	long := strings.Repeat("k", maxKey)
 	for _, c := range []struct {
 		value  string
@@ -60,7 +60,7 @@ func TestKeyForms(t *testing.T) {
 	}
 }
 
-func TestOneKeyInOneLineOfOneHeader(t *testing.T) {
+func TestKey_SeveralLinesOrHeaders_AreRefused(t *testing.T) {
 	names := []string{"Idempotency-Key", "X-Idempotency-Key"}
 	for _, c := range []struct {
 		h     http.Header
@@ -82,7 +82,7 @@ func TestOneKeyInOneLineOfOneHeader(t *testing.T) {
 	}
 }
 
-func TestKeyErrorsRepeatNothingOfTheKey(t *testing.T) {
+func TestKey_Malformed_ErrorHidesKey(t *testing.T) {
 	for _, v := range []string{"canary canary", "canary,canary", "canary\"", strings.Repeat("canary", 50), "canaryü", `"canary`} {
 		_, err := parseKey(v, false)
 		if err == nil || strings.Contains(keyMalformed(err).Detail+err.Error(), "canary") {

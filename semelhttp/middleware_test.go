@@ -25,7 +25,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "you said %s", b)
 }
 
-func TestADuplicateGetsTheFirstAnswer(t *testing.T) {
+func TestMiddleware_Duplicate_GetsFirstAnswer(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		x := newSite(t, setup{http2: http2}, echo)
 		first := x.post("k", "hello")
@@ -48,7 +48,7 @@ func TestADuplicateGetsTheFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestAKeyWithAnotherPayloadIsRefused(t *testing.T) {
+func TestMiddleware_OtherPayload_IsRefused(t *testing.T) {
 	x := newSite(t, setup{}, echo)
 	x.post("k", "hello")
 	x.want(x.post("k", "goodbye"), 422, semelhttp.CodePayloadMismatch)
@@ -56,7 +56,7 @@ func TestAKeyWithAnotherPayloadIsRefused(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestEqualKeysOfTwoTenantsNeverMeet(t *testing.T) {
+func TestMiddleware_TwoTenantsOneKey_BothRun(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get(tenantHeader)) })
 	for range 2 {
 		for _, tenant := range []string{"bob", "eve"} {
@@ -68,7 +68,7 @@ func TestEqualKeysOfTwoTenantsNeverMeet(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestOtherMethodsPassThrough(t *testing.T) {
+func TestMiddleware_OtherMethods_PassThrough(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		_, protected := semel.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, r.Method, protected)
@@ -80,7 +80,7 @@ func TestOtherMethodsPassThrough(t *testing.T) {
 	}
 }
 
-func TestOptionalLetsRequestsWithoutAKeyPass(t *testing.T) {
+func TestOptional_NoKey_PassesUnprotected(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{Optional: true}}, func(w http.ResponseWriter, r *http.Request) {
 		_, protected := semel.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, protected)
@@ -94,7 +94,7 @@ func TestOptionalLetsRequestsWithoutAKeyPass(t *testing.T) {
 	x.wantRuns(3)
 }
 
-func TestTheHandlerFindsItsRun(t *testing.T) {
+func TestMiddleware_Handler_FindsExecution(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		run, ok := semel.FromContext(r.Context())
 		if !ok {
@@ -106,7 +106,7 @@ func TestTheHandlerFindsItsRun(t *testing.T) {
 	x.want(x.post(`"k"`, "hello"), 200, "POST /annk1 true true")
 }
 
-func TestAKeyCanBeDerivedFromTheBody(t *testing.T) {
+func TestKeyFrom_NoKey_MakesKeyOfBody(t *testing.T) {
 	o := semelhttp.Options{KeyFrom: func(r *http.Request, body io.Reader) (string, error) {
 		b, err := io.ReadAll(body)
 		if ref, ok := strings.CutPrefix(string(b), "ref="); ok && err == nil {
@@ -130,7 +130,7 @@ func TestAKeyCanBeDerivedFromTheBody(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestADerivedKeyMayBeOptional(t *testing.T) {
+func TestKeyFrom_EmptyAndOptional_Passes(t *testing.T) {
 	o := semelhttp.Options{Optional: true, KeyFrom: func(*http.Request, io.Reader) (string, error) { return "", nil }}
 	x := newSite(t, setup{options: o}, echo)
 	for range 2 {
@@ -140,7 +140,7 @@ func TestADerivedKeyMayBeOptional(t *testing.T) {
 	x.wantRuns(4)
 }
 
-func TestThePayloadCanBeChosen(t *testing.T) {
+func TestPayload_Chosen_ComparesOnlyThat(t *testing.T) {
 	o := semelhttp.Options{Payload: func(r *http.Request, body io.Reader) (semel.Payload, error) {
 		doc, err := io.ReadAll(body)
 		return semel.Fields(doc, "amount"), err
@@ -155,7 +155,7 @@ func TestThePayloadCanBeChosen(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
+func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
 	twice := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			if _, err := fn(ctx, x); err != nil {
@@ -183,7 +183,7 @@ func TestRunnersThatRepeatTheHandlerStartAfresh(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestAnUndoneRunMakesWayForAReplay(t *testing.T) {
+func TestMiddleware_RunUndone_SendsReplay(t *testing.T) {
 	late := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		x := semel.Call{Operation: "undone", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}
 		if _, err := g.Run(ctx, x, fn); err != nil { // as in a transaction that is then undone

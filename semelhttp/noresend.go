@@ -5,19 +5,19 @@ import (
 	"net/http"
 )
 
-// NoResend keeps net/http from sending an outgoing request twice by itself.
+// NoResend keeps net/http from sending an outgoing request twice by itself. Call it
+// on requests that you forward, at the end of httputil.ReverseProxy.Rewrite. The
+// bytes that are sent stay the same.
 //
-// http.Transport takes an Idempotency-Key header for the promise that a
-// request can be repeated: when a reused connection dies before the answer, it
-// sends a POST again without telling anybody, unless the body cannot be read
-// twice. If the server performs its effect and then drops the connection, the
-// effect happens twice and the caller sees a success. So r gets a body that
-// cannot be read twice, even when it is empty; the dead connection is then an
-// error, for somebody who knows whether to try again.
+// If a request has an Idempotency-Key, http.Transport assumes that it can be
+// repeated. When a reused connection breaks before the answer, http.Transport sends
+// a POST again without an error, unless the body cannot be read twice. If the server
+// took effect before the connection broke, the effect happens twice. NoResend gives
+// r a body that cannot be read twice, also if it is empty, so that the broken
+// connection becomes an error.
 //
-// Call it on requests to be forwarded, last in httputil.ReverseProxy.Rewrite.
-// What is sent stays the same. Requests with methods that are safe to repeat
-// (GET, HEAD, OPTIONS, TRACE) are left alone, and so is CONNECT.
+// NoResend does not change requests whose method is safe to repeat (GET, HEAD,
+// OPTIONS, TRACE), nor CONNECT.
 func NoResend(r *http.Request) {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect:
@@ -28,10 +28,10 @@ func NoResend(r *http.Request) {
 		return
 	}
 	r.Body, r.ContentLength = emptyBody{}, 0
-	// A body of length 0 means "unknown length" to net/http, which would send
-	// an empty chunk. "identity" has it send neither chunks nor a length, and
-	// the length that servers expect is put in under a name that net/http does
-	// not take for its own. HTTP/2 needs and uses neither.
+	// net/http takes a body of length 0 for one of unknown length and would send an
+	// empty chunk. With "identity" it sends neither chunks nor a length. Servers
+	// expect a length, so it is set under a lower-case name that net/http does not
+	// treat as its own. HTTP/2 needs and uses neither.
 	r.TransferEncoding = []string{"identity"}
 	if r.Header == nil {
 		r.Header = http.Header{}
@@ -39,7 +39,7 @@ func NoResend(r *http.Request) {
 	r.Header["content-length"] = []string{"0"}
 }
 
-// emptyBody is empty, but not http.NoBody, which net/http counts as repeatable.
+// emptyBody is used instead of http.NoBody, which net/http counts as repeatable.
 type emptyBody struct{}
 
 func (emptyBody) Read([]byte) (int, error) { return 0, io.EOF }

@@ -93,8 +93,8 @@ func keyed(t *testing.T, url string, body io.Reader) *http.Request {
 	return r
 }
 
-// TestTheTrapIsThere fails when net/http no longer does what NoResend is for.
-func TestTheTrapIsThere(t *testing.T) {
+// TestNoResend_Unused_NetHTTPSendsTwice fails when net/http no longer does what NoResend is for.
+func TestNoResend_Unused_NetHTTPSendsTwice(t *testing.T) {
 	s := newTreacherous(t)
 	c := &http.Client{Transport: &http.Transport{}}
 	warm(t, c, s.url)
@@ -108,7 +108,7 @@ func TestTheTrapIsThere(t *testing.T) {
 	}
 }
 
-func TestNoResendSendsOnce(t *testing.T) {
+func TestNoResend_ConnectionBreaks_SendsOnce(t *testing.T) {
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
 			s := newTreacherous(t)
@@ -127,7 +127,7 @@ func TestNoResendSendsOnce(t *testing.T) {
 	}
 }
 
-func TestAReverseProxyWithNoResendSendsOnce(t *testing.T) {
+func TestNoResend_ReverseProxy_SendsOnce(t *testing.T) {
 	for name, body := range bodies {
 		for _, guarded := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, guarded), func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestAReverseProxyWithNoResendSendsOnce(t *testing.T) {
 	}
 }
 
-func TestNoResendChangesNothingOnTheWire(t *testing.T) {
+func TestNoResend_Request_SameBytesOnWire(t *testing.T) {
 	for _, method := range []string{"POST", "PATCH", "PUT", "DELETE", "GET"} {
 		for name, body := range bodies {
 			if method == "GET" && name != "nil" {
@@ -236,7 +236,7 @@ func onTheWire(t *testing.T, r *http.Request) string {
 	return receive(t, sent, "the request")
 }
 
-func TestNoResendOverHTTP2(t *testing.T) {
+func TestNoResend_HTTP2_SendsSameRequest(t *testing.T) {
 	var lengths []int64
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)

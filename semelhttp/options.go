@@ -14,90 +14,85 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Options configures Middleware and Accept. Nil and zero fields mean the
-// defaults.
+// Options configures Middleware and Accept. Nil and zero fields mean the defaults.
 type Options struct {
-	// Operation names the operation of a request. Nil: Route. Accept and
-	// Middleware must get the same name for the same work.
+	// Operation returns the operation of a request. Nil: Route.
 	Operation func(r *http.Request) string
-	// Methods are protected; others pass through. Nil: POST and PATCH.
-	// Accept ignores it.
+	// Methods are the protected methods; other requests pass through. Nil: POST and
+	// PATCH. Accept ignores it.
 	Methods []string
-	// KeyHeaders are names under which the key may come, one of them in a
-	// request. Nil: Idempotency-Key.
+	// KeyHeaders are the names of the header with the key. A request may have one of
+	// them. Nil: Idempotency-Key.
 	KeyHeaders []string
-	// Strict refuses bare keys: only quoted strings, as draft-07 has them.
+	// Strict accepts quoted keys only, as in draft-07, and refuses bare ones.
 	Strict bool
-	// Optional lets a request without a key pass unprotected, so that
-	// semel.FromContext is false. By default it is refused.
+	// Optional lets a request without a key pass unprotected; semel.FromContext then
+	// finds no execution. By default such a request is refused.
 	Optional bool
-	// KeyFrom makes the key of a request that brings none, such as from the
-	// fields of its body that name the operation. Give it a prefix that
-	// clients do not use, for their own keys belong to the same tenant. Empty:
-	// there is no key. An error is the client's fault: 400.
+	// KeyFrom makes the key of a request that has none, for example from the fields of
+	// its body that identify the operation. Clients' own keys belong to the same tenant,
+	// so give the made keys a prefix that clients do not use. An empty key means that
+	// there is none. An error is the client's fault: 400.
 	KeyFrom func(r *http.Request, body io.Reader) (string, error)
-	// Payload is what requests with one key must have in common. Nil: the
-	// method, the path, the raw query, the media type and all bytes of the
-	// body. So a multipart form must be sent again with the same boundary;
-	// name what counts here if clients cannot. An error is the client's: 400.
+	// Payload is what requests with one key must have in common. Nil: the method, the
+	// path, the raw query, the media type and all bytes of the body. So a repeated
+	// multipart form needs the same boundary; if clients cannot do that, choose the
+	// fields that count. An error is the client's fault: 400.
 	Payload func(r *http.Request, body io.Reader) (semel.Payload, error)
 
-	// MaxBody is the largest request body, in bytes: 10 MiB by default. A
-	// larger one is refused before anything is claimed.
+	// MaxBody is the largest request body, in bytes: 10 MiB by default. A larger one
+	// is refused before the key is claimed.
 	MaxBody int64
-	// TempDir is where bodies over 64 KiB are put. Empty: os.TempDir.
+	// TempDir is the directory for bodies over 64 KiB. Empty: os.TempDir.
 	TempDir string
-	// MaxResponse is how much of an answer is buffered, in bytes: 1 MiB by
-	// default. A larger one is streamed and not kept. Above the Guard's
-	// MaxOutcome it only costs memory.
+	// MaxResponse is how much of an answer is buffered, in bytes: 1 MiB by default. A
+	// larger answer is streamed and not kept. A value above the Guard's MaxOutcome
+	// only costs memory.
 	MaxResponse int
-	// HoldFlush lets a flush do nothing, so that an answer within MaxResponse
-	// is kept although its handler flushes: for reverse proxies, which do so
-	// with every answer whose length they do not know.
+	// HoldFlush ignores a handler's flushes, so that an answer within MaxResponse is
+	// kept. Use it for reverse proxies, which flush each answer of unknown length.
 	HoldFlush bool
 
-	// Keep reports whether the answer with this status is kept and replayed.
-	// Of those not kept a 4xx says that nothing happened, any other that it
-	// is not known. In a transaction the handler's writes are committed with
-	// an answer that is kept, and undone with any other. Nil: 2xx, 3xx, and
-	// 4xx but 401, 403, 408, 425 and 429.
+	// Keep reports whether an answer with this status is kept and replayed. Another
+	// answer means, if it is 4xx, that nothing happened, and otherwise that the call
+	// is in doubt. In a transaction, the handler's writes are committed with a kept
+	// answer and undone with any other. Nil: 2xx, 3xx, and 4xx except 401, 403, 408,
+	// 425 and 429.
 	Keep func(status int) bool
-	// NoStore keeps that the request was answered, but never the body: for
-	// answers that hold secrets. The headers that say nothing of the body, such
-	// as Location, are kept.
+	// NoStore keeps no body, for answers that contain secrets. The status is kept,
+	// and headers that do not describe the body, such as Location.
 	NoStore bool
-	// ReplayHeaders are kept and replayed. Nil: Content-Type,
+	// ReplayHeaders are the headers that are kept and replayed. Nil: Content-Type,
 	// Content-Encoding, Content-Language, Content-Disposition, Content-Range,
 	// Location, Link, ETag, Last-Modified, Retry-After and Allow. Empty: none.
-	// Cookies, credentials and challenges, CORS, Date, Age, framing and
-	// hop-by-hop headers never are, even if listed.
+	// Cookies, credentials and challenges, CORS headers, Date, Age, framing and
+	// hop-by-hop headers are never kept, even if listed.
 	ReplayHeaders []string
 	// ReplayedHeader marks a replay: "Idempotent-Replayed" by default.
 	ReplayedHeader string
 	// CacheReplays leaves "Cache-Control: no-store" off replays.
 	CacheReplays bool
-	// Authorize is asked before a kept answer is shown, for rights may have
-	// been lost since. An error is a 403, of which nothing is told. Nil: who
-	// has the key and is its tenant may see the answer.
+	// Authorize is asked before a kept answer is sent, because the client may have
+	// lost its rights since. An error becomes a 403 that does not contain the error's
+	// text. Nil: each client of the key's tenant may see the answer.
 	Authorize func(r *http.Request) error
 
-	// Wait is how long a duplicate waits for the first request's answer; the
-	// request can ask for less by "Prefer: wait=n". Zero: not at all.
+	// Wait is how long a duplicate waits for the first request's answer. A request can
+	// ask for less with "Prefer: wait=n". Zero: it does not wait.
 	Wait time.Duration
-	// BusyStatus is 409 (the default) or 429: for a request in progress.
+	// BusyStatus is the status for a request in progress: 409 (the default) or 429.
 	BusyStatus int
-	// Detach lets a handler go on when its client has gone. Its context then
-	// ends only when its lease is lost, and has no deadline of the request's.
-	// Without it who hangs up cancels the handler, and where that leaves doubt it
-	// runs again, or under Park the key is parked: set it for what must not stop
-	// half-way.
+	// Detach lets a handler go on after its client has left. Its context then ends
+	// only when its lease is lost, and has no deadline of the request. By default a
+	// client that leaves cancels the handler, which can leave doubt: set Detach for
+	// work that must not stop half-way.
 	Detach bool
 
-	// DocsURL is where the API's use of keys is documented. Problems then
+	// DocsURL is the page that documents the use of keys in your API. Problems then
 	// link to it. Empty: their types point to this package's documentation.
 	DocsURL string
-	// Refuse writes refusals in place of the problem document; Retry-After is
-	// set already. It must not send Problem.Err.
+	// Refuse writes a refusal instead of the problem document. Retry-After is already
+	// set. Refuse must not send Problem.Err.
 	Refuse func(w http.ResponseWriter, r *http.Request, p Problem)
 }
 
@@ -108,7 +103,7 @@ const (
 	defaultDocs           = "https://pkg.go.dev/github.com/semel-go/semel/semelhttp"
 )
 
-// config is Options with the defaults set and names canonical.
+// config is Options with the defaults set and the header names canonical.
 type config struct {
 	Options
 	replayable map[string]bool
@@ -156,7 +151,7 @@ func (o *Options) config() (*config, error) {
 	return c, c.validate()
 }
 
-// validate reports all that is wrong.
+// validate returns an error that names every wrong option.
 func (c *config) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -169,7 +164,7 @@ func (c *config) validate() error {
 	}
 	for i, h := range c.KeyHeaders {
 		if !isToken(h) {
-			bad("KeyHeaders[%d]: %q is not a header's name", i, h)
+			bad("KeyHeaders[%d]: %q is not a header name", i, h)
 		}
 		if slices.Index(c.KeyHeaders, h) != i {
 			bad("KeyHeaders[%d]: %q is listed twice", i, h)
@@ -177,11 +172,11 @@ func (c *config) validate() error {
 	}
 	for i, h := range c.ReplayHeaders {
 		if !isToken(h) {
-			bad("ReplayHeaders[%d]: %q is not a header's name", i, h)
+			bad("ReplayHeaders[%d]: %q is not a header name", i, h)
 		}
 	}
 	if !isToken(c.ReplayedHeader) {
-		bad("ReplayedHeader: %q is not a header's name", c.ReplayedHeader)
+		bad("ReplayedHeader: %q is not a header name", c.ReplayedHeader)
 	}
 	if c.MaxBody < 0 {
 		bad("MaxBody: is %d; it must not be negative", c.MaxBody)

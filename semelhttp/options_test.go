@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestOptionsDefaults(t *testing.T) {
+func TestOptions_Nil_HasDefaults(t *testing.T) {
 	for name, o := range map[string]*Options{"nil": nil, "zero": {}} {
 		c, err := o.config()
 		if err != nil {
@@ -34,7 +34,7 @@ func TestOptionsDefaults(t *testing.T) {
 	}
 }
 
-func TestKeepDefault(t *testing.T) {
+func TestKeep_Nil_KeepsFinalStatuses(t *testing.T) {
 	notKept := map[int]bool{401: true, 403: true, 408: true, 425: true, 429: true}
 	for status := 200; status < 1000; status++ {
 		if got, want := keepDefault(status), status < 500 && !notKept[status]; got != want {
@@ -43,7 +43,7 @@ func TestKeepDefault(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsAreAllReported(t *testing.T) {
+func TestOptions_SeveralWrong_AllReported(t *testing.T) {
 	o := &Options{
 		Methods: []string{"PO ST"}, KeyHeaders: []string{"a b", "X-Key", "x-key"}, ReplayHeaders: []string{""}, ReplayedHeader: "a:b",
 		MaxBody: -1, MaxResponse: -1, Wait: -1, BusyStatus: 500, DocsURL: "http://a\nb",
@@ -61,7 +61,7 @@ func TestWrongOptionsAreAllReported(t *testing.T) {
 	}
 }
 
-func TestNilTenant_IsRefused(t *testing.T) {
+func TestMiddleware_NilArguments_AreErrors(t *testing.T) {
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestNilTenant_IsRefused(t *testing.T) {
 	}
 }
 
-func TestTransportOptionsDefaultsAndErrors(t *testing.T) {
+func TestTransportOptions_NilAndWrong_DefaultsAndErrors(t *testing.T) {
 	tr, err := NewTransport(nil, nil)
 	if err != nil {
 		t.Fatal(err)

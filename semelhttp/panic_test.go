@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-func TestAPanicGoesOnAndIsDoubt(t *testing.T) {
+func TestPanic_BeforeAnswer_IsDoubtAndGoesOn(t *testing.T) {
 	for policy, want := range map[semel.Policy]int{semel.Retry: 200, semel.Park: 409} {
 		for _, value := range []any{"boom", http.ErrAbortHandler} {
 			t.Run(fmt.Sprint(policy, value), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAPanicGoesOnAndIsDoubt(t *testing.T) {
 	}
 }
 
-func TestAPanicAfterAFlushBreaksTheAnswerOff(t *testing.T) {
+func TestPanic_AfterFlush_BreaksAnswerOff(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		x := newSite(t, setup{http2: http2, guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "half")
@@ -67,7 +67,7 @@ func TestAPanicAfterAFlushBreaksTheAnswerOff(t *testing.T) {
 	})
 }
 
-func TestHijackingAndUpgradesAreRefused(t *testing.T) {
+func TestWriter_HijackOrUpgrade_IsRefused(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		_, _, err := http.NewResponseController(w).Hijack()
 		_, _, err2 := w.(http.Hijacker).Hijack()
@@ -99,7 +99,7 @@ func TestHijackingAndUpgradesAreRefused(t *testing.T) {
 
 var farAway = time.Now().Add(time.Hour)
 
-func TestTheResponseControllerReachesTheServer(t *testing.T) {
+func TestWriter_ResponseController_ReachesServer(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) {
 			c := http.NewResponseController(w)

@@ -153,7 +153,7 @@ func look(t *testing.T, x *site, key string) seen {
 	return seen{a.StatusCode, a.Header, a.body, a.ContentLength, a.err != nil, a.Trailer, interim}
 }
 
-func TestAProtectedHandlerAnswersAsABareOneDoes(t *testing.T) {
+func TestParity_ProtectedAndBare_SameAnswer(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		for name, h := range parity {
 			t.Run(name, func(t *testing.T) {
@@ -194,8 +194,8 @@ func TestAProtectedHandlerAnswersAsABareOneDoes(t *testing.T) {
 	})
 }
 
-// TestAReplayIsTheFirstAnswerAgain compares what is documented to be replayed.
-func TestAReplayIsTheFirstAnswerAgain(t *testing.T) {
+// TestReplay_KeptAnswer_EqualsFirst compares what is documented to be replayed.
+func TestReplay_KeptAnswer_EqualsFirst(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		for name, h := range parity {
 			if name == "impossible status" || name == "too short" {
@@ -224,7 +224,7 @@ func TestAReplayIsTheFirstAnswerAgain(t *testing.T) {
 	})
 }
 
-func TestTrailersReachTheFirstCallerOnly(t *testing.T) {
+func TestTrailers_Replay_AreLeftOut(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) { parity["trailers"](w, r, func(...any) {}) })
 		if a := x.post("k", "hello"); a.Trailer.Get("X-Sum") != "42" {
@@ -236,7 +236,7 @@ func TestTrailersReachTheFirstCallerOnly(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatWasCutShortIsNotReplayedAsWhole(t *testing.T) {
+func TestReplay_AnswerShorterThanDeclared_IsTombstone(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"too little is written": func(w http.ResponseWriter, r *http.Request) { parity["too short"](w, r, func(...any) {}) },
 		"its end is refused": func(w http.ResponseWriter, r *http.Request) {
@@ -262,7 +262,7 @@ func TestAnAnswerThatWasCutShortIsNotReplayedAsWhole(t *testing.T) {
 	}
 }
 
-func TestARefusedAnswerSendsNothingAhead(t *testing.T) {
+func TestRefuse_HandlerSetHeaders_AreDropped(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusSwitchingProtocols)
 		w.WriteHeader(http.StatusEarlyHints)
@@ -272,7 +272,7 @@ func TestARefusedAnswerSendsNothingAhead(t *testing.T) {
 	}
 }
 
-func TestHeadersOfTheMiddlewareInFrontStay(t *testing.T) {
+func TestHeaders_SetByOuterHandler_Stay(t *testing.T) {
 	front := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Request-Id", r.Header.Get("X-Request-Id"))
@@ -297,7 +297,7 @@ func TestHeadersOfTheMiddlewareInFrontStay(t *testing.T) {
 	}
 }
 
-func TestAHandlersGoroutineCannotWriteAfterItsReturn(t *testing.T) {
+func TestWriter_WriteAfterReturn_Fails(t *testing.T) {
 	type outcome struct {
 		n   int
 		err error
@@ -322,7 +322,7 @@ func TestAHandlersGoroutineCannotWriteAfterItsReturn(t *testing.T) {
 	x.want(x.post("k", "hello"), 200, "hello")
 }
 
-func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
+func TestWriter_WriteWhileStoring_ChangesNeitherStoredNorSent(t *testing.T) {
 	var leaked http.ResponseWriter
 	late := errors.New("not tried")
 	st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error {
@@ -341,7 +341,7 @@ func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestHeadHasNoBody(t *testing.T) {
+func TestParity_Head_HasNoBody(t *testing.T) {
 	once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Methods: []string{"HEAD"}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestPreferWait(t *testing.T) {
+func TestPreferWait_Values_AreParsed(t *testing.T) {
 	c, err := (&Options{Wait: 10 * time.Second}).config()
 	if err != nil {
 		t.Fatal(err)

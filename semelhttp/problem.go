@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// Problem is a refusal: the answer to a request for which no handler's answer
-// can be given.
+// Problem is a refusal: the answer to a request that gets no handler's answer.
 type Problem struct {
 	Status int
-	// Code is for programs, and stable: see the package's documentation.
+	// Code is stable and for programs. The package documentation lists the codes.
 	Code string
-	// Title says what Code does, Detail what to do: for people, in English.
+	// Title explains Code, and Detail says how to go on: for people, in English.
 	Title, Detail string
-	// RetryAfter is when the same request may have more luck; zero: not known.
-	// Of a request in progress it is the end of the lease, which is renewed for
-	// as long as that runs.
+	// RetryAfter is the time after which the client may send the same request
+	// again; zero: not known. For a request in progress it is the rest of the lease,
+	// which is renewed while the first request runs.
 	RetryAfter time.Duration
-	// Err is what happened, for the server's own logs; nil: no more than Code
-	// says. It must never be sent.
+	// Err is the cause, for the server's own logs; nil: none beside Code. Never send
+	// it to the client.
 	Err error
 }
 
@@ -50,15 +49,15 @@ const (
 	CodeSpoolUnavailable    = "spool_unavailable"
 )
 
-// retrySoon is what a client is told when nobody knows when it will be better.
+// retrySoon is the Retry-After of a problem whose end is not known.
 const retrySoon = time.Second
 
-// problems has no text that comes from outside. Where draft-07 has a title it
-// is that one.
+// problems contains no text from a request or an error. If draft-07 has a title for
+// a problem, this is the title.
 var problems = map[string]Problem{
 	CodeKeyMissing: {Status: http.StatusBadRequest, Title: "Idempotency-Key is missing",
 		Detail: "This operation needs an idempotency key in the request header. Make a new key for each new operation, and send the same key when you repeat one."},
-	CodeKeyMalformed: {Status: http.StatusBadRequest, Title: "Idempotency-Key is malformed"}, // Detail: what is wrong
+	CodeKeyMalformed: {Status: http.StatusBadRequest, Title: "Idempotency-Key is malformed"}, // Detail: keyMalformed
 	CodeBodyUnreadable: {Status: http.StatusBadRequest, Title: "Request body did not arrive",
 		Detail: "The request body could not be read to its end. Nothing was done; repeat the request with the same key."},
 	CodePayloadMalformed: {Status: http.StatusBadRequest, Title: "Request body is malformed",
@@ -75,7 +74,7 @@ var problems = map[string]Problem{
 		Detail: "Another attempt may have taken this request over, so this one's answer does not count. Repeat the request with the same key to get the recorded answer."},
 	CodeReservationExpired: {Status: http.StatusGone, Title: "Reservation has expired",
 		Detail: "What was accepted with this key is over, and its answer is no longer kept."},
-	CodeBodyTooLarge: {Status: http.StatusRequestEntityTooLarge, Title: "Request body is too large"}, // Detail: the limit
+	CodeBodyTooLarge: {Status: http.StatusRequestEntityTooLarge, Title: "Request body is too large"}, // Detail: bodyProblem
 	CodePayloadMismatch: {Status: http.StatusUnprocessableEntity, Title: "Idempotency-Key is already used",
 		Detail: "This key was used before for another request. Repeat the first request exactly as it was, or use a new key."},
 	CodeAttemptsExhausted: {Status: http.StatusInternalServerError, Title: "All attempts failed",
@@ -102,8 +101,8 @@ func problem(code string, err error) *Problem {
 	return &p
 }
 
-// document is a Problem as RFC 9457 has it. It names no instance: that would
-// be the key.
+// document is a Problem in the form of RFC 9457. It has no instance, because that
+// would be the key.
 type document struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -112,7 +111,7 @@ type document struct {
 	Code   string `json:"code"`
 }
 
-// refuse answers with a problem.
+// refuse answers the request with a problem.
 func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h := w.Header()
 	if p.RetryAfter > 0 {
@@ -123,7 +122,7 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 		return
 	}
 	body, err := json.Marshal(document{c.docs + "#" + p.Code, p.Title, p.Status, p.Detail, p.Code})
-	if err != nil { // strings and a number always can be encoded
+	if err != nil { // impossible: strings and a number can be encoded
 		panic(fmt.Sprintf("semelhttp: problem document: %v", err))
 	}
 	if c.DocsURL != "" {
@@ -133,10 +132,10 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h.Set("Content-Language", "en")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // a client that has gone needs no problem
+	_, _ = w.Write(body) // a client that has left does not need it
 }
 
-// retryAfter is whole seconds, rounded up: to come too early is of no use.
+// retryAfter is d in whole seconds, rounded up, so that no client comes too early.
 func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(int64(max(1, math.Ceil(d.Seconds()))), 10)
 }

@@ -38,7 +38,7 @@ func refusal(t *testing.T, o *Options, p *Problem) string {
 	return b.String() + "\n"
 }
 
-func TestProblemDocuments(t *testing.T) {
+func TestProblem_Documents_MatchGolden(t *testing.T) {
 	var all strings.Builder
 	for _, code := range []string{
 		CodeKeyMissing, CodeKeyMalformed, CodeBodyUnreadable, CodePayloadMalformed, CodeTenantMissing, CodeReplayForbidden, CodeInProgress,
@@ -78,7 +78,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-func TestTheDocumentationNamesEachProblem(t *testing.T) {
+func TestProblem_EachCode_IsDocumented(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestTheDocumentationNamesEachProblem(t *testing.T) {
 	}
 }
 
-func TestEachReasonHasAProblem(t *testing.T) {
+func TestProblem_EachReason_HasCode(t *testing.T) {
 	after := func(reason error, d time.Duration) error {
 		return &semel.Error{Reason: reason, RetryAfter: d, Cause: errors.New("canary")}
 	}
@@ -148,7 +148,7 @@ func TestEachReasonHasAProblem(t *testing.T) {
 	}
 }
 
-func TestRefuseTakesThePlaceOfTheDocument(t *testing.T) {
+func TestRefuse_Set_WritesRefusal(t *testing.T) {
 	c, err := (&Options{Refuse: func(w http.ResponseWriter, r *http.Request, p Problem) {
 		w.Header().Set("X-Code", p.Code)
 		w.WriteHeader(p.Status + 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// problemOf says what the client is told of an error for which the handler did
-// not run, or its answer does not count.
+// problemOf maps the error of a call to the problem that the client gets. The
+// handler did not run, or its answer does not count.
 func (c *config) problemOf(err error) *Problem {
 	if e, ok := errors.AsType[*semel.Error](err); ok {
 		p := c.problemOfReason(e)
@@ -26,7 +26,7 @@ func (c *config) problemOf(err error) *Problem {
 	if errors.Is(err, errUpgrade) {
 		return problem(CodeUpgradeUnsupported, err)
 	}
-	return problem(CodeMisconfigured, err) // a Runner that keeps to its contract has no other errors
+	return problem(CodeMisconfigured, err) // a Runner that follows its contract returns no other error
 }
 
 func (c *config) problemOfReason(e *semel.Error) *Problem {
@@ -52,8 +52,8 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 		p = problem(CodeStoreUnavailable, e)
 		p.RetryAfter = max(p.RetryAfter, e.RetryAfter)
 	case semel.ErrInvalid:
-		// The scope and the key are known to be valid by now, so that it is
-		// a payload which cannot be hashed, or the Guard.
+		// Operation, tenant and key are valid here, so the payload cannot be hashed or the
+		// Guard is invalid.
 		if p = problem(CodeMisconfigured, e); c.Payload != nil {
 			p = problem(CodePayloadMalformed, e)
 		}
@@ -63,26 +63,26 @@ func (c *config) problemOfReason(e *semel.Error) *Problem {
 	return p
 }
 
-// keyMalformed repeats nothing of the key, for it may be somebody's secret.
+// keyMalformed does not repeat the key, because it may be secret.
 func keyMalformed(err error) *Problem {
 	p := problem(CodeKeyMalformed, err)
 	p.Detail = fmt.Sprintf("The idempotency key is malformed: %v. A key has 1 to %d printable ASCII characters.", err, maxKey)
 	return p
 }
 
-// bodyProblem says what is wrong with a body that could not be spooled.
+// bodyProblem maps the error of a body that could not be spooled.
 func (c *config) bodyProblem(err error) *Problem {
-	front, ok := errors.AsType[*http.MaxBytesError](err)
+	outer, ok := errors.AsType[*http.MaxBytesError](err)
 	if ok || errors.Is(err, errTooLarge) {
 		limit := c.MaxBody
 		if ok {
-			limit = front.Limit
+			limit = outer.Limit
 		}
 		p := problem(CodeBodyTooLarge, err)
 		p.Detail = fmt.Sprintf("The request body is over the limit of %d bytes. Nothing was done.", limit)
 		return p
 	}
-	if _, ok := errors.AsType[errSpool](err); ok {
+	if _, ok := errors.AsType[spoolError](err); ok {
 		return problem(CodeSpoolUnavailable, err)
 	}
 	return problem(CodeBodyUnreadable, err)

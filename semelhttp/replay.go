@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// duplicate answers a request for which the handler did not run.
-func (c *config) duplicate(w http.ResponseWriter, r *http.Request, o store.Outcome, err error) {
+// answerDuplicate answers a request for which the handler did not run.
+func (c *config) answerDuplicate(w http.ResponseWriter, r *http.Request, o store.Outcome, err error) {
 	_, failed := errors.AsType[*semel.Failure](err)
 	gone := errors.Is(err, semel.ErrNotKept)
 	if c.Authorize != nil && (err == nil || failed || gone) {
@@ -30,13 +30,13 @@ func (c *config) duplicate(w http.ResponseWriter, r *http.Request, o store.Outco
 	}
 }
 
-// replay sends a kept outcome. A tombstone is answered with the first answer's
-// status, and with those of its headers that say where the result is.
+// replay sends a kept outcome. For a tombstone it sends the first answer's status
+// and the kept headers that do not describe a body, such as Location.
 func (c *config) replay(w http.ResponseWriter, o *store.Outcome) {
 	h := w.Header()
-	c.replayed(h, o)
+	c.setReplayHeaders(h, o)
 	status := o.Code
-	if status < 200 || status > 999 { // an outcome that no HTTP handler made, such as a reconciler's
+	if status < 200 || status > 999 { // the outcome does not come from an HTTP handler, but from a reconciler
 		status = http.StatusOK
 		if o.Codec == "json" && len(h["Content-Type"]) == 0 && !o.Gone {
 			h["Content-Type"] = []string{"application/json"}
@@ -44,10 +44,10 @@ func (c *config) replay(w http.ResponseWriter, o *store.Outcome) {
 	}
 	if o.Gone {
 		h[outcomeHeader] = []string{outcomeNotKept}
-		h["Content-Type"] = nil // there is nothing to guess it from
+		h["Content-Type"] = nil // without a body, the server must not guess one
 	}
 	w.WriteHeader(status)
 	if !o.Gone && len(o.Body) > 0 && bodyAllowed(status) {
-		_, _ = w.Write(o.Body) // a client that has gone will ask again
+		_, _ = w.Write(o.Body) // a client that has left will ask again
 	}
 }

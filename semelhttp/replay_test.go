@@ -27,7 +27,7 @@ func manyHeaders(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "secret")
 }
 
-func TestReplayedHeaders(t *testing.T) {
+func TestReplay_Headers_ByAllowList(t *testing.T) {
 	byDefault := "Allow Content-Disposition Content-Encoding Content-Language Content-Range Content-Type Etag Last-Modified Link Location Retry-After"
 	for name, c := range map[string]struct {
 		list []string
@@ -68,7 +68,7 @@ func TestReplayedHeaders(t *testing.T) {
 
 // Without its Content-Range a part of an answer passes for the whole, and a 416
 // does not say how long that is; without Allow a 405 breaks RFC 9110.
-func TestAReplaySaysWhatItsStatusNeeds(t *testing.T) {
+func TestReplay_PartialAnd416And405_HaveRequiredHeaders(t *testing.T) {
 	for status, h := range map[int][2]string{
 		http.StatusPartialContent:               {"Content-Range", "bytes 0-4/11"},
 		http.StatusRequestedRangeNotSatisfiable: {"Content-Range", "bytes */11"},
@@ -95,7 +95,7 @@ func sorted(h http.Header) []string {
 	return names
 }
 
-func TestNoStoreKeepsNoBody(t *testing.T) {
+func TestNoStore_Duplicate_GetsNoBody(t *testing.T) {
 	front := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html") // until a handler knows better
@@ -117,7 +117,7 @@ func TestNoStoreKeepsNoBody(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestAuthorizeIsAskedBeforeAnythingKeptIsShown(t *testing.T) {
+func TestAuthorize_Fails_NothingKeptIsShown(t *testing.T) {
 	var revoked atomic.Bool
 	var asked atomic.Int64
 	authorize := func(r *http.Request) error {
@@ -158,7 +158,7 @@ func TestAuthorizeIsAskedBeforeAnythingKeptIsShown(t *testing.T) {
 	}
 }
 
-func TestTheMarkOfAReplayCanBeNamed(t *testing.T) {
+func TestReplayedHeader_Set_MarksReplay(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{ReplayedHeader: "idempotency-replayed", CacheReplays: true}}, echo)
 	x.post("k", "hello")
 	a := x.post("k", "hello")
@@ -167,7 +167,7 @@ func TestTheMarkOfAReplayCanBeNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsReplayedCannotBeChangedInFront(t *testing.T) {
+func TestReplay_ChangedByOuterHandler_RecordStays(t *testing.T) {
 	front := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)

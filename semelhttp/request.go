@@ -11,13 +11,13 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// errConsumed is a middleware in front that has read the body.
-var errConsumed = errors.New("the body was read before it got here; nothing in front may read it")
+// errConsumed means that an outer handler has read the body.
+var errConsumed = errors.New("an outer handler has read the request body; put this handler outside of it")
 
-// intake makes a call of a request, and reads its body into s, which the
-// caller closes. Protected is false if the request has no key and may pass.
-// The order matters: no body is read before it is known whose request it is.
-func (c *config) intake(r *http.Request, tenant TenantFunc, s *spool) (call semel.Call, protected bool, p *Problem) {
+// newCall makes the call of a request. It reads the body into s, which the caller
+// closes. Protected is false if the request has no key and may pass. The tenant is
+// checked before the body is read, so that an unknown client cannot send one.
+func (c *config) newCall(r *http.Request, tenant TenantFunc, s *spool) (call semel.Call, protected bool, p *Problem) {
 	key, found, err := findKey(r.Header, c.KeyHeaders, c.Strict)
 	switch {
 	case err != nil:
@@ -31,7 +31,7 @@ func (c *config) intake(r *http.Request, tenant TenantFunc, s *spool) (call seme
 	if p != nil {
 		return call, true, p
 	}
-	payload, p := c.read(r, s)
+	payload, p := c.readPayload(r, s)
 	if p != nil {
 		return call, true, p
 	}
@@ -53,17 +53,17 @@ func (c *config) intake(r *http.Request, tenant TenantFunc, s *spool) (call seme
 	return call, true, nil
 }
 
-// read spools the body, and hashes it if nobody else makes the payload.
-func (c *config) read(r *http.Request, s *spool) (semel.Payload, *Problem) {
+// readPayload spools the body and makes the payload, by Options.Payload or as a
+// hash of the request.
+func (c *config) readPayload(r *http.Request, s *spool) (semel.Payload, *Problem) {
 	if c.Payload == nil {
-		h := newHasher(r)
-		defer h.free()
-		if p := c.spool(r, s, h); p != nil {
+		h := newFingerprint(r)
+		if p := c.spoolBody(r, s, h); p != nil {
 			return semel.Payload{}, p
 		}
-		return h.payload(s.sum[:]), nil
+		return semel.Digest(fingerprintAlg, h.Sum(nil)), nil
 	}
-	if p := c.spool(r, s, io.Discard); p != nil {
+	if p := c.spoolBody(r, s, io.Discard); p != nil {
 		return semel.Payload{}, p
 	}
 	payload, err := c.Payload(r, s.reader())
@@ -73,7 +73,7 @@ func (c *config) read(r *http.Request, s *spool) (semel.Payload, *Problem) {
 	return payload, nil
 }
 
-func (c *config) spool(r *http.Request, s *spool, h io.Writer) *Problem {
+func (c *config) spoolBody(r *http.Request, s *spool, h io.Writer) *Problem {
 	err := s.fill(r.Body, r.ContentLength, c.MaxBody, c.TempDir, h)
 	switch {
 	case err != nil:
@@ -84,8 +84,8 @@ func (c *config) spool(r *http.Request, s *spool, h io.Writer) *Problem {
 	return nil
 }
 
-// wait is how long this request may wait: what the route allows, or less if
-// the client says so (RFC 7240).
+// wait is how long this request may wait: Options.Wait, or less if the client
+// prefers that (RFC 7240).
 func (c *config) wait(h http.Header) time.Duration {
 	if c.Wait == 0 {
 		return 0

@@ -8,50 +8,50 @@ import (
 	"net/http"
 )
 
-// bodies gives a request's body for each attempt anew.
+// bodies gives each attempt of a request a body of its own.
 type bodies struct {
-	first io.ReadCloser // the request's own, for the first attempt; nil: used up, or none
-	again func() (io.ReadCloser, error)
+	first io.ReadCloser // the request's own, for the first attempt; nil: used, or none
+	copy  func() (io.ReadCloser, error)
 	size  int64
 }
 
-// newBodies reads the body into memory unless it can be had again, or there is
-// to be only one attempt. It closes the body if it fails.
+// newBodies copies the body into memory, unless GetBody can make it again or there
+// is only one attempt. If it fails, it closes the body.
 func newBodies(r *http.Request, limit int64, attempts int) (*bodies, error) {
 	switch {
 	case r.Body == nil || r.Body == http.NoBody:
-		return &bodies{again: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
+		return &bodies{copy: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
 	case r.GetBody != nil:
-		return &bodies{first: r.Body, again: r.GetBody, size: r.ContentLength}, nil
+		return &bodies{first: r.Body, copy: r.GetBody, size: r.ContentLength}, nil
 	case attempts == 1:
 		return &bodies{first: r.Body, size: r.ContentLength}, nil
 	}
-	defer func() { _ = r.Body.Close() }() // its bytes are all that is needed
+	defer func() { _ = r.Body.Close() }() // the copy replaces it
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
 	b, err := readAll(r.Context(), io.LimitReader(r.Body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("semelhttp: reading the request body to be able to repeat it: %w", err)
+		return nil, fmt.Errorf("semelhttp: copying the request body for a repeat: %w", err)
 	}
 	if int64(len(b)) > limit {
 		return nil, tooLarge(limit)
 	}
-	if r.ContentLength > 0 && int64(len(b)) != r.ContentLength { // with the length of what there is, half a body would look whole
+	if r.ContentLength > 0 && int64(len(b)) != r.ContentLength { // sent with its real length, half a body would look whole
 		return nil, fmt.Errorf("semelhttp: the request body has %d bytes, and Request.ContentLength is %d", len(b), r.ContentLength)
 	}
 	if len(b) == 0 {
-		return &bodies{again: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
+		return &bodies{copy: func() (io.ReadCloser, error) { return http.NoBody, nil }}, nil
 	}
 	size := int64(len(b))
 	if len(r.Trailer) > 0 {
 		size = -1 // trailers need chunks
 	}
-	return &bodies{again: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, size: size}, nil
+	return &bodies{copy: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, size: size}, nil
 }
 
-// readAll ends with the context, too: a body may wait for ever for who writes
-// it. Its reader is left behind then, and ends when the body is closed.
+// readAll reads body to its end or until ctx ends, because the writer of a body may
+// never come. The reading goroutine then ends when the body is closed.
 func readAll(ctx context.Context, body io.Reader) ([]byte, error) {
 	if ctx.Done() == nil {
 		return io.ReadAll(body)
@@ -74,7 +74,7 @@ func readAll(ctx context.Context, body io.Reader) ([]byte, error) {
 }
 
 func tooLarge(limit int64) error {
-	return fmt.Errorf("semelhttp: the request body is over TransportOptions.MaxBody of %d bytes, so it cannot be copied to be sent again; set Request.GetBody, or raise the limit", limit)
+	return fmt.Errorf("semelhttp: the request body is over TransportOptions.MaxBody of %d bytes, so it cannot be copied for a repeat; set Request.GetBody or raise the limit", limit)
 }
 
 // next is the body of the next attempt.
@@ -83,10 +83,10 @@ func (b *bodies) next() (io.ReadCloser, error) {
 		b.first = nil
 		return body, nil
 	}
-	return b.again()
+	return b.copy()
 }
 
-// close closes what no attempt has taken, and so closes.
+// close closes the request's body if no attempt has taken it.
 func (b *bodies) close() {
 	if b.first != nil {
 		_ = b.first.Close() // nothing was written to it

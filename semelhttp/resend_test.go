@@ -21,7 +21,7 @@ type closeable struct {
 
 func (c *closeable) Close() error { c.closed = true; return nil }
 
-func TestBodiesAreMadeRepeatable(t *testing.T) {
+func TestTransport_Bodies_AreRepeatable(t *testing.T) {
 	big := strings.Repeat("x", 100)
 	for name, c := range map[string]struct {
 		body   io.Reader
@@ -74,7 +74,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
-func TestABodyThatCannotBeHadAgainEndsTheRetries(t *testing.T) {
+func TestTransport_GetBodyFails_EndsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lines: []any{"503"}}
 		r, _ := http.NewRequest(http.MethodPost, "http://example.com/", strings.NewReader("hello"))
@@ -85,7 +85,7 @@ func TestABodyThatCannotBeHadAgainEndsTheRetries(t *testing.T) {
 	})
 }
 
-func TestABodyThatDoesNotComeEndsWithTheContext(t *testing.T) {
+func TestTransport_BodyNeverComes_EndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

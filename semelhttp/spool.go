@@ -2,7 +2,6 @@ package semelhttp
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"net/http"
@@ -10,35 +9,32 @@ import (
 )
 
 const (
-	// spoolMemory is how much of a body is held in memory.
+	// spoolMemory is the largest body, in bytes, that stays in memory.
 	spoolMemory = 64 << 10
-	// firstRead bounds what a client can make us allocate by declaring a
-	// length alone.
+	// firstRead is the size of the first buffer at most, in bytes, so that a
+	// client cannot allocate more by declaring a length without sending a body.
 	firstRead = 8 << 10
-	// maxSlack is how much longer than the declared length a buffer is: room
-	// to read the end of the body together with its last bytes.
-	maxSlack = 1
+	// endByte makes a buffer one byte longer than the declared length, so that one
+	// read finds the last bytes and the end together.
+	endByte = 1
 )
 
 // spool is a request body that was read to its end. The zero spool is empty.
 type spool struct {
-	mem  []byte   // the whole body, unless there is a file; from the start it may be room
+	mem  []byte   // the whole body, unless there is a file
 	file *os.File // nil: in memory
 	size int64
-	path string            // of a file that could not be removed while it is open
-	sum  [sha256.Size]byte // room for the hash
-	lent bool              // mem was handed out
+	path string // of a file that the system cannot remove while it is open
 }
 
-// errTooLarge is a body over the limit.
 var errTooLarge = errors.New("the body is over the limit")
 
-// errSpool is a failure of this machine, not of the client.
-type errSpool struct{ error }
+// spoolError is a failure of this machine, not of the client.
+type spoolError struct{ error }
 
-// fill reads body to its end, into memory and then into a file in dir, and
-// hands it to h, a hash, on the way. It reads no more than limit allows and
-// what fits its buffer. The caller must close the spool whatever it returns.
+// fill reads body to its end, into memory or, above spoolMemory, into a file in
+// dir. It also writes the body to h, a hash. It reads at most one buffer more than
+// limit. The caller has to close the spool, also after an error.
 func (s *spool) fill(body io.Reader, declared, limit int64, dir string, h io.Writer) error {
 	if declared > limit {
 		return errTooLarge
@@ -50,15 +46,13 @@ func (s *spool) fill(body io.Reader, declared, limit int64, dir string, h io.Wri
 	if declared >= 0 {
 		first = min(declared, firstRead)
 	}
-	if int64(cap(s.mem)) < first+maxSlack {
-		s.mem = make([]byte, 0, first+maxSlack)
-	}
+	s.mem = make([]byte, 0, first+endByte)
 	for {
 		if len(s.mem) == cap(s.mem) {
 			if len(s.mem) >= spoolMemory {
 				return s.spill(body, limit, dir, h)
 			}
-			grown := make([]byte, len(s.mem), min(2*cap(s.mem), spoolMemory+maxSlack))
+			grown := make([]byte, len(s.mem), min(2*cap(s.mem), spoolMemory+endByte))
 			copy(grown, s.mem)
 			s.mem = grown
 		}
@@ -77,22 +71,22 @@ func (s *spool) fill(body io.Reader, declared, limit int64, dir string, h io.Wri
 	}
 }
 
-// spill goes on in a file.
+// spill moves the body to a file and reads the rest into it.
 func (s *spool) spill(body io.Reader, limit int64, dir string, h io.Writer) error {
 	f, err := os.CreateTemp(dir, "semelhttp-*")
 	if err != nil {
-		return errSpool{err}
+		return spoolError{err}
 	}
 	s.file = f
-	if os.Remove(f.Name()) != nil { // so that not even a crash leaves it; some systems cannot
+	if os.Remove(f.Name()) != nil { // removed now, a crash does not leave it; some systems cannot do that
 		s.path = f.Name()
 	}
-	buf := s.mem // what was read already is the first to write, and then it is the buffer
+	buf := s.mem // the first part to write; afterwards its memory is the read buffer
 	for {
 		_, herr := h.Write(buf)
 		_, werr := f.Write(buf)
 		if err := errors.Join(herr, werr); err != nil {
-			return errSpool{err}
+			return spoolError{err}
 		}
 		if errors.Is(err, io.EOF) {
 			s.mem = nil
@@ -110,30 +104,21 @@ func (s *spool) spill(body io.Reader, limit int64, dir string, h io.Writer) erro
 	}
 }
 
-// reader reads the body from its start. Readers do not disturb each other.
+// reader reads the body from its start. Each reader has its own position.
 func (s *spool) reader() io.Reader {
 	if s.file != nil {
 		return io.NewSectionReader(s.file, 0, s.size)
 	}
-	s.lent = true
 	return bytes.NewReader(s.mem)
 }
 
-// again is the memory that another request may use.
-func (s *spool) again() []byte {
-	if s.lent || cap(s.mem) > firstRead+maxSlack {
-		return nil
-	}
-	return s.mem[:0]
-}
-
-// close removes the file. Readers of it then fail.
+// close removes the file. Readers of the file fail after that.
 func (s *spool) close() {
 	if s.file == nil {
 		return
 	}
-	_ = s.file.Close() // nothing is to be saved
+	_ = s.file.Close() // its content is no longer needed
 	if s.path != "" {
-		_ = os.Remove(s.path) // in the directory for temporary files, which somebody cleans
+		_ = os.Remove(s.path) // the operating system cleans its directory for temporary files
 	}
 }

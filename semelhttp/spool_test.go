@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-func TestSpoolHashesAndRepeatsWhatItRead(t *testing.T) {
+func TestSpool_AnySize_HashesAndRepeats(t *testing.T) {
 	for _, size := range []int{0, 1, 512, 513, 8193, spoolMemory, spoolMemory + 1, spoolMemory + 2, 3*spoolMemory + 5} {
 		want := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
 		for name, from := range map[string]func() io.Reader{
@@ -37,7 +37,7 @@ func TestSpoolHashesAndRepeatsWhatItRead(t *testing.T) {
 				if sum := sha256.Sum256(want); !bytes.Equal(h.Sum(nil), sum[:]) {
 					t.Errorf("%d bytes, %s: wrong hash", size, name)
 				}
-				if s.file == nil && size > spoolMemory+maxSlack || s.file != nil && size <= spoolMemory {
+				if s.file == nil && size > spoolMemory+endByte || s.file != nil && size <= spoolMemory {
 					t.Errorf("%d bytes, %s: in a file is %v", size, name, s.file != nil)
 				}
 				s.close()
@@ -46,7 +46,7 @@ func TestSpoolHashesAndRepeatsWhatItRead(t *testing.T) {
 	}
 }
 
-func TestSpoolStopsAtTheLimit(t *testing.T) {
+func TestSpool_EndlessBody_StopsAtLimit(t *testing.T) {
 	for _, limit := range []int64{0, 10, spoolMemory, 2 * spoolMemory} {
 		var s spool
 		endless := &counter{}
@@ -64,7 +64,7 @@ type counter struct{ n int64 }
 
 func (c *counter) Read(p []byte) (int, error) { c.n += int64(len(p)); return len(p), nil }
 
-func TestSpoolRemovesAFileThatStayedInItsDirectory(t *testing.T) {
+func TestSpool_OpenFileNotRemovable_CloseRemovesIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spool")
 	f, err := os.Create(path)
 	if err != nil {
@@ -80,36 +80,15 @@ func TestSpoolRemovesAFileThatStayedInItsDirectory(t *testing.T) {
 	}
 }
 
-func TestADeclaredLengthAloneTakesLittleMemory(t *testing.T) {
+func TestSpool_LengthWithoutBody_TakesLittleMemory(t *testing.T) {
 	var s spool
 	_ = s.fill(iotest.ErrReader(io.ErrUnexpectedEOF), spoolMemory, 1<<20, "", io.Discard)
-	if cap(s.mem) > firstRead+maxSlack {
+	if cap(s.mem) > firstRead+endByte {
 		t.Errorf("%d bytes were taken before any came", cap(s.mem))
 	}
 }
 
-// A reader that was handed out may be read for ever; what was too large to
-// keep for the next request goes.
-func TestMemoryOfASpoolIsUsedAgainUnlessItWasHandedOut(t *testing.T) {
-	for _, c := range []struct {
-		size   int
-		handed bool
-		again  bool
-	}{{100, false, true}, {100, true, false}, {2 * firstRead, false, false}} {
-		var s spool
-		if err := s.fill(bytes.NewReader(make([]byte, c.size)), -1, 1<<20, "", io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		if c.handed {
-			s.reader()
-		}
-		if room := s.again(); len(room) != 0 || (cap(room) > 0) != c.again {
-			t.Errorf("%+v: %d of %d bytes are used again", c, len(room), cap(room))
-		}
-	}
-}
-
-func TestTheEndOfAnExchangeClosesItsSpool(t *testing.T) {
+func TestExchange_End_ClosesSpool(t *testing.T) {
 	e := &exchange{}
 	if err := e.spool.fill(bytes.NewReader(make([]byte, 2*spoolMemory)), -1, 1<<20, t.TempDir(), io.Discard); err != nil {
 		t.Fatal(err)

@@ -3,13 +3,13 @@ package semelhttp
 import (
 	"errors"
 	"net/http"
-	"slices"
+	"strings"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 )
 
-// What Semel-Outcome says.
+// The values of the header Semel-Outcome.
 const (
 	outcomeNotKept     = "not-kept"
 	outcomeNotStored   = "not-stored"
@@ -17,72 +17,74 @@ const (
 	outcomeUnprotected = "unprotected"
 )
 
-// stream stops buffering: "done, body not kept" is stored first, and then what
-// there is of the answer is sent. It is the last moment at which a handler
-// that has lost its lease can be stopped from answering. The answer stays
-// buffered (pinned) where it cannot be stored yet: in a transaction, whose
-// commit is to come, and in a Guard that reruns. The header is written.
-func (c *capture) stream() error {
+// stream ends the buffering: it stores "done, body not kept" and then sends the
+// buffered part. This is the last moment at which a handler that has lost its
+// lease can be kept from answering. The handler has written its status.
+//
+// If the outcome cannot be stored yet, the answer stays buffered (mustBuffer). This
+// is so in a transaction, whose commit comes later, and under
+// semel.Options.Rerun.
+func (a *response) stream() error {
 	marker := ""
 	switch {
-	case c.unprotected():
+	case a.unprotected():
 		marker = outcomeUnprotected
-	case c.verdict() != kept:
-		if c.x.Policy() == semel.Park && c.verdict() == doubt {
+	case a.verdict() != keep:
+		if a.execution.Policy() == semel.Park && a.verdict() == inDoubt {
 			marker = outcomeUnknown
 		}
-	case driver.Completed(c.x): // by the handler itself
+	case driver.Completed(a.execution): // by the handler itself
 	default:
-		err := driver.Complete(c.r.Context(), c.x, c.outcome(true))
+		err := driver.Complete(a.request.Context(), a.execution, a.outcome(true))
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-			c.pinned = true
+			a.mustBuffer = true
 			return nil
 		case errors.Is(err, semel.ErrLeaseLost):
-			c.refuse(err)
+			a.refuse(err)
 			return err
 		case err != nil:
-			marker = outcomeNotStored // it is tried once more when the handler returns
+			marker = outcomeNotStored // the Guard tries once more when the handler returns
 		}
 	}
-	c.mode = streaming
-	return c.send(marker)
+	a.mode = streaming
+	return a.send(marker)
 }
 
-// unprotected reports whether there is no record of this run.
-func (c *capture) unprotected() bool { return c.x.Fence() == 0 }
+// unprotected reports whether this run has no record.
+func (a *response) unprotected() bool { return a.execution.Fence() == 0 }
 
-// send writes the header, as it was when the handler wrote it, and what is
-// buffered.
-func (c *capture) send(marker string) error {
-	h := c.w.Header()
-	var later []headerLine
-	if !c.header.is(h) { // what was set since is for the trailers
-		var now snapshot
-		now.take(h, nil)
-		later = now.lines
-		c.header.restore(h)
-	}
+// send writes the header, in its state when the handler wrote its status, and the
+// buffered body. Headers that were set afterwards are put back for the trailers.
+func (a *response) send(marker string) error {
+	h := a.server.Header()
+	later := h.Clone()
+	setHeader(h, a.header)
 	if marker != "" {
 		h.Set(outcomeHeader, marker)
 	}
-	c.w.WriteHeader(c.status)
+	a.server.WriteHeader(a.status)
 	var err error
-	if len(c.body) > 0 {
-		_, err = c.w.Write(c.body)
+	if len(a.body) > 0 {
+		_, err = a.server.Write(a.body)
 	}
-	if err == nil && c.held && slices.ContainsFunc(later, headerLine.isTrailer) {
-		_ = http.NewResponseController(c.w).Flush() // else the server gives it a length, and no trailers
+	if err == nil && a.heldFlush && hasUnannouncedTrailer(later) {
+		// Without a flush the server sends a length instead of trailers.
+		_ = http.NewResponseController(a.server).Flush()
 	}
-	for _, line := range later {
-		h[line.name] = line.values
+	for name, values := range later {
+		h[name] = values
 	}
 	return err
 }
 
-// discard makes the server's header what it was before the handler.
-func (c *capture) discard() {
-	if h := c.w.Header(); !c.before.is(h) {
-		c.before.restore(h)
+// hasUnannouncedTrailer reports whether h has a trailer that the header Trailer
+// does not name.
+func hasUnannouncedTrailer(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			return true
+		}
 	}
+	return false
 }

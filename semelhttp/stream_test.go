@@ -17,7 +17,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestAFlushStoresThatItIsDoneAndStreamsTheRest(t *testing.T) {
+func TestStream_Flush_StoresTombstoneFirst(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		more := make(chan struct{})
 		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) {
@@ -56,7 +56,7 @@ func TestAFlushStoresThatItIsDoneAndStreamsTheRest(t *testing.T) {
 	})
 }
 
-func TestAnAnswerOverTheLimitIsStreamed(t *testing.T) {
+func TestStream_OverMaxResponse_IsNotKept(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		const limit = 1000
 		for size, kept := range map[int]bool{limit: true, limit + 1: false, 300 * limit: false} {
@@ -78,7 +78,7 @@ func TestAnAnswerOverTheLimitIsStreamed(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatTheGuardFindsTooLargeIsSentAndNotKept(t *testing.T) {
+func TestStream_OverGuardLimit_SentAndNotKept(t *testing.T) {
 	x := newSite(t, setup{guard: semel.Options{MaxOutcome: 100}}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"7"`)
 		_, _ = io.WriteString(w, strings.Repeat("x", 200))
@@ -91,7 +91,7 @@ func TestAnAnswerThatTheGuardFindsTooLargeIsSentAndNotKept(t *testing.T) {
 	}
 }
 
-func TestHoldFlushKeepsTheAnswer(t *testing.T) {
+func TestHoldFlush_Flush_AnswerIsKept(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{HoldFlush: true}}, func(w http.ResponseWriter, r *http.Request) {
 		for _, s := range []string{"a", "b", "c"} {
 			w.(http.Flusher).Flush()
@@ -104,7 +104,7 @@ func TestHoldFlushKeepsTheAnswer(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestAHandlerThatHasLostItsLeaseCannotStream(t *testing.T) {
+func TestStream_LeaseLost_IsRefused(t *testing.T) {
 	for name, write := range map[string]func(w http.ResponseWriter) error{
 		"flush":    func(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() },
 		"overflow": func(w http.ResponseWriter) error { _, err := w.Write(make([]byte, 2000)); return err },
@@ -130,7 +130,7 @@ func TestAHandlerThatHasLostItsLeaseCannotStream(t *testing.T) {
 	}
 }
 
-func TestALostLeaseDropsABufferedAnswerToo(t *testing.T) {
+func TestAnswer_LeaseLost_IsDropped(t *testing.T) {
 	st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
 	for _, status := range []int{201, 404, 401, 503} {
 		x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +145,7 @@ func TestALostLeaseDropsABufferedAnswerToo(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeStoredIsSentWithAMark(t *testing.T) {
+func TestAnswer_StoreFails_SentAsNotStored(t *testing.T) {
 	down := errors.New("down")
 	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -165,25 +165,7 @@ func TestAnAnswerThatCannotBeStoredIsSentWithAMark(t *testing.T) {
 	}
 }
 
-// A store that could not be reached may still read what it was given: the call
-// is under way.
-func TestWhatTheStoreWasGivenIsNotWrittenAgain(t *testing.T) {
-	var given []*store.Header
-	st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error {
-		given = append(given, &s.Outcome.Header[0])
-		return errors.New("no answer yet")
-	}}
-	x := newSite(t, setup{store: st, guard: semel.Options{SettleTimeout: 1e6}}, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", "/payments/7")
-		w.(http.Flusher).Flush()
-	})
-	x.want(x.post("k", "hello"), 200, "")
-	if len(given) != 2 || given[0] == given[1] {
-		t.Errorf("the store was given headers at %v: want two places, when it is streamed and when the handler returns", given)
-	}
-}
-
-func TestAnUnprotectedRunStreams(t *testing.T) {
+func TestStream_Unprotected_IsMarked(t *testing.T) {
 	st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
 	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +186,7 @@ func TestAnUnprotectedRunStreams(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNotKeptStreamWithoutARecord(t *testing.T) {
+func TestStream_StatusNotKept_StoresNothing(t *testing.T) {
 	var settled atomic.Int64
 	st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error {
 		if s.State == store.Completed {
@@ -226,7 +208,7 @@ func TestAnswersThatAreNotKeptStreamWithoutARecord(t *testing.T) {
 	x.want(x.post("k", "hello"), 409, semelhttp.CodeOutcomeUnknown)
 }
 
-func TestATransactionIsBufferedToItsEnd(t *testing.T) {
+func TestStream_InTransaction_IsBuffered(t *testing.T) {
 	st := memstore.New(nil)
 	var committed atomic.Bool
 	atomicRunner := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
@@ -251,7 +233,7 @@ func TestATransactionIsBufferedToItsEnd(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestAFailedCommitDropsTheAnswer(t *testing.T) {
+func TestAnswer_CommitFails_IsDropped(t *testing.T) {
 	st := memstore.New(nil)
 	atomicRunner := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		if _, err := driver.RunIn(ctx, g, memTx{st}, call, fn); err != nil {
@@ -270,7 +252,7 @@ func TestAFailedCommitDropsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestReadsThatRerunAreNotKeptWhenTheyFlush(t *testing.T) {
+func TestStream_Rerun_IsBuffered(t *testing.T) {
 	x := newSite(t, setup{guard: semel.Options{Rerun: true}}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "fresh ")
 		w.(http.Flusher).Flush()
@@ -291,7 +273,7 @@ type memTx struct{ *memstore.Store }
 
 func (memTx) Nested(ctx context.Context, fn func() error) error { return fn() }
 
-func TestStreamedAnswersAreNotMadeTwice(t *testing.T) {
+func TestStream_RunnerRepeatsHandler_Fails(t *testing.T) {
 	twice := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		return g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			if _, err := fn(ctx, x); err != nil {
@@ -308,7 +290,7 @@ func TestStreamedAnswersAreNotMadeTwice(t *testing.T) {
 	x.wantRuns(1)
 }
 
-func TestAHandlerMayStoreItsOutcomeItself(t *testing.T) {
+func TestAnswer_HandlerCompletes_OutcomeIsKept(t *testing.T) {
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		run, _ := semel.FromContext(r.Context())
 		if err := driver.Complete(r.Context(), run, store.Outcome{Code: 202, Body: []byte("summary")}); err != nil {
@@ -329,7 +311,7 @@ func TestAHandlerMayStoreItsOutcomeItself(t *testing.T) {
 // noFlusher hides what the server's writer can do.
 type noFlusher struct{ http.ResponseWriter }
 
-func TestAFlushThatTheServerCannotDoChangesNothing(t *testing.T) {
+func TestFlush_ServerCannotFlush_ChangesNothing(t *testing.T) {
 	front := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(noFlusher{w}, r) })
 	}

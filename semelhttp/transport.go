@@ -9,33 +9,28 @@ import (
 	"time"
 )
 
-// Transport is a http.RoundTripper that makes requests safe to repeat, and
-// repeats them: each gets an idempotency key, the same for all its attempts.
-// Safe for concurrent use, if its base is. Make one with NewTransport.
+// Transport is a http.RoundTripper that gives each POST and PATCH an idempotency key
+// and repeats the request with the same key and body until it gets a final answer.
+// Make one with NewTransport. Safe for concurrent use, if its base is. Other
+// requests go to the base unchanged.
 //
-// The server is what drops a repeat, by the key. To one that does not know the
-// header each attempt is a request of its own, and may take effect: use a
-// Transport only where keys are promised to count.
+// The server recognizes a repeat by its key. A server that ignores the header takes
+// each attempt for a new request, so use a Transport only for servers that promise
+// to honour keys.
 //
-// The key is the one in the request's header, else WithKey's, else, inside a
-// handler that Semel runs, there must be one: ErrNoKey; else it is new and
-// random. A key that has to survive a crash of this process is the caller's to
-// make and keep.
+// The key comes from the request's header, or else from [WithKey], or else it is new
+// and random; inside a handler that Semel runs, a missing key is [ErrNoKey]. If a key
+// has to survive a crash of this process, the caller makes and keeps it.
 //
-// Sent again are requests that got no answer, or 425, 429, 502, 503, 504, or a
-// 409 with a Retry-After or the code in_progress: after what Retry-After says,
-// else after a growing pause, until MaxAttempts or the end of the context. An
-// answer that is a replay, or says that the outcome is unknown, is final. The
-// last answer or error is returned as it came.
-//
-// Requests without a key, such as GET, go to the base as they are.
+// A request is repeated if it got no answer, 425, 429, 502, 503, 504, or 409 with a
+// Retry-After or the code in_progress, up to MaxAttempts and until its context ends.
 type Transport struct {
 	base http.RoundTripper
 	opt  TransportOptions
 }
 
-// NewTransport makes a Transport. A nil base is http.DefaultTransport. It
-// reports all that is wrong with o.
+// NewTransport makes a Transport. If base is nil, it uses http.DefaultTransport. The
+// error names every wrong option.
 func NewTransport(base http.RoundTripper, o *TransportOptions) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
@@ -52,7 +47,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if len(r.Header[t.opt.KeyHeader]) == 0 && !slices.Contains(t.opt.Methods, r.Method) {
 		return t.base.RoundTrip(r)
 	}
-	key, has, err := t.keyOf(r)
+	key, hasKey, err := t.keyOf(r)
 	if err != nil {
 		closeBody(r)
 		return nil, err
@@ -68,7 +63,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if out.Header == nil {
 			out.Header = http.Header{}
 		}
-		if !has {
+		if !hasKey {
 			out.Header[t.opt.KeyHeader] = []string{key}
 		}
 		if out.Body, err = bodies.next(); err != nil {
@@ -80,9 +75,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if n == t.opt.MaxAttempts {
 			return resp, err
 		}
-		after, retry := again(r.Context(), resp, err)
+		after, retry := retryable(r.Context(), resp, err)
 		wait := t.opt.pause(n, after)
-		if !retry || after > t.opt.MaxRetryAfter || !fits(r.Context(), wait) {
+		if !retry || after > t.opt.MaxRetryAfter || !lasts(r.Context(), wait) {
 			return resp, err
 		}
 		drain(resp)
@@ -92,7 +87,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// CloseIdleConnections passes on to the base, if it has any.
+// CloseIdleConnections calls the method of the same name of the base, if it has one.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -105,19 +100,19 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// drain lets the connection be used again, if that costs little.
+// drain reads a short rest of the body, so that the connection can be used again.
 func drain(resp *http.Response) {
-	const most = 64 << 10
+	const maxDrained = 64 << 10 // bytes
 	if resp == nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, most) // only for the connection's sake
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // an error only costs the connection
 	_ = resp.Body.Close()
 }
 
-// fits reports whether the context lasts longer than a pause: if not, the
-// answer there is tells more than the end of the context.
-func fits(ctx context.Context, d time.Duration) bool {
+// lasts reports whether ctx lasts longer than d. If not, the present answer tells the
+// caller more than the end of its context.
+func lasts(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > d
 }

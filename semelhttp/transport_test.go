@@ -97,7 +97,7 @@ func try(t *testing.T, o *semelhttp.TransportOptions, lines ...any) (s *script, 
 
 var uuid = regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`)
 
-func TestAllAttemptsHaveOneKeyAndTheSameBytes(t *testing.T) {
+func TestTransport_Attempts_SameKeyAndBytes(t *testing.T) {
 	s, status, err := try(t, nil, errors.New("connection reset"), "503", "429 Retry-After: 1", "201")
 	if err != nil || status != 201 || len(s.attempts) != 4 {
 		t.Fatalf("got %d, %v after %d attempts", status, err, len(s.attempts))
@@ -115,7 +115,7 @@ func TestAllAttemptsHaveOneKeyAndTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhichAnswersAreTriedAgain(t *testing.T) {
+func TestTransport_Answers_RetriedOrFinal(t *testing.T) {
 	problem := func(code string) string {
 		return "409 Content-Type: application/problem+json\n{\"code\":\"" + code + "\"}"
 	}
@@ -150,7 +150,7 @@ func TestWhichAnswersAreTriedAgain(t *testing.T) {
 	}
 }
 
-func TestTheLastAnswerIsReturnedWhole(t *testing.T) {
+func TestTransport_LastAnswer_ReturnedWhole(t *testing.T) {
 	body := `{"code":"outcome_unknown","title":"x"}`
 	s := &script{lines: []any{"409 Content-Type: application/problem+json\n" + body}}
 	resp, err := newClient(t, s, nil).Post("http://example.com/", "text/plain", nil)
@@ -162,7 +162,7 @@ func TestTheLastAnswerIsReturnedWhole(t *testing.T) {
 	}
 }
 
-func TestPauses(t *testing.T) {
+func TestTransport_Pauses_FollowRetryAfterAndBackoff(t *testing.T) {
 	gaps := func(s *script) (g []time.Duration) {
 		for i := 1; i < len(s.attempts); i++ {
 			g = append(g, s.attempts[i].at-s.attempts[i-1].at)
@@ -198,7 +198,7 @@ func TestPauses(t *testing.T) {
 	check("one attempt", gaps(s))
 }
 
-func TestRetriesEndWithTheContext(t *testing.T) {
+func TestTransport_ContextEnds_StopsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lines: []any{"503 Retry-After: 10"}, start: time.Now()}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
@@ -221,7 +221,7 @@ func TestRetriesEndWithTheContext(t *testing.T) {
 	})
 }
 
-func TestRequestsWithoutAKeyAreNeverSentAgain(t *testing.T) {
+func TestTransport_NoKey_IsNotRepeated(t *testing.T) {
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
 		s := &script{lines: []any{"503"}}
 		r, _ := http.NewRequest(method, "http://example.com/", nil)
@@ -232,7 +232,7 @@ func TestRequestsWithoutAKeyAreNeverSentAgain(t *testing.T) {
 	}
 }
 
-func TestTheTransportSendsOnceForEachAttempt(t *testing.T) {
+func TestTransport_ConnectionBreaks_OneSendPerAttempt(t *testing.T) {
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
 			s := newTreacherous(t)
@@ -261,7 +261,7 @@ func TestTheTransportSendsOnceForEachAttempt(t *testing.T) {
 	}
 }
 
-func TestTheTransportAndTheMiddlewareTogether(t *testing.T) {
+func TestTransport_WithMiddleware_OneEffect(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		var fail sync.Map
 		front := func(h http.Handler) http.Handler { // loses the first answer to each key
@@ -299,7 +299,7 @@ func TestTheTransportAndTheMiddlewareTogether(t *testing.T) {
 }
 
 // A trailer's value is known, and set, when the body has been read to its end.
-func TestTrailersAreSentWithEachAttempt(t *testing.T) {
+func TestTransport_Trailers_SentWithEachAttempt(t *testing.T) {
 	for name, again := range map[string]bool{"copied": false, "had again": true} {
 		t.Run(name, func(t *testing.T) {
 			var sums []string
@@ -340,7 +340,7 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestIdleConnectionsCanBeClosed(t *testing.T) {
+func TestTransport_CloseIdleConnections_ReachesBase(t *testing.T) {
 	closed := false
 	newClient(t, idleCloser{&script{}, &closed}, nil).CloseIdleConnections()
 	if !closed {
@@ -356,7 +356,7 @@ type idleCloser struct {
 
 func (c idleCloser) CloseIdleConnections() { *c.closed = true }
 
-func TestReplayed(t *testing.T) {
+func TestReplayed_Markers_AreRecognized(t *testing.T) {
 	if semelhttp.Replayed(nil) || semelhttp.Replayed(&http.Response{}) {
 		t.Error("nothing is a replay")
 	}

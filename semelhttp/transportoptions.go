@@ -11,31 +11,31 @@ import (
 // TransportOptions configures a Transport. Nil and zero fields mean the
 // defaults.
 type TransportOptions struct {
-	// Methods get a key. Nil: POST and PATCH. Requests that bring a key are
-	// treated alike, whatever their method.
+	// Methods are the methods whose requests get a key. Nil: POST and PATCH. A
+	// request that has a key already is repeated too, whatever its method.
 	Methods []string
-	// KeyHeader is where the key goes: Idempotency-Key by default.
+	// KeyHeader is the header for the key: Idempotency-Key by default.
 	KeyHeader string
-	// Bare sends keys as they are. By default they are quoted strings, as
-	// draft-07 has them. A header that the request brings stays as it is.
+	// Bare sends keys without quotes. By default they are quoted strings, as in
+	// draft-07. A header that the request has already is not changed.
 	Bare bool
-	// NewKey makes a key for a request that has none. Nil: a UUID of version 7,
-	// which tells when it was made, and is random otherwise.
+	// NewKey makes a key for a request that has none. Nil: a UUID of version 7, which
+	// contains the time and is random otherwise.
 	NewKey func() string
 
-	// MaxAttempts is how often a request is sent: 4 by default.
+	// MaxAttempts is how often a request is sent at most: 4 by default.
 	MaxAttempts int
-	// Backoff is the pause before the second attempt, doubled for each one
-	// after it, up to MaxBackoff; each is varied by half. 100 ms and 10 s by
-	// default.
+	// Backoff is the pause before the second attempt. It doubles for each further
+	// attempt, up to MaxBackoff, and each pause varies by half at random. 100 ms and
+	// 10 s by default.
 	Backoff, MaxBackoff time.Duration
-	// MaxRetryAfter is the longest Retry-After that is waited for: 1 minute
-	// by default. An answer that asks for more is returned.
+	// MaxRetryAfter is the longest Retry-After that the Transport waits for: 1 minute
+	// by default. An answer with a longer one is returned to the caller.
 	MaxRetryAfter time.Duration
-	// MaxBody is the largest body, in bytes, that is copied so that it can be
-	// sent again: 1 MiB by default. A request with a larger one is an error, and
-	// not sent. Bodies with a GetBody, as those made by http.NewRequest of bytes
-	// and strings have, need no copy and have no limit.
+	// MaxBody is the largest body, in bytes, that is copied for a repeat: 1 MiB by
+	// default. A request with a larger one is not sent, and is an error. A request
+	// with GetBody, such as http.NewRequest makes from bytes and strings, needs no
+	// copy and has no limit.
 	MaxBody int64
 }
 
@@ -72,7 +72,7 @@ func (o *TransportOptions) withDefaults() TransportOptions {
 	return d
 }
 
-// validate reports all that is wrong, of options with their defaults set.
+// validate returns an error that names every wrong option. The defaults are set.
 func (o *TransportOptions) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -84,7 +84,7 @@ func (o *TransportOptions) validate() error {
 		}
 	}
 	if !isToken(o.KeyHeader) {
-		bad("KeyHeader: %q is not a header's name", o.KeyHeader)
+		bad("KeyHeader: %q is not a header name", o.KeyHeader)
 	}
 	if o.MaxAttempts < 0 {
 		bad("MaxAttempts: is %d; it must not be negative", o.MaxAttempts)

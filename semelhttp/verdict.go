@@ -8,37 +8,39 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// mark is what a handler says of its own answer.
-type mark uint8
+// outcomeMark is a handler's own statement about its answer.
+type outcomeMark uint8
 
 const (
-	unmarked mark = iota
+	unmarked outcomeMark = iota
 	markNoEffect
 	markFinal
 )
 
-// NoEffect says of the answer to r, whatever its status, that nothing was
-// changed: it is sent, but not kept, and the same request runs again under
-// every policy. The last of NoEffect and Final counts; call them before the
-// answer is flushed. Without effect if r is not a protected request's.
+// NoEffect says that the answer to r changed nothing, whatever its status. The
+// answer is sent but not kept, and the same request runs again under every
+// policy. The last call of NoEffect and Final counts; call them before the answer
+// is flushed. On a request that is not protected, NoEffect does nothing.
 func NoEffect(r *http.Request) { setMark(r, markNoEffect) }
 
-// Final says of the answer to r, whatever its status, that it is a result:
-// it is kept, and duplicates get it. See NoEffect for when to call it.
+// Final says that the answer to r is the result, whatever its status: it is kept,
+// and duplicates get it. NoEffect says when to call it.
 func Final(r *http.Request) { setMark(r, markFinal) }
 
-func setMark(r *http.Request, m mark) {
-	if l, ok := r.Context().Value(loanKey{}).(*loan); ok {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.c != nil && l.c.mode != refused {
-			l.c.mark = m
-		}
+func setMark(r *http.Request, m outcomeMark) {
+	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.response != nil && w.response.mode != refused {
+		w.response.mark = m
 	}
 }
 
-// keepDefault is Options.Keep's default: what is the answer to the request,
-// and not to the moment at which, or the person by whom, it was made.
+// keepDefault is the default of Options.Keep. It keeps a status that answers the
+// request itself, and not one that depends on the moment or on the caller.
 func keepDefault(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -47,61 +49,55 @@ func keepDefault(status int) bool {
 	return status >= 200 && status < 500
 }
 
-// verdict is what an answer says of the operation.
+// verdict says what an answer tells about the operation.
 type verdict uint8
 
 const (
-	doubt    verdict = iota // nobody knows
-	kept                    // it is the result
+	inDoubt  verdict = iota // nobody knows whether it took effect
+	keep                    // the answer is the result
 	noEffect                // nothing happened
 )
 
-// verdict judges the answer.
-func (c *capture) verdict() verdict {
+func (a *response) verdict() verdict {
 	switch {
-	case c.mark == markNoEffect:
+	case a.mark == markNoEffect:
 		return noEffect
-	case c.mark == markFinal || c.cfg.Keep(c.status):
-		return kept
-	case c.status >= 400 && c.status < 500:
+	case a.mark == markFinal || a.cfg.Keep(a.status):
+		return keep
+	case a.status >= 400 && a.status < 500:
 		return noEffect
 	}
-	return doubt
+	return inDoubt
 }
 
-// answered is the error of a run whose answer is not kept.
-type answered int
+// statusError is the error of a run whose answer is not kept.
+type statusError int
 
-func (a answered) Error() string { return fmt.Sprintf("the handler answered %d", int(a)) }
+func (s statusError) Error() string { return fmt.Sprintf("the handler answered %d", int(s)) }
 
-// result is what the Guard is told of a handler that has returned.
-func (c *capture) result(streamed bool) (store.Outcome, error) {
-	if c.mode == refused {
-		return store.Outcome{}, c.err
+// result is what the Guard gets from a handler that has returned.
+func (a *response) result(streamed bool) (store.Outcome, error) {
+	if a.mode == refused {
+		return store.Outcome{}, a.err
 	}
-	switch c.verdict() {
-	case kept:
-		return c.outcome(streamed), nil
+	switch a.verdict() {
+	case keep:
+		return a.outcome(streamed), nil
 	case noEffect:
-		return store.Outcome{}, semel.NoEffect(answered(c.status))
+		return store.Outcome{}, semel.NoEffect(statusError(a.status))
 	}
-	return store.Outcome{}, answered(c.status)
+	return store.Outcome{}, statusError(a.status)
 }
 
-// outcome is what is kept. A body that is shorter than was declared is no
-// answer, so that duplicates must not take it for one. The loan's room is for
-// one outcome only, and of a streamed answer two may be told: a store that
-// could not be reached may still read the first.
-func (c *capture) outcome(streamed bool) store.Outcome {
-	short := c.declared > int64(len(c.body)) && bodyAllowed(c.status) && c.r.Method != http.MethodHead
-	o := store.Outcome{Code: c.status, Gone: streamed || short || c.cfg.NoStore}
-	room := c.loan.lines[:0]
-	if streamed {
-		room = nil
-	}
-	o.Header = c.cfg.kept(&c.header, o.Gone, room)
+// outcome is the part of the answer that is kept. A body that is shorter than its
+// declared length is not kept, because duplicates must not take it for the whole
+// answer.
+func (a *response) outcome(streamed bool) store.Outcome {
+	short := a.declared > int64(len(a.body)) && bodyAllowed(a.status) && a.request.Method != http.MethodHead
+	o := store.Outcome{Code: a.status, Gone: streamed || short || a.cfg.NoStore}
+	o.Header = a.cfg.keptHeaders(a.header, o.Gone)
 	if !o.Gone {
-		o.Body = c.body
+		o.Body = a.body
 	}
 	return o
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// TestWhatBecomesOfAnAnswer is the table of statuses, marks and policies.
-func TestWhatBecomesOfAnAnswer(t *testing.T) {
+// TestVerdict_StatusMarkPolicy_DecidesOutcome is the table of statuses, marks and policies.
+func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 	type result struct {
 		runs    int64
 		status  int    // of the duplicate
@@ -77,7 +77,7 @@ func TestWhatBecomesOfAnAnswer(t *testing.T) {
 	}
 }
 
-func TestKeepCanBeChosen(t *testing.T) {
+func TestKeep_Set_Decides(t *testing.T) {
 	x := newSite(t, setup{options: semelhttp.Options{Keep: func(status int) bool { return status == 500 }}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(map[string]int{"/500": 500, "/404": 404, "/202": 202}[r.URL.Path])
 	})
@@ -94,7 +94,7 @@ func TestKeepCanBeChosen(t *testing.T) {
 	}
 }
 
-func TestNotKeptAnswersDoNotCountAsAttempts(t *testing.T) {
+func TestVerdict_NoEffect_CountsNoAttempt(t *testing.T) {
 	x := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(429) })
 	for range 5 {
 		x.want(x.post("k", "hello"), 429, "")
@@ -102,7 +102,7 @@ func TestNotKeptAnswersDoNotCountAsAttempts(t *testing.T) {
 	x.wantRuns(5)
 }
 
-func TestTheLastAttemptsAnswerIsSentAndThenNoMore(t *testing.T) {
+func TestMaxAttempts_LastAnswerSent_ThenExhausted(t *testing.T) {
 	x := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(502)
 		_, _ = io.WriteString(w, "secret")
@@ -117,7 +117,7 @@ func TestTheLastAttemptsAnswerIsSentAndThenNoMore(t *testing.T) {
 	x.wantRuns(2)
 }
 
-func TestMarksWithoutProtectionDoNothing(t *testing.T) {
+func TestMarks_UnprotectedRequest_DoNothing(t *testing.T) {
 	r, err := http.NewRequest(http.MethodPost, "/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestMarksWithoutProtectionDoNothing(t *testing.T) {
 	semelhttp.Final(r)
 }
 
-func TestAReconciledOutcomeIsAnsweredOverHTTP(t *testing.T) {
+func TestReplay_ReconciledOutcome_IsAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict semel.Verdict
 		status  int

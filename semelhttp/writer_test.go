@@ -15,7 +15,7 @@ import (
 
 // What a handler leaves behind holds nothing of the requests that come after:
 // their memory is used again.
-func TestWhatAHandlerLeavesBehindReachesNoOtherRequest(t *testing.T) {
+func TestWriter_GoroutineAfterReturn_ReachesNoRequest(t *testing.T) {
 	var left sync.WaitGroup
 	answered, stop := make(chan chan struct{}, 1), make(chan struct{})
 	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestWhatAHandlerLeavesBehindReachesNoOtherRequest(t *testing.T) {
 	x.wantRuns(30)
 }
 
-func TestWhatAHandlerLeavesBehindSetsNoHeaderAndNoTrailer(t *testing.T) {
+func TestWriter_HeaderAfterReturn_IsIgnored(t *testing.T) {
 	late := make(chan func(), 1)
 	st := &faulty{Store: memstore.New(nil), settled: func(store.Settlement) { (<-late)() }} // the handler has returned
 	x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
