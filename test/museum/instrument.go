@@ -1,9 +1,11 @@
 package museum
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,71 +28,153 @@ import (
 )
 
 var seededBug, _ = seededConv.Atoi(seededOS.Getenv("` + switchVariable + `"))
+
+func seededText(bug int, with, without string) string {
+	if seededBug == bug {
+		return with
+	}
+	return without
+}
 `
 
-// instrumented is the text of s with all the bugs in it. Each function begins
-// with its bugs: if one of them is switched on, the function runs a copy of its
-// body that has the bug. The compiler reports an error of bug 7 in the file
+// instrumented is the text of s with all the bugs in it. A function begins with
+// its bugs: if one of them is switched on, it runs a copy of its body that has
+// the bug. A string literal outside functions becomes a choice of literals, and
+// its constant a variable. The compiler reports an error of bug 7 in the file
 // seeded-bug-7.
 func (s *source) instrumented(bugs map[int]*edit) string {
-	inserts := map[int]string{} // by the place after the opening brace
+	copies := map[int]string{}   // of bodies, by the place after the opening brace
+	choices := map[word]string{} // of literals
+	constants := map[*ast.ValueSpec]*ast.GenDecl{}
 	for _, id := range slices.Sorted(maps.Keys(bugs)) {
 		e := bugs[id]
-		f := s.function(e.start, e.end)
-		open, end := s.offset(f.Body.Pos()), s.offset(f.Body.End())
-		results := s.text[s.offset(f.Type.Params.End()):open]
-		call := fmt.Sprintf("/*line seeded-bug-%d:1:1*/func()%s%s%s%s()", id, results, s.text[open:e.start], e.text, s.text[e.end:end])
-		if f.Type.Results != nil {
-			call = "return " + call
-		} else {
-			call += "; return"
+		if f := e.function(); f != nil {
+			copies[s.offset(f.Body.Lbrace)+1] += s.bodyCopy(id, f, e)
+			continue
 		}
-		inserts[open+1] += fmt.Sprintf("if seededBug == %d { %s };", id, call)
+		decl, spec := e.value()
+		w := e.literal()
+		if choices[w] == "" {
+			choices[w] = w.text
+		}
+		choices[w] = fmt.Sprintf("seededText(%d, %s%s%s, %s)", id, s.text[w.start:e.start], e.text, s.text[e.end:w.end], choices[w])
+		if decl.Tok == token.CONST {
+			constants[spec] = decl
+		}
 	}
-	var b strings.Builder
-	done := 0
-	for _, at := range slices.Sorted(maps.Keys(inserts)) {
+	var changes []edit
+	for at, text := range copies {
 		line := 1 + strings.Count(s.text[:at], "\n")
 		column := at - strings.LastIndexByte(s.text[:at], '\n')
-		fmt.Fprintf(&b, "%s%s/*line %s:%d:%d*/", s.text[done:at], inserts[at], filepath.Base(s.path), line, column)
-		done = at
+		changes = append(changes, edit{s, at, at, fmt.Sprintf("%s/*line %s:%d:%d*/", text, filepath.Base(s.path), line, column)})
+	}
+	for w, text := range choices {
+		changes = append(changes, edit{s, w.start, w.end, text})
+	}
+	for spec, decl := range constants {
+		at := s.offset(decl.Pos())
+		if decl.Lparen.IsValid() { // the group goes on after the variable
+			start, end := s.offset(spec.Pos()), s.offset(spec.End())
+			changes = append(changes, edit{s, start, start, ")\nvar "}, edit{s, end, end, "\nconst ("})
+		} else {
+			changes = append(changes, edit{s, at, at + len("const"), "var"})
+		}
+	}
+	slices.SortFunc(changes, func(a, b edit) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
+	var b strings.Builder
+	done := 0
+	for _, c := range changes {
+		b.WriteString(s.text[done:c.start] + c.text)
+		done = c.end
 	}
 	b.WriteString(s.text[done:])
 	return b.String()
 }
 
-// function is the function whose body contains the text from start to end, or
-// nil.
-func (s *source) function(start, end int) *ast.FuncDecl {
-	for _, d := range s.parsed.Decls {
-		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil && s.offset(f.Body.Pos()) < start && end < s.offset(f.Body.End()) {
+// bodyCopy is the statement that runs the body of f with a bug, if it is
+// switched on. The copy is a closure, which sees the arguments of f.
+func (s *source) bodyCopy(id int, f *ast.FuncDecl, e *edit) string {
+	open, end := s.offset(f.Body.Pos()), s.offset(f.Body.End())
+	results := s.text[s.offset(f.Type.Params.End()):open]
+	call := fmt.Sprintf("/*line seeded-bug-%d:1:1*/func()%s%s%s%s()", id, results, s.text[open:e.start], e.text, s.text[e.end:end])
+	if f.Type.Results != nil {
+		return fmt.Sprintf("if seededBug == %d { return %s };", id, call)
+	}
+	return fmt.Sprintf("if seededBug == %d { %s; return };", id, call)
+}
+
+// switchable reports whether the bug can stand beside others: in the body of a
+// function that does not recover, which a copy of its body cannot do in its
+// place, or in a string literal of a variable or a constant.
+func (e *edit) switchable() bool {
+	if f := e.function(); f != nil {
+		return !calls(f.Body, "recover")
+	}
+	decl, _ := e.value()
+	return decl != nil && e.literal().kind == token.STRING && !(decl.Tok == token.CONST && mentions(decl, "iota"))
+}
+
+// function is the function whose body contains the bug, or nil.
+func (e *edit) function() *ast.FuncDecl {
+	for _, d := range e.parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil && e.offset(f.Body.Pos()) < e.start && e.end < e.offset(f.Body.End()) {
 			return f
 		}
 	}
 	return nil
 }
 
-// switchable reports whether the bug can stand beside others: it lies in the
-// body of one function, and that function does not recover, which a copy of its
-// body cannot do in its place.
-func (e *edit) switchable() bool {
-	f := e.function(e.start, e.end)
-	if f == nil {
-		return false
+// value is the declaration of variables or constants that contains the bug, or
+// nil.
+func (e *edit) value() (*ast.GenDecl, *ast.ValueSpec) {
+	for _, d := range e.parsed.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range g.Specs {
+			v, ok := spec.(*ast.ValueSpec)
+			if ok && e.offset(v.Pos()) <= e.start && e.end <= e.offset(v.End()) {
+				return g, v
+			}
+		}
 	}
-	recovers := false
-	ast.Inspect(f.Body, func(n ast.Node) bool {
+	return nil, nil
+}
+
+// literal is the word within which the bug lies, if it is one.
+func (e *edit) literal() word {
+	for _, w := range e.tokens {
+		if w.start < e.start && e.end < w.end {
+			return w
+		}
+	}
+	return word{}
+}
+
+// calls reports whether the body itself calls the function, and not a function
+// literal in it.
+func calls(body ast.Node, function string) (found bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.CallExpr:
+			id, ok := n.Fun.(*ast.Ident)
+			found = found || ok && id.Name == function
 		case *ast.FuncLit:
 			return false
-		case *ast.CallExpr:
-			if name, ok := n.Fun.(*ast.Ident); ok && name.Name == "recover" {
-				recovers = true
-			}
 		}
 		return true
 	})
-	return !recovers
+	return found
+}
+
+func mentions(in ast.Node, name string) (found bool) {
+	ast.Inspect(in, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		found = found || ok && id.Name == name
+		return true
+	})
+	return found
 }
 
 // An overlay is the directory of the files that replace those of the

@@ -33,7 +33,14 @@ func (p *pair[T]) swap() { p.first, p.second = p.second, p.first }
 
 func (p pair[_]) size(int) int { return 2 }
 
-const query = "SELECT a " + "FROM t"
+const (
+	columns = "a, b"
+	query   = "SELECT " + columns + " FROM t"
+	table   = "t"
+	other   = table + "u"
+)
+
+var texts = []string{"one", "two"}
 
 var limit = 4
 `
@@ -53,7 +60,7 @@ func TestOthers(t *testing.T) {
 	twice(&n)
 	p := pair[int]{1, 2}
 	p.swap()
-	if n != 4 || p.first != 2 || p.size(1) != 2 || rest() != 7 || limit != 4 || query != "SELECT a FROM t" {
+	if n != 4 || p.first != 2 || p.size(1) != 2 || rest() != 7 || limit != 4 || query != "SELECT a, b FROM t" || other != "tu" || texts[1] != "two" {
 		t.Fail()
 	}
 }
@@ -80,6 +87,8 @@ func TestJury_SampleModule_TellsCaughtFromSurvived(t *testing.T) {
 		{Name: "caught in generic method", Func: "(*pair).swap", Old: "p.second, p.first", New: "p.first, p.second", Run: "TestOthers"},
 		{Name: "caught without names of arguments", Func: "pair.size", Old: "2", New: "3", Run: "TestOthers"},
 		{Name: "caught in function that recovers", Func: "rescue", Old: "7", New: "8", Run: "TestOthers"},
+		{Name: "caught in literal of variable", Func: "var texts", Old: "two", New: "three", Run: "TestOthers"},
+		{Name: "caught in constant of other constant", Func: "const table", Old: `"t"`, New: `"v"`, Run: "TestOthers"},
 		{Name: "caught in constant", Func: "const query", Old: "FROM t", New: "FROM u", Run: "TestOthers"},
 		{Name: "caught in variable", Func: "var limit", Old: "4", New: "5", Run: "TestOthers"},
 		{Name: "panic", Func: "add", Old: "a + b", New: "a / (b - b)", Run: "TestAdd"},

@@ -40,6 +40,19 @@ type edit struct {
 // mutated is the whole file with the bug.
 func (e *edit) mutated() string { return e.source.text[:e.start] + e.text + e.source.text[e.end:] }
 
+// trimmed is the same change without the text that it leaves as it is.
+func trimmed(e *edit) *edit {
+	old, text := e.source.text[e.start:e.end], e.text
+	head, tail := 0, 0
+	for head < min(len(old), len(text)) && old[head] == text[head] {
+		head++
+	}
+	for tail < min(len(old), len(text))-head && old[len(old)-1-tail] == text[len(text)-1-tail] {
+		tail++
+	}
+	return &edit{e.source, e.start + head, e.end - tail, text[head : len(text)-tail]}
+}
+
 // tree reads the packages of the repository, each once.
 type tree struct {
 	root     string
@@ -108,7 +121,7 @@ func (t *tree) locate(m *Mutant) (*edit, error) {
 	case len(edits) != 1:
 		return nil, fmt.Errorf("Old occurs %d times in %s of %s, not once; if the code has changed, correct Old and New: %q", len(edits), m.Func, m.Dir, m.Old)
 	}
-	return &edits[0], nil
+	return trimmed(&edits[0]), nil
 }
 
 // locateText finds the bug of an entry without Func: File has the text Old once.
@@ -124,15 +137,8 @@ func (t *tree) locateText(m *Mutant) (*edit, error) {
 		if n := strings.Count(s.text, m.Old); n != 1 {
 			return nil, fmt.Errorf("Old occurs %d times in %s, not once; if the code has changed, correct Old and New: %q", n, m.File, m.Old)
 		}
-		start, end := strings.Index(s.text, m.Old), len(m.Old)
-		head, tail := 0, 0 // that Old and New have in common
-		for head < min(end, len(m.New)) && m.Old[head] == m.New[head] {
-			head++
-		}
-		for tail < min(end, len(m.New))-head && m.Old[end-1-tail] == m.New[len(m.New)-1-tail] {
-			tail++
-		}
-		return &edit{s, start + head, start + end - tail, m.New[head : len(m.New)-tail]}, nil
+		start := strings.Index(s.text, m.Old)
+		return trimmed(&edit{s, start, start + len(m.Old), m.New}), nil
 	}
 	return nil, fmt.Errorf("there is no file %s", m.File)
 }
