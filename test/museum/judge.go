@@ -217,7 +217,7 @@ func (j *jury) judgeOne(ctx context.Context, free lane, built *tests, m *Mutant,
 	case err != nil:
 		return notCaught("%v", err)
 	case len(rep.failed) == 0:
-		return notCaught("SURVIVED; the rule needs a test: -run %q passes with this bug", m.Run)
+		return notCaught("SURVIVED; the rule needs a test: -run %q passes with this bug:\n%s", m.Run, rep.output)
 	}
 	text := strings.Join(leaves(rep.failed), ", ")
 	if rep.how != "" {
