@@ -167,43 +167,60 @@ func (j *jury) judgePackage(ctx context.Context, built *tests, mutants []*Mutant
 	for _, m := range mutants {
 		runs = append(runs, m.Run)
 	}
-	free := <-j.lanes
-	base, err := (&testRun{
-		dir: j.path(built.dir), binary: built.binary,
-		run: anyOf(runs), limit: packageLimit, environment: free.environment,
-	}).do(ctx)
-	j.lanes <- free
+	var base report
+	var baseErr error
+	baseEnded := make(chan struct{})
 	var running sync.WaitGroup
-	for _, m := range mutants {
+	free := <-j.lanes
+	running.Go(func() {
+		defer close(baseEnded)
+		defer func() { j.lanes <- free }()
+		base, baseErr = (&testRun{
+			dir: j.path(built.dir), binary: built.binary,
+			run: anyOf(runs), limit: packageLimit, environment: free.environment,
+		}).do(ctx)
+	})
+	for _, m := range mutants { // beside the run without a mutant, because that takes long
 		free := <-j.lanes
 		running.Go(func() {
-			defer func() { j.lanes <- free }()
-			if err != nil {
-				tell(m, notCaught("THE TESTS FAIL WITHOUT A MUTANT: %v", err))
-				return
+			v := j.try(ctx, free, built, m)
+			j.lanes <- free
+			<-baseEnded
+			if baseErr != nil {
+				v = notCaught("THE TESTS FAIL WITHOUT A MUTANT: %v", baseErr)
+			} else if reason := unfit(m, &base); reason != "" {
+				v = notCaught("%s", reason)
 			}
-			tell(m, j.judgeOne(ctx, free, built, m, &base))
+			tell(m, v)
 		})
 	}
 	running.Wait()
 }
 
-func (j *jury) judgeOne(ctx context.Context, free lane, built *tests, m *Mutant, base *report) verdict {
+// unfit says why the run without a mutant leaves the tests of m without a
+// meaning, or "".
+func unfit(m *Mutant, base *report) string {
 	meant, err := newSelector(m.Run)
 	if err != nil {
-		return notCaught("%v", err)
+		return err.Error()
 	}
 	if len(meant.among(base.passed)) == 0 {
-		return notCaught("NO TEST of %s that passes is selected by -run %q", m.Package, m.Run)
+		return fmt.Sprintf("NO TEST of %s that passes is selected by -run %q", m.Package, m.Run)
 	}
 	if failed := meant.among(base.failed); len(failed) > 0 {
-		return notCaught("FAILS WITHOUT THE MUTANT: %s", strings.Join(leaves(failed), ", "))
+		return fmt.Sprintf("FAILS WITHOUT THE MUTANT: %s", strings.Join(leaves(failed), ", "))
 	}
+	return ""
+}
+
+// try runs the tests of the mutant with it.
+func (j *jury) try(ctx context.Context, free lane, built *tests, m *Mutant) verdict {
 	r := &testRun{
 		dir: j.path(m.Package), binary: built.binary, bug: built.numbers[m],
 		run: m.Run, limit: mutantLimit, failFast: true, environment: free.environment,
 	}
 	if r.bug == 0 {
+		var err error
 		r.binary, err = j.buildAlone(ctx, m)
 		if build := (*errBuild)(nil); errors.As(err, &build) {
 			return notCaught("DOES NOT COMPILE:\n%s", build.output)
