@@ -1,111 +1,108 @@
 package museum
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// report is what one run of go test says.
+// errBuild is the output of a build that failed.
+type errBuild struct{ output string }
+
+func (e *errBuild) Error() string { return "does not compile:\n" + e.output }
+
+// buildTests builds the tests of the package in dir into the file binary. Vet
+// is off, because bugs look odd to it; the flags for compiler and linker make
+// building quicker.
+func buildTests(ctx context.Context, dir, overlay, binary string) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay="+overlay,
+		"-gcflags=-e -N -l -dwarf=false", "-ldflags=-s -w", "-o", binary, ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOGC=400")
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return &errBuild{string(out)}
+	}
+	return err
+}
+
+// report is what one run of tests says.
 type report struct {
-	built  bool
 	passed []string // the names of the tests, subtests included
 	failed []string
 	how    string // "timeout", "deadlock" or "panic", if a test ended so
 	output string
 }
 
-// goTest runs tests of one package. GOWORK is off, so that a module elsewhere
-// in the workspace that does not build has no say. Vet is off, for bugs look
-// odd to it.
-func goTest(ctx context.Context, dir, overlay, run string) (report, error) {
-	// The flags for compiler and linker only make building quicker.
-	limit := "-timeout=30s" // a bug may make a test hang
-	if overlay == "" {
-		limit = "-timeout=20m" // all tests of a package, on a machine that may do much else
-	}
-	args := []string{"test", "-json", "-vet=off", "-count=1", limit, "-gcflags=-N -l -dwarf=false", "-ldflags=-s -w"}
-	if overlay != "" {
-		args = append(args, "-overlay="+overlay)
-	}
-	if run != "" {
-		args = append(args, "-run="+run)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOGC=400") // GOGC for compiler and linker, too
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
+// testRun is one run of a test binary.
+type testRun struct {
+	dir, binary string
+	run         string // as go test -run
+	bug         int    // 0: none
+	limit       time.Duration
+	failFast    bool
+	environment []string
+}
+
+// do runs the tests. The count of allocations is not that of the code without
+// instruments, so the tests of it are left out.
+func (r *testRun) do(ctx context.Context) (report, error) {
+	// A binary that does not end at its own limit is killed.
+	ctx, cancel := context.WithTimeout(ctx, r.limit+20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.binary, "-test.v=test2json", "-test.run="+r.run, "-test.skip=Allocate",
+		"-test.timeout="+r.limit.String(), "-test.failfast="+strconv.FormatBool(r.failFast))
+	cmd.Dir = r.dir
+	cmd.Env = append(append(os.Environ(), switchVariable+"="+strconv.Itoa(r.bug)), r.environment...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 5*time.Second
 	err := cmd.Run()
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		return report{}, err
+	rep := parse(out.String())
+	switch exit := (*exec.ExitError)(nil); {
+	case err == nil, errors.As(err, &exit) && len(rep.failed) > 0:
+		return rep, nil
+	default:
+		return rep, fmt.Errorf("%w, though no test failed:\n%s", err, rep.output)
 	}
-	rep := parse(out.Bytes())
-	if err != nil && rep.built && len(rep.failed) == 0 {
-		return rep, fmt.Errorf("go test in %s: %w, though no test failed:\n%s%s", dir, err, rep.output, stderr.String())
-	}
-	return rep, nil
 }
 
-// event is a line that go test -json prints.
-type event struct {
-	Action      string
-	Test        string
-	Output      string
-	FailedBuild string
-}
+// progress is a line of a test binary that runs with -test.v=test2json: the
+// mark 0x16 tells it from what a test prints.
+var progress = regexp.MustCompile("\x16 *(?:=== (RUN)|--- (PASS|FAIL|SKIP):) +(\\S+)")
 
-func parse(stream []byte) report {
-	rep := report{built: true}
+func parse(output string) report {
+	rep := report{output: output}
 	running := map[string]bool{}
-	var output strings.Builder
-	lines := bufio.NewScanner(bytes.NewReader(stream))
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			output.WriteString(lines.Text() + "\n") // not an event: keep it for people
-			continue
-		}
-		output.WriteString(e.Output)
-		if e.Action == "build-fail" || e.FailedBuild != "" {
-			rep.built = false
-		}
-		if e.Test == "" {
-			continue
-		}
-		switch e.Action {
-		case "run":
-			running[e.Test] = true
-		case "pass":
-			delete(running, e.Test)
-			rep.passed = append(rep.passed, e.Test)
-		case "fail":
-			delete(running, e.Test)
-			rep.failed = append(rep.failed, e.Test)
-		case "skip":
-			delete(running, e.Test)
+	for _, line := range progress.FindAllStringSubmatch(output, -1) {
+		name := line[3]
+		running[name] = line[1] == "RUN"
+		switch line[2] {
+		case "PASS":
+			rep.passed = append(rep.passed, name)
+		case "FAIL":
+			rep.failed = append(rep.failed, name)
 		}
 	}
-	for name := range running { // the process ended under them
-		rep.failed = append(rep.failed, name)
+	for name, still := range running {
+		if still { // the process ended before the test
+			rep.failed = append(rep.failed, name)
+		}
 	}
 	slices.Sort(rep.failed)
-	rep.output = output.String()
 	switch {
-	case strings.Contains(rep.output, "panic: test timed out"):
+	case strings.Contains(output, "panic: test timed out"):
 		rep.how = "timeout"
-	case strings.Contains(rep.output, "deadlock!"), strings.Contains(rep.output, "panic: deadlock: "):
+	case strings.Contains(output, "deadlock!"), strings.Contains(output, "panic: deadlock: "):
 		rep.how = "deadlock"
-	case strings.Contains(rep.output, "panic: "):
+	case strings.Contains(output, "panic: "):
 		rep.how = "panic"
 	}
 	return rep
@@ -120,24 +117,4 @@ func leaves(names []string) []string {
 		}
 	}
 	return ls
-}
-
-// overlay writes what go test -overlay reads, into a directory of the caller.
-func overlay(dir, root string, m *Mutant) (string, error) {
-	text, err := m.mutated(root)
-	if err != nil {
-		return "", err
-	}
-	source := filepath.Join(dir, filepath.Base(filepath.FromSlash(m.File)))
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		return "", err
-	}
-	doc, err := json.Marshal(map[string]map[string]string{
-		"Replace": {filepath.Join(root, filepath.FromSlash(m.File)): source},
-	})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, doc, 0o600)
 }

@@ -2,15 +2,12 @@ package museum
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"text/tabwriter"
-	"time"
 
 	"github.com/semel-go/semel/test/internal/figure"
 	"github.com/semel-go/semel/test/internal/repo"
@@ -18,145 +15,89 @@ import (
 
 // missed are the mutants that were not caught. TestMain names them in the last
 // lines, which a log that is cut short in its middle keeps.
-var missed struct {
-	sync.Mutex
-	verdicts []string
-}
+var missed []string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, v := range missed.verdicts {
+	for _, v := range missed {
 		fmt.Fprintln(os.Stderr, "NOT CAUGHT:", v)
 	}
 	os.Exit(code)
 }
 
-// TestMuseum applies each mutant and requires that its tests catch it. With
-// -short, or -race, which sees nothing new here, it does so for a third of
-// them, another one each day, or that which SEMEL_MUSEUM_THIRD (0, 1 or 2)
-// names.
+// laneCount is how many runs of tests there are at a time. Most tests wait for
+// servers and clocks, so there are more than a small machine has processors.
+const laneCount = 4
+
+// TestMuseum requires that its tests catch each mutant, or each that -run names.
 func TestMuseum(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mutants := All()
-	if testing.Short() || raceEnabled {
-		n := third(t)
-		t.Logf("third %d of 0, 1, 2 only; set SEMEL_MUSEUM_THIRD to choose", n)
-		var some []Mutant
-		for i := n; i < len(mutants); i += 3 {
-			some = append(some, mutants[i])
+	all := All()
+	verdicts := map[*Mutant]chan verdict{}
+	var chosen []*Mutant
+	for i := range all {
+		m := &all[i]
+		verdicts[m] = make(chan verdict, 1)
+		if isChosen(t, m) {
+			chosen = append(chosen, m)
 		}
-		mutants = some
 	}
-	base := baselines(root, mutants)
-
-	var mu sync.Mutex
-	rows := map[string]string{}
-	t.Cleanup(func() {
-		t.Log(table(mutants, rows))
-		figure.Report(t, figure.Figure{Claim: "a seeded bug is caught by the tests", Trials: int64(len(mutants)), Failures: int64(len(missed.verdicts))})
-	})
-	lanes := make(chan struct{}, 2) // two at a time, whatever -parallel says
-	for _, m := range mutants {
+	ctx, cancel := context.WithCancel(t.Context())
+	judged := make(chan error, 1)
+	go func() {
+		err := newJury(root, t.TempDir(), make([]lane, laneCount)).judge(ctx, chosen, func(m *Mutant, v verdict) { verdicts[m] <- v })
+		cancel() // no verdict comes any more
+		judged <- err
+	}()
+	rows := map[*Mutant]verdict{}
+	for _, m := range chosen {
 		t.Run(m.Name, func(t *testing.T) {
-			t.Parallel()
-			lanes <- struct{}{}
-			defer func() { <-lanes }()
-			verdict, caught := judge(t, root, &m, base[m.Package])
-			mu.Lock()
-			defer mu.Unlock()
-			rows[m.Name] = verdict
-			if !caught {
-				t.Errorf("%s: %s", m.File, verdict)
-				missed.Lock()
-				defer missed.Unlock()
-				missed.verdicts = append(missed.verdicts, fmt.Sprintf("%s, in %s: %s", m.Name, m.File, verdict))
+			var v verdict
+			select {
+			case v = <-verdicts[m]:
+			case <-ctx.Done():
+				select {
+				case v = <-verdicts[m]:
+				default:
+					v = notCaught("NOT JUDGED")
+				}
+			}
+			rows[m] = v
+			if !v.caught {
+				missed = append(missed, fmt.Sprintf("%s, in %s: %s", m.Name, m.place(), v.text))
+				t.Errorf("%s: %s", m.place(), v.text)
 			}
 		})
 	}
+	if err := <-judged; err != nil {
+		t.Error(err)
+	}
+	t.Log(table(chosen, rows))
+	figure.Report(t, figure.Figure{Claim: "a seeded bug is caught by the tests", Trials: int64(len(chosen)), Failures: int64(len(missed))})
 }
 
-func third(t *testing.T) int {
+// isChosen reports whether the flag -run selects the test of the mutant.
+func isChosen(t *testing.T, m *Mutant) bool {
 	t.Helper()
-	s := os.Getenv("SEMEL_MUSEUM_THIRD")
-	if s == "" {
-		return time.Now().UTC().YearDay() % 3
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > 2 {
-		t.Fatalf("SEMEL_MUSEUM_THIRD is %q; it must be 0, 1 or 2", s)
-	}
-	return n
-}
-
-// baselines are for each package what the tests that its mutants mean do without
-// any of them: run when the first is judged.
-func baselines(root string, mutants []Mutant) map[string]func() (report, error) {
-	runs := map[string][]string{}
-	for _, m := range mutants {
-		runs[m.Package] = append(runs[m.Package], m.Run)
-	}
-	base := map[string]func() (report, error){}
-	for dir, of := range runs {
-		base[dir] = sync.OnceValues(func() (report, error) {
-			rep, err := goTest(context.Background(), filepath.Join(root, filepath.FromSlash(dir)), "", anyOf(of))
-			if err == nil && !rep.built {
-				err = fmt.Errorf("%s does not build without a mutant:\n%s", dir, rep.output)
-			}
-			return rep, err
-		})
-	}
-	return base
-}
-
-// judge says whether the mutant is caught, and by what.
-func judge(t *testing.T, root string, m *Mutant, without func() (report, error)) (verdict string, caught bool) {
-	t.Helper()
-	meant, err := newSelector(m.Run)
+	s, err := newSelector(flag.Lookup("test.run").Value.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	base, err := without()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(meant.among(base.passed)) == 0 {
-		return fmt.Sprintf("NO TEST of %s that passes is selected by -run %q", m.Package, m.Run), false
-	}
-	if failed := meant.among(base.failed); len(failed) > 0 {
-		return fmt.Sprintf("FAILS WITHOUT THE MUTANT: %s", strings.Join(leaves(failed), ", ")), false
-	}
-	o, err := overlay(t.TempDir(), root, m)
-	if err != nil {
-		return err.Error(), false
-	}
-	rep, err := goTest(t.Context(), filepath.Join(root, filepath.FromSlash(m.Package)), o, m.Run)
-	switch {
-	case err != nil:
-		t.Fatal(err)
-	case !rep.built:
-		return "DOES NOT COMPILE:\n" + rep.output, false
-	case len(rep.failed) == 0:
-		return fmt.Sprintf("SURVIVED; the rule needs a test: -run %q passes with this bug", m.Run), false
-	}
-	verdict = strings.Join(leaves(rep.failed), ", ")
-	if rep.how != "" {
-		verdict += " (" + rep.how + ")"
-	}
-	return verdict, true
+	return s.picks(t.Name() + "/" + strings.ReplaceAll(m.Name, " ", "_"))
 }
 
-// table lists what became of each mutant.
-func table(mutants []Mutant, rows map[string]string) string {
+// table lists the verdict of each mutant.
+func table(mutants []*Mutant, rows map[*Mutant]verdict) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', tabwriter.Debug)
 	fmt.Fprintf(w, "\n mutant\t rule\t parent\t caught by\n")
 	for _, m := range mutants {
-		verdict, _, _ := strings.Cut(rows[m.Name], "\n")
-		fmt.Fprintf(w, " %s\t %s\t %s\t %s\n", m.Name, m.Rule, m.Parent, verdict)
+		text, _, _ := strings.Cut(rows[m].text, "\n")
+		fmt.Fprintf(w, " %s\t %s\t %s\t %s\n", m.Name, m.Rule, m.Parent, text)
 	}
 	_ = w.Flush()
-	return fmt.Sprintf("%s %d mutants, %d judged\n", b.String(), len(mutants), len(rows))
+	return fmt.Sprintf("%s %d mutants\n", b.String(), len(mutants))
 }

@@ -2,10 +2,7 @@ package museum
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Mutant is one seeded bug.
@@ -13,9 +10,17 @@ type Mutant struct {
 	Name   string // the bug, in words; unique
 	Rule   string // the rule that it breaks, of the table of rules
 	Parent string // the project and issue that had it, or one like it; empty: none known
-	File   string // where it is, from the root of the repository, with slashes
-	// Old is replaced by New. It must occur exactly once in File.
+	Dir    string // the directory of the package that it changes, from the root of the repository, with slashes
+	// Func is the declaration that it changes: "settle", "(*Guard).settle",
+	// "Key.valid", "const limit", "var limits" or "type Key".
+	Func string
+	// Old is replaced by New. It occurs exactly once in Func: as Go, so that
+	// comments and format do not count, or else as a part of a string literal,
+	// in which any white space equals any other.
 	Old, New string
+	// File takes the place of Dir and Func in an entry that is not converted:
+	// the file that contains the text Old exactly once.
+	File string
 	// Package is the directory of the tests that must catch it, from the root
 	// of the repository.
 	Package string
@@ -54,36 +59,28 @@ func All() []Mutant {
 		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters)
 }
 
-// mutated is the text of the mutant's file with the bug in it.
-func (m *Mutant) mutated(root string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
-	if err != nil {
-		return "", err
-	}
-	return m.apply(string(b))
-}
-
-func (m *Mutant) apply(source string) (string, error) {
-	switch n := strings.Count(source, m.Old); {
-	case m.Old == m.New:
-		return "", fmt.Errorf("mutant %q: Old and New are equal", m.Name)
-	case n != 1:
-		return "", fmt.Errorf("mutant %q: its Old text occurs %d times in %s, not once; the code has changed, so mend the mutant: %q", m.Name, n, m.File, m.Old)
-	}
-	return strings.Replace(source, m.Old, m.New, 1), nil
-}
-
 // check says what is missing in the description itself.
 func (m *Mutant) check() error {
 	for field, v := range map[string]string{
-		"Name": m.Name, "Rule": m.Rule, "File": m.File, "Old": m.Old, "Package": m.Package, "Run": m.Run,
+		"Name": m.Name, "Rule": m.Rule, "Dir": m.Dir + m.File, "Func": m.Func + m.File, "Old": m.Old, "Package": m.Package, "Run": m.Run,
 	} {
 		if v == "" {
 			return fmt.Errorf("mutant %q: %s is empty", m.Name, field)
 		}
 	}
+	if m.Old == m.New {
+		return fmt.Errorf("mutant %q: Old and New are equal", m.Name)
+	}
 	if rules[m.Rule] == "" {
 		return fmt.Errorf("mutant %q: there is no rule %q", m.Name, m.Rule)
 	}
 	return nil
+}
+
+// place names for people where the bug is.
+func (m *Mutant) place() string {
+	if m.File != "" {
+		return m.File
+	}
+	return m.Func + " of " + m.Dir
 }
