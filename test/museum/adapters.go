@@ -11,169 +11,214 @@ const (
 var adapters = []Mutant{
 	{
 		Name: "NATS: an ack is not answered", Rule: "ack", Parent: "M24: nats-server#4786",
-		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		Dir: stream, Func: "(*delivery).Ack", Package: stream, Run: "TestTheServerIsTold",
 		Old: "d.m.DoubleAck(ctx)", New: "d.m.Ack()",
 	},
 	{
 		Name: "NATS: a retry does not wait", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestTheServerIsTold",
 		Old: "d.m.NakWithDelay(delay)", New: "d.m.Nak()",
 	},
 	{
 		Name: "NATS: a message that is given back never comes again", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestTheServerIsTold",
 		Old: "d.m.Nak()", New: "d.m.Term()",
 	},
 	{
 		Name: "NATS: a message in work is given to others", Rule: "rule 7",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestInfoSays",
+		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestInfoSays",
 		Old: ", AckWait: ackWait(&c.Config)}", New: "}",
 	},
 	{
 		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStream",
+		Dir: stream, Func: "(*Source).copy", Package: stream + "/natstest", Run: "TestALetterThatItsStream",
 		Old: "_, err := s.js.PublishMsg(ctx, m)", New: "err := s.js.Conn().PublishMsg(m)",
 	},
 	{
 		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
-		File: "consume/semelnats/message.go", Package: stream, Run: "TestALetterTells",
-		Old: `const control = "nats-"`, New: `const control = "nats-expected-"`,
+		Dir: stream, Func: "const control", Package: stream, Run: "TestALetterTells",
+		Old: `control = "nats-"`, New: `control = "nats-expected-"`,
 	},
 	{
 		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryIsNotForgotten",
+		Dir: stream, Func: "(*Source).watch", Package: stream + "/natstest", Run: "TestAnAdvisoryIsNotForgotten",
 		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
 	},
 	{
 		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
-		File: "consume/semelamqp/outlet.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
-		Old: "\t\tdelete(o.made, name)\n\t\treturn errUnroutable\n", New: "\t\tdelete(o.made, name)\n",
+		Dir: rabbit, Func: "(*outlet).judge", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		Old: `
+			delete(o.made, name)
+			return errUnroutable`,
+		New: "delete(o.made, name)",
 	},
 	{
 		Name: "RabbitMQ: a copy that a full queue refuses passes for kept", Rule: "ack",
-		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
-		Old: "\t<-confirm.Done()\n\treturn o.judge(l, confirm.Acked(), q.name)\n", New: "\t<-confirm.Done()\n\treturn o.judge(l, true, q.name)\n",
+		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		Old: `
+			<-confirm.Done()
+			return o.judge(l, confirm.Acked(), q.name)`,
+		New: `
+			<-confirm.Done()
+			return o.judge(l, true, q.name)`,
 	},
 	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
-		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestALateConfirm",
+		Dir: rabbit, Func: "(*sent).wait", Package: rabbit, Run: "TestALateConfirm",
 		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
 	},
 	{
 		Name: "RabbitMQ: an ack is of all before it, too", Rule: "ack",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestAnAckIsOfOneMessage",
+		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestAnAckIsOfOneMessage",
 		Old: "d.raw.Ack(false)", New: "d.raw.Ack(true)",
 	},
 	{
 		Name: "RabbitMQ: a delivery of an old channel is acked on the new one", Rule: "ack",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestWhatIsSaidOfAnOldChannel",
-		Old: "\tif err := d.gone(); err != nil {\n\t\treturn err\n\t}\n\tif err := d.raw.Ack(false); err != nil {",
-		New: "\tif d.back {\n\t\treturn d.gone()\n\t}\n\tif err := d.s.link.Load().ch.Ack(d.raw.DeliveryTag, false); err != nil {",
+		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestWhatIsSaidOfAnOldChannel",
+		Old: `
+			if err := d.gone(); err != nil {
+				return err
+			}
+			if err := d.raw.Ack(false); err != nil {`,
+		New: `
+			if d.back {
+				return d.gone()
+			}
+			if err := d.s.link.Load().ch.Ack(d.raw.DeliveryTag, false); err != nil {`,
 	},
 	{
 		Name: "RabbitMQ: what was sent ahead is dropped at the end", Rule: "ack",
-		File: "consume/semelamqp/link.go", Package: rabbit, Run: "TestWhatWasSentAhead",
+		Dir: rabbit, Func: "(*link).release", Package: rabbit, Run: "TestWhatWasSentAhead",
 		Old: "d.Nack(false, true)", New: "d.Nack(false, false)",
 	},
 	{
 		Name: "RabbitMQ: a retry counts from one again", Rule: "rule 13",
-		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
+		Dir: rabbit, Func: "retryOf", Package: rabbit, Run: "TestARetryLooksTheSame",
 		Old: "int64(deliveries(d))", New: "int64(1)",
 	},
 	{
 		Name: "RabbitMQ: a second retry loses where the message was published to", Rule: "rule 15",
-		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
-		Old: "\t\tif _, has := p.Headers[h.Name]; !has {\n", New: "\t\tif h.Value != \"\" {\n",
+		Dir: rabbit, Func: "copyOf", Package: rabbit, Run: "TestARetryLooksTheSame",
+		Old: "if _, has := p.Headers[h.Name]; !has {", New: `if h.Value != "" {`,
 	},
 	{
 		Name: "Kafka: a partition is handed over before what is done is committed", Rule: "ack",
-		File: "consume/semelkafka/rebalance.go", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
-		Old: "\ts.commit(ctx, left)\n\ts.forget(left)\n", New: "\ts.forget(left)\n\ts.commit(ctx, left)\n",
+		Dir: kafka, Func: "(*Source).revoked", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
+		Old: `
+			s.commit(ctx, left)
+			s.forget(left)`,
+		New: `
+			s.forget(left)
+			s.commit(ctx, left)`,
 	},
 	{
 		Name: "Kafka: a group that waits for a dead member is not left", Rule: "ack",
-		File: "consume/semelkafka/leave.go", Package: kafka + "/kafkatest", Run: "TestAGroupThatWaits/kfake/static:_false",
+		Dir: kafka, Func: "(*Source).Close", Package: kafka + "/kafkatest", Run: "TestAGroupThatWaits/kfake/static:_false",
 		Old: "err != nil && ctx.Err() != nil", New: "err != nil && ctx == nil",
 	},
 	{
 		Name: "Kafka: a commit does not say in which topic", Rule: "scope",
-		File: "consume/semelkafka/commit.go", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
+		Dir: kafka, Func: "(*Source).commit", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
 		Old: "t.Partitions[j].Metadata = metadata(t.TopicID)", New: "t.Partitions[j].Metadata = metadata([16]byte{})",
 	},
 	{
 		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "lanes",
-		File: "consume/semelkafka/rebalance.go", Package: kafka, Run: "TestAPauseEnds",
-		Old: "\t\tcl.ResumeFetchPartitions(came) // the client remembers pauses of an earlier time\n", New: "\t\t_ = cl\n",
+		Dir: kafka, Func: "(*Source).assigned", Package: kafka, Run: "TestAPauseEnds",
+		Old: "cl.ResumeFetchPartitions(came)", New: "_ = cl",
 	},
 	{
 		Name: "Kafka: what is behind a refused letter overtakes it", Rule: "ack",
-		File: "consume/semelkafka/settle.go", Package: kafka, Run: "TestNothingOvertakes",
-		Old: "\t\t\topen[w.lane] = true\n", New: "",
+		Dir: kafka, Func: "(*batches).handle", Package: kafka, Run: "TestNothingOvertakes",
+		Old: "open[w.lane] = true", New: "",
 	},
 	{
 		Name: "Kafka: a record given back goes behind the others", Rule: "ack",
-		File: "consume/semelkafka/partition.go", Package: kafka, Run: "TestWhatIsGivenBack",
+		Dir: kafka, Func: "(*partition).back", Package: kafka, Run: "TestWhatIsGivenBack",
 		Old: "p.queue = slices.Insert(p.queue, i, it)", New: "p.queue = slices.Insert(p.queue, max(i, len(p.queue)), it)",
 	},
 	{
 		Name: "Kafka: a ledger passes over a message without its copy", Rule: "ack",
-		File: "consume/semelkafka/settle.go", Package: kafka, Run: "TestALedgerPasses",
-		Old: "\tif err := b.send(ctx, w); err != nil || w.passed {\n\t\treturn err\n\t}\n\terr := b.l.Pass(ctx, w.it)\n\tw.passed = err == nil\n\tb.closes(err)\n\treturn err\n",
-		New: "\tif !w.passed {\n\t\terr := b.l.Pass(ctx, w.it)\n\t\tb.closes(err)\n\t\tif err != nil {\n\t\t\treturn err\n\t\t}\n\t\tw.passed = true\n\t}\n\treturn b.send(ctx, w)\n",
+		Dir: kafka, Func: "(*batches).pass", Package: kafka, Run: "TestALedgerPasses",
+		Old: `
+			if err := b.send(ctx, w); err != nil || w.passed {
+				return err
+			}
+			err := b.l.Pass(ctx, w.it)
+			w.passed = err == nil
+			b.closes(err)
+			return err`,
+		New: `
+			if !w.passed {
+				err := b.l.Pass(ctx, w.it)
+				b.closes(err)
+				if err != nil {
+					return err
+				}
+				w.passed = true
+			}
+			return b.send(ctx, w)`,
 	},
 	{
 		Name: "NATS: what a member was told before its end is forgotten", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
-		Old: "\treturn errors.Join(err, s.finish(ctx, sub, waiting))", New: "\t_ = waiting\n\treturn err",
+		Dir: stream, Func: "(*Source).WatchMaxDeliver", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		Old: "return errors.Join(err, s.finish(ctx, sub, waiting))",
+		New: `
+			_ = waiting
+			return err`,
 	},
 	{
 		Name: "NATS: an advisory that has come and is not read is lost at the end", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
-		Old: "_ = sub.Drain() //", New: "_ = sub.Unsubscribe() //",
+		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		Old: "_ = sub.Drain()", New: "_ = sub.Unsubscribe()",
 	},
 	{
 		Name: "NATS: what could not be copied in the end is not named", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryThatCannotBeServed|TestWhatWasToldBeforeTheEnd",
-		Old: "len(waiting) == 0 {\n\t\treturn errors.Join", New: "len(waiting) >= 0 {\n\t\treturn errors.Join",
+		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestAnAdvisoryThatCannotBeServed|TestWhatWasToldBeforeTheEnd",
+		Old: `
+			len(waiting) == 0 {
+			return errors.Join`,
+		New: `
+			len(waiting) >= 0 {
+			return errors.Join`,
 	},
 	{
 		Name: "NATS: a pull asks for more than its consumer allows", Rule: "rule 14",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestPullsKeep",
 		Old: "FetchNoWait(min(limit, most.batch))", New: "FetchNoWait(limit)",
 	},
 	{
 		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestPullsKeep",
 		Old: "FetchMaxWait(most.wait)", New: "FetchMaxWait(s.opt.PollWait)",
 	},
 	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "\ts.limit(&c.Config)\n", New: "",
+		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestPullsKeep",
+		Old: "s.limit(&c.Config)", New: "",
 	},
 	{
 		Name: "NATS: a consumer that refuses every pull is served", Rule: "rule 14",
-		File: "consume/semelnats/options.go", Package: stream, Run: "TestOptionsAndTheConsumer",
+		Dir: stream, Func: "(*Options).check", Package: stream, Run: "TestOptionsAndTheConsumer",
 		Old: "if c.PriorityPolicy != jetstream.PriorityPolicyNone {", New: "if c.PriorityPolicy < jetstream.PriorityPolicyNone {",
 	},
 	{
 		Name: "NATS: a letter beyond the limit of its stream is refused for ever", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_a_message",
-		Old: "e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum || ", New: "",
+		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_a_message",
+		Old: "e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum ||", New: "",
 	},
 	{
 		Name: "NATS: a letter with too much of headers is refused for ever", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_the_header",
-		Old: " || e.ErrorCode == headerExceedsMaximum)", New: ")",
+		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_the_header",
+		Old: "|| e.ErrorCode == headerExceedsMaximum)", New: ")",
 	},
 	{
 		Name: "RabbitMQ: what was sent ahead overtakes what was given back", Rule: "ack",
-		File: "consume/semelamqp/source.go", Package: rabbit, Run: "TestWhatWasSentAheadDoesNotOvertake",
+		Dir: rabbit, Func: "(*Source).Info", Package: rabbit, Run: "TestWhatWasSentAheadDoesNotOvertake",
 		Old: "l != nil && l.holdsBack() && l.mark(errLost) {", New: "l != nil && l.holdsBack() && s.opt.OrderKey == nil {",
 	},
 	{
 		Name: "RabbitMQ: a copy's late failure is the next one's", Rule: "ack",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestALateFailure",
+		Dir: rabbit, Func: "(*delivery).copy", Package: rabbit, Run: "TestALateFailure",
 		Old: "if c == nil || c.failed() {", New: "if c == nil {",
 	},
 }

@@ -4,47 +4,58 @@ package museum
 var claims = []Mutant{
 	{
 		Name: "a claim checks first and sets later", Rule: "rule 2", Parent: "M3: idempot-js#182",
-		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
-		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
-		New: "\told := sh.find(hash, &p.Key, &has, &r)\n\tsh.mu.Unlock()\n\ttime.Sleep(time.Millisecond)\n" +
-			"\tsh, hash, now = s.lock(p.Key)\n\tif old != nil {\n",
+		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConforms$/claim",
+		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
+		New: `
+			old := sh.find(hash, &p.Key, &has, &r)
+			sh.mu.Unlock()
+			time.Sleep(time.Millisecond)
+			sh, hash, now = s.lock(p.Key)
+			if old != nil {`,
 	},
 	{
 		Name: "an own claim is read as a conflict", Rule: "rule 2", Parent: "M10: go-redis#2985",
-		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
-		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
-		New: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n\t\tp.Owner = store.Owner{}\n",
+		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConforms$/claim",
+		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
+		New: `
+			if old := sh.find(hash, &p.Key, &has, &r); old != nil {
+				p.Owner = store.Owner{}`,
 	},
 	{
 		Name: "an own claim is lost by its caller", Rule: "rule 2", Parent: "M10: aws-sdk-java#2667",
-		File: "store/memstore/memstore.go", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
-		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
-		New: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n\t\tp.Owner = store.Owner{}\n",
+		Dir: mem, Func: "(*Store).Claim", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
+		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
+		New: `
+			if old := sh.find(hash, &p.Key, &has, &r); old != nil {
+				p.Owner = store.Owner{}`,
 	},
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",
-		File: "visit.go", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
-		Old: "\t\ta.found, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })\n",
-		New: "\t\tp.Owner = newOwner()\n\t\ta.found, err = send(ctx, func() (store.Found, error) { return v.g.st.Claim(ctx, p) })\n",
+		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
+		Old: "return v.guard.store.Claim(ctx, p)", New: "p.Owner = lapsed.NewOwner(); return v.guard.store.Claim(ctx, p)",
 	},
 	{
 		Name: "an own claim that has moved on is won again", Rule: "rule 2",
-		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
+		Dir: mem, Func: "found", Package: mem, Run: "TestConforms$/claim",
 		Old: "r.Owner == p.Owner && r.State == p.State", New: "r.Owner == p.Owner",
 	},
 	{
 		Name: "nobody's claim is everybody's", Rule: "rule 2",
-		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
+		Dir: mem, Func: "found", Package: mem, Run: "TestConforms$/claim",
 		Old: "p.Owner != store.Owner{} && r.Owner == p.Owner", New: "r.Owner == p.Owner",
 	},
 	{
 		Name: "the owner is the process and not the claim", Rule: "rule 2",
-		File: "visit.go", Package: core, Run: "TestALapsedClaim|TestAnotherPayload|TestAZombie|TestADuplicate",
-		Old: "PutUint64(o[:8], rand.Uint64())\n\tbinary.LittleEndian.PutUint64(o[8:], rand.Uint64())", New: "PutUint64(o[:8], 1+0*rand.Uint64())",
+		Dir: "internal/lapsed", Func: "NewOwner", Package: core, Run: "TestALapsedClaim|TestAnotherPayload|TestAZombie|TestADuplicate",
+		Old: "binary.LittleEndian.PutUint64(o[:8], rand.Uint64()) binary.LittleEndian.PutUint64(o[8:], rand.Uint64())",
+		New: "binary.LittleEndian.PutUint64(o[:8], 1+0*rand.Uint64())",
 	},
 	{
 		Name: "a claim has no deadline", Rule: "rule 7", Parent: "M4: powertools-python#8386",
-		File: "store/change.go", Package: mem, Run: "TestConforms$/(renew|expiry|histories)",
-		Old: "\t\tr.Until = Time(Micros(now.Add(wait)))\n\tcase Released:", New: "\tcase Released:",
+		Dir: seam, Func: "(*Record).settle", Package: mem, Run: "TestConforms$/(renew|expiry|histories)",
+		Old: `
+				r.Until = Time(Micros(now.Add(wait)))
+			case Released:`,
+		New: "case Released:",
 	},
 }

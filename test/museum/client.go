@@ -4,42 +4,44 @@ package museum
 var clients = []Mutant{
 	{
 		Name: "net/http sends a POST again by itself", Rule: "sent twice", Parent: "net/http: a request with a key counts as repeatable",
-		File: "semelhttp/noresend.go", Package: door, Run: "TestNoResend_ConnectionBreaks_SendsOnce|TestNoResend_ReverseProxy_SendsOnce",
-		Old: "\tr.GetBody = nil\n", New: "",
+		Dir: door, Func: "NoResend", Package: door, Run: "TestNoResend_ConnectionBreaks_SendsOnce|TestNoResend_ReverseProxy_SendsOnce",
+		Old: "r.GetBody = nil", New: "",
 	},
 	{
 		Name: "net/http sends an empty POST again by itself", Rule: "sent twice", Parent: "net/http: a request with a key counts as repeatable",
-		File: "semelhttp/noresend.go", Package: door, Run: "TestNoResend_ConnectionBreaks_SendsOnce|TestNoResend_ReverseProxy_SendsOnce",
+		Dir: door, Func: "NoResend", Package: door, Run: "TestNoResend_ConnectionBreaks_SendsOnce|TestNoResend_ReverseProxy_SendsOnce",
 		Old: "r.Body, r.ContentLength = emptyBody{}, 0", New: "r.Body, r.ContentLength = http.NoBody, 0",
 	},
 	{
 		Name: "each attempt has a key of its own", Rule: "rule 15",
-		File: "semelhttp/transport.go", Package: door, Run: "TestTransport_Attempts_SameKeyAndBytes",
-		Old: "out.Header[t.opt.KeyHeader] = []string{key}", New: "out.Header[t.opt.KeyHeader] = []string{key[:1] + quoteKey(t.opt.NewKey())[1:]}",
+		Dir: door, Func: "(*Transport).RoundTrip", Package: door, Run: "TestTransport_Attempts_SameKeyAndBytes",
+		Old: "out.Header[t.opt.KeyHeader] = []string{key}",
+		New: "out.Header[t.opt.KeyHeader] = []string{key[:1] + quoteKey(t.opt.NewKey())[1:]}",
 	},
 	{
 		Name: "a handler's request has a random key", Rule: "rule 15",
-		File: "semelhttp/clientkey.go", Package: door, Run: "TestTransport_KeySources_InOrder",
-		Old: "insideHandler := semel.FromContext(r.Context()); insideHandler {", New: "insideHandler := semel.FromContext(r.Context()); insideHandler && key != \"\" {",
+		Dir: door, Func: "(*Transport).keyOf", Package: door, Run: "TestTransport_KeySources_InOrder",
+		Old: "insideHandler := semel.FromContext(r.Context()); insideHandler {",
+		New: `insideHandler := semel.FromContext(r.Context()); insideHandler && key != "" {`,
 	},
 	{
 		Name: "half a body is sent as a whole one", Rule: "http",
-		File: "semelhttp/resend.go", Package: door, Run: "TestTransport_Bodies_AreRepeatable",
+		Dir: door, Func: "newBodies", Package: door, Run: "TestTransport_Bodies_AreRepeatable",
 		Old: "if r.ContentLength > 0 && int64(len(b)) != r.ContentLength {", New: "if false {",
 	},
 	{
 		Name: "a body that does not come outlives its context", Rule: "http",
-		File: "semelhttp/resend.go", Package: door, Run: "TestTransport_BodyNeverComes_EndsWithContext",
+		Dir: door, Func: "readAll", Package: door, Run: "TestTransport_BodyNeverComes_EndsWithContext",
 		Old: "if ctx.Done() == nil {", New: "if ctx != nil {",
 	},
 	{
 		Name: "the longest Retry-After is none", Rule: "http",
-		File: "semelhttp/backoff.go", Package: door, Run: "TestTransport_Answers_RetriedOrFinal",
+		Dir: door, Func: "parseRetryAfter", Package: door, Run: "TestTransport_Answers_RetriedOrFinal",
 		Old: "err == nil || errors.Is(err, strconv.ErrRange) {", New: "err == nil {",
 	},
 	{
 		Name: "the first attempt has empty trailers", Rule: "http",
-		File: "semelhttp/transport.go", Package: door, Run: "TestTransport_Trailers_SentWithEachAttempt",
-		Old: "\t\tout.Trailer = r.Trailer // the", New: "\t\t// the",
+		Dir: door, Func: "(*Transport).RoundTrip", Package: door, Run: "TestTransport_Trailers_SentWithEachAttempt",
+		Old: "out.Trailer = r.Trailer", New: "",
 	},
 }

@@ -4,22 +4,34 @@ package museum
 var coalescers = []Mutant{
 	{
 		Name: "requests of one number go in one batch", Rule: "lanes", Parent: "PostgreSQL: error 21000 in a batch of upserts",
-		File: "store/coalesce/lane.go", Package: lanes, Run: "TestConflicting|TestStorm",
+		Dir: lanes, Func: "(*Lane).enter", Package: lanes, Run: "TestConflicting|TestStorm",
 		Old: "if h := l.holder[it.number]; h != nil {", New: "if h := l.holder[it.number]; h != nil && h.urgent && !it.urgent {",
 	},
 	{
 		Name: "a renewal waits behind what is queued", Rule: "rule 7",
-		File: "store/coalesce/lane.go", Package: lanes, Run: "TestUrgent",
-		Old: "\tif it.urgent {\n\t\tl.queue[0].push(it)\n", New: "\tif it.urgent && l.closed {\n\t\tl.queue[0].push(it)\n",
+		Dir: lanes, Func: "(*Lane).enqueue", Package: lanes, Run: "TestUrgent",
+		Old: `
+			if it.urgent {
+				l.queue[0].push(it)`,
+		New: `
+			if it.urgent && l.closed {
+				l.queue[0].push(it)`,
 	},
 	{
 		Name: "a caller that has left the queue is sent all the same", Rule: "rule 13",
-		File: "store/coalesce/lane.go", Package: lanes, Run: "TestACallerThatLeavesTheQueue|TestAQueueThatAllHaveLeft",
-		Old: "\t\t\tl.queue[1].remove(it)\n\t\t}\n\t\tl.waiting--\n", New: "\t\t\t_ = l.queue[1].remove\n\t\t}\n\t\tl.waiting--\n",
+		Dir: lanes, Func: "(*Lane).leave", Package: lanes, Run: "TestACallerThatLeavesTheQueue|TestAQueueThatAllHaveLeft",
+		Old: `
+				l.queue[1].remove(it)
+			}
+			l.waiting--`,
+		New: `
+				_ = l.queue[1].remove
+			}
+			l.waiting--`,
 	},
 	{
 		Name: "strangers wait behind a flush that hangs", Rule: "lanes",
-		File: "store/coalesce/pace.go", Package: lanes, Run: "TestAFlushThatHangs",
-		Old: "\t\t\tl.help() // whoever is in flight hangs\n", New: "\t\t\t_ = l.help\n",
+		Dir: lanes, Func: "(*Lane).hold", Package: lanes, Run: "TestAFlushThatHangs",
+		Old: "l.help()", New: "_ = l.help",
 	},
 }

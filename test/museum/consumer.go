@@ -5,67 +5,89 @@ package museum
 var consumers = []Mutant{
 	{
 		Name: "a message is acked before it has run", Rule: "ack", Parent: "M21: ack before complete",
-		File: "consume/work.go", Package: consumer, Run: "TestServe|TestShutdown|TestAnAck|TestARetry",
-		Old: "\tcase stepRun:\n\t\ts.try(ctx, t)\n", New: "\tcase stepRun:\n\t\t_ = t.d.Ack(ctx)\n\t\ts.try(ctx, t)\n",
+		Dir: consumer, Func: "(*session).work", Package: consumer, Run: "TestServe|TestShutdown|TestAnAck|TestARetry",
+		Old: `
+			case stepRun:
+				s.try(ctx, t)`,
+		New: `
+			case stepRun:
+				_ = t.d.Ack(ctx)
+				s.try(ctx, t)`,
 	},
 	{
 		Name: "a message in flight elsewhere is acked", Rule: "ack", Parent: "M21: ack before complete",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAKeyInFlight",
-		Old: "return Disposition{Action: Hold, Reason: ReasonInProgress,", New: "return Disposition{Action: Ack, Reason: ReasonInProgress,",
+		Dir: consumer, Func: "(*Options).decideReason", Package: consumer, Run: "TestDecide|TestAKeyInFlight",
+		Old: "return Disposition{Action: Hold, Reason: ReasonInProgress,",
+		New: "return Disposition{Action: Ack, Reason: ReasonInProgress,",
 	},
 	{
 		Name: "a duplicate is never acked", Rule: "ack", Parent: "M23: wolverine#2639",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestHandleRunsOnce",
-		Old: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Ack,", New: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Hold,",
+		Dir: consumer, Func: "(*Options).decide", Package: consumer, Run: "TestDecide|TestHandleRunsOnce",
+		Old: `
+			if r.Err == nil && r.Replayed {
+				return Disposition{Action: Ack,`,
+		New: `
+			if r.Err == nil && r.Replayed {
+				return Disposition{Action: Hold,`,
 	},
 	{
 		Name: "an ack is trusted to have arrived", Rule: "ack", Parent: "M24: nats-server#4786",
-		File: "consume/work.go", Package: consumer, Run: "TestAnAck",
-		Old: "\tcase s.tell(ctx, t, t.d.Ack):\n", New: "\tcase s.tell(ctx, t, t.d.Ack) || true:\n",
+		Dir: consumer, Func: "(*session).carry", Package: consumer, Run: "TestAnAck",
+		Old: "case s.tell(ctx, t, t.d.Ack):", New: "case s.tell(ctx, t, t.d.Ack) || true:",
 	},
 	{
 		Name: "a message is acked without its copy", Rule: "ack",
-		File: "consume/work.go", Package: consumer, Run: "TestACopy",
-		Old: "\t\t\ts.unsent(ctx, t)\n\t\t\treturn\n\t\t}\n\t\tt.forwarded", New: "\t\t\ts.overtaken(ctx, t)\n\t\t}\n\t\tt.forwarded",
+		Dir: consumer, Func: "(*session).carry", Package: consumer, Run: "TestACopy",
+		Old: `
+				s.unsent(ctx, t)
+				return
+			}
+			t.forwarded`,
+		New: `
+				s.overtaken(ctx, t)
+			}
+			t.forwarded`,
 	},
 	{
 		Name: "letters that cannot be sent stop the consumer", Rule: "ack",
-		File: "consume/work.go", Package: consumer, Run: "TestLetters",
+		Dir: consumer, Func: "(*session).unsent", Package: consumer, Run: "TestLetters",
 		Old: "if t.gone || t.failed < mostAcks || s.info.HoldsOnly {", New: "if true {",
 	},
 	{
 		Name: "what another has taken over is acked", Rule: "ack",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide",
-		Old: "return Disposition{Action: Hold, Reason: ReasonLeaseLost,", New: "return Disposition{Action: Ack, Reason: ReasonLeaseLost,",
+		Dir: consumer, Func: "(*Options).decideReason", Package: consumer, Run: "TestDecide",
+		Old: "return Disposition{Action: Hold, Reason: ReasonLeaseLost,",
+		New: "return Disposition{Action: Ack, Reason: ReasonLeaseLost,",
 	},
 	{
 		Name: "an outage sends messages to the dead letters", Rule: "ack",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAnOutage",
-		Old: "return Disposition{Action: Hold, Reason: ReasonUnavailable,", New: "return Disposition{Action: DeadLetter, Reason: ReasonUnavailable,",
+		Dir: consumer, Func: "(*Options).decideReason", Package: consumer, Run: "TestDecide|TestAnOutage",
+		Old: "return Disposition{Action: Hold, Reason: ReasonUnavailable,",
+		New: "return Disposition{Action: DeadLetter, Reason: ReasonUnavailable,",
 	},
 	{
 		Name: "what still ends after the drain is given to others", Rule: "rule 7",
-		File: "consume/serve.go", Package: consumer, Run: "TestWhatEndsAfterTheDrain",
+		Dir: consumer, Func: "(*session).loop", Package: consumer, Run: "TestWhatEndsAfterTheDrain",
 		Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(hctx)",
 	},
 	{
 		Name: "a message without a key is tried for ever", Rule: "rule 13",
-		File: "consume/work.go", Package: consumer, Run: "TestAnUnprotectedMessage",
+		Dir: consumer, Func: "(*session).retry", Package: consumer, Run: "TestAnUnprotectedMessage",
 		Old: "strings.HasPrefix(t.m.Key, unprotected) {", New: "strings.HasPrefix(t.m.Key, unprotected) && s.info.HoldsOnly {",
 	},
 	{
 		Name: "a group that is no name sends a stream to the dead letters", Rule: "scope",
-		File: "consume/consumer.go", Package: consumer, Run: "TestNewRefusesAGroup",
+		Dir: consumer, Func: "New", Package: consumer, Run: "TestNewRefusesAGroup",
 		Old: "if err := call.Check(); err != nil {", New: "if err := call.Check(); false {",
 	},
 	{
 		Name: "an outage at COMMIT is an attempt", Rule: "rule 13",
-		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
+		Dir: consumer, Func: "(*Consumer).try", Package: consumer, Run: "TestAnOutageUsesUp",
 		Old: "t.undone && t.forgiven < mostForgiven {", New: "false {",
 	},
 	{
 		Name: "a message that drives the store away has no end", Rule: "rule 13",
-		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
+		Dir: consumer, Func: "(*Consumer).try", Package: consumer, Run: "TestAnOutageUsesUp",
 		Old: "t.undone && t.forgiven < mostForgiven {", New: "t.undone {",
 	},
 }

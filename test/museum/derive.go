@@ -3,36 +3,39 @@ package museum
 // Rule 15: a derived key depends on the parent and the name, and on nothing
 // that changes between attempts.
 var derivations = []Mutant{
-	derives("the attempt", "step+fmt.Sprint(x.attempt)"),
-	derives("the fence", "step+fmt.Sprint(x.lease.Fence)"),
-	derives("the owner", "step+fmt.Sprint(x.lease.Owner)"),
-	derives("the secrets", "step+fmt.Sprint(len(x.g.opt.Secrets))"),
+	derives("the attempt", "name+fmt.Sprint(x.attempt)"),
+	derives("the fence", "name+fmt.Sprint(x.lease.Fence)"),
+	derives("the owner", "name+fmt.Sprint(x.lease.Owner)"),
+	derives("the secrets", "name+fmt.Sprint(len(x.guard.options.Secrets))"),
 	{
 		Name: "a derived key does not depend on its step", Rule: "rule 15",
-		File: "execution.go", Package: core, Run: "TestDerivedKeys",
-		Old: "b = append(b, step...)", New: "b = append(b, step[:0]...)",
+		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDerivedKeys",
+		Old: "b = append(b, name...)", New: "b = append(b, name[:0]...)",
 	},
 	{
 		Name: "a derived key does not depend on its tenant", Rule: "rule 15",
-		File: "execution.go", Package: core, Run: "TestDerivedKeys",
-		Old: "parent := k.Digest()", New: "k.Tenant = \"\"\n\tparent := k.Digest()",
+		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDerivedKeys",
+		Old: "parent := k.Digest()",
+		New: `
+			k.Tenant = ""
+			parent := k.Digest()`,
 	},
 	{
 		Name: "all steps are one", Rule: "rule 15",
-		File: "execution.go", Package: core, Run: "TestACompletedStep",
-		Old: `child.Operation += "#" + name`, New: `child.Operation += "#step"`,
+		Dir: core, Func: "step", Package: core, Run: "TestACompletedStep",
+		Old: `parent.Operation + "#" + name`, New: `parent.Operation + "#step"`,
 	},
 	{
 		Name: "a step is new with each attempt", Rule: "rule 15",
-		File: "execution.go", Package: core, Run: "TestACompletedStep",
-		Old: `child.Operation += "#" + name`, New: `child.Operation += "#" + name + fmt.Sprint(x.attempt)`,
+		Dir: core, Func: "(*Execution).Step", Package: core, Run: "TestACompletedStep",
+		Old: "step(x.lease.Key, name)", New: "step(x.lease.Key, name+fmt.Sprint(x.attempt))",
 	},
 }
 
-func derives(from, step string) Mutant {
+func derives(from, name string) Mutant {
 	return Mutant{
 		Name: "a derived key depends on " + from, Rule: "rule 15",
-		File: "execution.go", Package: core, Run: "TestDerivedKeys|TestAReconcilerGets",
-		Old: "{ return derive(x.lease.Key, step) }", New: "{ return derive(x.lease.Key, " + step + ") }",
+		Dir: core, Func: "(*Execution).DownstreamKey", Package: core, Run: "TestDerivedKeys|TestAReconcilerGets",
+		Old: "downstreamKey(x.lease.Key, name)", New: "downstreamKey(x.lease.Key, " + name + ")",
 	}
 }

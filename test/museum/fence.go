@@ -5,37 +5,52 @@ package museum
 var fences = []Mutant{
 	{
 		Name: "a take-over keeps the fence", Rule: "rule 5", Parent: "Redlock: it has no fencing token",
-		File: "store/change.go", Package: mem, Run: "TestConforms$/fence",
-		Old: "max(floor+1, ", New: "max(floor, ",
+		Dir: seam, Func: "(*Proposal).apply", Package: mem, Run: "TestConforms$/fence",
+		Old: "max(floor+1,", New: "max(floor,",
 	},
 	{
 		Name: "the fence is a counter without the clock", Rule: "rule 5",
-		File: "store/change.go", Package: seam, Run: "TestTheFenceIsAbove",
+		Dir: seam, Func: "(*Proposal).apply", Package: seam, Run: "TestTheFenceIsAbove",
 		Old: "r.Fence = max(floor+1, uint64(max(0, Micros(now))))", New: "r.Fence = floor + 1",
 	},
 	{
 		Name: "the fence is the clock alone", Rule: "rule 5",
-		File: "store/change.go", Package: mem, Run: "TestConforms$/fence",
+		Dir: seam, Func: "(*Proposal).apply", Package: mem, Run: "TestConforms$/fence",
 		Old: "r.Fence = max(floor+1, uint64(max(0, Micros(now))))", New: "r.Fence = uint64(max(0, Micros(now)))",
 	},
 	{
 		Name: "a sweep forgets the highest fence", Rule: "rule 5",
-		File: "store/memstore/sweep.go", Package: mem, Run: "TestConforms$/fence",
+		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestConforms$/fence",
 		Old: "s.raise(r.Fence)", New: "_ = s.raise",
 	},
 	{
 		Name: "a key that begins anew begins with a low fence", Rule: "rule 5",
-		File: "store/change.go", Package: mem, Run: "TestConforms$/fence",
-		Old: "\tp.apply(&r, now, old.Fence)\n", New: "\tif p.Restart {\n\t\told = &Record{}\n\t}\n\tp.apply(&r, now, old.Fence)\n",
+		Dir: seam, Func: "(*Proposal).Replace", Package: mem, Run: "TestConforms$/fence",
+		Old: "p.apply(&r, now, old.Fence)",
+		New: `
+			if p.Restart {
+				old = &Record{}
+			}
+			p.apply(&r, now, old.Fence)`,
 	},
 	{
 		Name: "parking keeps the fence", Rule: "rule 4",
-		File: "store/change.go", Package: mem, Run: "TestConforms$",
-		Old: "\tp.apply(&r, now, old.Fence)\n", New: "\tp.apply(&r, now, old.Fence)\n\tif p.State == Unknown {\n\t\tr.Fence = old.Fence\n\t}\n",
+		Dir: seam, Func: "(*Proposal).Replace", Package: mem, Run: "TestConforms$",
+		Old: "p.apply(&r, now, old.Fence)",
+		New: `
+			p.apply(&r, now, old.Fence)
+			if p.State == Unknown {
+				r.Fence = old.Fence
+			}`,
 	},
 	{
 		Name: "an operator's verdict keeps the fence", Rule: "rule 4",
-		File: "store/change.go", Package: core, Run: "TestResolveHolds",
-		Old: "\tp.apply(&r, now, old.Fence)\n", New: "\tp.apply(&r, now, old.Fence)\n\tif old.State == Unknown {\n\t\tr.Fence = old.Fence\n\t}\n",
+		Dir: seam, Func: "(*Proposal).Replace", Package: core, Run: "TestResolveHolds",
+		Old: "p.apply(&r, now, old.Fence)",
+		New: `
+			p.apply(&r, now, old.Fence)
+			if old.State == Unknown {
+				r.Fence = old.Fence
+			}`,
 	},
 }

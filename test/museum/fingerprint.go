@@ -11,94 +11,94 @@ var fingerprints = []Mutant{
 	unchecked("Unknown", ""),
 	{
 		Name: "texts that are not UTF-8 are one and the same payload", Rule: "rule 12",
-		File: "payload.go", Package: core, Run: "TestJSONTellsTexts",
-		Old: "parts: rawTexts(v, b)}", New: "parts: nil}",
+		Dir: core, Func: "JSON", Package: core, Run: "TestJSONTellsTexts",
+		Old: "parts: invalid", New: "parts: nil",
 	},
 	{
 		Name: "the fingerprint is not checked on a lapsed claim", Rule: "rule 12", Parent: "M6: powertools-java#2260",
-		File: "store/decide.go", Package: seam, Run: "TestDecideCompares",
+		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecideCompares",
 		Old: "if !bearer {", New: "if !bearer && !r.Lapsed(now) {",
 	},
 	{
 		Name: "an unknown secret is a mismatch", Rule: "rule 12",
-		File: "store/decide.go", Package: core, Run: "TestSecretsRotate",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestSecretsRotate",
 		Old: "d.Action = Unverifiable", New: "d.Action = Mismatch",
 	},
 	{
 		Name: "an unknown secret is passed over", Rule: "rule 12",
-		File: "store/decide.go", Package: core, Run: "TestSecretsRotate",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestSecretsRotate",
 		Old: "d.Action = Unverifiable", New: "d.Action, d.Until = byState(r, c, d.Policy, now)",
 	},
 	{
 		Name: "the parts of a payload run into each other", Rule: "rule 12",
-		File: "payload.go", Package: core, Run: "TestPartsAreLengthPrefixed|FuzzFingerprint",
+		Dir: core, Func: "(*Payload).appendTo", Package: core, Run: "TestPartsAreLengthPrefixed|FuzzFingerprint",
 		Old: "b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)", New: "b = append(b, part...)",
 	},
 	{
 		Name: "the parts of a long payload run into each other", Rule: "rule 12",
-		File: "payload.go", Package: core, Run: "TestPartsStayApartHowever",
-		Old: "\t\th.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))\n", New: "\t\t_ = buf\n",
+		Dir: core, Func: "(*Payload).sum", Package: core, Run: "TestPartsStayApartHowever",
+		Old: "h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))", New: "_ = buf",
 	},
 	{
 		Name: "two ways of hashing are one", Rule: "rule 12",
-		File: "payload.go", Package: core, Run: "TestAnotherWayOfHashing",
-		Old: `kindJSON      = &payloadKind{"json/sha256",`, New: `kindJSON      = &payloadKind{"bytes/sha256",`,
+		Dir: core, Func: "var kindJSON", Package: core, Run: "TestAnotherWayOfHashing",
+		Old: `"rfc8785/sha256"`, New: `"bytes/sha256"`,
 	},
 	{
 		Name: "the secret does not key the hash", Rule: "rule 12", Parent: "MCPJam#4469",
-		File: "payload.go", Package: core, Run: "TestTheSecretKeysTheHash",
+		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestTheSecretKeysTheHash",
 		Old: "hmac.New(sha256.New, s.Key)", New: "hmac.New(sha256.New, nil)",
 	},
 	{
 		Name: "the id of the secret is not kept", Rule: "rule 12",
-		File: "payload.go", Package: core, Run: "TestSecretsRotate",
-		Old: "KeyID: s.ID, ", New: "",
+		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecretsRotate",
+		Old: "KeyID: s.ID,", New: "",
 	},
 	{
 		Name: "only the newest secret is read", Rule: "rule 12",
-		File: "visit.go", Package: core, Run: "TestSecretsRotate|TestAnUnkeyedRecord",
-		Old: "if s, ok := v.g.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := v.g.secret(r.Fingerprint.KeyID); ok && s == nil {",
+		Dir: core, Func: "(*visit).decide", Package: core, Run: "TestSecretsRotate|TestAnUnkeyedRecord",
+		Old: "if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok && s == nil {",
 	},
 	{
 		Name: "the payload is not hashed at all", Rule: "rule 12",
-		File: "visit.go", Package: core, Run: "TestAnotherPayloadIsAMismatch",
-		Old: "v.as.Fingerprint = g.fingerprint(&c.payload)", New: "_ = g.fingerprint(&c.payload)",
+		Dir: core, Func: "(*Guard).newVisit", Package: core, Run: "TestAnotherPayloadIsAMismatch",
+		Old: "v.call.Fingerprint = g.fingerprint(&c.Payload)", New: "_ = g.fingerprint(&c.Payload)",
 	},
 	{
 		Name: "a token's run forgets the payload", Rule: "rule 12",
-		File: "visit.go", Package: core, Run: "TestAReservationRunsOnce",
+		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestAReservationRunsOnce",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
 		New: "p.Policy, p.Attempt, p.Error = d.Policy, r.Attempt+1, r.LastError",
 	},
 	{
 		Name: "parking forgets the payload", Rule: "rule 12",
-		File: "visit.go", Package: core, Run: "TestARecordKeepsItsPayload",
-		Old: "Holder: g.opt.Holder, Fingerprint: r.Fingerprint,", New: "Holder: g.opt.Holder,",
+		Dir: core, Func: "(*Guard).change", Package: core, Run: "TestARecordKeepsItsPayload",
+		Old: "Fingerprint: r.Fingerprint,", New: "",
 	},
 	{
 		Name: "a member of a JSON object may come twice", Rule: "rule 12",
-		File: "canonical.go", Package: core, Run: "TestCanonicalCompares",
+		Dir: "internal/jsontext", Func: "parseObject", Package: core, Run: "TestCanonicalCompares",
 		Old: "if o[i].name == o[i-1].name {", New: "if false {",
 	},
 	{
 		Name: "long numbers are compared as doubles", Rule: "rule 12",
-		File: "decimal.go", Package: core, Run: "TestCanonicalCompares",
-		Old: "; held == d {", New: "; held.negative == d.negative {",
+		Dir: "internal/jsontext", Func: "appendNumber", Package: core, Run: "TestCanonicalCompares",
+		Old: "held == d", New: "held.negative == d.negative",
 	},
 	{
 		Name: "a long number is written as it came", Rule: "rule 12",
-		File: "decimal.go", Package: core, Run: "TestCanonicalCompares|FuzzCanonical",
+		Dir: "internal/jsontext", Func: "appendNumber", Package: core, Run: "TestCanonicalCompares|FuzzCanonical",
 		Old: "return d.append(b), nil", New: "return append(b, n...), nil",
 	},
 	{
 		Name: "half a surrogate pair is any other", Rule: "rule 12",
-		File: "canonical.go", Package: core, Run: "TestCanonicalCompares",
-		Old: "\tif err := checkSurrogates(doc); err != nil {\n", New: "\tif err := checkSurrogates(nil); err != nil {\n",
+		Dir: "internal/jsontext", Func: "parseJSON", Package: core, Run: "TestCanonicalCompares",
+		Old: "checkSurrogates(doc)", New: "checkSurrogates(nil)",
 	},
 	{
 		Name: "an absent member equals null", Rule: "rule 12",
-		File: "canonical.go", Package: core, Run: "TestFieldsCompare",
-		Old: "\t\tvar value []byte\n", New: "\t\tvalue := []byte(\"null\")\n",
+		Dir: "internal/jsontext", Func: "Fields", Package: core, Run: "TestFieldsCompare",
+		Old: "var value []byte", New: `value := []byte("null")`,
 	},
 }
 
@@ -106,7 +106,7 @@ var fingerprints = []Mutant{
 func unchecked(state, parent string) Mutant {
 	return Mutant{
 		Name: "the fingerprint is not checked in state " + state, Rule: "rule 12", Parent: parent,
-		File: "store/decide.go", Package: seam, Run: "TestDecideCompares",
+		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecideCompares",
 		Old: "if !bearer {", New: "if !bearer && r.State != " + state + " {",
 	}
 }

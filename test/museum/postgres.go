@@ -4,132 +4,150 @@ package museum
 var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a batch settles what is settled", Rule: "rule 8",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestABatchOfSettlementsChanges",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestABatchOfSettlementsChanges",
 		Old: "r.fence = u.fence AND r.state = 2\n\t\t\tRETURNING r.id`", New: "r.fence = u.fence\n\t\t\tRETURNING r.id`",
 	},
 	{
 		Name: "PostgreSQL: a batch that did not commit is acknowledged", Rule: "durable",
-		File: "store/pgstore/claim.go", Package: postgres, Run: "TestABatchThatDoesNotCommit",
+		Dir: postgres, Func: "(*Store).sendBatch", Package: postgres, Run: "TestABatchThatDoesNotCommit",
 		Old: "err = errors.Join(err, res.Close())", New: "_ = res.Close()",
 	},
 	{
 		Name: "PostgreSQL: a batch without an answer has lost its leases", Rule: "rule 11",
-		File: "store/pgstore/settle.go", Package: postgres, Run: "TestABatchOfSettlementsWithoutAnAnswer",
-		Old: "\tif err != nil {\n\t\tfailBatch(", New: "\tif refused(err) {\n\t\tfailBatch(",
+		Dir: postgres, Func: "(*Store).flushSettles", Package: postgres, Run: "TestABatchOfSettlementsWithoutAnAnswer",
+		Old: `
+			if err != nil {
+				failBatch(`,
+		New: `
+			if refused(err) {
+				failBatch(`,
 	},
 	{
 		Name: "PostgreSQL: a batch forgets what was swept", Rule: "rule 5",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestTheFenceGrowsOverASweepInABatch",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestTheFenceGrowsOverASweepInABatch",
 		Old: "greatest(m.swept_fence + 1, t.now) AS fence", New: "t.now AS fence",
 	},
 	{
 		Name: "PostgreSQL: a sweep deletes what has come to the place", Rule: "rule 7", Parent: "M16: sweep deletes a live claim (Stockpile#424)",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestASweepJudgesAgain",
-		Old: "ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR", New: "ANY($1::text[]::tid[]) AND $2::bigint > 0 FOR",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestASweepJudgesAgain",
+		Old: "ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR",
+		New: "ANY($1::text[]::tid[]) AND $2::bigint > 0 FOR",
 	},
 	{
 		Name: "PostgreSQL: a sweep leaves its connection relaxed", Rule: "durable",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestOnlyRelaxedClaims",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestOnlyRelaxedClaims",
 		Old: "set_config('synchronous_commit', 'off', true) FROM f", New: "set_config('synchronous_commit', 'off', false) FROM f",
 	},
 	{
 		Name: "PostgreSQL: what ends by a swap is relaxed", Rule: "durable",
-		File: "store/pgstore/claim.go", Package: postgres, Run: "TestOnlyRelaxedClaims",
-		Old: "sql = s.strict //", New: "sql = s.sql //",
+		Dir: postgres, Func: "(*session).swap", Package: postgres, Run: "TestOnlyRelaxedClaims",
+		Old: "sql = s.strict", New: "sql = s.sql",
 	},
 	{
 		Name: "PostgreSQL: a renewal that was rolled back counts", Rule: "rule 7",
-		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalThatWasRolledBack",
-		Old: "\t\tclear(renewed) // of", New: "\t\t// of",
+		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestARenewalThatWasRolledBack",
+		Old: "clear(renewed)", New: "",
 	},
 	{
 		Name: "PostgreSQL: a renewal queues with claims", Rule: "rule 7",
-		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalWaitsForNoOther",
+		Dir: postgres, Func: "(*Store).leases", Package: postgres, Run: "TestARenewalWaitsForNoOther",
 		Old: "s.renewal.Query(", New: "s.own.Query(",
 	},
 	{
 		Name: "PostgreSQL: a lease whose row is locked is lost", Rule: "rule 11",
-		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalWaitsForNoRow",
-		Old: "errs[i] = explain(\"renew\", ErrBusy)", New: "errs[i] = store.ErrLeaseLost",
+		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestARenewalWaitsForNoRow",
+		Old: `errs[i] = explain("renew", ErrBusy)`, New: "errs[i] = store.ErrLeaseLost",
 	},
 	{
 		Name: "PostgreSQL: a claim that lost to a commit has won", Rule: "rule 2", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
-		File: "store/pgstore/claim.go", Package: postgres, Run: "TestAClaimWaitsForAnInsertInFlight/commit",
-		Old: "\t\t\tif a.fence.Valid || a.packed != nil {\n", New: "\t\t\ta.fence.Valid = a.packed == nil\n\t\t\tif a.fence.Valid || a.packed != nil {\n",
+		Dir: postgres, Func: "(*session).claim", Package: postgres, Run: "TestAClaimWaitsForAnInsertInFlight/commit",
+		Old: "if a.fence.Valid || a.packed != nil {",
+		New: `
+			a.fence.Valid = a.packed == nil
+			if a.fence.Valid || a.packed != nil {`,
 	},
 	{
 		Name: "PostgreSQL: a table for each day holds records", Rule: "rule 2",
-		File: "store/pgstore/partition.go", Package: postgres, Run: "TestAPartitionForEachDay",
-		Old: "if key != \"HASH (id)\" {", New: "if key == \"\" {",
+		Dir: postgres, Func: "(*Store).findParts", Package: postgres, Run: "TestAPartitionForEachDay",
+		Old: `if key != "HASH (id)" {`, New: `if key == "" {`,
 	},
 	{
 		Name: "PostgreSQL: a release moves keys", Rule: "durable",
-		File: "store/keyid.go", Package: postgres, Run: "TestARowOfAnEarlierVersion",
+		Dir: seam, Func: "Key.ID", Package: postgres, Run: "TestARowOfAnEarlierVersion",
 		Old: "[16]byte(d[:16])", New: "[16]byte(d[16:])",
 	},
 	{
 		Name: "PostgreSQL: of two keys with one id either answers", Rule: "scope",
-		File: "store/pgstore/session.go", Package: postgres, Run: "TestARowOfAnotherKey",
+		Dir: postgres, Func: "(*row).found", Package: postgres, Run: "TestARowOfAnotherKey",
 		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
 	},
 	{
 		Name: "PostgreSQL: a look beforehand finds what has expired", Rule: "rule 7",
-		File: "store/pgstore/kept.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
+		Dir: postgres, Func: "stays", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
 		Old: "f.Record.State.Terminal() && !f.Record.Expired(f.Now)", New: "f.Record.State.Terminal()",
 	},
 	{
 		Name: "PostgreSQL: a look ahead takes a result for none", Rule: "rule 8",
-		File: "store/pgstore/packed.go", Package: postgres, Run: "TestALookAheadFinds",
-		Old: " AND r.header IS NULL AND r.body IS NULL\n", New: " AND r.header IS NULL\n",
+		Dir: postgres, Func: "const keptAs", Package: postgres, Run: "TestALookAheadFinds",
+		Old: "AND r.header IS NULL AND r.body IS NULL", New: "AND r.header IS NULL",
 	},
 	{
 		Name: "PostgreSQL: a place to wait is not given back", Rule: "lanes",
-		File: "store/pgstore/store.go", Package: postgres, Run: "TestALockThatLasts",
-		Old: "\tdefer func() { <-s.alone }()\n\treturn fn()\n", New: "\terr := fn()\n\tif err == nil {\n\t\t<-s.alone\n\t}\n\treturn err\n",
+		Dir: postgres, Func: "(*Store).waiting", Package: postgres, Run: "TestALockThatLasts",
+		Old: `
+			defer func() { <-s.alone }()
+			return fn()`,
+		New: `
+			err := fn()
+			if err == nil {
+				<-s.alone
+			}
+			return err`,
 	},
 	{
 		Name: "PostgreSQL: a notification is too long to be sent", Rule: "rule 14",
-		File: "store/pgstore/mouth.go", Package: postgres, Run: "TestTheEndsOfACrowd",
+		Dir: postgres, Func: "const spoken", Package: postgres, Run: "TestTheEndsOfACrowd",
 		Old: "spoken = 240", New: "spoken = 256",
 	},
 	{
 		Name: "PostgreSQL: a connection without a transaction will do", Rule: "atomic",
-		File: "store/pgstore/insql.go", Package: postgres, Run: "TestATransactionOfDatabaseSQL",
+		Dir: postgres, Func: "openOn", Package: postgres, Run: "TestATransactionOfDatabaseSQL",
 		Old: "TxStatus() != 'T' {", New: "TxStatus() == 'E' {",
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
-		File: "store/pgstore/sweep.go", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
-		Old: "\t\t\tlast.part = from.part\n", New: "",
+		Dir: postgres, Func: "(*Store).over", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
+		Old: "last.part = from.part", New: "",
 	},
 	{
 		Name: "PostgreSQL: a renewal that hangs holds up all behind it", Rule: "rule 7",
-		File: "store/pgstore/open.go", Package: postgres, Run: "TestARenewalThatHangs/as",
+		Dir: postgres, Func: "(*Store).connectOwn", Package: postgres, Run: "TestARenewalThatHangs/as",
 		Old: "sized(cfg, 1+spareConns)", New: "sized(cfg, 1)",
 	},
 	{
 		Name: "PostgreSQL: a settlement that hangs takes the time of all its tries", Rule: "rule 9",
-		File: "store/pgstore/settle.go", Package: postgres, Run: "TestASettlementThatHangs",
+		Dir: postgres, Func: "(*Store).flushSettles", Package: postgres, Run: "TestASettlementThatHangs",
 		Old: "context.WithTimeout(ctx, s.opt.settleTry)", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "PostgreSQL: a listener waits without end for the answer that hangs", Rule: "rule 14",
-		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/once",
-		Old: "context.WithTimeout(ctx, 2*e.echo) //", New: "context.WithCancel(ctx) //",
+		Dir: postgres, Func: "(*ear).run", Package: postgres, Run: "TestAListenerThatHangs/once",
+		Old: "context.WithTimeout(ctx, 2*e.echo)", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "PostgreSQL: a listener that hangs keeps the place of the next", Rule: "rule 14",
-		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/as",
+		Dir: postgres, Func: "listen", Package: postgres, Run: "TestAListenerThatHangs/as",
 		Old: "sized(cfg, 2+spareConns)", New: "sized(cfg, 2)",
 	},
 	{
 		Name: "PostgreSQL: keys of one place in their order share a lock", Rule: "scope",
-		File: "store/pgstore/row.go", Package: postgres, Run: "TestKeysOfOnePlace",
+		Dir: postgres, Func: "numberOf", Package: postgres, Run: "TestKeysOfOnePlace",
 		Old: "Uint64(id.Bytes[8:])", New: "Uint64(id.Bytes[:8])",
 	},
 	{
 		Name: "PostgreSQL: two keys with one id look like an outage", Rule: "scope",
-		File: "store/pgstore/session.go", Package: postgres, Run: "TestARowOfAnotherKey",
-		Old: `fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)`, New: `fmt.Errorf("%v: another key has the same id; use another key", store.ErrCorrupt)`,
+		Dir: postgres, Func: "var errCollision", Package: postgres, Run: "TestARowOfAnotherKey",
+		Old: `fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)`,
+		New: `fmt.Errorf("%v: another key has the same id; use another key", store.ErrCorrupt)`,
 	},
 }

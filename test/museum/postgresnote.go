@@ -5,53 +5,75 @@ package museum
 var postgresNotes = []Mutant{
 	{
 		Name: "PostgreSQL, notes: a try is made without a note", Rule: "rule 13",
-		File: "consume/semelkafka/kafkapg/care.go", Package: joined, Run: "TestAMessageThatKillsItsProcess",
-		Old: "\tif c == nil || most < 0 {\n\t\treturn nil\n", New: "\tif c == nil || most != 0 {\n\t\treturn nil\n",
+		Dir: joined, Func: "(*care).try", Package: joined, Run: "TestAMessageThatKillsItsProcess",
+		Old: `
+			if c == nil || most < 0 {
+				return nil`,
+		New: `
+			if c == nil || most != 0 {
+				return nil`,
 	},
 	{
 		Name: "PostgreSQL, notes: what was tried and has no end is handled with others", Rule: "rule 13",
-		File: "consume/semelkafka/kafkapg/care.go", Package: joined, Run: "TestAMessageThatKillsItsProcess",
+		Dir: joined, Func: "(*cares).begin", Package: joined, Run: "TestAMessageThatKillsItsProcess",
 		Old: "times >= inVain || c.note.Open()", New: "times >= inVain",
 	},
 	{
 		Name: "PostgreSQL, notes: a try that failed counts as one without an end, too", Rule: "rule 13",
-		File: "store/pgstore/note.go", Package: joined, Run: "TestAFailureIsOneAttempt",
-		Old: "error {\n\tn.takeBack(offset)\n\terr := n.write", New: "error {\n\terr := n.write",
+		Dir: postgres, Func: "(*Note).Ended", Package: joined, Run: "TestAFailureIsOneAttempt",
+		Old: `
+			error {
+			n.takeBack(offset)
+			err := n.write`,
+		New: `
+			error {
+			err := n.write`,
 	},
 	{
 		Name: "PostgreSQL, notes: a try whose end was not noted is taken for one without", Rule: "rule 11",
-		File: "store/pgstore/note.go", Package: postgres, Run: "TestAnEndThatCouldNotBeNoted",
-		Old: "\tif len(n.owed) > 0 {\n", New: "\tif len(n.owed) > 1 {\n",
+		Dir: postgres, Func: "(*Note).Begin", Package: postgres, Run: "TestAnEndThatCouldNotBeNoted",
+		Old: "if len(n.owed) > 0 {", New: "if len(n.owed) > 1 {",
 	},
 	{
 		Name: "PostgreSQL, notes: a try that was not noted is made", Rule: "rule 11",
-		File: "consume/semelkafka/kafkapg/offsetscare.go", Package: joined, Run: "TestWithoutANote",
-		Old: "if err := r.care.try(ctx, m, r.most); err != nil {", New: "if err := r.care.try(ctx, m, r.most); err == nil && ctx.Err() != nil {",
+		Dir: joined, Func: "(*offsetsRun).noted", Package: joined, Run: "TestWithoutANote",
+		Old: "if err := r.care.try(ctx, m, r.most); err != nil {",
+		New: "if err := r.care.try(ctx, m, r.most); err == nil && ctx.Err() != nil {",
 	},
 	{
 		Name: "PostgreSQL, notes: a zombie notes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAZombieNotesNothing",
-		Old: "SET tried = $6::bigint[], updated = c.now FROM c\n\t\t\tWHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid",
-		New: "SET tried = $6::bigint[], updated = c.now FROM c\n\t\t\tWHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND $5::uuid IS NOT NULL",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAZombieNotesNothing",
+		Old: `
+			SET tried = $6::bigint[], updated = c.now FROM c
+			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
+		New: `
+			SET tried = $6::bigint[], updated = c.now FROM c
+			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND $5::uuid IS NOT NULL`,
 	},
 	{
 		Name: "PostgreSQL, notes: who ends in order has died", Rule: "rule 13",
-		File: "consume/semelkafka/kafkapg/care.go", Package: joined, Run: "TestThoseWhoEndInOrder",
-		Old: "\t\tif !c.begun {\n\t\t\tcontinue\n", New: "\t\tif c.begun {\n\t\t\tcontinue\n",
+		Dir: joined, Func: "(*cares).end", Package: joined, Run: "TestThoseWhoEndInOrder",
+		Old: `
+			if !c.begun {
+				continue`,
+		New: `
+			if c.begun {
+				continue`,
 	},
 	{
 		Name: "PostgreSQL, notes: a member that is given its partition again has died", Rule: "rule 13",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestANoteCounts",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestANoteCounts",
 		Old: "n.begun + (n.owner <> excluded.owner)::int", New: "n.begun + 1",
 	},
 	{
 		Name: "PostgreSQL, notes: tries of another life count", Rule: "rule 13",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestANoteOfAnotherLife",
-		Old: "n.topic_id = excluded.topic_id AND n.at <= excluded.at THEN n.tried", New: "n.topic_id = excluded.topic_id THEN n.tried",
+		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestANoteOfAnotherLife",
+		Old: "n.topic_id = excluded.topic_id AND n.at <= excluded.at THEN n.tried",
+		New: "n.topic_id = excluded.topic_id THEN n.tried",
 	},
 	{
 		Name: "PostgreSQL, notes: who waits behind a message that is alone overtakes it", Rule: "ack",
-		File: "consume/semelkafka/kafkapg/keyedcare.go", Package: joined, Run: "TestAMessageThatKillsItsProcess/keys",
+		Dir: joined, Func: "(*keyedCare).ended", Package: joined, Run: "TestAMessageThatKillsItsProcess/keys",
 		Old: "if again || end.Err != nil && end.Attempt > 0 {", New: "if again {",
 	},
 }

@@ -4,82 +4,94 @@ package museum
 var redises = []Mutant{
 	{
 		Name: "Redis: a settlement compares no owner", Rule: "rule 4", Parent: "M2: delete without owner (Powertools)",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestConformance$",
-		Old: "\telseif sub(v, 1, 25) ~= ARGV[arg] then\n", New: "\telseif false then\n",
+		Dir: fast, Func: "const luaSettle", Package: fast, Run: "TestConformance$",
+		Old: "elseif sub(v, 1, 25) ~= ARGV[arg] then", New: "elseif false then",
 	},
 	{
 		Name: "Redis: a swap compares no fence", Rule: "rule 3", Parent: "M5: orphan recovery without CAS (#5714)",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestConformance$",
+		Dir: fast, Func: "const luaSwap", Package: fast, Run: "TestConformance$",
 		Old: "sub(v, 1, 25) ~= ARGV[arg + 2] or", New: "sub(v, 1, 17) ~= sub(ARGV[arg + 2], 1, 17) or",
 	},
 	{
 		Name: "Redis: a sweep forgets the highest fence", Rule: "rule 5",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestConformance$",
-		Old: "\t\t\tcall('DEL', KEYS[i])\n\t\t\traise(unpack_('>I8', head, 18))\n", New: "\t\t\tcall('DEL', KEYS[i])\n",
+		Dir: fast, Func: "const luaSweep", Package: fast, Run: "TestConformance$",
+		Old: `
+			call('DEL', KEYS[i])
+			raise(unpack_('>I8', head, 18))`,
+		New: "call('DEL', KEYS[i])",
 	},
 	{
 		Name: "Redis: an own claim is somebody else's", Rule: "rule 2", Parent: "M10: own claim read as conflict (go-redis#2985)",
-		File: "store/redisstore/row.go", Package: fast, Run: "TestConformance$",
-		Old: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State", New: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State && store.Micros(r.Updated) == now",
+		Dir: fast, Func: "found", Package: fast, Run: "TestConformance$",
+		Old: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State",
+		New: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State && store.Micros(r.Updated) == now",
 	},
 	{
 		Name: "Redis: what a caller left in flight is written over", Rule: "rule 2",
-		File: "store/redisstore/call.go", Package: fast, Run: "TestACallThatIsLeftInFlight",
+		Dir: fast, Func: "(*call).free", Package: fast, Run: "TestACallThatIsLeftInFlight",
 		Old: "if c.answered && cap(c.texts)", New: "if cap(c.texts)",
 	},
 	{
 		Name: "Redis: a settlement is confirmed by a master that never had it", Rule: "rule 9",
-		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
-		Old: "\t\treturn settled(l, t, again)\n", New: "\t\treturn nil\n",
+		Dir: fast, Func: "(*Store).settle", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		Old: "return settled(l, t, again)", New: "return nil",
 	},
 	{
 		Name: "Redis: a parking is confirmed by a master that never had it", Rule: "rule 9",
-		File: "store/redisstore/store.go", Package: fast, Run: "TestAParkingThatAFailOverLoses",
-		Old: "\t\tf, err = swapped(p, again)\n\t\treturn err\n", New: "\t\treturn nil\n",
+		Dir: fast, Func: "(*Store).swap", Package: fast, Run: "TestAParkingThatAFailOverLoses",
+		Old: `
+			f, err = swapped(p, again)
+			return err`,
+		New: "return nil",
 	},
 	{
 		Name: "Redis: a release is lost because another has claimed the key since", Rule: "rule 9",
-		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
-		Old: "if t.State == store.Released { // it may", New: "if t.State == 0 { // it may",
+		Dir: fast, Func: "(*Store).settle", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		Old: "if t.State == store.Released {", New: "if t.State == 0 {",
 	},
 	{
 		Name: "Redis: a full server answers no duplicate", Rule: "rule 8",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestAFullServerGoesOn",
-		Old: "if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then", New: "if new ~= 0 then",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestAFullServerGoesOn",
+		Old: "if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then",
+		New: "if new ~= 0 then",
 	},
 	{
 		Name: "Redis: a server without replicas refuses replays", Rule: "rule 8",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestAServerThatTakesNoWrites",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestAServerThatTakesNoWrites",
 		Old: "OOM = 1, MISCONF = 1, NOREPLICAS = 1", New: "OOM = 1",
 	},
 	{
 		Name: "Redis: records that cannot be read hold up a sweep", Rule: "rule 7",
-		File: "store/redisstore/sweep.go", Package: fast, Run: "TestASweepPassesOverWhatCannotBeRead",
+		Dir: fast, Func: "brief", Package: fast, Run: "TestASweepPassesOverWhatCannotBeRead",
 		Old: "if r.State == store.Released || r.State.Terminal() {", New: "if r.State >= store.Released {",
 	},
 	{
 		Name: "Redis: a sweep deletes what it has not looked at again", Rule: "rule 7", Parent: "margince#423",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestASweepLooksAgain",
+		Dir: fast, Func: "const luaSweep", Package: fast, Run: "TestASweepLooksAgain",
 		Old: "expires ~= 0 and expires <= now then", New: "expires ~= 0 then",
 	},
 	{
 		Name: "Redis: who reads waits for replicas", Rule: "rule 14",
-		File: "store/redisstore/call.go", Package: fast, Run: "TestAReadWaitsForNoAcknowledgement",
-		Old: "\tsend := s.exchange\n", New: "\tsend := s.send\n",
+		Dir: fast, Func: "(*Store).newLane", Package: fast, Run: "TestAReadWaitsForNoAcknowledgement",
+		Old: "send := s.exchange", New: "send := s.send",
 	},
 	{
 		Name: "Redis: a node that hangs holds up all nodes", Rule: "lanes",
-		File: "store/redisstore/lanes.go", Package: fast, Run: "TestANodeThatHangs",
-		Old: "\treturn node.Options().Addr\n", New: "\treturn node.Options().Addr[:0]\n",
+		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestANodeThatHangs",
+		Old: "return node.Options().Addr", New: "return node.Options().Addr[:0]",
 	},
 	{
 		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "lanes",
-		File: "store/redisstore/call.go", Package: fast, Run: "TestABadRecordHoldsUpNobodyElseAfterAFlush",
-		Old: "\t\tps = again\n", New: "\t\tif ps = nil; len(again) > 0 {\n\t\t\tsend(again)\n\t\t}\n",
+		Dir: fast, Func: "(*Store).resolve", Package: fast, Run: "TestABadRecordHoldsUpNobodyElseAfterAFlush",
+		Old: "ps = again",
+		New: `
+			if ps = nil; len(again) > 0 {
+				send(again)
+			}`,
 	},
 	{
 		Name: "Redis: what another has taken is undone", Rule: "rule 3",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestWhatAnotherHasTaken",
+		Dir: fast, Func: "const luaUndo", Package: fast, Run: "TestWhatAnotherHasTaken",
 		Old: "if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then", New: "if v and byte(v, 58) <= 2 then",
 	},
 }

@@ -4,81 +4,84 @@ package museum
 var replays = []Mutant{
 	{
 		Name: "a completed record is replayed without a judgement", Rule: "rule 1", Parent: "M6: powertools-typescript#2058",
-		File: "visit.go", Package: core, Run: "TestAnotherPayload|TestRetentionCounts",
-		Old: "\t\td := v.decide(r, f.Now)\n",
-		New: "\t\td := v.decide(r, f.Now)\n\t\tif r.State == store.Completed {\n\t\t\td.Action = store.Replay\n\t\t}\n",
+		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestAnotherPayload|TestRetentionCounts",
+		Old: "d := v.decide(r, f.Now)",
+		New: `
+			d := v.decide(r, f.Now)
+			if r.State == store.Completed {
+				d.Action = store.Replay
+			}`,
 	},
 	{
 		Name: "a replay loses the headers", Rule: "rule 8",
-		File: "visit.go", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
-		Old: "res := Result{Outcome: r.Outcome, Replayed: true,", New: "res := Result{Outcome: Outcome{Code: r.Outcome.Code, Body: r.Outcome.Body, Codec: r.Outcome.Codec}, Replayed: true,",
+		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
+		Old: "Outcome: r.Outcome", New: "Outcome: store.Outcome{Code: r.Outcome.Code, Body: r.Outcome.Body, Codec: r.Outcome.Codec}",
 	},
 	{
 		Name: "a replay is not marked", Rule: "rule 8",
-		File: "visit.go", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
+		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
 		Old: "res := Result{Outcome: r.Outcome, Replayed: true,", New: "res := Result{Outcome: r.Outcome,",
 	},
 	{
 		Name: "who appends to a kept body writes where another reads", Rule: "rule 8",
-		File: "store/memstore/row.go", Package: mem, Run: "TestABodyHasNoRoom",
+		Dir: mem, Func: "rowAt", Package: mem, Run: "TestABodyHasNoRoom",
 		Old: "row(mem[:end:end])", New: "row(mem[:end])",
 	},
 	{
 		Name: "an outcome that is over is replayed", Rule: "rule 7", Parent: "M17: DynamoDB TTL",
-		File: "store/decide.go", Package: core, Run: "TestRetentionCounts",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestRetentionCounts",
 		Old: "if r.Expired(now) {", New: "if false {",
 	},
 	{
 		Name: "an expired record is over a moment late", Rule: "rule 7",
-		File: "store/record.go", Package: seam, Run: "TestRecordsEnd",
+		Dir: seam, Func: "(*Record).Expired", Package: seam, Run: "TestRecordsEnd",
 		Old: "return !r.Expires.IsZero() && !now.Before(r.Expires)", New: "return !r.Expires.IsZero() && now.After(r.Expires)",
 	},
 	{
 		Name: "a lease is over a moment late", Rule: "rule 7",
-		File: "store/record.go", Package: seam, Run: "TestRecordsEnd",
-		Old: "(r.State == Started || r.State == Processing) && !now.Before(r.Until)", New: "(r.State == Started || r.State == Processing) && now.After(r.Until)",
+		Dir: seam, Func: "(*Record).Lapsed", Package: seam, Run: "TestRecordsEnd",
+		Old: "(r.State == Started || r.State == Processing) && !now.Before(r.Until)",
+		New: "(r.State == Started || r.State == Processing) && now.After(r.Until)",
 	},
 	{
 		Name: "retention counts from the claim", Rule: "rule 7",
-		File: "store/change.go", Package: core, Run: "TestRetentionCounts",
+		Dir: seam, Func: "(*Record).settle", Package: core, Run: "TestRetentionCounts",
 		Old: "r.Updated, Time(Micros(now.Add(keep))), o", New: "r.Updated, Time(Micros(r.Created.Add(keep))), o",
 	},
 	{
 		Name: "one time to live for the lock and the result", Rule: "rule 7",
-		File: "run.go", Package: core, Run: "TestRetentionCounts",
-		Old: "Outcome: g.fit(o), Keep: g.opt.Retention}\n}\n\nfunc (g *Guard) failed", New: "Outcome: g.fit(o), Keep: g.opt.Lease}\n}\n\nfunc (g *Guard) failed",
+		Dir: core, Func: "(*Guard).completion", Package: core, Run: "TestRetentionCounts",
+		Old: "Keep: g.options.Retention", New: "Keep: g.options.Lease",
 	},
 	{
 		Name: "a released record is over before its wait", Rule: "rule 7",
-		File: "store/change.go", Package: seam, Run: "TestAReleaseLasts",
+		Dir: seam, Func: "(*Record).settle", Package: seam, Run: "TestAReleaseLasts",
 		Old: "Time(Micros(now.Add(max(wait, keep))))", New: "Time(Micros(now.Add(keep)))",
 	},
 	{
 		Name: "a parked record expires", Rule: "rule 7",
-		File: "store/change.go", Package: mem, Run: "TestConforms$/expiry",
-		Old: "\tcase Unknown: // stays until it is resolved\n", New: "\tcase Unknown:\n\t\tr.Expires = Time(Micros(now.Add(keep)))\n",
+		Dir: seam, Func: "(*Record).settle", Package: mem, Run: "TestConforms$/expiry",
+		Old: "case Unknown:", New: "case Unknown: r.Expires = Time(Micros(now.Add(keep)))",
 	},
 	{
 		Name: "a rerun overwrites the kept outcome", Rule: "rule 8",
-		File: "run.go", Package: core, Run: "TestRerun",
-		Old: "\t\treturn g.rerun(ctx, call, fn)\n",
-		New: "\t\tf, err := v.swap(ctx, a.found.Record.Seen(), v.next(&a.found.Record, store.Decision{Restart: true}))\n" +
-			"\t\tif err != nil {\n\t\t\treturn Result{}, err\n\t\t}\n\t\ta.found, a.sent = f, now()\n\t\treturn g.execute(ctx, &a, fn, g.end)\n",
+		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
+		Old: "return g.rerun(ctx, call, fn)",
+		New: "f, err := v.swap(ctx, a.found.Record.Seen(), v.nextClaim(&a.found.Record, store.Decision{Restart: true})); if err != nil { return Result{}, err }; a.found, a.sent = f, now(); return g.execute(ctx, &a, fn, nil)",
 	},
 	{
 		Name: "reruns run at once", Rule: "rule 8",
-		File: "run.go", Package: core, Run: "TestRerun",
-		Old: "\t\treturn g.rerun(ctx, call, fn)\n",
-		New: "\t\to, err := fn(ctx, g.newExecution(&a.found.Record, now()))\n\t\treturn Result{Outcome: o, codecs: g.opt.Codecs}, err\n",
+		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
+		Old: "return g.rerun(ctx, call, fn)", New: "o, err := fn(ctx, g.newExecution(&a.found.Record, now())); return Result{Outcome: o, codecs: g.options.Codecs}, err",
 	},
 	{
 		Name: "the lock and the result of a rerun disagree", Rule: "rule 8",
-		File: "run.go", Package: core, Run: "TestRerun",
-		Old: "call.key.Operation += rerunSuffix", New: `call.key.Operation += "##" + fmt.Sprint(newOwner())`,
+		Dir: core, Func: "(*Guard).rerun", Package: core, Run: "TestRerun",
+		Old: "call.Operation += lapsed.RerunSuffix", New: `call.Operation += "##" + fmt.Sprint(lapsed.NewOwner())`,
 	},
 	{
 		Name: "a failed attempt is never set back", Rule: "rule 13",
-		File: "store/decide.go", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: seam, Func: "byState", Package: core, Run: "TestWhatAHandlerReturns",
 		Old: "a == DoPark || !now.Before(r.Until) {", New: "a == DoPark {",
 	},
 }

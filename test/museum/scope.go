@@ -4,47 +4,51 @@ package museum
 var scopes = []Mutant{
 	{
 		Name: "the tenant is not part of the key", Rule: "scope", Parent: "M13: devlink#773, Truxify#2382",
-		File: "call.go", Package: core, Run: "TestTwoScopesNeverMeet",
-		Old: "Tenant: s.tenant, ", New: "",
+		Dir: core, Func: "(*Call).storeKey", Package: core, Run: "TestTwoScopesNeverMeet",
+		Old: "Tenant: c.Tenant,", New: "",
 	},
 	{
 		Name: "the operation is not part of the key", Rule: "scope", Parent: "M13: deepslate#104",
-		File: "call.go", Package: core, Run: "TestTwoScopesNeverMeet",
-		Old: "Operation: string(s.operation)", New: `Operation: "any"`,
+		Dir: core, Func: "(*Call).storeKey", Package: core, Run: "TestTwoScopesNeverMeet",
+		Old: "Operation: c.Operation", New: `Operation: "any"`,
 	},
 	{
 		Name: "no tenant means a key space for all", Rule: "scope", Parent: "M13: idempo#29",
-		File: "operation.go", Package: core, Run: "TestAnInvalidCall",
-		Old: "if s.shared {", New: `if s.shared || s.tenant == "" {`,
+		Dir: core, Func: "(*Call).check", Package: core, Run: "TestAnInvalidCall",
+		Old: `if c.Tenant == "" { return errors.New("tenant: is empty; name the account or user, or say semel.Shared") } if c.Tenant != Shared {`,
+		New: `if c.Tenant == Shared+Shared { return errors.New("tenant: is twice shared") }; if c.Tenant != "" && c.Tenant != Shared {`,
 	},
 	{
 		Name: "an operation may look like a child's", Rule: "scope",
-		File: "operation.go", Package: core, Run: "TestAnInvalidCall",
-		Old: `if strings.Contains(string(o), "#") {`, New: `if strings.Contains(string(o), "##") {`,
+		Dir: "internal/names", Func: "CheckOperation", Package: core, Run: "TestAnInvalidCall",
+		Old: `strings.Contains(operation, "#")`, New: `strings.Contains(operation, "##")`,
 	},
 	{
 		Name: "a key has no limit", Rule: "scope",
-		File: "operation.go", Package: core, Run: "TestAnInvalidCall",
-		Old: "if len(v) > maxName {", New: "if len(v) > 2*maxName {",
+		Dir: "internal/names", Func: "Check", Package: core, Run: "TestAnInvalidCall",
+		Old: "if len(value) > Max {", New: "if len(value) > 2*Max {",
 	},
 	{
 		Name: "the fields of a key run into each other", Rule: "scope",
-		File: "store/key.go", Package: seam, Run: "TestDigest",
-		Old: "\t\tb = binary.BigEndian.AppendUint32(b, uint32(len(field)))\n", New: "\t\t_ = binary.BigEndian\n",
+		Dir: seam, Func: "Key.Digest", Package: seam, Run: "TestDigest",
+		Old: "b = binary.BigEndian.AppendUint32(b, uint32(len(field)))", New: "_ = binary.BigEndian",
 	},
 	{
 		Name: "keys of one place in their order have one id", Rule: "scope",
-		File: "store/keyid.go", Package: seam, Run: "ID",
-		Old: "id := [16]byte(d[:16])", New: "id := [16]byte{}\n\tcopy(id[:], d[:placeLen])",
+		Dir: seam, Func: "Key.ID", Package: seam, Run: "ID",
+		Old: "id := [16]byte(d[:16])",
+		New: `
+			id := [16]byte{}
+			copy(id[:], d[:positionLen])`,
 	},
 	{
 		Name: "the id of a random key is a place", Rule: "scope",
-		File: "store/keyid.go", Package: seam, Run: "ID",
+		Dir: seam, Func: "numberOf", Package: seam, Run: "ID",
 		Old: "if '0' <= word[i] && word[i] <= '9' {", New: "if word[i] == 0 {",
 	},
 	{
 		Name: "SQLite: of two keys with one id either answers", Rule: "scope",
-		File: "store/sqlitestore/row.go", Package: lite, Run: "TestARowOfAnotherKey",
+		Dir: lite, Func: "(*row).recordOf", Package: lite, Run: "TestARowOfAnotherKey",
 		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
 	},
 }

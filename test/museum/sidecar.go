@@ -5,48 +5,62 @@ package museum
 var sidecars = []Mutant{
 	{
 		Name: "that no answer came is kept as the answer", Rule: "doubt",
-		File: "cmd/semel/internal/upstream/answer.go", Package: sidecar, Run: "TestKeep5xxKeepsNoAnswer",
-		Old: "\tlevel := slog.LevelWarn\n",
-		New: "\tif r.Context().Value(keep5xxKey{}) != nil {\n\t\tsemelhttp.Final(r)\n\t}\n\tlevel := slog.LevelWarn\n",
+		Dir: upstream, Func: "(*Upstream).failed", Package: sidecar, Run: "TestKeep5xxKeepsNoAnswer",
+		Old: "level := slog.LevelWarn",
+		New: `
+			if r.Context().Value(keep5xxKey{}) != nil {
+				semelhttp.Final(r)
+			}
+			level := slog.LevelWarn`,
 	},
 	{
 		Name: "a protected GET is sent twice", Rule: "sent twice",
-		File: "cmd/semel/internal/upstream/request.go", Package: sidecar, Run: "TestASafeMethodThatIsProtectedIsNotSentTwice",
-		Old: "\tif keyed {\n\t\tonce(pr.Out)\n\t}\n", New: "",
+		Dir: upstream, Func: "(*Upstream).rewrite", Package: sidecar, Run: "TestASafeMethodThatIsProtectedIsNotSentTwice",
+		Old: `
+			if keyed {
+				once(pr.Out)
+			}`,
+		New: "",
 	},
 	{
 		Name: "trailers of a request are lost", Rule: "http",
-		File: "cmd/semel/internal/upstream/request.go", Package: upstream, Run: "TestTrailersOfARequest",
-		Old: "\tu.trailers(pr)\n", New: "",
+		Dir: upstream, Func: "(*Upstream).rewrite", Package: upstream, Run: "TestTrailersOfARequest",
+		Old: "u.trailers(pr)", New: "",
 	},
 	{
 		Name: "a trailer is a header that decides", Rule: "scope",
-		File: "cmd/semel/internal/upstream/trailer.go", Package: sidecar, Run: "TestATrailerIsNoHeaderThatDecides",
-		Old: " && !u.opt.Protected[name]", New: "",
+		Dir: upstream, Func: "(*Upstream).mayTrail", Package: sidecar, Run: "TestATrailerIsNoHeaderThatDecides",
+		Old: "&& !u.opt.Protected[name]", New: "",
 	},
 	{
 		Name: "what was sent on an earlier connection does not count", Rule: "rule 9",
-		File: "cmd/semel/internal/upstream/sent.go", Package: upstream, Run: "TestWhatWasSentOnAnEarlierConnection",
-		Old: "\t\ts.doubt = true\n\t}\n\tif s.conn, _ = c.(*conn)", New: "\t}\n\tif s.conn, _ = c.(*conn)",
+		Dir: upstream, Func: "(*sending).gotConn", Package: upstream, Run: "TestWhatWasSentOnAnEarlierConnection",
+		Old: `
+				s.doubt = true
+			}
+			if s.conn, _ = c.(*conn)`,
+		New: `
+			}
+			if s.conn, _ = c.(*conn)`,
 	},
 	{
 		Name: "a path without its last slash is of no rule", Rule: "policy",
-		File: "cmd/semel/internal/proxy/door.go", Package: sidecar, Run: "TestAPathWithoutTheSlash|TestTheRuleOfAll",
-		Old: "\th, _ = d.subtrees.Handler(&dir)\n", New: "\th = d.rest\n",
+		Dir: sidecar, Func: "(*door).find", Package: sidecar, Run: "TestAPathWithoutTheSlash|TestTheRuleOfAll",
+		Old: "h, _ = d.subtrees.Handler(&dir)", New: "h = d.rest",
 	},
 	{
 		Name: "a host in capitals is of no rule", Rule: "policy",
-		File: "cmd/semel/internal/proxy/door.go", Package: sidecar, Run: "TestARuleForAHost",
-		Old: "host = config.Host(host); host == r.Host {", New: "host = config.Host(host); host != \"\" {",
+		Dir: sidecar, Func: "plainHost", Package: sidecar, Run: "TestARuleForAHost",
+		Old: "host = config.Host(host); host == r.Host {", New: `host = config.Host(host); host != "" {`,
 	},
 	{
 		Name: "the proxy's secrets key nothing", Rule: "rule 12",
-		File: "cmd/semel/internal/proxy/route.go", Package: sidecar, Run: "TestASecretThatIsRotated",
+		Dir: sidecar, Func: "(*Proxy).options", Package: sidecar, Run: "TestASecretThatIsRotated",
 		Old: ", Secrets: p.Secrets,", New: ",",
 	},
 	{
 		Name: "a reconciler is asked about another tenant", Rule: "rule 17",
-		File: "cmd/semel/internal/hook/reconcile.go", Package: hooks, Run: "TestWhatJSONCannotSay",
+		Dir: hooks, Func: "(*Hook).Reconcile", Package: hooks, Run: "TestWhatJSONCannotSay",
 		Old: "if !utf8.ValidString(v) {", New: "if false && !utf8.ValidString(v) {",
 	},
 }

@@ -4,122 +4,153 @@ package museum
 var sqlites = []Mutant{
 	{
 		Name: "SQLite: a claim overwrites the record that is there", Rule: "rule 2", Parent: "M3: idempot-js#182",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestOfProcessesThatRace|TestConformance/claim",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestOfProcessesThatRace|TestConformance/claim",
 		Old: "ON CONFLICT (id) DO NOTHING", New: "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner",
 	},
 	{
 		Name: "SQLite: a swap compares nothing", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		File: "store/sqlitestore/work.go", Package: lite, Run: "TestConformance/swap",
+		Dir: lite, Func: "(*work).swap", Package: lite, Run: "TestConformance/swap",
 		Old: "if r.Seen() == seen {", New: "if true {",
 	},
 	{
 		Name: "SQLite: a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/settle",
-		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\tstRenew", New: "WHERE id = ? AND owner IS NOT ?+0 AND fence = ? AND state = 2`,\n\n\tstRenew",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/settle",
+		Old: `
+			body = ?
+			WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
+		New: `
+			body = ?
+			WHERE id = ? AND owner IS NOT ?+0 AND fence = ? AND state = 2`,
 	},
 	{
 		Name: "SQLite: a settlement takes an older fence", Rule: "rule 4", Parent: "M1: Powertools, River",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/settle",
-		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\tstRenew", New: "WHERE id = ? AND owner = ? AND fence >= ? AND state = 2`,\n\n\tstRenew",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/settle",
+		Old: `
+			body = ?
+			WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
+		New: `
+			body = ?
+			WHERE id = ? AND owner = ? AND fence >= ? AND state = 2`,
 	},
 	{
 		Name: "SQLite: what has ended is renewed", Rule: "rule 4",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/renew",
-		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\t// What", New: "WHERE id = ? AND owner = ? AND fence = ?`,\n\n\t// What",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/renew",
+		Old: "updated = ? WHERE id = ? AND owner = ? AND fence = ? AND state = 2",
+		New: "updated = ? WHERE id = ? AND owner = ? AND fence = ?",
 	},
 	{
 		Name: "SQLite: no expiry reads as expired", Rule: "rule 7", Parent: "M16: Stockpile#424",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/sweep",
+		Dir: lite, Func: "const expired", Package: lite, Run: "TestConformance/sweep",
 		Old: "format = 1 AND state IN (3, 4, 5) AND expires <> 0 AND expires <= ?3", New: "format = 1 AND expires <= ?3",
 	},
 	{
 		Name: "SQLite: a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/sweep",
-		Old: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,", New: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ?3 > 0`,",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/sweep",
+		Old: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,",
+		New: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ?3 > 0`,",
 	},
 	{
 		Name: "SQLite: a sweep forgets the highest fence", Rule: "rule 5",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/fence",
-		Old: "stRaise: `UPDATE semel_meta SET swept_fence = max(swept_fence,", New: "stRaise: `UPDATE semel_meta SET swept_fence = min(swept_fence,",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/fence",
+		Old: "UPDATE semel_meta SET swept_fence = max(swept_fence,", New: "UPDATE semel_meta SET swept_fence = min(swept_fence,",
 	},
 	{
 		Name: "SQLite: a row that cannot be read is absent", Rule: "rule 11",
-		File: "store/sqlitestore/work.go", Package: lite, Run: "TestAnUnreadableRecord",
-		Old: "\tr, err := w.recordOf(key)\n\treturn &r, err\n", New: "\tr, err := w.record()\n\tif err != nil {\n\t\terr = store.ErrNotFound\n\t}\n\treturn &r, err\n",
+		Dir: lite, Func: "read", Package: lite, Run: "TestAnUnreadableRecord",
+		Old: `
+			r, err := w.recordOf(key)
+			return &r, err`,
+		New: `
+			r, err := w.record()
+			if err != nil {
+				err = store.ErrNotFound
+			}
+			return &r, err`,
 	},
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		File: "store/sqlitestore/writer.go", Package: lite, Run: "TestAFailedCommitFailsAll",
-		Old: "fail(err) // also what a request found is void, for it may rest on another's change\n", New: "fail(nil)\n",
+		Dir: lite, Func: "(*writer).together", Package: lite, Run: "TestAFailedCommitFailsAll",
+		Old: `
+			err != nil {
+				fail(err)
+				return true
+			}
+			ended`,
+		New: `
+			err != nil {
+				fail(nil)
+				return true
+			}
+			ended`,
 	},
 	{
 		Name: "SQLite: a commit does not reach the disk", Rule: "durable", Parent: "SQLite: synchronous=NORMAL in WAL mode",
-		File: "store/sqlitestore/open.go", Package: lite, Run: "TestTheWriterIsDurable",
+		Dir: lite, Func: "(*Store).durable", Package: lite, Run: "TestTheWriterIsDurable",
 		Old: `"synchronous(full)"`, New: `"synchronous(normal)"`,
 	},
 	{
 		Name: "SQLite: the writes of a failed handler stay", Rule: "atomic", Parent: "M9: CAMEL-24048",
-		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestConformance/tx|TestAFinalFailureIsKept",
+		Dir: lite, Func: "(*storeTx).Nested", Package: lite, Run: "TestConformance/tx|TestAFinalFailureIsKept",
 		Old: `"ROLLBACK TO "+name+"; RELEASE "+name`, New: `"RELEASE "+name`,
 	},
 	{
 		Name: "SQLite: a commit of a handler's writes that failed is a success", Rule: "atomic",
-		File: "store/sqlitestore/atomic.go", Package: lite, Run: "TestAFailedCommitHasNotHappened",
+		Dir: lite, Func: "(*Atomic).Run", Package: lite, Run: "TestAFailedCommitHasNotHappened",
 		Old: "if cerr := t.commit(); cerr != nil {", New: "if cerr := t.commit(); cerr != nil && err != nil {",
 	},
 	{
 		Name: "SQLite: what a handler writes behind a lost transaction is committed", Rule: "atomic",
-		File: "store/sqlitestore/ownconn.go", Package: lite, Run: "TestNothingIsCommittedWithoutTheRecord",
-		Old: "\t\treturn 1 // it becomes a rollback\n", New: "\t\treturn 0\n",
+		Dir: lite, Func: "(*ownTx).connect", Package: lite, Run: "TestNothingIsCommittedWithoutTheRecord",
+		Old: "return 1", New: "return 0",
 	},
 	{
 		Name: "SQLite: a caller who leaves undoes the application's transaction", Rule: "atomic",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestTheEndOfACallersContext",
-		Old: "u.tx.ExecContext(context.WithoutCancel(ctx), ", New: "u.tx.ExecContext(ctx, ",
+		Dir: lite, Func: "unprepared.exec", Package: lite, Run: "TestTheEndOfACallersContext",
+		Old: "u.tx.ExecContext(context.WithoutCancel(ctx),", New: "u.tx.ExecContext(ctx,",
 	},
 	{
 		Name: "SQLite: a call that failed stays in the application's transaction", Rule: "rule 9",
-		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestWhatIsToldOfACall",
+		Dir: lite, Func: "(*storeTx).exec", Package: lite, Run: "TestWhatIsToldOfACall",
 		Old: "_, err := t.tx.ExecContext(context.WithoutCancel(ctx), query)", New: "_, err := t.tx.ExecContext(ctx, query)",
 	},
 	{
 		Name: "SQLite: a duplicate judges what is being replaced", Rule: "rule 14",
-		File: "store/sqlitestore/owntx.go", Package: lite, Run: "TestADuplicateOfWhatIsBeingReplaced",
+		Dir: lite, Func: "(*ownTx).Claim", Package: lite, Run: "TestADuplicateOfWhatIsBeingReplaced",
 		Old: "if !replaced && !errors.Is", New: "if replaced || !errors.Is",
 	},
 	{
 		Name: "SQLite: a transaction hides the one around it", Rule: "atomic",
-		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestATransactionInsideAnotherStores",
-		Old: "\tin.outer, _ = ctx.Value(txKey{}).(*txIn)\n", New: "",
+		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestATransactionInsideAnotherStores",
+		Old: "in.outer, _ = ctx.Value(txKey{}).(*txIn)", New: "",
 	},
 	{
 		Name: "SQLite: a handler that has returned still has its transaction", Rule: "atomic",
-		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestTheContextOfAHandlerThatHasReturned",
-		Old: "\tdefer in.over.Store(true)\n", New: "",
+		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestTheContextOfAHandlerThatHasReturned",
+		Old: "defer in.over.Store(true)", New: "",
 	},
 	{
 		Name: "SQLite: a record is damaged because a context ended", Rule: "rule 11",
-		File: "store/sqlitestore/row.go", Package: lite, Run: "TestTheEndOfAContextDoesNotMakeARecordUnreadable",
-		Old: "closed != nil { // when", New: "closed != nil && broken(closed) { // when",
+		Dir: lite, Func: "(*row).scan", Package: lite, Run: "TestTheEndOfAContextDoesNotMakeARecordUnreadable",
+		Old: "closed != nil {", New: "closed != nil && broken(closed) {",
 	},
 	{
 		Name: "SQLite: a file is foreign because a context ended", Rule: "rule 11",
-		File: "store/sqlitestore/migrate.go", Package: lite, Run: "TestTheEndOfAContextIsNotTheFilesFault",
+		Dir: lite, Func: "schema", Package: lite, Run: "TestTheEndOfAContextIsNotTheFilesFault",
 		Old: "err != nil && (ctx.Err() != nil || broken(err) &&", New: "err != nil && (broken(err) &&",
 	},
 	{
 		Name: "SQLite: an outcome that no column holds has no tombstone", Rule: "rule 10",
-		File: "store/sqlitestore/row.go", Package: lite, Run: "TestAnOutcomeThatIsTooLarge",
+		Dir: lite, Func: "endArgs", Package: lite, Run: "TestAnOutcomeThatIsTooLarge",
 		Old: "n > maxOutcome {", New: "n > maxOutcome<<2 {",
 	},
 	{
 		Name: "SQLite: pragmas take a handler's commit off the disk", Rule: "durable",
-		File: "store/sqlitestore/check.go", Package: lite, Run: "TestPragmasOfHandlers",
-		Old: "s.onConn(ctx, s.opt.Pragmas, ", New: "s.onConn(ctx, nil, ",
+		Dir: lite, Func: "(*Store).check", Package: lite, Run: "TestPragmasOfHandlers",
+		Old: "s.onConn(ctx, s.opt.Pragmas,", New: "s.onConn(ctx, nil,",
 	},
 	{
 		Name: "SQLite: a handler's commit does not reach the disk", Rule: "durable",
-		File: "store/sqlitestore/open.go", Package: lite, Run: "TestTheWriterIsDurable",
+		Dir: lite, Func: "(*Store).open", Package: lite, Run: "TestTheWriterIsDurable",
 		Old: "s.pool(2, append(s.durable(), s.opt.Pragmas...)...)", New: "s.pool(2, s.opt.Pragmas...)",
 	},
 }

@@ -5,32 +5,34 @@ package museum
 var transactions = []Mutant{
 	{
 		Name: "the writes of a failed handler stay", Rule: "atomic",
-		File: "atomic.go", Package: core, Run: "TestInATransactionRecordAndEffect",
-		Old: "err := t.tx.Nested(t.ctx, t.handle)", New: "err := t.handle()",
+		Dir: core, Func: "(*txCall).run", Package: core, Run: "TestInATransactionRecordAndEffect",
+		Old: "handlerErr, err := nested(ctx, t.tx, func() (err error) { o, err = fn(handlerCtx, x) return err })",
+		New: "var handlerErr, err error; o, handlerErr = fn(handlerCtx, x)",
 	},
 	{
 		Name: "the record of a failed call stays", Rule: "atomic",
-		File: "atomic.go", Package: core, Run: "TestInATransactionRecordAndEffect",
-		Old: "err = tx.Nested(ctx, t.run)", New: "err = t.run()",
+		Dir: core, Func: "(*Guard).runIn", Package: core, Run: "TestInATransactionRecordAndEffect",
+		Old: "runErr, err := nested(ctx, tx, func() error { x, err := t.claim(ctx) if x == nil { return err } return t.run(ctx, x, fn) })",
+		New: "var err error; runErr := func() error { x, err := t.claim(ctx); if x == nil { return err }; return t.run(ctx, x, fn) }()",
 	},
 	{
 		Name: "a failure of the transaction is swallowed", Rule: "atomic", Parent: "M9: CAMEL-24048",
-		File: "atomic.go", Package: core, Run: "TestAFailureOfTheTransaction",
-		Old: "\tif serr != nil {\n\t\tt.kept = nil\n", New: "\tif false {\n\t\tt.kept = nil\n",
+		Dir: core, Func: "(*txCall).settle", Package: core, Run: "TestAFailureOfTheTransaction",
+		Old: "if settleErr != nil {", New: "if false {",
 	},
 	{
 		Name: "an undo that failed passes for one that worked", Rule: "atomic", Parent: "M9: CAMEL-24048",
-		File: "atomic.go", Package: core, Run: "TestAFailedRollback",
-		Old: "if err != nil && err != error(said) {", New: "if false {",
+		Dir: core, Func: "nested", Package: core, Run: "TestAFailedRollback",
+		Old: "if err == error(failed) {", New: "if true {",
 	},
 	{
 		Name: "a lost race in a transaction goes on", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
-		File: "atomic.go", Package: core, Run: "TestALostRaceInATransaction",
-		Old: "\t\t\tif !f.Won {\n", New: "\t\t\tif false {\n",
+		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestALostRaceInATransaction",
+		Old: "if !f.Won {", New: "if false {",
 	},
 	{
 		Name: "a run counts as final before its commit", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		File: "execution.go", Package: core, Run: "TestInATransactionRecordAndEffect",
+		Dir: core, Func: "(*Execution).complete", Package: core, Run: "TestInATransactionRecordAndEffect",
 		Old: "if !x.keeps {", New: "if false {",
 	},
 }
