@@ -82,102 +82,96 @@ func wantState(t testing.TB, g *semel.Guard, key string, want store.State) store
 	return r
 }
 
-// hooks is a store whose methods a test may replace; each gets the real one.
-type hooks struct {
-	store.Store
-	claim  func(ctx context.Context, p store.Proposal) (store.Found, error)
-	swap   func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error)
-	renew  func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error)
-	settle func(ctx context.Context, l store.Lease, s store.Settlement) error
-	get    func(ctx context.Context, k store.Key) (store.Found, error)
-}
-
-func (h *hooks) Unwrap() store.Store { return h.Store }
-
-func (h *hooks) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	if h.claim != nil {
-		return h.claim(ctx, p)
-	}
-	return h.Store.Claim(ctx, p)
-}
-
-func (h *hooks) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	if h.swap != nil {
-		return h.swap(ctx, seen, p)
-	}
-	return h.Store.Swap(ctx, seen, p)
-}
-
-func (h *hooks) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
-	if h.renew != nil {
-		return h.renew(ctx, held, d)
-	}
-	return h.Store.Renew(ctx, held, d)
-}
-
-func (h *hooks) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
-	if h.settle != nil {
-		return h.settle(ctx, l, s)
-	}
-	return h.Store.Settle(ctx, l, s)
-}
-
-func (h *hooks) Get(ctx context.Context, k store.Key) (store.Found, error) {
-	if h.get != nil {
-		return h.get(ctx, k)
-	}
-	return h.Store.Get(ctx, k)
-}
-
-// crash claims a key as a process does that then dies: nobody settles it.
-func crash(t testing.TB, st store.Store, policy semel.Policy, key string, lease time.Duration) store.Record {
+// hashed is the fingerprint that a Guard with options o keeps of a payload.
+func hashed(t testing.TB, o *semel.Options, p semel.Payload) store.Fingerprint {
 	t.Helper()
-	f, err := st.Claim(t.Context(), store.Proposal{
-		Key: store.Key{Operation: string(pay), Tenant: "ann", Value: key}, State: store.Processing, Policy: policy,
-		Owner: store.Owner{1}, Holder: "dead/1", Attempt: 1, Lease: lease, Keep: time.Hour,
-	})
-	if err != nil || !f.Won {
-		t.Fatalf("claim: %+v, %v", f, err)
+	g := guard(t, memstore.New(nil), o)
+	if _, err := g.Run(t.Context(), paying("k", p), answer("")); err != nil {
+		t.Fatal(err)
 	}
-	return f.Record
+	return record(t, g, "k").Fingerprint
 }
 
-// clocked is a memory store whose clock the test moves.
-func clocked() (*memstore.Store, func(time.Duration)) {
+func paying(key string, p semel.Payload) semel.Call {
+	return semel.Call{Operation: pay, Tenant: "ann", Key: key, Payload: p}
+}
+
+func same(t testing.TB, a, b semel.Payload) bool {
+	t.Helper()
+	g := guard(t, memstore.New(nil), nil)
+	if _, err := g.Run(t.Context(), paying("k", a), answer("")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := g.Run(t.Context(), paying("k", b), answer(""))
+	if err != nil && !errors.Is(err, semel.ErrMismatch) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+type reconciler = func(context.Context, *semel.Execution) (semel.Verdict, error)
+
+func says(v semel.Verdict, err error) reconciler {
+	return func(context.Context, *semel.Execution) (semel.Verdict, error) { return v, err }
+}
+
+func parking(t testing.TB, st store.Store, r reconciler) *semel.Guard {
+	return guard(t, st, &semel.Options{OnDoubt: semel.Park, Reconcile: r})
+}
+
+func reserve(t testing.TB, g *semel.Guard, call semel.Call) semel.Ticket {
+	t.Helper()
+	ticket, err := g.Reserve(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket
+}
+
+func redeem(t testing.TB, g *semel.Guard, token string) semel.Call {
+	t.Helper()
+	call, err := g.Redeem(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+func waiting(key string, d time.Duration) semel.Call {
+	c := ann(key)
+	c.Wait = d
+	return c
+}
+
+// crowd runs n calls at once and counts what they got.
+func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel.Handler) (ran, replayed int, errs []error) {
 	var mu sync.Mutex
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return at
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			res, err := g.Run(ctx, call, fn)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+			case string(res.Body) != "one":
+				errs = append(errs, errors.New("a different answer"))
+			case res.Replayed:
+				replayed++
+			default:
+				ran++
+			}
+		})
 	}
-	return memstore.New(&memstore.Options{Now: now}), func(d time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		at = at.Add(d)
-	}
+	wg.Wait()
+	return ran, replayed, errs
 }
 
-// events collects what a Guard tells.
-type events struct {
-	mu  sync.Mutex
-	all []semel.Event
-}
-
-func (e *events) observe(_ context.Context, ev semel.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.all = append(e.all, ev)
-}
-
-func (e *events) count(k string) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := 0
-	for _, ev := range e.all {
-		if ev.Kind == k {
-			n++
-		}
+func slowly(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
 	}
-	return n
+	return store.Outcome{Body: []byte("one")}, nil
 }

@@ -1,33 +1,21 @@
 package semel_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/sweep"
 )
 
-type logged struct{ bytes.Buffer }
-
-func (l *logged) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(&l.Buffer, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-func (l *logged) lines() int { return strings.Count(l.String(), "\n") }
-
-func contains(s, sub string) bool { return strings.Contains(s, sub) }
-
-func TestEachCallEndsWithOneEvent(t *testing.T) {
+func TestObserve_EachCall_OneEndingEvent(t *testing.T) {
 	var seen events
 	g := guard(t, memstore.New(nil), &semel.Options{Observe: seen.observe})
 	_, _ = g.Run(t.Context(), ann("k"), answer("x"))
@@ -56,7 +44,7 @@ func TestEachCallEndsWithOneEvent(t *testing.T) {
 
 // What becomes of a reconciler's run is not how the call ended that asked it, and
 // a timer that asks makes no call.
-func TestAReconcilersRunEndsNoCall(t *testing.T) {
+func TestObserve_ReconcilersRun_EndsNoCall(t *testing.T) {
 	yes, fails := says(semel.Happened("yes"), nil), says(semel.Verdict{}, errBoom)
 	for name, c := range map[string]struct {
 		reconcile func(context.Context, *semel.Execution) (semel.Verdict, error)
@@ -115,7 +103,7 @@ func TestAReconcilersRunEndsNoCall(t *testing.T) {
 type traceKey struct{}
 
 // Who traces calls finds, with each event of one, what its caller's context holds.
-func TestEachEventOfACallHasItsCallersContext(t *testing.T) {
+func TestObserve_EventOfCall_HasCallersContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		var seen events
@@ -151,39 +139,34 @@ func TestEachEventOfACallHasItsCallersContext(t *testing.T) {
 	})
 }
 
-func TestLogEvents_DoubtAndTrouble_AreWarnings(t *testing.T) {
-	exhausted := &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: "all 3 attempts failed"}
-	refused := func(reason error) error { return &semel.Error{Reason: reason, Operation: pay} }
-	for _, c := range []struct {
-		event semel.Event
-		want  slog.Level
-	}{
-		{semel.Event{Kind: semel.EventExecuted, EndsCall: true}, slog.LevelDebug},
-		{semel.Event{Kind: semel.EventReplayed, EndsCall: true}, slog.LevelDebug},
-		{semel.Event{Kind: semel.EventFailed, EndsCall: true, Err: &semel.Failure{Code: "declined"}}, slog.LevelDebug},
-		{semel.Event{Kind: semel.EventFailed, EndsCall: true, Err: errors.Join(exhausted, errBoom)}, slog.LevelWarn},
-		{semel.Event{Kind: semel.EventFailed, Err: errBoom}, slog.LevelWarn},
-		{semel.Event{Kind: semel.EventReleased, EndsCall: true, Err: errBoom}, slog.LevelDebug},
-		{semel.Event{Kind: semel.EventReleased, Err: errBoom}, slog.LevelInfo},
-		{semel.Event{Kind: semel.EventParked, EndsCall: true, Err: errBoom}, slog.LevelWarn},
-		{semel.Event{Kind: semel.EventNotStored, EndsCall: true, Err: refused(semel.ErrLeaseLost)}, slog.LevelWarn},
-		{semel.Event{Kind: semel.EventUnprotected, EndsCall: true}, slog.LevelWarn},
-		{semel.Event{Kind: semel.EventTakenOver}, slog.LevelInfo},
-		{semel.Event{Kind: semel.EventReconciled}, slog.LevelInfo},
-		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrInProgress)}, slog.LevelDebug},
-		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrParked)}, slog.LevelDebug},
-		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrMismatch)}, slog.LevelInfo},
-		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(semel.ErrUnavailable)}, slog.LevelWarn},
-		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(store.ErrCorrupt)}, slog.LevelWarn},
-	} {
-		for _, level := range []slog.Level{c.want, c.want + 1} {
-			var out logged
-			log := semel.LogEvents(slog.New(slog.NewTextHandler(&out.Buffer, &slog.HandlerOptions{Level: level})))
-			c.event.Operation, c.event.Took = pay, 1
-			log(t.Context(), c.event)
-			if logs := level == c.want; logs != contains(out.String(), c.event.Kind) {
-				t.Errorf("%s (%v), ends the call %v: at level %v the log is %q", c.event.Kind, c.event.Err, c.event.EndsCall, level, out.String())
+func TestObserve_ExhaustedOrPanicked_OneEndingEvent(t *testing.T) {
+	ending := func(e *events) (n int) {
+		for _, event := range e.all {
+			if event.EndsCall {
+				n++
 			}
 		}
+		return n
 	}
+	check := func(name string, e *events) {
+		t.Helper()
+		if n := ending(e); n != 1 {
+			t.Errorf("%s: %d ending events %v", name, n, e.all)
+		}
+	}
+	var e events
+	g := guard(t, memstore.New(nil), &semel.Options{MaxAttempts: 1, Observe: e.observe})
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	check("exhausted", &e)
+
+	var e3 events
+	g = guard(t, memstore.New(nil), &semel.Options{Observe: e3.observe})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			_ = driver.Complete(ctx, x, store.Outcome{})
+			panic("later")
+		})
+	}()
+	check("panic after Complete", &e3)
 }

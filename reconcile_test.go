@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,18 +15,8 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-type reconciler = func(context.Context, *semel.Execution) (semel.Verdict, error)
-
-func says(v semel.Verdict, err error) reconciler {
-	return func(context.Context, *semel.Execution) (semel.Verdict, error) { return v, err }
-}
-
-func parking(t testing.TB, st store.Store, r reconciler) *semel.Guard {
-	return guard(t, st, &semel.Options{OnDoubt: semel.Park, Reconcile: r})
-}
-
 // Rule 17, by the next call with the key.
-func TestTheNextCallReconcilesAParkedOne(t *testing.T) {
+func TestReconcile_NextCall_FollowsVerdict(t *testing.T) {
 	declined := &semel.Failure{Code: "declined"}
 	for name, c := range map[string]struct {
 		r     reconciler
@@ -62,7 +51,7 @@ func TestTheNextCallReconcilesAParkedOne(t *testing.T) {
 	}
 }
 
-func TestAReconcilerGetsTheKeysThatTheHandlerGot(t *testing.T) {
+func TestReconcile_DownstreamKey_IsTheHandlers(t *testing.T) {
 	st := memstore.New(nil)
 	var handler, asked string
 	g := parking(t, st, func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
@@ -79,7 +68,7 @@ func TestAReconcilerGetsTheKeysThatTheHandlerGot(t *testing.T) {
 	}
 }
 
-func TestNoTwoReconcileAtOnce(t *testing.T) {
+func TestReconcile_ManyCalls_AskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		var asked atomic.Int64 // with the bug that the museum seeds, many ask at once
@@ -98,7 +87,7 @@ func TestNoTwoReconcileAtOnce(t *testing.T) {
 
 // A reconciler that dies leaves the call parked, and so does one whose claim
 // comes to nothing: neither is a "no".
-func TestAReconcilerThatDiesLeavesTheCallParked(t *testing.T) {
+func TestReconcile_Panics_CallStaysParked(t *testing.T) {
 	st := memstore.New(nil)
 	g := parking(t, st, func(context.Context, *semel.Execution) (semel.Verdict, error) { panic("dead") })
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
@@ -111,7 +100,7 @@ func TestAReconcilerThatDiesLeavesTheCallParked(t *testing.T) {
 
 // With ErrOutcomeNotStored a result is valid, and with ErrNotKept the work is done.
 // Of a call that is parked neither is true, whatever came over its reconciler.
-func TestWhatComesOverAReconcilerIsNotSaidOfTheCall(t *testing.T) {
+func TestReconcile_OwnRunFails_CallIsOnlyParked(t *testing.T) {
 	yes := says(semel.Happened("yes"), nil)
 	fails := func(err error) reconciler { return says(semel.Verdict{}, err) }
 	for name, c := range map[string]struct {
@@ -163,7 +152,7 @@ func TestWhatComesOverAReconcilerIsNotSaidOfTheCall(t *testing.T) {
 	}
 }
 
-func TestAClaimToReconcileThatComesToNothingLeavesTheCallParked(t *testing.T) {
+func TestReconcile_ClaimGivenBack_CallStaysParked(t *testing.T) {
 	for name, lossy := range map[string]func(st store.Store, leave func()) *hooks{
 		"the caller left": func(st store.Store, leave func()) *hooks {
 			h := &hooks{Store: st}
@@ -207,109 +196,9 @@ func TestAClaimToReconcileThatComesToNothingLeavesTheCallParked(t *testing.T) {
 	}
 }
 
-func TestReconcileGoesOverTheParkedCallsOfAnOperation(t *testing.T) {
-	st := memstore.New(nil)
-	n := 0
-	g := parking(t, st, func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
-		n++
-		switch x.Key() {
-		case "a":
-			return semel.DidNotHappen(), nil
-		case "b":
-			return semel.Verdict{}, errBoom
-		}
-		return semel.Verdict{}, nil
-	})
-	for _, k := range []string{"a", "b", "c"} {
-		_, _ = g.Run(t.Context(), ann(k), fail(errBoom))
-	}
-	_, _ = g.Run(t.Context(), semel.Call{Operation: "other", Tenant: semel.Shared, Key: "a", Payload: semel.NoPayload()}, fail(errBoom))
-	settled, err := g.Reconcile(t.Context(), pay, 10)
-	if settled != 1 || n != 3 {
-		t.Errorf("settled %d of %d asked, %v", settled, n, err)
-	}
-	wantErr(t, err, errBoom)
-	if settled, _ = g.Reconcile(t.Context(), "", 10); settled != 1 || n != 6 {
-		t.Errorf("of all: settled %d, asked %d", settled, n-3)
-	}
-}
-
-// unreadable is a store with a record that this version cannot read.
-type unreadable struct{ *memstore.Store }
-
-func (u unreadable) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
-	return func(yield func(store.Found, error) bool) {
-		if !yield(store.Found{}, fmt.Errorf("a newer format: %w", store.ErrCorrupt)) {
-			return
-		}
-		for fd, err := range u.Store.List(ctx, f) {
-			if !yield(fd, err) {
-				return
-			}
-		}
-	}
-}
-
-// A record that cannot be read is reported, and keeps no other call parked.
-func TestReconcilePassesOverWhatCannotBeRead(t *testing.T) {
-	g := parking(t, unreadable{memstore.New(nil)}, says(semel.DidNotHappen(), nil))
-	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
-	settled, err := g.Reconcile(t.Context(), pay, 10)
-	if settled != 1 {
-		t.Errorf("settled %d", settled)
-	}
-	wantErr(t, err, store.ErrCorrupt)
-	wantState(t, g, "k", store.Released)
-}
-
-// Rule 5: an operator's verdict is guarded by what was seen.
-func TestResolveHoldsOnlyForTheRecordThatWasSeen(t *testing.T) {
-	st := memstore.New(nil)
-	g := parking(t, st, nil)
-	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
-	seen := record(t, g, "k")
-	wantErr(t, g.Resolve(t.Context(), seen, semel.Verdict{}), semel.ErrInvalid)
-	if err := g.Resolve(t.Context(), seen, semel.DidNotHappen()); err != nil {
-		t.Fatal(err)
-	}
-	if r := wantState(t, g, "k", store.Released); r.Fence <= seen.Fence {
-		t.Errorf("fence %d after %d", r.Fence, seen.Fence)
-	}
-	wantErr(t, g.Resolve(t.Context(), seen, semel.Happened(1)), store.ErrChanged) // the same verdict twice
-	wantErr(t, g.Resolve(t.Context(), record(t, g, "k"), semel.Happened(1)), store.ErrChanged)
-
-	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
-	if err := g.Resolve(t.Context(), record(t, g, "k"), semel.Happened(store.Outcome{Body: []byte("seen")})); err != nil {
-		t.Fatal(err)
-	}
-	res, err := g.Run(t.Context(), ann("k"), never(t))
-	wantBody(t, res, err, "seen", true)
-}
-
-// What a store cannot keep leaves a tombstone, by an operator's word as by a
-// handler's.
-func TestAVerdictThatIsTooLargeForTheStoreLeavesATombstone(t *testing.T) {
-	st := &hooks{Store: memstore.New(nil)}
-	swaps := 0
-	st.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-		if swaps++; len(p.Outcome.Body) > 8 {
-			return store.Found{}, fmt.Errorf("%w: %d bytes", store.ErrTooLarge, len(p.Outcome.Body))
-		}
-		return st.Store.Swap(ctx, seen, p)
-	}
-	g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
-	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
-	wantErr(t, err, semel.ErrParked)
-	if err := g.Resolve(t.Context(), record(t, g, "k"), semel.Happened("much more than fits")); err != nil || swaps != 2 {
-		t.Fatalf("after %d swaps: %v", swaps, err)
-	}
-	_, err = g.Run(t.Context(), ann("k"), never(t))
-	wantErr(t, err, semel.ErrNotKept)
-}
-
 // What made a call unknown is what its operator needs, however often a
 // reconciler was asked since, and whether it answered or died.
-func TestAnUndecidedReconcilerLeavesWhatMadeTheCallUnknown(t *testing.T) {
+func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
 	st, pass := clocked()
 	g := parking(t, st, says(semel.Verdict{}, errBoom))
 	_, _ = g.Run(t.Context(), ann("k"), fail(errors.New("the bank hung up")))
@@ -338,40 +227,4 @@ func TestAnUndecidedReconcilerLeavesWhatMadeTheCallUnknown(t *testing.T) {
 	_, err := guard(t, st, &semel.Options{OnDoubt: semel.Park}).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
 	said("the bank hung up", "host/1 reconciling died")
-}
-
-// A caller branches on the reason, also when the store fails between the list
-// and the claim; and a record that is gone has nothing to be asked.
-func TestWhatTheStoreSaysToAReconcilersClaimHasAReason(t *testing.T) {
-	gone := errors.New("connection refused")
-	for name, c := range map[string]struct {
-		says    error
-		reasons []error // none: it is no error
-	}{
-		"it does not answer": {gone, []error{semel.ErrUnavailable, gone}},
-		"it cannot read it":  {store.ErrCorrupt, []error{semel.ErrUnavailable, store.ErrCorrupt}},
-		"it has it no more":  {store.ErrNotFound, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &hooks{Store: memstore.New(nil)}
-				g := parking(t, h, says(semel.DidNotHappen(), nil))
-				_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
-				h.swap = func(context.Context, store.Seen, store.Proposal) (store.Found, error) { return store.Found{}, c.says }
-				n, err := g.Reconcile(t.Context(), pay, 1)
-				if n != 0 || err != nil && len(c.reasons) == 0 {
-					t.Errorf("settled %d, %v", n, err)
-				}
-				for _, reason := range c.reasons {
-					if !errors.Is(err, reason) {
-						t.Errorf("got %v, want %v", err, reason)
-					}
-				}
-				if e, ok := errors.AsType[*semel.Error](err); err != nil && (!ok || e.Operation != pay) {
-					t.Errorf("%v does not name the operation", err)
-				}
-				time.Sleep(time.Minute) // what is abandoned comes to its end
-			})
-		})
-	}
 }

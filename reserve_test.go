@@ -13,26 +13,59 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func reserve(t testing.TB, g *semel.Guard, call semel.Call) semel.Ticket {
-	t.Helper()
-	ticket, err := g.Reserve(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
+// Rule 16: a reservation has its own deadline, and is no attempt.
+func TestReserve_LeaseOver_HoldsAndIsNoAttempt(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{Reservation: time.Hour, MaxAttempts: 1})
+	ticket := reserve(t, g, ann("k"))
+	if r := wantState(t, g, "k", store.Started); r.Attempt != 0 {
+		t.Errorf("attempt %d; no handler has started", r.Attempt)
 	}
-	return ticket
+	advance(time.Hour - time.Second)
+	_, err := g.Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrInProgress)
+	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
+		if x.Attempt() != 1 {
+			t.Errorf("the first attempt is %d", x.Attempt())
+		}
+		return store.Outcome{Body: []byte("report")}, nil
+	})
+	wantBody(t, res, err, "report", false)
 }
 
-func redeem(t testing.TB, g *semel.Guard, token string) semel.Call {
-	t.Helper()
-	call, err := g.Redeem(token)
-	if err != nil {
-		t.Fatal(err)
+// Rule 11: an outage is neither absence nor the end of a reservation.
+func TestRedeem_StoreDown_IsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{Store: memstore.New(nil)}
+		g := guard(t, h, nil)
+		ticket := reserve(t, g, ann("k"))
+		h.get = func(context.Context, store.Key) (store.Found, error) { return store.Found{}, errBoom }
+		_, err := g.Run(t.Context(), redeem(t, g, ticket.Token), never(t))
+		wantErr(t, err, semel.ErrUnavailable)
+		wantErr(t, err, errBoom)
+	})
+}
+
+func TestReserve_SweptMeanwhile_BeginsAgain(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{Retention: time.Hour})
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom)) // released, attempt 1
+	h := &hooks{Store: st}
+	h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+		advance(time.Hour)
+		if _, err := st.Sweep(ctx, "", 100); err != nil { // swept between the look and the swap
+			t.Error(err)
+		}
+		return st.Swap(ctx, seen, p)
 	}
-	return call
+	reserve(t, guard(t, h, &semel.Options{Retention: time.Hour}), ann("k"))
+	if r := record(t, g, "k"); r.Attempt != 0 || r.LastError != "" {
+		t.Errorf("the new record has attempt %d, last error %q", r.Attempt, r.LastError)
+	}
 }
 
 // Rule 16.
-func TestAReservationRunsOnceHoweverOftenItsTokenIsDelivered(t *testing.T) {
+func TestRedeem_TokenDeliveredOften_RunsOnce(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	call := semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.JSON("order")}
 	first := reserve(t, g, call)
@@ -58,7 +91,7 @@ func TestAReservationRunsOnceHoweverOftenItsTokenIsDelivered(t *testing.T) {
 
 // A Guard that runs completed calls again reserves none anew: what is left of the
 // work is told as by any other.
-func TestAReservationOfWhatIsDoneButNotKeptSaysSo(t *testing.T) {
+func TestReserve_DoneNotKept_IsErrNotKept(t *testing.T) {
 	for _, rerun := range []bool{false, true} {
 		g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 4, Rerun: rerun})
 		if _, err := g.Run(t.Context(), ann("k"), answer("too large")); err != nil {
@@ -72,7 +105,7 @@ func TestAReservationOfWhatIsDoneButNotKeptSaysSo(t *testing.T) {
 	}
 }
 
-func TestATokenSurvivesFailedAttemptsAndCrashes(t *testing.T) {
+func TestRedeem_AttemptsFailedOrCrashed_TokenHolds(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, nil)
 	ticket := reserve(t, g, ann("k"))
@@ -96,7 +129,7 @@ func TestATokenSurvivesFailedAttemptsAndCrashes(t *testing.T) {
 	wantBody(t, res, err, "third", false)
 }
 
-func TestATokenOfAKeyThatBeganAnewIsExpired(t *testing.T) {
+func TestRedeem_KeyBeganAgain_IsExpired(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{Retention: time.Hour})
 	old := reserve(t, g, ann("k"))
@@ -117,7 +150,7 @@ func TestATokenOfAKeyThatBeganAnewIsExpired(t *testing.T) {
 	wantErr(t, err, semel.ErrExpired)
 }
 
-func TestAReservationThatNobodyRedeemsLapses(t *testing.T) {
+func TestReserve_NotRedeemed_Expires(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{Reservation: time.Hour})
 	ticket := reserve(t, g, ann("k"))
@@ -128,7 +161,7 @@ func TestAReservationThatNobodyRedeemsLapses(t *testing.T) {
 	wantBody(t, res, err, "plain", true)
 }
 
-func TestAKeptFailureIsTheErrorOfReserve(t *testing.T) {
+func TestReserve_KeptFailure_IsReturned(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	declined := &semel.Failure{Code: "declined"}
 	ticket := reserve(t, g, ann("k"))
@@ -138,7 +171,7 @@ func TestAKeptFailureIsTheErrorOfReserve(t *testing.T) {
 	wantErr(t, err, declined)
 }
 
-func TestACrashedRedeemerLeavesDoubtUnderPark(t *testing.T) {
+func TestRedeem_FailsUnderPark_IsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
@@ -152,7 +185,7 @@ func TestACrashedRedeemerLeavesDoubtUnderPark(t *testing.T) {
 	})
 }
 
-func TestADamagedTokenIsRefused(t *testing.T) {
+func TestRedeem_TokenDamaged_IsRefused(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	good := reserve(t, g, ann("k")).Token
 	for _, bad := range []string{"", "?", good[:len(good)-3], good + "AAAA", strings.Repeat("A", 5000), "AQ", "Ag" + good[2:]} {

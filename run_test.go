@@ -2,7 +2,6 @@ package semel_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -15,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestADuplicateGetsTheFirstAnswerByteForByte(t *testing.T) {
+func TestRun_Duplicate_GetsSameBytes(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	first := store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/1"}, {Name: "Location", Value: "/2"}}, Body: []byte{0, 1, 2, 0xff}}
 	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { return first, nil })
@@ -30,24 +29,8 @@ func TestADuplicateGetsTheFirstAnswerByteForByte(t *testing.T) {
 	}
 }
 
-func TestDoGivesTheFirstCallerWhatTheOthersGet(t *testing.T) {
-	type receipt struct {
-		ID     string
-		Hidden string `json:"-"`
-	}
-	g := guard(t, memstore.New(nil), nil)
-	for i := range 2 {
-		got, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (receipt, error) {
-			return receipt{"r1", "lost by the codec"}, nil
-		})
-		if err != nil || got != (receipt{ID: "r1"}) {
-			t.Errorf("call %d: got %+v, %v", i, got, err)
-		}
-	}
-}
-
 // The table of what a handler returns, under both policies.
-func TestWhatAHandlerReturnsDecidesWhatBecomesOfTheCall(t *testing.T) {
+func TestRun_HandlerReturns_DecidesState(t *testing.T) {
 	declined := &semel.Failure{Code: "declined", Message: "the card was declined"}
 	for _, c := range []struct {
 		name        string
@@ -90,14 +73,14 @@ func TestWhatAHandlerReturnsDecidesWhatBecomesOfTheCall(t *testing.T) {
 	}
 }
 
-func TestAParkedCallerIsToldTheCause(t *testing.T) {
+func TestRun_Parked_ErrorHasCause(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
 	wantErr(t, err, semel.ErrParked)
 	wantErr(t, err, errBoom)
 }
 
-func TestAPanicIsDoubtAndGoesOn(t *testing.T) {
+func TestRun_HandlerPanics_IsDoubt(t *testing.T) {
 	for policy, want := range map[semel.Policy]store.State{semel.Retry: store.Released, semel.Park: store.Unknown} {
 		g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: policy})
 		func() {
@@ -114,7 +97,7 @@ func TestAPanicIsDoubtAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestGoexitIsDoubt(t *testing.T) {
+func TestRun_HandlerCallsGoexit_IsDoubt(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	done := make(chan struct{})
 	go func() {
@@ -128,7 +111,7 @@ func TestGoexitIsDoubt(t *testing.T) {
 	wantState(t, g, "k", store.Unknown)
 }
 
-func TestTwoScopesNeverMeet(t *testing.T) {
+func TestRun_OtherOperationOrTenant_IsAnotherCall(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	for i, call := range []semel.Call{
 		{Operation: pay, Tenant: "ann"}, {Operation: pay, Tenant: "bob"}, {Operation: pay, Tenant: semel.Shared}, {Operation: "refund", Tenant: "ann"},
@@ -140,7 +123,7 @@ func TestTwoScopesNeverMeet(t *testing.T) {
 	}
 }
 
-func TestAnInvalidCallNamesFieldAndLimitAndRunsNothing(t *testing.T) {
+func TestRun_InvalidCall_NamesFieldAndLimit(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	long := strings.Repeat("x", 256)
 	for name, c := range map[string]struct {
@@ -169,7 +152,7 @@ func TestAnInvalidCallNamesFieldAndLimitAndRunsNothing(t *testing.T) {
 	wantErr(t, err, semel.ErrInvalid)
 }
 
-func TestNewReportsAllThatIsWrong(t *testing.T) {
+func TestNew_InvalidOptions_ReportsAll(t *testing.T) {
 	_, err := semel.New(memstore.New(nil), &semel.Options{
 		OnDoubt: 7, Lease: time.Millisecond, Retention: -1, MaxAttempts: -2, Codecs: []semel.Codec{nil},
 		Secrets: []semel.Secret{{ID: "", Key: []byte("short")}}, UnprotectedOnOutage: false,
@@ -193,42 +176,3 @@ func TestNewReportsAllThatIsWrong(t *testing.T) {
 		t.Errorf("nil store: got %v", err)
 	}
 }
-
-func TestAResultThatCannotBeEncodedIsDoneAndNeverRunAgain(t *testing.T) {
-	g := guard(t, memstore.New(nil), nil)
-	runs := 0
-	fn := func(context.Context, *semel.Execution) (chan int, error) { runs++; return make(chan int), nil }
-	if _, err := semel.Do(t.Context(), g, ann("k"), fn); err == nil || !strings.Contains(err.Error(), `codec "json"`) {
-		t.Errorf("first: got %v", err)
-	}
-	_, err := semel.Do(t.Context(), g, ann("k"), fn)
-	wantErr(t, err, semel.ErrNotKept)
-	if runs != 1 {
-		t.Errorf("ran %d times", runs)
-	}
-}
-
-func TestTheCodecThatWroteAnOutcomeReadsIt(t *testing.T) {
-	st := memstore.New(nil)
-	old := guard(t, st, &semel.Options{Codecs: []semel.Codec{jsonCodec("v1")}})
-	get := func(g *semel.Guard) (int, error) {
-		return semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (int, error) { return 42, nil })
-	}
-	if got, err := get(old); err != nil || got != 42 {
-		t.Fatal(got, err)
-	}
-	both := guard(t, st, &semel.Options{Codecs: []semel.Codec{jsonCodec("v2"), jsonCodec("v1")}})
-	if got, err := get(both); err != nil || got != 42 {
-		t.Errorf("a Guard that knows both: %v, %v", got, err)
-	}
-	if _, err := get(guard(t, st, nil)); err == nil || !strings.Contains(err.Error(), `"v1"`) {
-		t.Errorf("a Guard that does not know it: %v", err)
-	}
-}
-
-// jsonCodec is JSON by another name.
-type jsonCodec string
-
-func (c jsonCodec) Name() string                     { return string(c) }
-func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
-func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }

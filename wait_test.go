@@ -2,8 +2,6 @@ package semel_test
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,47 +11,62 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func waiting(key string, d time.Duration) semel.Call {
-	c := ann(key)
-	c.Wait = d
-	return c
+// Rule 14: who waits leaves with its own context, whatever the lease it waits
+// for.
+func TestWait_CallerLeaves_Ends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		crash(t, st, semel.Retry, "k", time.Hour)
+		ctx, leave := context.WithTimeout(t.Context(), 5*time.Second)
+		defer leave()
+		start := time.Now()
+		_, err := guard(t, st, nil).Run(ctx, waiting("k", 10*time.Minute), never(t))
+		wantErr(t, err, context.DeadlineExceeded)
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("left after %v, not with its context after 5s", took)
+		}
+	})
 }
 
-// crowd runs n calls at once and counts what they got.
-func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel.Handler) (ran, replayed int, errs []error) {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			res, err := g.Run(ctx, call, fn)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				errs = append(errs, err)
-			case string(res.Body) != "one":
-				errs = append(errs, errors.New("a different answer"))
-			case res.Replayed:
-				replayed++
-			default:
-				ran++
+// Rules 1 and 14: the key may have begun anew, with another payload, while the
+// call waited.
+func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		g := guard(t, st, nil)
+		mine, theirs := hashed(t, nil, semel.JSON(1)), hashed(t, nil, semel.JSON(2))
+		claim := func(fp store.Fingerprint) store.Proposal {
+			return store.Proposal{
+				Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1,
+				Lease: time.Hour, Fingerprint: fp,
 			}
-		})
-	}
-	wg.Wait()
-	return ran, replayed, errs
-}
-
-func slowly(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Second):
-	}
-	return store.Outcome{Body: []byte("one")}, nil
+		}
+		f, err := st.Claim(t.Context(), claim(mine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error)
+		go func() {
+			call := paying("k", semel.JSON(1))
+			call.Wait = time.Minute
+			_, err := g.Run(t.Context(), call, never(t))
+			got <- err
+		}()
+		synctest.Wait()
+		anew := claim(theirs)
+		anew.Owner, anew.Restart = store.Owner{2}, true
+		if f, err = st.Swap(t.Context(), f.Record.Seen(), anew); err != nil || !f.Won {
+			t.Fatal(f, err)
+		}
+		if err := st.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, <-got, semel.ErrMismatch)
+	})
 }
 
 // Rule 14, with the figures that the project promises.
-func TestAThousandWaitersGetOneAnswer(t *testing.T) {
+func TestWait_ThousandCalls_OneRunsAllGetItsResult(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	ran, replayed, errs := crowd(t.Context(), g, 1000, waiting("k", time.Minute), slowly)
 	if ran != 1 || replayed != 999 || len(errs) != 0 {
@@ -61,7 +74,7 @@ func TestAThousandWaitersGetOneAnswer(t *testing.T) {
 	}
 }
 
-func TestAThousandWithoutWaitGetOneExecution(t *testing.T) {
+func TestRun_ThousandCallsWithoutWait_OneRuns(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	ran, replayed, errs := crowd(t.Context(), g, 1000, ann("k"), slowly)
 	if ran != 1 || replayed+len(errs) != 999 {
@@ -72,137 +85,7 @@ func TestAThousandWithoutWaitGetOneExecution(t *testing.T) {
 	}
 }
 
-func TestWaitersOfAnotherProcessPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := memstore.New(nil)
-		g1, g2 := guard(t, st, nil), guard(t, st, nil)
-		go func() { _, _ = g1.Run(t.Context(), ann("k"), slowly) }()
-		synctest.Wait()
-		start := time.Now()
-		res, err := g2.Run(t.Context(), waiting("k", time.Minute), never(t))
-		wantBody(t, res, err, "one", true)
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("noticed the end after %v", took)
-		}
-	})
-}
-
-// teller is a store that tells of changes as its function does.
-type teller struct {
-	hooks
-	wait func(ctx context.Context) error
-}
-
-func (s *teller) Wait(ctx context.Context, _ store.Seen) error { return s.wait(ctx) }
-
-// One Guard runs for a minute; another, over a store that tells, waits for it.
-func TestAWaiterIsToldOrPolls(t *testing.T) {
-	told := make(chan struct{})
-	for _, c := range []struct {
-		name     string
-		wait     func(context.Context) error
-		tell     bool          // when the run has ended
-		late     time.Duration // at most
-		min, max int           // reads
-	}{
-		{"told", func(ctx context.Context) error {
-			select {
-			case <-told:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}, true, 20 * time.Millisecond, 0, 40},
-		{"what it is told is lost", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, 8 * time.Second, 0, 40},
-		{"the store cannot tell", func(context.Context) error { return errors.ErrUnsupported }, false, 2 * time.Second, 80, 400},
-		{"the store cannot tell any longer", func(ctx context.Context) error {
-			if pauseFor(ctx, time.Second) {
-				return errBoom
-			}
-			return ctx.Err()
-		}, false, 2 * time.Second, 80, 400},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				told = make(chan struct{})
-				st, gets := memstore.New(nil), 0
-				w := &teller{hooks{Store: st, get: func(ctx context.Context, k store.Key) (store.Found, error) {
-					gets++
-					return st.Get(ctx, k)
-				}}, c.wait}
-				g1, g2 := guard(t, st, nil), guard(t, w, nil)
-				var ended time.Time
-				var run sync.WaitGroup
-				run.Go(func() {
-					_, _ = g1.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
-						time.Sleep(time.Minute)
-						return store.Outcome{Body: []byte("one")}, nil
-					})
-					ended = time.Now()
-					if c.tell {
-						close(told)
-					}
-				})
-				synctest.Wait()
-				res, err := g2.Run(t.Context(), waiting("k", 5*time.Minute), never(t))
-				noticed := time.Now()
-				wantBody(t, res, err, "one", true)
-				run.Wait()
-				if late := noticed.Sub(ended); late > c.late || gets < c.min || gets > c.max {
-					t.Errorf("noticed the end %v late, with %d reads; want %v at most, and %d to %d", late, gets, c.late, c.min, c.max)
-				}
-			})
-		})
-	}
-}
-
-// Rule 14: within one Guard a waiter needs neither the store nor a poll to be
-// told, also when it is one of several, and when others wait for another key.
-func TestAWaiterOfTheSameGuardIsToldAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := guard(t, memstore.New(nil), nil)
-		var ended, told sync.Map // by key: when the run was over; by waiter: when it was told
-		var all sync.WaitGroup
-		for i, key := range []string{"a", "b"} {
-			all.Go(func() {
-				_, _ = g.Run(t.Context(), ann(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
-					time.Sleep(time.Duration(i+1) * time.Second)
-					return store.Outcome{Body: []byte(key)}, nil
-				})
-				ended.Store(key, time.Now())
-			})
-		}
-		synctest.Wait()
-		for i := range 6 {
-			key := []string{"a", "b"}[i%2]
-			all.Go(func() {
-				res, err := g.Run(t.Context(), waiting(key, time.Minute), never(t))
-				now := time.Now()
-				wantBody(t, res, err, key, true)
-				told.Store(i, now) // which may be before the run's own caller is
-			})
-		}
-		all.Wait()
-		for i := range 6 {
-			at, _ := told.Load(i)
-			end, _ := ended.Load([]string{"a", "b"}[i%2])
-			if late := at.(time.Time).Sub(end.(time.Time)); late != 0 {
-				t.Errorf("waiter %v was told %v late", i, late)
-			}
-		}
-	})
-}
-
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func TestAWaitEndsWithItsLimit(t *testing.T) {
+func TestWait_LimitReached_IsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{Lease: 100 * time.Millisecond}) // many renewals meanwhile
 		go func() {
@@ -227,7 +110,7 @@ func TestAWaitEndsWithItsLimit(t *testing.T) {
 }
 
 // Rule 13: a waiter gets the failure, not the right to run.
-func TestAWaiterGetsTheFailureAndDoesNotRun(t *testing.T) {
+func TestWait_AttemptFails_IsReleasedAndDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
 		go func() {
@@ -247,7 +130,7 @@ func TestAWaiterGetsTheFailureAndDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestAWaiterRunsWhenTheFirstHadNoEffect(t *testing.T) {
+func TestWait_FirstHadNoEffect_OneRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
 		go func() {
@@ -264,7 +147,7 @@ func TestAWaiterRunsWhenTheFirstHadNoEffect(t *testing.T) {
 	})
 }
 
-func TestAWaiterTakesOverFromACrashedHolder(t *testing.T) {
+func TestWait_HolderCrashed_TakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		crash(t, st, semel.Retry, "k", 20*time.Second)
@@ -277,7 +160,7 @@ func TestAWaiterTakesOverFromACrashedHolder(t *testing.T) {
 	})
 }
 
-func TestWaitersAKeyAreBounded(t *testing.T) {
+func TestWait_OverMaxWaiters_IsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{MaxWaiters: 3})
 		go func() { _, _ = g.Run(t.Context(), ann("k"), slowly) }()
@@ -290,7 +173,7 @@ func TestWaitersAKeyAreBounded(t *testing.T) {
 }
 
 // Rule 14: a waiter wakes only after the settlement was acknowledged.
-func TestWakingUpIsOnlyAHint(t *testing.T) {
+func TestWait_RunEndsWithoutOutcome_IsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		h := &hooks{Store: st, settle: func(context.Context, store.Lease, store.Settlement) error { return errBoom }}
@@ -300,51 +183,4 @@ func TestWakingUpIsOnlyAHint(t *testing.T) {
 		_, err := g.Run(t.Context(), waiting("k", 15*time.Second), never(t))
 		wantErr(t, err, semel.ErrInProgress)
 	})
-}
-
-// Rule 13: until the backoff is over duplicates see "in progress".
-func TestAFailedAttemptWaitsForItsBackoff(t *testing.T) {
-	st, advance := clocked()
-	g := guard(t, st, &semel.Options{Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute }})
-	for n := 1; n <= 2; n++ {
-		_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
-		wantErr(t, err, errBoom)
-		_, err = g.Run(t.Context(), ann("k"), never(t))
-		wantErr(t, err, semel.ErrInProgress)
-		if e, _ := errors.AsType[*semel.Error](err); e.RetryAfter != time.Duration(n)*time.Minute {
-			t.Errorf("RetryAfter is %v after attempt %d", e.RetryAfter, n)
-		}
-		advance(time.Duration(n) * time.Minute)
-	}
-	res, err := g.Run(t.Context(), ann("k"), answer("third"))
-	wantBody(t, res, err, "third", false)
-}
-
-// Rule 13: after the limit a key ends failed for retry, unknown for park.
-func TestAttemptsAreLimitedAndCrashesCount(t *testing.T) {
-	st, advance := clocked()
-	g := guard(t, st, &semel.Options{MaxAttempts: 2})
-	_, err := g.Run(t.Context(), ann("errors"), fail(errBoom))
-	wantErr(t, err, errBoom)
-	_, err = g.Run(t.Context(), ann("errors"), fail(errBoom))
-	exhausted := &semel.Failure{Code: semel.CodeAttemptsExhausted}
-	wantErr(t, err, exhausted)
-	_, err = g.Run(t.Context(), ann("errors"), never(t))
-	wantErr(t, err, exhausted)
-	wantState(t, g, "errors", store.Failed)
-
-	crash(t, st, semel.Retry, "crashes", time.Second)
-	advance(time.Second)
-	_, err = g.Run(t.Context(), ann("crashes"), fail(semel.NoEffect(errBoom))) // does not count
-	wantErr(t, err, errBoom)
-	one := guard(t, st, &semel.Options{MaxAttempts: 1})
-	_, err = one.Run(t.Context(), ann("crashes"), never(t))
-	wantErr(t, err, exhausted)
-
-	park := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1})
-	_, err = g.Run(t.Context(), ann("parked"), fail(errBoom))
-	wantErr(t, err, errBoom)
-	_, err = park.Run(t.Context(), ann("parked"), never(t))
-	wantErr(t, err, semel.ErrParked)
-	wantState(t, g, "parked", store.Unknown)
 }

@@ -37,7 +37,7 @@ func made(s store.State, fence uint64, created time.Time) store.Record {
 	return r
 }
 
-func TestInsertMakesARecordOfAProposal(t *testing.T) {
+func TestInsert_Proposal_MakesRecord(t *testing.T) {
 	for s := store.Started; s <= store.Unknown; s++ {
 		p := everything(s)
 		local := noon.Add(999).In(time.FixedZone("x", 3600)) // cut, and in UTC
@@ -47,7 +47,7 @@ func TestInsertMakesARecordOfAProposal(t *testing.T) {
 	}
 }
 
-func TestTheFenceIsAboveTheFloorAndTheClock(t *testing.T) {
+func TestFence_FloorOrClock_ExceedsBoth(t *testing.T) {
 	for _, c := range []struct {
 		now   time.Time
 		above uint64
@@ -66,7 +66,7 @@ func TestTheFenceIsAboveTheFloorAndTheClock(t *testing.T) {
 	}
 }
 
-func TestReplaceKeepsNothingButTheBeginning(t *testing.T) {
+func TestReplace_AnyStates_KeepsOnlyCreated(t *testing.T) {
 	for from := store.Started; from <= store.Unknown; from++ {
 		for to := store.Started; to <= store.Unknown; to++ {
 			old := made(from, noonMicros+100, noon.Add(-time.Hour))
@@ -87,7 +87,7 @@ func TestReplaceKeepsNothingButTheBeginning(t *testing.T) {
 	}
 }
 
-func TestApplyEndsAClaim(t *testing.T) {
+func TestApply_Settlement_EndsClaim(t *testing.T) {
 	for _, s := range []store.State{store.Released, store.Completed, store.Failed, store.Unknown} {
 		held := made(store.Processing, noonMicros-50, noon.Add(-time.Hour))
 		held.Updated = noon.Add(-time.Minute)
@@ -102,7 +102,7 @@ func TestApplyEndsAClaim(t *testing.T) {
 	}
 }
 
-func TestAReleaseLastsForTheLongerOfWaitAndKeep(t *testing.T) {
+func TestApply_Release_ExpiresAfterLongerOfWaitAndKeep(t *testing.T) {
 	for _, c := range []struct{ wait, keep, until, expires time.Duration }{
 		{0, 0, 0, 0}, {time.Minute, 0, time.Minute, time.Minute}, {0, time.Minute, 0, time.Minute},
 		{time.Minute, time.Hour, time.Minute, time.Hour}, {time.Hour, time.Minute, time.Hour, time.Hour},
@@ -115,7 +115,7 @@ func TestAReleaseLastsForTheLongerOfWaitAndKeep(t *testing.T) {
 	}
 }
 
-func TestDoneIsTheSameEnd(t *testing.T) {
+func TestDone_SameStateAndOutcome_IsTrue(t *testing.T) {
 	for s := store.Started; s <= store.Unknown; s++ {
 		for i, is := range variants() {
 			r := made(s, 1, noon)

@@ -9,7 +9,7 @@ import (
 
 // A claim without an end is a damaged record, and not one that has lapsed: to
 // take it over would run beside its owner.
-func TestDecideTakesAMissingLeaseForDamage(t *testing.T) {
+func TestDecide_UntilMissing_IsCorrupt(t *testing.T) {
 	for _, s := range []store.State{store.Started, store.Processing, store.Released} {
 		for _, p := range []store.Policy{store.Retry, store.Park} {
 			r := recordIn(s)
@@ -24,7 +24,7 @@ func TestDecideTakesAMissingLeaseForDamage(t *testing.T) {
 }
 
 // A policy that is none of the two counts as the strict one.
-func TestDecideTakesAnUnknownPolicyOfTheCallForPark(t *testing.T) {
+func TestDecide_UnknownPolicyOfCall_CountsAsPark(t *testing.T) {
 	r := recordIn(store.Processing)
 	c := store.Call{Policy: 7, Fingerprint: r.Fingerprint}
 	if got := store.Decide(&r, &c, r.Until); got.Action == store.TakeOver {

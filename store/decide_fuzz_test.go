@@ -110,7 +110,7 @@ func (c anyCase) blind(d store.Decision) string {
 	return ""
 }
 
-func TestDecideKeepsItsRulesOnAnyCase(t *testing.T) {
+func TestDecide_RandomCases_KeepRules(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	seen := map[store.Action]int{}
 	for range 300_000 {
@@ -132,7 +132,7 @@ func TestDecideKeepsItsRulesOnAnyCase(t *testing.T) {
 
 // What may run may run later too: no decision turns back into "in progress" by
 // the passing of time.
-func TestDecideNeverTurnsBackInTime(t *testing.T) {
+func TestDecide_TimePasses_NeverHeldAgain(t *testing.T) {
 	for s := store.Started; s <= store.Unknown; s++ {
 		r := recordIn(s)
 		c := store.Call{Fingerprint: r.Fingerprint}

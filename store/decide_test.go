@@ -102,7 +102,7 @@ func expect(cell string, r *store.Record, c *store.Call, both store.Policy) stor
 	return store.Decision{Action: actions[what], Policy: both}
 }
 
-func TestDecideDoesAsTheTableSays(t *testing.T) {
+func TestDecide_EachCase_MatchesTable(t *testing.T) {
 	policies := []store.Policy{store.Retry, store.Park}
 	cases := 0
 	for _, line := range strings.Split(strings.TrimSpace(expectations), "\n") {
@@ -140,7 +140,7 @@ func TestDecideDoesAsTheTableSays(t *testing.T) {
 	}
 }
 
-func TestDecideComparesFingerprintsInEachState(t *testing.T) {
+func TestDecide_FingerprintDiffers_RefusedInEachState(t *testing.T) {
 	same := recordIn(store.Completed).Fingerprint
 	for name, c := range map[string]struct {
 		print store.Fingerprint
@@ -186,7 +186,7 @@ func TestDecideComparesFingerprintsInEachState(t *testing.T) {
 	}
 }
 
-func TestDecideKnowsATokenByItsReservation(t *testing.T) {
+func TestDecide_TokenOfOtherReservation_IsExpired(t *testing.T) {
 	for s := store.Started; s <= store.Unknown; s++ {
 		r := recordIn(s)
 		for _, other := range []time.Time{r.Created.Add(time.Microsecond), r.Created.Add(-time.Hour), noon.Add(time.Hour)} {
@@ -225,7 +225,7 @@ func senseless() map[string]store.Record {
 	return m
 }
 
-func TestDecideTouchesNothingThatMakesNoSense(t *testing.T) {
+func TestDecide_RecordContradictsItself_IsCorrupt(t *testing.T) {
 	corrupt := store.Decision{Action: store.Corrupt, Policy: store.Park}
 	for name, r := range senseless() {
 		for _, c := range []store.Call{{Fingerprint: r.Fingerprint}, {Token: r.Created}, {Token: noon}, {Policy: store.Park, MaxAttempts: 1}} {
@@ -238,7 +238,7 @@ func TestDecideTouchesNothingThatMakesNoSense(t *testing.T) {
 	}
 }
 
-func TestActionsHaveNames(t *testing.T) {
+func TestAction_Each_HasName(t *testing.T) {
 	seen := map[string]bool{}
 	for a := store.Execute; a <= store.Corrupt; a++ {
 		if seen[a.String()] || strings.HasPrefix(a.String(), "Action(") || a.String() == "" {

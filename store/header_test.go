@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestHeadersComeBackByteForByte(t *testing.T) {
+func TestDecodeHeader_Encoded_ReturnsSameBytes(t *testing.T) {
 	for name, h := range map[string][]store.Header{
 		"none":         nil,
 		"empty":        {},
@@ -30,7 +30,7 @@ func TestHeadersComeBackByteForByte(t *testing.T) {
 	}
 }
 
-func TestAPlainHeaderIsReadable(t *testing.T) {
+func TestEncodeHeader_Text_IsReadable(t *testing.T) {
 	if s, _ := store.EncodeHeader([]store.Header{{Name: "Content-Type", Value: "text/plain"}}); string(s) != `[["Content-Type","text/plain"]]` {
 		t.Errorf("kept as %s", s)
 	}

@@ -11,7 +11,7 @@ import (
 
 // The digest is the primary key of each record that was ever written: it may
 // never change.
-func TestDigestIsThatOfLengthPrefixedFields(t *testing.T) {
+func TestDigest_KnownKey_NeverChanges(t *testing.T) {
 	k := store.Key{Operation: "charge", Tenant: "ann", Value: "order-7"}
 	want := sha256.Sum256([]byte("\x00\x00\x00\x06charge\x00\x00\x00\x03ann\x00\x00\x00\x07order-7"))
 	if got := k.Digest(); got != want {
@@ -27,7 +27,7 @@ func TestDigestIsThatOfLengthPrefixedFields(t *testing.T) {
 	}
 }
 
-func TestDigestsOfDifferentKeysDiffer(t *testing.T) {
+func TestDigest_DifferentKeys_Differ(t *testing.T) {
 	texts := []string{"", "a", "b", "ab", "ba", "a:b", ":", "::", "\x00", "\x00\x00\x00\x01", "\x00\x00\x00\x01a", "A", "a ", " a", strings.Repeat("a", 255), strings.Repeat("a", 256)}
 	seen := map[[sha256.Size]byte]store.Key{}
 	for _, op := range texts {
@@ -43,7 +43,7 @@ func TestDigestsOfDifferentKeysDiffer(t *testing.T) {
 	}
 }
 
-func TestDigestAllocatesNothing(t *testing.T) {
+func TestDigest_AllocatesNothing(t *testing.T) {
 	k := store.Key{Operation: "POST /payments/{id}", Tenant: "account-12345", Value: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
 	if n := testing.AllocsPerRun(100, func() { _ = k.Digest() }); n > 0 {
 		t.Errorf("Digest allocates %v times", n)

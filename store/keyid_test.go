@@ -15,7 +15,7 @@ func idOf(value string) [16]byte {
 }
 
 // IDs are primary keys of records that were written: they may never change.
-func TestAnIDIsAPlaceAndHalfOfTheDigest(t *testing.T) {
+func TestID_KnownKey_IsPositionAndDigest(t *testing.T) {
 	for value, place := range map[string]string{
 		// A UUID of version 7, as in RFC 9562, appendix A.6, and the ULID of its text.
 		"017F22E2-79B0-7CC3-98C4-DC0C0C07398F":         "017f22e279b0",
@@ -70,7 +70,7 @@ func TestAnIDIsAPlaceAndHalfOfTheDigest(t *testing.T) {
 	}
 }
 
-func TestIDsOfValuesInOrderAreInOrder(t *testing.T) {
+func TestID_ValuesInOrder_AreInOrder(t *testing.T) {
 	const n = 2000
 	for name, of := range map[string]func(i int) string{
 		"numbers":    func(i int) string { return fmt.Sprint("order-", i) },
@@ -94,7 +94,7 @@ func TestIDsOfValuesInOrderAreInOrder(t *testing.T) {
 }
 
 // What is behind the place tells keys apart whose place is one.
-func TestIDsOfOnePlaceDiffer(t *testing.T) {
+func TestID_SamePosition_Differs(t *testing.T) {
 	seen := map[[16]byte]store.Key{}
 	for _, k := range []store.Key{
 		{Operation: "charge", Value: "order-7"}, {Operation: "charge", Value: "order-07"}, {Operation: "charge", Value: "7"},
@@ -109,7 +109,7 @@ func TestIDsOfOnePlaceDiffer(t *testing.T) {
 	}
 }
 
-func TestAnIDAllocatesNothing(t *testing.T) {
+func TestID_AllocatesNothing(t *testing.T) {
 	for _, value := range []string{"8e03978e-40d5-43dd-bc93-6894a57f9324", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "order-1234"} {
 		k := store.Key{Operation: "POST /payments/{id}", Tenant: "account-12345", Value: value}
 		if n := testing.AllocsPerRun(100, func() { _ = k.ID() }); n > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestAFilterSelectsByEachField(t *testing.T) {
+func TestFilter_EachField_Selects(t *testing.T) {
 	r := recordIn(store.Unknown) // updated at noon
 	now := noon.Add(time.Minute)
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ type listing struct{ wrapper }
 
 func (listing) List(context.Context, store.Filter) iter.Seq2[store.Found, error] { return nil }
 
-func TestAsFindsTheFirstThatCan(t *testing.T) {
+func TestAs_Wrappers_FindsFirst(t *testing.T) {
 	inner := lister{}
 	for name, c := range map[string]struct{ st, want store.Store }{
 		"nothing":                {nil, nil},

@@ -7,7 +7,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestTimesGoThroughMicrosecondsAndBack(t *testing.T) {
+func TestMicros_AndTime_AreInverse(t *testing.T) {
 	for _, c := range []struct {
 		in     time.Time
 		micros int64
@@ -32,7 +32,7 @@ func TestTimesGoThroughMicrosecondsAndBack(t *testing.T) {
 	}
 }
 
-func TestRecordsEndAtTheInstantItself(t *testing.T) {
+func TestRecord_ReachesItsEnd_IsLapsedOrExpired(t *testing.T) {
 	for s := store.Started; s <= store.Unknown; s++ {
 		r := recordIn(s)
 		for _, end := range []time.Time{r.Until, r.Expires} {
@@ -56,7 +56,7 @@ func TestRecordsEndAtTheInstantItself(t *testing.T) {
 	}
 }
 
-func TestSeenAndLeaseAreOfTheRecord(t *testing.T) {
+func TestRecord_SeenAndLease_HaveItsFields(t *testing.T) {
 	r := recordIn(store.Released)
 	if got, want := r.Seen(), (store.Seen{Key: r.Key, State: r.State, Owner: r.Owner, Fence: r.Fence, Until: r.Until, Expires: r.Expires}); got != want {
 		t.Errorf("Seen is %+v, want %+v", got, want)
@@ -81,7 +81,7 @@ func variants() []store.Outcome {
 	}
 }
 
-func TestOutcomesAreEqualIfTheyAreRepeatedAlike(t *testing.T) {
+func TestOutcome_SameAnswer_IsEqual(t *testing.T) {
 	for i, a := range variants() {
 		for j, b := range variants() {
 			if got := a.Equal(b); got != (i == j) {
@@ -98,7 +98,7 @@ func TestOutcomesAreEqualIfTheyAreRepeatedAlike(t *testing.T) {
 	}
 }
 
-func TestACloneSharesNoMemory(t *testing.T) {
+func TestOutcome_Clone_SharesNoMemory(t *testing.T) {
 	o := store.Outcome{Code: 1, Body: []byte("body"), Header: []store.Header{{Name: "A", Value: "1"}}, Codec: "json", Gone: true}
 	c := o.Clone()
 	c.Body[0], c.Header[0].Value = 'X', "X"
@@ -115,7 +115,7 @@ func TestACloneSharesNoMemory(t *testing.T) {
 	}
 }
 
-func TestFingerprintsCompareOnlyIfMadeAlike(t *testing.T) {
+func TestFingerprint_MadeDifferently_IsNotComparable(t *testing.T) {
 	f := store.Fingerprint{Alg: "a", KeyID: "k", Sum: "sum"}
 	for _, c := range []struct {
 		g                 store.Fingerprint

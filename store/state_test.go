@@ -20,7 +20,7 @@ var stateTable = []struct {
 	{store.Completed, 4, "completed", true}, {store.Failed, 5, "failed", true}, {store.Unknown, 6, "unknown", false},
 }
 
-func TestStatesKeepNumberAndName(t *testing.T) {
+func TestState_NumberAndName_NeverChange(t *testing.T) {
 	for _, c := range stateTable {
 		if uint8(c.state) != c.number || c.state.String() != c.name || !c.state.Valid() || c.state.Terminal() != c.terminal {
 			t.Errorf("state %d is %q, valid %v, terminal %v; want %d, %q, true, %v", uint8(c.state), c.state, c.state.Valid(), c.state.Terminal(), c.number, c.name, c.terminal)
@@ -36,7 +36,7 @@ func TestStatesKeepNumberAndName(t *testing.T) {
 	}
 }
 
-func TestOtherStatesAreErrors(t *testing.T) {
+func TestState_Invalid_IsError(t *testing.T) {
 	valid := 0
 	for n := range 256 {
 		s := store.State(n)
@@ -66,7 +66,7 @@ func TestOtherStatesAreErrors(t *testing.T) {
 	}
 }
 
-func TestPoliciesKeepNumberAndName(t *testing.T) {
+func TestPolicy_NumberAndName_NeverChange(t *testing.T) {
 	for p, name := range map[store.Policy]string{0: "retry", 1: "park"} {
 		text, err := p.MarshalText()
 		if err != nil || string(text) != name || p.String() != name {
@@ -91,7 +91,7 @@ func TestPoliciesKeepNumberAndName(t *testing.T) {
 	}
 }
 
-func TestTheStricterPolicyIsPark(t *testing.T) {
+func TestPolicy_Stricter_IsPark(t *testing.T) {
 	for _, a := range []store.Policy{store.Retry, store.Park} {
 		for _, b := range []store.Policy{store.Retry, store.Park} {
 			want := store.Retry
@@ -105,7 +105,7 @@ func TestTheStricterPolicyIsPark(t *testing.T) {
 	}
 }
 
-func TestStatesAndPoliciesAreTextInJSON(t *testing.T) {
+func TestState_InJSON_IsText(t *testing.T) {
 	type shown struct {
 		State  store.State
 		Policy store.Policy

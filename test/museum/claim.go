@@ -23,7 +23,7 @@ var claims = []Mutant{
 	},
 	{
 		Name: "an own claim is lost by its caller", Rule: "rule 2", Parent: "M10: aws-sdk-java#2667",
-		Dir: mem, Func: "(*Store).Claim", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
+		Dir: mem, Func: "(*Store).Claim", Package: core, Run: "TestClaim_ReplyLost_IsWon",
 		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
 		New: `
 			if old := sh.find(hash, &p.Key, &has, &r); old != nil {
@@ -31,7 +31,7 @@ var claims = []Mutant{
 	},
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",
-		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
+		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestClaim_ReplyLost_IsWon",
 		Old: "return v.guard.store.Claim(ctx, p)", New: "p.Owner = lapsed.NewOwner(); return v.guard.store.Claim(ctx, p)",
 	},
 	{
@@ -46,7 +46,7 @@ var claims = []Mutant{
 	},
 	{
 		Name: "the owner is the process and not the claim", Rule: "rule 2",
-		Dir: "internal/lapsed", Func: "NewOwner", Package: core, Run: "TestALapsedClaim|TestAnotherPayload|TestAZombie|TestADuplicate",
+		Dir: "internal/lapsed", Func: "NewOwner", Package: core, Run: "TestTakeOver_LeaseExpired_RunsOrParksByPolicy|TestPayload_Differs_IsMismatchInEveryState|TestTakeOver_OldOwnerSettles_IsRefused|TestRun_Duplicate_GetsSameBytes",
 		Old: "binary.LittleEndian.PutUint64(o[:8], rand.Uint64()) binary.LittleEndian.PutUint64(o[8:], rand.Uint64())",
 		New: "binary.LittleEndian.PutUint64(o[:8], 1+0*rand.Uint64())",
 	},

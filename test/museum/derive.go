@@ -9,12 +9,12 @@ var derivations = []Mutant{
 	derives("the secrets", "name+fmt.Sprint(len(x.guard.options.Secrets))"),
 	{
 		Name: "a derived key does not depend on its step", Rule: "rule 15",
-		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDerivedKeys",
+		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
 		Old: "b = append(b, name...)", New: "b = append(b, name[:0]...)",
 	},
 	{
 		Name: "a derived key does not depend on its tenant", Rule: "rule 15",
-		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDerivedKeys",
+		Dir: core, Func: "downstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct",
 		Old: "parent := k.Digest()",
 		New: `
 			k.Tenant = ""
@@ -22,12 +22,12 @@ var derivations = []Mutant{
 	},
 	{
 		Name: "all steps are one", Rule: "rule 15",
-		Dir: core, Func: "step", Package: core, Run: "TestACompletedStep",
+		Dir: core, Func: "step", Package: core, Run: "TestStep_Completed_DoesNotRunAgain",
 		Old: `parent.Operation + "#" + name`, New: `parent.Operation + "#step"`,
 	},
 	{
 		Name: "a step is new with each attempt", Rule: "rule 15",
-		Dir: core, Func: "(*Execution).Step", Package: core, Run: "TestACompletedStep",
+		Dir: core, Func: "(*Execution).Step", Package: core, Run: "TestStep_Completed_DoesNotRunAgain",
 		Old: "step(x.lease.Key, name)", New: "step(x.lease.Key, name+fmt.Sprint(x.attempt))",
 	},
 }
@@ -35,7 +35,7 @@ var derivations = []Mutant{
 func derives(from, name string) Mutant {
 	return Mutant{
 		Name: "a derived key depends on " + from, Rule: "rule 15",
-		Dir: core, Func: "(*Execution).DownstreamKey", Package: core, Run: "TestDerivedKeys|TestAReconcilerGets",
+		Dir: core, Func: "(*Execution).DownstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct|TestReconcile_DownstreamKey_IsTheHandlers",
 		Old: "downstreamKey(x.lease.Key, name)", New: "downstreamKey(x.lease.Key, " + name + ")",
 	}
 }

@@ -10,7 +10,7 @@ var fences = []Mutant{
 	},
 	{
 		Name: "the fence is a counter without the clock", Rule: "rule 5",
-		Dir: seam, Func: "(*Proposal).apply", Package: seam, Run: "TestTheFenceIsAbove",
+		Dir: seam, Func: "(*Proposal).apply", Package: seam, Run: "TestFence_FloorOrClock_ExceedsBoth",
 		Old: "r.Fence = max(floor+1, uint64(max(0, Micros(now))))", New: "r.Fence = floor + 1",
 	},
 	{
@@ -45,7 +45,7 @@ var fences = []Mutant{
 	},
 	{
 		Name: "an operator's verdict keeps the fence", Rule: "rule 4",
-		Dir: seam, Func: "(*Proposal).Replace", Package: core, Run: "TestResolveHolds",
+		Dir: seam, Func: "(*Proposal).Replace", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "p.apply(&r, now, old.Fence)",
 		New: `
 			p.apply(&r, now, old.Fence)

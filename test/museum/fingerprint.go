@@ -11,93 +11,93 @@ var fingerprints = []Mutant{
 	unchecked("Unknown", ""),
 	{
 		Name: "texts that are not UTF-8 are one and the same payload", Rule: "rule 12",
-		Dir: core, Func: "JSON", Package: core, Run: "TestJSONTellsTexts",
+		Dir: core, Func: "JSON", Package: core, Run: "TestJSON_StringsNotUTF8_StayApart",
 		Old: "parts: invalid", New: "parts: nil",
 	},
 	{
 		Name: "the fingerprint is not checked on a lapsed claim", Rule: "rule 12", Parent: "M6: powertools-java#2260",
-		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecideCompares",
+		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_FingerprintDiffers_RefusedInEachState",
 		Old: "if !bearer {", New: "if !bearer && !r.Lapsed(now) {",
 	},
 	{
 		Name: "an unknown secret is a mismatch", Rule: "rule 12",
-		Dir: seam, Func: "Decide", Package: core, Run: "TestSecretsRotate",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared",
 		Old: "d.Action = Unverifiable", New: "d.Action = Mismatch",
 	},
 	{
 		Name: "an unknown secret is passed over", Rule: "rule 12",
-		Dir: seam, Func: "Decide", Package: core, Run: "TestSecretsRotate",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared",
 		Old: "d.Action = Unverifiable", New: "d.Action, d.Until = byState(r, c, d.Policy, now)",
 	},
 	{
 		Name: "the parts of a payload run into each other", Rule: "rule 12",
-		Dir: core, Func: "(*Payload).appendTo", Package: core, Run: "TestPartsAreLengthPrefixed|FuzzFingerprint",
+		Dir: core, Func: "(*Payload).appendTo", Package: core, Run: "TestBytes_CutDifferently_Differ|FuzzFingerprint",
 		Old: "b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)", New: "b = append(b, part...)",
 	},
 	{
 		Name: "the parts of a long payload run into each other", Rule: "rule 12",
-		Dir: core, Func: "(*Payload).sum", Package: core, Run: "TestPartsStayApartHowever",
+		Dir: core, Func: "(*Payload).sum", Package: core, Run: "TestBytes_ShortOrLongKeyedOrNot_PartsStayApart",
 		Old: "h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))", New: "_ = buf",
 	},
 	{
 		Name: "two ways of hashing are one", Rule: "rule 12",
-		Dir: core, Func: "var kindJSON", Package: core, Run: "TestAnotherWayOfHashing",
+		Dir: core, Func: "var kindJSON", Package: core, Run: "TestPayload_OtherKind_IsUnverifiable",
 		Old: `"rfc8785/sha256"`, New: `"bytes/sha256"`,
 	},
 	{
 		Name: "the secret does not key the hash", Rule: "rule 12", Parent: "MCPJam#4469",
-		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestTheSecretKeysTheHash",
+		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecrets_OtherKey_OtherHash",
 		Old: "hmac.New(sha256.New, s.Key)", New: "hmac.New(sha256.New, nil)",
 	},
 	{
 		Name: "the id of the secret is not kept", Rule: "rule 12",
-		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecretsRotate",
+		Dir: core, Func: "(*Payload).fingerprint", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared",
 		Old: "KeyID: s.ID,", New: "",
 	},
 	{
 		Name: "only the newest secret is read", Rule: "rule 12",
-		Dir: core, Func: "(*visit).decide", Package: core, Run: "TestSecretsRotate|TestAnUnkeyedRecord",
+		Dir: core, Func: "(*visit).decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared|TestSecrets_Added_UnkeyedRecordsAreCompared",
 		Old: "if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok && s == nil {",
 	},
 	{
 		Name: "the payload is not hashed at all", Rule: "rule 12",
-		Dir: core, Func: "(*Guard).newVisit", Package: core, Run: "TestAnotherPayloadIsAMismatch",
+		Dir: core, Func: "(*Guard).newVisit", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState",
 		Old: "v.call.Fingerprint = g.fingerprint(&c.Payload)", New: "_ = g.fingerprint(&c.Payload)",
 	},
 	{
 		Name: "a token's run forgets the payload", Rule: "rule 12",
-		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestAReservationRunsOnce",
+		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
 		New: "p.Policy, p.Attempt, p.Error = d.Policy, r.Attempt+1, r.LastError",
 	},
 	{
 		Name: "parking forgets the payload", Rule: "rule 12",
-		Dir: core, Func: "(*Guard).change", Package: core, Run: "TestARecordKeepsItsPayload",
+		Dir: core, Func: "(*Guard).change", Package: core, Run: "TestPayload_ParkedOrResolved_StaysCompared",
 		Old: "Fingerprint: r.Fingerprint,", New: "",
 	},
 	{
 		Name: "a member of a JSON object may come twice", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "parseObject", Package: core, Run: "TestCanonicalCompares",
+		Dir: "internal/jsontext", Func: "parseObject", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
 		Old: "if o[i].name == o[i-1].name {", New: "if false {",
 	},
 	{
 		Name: "long numbers are compared as doubles", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "appendNumber", Package: core, Run: "TestCanonicalCompares",
+		Dir: "internal/jsontext", Func: "appendNumber", Package: "internal/jsontext", Run: "TestCanonical_OtherMeaning",
 		Old: "held == d", New: "held.negative == d.negative",
 	},
 	{
 		Name: "a long number is written as it came", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "appendNumber", Package: core, Run: "TestCanonicalCompares|FuzzCanonical",
+		Dir: "internal/jsontext", Func: "appendNumber", Package: "internal/jsontext", Run: "TestCanonical_SameMeaning|FuzzCanonical",
 		Old: "return d.append(b), nil", New: "return append(b, n...), nil",
 	},
 	{
 		Name: "half a surrogate pair is any other", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "parseJSON", Package: core, Run: "TestCanonicalCompares",
+		Dir: "internal/jsontext", Func: "parseJSON", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
 		Old: "checkSurrogates(doc)", New: "checkSurrogates(nil)",
 	},
 	{
 		Name: "an absent member equals null", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "Fields", Package: core, Run: "TestFieldsCompare",
+		Dir: "internal/jsontext", Func: "Fields", Package: "internal/jsontext", Run: "TestFields_NamedMembers",
 		Old: "var value []byte", New: `value := []byte("null")`,
 	},
 }
@@ -106,7 +106,7 @@ var fingerprints = []Mutant{
 func unchecked(state, parent string) Mutant {
 	return Mutant{
 		Name: "the fingerprint is not checked in state " + state, Rule: "rule 12", Parent: parent,
-		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecideCompares",
+		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_FingerprintDiffers_RefusedInEachState",
 		Old: "if !bearer {", New: "if !bearer && r.State != " + state + " {",
 	}
 }

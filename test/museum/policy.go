@@ -4,63 +4,63 @@ package museum
 var policies = []Mutant{
 	{
 		Name: "the weaker policy wins", Rule: "policy",
-		Dir: seam, Func: "Policy.Stricter", Package: seam, Run: "TestTheStricterPolicy",
+		Dir: seam, Func: "Policy.Stricter", Package: seam, Run: "TestPolicy_Stricter_IsPark",
 		Old: "return max(p, other)", New: "return min(p, other)",
 	},
 	{
 		Name: "the record's policy has no say", Rule: "policy",
-		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecideDoes",
+		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_EachCase_MatchesTable",
 		Old: "Policy: min(r.Policy.Stricter(c.Policy), Park)", New: "Policy: c.Policy",
 	},
 	{
 		Name: "the call's policy has no say", Rule: "policy",
-		Dir: seam, Func: "Decide", Package: core, Run: "TestTheStricterPolicy",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestPolicy_RecordAndCallDiffer_StricterApplies",
 		Old: "Policy: min(r.Policy.Stricter(c.Policy), Park)", New: "Policy: r.Policy",
 	},
 	{
 		Name: "what failed under retry runs again under park", Rule: "policy",
-		Dir: seam, Func: "first", Package: core, Run: "TestDoubtUnderRetry",
+		Dir: seam, Func: "first", Package: core, Run: "TestPolicy_FailedUnderRetry_ParkDoesNotRunIt",
 		Old: "if p == Park && r.Policy == Retry && r.Attempt > 0 {", New: "if false {",
 	},
 	{
 		Name: "a reservation hides the doubt from park", Rule: "policy",
-		Dir: seam, Func: "byState", Package: core, Run: "TestAReservationDoesNotHide",
+		Dir: seam, Func: "byState", Package: core, Run: "TestPolicy_ReservedAfterDoubt_ParkDoesNotRunIt",
 		Old: "return first(r, c, p), time.Time{}", New: "return next(r, c, Execute), time.Time{}",
 	},
 	{
 		Name: "the next claim has the call's policy", Rule: "policy",
-		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestTheStricterPolicy",
+		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestPolicy_RecordAndCallDiffer_StricterApplies",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
 		New: "p.Fingerprint, p.Attempt, p.Error = r.Fingerprint, r.Attempt+1, r.LastError",
 	},
 	{
 		Name: "a run has the Guard's policy", Rule: "policy",
-		Dir: core, Func: "(*Guard).newExecution", Package: core, Run: "TestTheStricterPolicy|TestACrashedRedeemer",
+		Dir: core, Func: "(*Guard).newExecution", Package: core, Run: "TestPolicy_RecordAndCallDiffer_StricterApplies|TestRedeem_FailsUnderPark_IsParked",
 		Old: "policy: r.Policy", New: "policy: g.options.OnDoubt",
 	},
 	{
 		Name: "a parked record forgets who was strict", Rule: "policy",
-		Dir: core, Func: "(*visit).park", Package: core, Run: "TestWhatWasParkedStaysStrict",
+		Dir: core, Func: "(*visit).park", Package: core, Run: "TestPolicy_ResolvedAfterPark_StaysPark",
 		Old: "p.Policy = store.Park", New: "",
 	},
 	{
 		Name: "a lapsed claim is run again under park", Rule: "policy",
-		Dir: seam, Func: "byState", Package: core, Run: "TestALapsedClaim",
+		Dir: seam, Func: "byState", Package: core, Run: "TestTakeOver_LeaseExpired_RunsOrParksByPolicy",
 		Old: "if p == Park {", New: "if false {",
 	},
 	{
 		Name: "a plain error is no doubt", Rule: "policy",
-		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "if x.policy == Park {", New: "if false {",
 	},
 	{
 		Name: "a sweep frees what was to be parked", Rule: "rule 7",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: core, Run: "TestASweepRemovesAndRecovers",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_EachState_RemovesOrRecovers",
 		Old: "p.State, kind, count = store.Unknown, semel.EventParked, &stats.Parked", New: "kind, count = semel.EventParked, &stats.Parked",
 	},
 	{
 		Name: "a transaction takes over what was to be parked", Rule: "rule 1",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestInATransactionOthersClaims",
+		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
 		Old: "d := t.decide(r, f.Now)", New: "d := t.decide(r, f.Now); if d.Action == store.DoPark { d.Action = store.TakeOver }",
 	},
 }

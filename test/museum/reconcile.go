@@ -5,29 +5,29 @@ package museum
 var reconciliations = []Mutant{
 	{
 		Name: "a reconciler asks without a lease", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestNoTwoReconcileAtOnce",
+		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestReconcile_ManyCalls_AskOnce",
 		Old: "p := g.change(r, store.Processing, r.LastError)",
 		New: "if said, err := g.options.Reconcile(ctx, g.newExecution(r, now())); err != nil || said.kind != undecided { return errors.Join(err, g.Resolve(ctx, *r, said)) }; p := g.change(r, store.Processing, r.LastError)",
 	},
 	{
 		Name: "a reconciler asks although another was first", Rule: "rule 17", Parent: "M15: granit-dotnet#1151",
-		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestAReconcilerThatLostTheRace",
+		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestReconcile_SwapLost_AsksNothing",
 		Old: "errors.Is(err, store.ErrNotFound) || err == nil && !f.Won", New: "errors.Is(err, store.ErrNotFound)",
 	},
 	{
 		Name: "a reconciler's error is a no", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestTheNextCallReconciles|TestAReconcilerThatDies",
+		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict|TestReconcile_Panics_CallStaysParked",
 		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: lapsed.Undecided(r, errorText(err))}",
 		New: "return store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}",
 	},
 	{
 		Name: "a reconciler that does not know hides why the call is unknown", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestAnUndecidedReconciler",
+		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_Undecided_KeepsFirstCause",
 		Old: "lapsed.Undecided(r, errorText(err))", New: "errorText(err)",
 	},
 	{
 		Name: "a reconciler's no counts although it failed", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestTheNextCallReconciles",
+		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict",
 		Old: `
 			if err == nil {
 				var s store.Settlement`,
@@ -37,64 +37,64 @@ var reconciliations = []Mutant{
 	},
 	{
 		Name: "a verdict that is not stored makes a parked call done", Rule: "rule 9",
-		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestAReconcilersRunEndsNoCall",
+		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestObserve_ReconcilersRun_EndsNoCall",
 		Old: "case settleErr != nil && x.reconciling:", New: "case settleErr != nil && x.reconciling && !s.State.Terminal():",
 	},
 	{
 		Name: "what a reconciler's own call came to is said of the parked one", Rule: "rule 9",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestWhatComesOverAReconciler",
+		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestReconcile_OwnRunFails_CallIsOnlyParked",
 		Old: "withoutOutcome(err)", New: "err",
 	},
 	{
 		Name: "a reconciler's run ends a call", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).observeEnd", Package: core, Run: "TestAReconcilersRunEndsNoCall",
+		Dir: core, Func: "(*Guard).observeEnd", Package: core, Run: "TestObserve_ReconcilersRun_EndsNoCall",
 		Old: "EndsCall: !x.reconciling", New: "EndsCall: true",
 	},
 	{
 		Name: "an operator's verdict that is too large is no verdict", Rule: "rule 10",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestAVerdictThatIsTooLarge",
+		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_VerdictTooLargeForStore_LeavesTombstone",
 		Old: "if errors.Is(err, store.ErrTooLarge) {", New: "if false {",
 	},
 	{
 		Name: "the zero verdict is a no", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).settlement", Package: core, Run: "TestTheNextCallReconciles",
+		Dir: core, Func: "(*Guard).settlement", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict",
 		Old: `s.State, s.Error = store.Unknown, "reconciled: still not known"`,
 		New: `s.State, s.Error = store.Released, "reconciled: still not known"`,
 	},
 	{
 		Name: "a claim to reconcile that came to nothing is a no", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestAClaimToReconcileThatComesToNothing",
+		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestReconcile_ClaimGivenBack_CallStaysParked",
 		Old: "undoState: store.Unknown", New: "undoState: store.Released",
 	},
 	{
 		Name: "a verdict ignores what was seen", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolveHolds",
+		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { f, err := g.store.Swap(ctx, seen.Seen(), p)",
 		New: "current, err := g.store.Get(ctx, seen.Key); if err != nil { return err }; f, err := retry.Do(ctx, func() (store.Found, error) { f, err := g.store.Swap(ctx, current.Record.Seen(), p)",
 	},
 	{
 		Name: "a verdict that came too late is a success", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolveHolds",
+		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "errors.Is(err, store.ErrNotFound) || err == nil && !f.Won", New: "errors.Is(err, store.ErrNotFound) || err == nil && f.Record.Key != seen.Key",
 	},
 	{
 		Name: "a verdict overwrites an outcome", Rule: "rule 8",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolveHolds",
+		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "if seen.State != store.Unknown {", New: "if false {",
 	},
 	{
 		Name: "an operator may say nothing", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolveHolds",
+		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "if v.kind == undecided {", New: "if false {",
 	},
 	{
 		Name: "a record that cannot be read keeps all parked calls parked", Rule: "rule 17",
-		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcilePassesOverWhatCannotBeRead",
+		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
 		Old: "if errors.Is(err, store.ErrCorrupt) {", New: "if false {",
 	},
 	{
 		Name: "a reconciler does not tell of what it cannot read", Rule: "rule 11",
-		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcilePassesOverWhatCannotBeRead",
+		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
 		Old: `
 			if errs == nil {
 				errs`,

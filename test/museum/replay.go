@@ -4,7 +4,7 @@ package museum
 var replays = []Mutant{
 	{
 		Name: "a completed record is replayed without a judgement", Rule: "rule 1", Parent: "M6: powertools-typescript#2058",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestAnotherPayload|TestRetentionCounts",
+		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState|TestRetention_LongRun_CountsFromCompletion",
 		Old: "d := v.decide(r, f.Now)",
 		New: `
 			d := v.decide(r, f.Now)
@@ -14,12 +14,12 @@ var replays = []Mutant{
 	},
 	{
 		Name: "a replay loses the headers", Rule: "rule 8",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
+		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
 		Old: "Outcome: r.Outcome", New: "Outcome: store.Outcome{Code: r.Outcome.Code, Body: r.Outcome.Body, Codec: r.Outcome.Codec}",
 	},
 	{
 		Name: "a replay is not marked", Rule: "rule 8",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
+		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
 		Old: "res := Result{Outcome: r.Outcome, Replayed: true,", New: "res := Result{Outcome: r.Outcome,",
 	},
 	{
@@ -29,33 +29,33 @@ var replays = []Mutant{
 	},
 	{
 		Name: "an outcome that is over is replayed", Rule: "rule 7", Parent: "M17: DynamoDB TTL",
-		Dir: seam, Func: "Decide", Package: core, Run: "TestRetentionCounts",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestRetention_LongRun_CountsFromCompletion",
 		Old: "if r.Expired(now) {", New: "if false {",
 	},
 	{
 		Name: "an expired record is over a moment late", Rule: "rule 7",
-		Dir: seam, Func: "(*Record).Expired", Package: seam, Run: "TestRecordsEnd",
+		Dir: seam, Func: "(*Record).Expired", Package: seam, Run: "TestRecord_ReachesItsEnd_IsLapsedOrExpired",
 		Old: "return !r.Expires.IsZero() && !now.Before(r.Expires)", New: "return !r.Expires.IsZero() && now.After(r.Expires)",
 	},
 	{
 		Name: "a lease is over a moment late", Rule: "rule 7",
-		Dir: seam, Func: "(*Record).Lapsed", Package: seam, Run: "TestRecordsEnd",
+		Dir: seam, Func: "(*Record).Lapsed", Package: seam, Run: "TestRecord_ReachesItsEnd_IsLapsedOrExpired",
 		Old: "(r.State == Started || r.State == Processing) && !now.Before(r.Until)",
 		New: "(r.State == Started || r.State == Processing) && now.After(r.Until)",
 	},
 	{
 		Name: "retention counts from the claim", Rule: "rule 7",
-		Dir: seam, Func: "(*Record).settle", Package: core, Run: "TestRetentionCounts",
+		Dir: seam, Func: "(*Record).settle", Package: core, Run: "TestRetention_LongRun_CountsFromCompletion",
 		Old: "r.Updated, Time(Micros(now.Add(keep))), o", New: "r.Updated, Time(Micros(r.Created.Add(keep))), o",
 	},
 	{
 		Name: "one time to live for the lock and the result", Rule: "rule 7",
-		Dir: core, Func: "(*Guard).completion", Package: core, Run: "TestRetentionCounts",
+		Dir: core, Func: "(*Guard).completion", Package: core, Run: "TestRetention_LongRun_CountsFromCompletion",
 		Old: "Keep: g.options.Retention", New: "Keep: g.options.Lease",
 	},
 	{
 		Name: "a released record is over before its wait", Rule: "rule 7",
-		Dir: seam, Func: "(*Record).settle", Package: seam, Run: "TestAReleaseLasts",
+		Dir: seam, Func: "(*Record).settle", Package: seam, Run: "TestApply_Release_ExpiresAfterLongerOfWaitAndKeep",
 		Old: "Time(Micros(now.Add(max(wait, keep))))", New: "Time(Micros(now.Add(keep)))",
 	},
 	{
@@ -81,7 +81,7 @@ var replays = []Mutant{
 	},
 	{
 		Name: "a failed attempt is never set back", Rule: "rule 13",
-		Dir: seam, Func: "byState", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: seam, Func: "byState", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "a == DoPark || !now.Before(r.Until) {", New: "a == DoPark {",
 	},
 }

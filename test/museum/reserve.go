@@ -4,62 +4,62 @@ package museum
 var reservations = []Mutant{
 	{
 		Name: "a reservation of what is done, and not kept, is told it is there", Rule: "rule 10",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestAReservationOfWhatIsDone",
+		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestReserve_DoneNotKept_IsErrNotKept",
 		Old: "if r.Outcome.Gone {", New: "if r.Outcome.Gone && !v.guard.options.Rerun {",
 	},
 	{
 		Name: "a token runs while it runs", Rule: "rule 16",
-		Dir: seam, Func: "byState", Package: core, Run: "TestAReservationRunsOnce|TestATokenSurvives",
+		Dir: seam, Func: "byState", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce|TestRedeem_AttemptsFailedOrCrashed_TokenHolds",
 		Old: "if r.Lapsed(now) {", New: "if r.Lapsed(now) || !c.Token.IsZero() {",
 	},
 	{
 		Name: "a token of an earlier life runs", Rule: "rule 16",
-		Dir: seam, Func: "Decide", Package: core, Run: "TestATokenOfAKeyThatBeganAnew",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired",
 		Old: "if bearer && !r.Created.Equal(c.Token) {", New: "if false {",
 	},
 	{
 		Name: "a token of an outcome that is over runs", Rule: "rule 16",
-		Dir: seam, Func: "Decide", Package: core, Run: "TestATokenOfAKeyThatBeganAnew",
+		Dir: seam, Func: "Decide", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired",
 		Old: "if bearer {", New: "if false {",
 	},
 	{
 		Name: "a token of a swept key runs", Rule: "rule 16",
-		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestATokenOfAKeyThatBeganAnew|FuzzRedeem",
+		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired|FuzzRedeem",
 		Old: "if v.isRedeemed() {", New: "if false {",
 	},
 	{
 		Name: "a plain call runs what is reserved", Rule: "rule 16",
-		Dir: seam, Func: "byState", Package: core, Run: "TestAReservationRunsOnce",
+		Dir: seam, Func: "byState", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce",
 		Old: "if !c.Token.IsZero() || r.Lapsed(now) {", New: "if true {",
 	},
 	{
 		Name: "a reservation never lapses", Rule: "rule 16", Parent: "vendo#1312",
-		Dir: seam, Func: "byState", Package: core, Run: "TestAReservationThatNobodyRedeems",
+		Dir: seam, Func: "byState", Package: core, Run: "TestReserve_NotRedeemed_Expires",
 		Old: "if !c.Token.IsZero() || r.Lapsed(now) {", New: "if !c.Token.IsZero() {",
 	},
 	{
 		Name: "a token names the attempt", Rule: "rule 16",
-		Dir: core, Func: "token", Package: core, Run: "TestATokenSurvives",
+		Dir: core, Func: "token", Package: core, Run: "TestRedeem_AttemptsFailedOrCrashed_TokenHolds",
 		Old: "uint64(store.Micros(r.Created))", New: "r.Fence",
 	},
 	{
 		Name: "each duplicate's reservation is fresh", Rule: "rule 16",
-		Dir: core, Func: "(*Guard).Reserve", Package: core, Run: "TestAReservationRunsOnce",
+		Dir: core, Func: "(*Guard).Reserve", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce",
 		Old: "return Ticket{Token: token(&f.Record)}, nil", New: "return Ticket{Token: token(&f.Record), Fresh: true}, nil",
 	},
 	{
 		Name: "a token runs in a transaction what was not reserved", Rule: "rule 16",
-		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestTokenInATransaction",
+		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_TokenNotReserved_IsExpired",
 		Old: "if f.Won && t.isRedeemed() {", New: "if false {",
 	},
 	{
 		Name: "a damaged token is taken", Rule: "rule 16",
-		Dir: core, Func: "parseToken", Package: core, Run: "TestADamagedToken",
+		Dir: core, Func: "parseToken", Package: core, Run: "TestRedeem_TokenDamaged_IsRefused",
 		Old: "if r.Len() > 0 {", New: "if false {",
 	},
 	{
 		Name: "a reservation ends with the lease", Rule: "rule 16",
-		Dir: core, Func: "(*Guard).Reserve", Package: core, Run: "TestAReservationOutlasts",
+		Dir: core, Func: "(*Guard).Reserve", Package: core, Run: "TestReserve_LeaseOver_HoldsAndIsNoAttempt",
 		Old: "store.Started, 0, g.options.Reservation", New: "store.Started, 0, g.options.Lease",
 	},
 }

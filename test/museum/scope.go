@@ -4,28 +4,28 @@ package museum
 var scopes = []Mutant{
 	{
 		Name: "the tenant is not part of the key", Rule: "scope", Parent: "M13: devlink#773, Truxify#2382",
-		Dir: core, Func: "(*Call).storeKey", Package: core, Run: "TestTwoScopesNeverMeet",
+		Dir: core, Func: "(*Call).storeKey", Package: core, Run: "TestRun_OtherOperationOrTenant_IsAnotherCall",
 		Old: "Tenant: c.Tenant,", New: "",
 	},
 	{
 		Name: "the operation is not part of the key", Rule: "scope", Parent: "M13: deepslate#104",
-		Dir: core, Func: "(*Call).storeKey", Package: core, Run: "TestTwoScopesNeverMeet",
+		Dir: core, Func: "(*Call).storeKey", Package: core, Run: "TestRun_OtherOperationOrTenant_IsAnotherCall",
 		Old: "Operation: c.Operation", New: `Operation: "any"`,
 	},
 	{
 		Name: "no tenant means a key space for all", Rule: "scope", Parent: "M13: idempo#29",
-		Dir: core, Func: "(*Call).check", Package: core, Run: "TestAnInvalidCall",
+		Dir: core, Func: "(*Call).check", Package: core, Run: "TestRun_InvalidCall_NamesFieldAndLimit",
 		Old: `if c.Tenant == "" { return errors.New("tenant: is empty; name the account or user, or say semel.Shared") } if c.Tenant != Shared {`,
 		New: `if c.Tenant == Shared+Shared { return errors.New("tenant: is twice shared") }; if c.Tenant != "" && c.Tenant != Shared {`,
 	},
 	{
 		Name: "an operation may look like a child's", Rule: "scope",
-		Dir: "internal/names", Func: "CheckOperation", Package: core, Run: "TestAnInvalidCall",
+		Dir: "internal/names", Func: "CheckOperation", Package: core, Run: "TestRun_InvalidCall_NamesFieldAndLimit",
 		Old: `strings.Contains(operation, "#")`, New: `strings.Contains(operation, "##")`,
 	},
 	{
 		Name: "a key has no limit", Rule: "scope",
-		Dir: "internal/names", Func: "Check", Package: core, Run: "TestAnInvalidCall",
+		Dir: "internal/names", Func: "Check", Package: core, Run: "TestRun_InvalidCall_NamesFieldAndLimit",
 		Old: "if len(value) > Max {", New: "if len(value) > 2*Max {",
 	},
 	{

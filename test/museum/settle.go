@@ -40,7 +40,7 @@ var storeSettlements = []Mutant{
 	},
 	{
 		Name: "the same settlement again is a lost lease", Rule: "rule 4",
-		Dir: mem, Func: "(*Store).Settle", Package: core, Run: "TestASettlementIsSentAgain",
+		Dir: mem, Func: "(*Store).Settle", Package: core, Run: "TestSettle_NoAnswer_IsSentAgain",
 		Old: "case t.Done(r):", New: "case false && t.Done(r):",
 	},
 	{
@@ -82,48 +82,48 @@ var storeSettlements = []Mutant{
 var coreSettlements = []Mutant{
 	{
 		Name: "a settlement ends with the caller", Rule: "rule 9", Parent: "M20: golang/go#43082",
-		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestAClientThatHangsUp",
+		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestSettle_CallerLeft_StoresOutcome",
 		Old: "ctx, cancel := g.settleContext(ctx)", New: "caller := ctx; ctx, cancel := g.settleContext(ctx); if caller.Err() != nil { cancel() }",
 	},
 	{
 		Name: "a settlement is sent once", Rule: "rule 9", Parent: "fiber: failed to save response",
-		Dir: core, Func: "(*Guard).settleUntil", Package: core, Run: "TestASettlementIsSentAgain",
+		Dir: core, Func: "(*Guard).settleUntil", Package: core, Run: "TestSettle_NoAnswer_IsSentAgain",
 		Old: "case !retry.Pause(ctx, wait):", New: "default:",
 	},
 	{
 		Name: "the key is made anew at the end", Rule: "rule 4", Parent: "M8: CAMEL-24091, midaz#1799",
-		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestADuplicateGetsTheFirstAnswer",
+		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
 		Old: "return g.settleUntil(ctx, x.lease, s)",
 		New: "l := x.lease; l.Key = store.Key{Operation: l.Key.Operation, Value: l.Key.Value}; return g.settleUntil(ctx, l, s)",
 	},
 	{
 		Name: "what is not known is a failure", Rule: "rule 9",
-		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "s.State = store.Unknown", New: "s.State = store.Failed",
 	},
 	{
 		Name: "an outcome that could not be stored is passed over", Rule: "rule 9",
-		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestAnOutcomeThatCannotBeStored",
+		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestSettle_StoreDown_CallerGetsOutcome",
 		Old: "case settleErr != nil && s.State.Terminal():", New: "case false:",
 	},
 	{
 		Name: "an outcome that could not be stored is withheld", Rule: "rule 9", Parent: "fiber: failed to save response",
-		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestAnOutcomeThatCannotBeStored",
+		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestSettle_StoreDown_CallerGetsOutcome",
 		Old: "if err != nil && !errors.Is(err, ErrOutcomeNotStored) {", New: "if err != nil {",
 	},
 	{
 		Name: "the answer of a lost lease passes for the outcome", Rule: "rule 9", Parent: "Powertools, River",
-		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestAZombiesSettlementIsRefused",
+		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestTakeOver_OldOwnerSettles_IsRefused",
 		Old: "case settleErr != nil && x.reconciling:", New: "case lost && s.State.Terminal(): case settleErr != nil && x.reconciling:",
 	},
 	{
 		Name: "a panic leaves its claim behind", Rule: "rule 9", Parent: "Truxify#4622, Friday#403",
-		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestAPanicIsDoubt|TestGoexit",
+		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestRun_HandlerPanics_IsDoubt|TestRun_HandlerCallsGoexit_IsDoubt",
 		Old: "case returned:", New: "case returned || true:",
 	},
 	{
 		Name: "a panic is caught by recover, which misses Goexit", Rule: "rule 9", Parent: "Truxify#4622, Friday#403",
-		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestAPanicIsDoubt|TestGoexit",
+		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestRun_HandlerPanics_IsDoubt|TestRun_HandlerCallsGoexit_IsDoubt",
 		Old: `
 			defer func() {
 				switch {
@@ -136,47 +136,47 @@ var coreSettlements = []Mutant{
 	},
 	{
 		Name: "a panic means that nothing happened", Rule: "rule 9",
-		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestAPanicIsDoubt|TestGoexit",
+		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestRun_HandlerPanics_IsDoubt|TestRun_HandlerCallsGoexit_IsDoubt",
 		Old: "settle(x, store.Outcome{}, errPanicked)", New: "settle(x, store.Outcome{}, NoEffect(errPanicked))",
 	},
 	{
 		Name: "a cancelled handler had no effect", Rule: "rule 9",
-		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "if effect.None(err) {", New: "if effect.None(err) || errors.Is(err, context.Canceled) {",
 	},
 	{
 		Name: "a final failure is not kept", Rule: "doubt",
-		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "ok && f != nil {", New: "ok && f != nil && x.policy == Park {",
 	},
 	{
 		Name: "what had no effect is parked", Rule: "doubt",
-		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestWhatAHandlerReturns",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "if effect.None(err) {", New: "if effect.None(err) && x.policy != Park {",
 	},
 	{
 		Name: "a step without effect frees its parent", Rule: "doubt",
-		Dir: "internal/effect", Func: "None", Package: core, Run: "TestNestedNoEffect",
+		Dir: "internal/effect", Func: "None", Package: core, Run: "TestNoEffect_OfStep_DoesNotReleaseParent",
 		Old: "case *Finished: return false", New: "case *Finished: return None(e.Err)",
 	},
 	{
 		Name: "one of several errors without effect is enough", Rule: "doubt",
-		Dir: "internal/effect", Func: "None", Package: core, Run: "TestJoinedNoEffect",
+		Dir: "internal/effect", Func: "None", Package: core, Run: "TestNoEffect_JoinedWithPlainError_IsDoubt",
 		Old: "len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !None(err) })", New: "slices.ContainsFunc(parts, None)",
 	},
 	{
 		Name: "a failure that is not kept looks like one that is", Rule: "rule 9",
-		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestLeaseLostDoesNotLookLike",
+		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestFailure_LeaseLost_IsNotInError",
 		Old: "x.failure(ErrLeaseLost, textOnly(err))", New: "x.failure(ErrLeaseLost, err)",
 	},
 	{
 		Name: "a stored outcome is settled over by what the handler returns", Rule: "rule 8",
-		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete",
+		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete_InHandler_StoresAtOnce|TestComplete_AfterTakeOver_IsLeaseLost|TestComplete_InRerun_IsUnsupported|TestComplete_InReconciler_IsUnsupported",
 		Old: "if x.isCompleted() {", New: "if x.isCompleted() && err == nil {",
 	},
 	{
 		Name: "an outcome counts as stored before the store says so", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: core, Func: "(*Execution).complete", Package: core, Run: "TestAnOutcomeIsStoredOnlyWhen",
+		Dir: core, Func: "(*Execution).complete", Package: core, Run: "TestComplete_StoreFails_IsNotCompleted",
 		Old: "return x.failure(ErrOutcomeNotStored, err)", New: "x.completed.Store(completed); return x.failure(ErrOutcomeNotStored, err)",
 	},
 }

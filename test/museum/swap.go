@@ -19,7 +19,7 @@ var swaps = []Mutant{
 	},
 	{
 		Name: "an own swap is read as lost", Rule: "rule 2", Parent: "M10: go-redis#2985",
-		Dir: mem, Func: "(*Store).Swap", Package: core, Run: "TestATakeOverNeverLosesToItsOwnLostReply",
+		Dir: mem, Func: "(*Store).Swap", Package: core, Run: "TestTakeOver_ReplyLost_IsWon",
 		Old: "if r.Seen() == seen {",
 		New: `
 			if r.Seen() != seen {
@@ -44,7 +44,7 @@ var swaps = []Mutant{
 	},
 	{
 		Name: "a lost race goes on without the claim", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestALostRaceRunsNothing",
+		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestTakeOver_SwapLost_RunsNothing",
 		Old: "if *f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {",
 		New: `
 			*f, err = v.swap(ctx, r.Seen(), p)
@@ -53,7 +53,7 @@ var swaps = []Mutant{
 	},
 	{
 		Name: "a sweep recovers what it has not judged", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: core, Run: "TestASweepRecoversOnlyWhatItJudged",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_RenewedMeanwhile_IsLeftAlone",
 		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, r.Seen(), p) })",
 		New: "seen, err := s.store.Get(ctx, r.Key); if err != nil { return err }; f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, seen.Record.Seen(), p) })",
 	},
@@ -63,7 +63,7 @@ var swaps = []Mutant{
 func unseen(what, fields, without string) Mutant {
 	return Mutant{
 		Name: "a swap does not compare " + what, Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: seam, Func: "(*Record).Seen", Package: seam, Run: "TestSeenAndLease",
+		Dir: seam, Func: "(*Record).Seen", Package: seam, Run: "TestRecord_SeenAndLease_HaveItsFields",
 		Old: fields, New: without,
 	}
 }

@@ -5,12 +5,12 @@ package museum
 var sweeps = []Mutant{
 	{
 		Name: "a sweep fails for good what is not known", Rule: "rule 9",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: core, Run: "TestASweepFailsNoParkedKey",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptUnderPark_IsParked",
 		Old: "if action == store.Exhausted && d.Policy == store.Park {", New: "if false {",
 	},
 	{
 		Name: "the longest pause between two passes is none", Rule: "rule 7",
-		Dir: "internal/retry", Func: "Pause", Package: core, Run: "TestASweeperWhosePause",
+		Dir: "internal/retry", Func: "Pause", Package: "sweep", Run: "TestRun_LongestPause_MakesOnePass",
 		Old: "d = min(d, longestPause)", New: "",
 	},
 	deletes("a live claim", "M16: Stockpile#424", "r.State != store.Processing"),
@@ -35,7 +35,7 @@ var sweeps = []Mutant{
 	},
 	{
 		Name: "a sweep passes over what is too much for a step", Rule: "rule 7",
-		Dir: mem, Func: "(*Store).sweepShard", Package: core, Run: "TestOnePassHandsBack",
+		Dir: mem, Func: "(*Store).sweepShard", Package: "sweep", Run: "TestOnce_ManyExpired_RecoversAll",
 		Old: `
 			}
 			return after, false`,
@@ -45,7 +45,7 @@ var sweeps = []Mutant{
 	},
 	{
 		Name: "a sweep takes all of the store's time", Rule: "rule 7",
-		Dir: "sweep", Func: "(*pacer).rest", Package: core, Run: "TestASweepRests",
+		Dir: "sweep", Func: "(*pacer).rest", Package: "sweep", Run: "TestOnce_ManySteps_RestsAfterEach",
 		Old: "p.owed += time.Duration(p.factor) * took", New: "p.owed += 0 * took",
 	},
 	{
@@ -75,12 +75,12 @@ var sweeps = []Mutant{
 	},
 	{
 		Name: "a sweep gives the last attempt another", Rule: "rule 13",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: core, Run: "TestASweepEndsAClaim",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptExpired_FailsKey",
 		Old: ", MaxAttempts: s.options.MaxAttempts", New: "",
 	},
 	{
 		Name: "a sweep does not say what it recovered", Rule: "rule 7",
-		Dir: "sweep", Func: "(*sweeper).recover", Package: core, Run: "TestASweepRemovesAndRecovers",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_EachState_RemovesOrRecovers",
 		Old: "if s.options.Observe != nil {", New: `if s.options.Observe != nil && kind == "" {`,
 	},
 }

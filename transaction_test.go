@@ -4,80 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
 )
 
-// fakeTx is a transaction on a map, for the rules of RunIn alone; the stores'
-// own tests run it on real databases.
-type fakeTx struct {
-	records map[store.Key]store.Record
-	effects map[string]int
-	at      time.Time
-}
-
-func newTx() *fakeTx {
-	return &fakeTx{map[store.Key]store.Record{}, map[string]int{}, time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
-}
-
-func (f *fakeTx) Claim(_ context.Context, p store.Proposal) (store.Found, error) {
-	r, ok := f.records[p.Key]
-	if !ok {
-		r = p.Insert(f.at, 0)
-		f.records[p.Key] = r
-	}
-	return store.Found{Record: r, Won: !ok, Now: f.at}, nil
-}
-
-func (f *fakeTx) Swap(_ context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	r := f.records[p.Key]
-	won := r.Seen() == seen
-	if won {
-		r = p.Replace(&r, f.at)
-		f.records[p.Key] = r
-	}
-	return store.Found{Record: r, Won: won, Now: f.at}, nil
-}
-
-func (f *fakeTx) Settle(_ context.Context, l store.Lease, s store.Settlement) error {
-	r, ok := f.records[l.Key]
-	if !ok || r.Lease() != l || r.State != store.Processing {
-		return store.ErrLeaseLost
-	}
-	f.records[l.Key] = s.Apply(r, f.at)
-	return nil
-}
-
-func (f *fakeTx) Nested(_ context.Context, fn func() error) error {
-	records, effects := maps.Clone(f.records), maps.Clone(f.effects)
-	done := false
-	defer func() {
-		if !done {
-			f.records, f.effects = records, effects
-		}
-	}()
-	err := fn()
-	done = err == nil
-	return err
-}
-
-// effect is a handler that writes in the transaction, and then returns err.
-func (f *fakeTx) effect(err error) semel.Handler {
-	return func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		f.effects[x.Key()]++
-		if cerr := driver.Complete(ctx, x, store.Outcome{}); !errors.Is(cerr, errors.ErrUnsupported) {
-			return store.Outcome{}, errors.New("Complete before the commit must be refused")
-		}
-		return store.Outcome{Body: []byte("paid")}, err
-	}
-}
-
-func TestInATransactionRecordAndEffectStandOrFallTogether(t *testing.T) {
+func TestRunIn_HandlerEnds_RecordAndWritesCommitTogether(t *testing.T) {
 	declined := &semel.Failure{Code: "declined"}
 	for name, c := range map[string]struct {
 		err     error
@@ -113,7 +49,7 @@ func TestInATransactionRecordAndEffectStandOrFallTogether(t *testing.T) {
 	}
 }
 
-func TestAPanicInATransactionLeavesNothing(t *testing.T) {
+func TestRunIn_HandlerPanics_LeavesNothing(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), newTx()
 	func() {
 		defer func() { _ = recover() }()
@@ -127,7 +63,7 @@ func TestAPanicInATransactionLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestInATransactionOthersClaimsAreRespected(t *testing.T) {
+func TestRunIn_KeyClaimedByAnother_ObeysDecide(t *testing.T) {
 	g, tx := guard(t, clockless{}, &semel.Options{MaxAttempts: 2}), newTx()
 	claim := func(policy semel.Policy, attempt int) {
 		p := store.Proposal{Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Policy: policy, Owner: store.Owner{1}, Attempt: attempt, Lease: time.Second}
@@ -157,12 +93,9 @@ func TestInATransactionOthersClaimsAreRespected(t *testing.T) {
 	wantErr(t, err, semel.ErrInvalid)
 }
 
-// clockless is the store of a Guard that only runs in transactions.
-type clockless struct{ store.Store }
-
 // The memory of a run is used again. A handler that runs another call has a
 // run of its own, and one that panics gives nothing back.
-func TestRunsInEachOtherDoNotShareMemory(t *testing.T) {
+func TestRunIn_NestedCalls_KeepTheirOwnResults(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), newTx()
 	for i := range 50 {
 		outer, inner := fmt.Sprint("outer ", i), fmt.Sprint("inner ", i)
@@ -184,5 +117,91 @@ func TestRunsInEachOtherDoNotShareMemory(t *testing.T) {
 		if err != nil || string(res.Body) != outer || was.Key() != outer {
 			t.Errorf("%s: %q of %s, %v", outer, res.Body, was.Key(), err)
 		}
+	}
+}
+
+// failingTx is a transaction that cannot settle.
+type failingTx struct{ *fakeTx }
+
+func (failingTx) Settle(context.Context, store.Lease, store.Settlement) error { return errBoom }
+
+// Section 8: an error inside a transaction ends it; it is not passed over.
+func TestRunIn_SettleFails_CallerGetsError(t *testing.T) {
+	for _, err := range []error{nil, &semel.Failure{Code: "declined"}} {
+		tx := newTx()
+		_, got := driver.RunIn(t.Context(), guard(t, clockless{}, nil), failingTx{tx}, ann("k"), tx.effect(err))
+		wantErr(t, got, semel.ErrUnavailable)
+		wantErr(t, got, errBoom)
+		if len(tx.records) != 0 || len(tx.effects) != 0 {
+			t.Errorf("left %v, %v", tx.records, tx.effects)
+		}
+	}
+}
+
+// racingTx is a transaction in which somebody else's swap came first.
+type racingTx struct{ *fakeTx }
+
+func (r racingTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	other := p
+	other.Owner = store.Owner{7}
+	if _, err := r.fakeTx.Swap(ctx, seen, other); err != nil {
+		return store.Found{}, err
+	}
+	return r.fakeTx.Swap(ctx, seen, p)
+}
+
+func TestRunIn_SwapLost_RunsNothing(t *testing.T) {
+	tx := newTx()
+	p := store.Proposal{Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second}
+	tx.records[p.Key] = p.Insert(tx.at, 0)
+	tx.at = tx.at.Add(time.Second)
+	_, err := driver.RunIn(t.Context(), guard(t, clockless{}, nil), racingTx{tx}, ann("k"), never(t))
+	wantErr(t, err, semel.ErrInProgress)
+}
+
+func TestRunIn_TokenNotReserved_IsExpired(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	ticket := reserve(t, g, ann("k"))
+	tx := newTx() // swept: no record
+	_, err := driver.RunIn(t.Context(), g, tx, redeem(t, g, ticket.Token), tx.effect(nil))
+	if tx.effects["k"] != 0 || !errors.Is(err, semel.ErrExpired) {
+		t.Errorf("%d effects, %v", tx.effects["k"], err)
+	}
+}
+
+func TestRunIn_OutcomeTooLargeForStore_LeavesTombstone(t *testing.T) {
+	g, tx := guard(t, clockless{}, nil), &smallTx{newTx()}
+	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil))
+	if err != nil || tx.effects["k"] != 1 {
+		t.Errorf("%d effects, %v", tx.effects["k"], err)
+	}
+}
+
+type smallTx struct{ *fakeTx }
+
+func (s *smallTx) Settle(ctx context.Context, l store.Lease, st store.Settlement) error {
+	if len(st.Outcome.Body) > 0 {
+		return store.ErrTooLarge
+	}
+	return s.fakeTx.Settle(ctx, l, st)
+}
+
+type badRollback struct{ *fakeTx }
+
+func (b *badRollback) Nested(ctx context.Context, fn func() error) error {
+	effects := b.effects["k"]
+	err := b.fakeTx.Nested(ctx, fn)
+	if err != nil && effects == 0 {
+		b.effects["k"] = 1 // the savepoint could not be rolled back
+		return errors.Join(err, errors.New("ROLLBACK TO SAVEPOINT: connection reset"))
+	}
+	return err
+}
+
+func TestRunIn_RollbackFails_IsNoFailure(t *testing.T) {
+	g, tx := guard(t, clockless{}, nil), &badRollback{newTx()}
+	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(&semel.Failure{Code: "declined"}))
+	if _, ok := errors.AsType[*semel.Failure](err); ok || err == nil {
+		t.Errorf("the caller is told to commit (%v) with %d effects", err, tx.effects["k"])
 	}
 }

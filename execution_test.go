@@ -2,6 +2,7 @@ package semel_test
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func derived(t testing.TB, g *semel.Guard, call semel.Call, step string) (key st
 
 // Rule 15. The golden value must never change: a retry after an upgrade would
 // otherwise reach the downstream system with a new key.
-func TestDerivedKeysAreStableAndDistinct(t *testing.T) {
+func TestDownstreamKey_AnyAttempt_StableAndDistinct(t *testing.T) {
 	st := memstore.New(nil)
 	g := guard(t, st, nil)
 	keyed := guard(t, st, &semel.Options{Secrets: []semel.Secret{secret("a")}})
@@ -58,7 +59,7 @@ func TestDerivedKeysAreStableAndDistinct(t *testing.T) {
 	}
 }
 
-func TestACompletedStepDoesNotRunAgainWhenItsHandlerDoes(t *testing.T) {
+func TestStep_Completed_DoesNotRunAgain(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	created, mailed := 0, 0
 	flow := func(ctx context.Context, x *semel.Execution) error {
@@ -82,7 +83,7 @@ func TestACompletedStepDoesNotRunAgainWhenItsHandlerDoes(t *testing.T) {
 	}
 }
 
-func TestAStepNeedsAName(t *testing.T) {
+func TestStep_InvalidName_IsRefused(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	err := semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
 		for _, name := range []string{"", strings.Repeat("x", 256), "a\x00"} {
@@ -96,7 +97,7 @@ func TestAStepNeedsAName(t *testing.T) {
 	}
 }
 
-func TestAHandlerFindsItsExecution(t *testing.T) {
+func TestFromContext_InHandler_ReturnsExecution(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	if _, ok := semel.FromContext(t.Context()); ok {
 		t.Error("there is an execution outside of one")
@@ -113,4 +114,40 @@ func TestAHandlerFindsItsExecution(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestStep_NamedRerun_DiffersFromTheRerun(t *testing.T) {
+	st := memstore.New(nil)
+	plain, again := guard(t, st, nil), guard(t, st, &semel.Options{Rerun: true})
+	_, err := plain.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		return store.Outcome{}, semel.Once(ctx, plain, x.Step("rerun"), func(context.Context, *semel.Execution) error { return nil })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = again.Run(t.Context(), ann("k"), answer("x"))
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStep_NestedNames_DoNotCollide(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	do := func(ctx context.Context, c semel.Call, v string) string {
+		s, err := semel.Do(ctx, g, c, func(context.Context, *semel.Execution) (string, error) { return v, nil })
+		if errors.Is(err, semel.ErrInvalid) {
+			return v // a refusal is fine, too
+		}
+		return s
+	}
+	_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		_, err := g.Run(ctx, x.Step("a"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			do(ctx, x.Step("b"), "a then b")
+			return store.Outcome{}, nil
+		})
+		if got := do(ctx, x.Step("a#b"), "a#b"); got != "a#b" {
+			t.Errorf("step a#b got the result of %q", got)
+		}
+		return store.Outcome{}, err
+	})
 }

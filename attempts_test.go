@@ -1,0 +1,85 @@
+package semel_test
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// Rule 13: under park, what has no attempt left is not known to have failed.
+func TestMaxAttempts_UnderPark_ParksKey(t *testing.T) {
+	st := memstore.New(nil)
+	g := parking(t, st, says(semel.DidNotHappen(), nil))
+	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+	wantErr(t, err, semel.ErrParked)
+	if n, err := g.Reconcile(t.Context(), pay, 1); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if r := wantState(t, g, "k", store.Released); r.Attempt != 1 {
+		t.Fatalf("attempt %d", r.Attempt)
+	}
+	_, err = guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1}).Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrParked)
+	wantState(t, g, "k", store.Unknown)
+}
+
+func TestBackoff_Huge_IsCapped(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{Backoff: func(int) time.Duration { return math.MaxInt64 }})
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	r := record(t, g, "k")
+	if time.Until(r.Until) > 101*365*24*time.Hour {
+		t.Errorf("locked until %v", r.Until)
+	}
+}
+
+// Rule 13: until the backoff is over duplicates see "in progress".
+func TestBackoff_AttemptFailed_NextCallIsInProgress(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute }})
+	for n := 1; n <= 2; n++ {
+		_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
+		wantErr(t, err, errBoom)
+		_, err = g.Run(t.Context(), ann("k"), never(t))
+		wantErr(t, err, semel.ErrInProgress)
+		if e, _ := errors.AsType[*semel.Error](err); e.RetryAfter != time.Duration(n)*time.Minute {
+			t.Errorf("RetryAfter is %v after attempt %d", e.RetryAfter, n)
+		}
+		advance(time.Duration(n) * time.Minute)
+	}
+	res, err := g.Run(t.Context(), ann("k"), answer("third"))
+	wantBody(t, res, err, "third", false)
+}
+
+// Rule 13: after the limit a key ends failed for retry, unknown for park.
+func TestMaxAttempts_ErrorsAndCrashes_Count(t *testing.T) {
+	st, advance := clocked()
+	g := guard(t, st, &semel.Options{MaxAttempts: 2})
+	_, err := g.Run(t.Context(), ann("errors"), fail(errBoom))
+	wantErr(t, err, errBoom)
+	_, err = g.Run(t.Context(), ann("errors"), fail(errBoom))
+	exhausted := &semel.Failure{Code: semel.CodeAttemptsExhausted}
+	wantErr(t, err, exhausted)
+	_, err = g.Run(t.Context(), ann("errors"), never(t))
+	wantErr(t, err, exhausted)
+	wantState(t, g, "errors", store.Failed)
+
+	crash(t, st, semel.Retry, "crashes", time.Second)
+	advance(time.Second)
+	_, err = g.Run(t.Context(), ann("crashes"), fail(semel.NoEffect(errBoom))) // does not count
+	wantErr(t, err, errBoom)
+	one := guard(t, st, &semel.Options{MaxAttempts: 1})
+	_, err = one.Run(t.Context(), ann("crashes"), never(t))
+	wantErr(t, err, exhausted)
+
+	park := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1})
+	_, err = g.Run(t.Context(), ann("parked"), fail(errBoom))
+	wantErr(t, err, errBoom)
+	_, err = park.Run(t.Context(), ann("parked"), never(t))
+	wantErr(t, err, semel.ErrParked)
+	wantState(t, g, "parked", store.Unknown)
+}

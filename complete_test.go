@@ -1,0 +1,119 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestComplete_InHandler_StoresAtOnce(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		if driver.Completed(x) {
+			t.Error("completed before Complete")
+		}
+		if err := driver.Complete(ctx, x, store.Outcome{Code: 200, Gone: true}); err != nil || !driver.Completed(x) {
+			t.Error(err)
+		}
+		if err := driver.Complete(ctx, x, store.Outcome{}); err == nil {
+			t.Error("Complete worked twice")
+		}
+		_, err := g.Run(ctx, ann("k"), never(t))
+		wantErr(t, err, semel.ErrNotKept)
+		return store.Outcome{Body: []byte("ignored")}, errBoom
+	})
+	wantErr(t, err, errBoom)
+	wantState(t, g, "k", store.Completed)
+}
+
+func TestComplete_AfterTakeOver_IsLeaseLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		frozen := &hooks{Store: st, renew: func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }}
+		_, err := guard(t, frozen, nil).Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			time.Sleep(time.Minute)
+			_, err := guard(t, st, nil).Run(t.Context(), ann("k"), answer("second"))
+			if err != nil {
+				t.Error(err)
+			}
+			err = driver.Complete(ctx, x, store.Outcome{})
+			wantErr(t, err, semel.ErrLeaseLost)
+			return store.Outcome{}, err
+		})
+		wantErr(t, err, semel.ErrLeaseLost)
+	})
+}
+
+func TestComplete_ThenPanic_KeepsOutcome(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			if err := driver.Complete(ctx, x, store.Outcome{Body: []byte("sent")}); err != nil {
+				t.Error(err)
+			}
+			panic("later")
+		})
+	}()
+	res, err := g.Run(t.Context(), ann("k"), never(t))
+	wantBody(t, res, err, "sent", true)
+}
+
+// Rule 9: an outcome is stored when the store says so, and not before.
+func TestComplete_StoreFails_IsNotCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		h := &hooks{Store: st, settle: func(context.Context, store.Lease, store.Settlement) error { return errBoom }}
+		g := guard(t, h, nil)
+		res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			wantErr(t, driver.Complete(ctx, x, store.Outcome{Body: []byte("first")}), semel.ErrOutcomeNotStored)
+			if driver.Completed(x) {
+				t.Error("completed, though the store never said so")
+			}
+			h.settle = nil
+			return store.Outcome{Body: []byte("second")}, nil
+		})
+		wantBody(t, res, err, "second", false)
+		res, err = g.Run(t.Context(), ann("k"), never(t))
+		wantBody(t, res, err, "second", true)
+	})
+}
+
+func TestComplete_InRerun_IsUnsupported(t *testing.T) {
+	g := guard(t, memstore.New(nil), &semel.Options{Rerun: true})
+	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		o := store.Outcome{Body: []byte("fresh")}
+		if err := driver.Complete(ctx, x, o); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return store.Outcome{}, err
+		}
+		return o, nil
+	}
+	for i := range 3 {
+		if _, err := g.Run(t.Context(), ann("k"), h); err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+func TestComplete_InReconciler_IsUnsupported(t *testing.T) {
+	st := memstore.New(nil)
+	var e events
+	g := guard(t, st, &semel.Options{OnDoubt: semel.Park, Observe: e.observe, Reconcile: func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
+		if err := driver.Complete(ctx, x, store.Outcome{Body: []byte("by complete")}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Error("Complete is accepted from a reconciler")
+		}
+		return semel.DidNotHappen(), nil
+	}})
+	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
+	_, _ = g.Reconcile(t.Context(), pay, 1)
+	if n := e.count(semel.EventExecuted); n != 0 {
+		t.Errorf("%d EventExecuted", n)
+	}
+}

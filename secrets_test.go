@@ -1,0 +1,78 @@
+package semel_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// Rule 12: without the secret a small payload could be guessed from its hash.
+func TestSecrets_OtherKey_OtherHash(t *testing.T) {
+	one, two := secret("a"), secret("a")
+	two.Key = secret("b").Key
+	keyed := func(s ...semel.Secret) *semel.Options { return &semel.Options{Secrets: s} }
+	sums := map[string]bool{}
+	for _, o := range []*semel.Options{keyed(), keyed(one), keyed(two)} {
+		sums[hashed(t, o, semel.JSON("1234")).Sum] = true
+	}
+	if len(sums) != 3 {
+		t.Errorf("no secret and two secrets make %d hashes of one payload", len(sums))
+	}
+}
+
+func secret(id string) semel.Secret {
+	return semel.Secret{ID: id, Key: []byte(strings.Repeat(id, 16))}
+}
+
+// Rule 12: rotation keeps old ids readable; an unknown id is an error, never a
+// mismatch, never an execution.
+func TestSecrets_Rotated_OldRecordsAreCompared(t *testing.T) {
+	st := memstore.New(nil)
+	with := func(ids ...string) *semel.Guard {
+		var ss []semel.Secret
+		for _, id := range ids {
+			ss = append(ss, secret(id))
+		}
+		return guard(t, st, &semel.Options{Secrets: ss})
+	}
+	_, err := with("a").Run(t.Context(), paying("k", semel.JSON(1)), answer("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		g    *semel.Guard
+		n    int
+		want error
+	}{
+		"rotated, the same payload":   {with("b", "a"), 1, nil},
+		"rotated, another payload":    {with("b", "a"), 2, semel.ErrMismatch},
+		"dropped too early":           {with("b"), 1, semel.ErrUnverifiable},
+		"dropped, another payload":    {with("b"), 2, semel.ErrUnverifiable},
+		"no secrets":                  {with(), 1, semel.ErrUnverifiable},
+		"the same secret, mismatched": {with("a"), 2, semel.ErrMismatch},
+	} {
+		_, err := c.g.Run(t.Context(), paying("k", semel.JSON(c.n)), never(t))
+		if !errors.Is(err, c.want) || c.want != semel.ErrMismatch && errors.Is(err, semel.ErrMismatch) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+	if r := record(t, with(), "k"); r.Fingerprint.KeyID != "a" || r.Fingerprint.Alg != "rfc8785/hmac-sha256" {
+		t.Errorf("kept %+v", r.Fingerprint)
+	}
+}
+
+func TestSecrets_Added_UnkeyedRecordsAreCompared(t *testing.T) {
+	st := memstore.New(nil)
+	_, err := guard(t, st, nil).Run(t.Context(), paying("k", semel.JSON(1)), answer("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := guard(t, st, &semel.Options{Secrets: []semel.Secret{secret("a")}})
+	res, err := g.Run(t.Context(), paying("k", semel.JSON(1)), never(t))
+	wantBody(t, res, err, "one", true)
+	_, err = g.Run(t.Context(), paying("k", semel.JSON(2)), never(t))
+	wantErr(t, err, semel.ErrMismatch)
+}

@@ -1,0 +1,102 @@
+package semel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// Rule 11: running without a record is for outages, and for nothing else.
+func TestUnprotected_NoOutage_DoesNotRun(t *testing.T) {
+	st, _ := clocked()
+	g := guard(t, st, &semel.Options{UnprotectedOnOutage: true})
+	crash(t, st, semel.Retry, "k", time.Minute)
+	_, err := g.Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, semel.ErrInProgress)
+	_, err = g.Run(t.Context(), paying("k", semel.JSON(1)), never(t))
+	wantErr(t, err, semel.ErrUnverifiable)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	_, err = g.Run(ctx, ann("new"), never(t))
+	wantErr(t, err, context.Canceled)
+
+	unreadable := &hooks{Store: st, claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, store.ErrCorrupt }}
+	_, err = guard(t, unreadable, &semel.Options{UnprotectedOnOutage: true}).Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, store.ErrCorrupt)
+}
+
+func TestUnprotected_StoreDown_RunsAndReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen events
+		down := &hooks{Store: memstore.New(nil), claim: func(context.Context, store.Proposal) (store.Found, error) { return store.Found{}, errBoom }}
+		g := guard(t, down, &semel.Options{UnprotectedOnOutage: true, Observe: seen.observe})
+		for range 2 {
+			res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+				if x.Fence() != 0 || driver.Complete(ctx, x, store.Outcome{}) == nil {
+					t.Error("a run without a record has a fence or can complete")
+				}
+				return store.Outcome{Body: []byte("bare")}, nil
+			})
+			wantBody(t, res, err, "bare", false)
+		}
+		if n := seen.count(semel.EventUnprotected); n != 2 {
+			t.Errorf("%d events of 2 unprotected runs", n)
+		}
+		time.Sleep(11 * time.Second)
+	})
+}
+
+func TestUnprotected_LeaseExpiredUnderPark_DoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		crash(t, st, semel.Park, "k", time.Second)
+		time.Sleep(time.Second)
+		h := &hooks{Store: st, swap: func(context.Context, store.Seen, store.Proposal) (store.Found, error) { return store.Found{}, errBoom }}
+		g := guard(t, h, &semel.Options{UnprotectedOnOutage: true})
+		_, err := g.Run(t.Context(), ann("k"), never(t))
+		wantErr(t, err, semel.ErrUnavailable)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestUnprotected_RunInProgress_DoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(nil)
+		crash(t, st, semel.Retry, "k", time.Minute) // alive
+		h := &hooks{Store: st, get: func(context.Context, store.Key) (store.Found, error) { return store.Found{}, errBoom }}
+		g := guard(t, h, &semel.Options{UnprotectedOnOutage: true})
+		_, err := g.Run(t.Context(), waiting("k", 5*time.Second), never(t))
+		wantErr(t, err, semel.ErrUnavailable)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestUnprotected_RecordCorrupt_DoesNotRun(t *testing.T) {
+	mad := &hooks{Store: memstore.New(nil), claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
+		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil
+	}}
+	g := guard(t, mad, &semel.Options{UnprotectedOnOutage: true})
+	_, err := g.Run(t.Context(), ann("k"), never(t))
+	wantErr(t, err, store.ErrCorrupt)
+}
+
+func TestUnprotected_StoreHangs_Runs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := &hooks{Store: memstore.New(nil), claim: func(ctx context.Context, _ store.Proposal) (store.Found, error) {
+			<-ctx.Done()
+			return store.Found{}, ctx.Err()
+		}}
+		g := guard(t, hang, &semel.Options{UnprotectedOnOutage: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		res, err := g.Run(ctx, ann("k"), answer("bare"))
+		time.Sleep(time.Minute)
+		wantBody(t, res, err, "bare", false)
+	})
+}
