@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	testName = regexp.MustCompile("`(Test\w+)`")
+	testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
 	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
 )
 
