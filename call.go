@@ -38,7 +38,7 @@ type Call struct {
 
 	reserved time.Time // creation time of the reservation, if the call was redeemed
 	child    bool      // Execution.Step made the call, so that '#' is allowed
-	err      error     // what is wrong with the call
+	err      error     // why the call is invalid, if that is known already
 }
 
 // storeKey is the call's key as the store knows it.
@@ -53,7 +53,7 @@ func (c *Call) storeKey() store.Key {
 // isRedeemed reports whether the call came from a token.
 func (c *Call) isRedeemed() bool { return !c.reserved.IsZero() }
 
-// check reports what is wrong with the call.
+// check returns why the call is invalid, or nil.
 func (c *Call) check() error {
 	if c.err != nil {
 		return c.err

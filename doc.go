@@ -38,14 +38,14 @@
 //
 // A call fails with a [*Failure], which is kept and the same for each duplicate;
 // with an [*Error], whose Reason is one of this package's errors such as
-// [ErrInProgress]; or with what the handler returned, which is not kept. Use
-// errors.Is and errors.As.
+// [ErrInProgress]; or with the handler's own error, which is not kept. Use errors.Is and
+// errors.As.
 //
 // # Other packages
 //
 // Package store has the interface of the stores, and its subpackages have the
 // stores. Package semelhttp is for HTTP servers and clients, package consume for
-// consumers of messages. Package driver is for authors of stores and doors. The
-// module requires no other module; stores and consumers that need a client library
+// consumers of messages. Package driver is for authors of stores, of HTTP
+// middleware and of consumers. The module requires no other module; stores and consumers that need a client library
 // are modules of their own.
 package semel

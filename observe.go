@@ -43,7 +43,7 @@ const (
 	EventParked = "parked"
 	// EventReplayed: a duplicate got the kept result or, in Err, the kept failure.
 	EventReplayed = "replayed"
-	// EventRefused: the handler did not run, for the reason in Err.
+	// EventRefused: the handler did not run. Err has the reason.
 	EventRefused = "refused"
 	// EventNotStored: the handler ran, but the store does not have its outcome:
 	// the lease was lost, or the store did not answer. See Err.

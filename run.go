@@ -117,8 +117,7 @@ func (g *Guard) release(x *Execution) {
 	g.waiters.wake(x.lease.Key)
 }
 
-// settlementOf is the table of what a handler returns and what becomes of the
-// call.
+// settlementOf decides by the handler's error how the call is settled.
 func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Settlement, string, error) {
 	if err == nil {
 		return g.completion(o), EventExecuted, nil

@@ -27,7 +27,7 @@ func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (
 	switch {
 	case err != nil && runErr == nil: // the outcome could not be written
 		t.result, runErr = Result{}, t.unavailable(ctx, err)
-	case err != nil: // what the run wrote could not be undone
+	case err != nil: // the writes of the run could not be undone
 		t.result, runErr = Result{}, t.unavailable(ctx, textOnly(err))
 	}
 	return t.end(runErr)
@@ -61,7 +61,7 @@ func nested(ctx context.Context, tx store.Tx, f func() error) (runErr, err error
 type txCall struct {
 	visit
 	tx     store.Tx
-	owner  store.Owner // of the proposal that the store has got already; else zero
+	owner  store.Owner // of a proposal that the store has already inserted; zero: none
 	x      *Execution  // for package driver
 	result Result
 	kept   error // the failure that is kept although the transaction commits

@@ -50,8 +50,9 @@ func RunIn(ctx context.Context, g *semel.Guard, tx store.Tx, call semel.Call, fn
 type TxCall interface {
 	// Key is the key that Claim asks the store for.
 	Key() store.Key
-	// Proposal is the claim that Claim sends, for a store that claims many keys
-	// in one statement before. If canInsert is false, only Claim can tell.
+	// Proposal returns the claim that Claim sends. A store can insert the
+	// proposals of many calls in one statement and then call Inserted. If
+	// canInsert is false, call Claim.
 	Proposal() (p store.Proposal, canInsert bool)
 	// Inserted replaces Claim if the store has inserted the record of Proposal
 	// with the given fence in the transaction. Proposal must have reported
@@ -81,9 +82,9 @@ func Encode(x *semel.Execution, v any) (store.Outcome, error) {
 	return bridge.Execution(x).(executionMethods).Encode(v)
 }
 
-// Complete stores the outcome before the handler returns, for a door that must not
-// answer before the outcome is stored. If it succeeds, what the handler returns is
-// not stored. Only the first call of Complete can succeed.
+// Complete stores the outcome before the handler returns, so that an HTTP handler
+// can stream its answer afterwards. If it succeeds, the outcome that the handler
+// returns is not stored. Only the first call of Complete can succeed.
 //
 // semel.ErrLeaseLost: another process may have taken over, so do not answer.
 // semel.ErrOutcomeNotStored: a duplicate may run again. errors.ErrUnsupported: the
@@ -98,11 +99,11 @@ func Completed(x *semel.Execution) bool {
 }
 
 // IsNoEffect reports whether a handler's error is marked by semel.NoEffect. A joined
-// error is only if each of its parts is.
+// error is marked only if each of its parts is.
 func IsNoEffect(err error) bool { return effect.None(err) }
 
-// CheckOperation reports what is wrong with an operation that calls are to have,
-// so that a wrong name is refused when a program starts. Nil: nothing.
+// CheckOperation returns an error if no call can have the operation, so that a
+// program with a wrong name fails when it starts.
 func CheckOperation(operation string) error { return names.CheckOperation(operation) }
 
 // CheckTenant is CheckOperation for a tenant. semel.Shared is valid.

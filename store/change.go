@@ -14,7 +14,7 @@ type Proposal struct {
 	Owner       Owner
 	Holder      string
 	Fingerprint Fingerprint
-	Attempt     int           // the new count, with this start
+	Attempt     int           // the new count, including this attempt
 	Lease       time.Duration // from now to Until; ignored where Until is not used
 	Keep        time.Duration // from now to Expires; ignored where Expires is not used
 	Outcome     Outcome       // Completed and Failed

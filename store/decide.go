@@ -118,10 +118,10 @@ func byState(r *Record, c *Call, p Policy, now time.Time) (Action, time.Time) {
 		return Parked, time.Time{}
 	case Started:
 		if !c.Token.IsZero() || r.Lapsed(now) {
-			return first(r, c, p), time.Time{}
+			return startAction(r, c, p), time.Time{}
 		}
 	case Released:
-		if a := first(r, c, p); a == DoPark || !now.Before(r.Until) {
+		if a := startAction(r, c, p); a == DoPark || !now.Before(r.Until) {
 			return a, time.Time{}
 		}
 	case Processing:
@@ -129,24 +129,24 @@ func byState(r *Record, c *Call, p Policy, now time.Time) (Action, time.Time) {
 			if p == Park {
 				return DoPark, time.Time{}
 			}
-			return next(r, c, TakeOver), time.Time{}
+			return ifAttemptLeft(r, c, TakeOver), time.Time{}
 		}
 	}
 	return InProgress, r.Until
 }
 
-// first decides if no claim is in the way. A failed attempt under Retry was a
-// doubt, which Park must not repeat. A reservation made since does not remove the
-// doubt.
-func first(r *Record, c *Call, p Policy) Action {
+// startAction decides about a record without a live claim. If an attempt failed
+// under Retry, its effect is in doubt, so a call under Park must not run again. A
+// reservation made since then does not remove the doubt.
+func startAction(r *Record, c *Call, p Policy) Action {
 	if p == Park && r.Policy == Retry && r.Attempt > 0 {
 		return DoPark
 	}
-	return next(r, c, Execute)
+	return ifAttemptLeft(r, c, Execute)
 }
 
-// next returns a if an attempt is left.
-func next(r *Record, c *Call, a Action) Action {
+// ifAttemptLeft returns a, or Exhausted if no attempt is left.
+func ifAttemptLeft(r *Record, c *Call, a Action) Action {
 	if c.MaxAttempts > 0 && r.Attempt >= c.MaxAttempts {
 		return Exhausted
 	}

@@ -12,8 +12,9 @@ import "strings"
 // 5.7) or of a ULID, alone or at the end of the key's value, or the highest 48 bits
 // of a number such as in "order-1234", "INV1234" or "1234".
 //
-// Two keys have the same ID only if at least 80 bits are equal by accident. Whoever
-// reads a record must compare its key. The ID of a key never changes.
+// Two keys have the same ID only if at least 80 bits are equal by accident. A
+// store that reads a record by its ID must compare the key. The ID of a key never
+// changes.
 func (k Key) ID() [16]byte {
 	d := k.Digest()
 	id := [16]byte(d[:16])

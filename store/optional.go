@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The interfaces below are optional. Their users ask once, at the start, what a
-// store can do: semel.New looks for Lister and Waiter, the commands for the others.
-// A store that wraps another has a method Unwrap() Store; see [As].
+// The interfaces below are optional. semel.New asks a store once for Lister and
+// Waiter, and the commands ask for the others. A store that wraps another has a
+// method Unwrap() Store; see [As].
 
 // Lister is a store that can list records, for operators and reconcilers.
 type Lister interface {

@@ -49,8 +49,8 @@ type Record struct {
 // Owner is a random token, new for each claim. The zero Owner is invalid.
 type Owner [16]byte
 
-// Outcome is the answer of a finished operation, for the first caller and for each
-// duplicate. Treat Header and Body as read-only.
+// Outcome is the answer of a finished operation. The first caller and each
+// duplicate get it. Treat Header and Body as read-only.
 type Outcome struct {
 	// Code is an HTTP status, or 0.
 	Code int

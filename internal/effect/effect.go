@@ -39,7 +39,8 @@ func None(err error) bool {
 	return false
 }
 
-// Finish marks the error of a run that has ended, for its caller.
+// Finish wraps the error that a finished run returns to its caller, if the error
+// says that nothing changed.
 func Finish(err error) error {
 	if None(err) {
 		return &Finished{err}

@@ -19,47 +19,49 @@ type member struct {
 	value any
 }
 
-// object keeps members apart from encoding/json's maps, which would hide that
-// a name came twice.
+// object is a JSON object. It is not a map, because a map would hide a name that
+// occurs twice.
 type object []member
 
-// Canonical is doc as RFC 8785 writes it.
+// Canonical returns the canonical form of a document (RFC 8785).
 func Canonical(doc []byte) ([]byte, error) {
-	v, err := parseJSON(doc)
+	v, err := parse(doc)
 	if err != nil {
 		return nil, err
 	}
 	return appendCanonical(make([]byte, 0, len(doc)), v)
 }
 
-// Fields is, for each path, the path and the canonical value there;
-// the value of an absent member is empty, which is no JSON.
+// Fields returns two parts for each path, such as "order.id": the path, and the
+// canonical form of the member's value. The value of an absent member is empty. No
+// JSON value is empty.
 func Fields(doc []byte, paths []string) ([][]byte, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no field is named; give at least one path, such as \"order.id\"")
 	}
-	v, err := parseJSON(doc)
+	v, err := parse(doc)
 	if err != nil {
 		return nil, err
 	}
-	parts, any := make([][]byte, 0, 2*len(paths)), false
+	parts, found := make([][]byte, 0, 2*len(paths)), false
 	for _, path := range paths {
 		var value []byte
-		if at, ok := lookUp(v, path); ok {
-			any = true
-			if value, err = appendCanonical(nil, at); err != nil {
+		if v, ok := lookUp(v, path); ok {
+			found = true
+			if value, err = appendCanonical(nil, v); err != nil {
 				return nil, err
 			}
 		}
 		parts = append(parts, []byte(path), value)
 	}
-	if !any {
-		return nil, errors.New("none of the named fields is there, so nothing would be compared")
+	if !found {
+		return nil, errors.New("the document has none of the named fields, so nothing would be compared")
 	}
 	return parts, nil
 }
 
-func lookUp(v any, path string) (any, bool) {
+// lookUp finds the member at a path.
+func lookUp(v any, path string) (value any, ok bool) {
 	for name := range strings.SplitSeq(path, ".") {
 		o, ok := v.(object)
 		if !ok {
@@ -74,9 +76,10 @@ func lookUp(v any, path string) (any, bool) {
 	return v, true
 }
 
-const maxJSONDepth = 1000
+const maxDepth = 1000
 
-func parseJSON(doc []byte) (any, error) {
+// parse reads a document as nil, bool, string, json.Number, []any and object.
+func parse(doc []byte) (any, error) {
 	if !utf8.Valid(doc) {
 		return nil, errors.New("not JSON: not valid UTF-8")
 	}
@@ -90,13 +93,14 @@ func parseJSON(doc []byte) (any, error) {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("not JSON: more follows the first value")
+		return nil, errors.New("not JSON: there is more after the first value")
 	}
 	return v, nil
 }
 
-// checkSurrogates refuses half a UTF-16 pair, which encoding/json would turn
-// into U+FFFD: two different strings would then be equal.
+// checkSurrogates refuses an escape that is only half of a UTF-16 surrogate pair.
+// encoding/json would turn each half into U+FFFD, so that two different strings
+// would be equal.
 func checkSurrogates(doc []byte) error {
 	for i := 0; i+1 < len(doc); i++ {
 		if doc[i] != '\\' {
@@ -105,20 +109,20 @@ func checkSurrogates(doc []byte) error {
 		if i++; doc[i] != 'u' {
 			continue
 		}
-		r := escaped(doc[i+1:])
+		r := hexRune(doc[i+1:])
 		if !utf16.IsSurrogate(r) {
 			continue
 		}
-		if len(doc) < i+11 || doc[i+5] != '\\' || doc[i+6] != 'u' || utf16.DecodeRune(r, escaped(doc[i+7:])) == utf8.RuneError {
-			return errors.New("not JSON: half a surrogate pair")
+		if len(doc) < i+11 || doc[i+5] != '\\' || doc[i+6] != 'u' || utf16.DecodeRune(r, hexRune(doc[i+7:])) == utf8.RuneError {
+			return errors.New("not JSON: a \\u escape is half of a surrogate pair")
 		}
 		i += 10
 	}
 	return nil
 }
 
-// escaped is the value of the four hexadecimal digits that b begins with.
-func escaped(b []byte) rune {
+// hexRune is the value of the first four hexadecimal digits of b.
+func hexRune(b []byte) rune {
 	if len(b) < 4 {
 		return utf8.RuneError
 	}
@@ -130,8 +134,8 @@ func escaped(b []byte) rune {
 }
 
 func parseValue(d *json.Decoder, depth int) (any, error) {
-	if depth > maxJSONDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxJSONDepth)
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
 	}
 	t, err := d.Token()
 	if err != nil {
@@ -162,7 +166,7 @@ func parseObject(d *json.Decoder, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := t.(string) // the decoder lets nothing else through
+		name, _ := t.(string) // the decoder accepts only strings here
 		v, err := parseValue(d, depth+1)
 		if err != nil {
 			return nil, err
@@ -172,17 +176,18 @@ func parseObject(d *json.Decoder, depth int) (any, error) {
 	if _, err := d.Token(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(o, func(a, b member) int { // RFC 8785 §3.2.3: by UTF-16 code units
+	slices.SortStableFunc(o, func(a, b member) int { // RFC 8785, section 3.2.3: by UTF-16 code units
 		return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name)))
 	})
 	for i := 1; i < len(o); i++ {
 		if o[i].name == o[i-1].name {
-			return nil, errors.New("a member's name comes twice in an object")
+			return nil, errors.New("an object has two members with the same name")
 		}
 	}
 	return o, nil
 }
 
+// appendCanonical appends the canonical form of a parsed value.
 func appendCanonical(b []byte, v any) ([]byte, error) {
 	var err error
 	switch v := v.(type) {
@@ -221,7 +226,7 @@ func appendCanonical(b []byte, v any) ([]byte, error) {
 	return nil, fmt.Errorf("unexpected %T", v)
 }
 
-// appendString escapes only what must be (§3.2.2.2).
+// appendString escapes only the characters that must be escaped (section 3.2.2.2).
 func appendString(b []byte, s string) []byte {
 	const short = "\b\t\n\f\r\"\\"
 	b = append(b, '"')

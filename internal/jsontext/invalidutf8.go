@@ -11,65 +11,67 @@ import (
 	"unicode/utf8"
 )
 
-// InvalidStrings returns the strings in v that are not UTF-8, in a fixed order. Of those
-// encoding/json keeps no more than that there were some: doc, which it made of
-// v, has U+FFFD in their places, as one and the same character.
+// InvalidStrings returns the strings in v that are not UTF-8, in a fixed order. doc is
+// the JSON of v. encoding/json writes U+FFFD for every invalid byte, so that doc
+// alone cannot tell two such strings apart.
 func InvalidStrings(v any, doc []byte) [][]byte {
 	if !bytes.Contains(doc, []byte(`\ufffd`)) && !bytes.Contains(doc, []byte("\ufffd")) {
 		return nil
 	}
-	var raw rawFinder
-	raw.in(reflect.ValueOf(v))
-	return raw
+	var found invalidStrings
+	found.visit(reflect.ValueOf(v))
+	return found
 }
 
-type rawFinder [][]byte
+type invalidStrings [][]byte
 
-func (f *rawFinder) text(s string) {
+// add adds s if it is not UTF-8.
+func (f *invalidStrings) add(s string) {
 	if !utf8.ValidString(s) {
 		*f = append(*f, []byte(s))
 	}
 }
 
-// in goes through v as encoding/json did, which would have failed at a cycle.
-func (f *rawFinder) in(v reflect.Value) {
-	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || marshals(v) {
+// visit walks through the values that encoding/json has encoded. There is no cycle,
+// because encoding/json would have failed.
+func (f *invalidStrings) visit(v reflect.Value) {
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || marshalsJSON(v) {
 		return
 	}
-	if text, ok := ownText(v); ok {
-		f.text(text)
+	if text, ok := marshaledText(v); ok {
+		f.add(text)
 		return
 	}
 	switch v.Kind() {
 	case reflect.String:
-		f.text(v.String())
+		f.add(v.String())
 	case reflect.Pointer, reflect.Interface:
-		f.in(v.Elem())
+		f.visit(v.Elem())
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
 			if v.Index(i).Kind() == reflect.Uint8 {
-				return // numbers, or base64
+				return // bytes are encoded as base64 or as numbers
 			}
-			f.in(v.Index(i))
+			f.visit(v.Index(i))
 		}
 	case reflect.Map:
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(keyText(a), keyText(b)) })
 		for _, k := range keys {
-			f.text(keyText(k))
-			f.in(v.MapIndex(k))
+			f.add(keyText(k))
+			f.visit(v.MapIndex(k))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if t := v.Type().Field(i); (t.IsExported() || t.Anonymous) && t.Tag.Get("json") != "-" {
-				f.in(v.Field(i))
+				f.visit(v.Field(i))
 			}
 		}
 	}
 }
 
-// as is v, or its address, as a T.
-func as[T any](v reflect.Value) (t T, ok bool) {
+// valueAs returns v, or its address, as a T.
+func valueAs[T any](v reflect.Value) (t T, ok bool) {
 	if !v.CanInterface() {
 		return t, false
 	}
@@ -79,27 +81,29 @@ func as[T any](v reflect.Value) (t T, ok bool) {
 	return t, ok
 }
 
-// marshals reports whether v writes its own JSON, which is kept byte for byte.
-func marshals(v reflect.Value) bool {
-	_, is := as[json.Marshaler](v)
-	return is
+// marshalsJSON reports whether v writes its own JSON, which encoding/json keeps byte
+// for byte.
+func marshalsJSON(v reflect.Value) bool {
+	_, ok := valueAs[json.Marshaler](v)
+	return ok
 }
 
-func ownText(v reflect.Value) (string, bool) {
-	m, is := as[encoding.TextMarshaler](v)
-	if !is {
+// marshaledText is the text of a value that writes its own text.
+func marshaledText(v reflect.Value) (text string, ok bool) {
+	m, ok := valueAs[encoding.TextMarshaler](v)
+	if !ok {
 		return "", false
 	}
-	text, err := m.MarshalText()
-	return string(text), err == nil
+	b, err := m.MarshalText()
+	return string(b), err == nil
 }
 
-// keyText is the name that a key of a map gets.
+// keyText is the member name that encoding/json makes of a map key.
 func keyText(k reflect.Value) string {
 	if k.Kind() == reflect.String {
 		return k.String()
 	}
-	if text, ok := ownText(k); ok {
+	if text, ok := marshaledText(k); ok {
 		return text
 	}
 	return fmt.Sprint(k)

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// appendNumber writes the shortest form that ECMAScript would (RFC 8785,
-// §3.2.2.3). encoding/json does, too, except for minus zero. What a double does
-// not hold differs from the RFC on purpose, and is written by its digits: two
-// account numbers, or two amounts, must not be equal because a double cannot
-// tell them apart.
+// appendNumber appends the shortest form in which ECMAScript writes the number
+// (RFC 8785, section 3.2.2.3). encoding/json writes the same form, except for minus
+// zero.
+//
+// A number that a double cannot hold is written with all its digits. This differs
+// from the RFC, so that two account numbers never become equal by rounding.
 func appendNumber(b []byte, n json.Number) ([]byte, error) {
 	f, err := n.Float64()
 	if err != nil || math.IsInf(f, 0) {
@@ -25,31 +26,32 @@ func appendNumber(b []byte, n json.Number) ([]byte, error) {
 	if d.digits == "" {
 		return append(b, '0'), nil
 	}
-	if held, _ := parseDecimal(strconv.FormatFloat(f, 'e', -1, 64)); held == d {
+	if rounded, _ := parseDecimal(strconv.FormatFloat(f, 'e', -1, 64)); rounded == d {
 		text, err := json.Marshal(f)
 		return append(b, text...), err
 	}
 	return d.append(b), nil
 }
 
-// maxExponent is far beyond all that is sent, and far from where an int ends.
+// maxExponent is larger than the exponent of any useful number, and small enough
+// that sums of exponents fit in an int.
 const maxExponent = 1 << 30
 
-// decimal is a number as it is written: an integer, the digits, times a power
-// of ten. Equal numbers are equal decimals.
+// decimal is a number: the integer that the digits make, times a power of ten.
+// Equal numbers are equal decimals.
 type decimal struct {
 	negative bool
-	digits   string // without zeros at either end; empty: zero
+	digits   string // without zeros at the start and the end; empty: the number zero
 	exponent int
 }
 
 func parseDecimal(s string) (d decimal, err error) {
 	s, d.negative = strings.CutPrefix(s, "-")
-	if at := strings.IndexAny(s, "eE"); at >= 0 {
-		if d.exponent, err = strconv.Atoi(s[at+1:]); err != nil || d.exponent < -maxExponent {
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if d.exponent, err = strconv.Atoi(s[i+1:]); err != nil || d.exponent < -maxExponent {
 			return d, errors.New("a number's exponent is too large")
 		}
-		s = s[:at]
+		s = s[:i]
 	}
 	whole, fraction, _ := strings.Cut(s, ".")
 	digits := whole + fraction
@@ -61,7 +63,7 @@ func parseDecimal(s string) (d decimal, err error) {
 	return d, nil
 }
 
-// append writes an integer without an exponent, as it was sent as a rule.
+// append appends the number. An integer has no exponent, as most senders write it.
 func (d decimal) append(b []byte) []byte {
 	if d.negative {
 		b = append(b, '-')

@@ -28,8 +28,8 @@ const FailureCodec = "semel/failure"
 // CodeExhausted is the code of the failure of a key without attempts left.
 const CodeExhausted = "attempts_exhausted"
 
-// Undecided is the LastError of a parked record after a reconciler did not find
-// out what happened: the first cause of the doubt, and why.
+// Undecided is the LastError of a parked record after a reconciler did not decide:
+// the first cause of the doubt, and why the reconciler did not decide.
 func Undecided(r *store.Record, why string) string {
 	cause, _, _ := strings.Cut(r.LastError, reconcilerText)
 	return cause + reconcilerText + why

@@ -75,12 +75,12 @@ var attempts = []Mutant{
 	},
 	{
 		Name: "attempts have no limit", Rule: "rule 13",
-		Dir: seam, Func: "next", Package: core, Run: "TestMaxAttempts_ErrorsAndCrashes_Count",
+		Dir: seam, Func: "ifAttemptLeft", Package: core, Run: "TestMaxAttempts_ErrorsAndCrashes_Count",
 		Old: "if c.MaxAttempts > 0 && r.Attempt >= c.MaxAttempts {", New: "if false {",
 	},
 	{
 		Name: "one attempt more than the limit", Rule: "rule 13",
-		Dir: seam, Func: "next", Package: core, Run: "TestMaxAttempts_ErrorsAndCrashes_Count",
+		Dir: seam, Func: "ifAttemptLeft", Package: core, Run: "TestMaxAttempts_ErrorsAndCrashes_Count",
 		Old: "r.Attempt >= c.MaxAttempts", New: "r.Attempt > c.MaxAttempts",
 	},
 	{

@@ -83,7 +83,7 @@ var fingerprints = []Mutant{
 	{
 		Name: "long numbers are compared as doubles", Rule: "rule 12",
 		Dir: "internal/jsontext", Func: "appendNumber", Package: "internal/jsontext", Run: "TestCanonical_OtherMeaning",
-		Old: "held == d", New: "held.negative == d.negative",
+		Old: "rounded == d", New: "rounded.negative == d.negative",
 	},
 	{
 		Name: "a long number is written as it came", Rule: "rule 12",
@@ -92,7 +92,7 @@ var fingerprints = []Mutant{
 	},
 	{
 		Name: "half a surrogate pair is any other", Rule: "rule 12",
-		Dir: "internal/jsontext", Func: "parseJSON", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
+		Dir: "internal/jsontext", Func: "parse", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
 		Old: "checkSurrogates(doc)", New: "checkSurrogates(nil)",
 	},
 	{

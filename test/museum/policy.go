@@ -19,13 +19,13 @@ var policies = []Mutant{
 	},
 	{
 		Name: "what failed under retry runs again under park", Rule: "policy",
-		Dir: seam, Func: "first", Package: core, Run: "TestPolicy_FailedUnderRetry_ParkDoesNotRunIt",
+		Dir: seam, Func: "startAction", Package: core, Run: "TestPolicy_FailedUnderRetry_ParkDoesNotRunIt",
 		Old: "if p == Park && r.Policy == Retry && r.Attempt > 0 {", New: "if false {",
 	},
 	{
 		Name: "a reservation hides the doubt from park", Rule: "policy",
 		Dir: seam, Func: "byState", Package: core, Run: "TestPolicy_ReservedAfterDoubt_ParkDoesNotRunIt",
-		Old: "return first(r, c, p), time.Time{}", New: "return next(r, c, Execute), time.Time{}",
+		Old: "return startAction(r, c, p), time.Time{}", New: "return ifAttemptLeft(r, c, Execute), time.Time{}",
 	},
 	{
 		Name: "the next claim has the call's policy", Rule: "policy",
