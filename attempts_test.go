@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 13: under park, what has no attempt left is not known to have failed.
+// Rule 13: under Park, a key without attempts left is unknown. It has not failed.
 func TestMaxAttempts_UnderPark_ParksKey(t *testing.T) {
 	st := memstore.New(nil)
 	g := parking(t, st, says(semel.DidNotHappen(), nil))
@@ -21,7 +21,7 @@ func TestMaxAttempts_UnderPark_ParksKey(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	if r := wantState(t, g, "k", store.Released); r.Attempt != 1 {
-		t.Fatalf("attempt %d", r.Attempt)
+		t.Fatalf("attempt %d, want 1", r.Attempt)
 	}
 	_, err = guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1}).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
@@ -33,11 +33,11 @@ func TestBackoff_Huge_IsCapped(t *testing.T) {
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 	r := record(t, g, "k")
 	if time.Until(r.Until) > 101*365*24*time.Hour {
-		t.Errorf("locked until %v", r.Until)
+		t.Errorf("the next attempt may start at %v; no pause exceeds the retention", r.Until)
 	}
 }
 
-// Rule 13: until the backoff is over duplicates see "in progress".
+// Rule 13: until the backoff is over, duplicates fail with ErrInProgress.
 func TestBackoff_AttemptFailed_NextCallIsInProgress(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute }})
@@ -47,7 +47,7 @@ func TestBackoff_AttemptFailed_NextCallIsInProgress(t *testing.T) {
 		_, err = g.Run(t.Context(), ann("k"), never(t))
 		wantErr(t, err, semel.ErrInProgress)
 		if e, _ := errors.AsType[*semel.Error](err); e.RetryAfter != time.Duration(n)*time.Minute {
-			t.Errorf("RetryAfter is %v after attempt %d", e.RetryAfter, n)
+			t.Errorf("after attempt %d: RetryAfter is %v, want %d min", n, e.RetryAfter, n)
 		}
 		advance(time.Duration(n) * time.Minute)
 	}
@@ -55,7 +55,8 @@ func TestBackoff_AttemptFailed_NextCallIsInProgress(t *testing.T) {
 	wantBody(t, res, err, "third", false)
 }
 
-// Rule 13: after the limit a key ends failed for retry, unknown for park.
+// Rule 13: after MaxAttempts a key ends as failed under Retry, and as unknown under
+// Park.
 func TestMaxAttempts_ErrorsAndCrashes_Count(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{MaxAttempts: 2})
@@ -70,7 +71,7 @@ func TestMaxAttempts_ErrorsAndCrashes_Count(t *testing.T) {
 
 	crash(t, st, semel.Retry, "crashes", time.Second)
 	advance(time.Second)
-	_, err = g.Run(t.Context(), ann("crashes"), fail(semel.NoEffect(errBoom))) // does not count
+	_, err = g.Run(t.Context(), ann("crashes"), fail(semel.NoEffect(errBoom))) // this attempt does not count
 	wantErr(t, err, errBoom)
 	one := guard(t, st, &semel.Options{MaxAttempts: 1})
 	_, err = one.Run(t.Context(), ann("crashes"), never(t))

@@ -17,13 +17,13 @@ func TestComplete_InHandler_StoresAtOnce(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if driver.Completed(x) {
-			t.Error("completed before Complete")
+			t.Error("Completed is true before Complete")
 		}
 		if err := driver.Complete(ctx, x, store.Outcome{Code: 200, Gone: true}); err != nil || !driver.Completed(x) {
 			t.Error(err)
 		}
 		if err := driver.Complete(ctx, x, store.Outcome{}); err == nil {
-			t.Error("Complete worked twice")
+			t.Error("the second Complete succeeded")
 		}
 		_, err := g.Run(ctx, ann("k"), never(t))
 		wantErr(t, err, semel.ErrNotKept)
@@ -66,7 +66,7 @@ func TestComplete_ThenPanic_KeepsOutcome(t *testing.T) {
 	wantBody(t, res, err, "sent", true)
 }
 
-// Rule 9: an outcome is stored when the store says so, and not before.
+// Rule 9: an outcome counts as stored when the store has confirmed it.
 func TestComplete_StoreFails_IsNotCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -75,7 +75,7 @@ func TestComplete_StoreFails_IsNotCompleted(t *testing.T) {
 		res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			wantErr(t, driver.Complete(ctx, x, store.Outcome{Body: []byte("first")}), semel.ErrOutcomeNotStored)
 			if driver.Completed(x) {
-				t.Error("completed, though the store never said so")
+				t.Error("Completed is true, although the store failed")
 			}
 			h.settle = nil
 			return store.Outcome{Body: []byte("second")}, nil
@@ -107,13 +107,13 @@ func TestComplete_InReconciler_IsUnsupported(t *testing.T) {
 	var e events
 	g := guard(t, st, &semel.Options{OnDoubt: semel.Park, Observe: e.observe, Reconcile: func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
 		if err := driver.Complete(ctx, x, store.Outcome{Body: []byte("by complete")}); !errors.Is(err, errors.ErrUnsupported) {
-			t.Error("Complete is accepted from a reconciler")
+			t.Error("Complete in a reconciler: want errors.ErrUnsupported")
 		}
 		return semel.DidNotHappen(), nil
 	}})
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 	_, _ = g.Reconcile(t.Context(), pay, 1)
 	if n := e.count(semel.EventExecuted); n != 0 {
-		t.Errorf("%d EventExecuted", n)
+		t.Errorf("%d events EventExecuted of a reconciler's run, want 0", n)
 	}
 }

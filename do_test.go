@@ -15,7 +15,7 @@ func TestDo_HandlerReturnsErrOutcomeNotStored_IsReturned(t *testing.T) {
 	inner := &semel.Error{Reason: semel.ErrOutcomeNotStored}
 	_, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (int, error) { return 0, inner })
 	if err != error(inner) {
-		t.Errorf("the handler's error came back as %v", err)
+		t.Errorf("got %v, want the handler's own error", err)
 	}
 }
 
@@ -27,7 +27,7 @@ func TestDo_FirstCaller_GetsWhatDuplicatesGet(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	for i := range 2 {
 		got, err := semel.Do(t.Context(), g, ann("k"), func(context.Context, *semel.Execution) (receipt, error) {
-			return receipt{"r1", "lost by the codec"}, nil
+			return receipt{"r1", "not encoded"}, nil
 		})
 		if err != nil || got != (receipt{ID: "r1"}) {
 			t.Errorf("call %d: got %+v, %v", i, got, err)
@@ -45,7 +45,7 @@ func TestDo_ResultNotEncodable_IsDoneAndNotKept(t *testing.T) {
 	_, err := semel.Do(t.Context(), g, ann("k"), fn)
 	wantErr(t, err, semel.ErrNotKept)
 	if runs != 1 {
-		t.Errorf("ran %d times", runs)
+		t.Errorf("the handler ran %d times, want 1", runs)
 	}
 }
 
@@ -60,14 +60,14 @@ func TestDo_CodecsChanged_WriterDecodes(t *testing.T) {
 	}
 	both := guard(t, st, &semel.Options{Codecs: []semel.Codec{jsonCodec("v2"), jsonCodec("v1")}})
 	if got, err := get(both); err != nil || got != 42 {
-		t.Errorf("a Guard that knows both: %v, %v", got, err)
+		t.Errorf("a Guard with both codecs: got %v, %v; want 42", got, err)
 	}
 	if _, err := get(guard(t, st, nil)); err == nil || !strings.Contains(err.Error(), `"v1"`) {
-		t.Errorf("a Guard that does not know it: %v", err)
+		t.Errorf("a Guard without the codec: got error %v, want one that names \"v1\"", err)
 	}
 }
 
-// jsonCodec is JSON by another name.
+// jsonCodec is JSON under another name.
 type jsonCodec string
 
 func (c jsonCodec) Name() string { return string(c) }

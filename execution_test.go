@@ -22,26 +22,26 @@ func derived(t testing.TB, g *semel.Guard, call semel.Call, step string) (key st
 	return key
 }
 
-// Rule 15. The golden value must never change: a retry after an upgrade would
-// otherwise reach the downstream system with a new key.
+// Rule 15. The golden value must never change, because a retry after an upgrade
+// would otherwise send a new key to the downstream system.
 func TestDownstreamKey_AnyAttempt_StableAndDistinct(t *testing.T) {
 	st := memstore.New(nil)
 	g := guard(t, st, nil)
 	keyed := guard(t, st, &semel.Options{Secrets: []semel.Secret{secret("a")}})
 	golden := derived(t, g, ann("k"), "psp")
 	if golden != "8f5fb077-a889-874e-95ba-175205dfcb64" {
-		t.Errorf("golden key is now %s", golden)
+		t.Errorf("the key is %s, which differs from the golden value", golden)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(golden) {
-		t.Errorf("%s is no UUID of version 8", golden)
+		t.Errorf("%s is not a UUID of version 8", golden)
 	}
-	for range 3 { // whatever the attempt
+	for range 3 { // each is another attempt
 		if got := derived(t, g, ann("k"), "psp"); got != golden {
-			t.Errorf("another attempt derives %s", got)
+			t.Errorf("another attempt has the key %s, want %s", got, golden)
 		}
 	}
 	if got := derived(t, keyed, ann("k"), "psp"); got != golden {
-		t.Errorf("a secret changes it to %s", got)
+		t.Errorf("with a secret the key is %s, want %s", got, golden)
 	}
 	seen := map[string]bool{golden: true}
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestDownstreamKey_AnyAttempt_StableAndDistinct(t *testing.T) {
 	} {
 		got := derived(t, g, c.call, c.step)
 		if seen[got] {
-			t.Errorf("%+v derives a key that another has", c)
+			t.Errorf("%+v has the same downstream key as another call or name", c)
 		}
 		seen[got] = true
 	}
@@ -79,7 +79,7 @@ func TestStep_Completed_DoesNotRunAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if created != 1 || mailed != 2 {
-		t.Errorf("created %d times, mailed %d times", created, mailed)
+		t.Errorf("created %d times and mailed %d times; want 1 and 2", created, mailed)
 	}
 }
 
@@ -100,11 +100,11 @@ func TestStep_InvalidName_IsRefused(t *testing.T) {
 func TestFromContext_InHandler_ReturnsExecution(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	if _, ok := semel.FromContext(t.Context()); ok {
-		t.Error("there is an execution outside of one")
+		t.Error("FromContext finds an Execution outside of a handler")
 	}
 	err := semel.Once(t.Context(), g, semel.Call{Operation: pay, Tenant: semel.Shared, Key: "k", Payload: semel.JSON(1)}, func(ctx context.Context, x *semel.Execution) error {
 		if got, ok := semel.FromContext(ctx); !ok || got != x {
-			t.Error("the context has another execution")
+			t.Error("the context has another Execution, or none")
 		}
 		if x.Operation() != pay || x.Tenant() != "" || x.Key() != "k" || x.Policy() != semel.Park || x.Attempt() != 1 || x.Fence() == 0 || len(x.Fingerprint()) != 64 {
 			t.Errorf("operation %q, key %q, policy %v, attempt %d, fence %d, fingerprint %q", x.Operation(), x.Key(), x.Policy(), x.Attempt(), x.Fence(), x.Fingerprint())
@@ -127,7 +127,7 @@ func TestStep_NamedRerun_DiffersFromTheRerun(t *testing.T) {
 	}
 	_, err = again.Run(t.Context(), ann("k"), answer("x"))
 	if err != nil {
-		t.Error(err)
+		t.Errorf("the rerun met the record of the step: %v", err)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestStep_NestedNames_DoNotCollide(t *testing.T) {
 	do := func(ctx context.Context, c semel.Call, v string) string {
 		s, err := semel.Do(ctx, g, c, func(context.Context, *semel.Execution) (string, error) { return v, nil })
 		if errors.Is(err, semel.ErrInvalid) {
-			return v // a refusal is fine, too
+			return v // the name may be refused
 		}
 		return s
 	}

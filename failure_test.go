@@ -18,7 +18,7 @@ func TestNoEffect_OfStep_DoesNotReleaseParent(t *testing.T) {
 	g := guard(t, memstore.New(nil), &semel.Options{OnDoubt: semel.Park})
 	effects := 0
 	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		effects++ // charge
+		effects++ // the charge
 		err := semel.Once(ctx, g, x.Step("mail"), func(context.Context, *semel.Execution) error {
 			return semel.NoEffect(errors.New("smtp refused"))
 		})
@@ -30,7 +30,7 @@ func TestNoEffect_OfStep_DoesNotReleaseParent(t *testing.T) {
 	_, _ = g.Run(t.Context(), ann("k"), h)
 	_, _ = g.Run(t.Context(), ann("k"), h)
 	if effects != 1 {
-		t.Errorf("%d effects under Park", effects)
+		t.Errorf("%d effects under Park, want 1", effects)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestFailure_LeaseLost_IsNotInError(t *testing.T) {
 	_, err := guard(t, h, nil).Run(t.Context(), ann("k"), fail(declined))
 	wantErr(t, err, semel.ErrLeaseLost)
 	if errors.Is(err, declined) {
-		t.Error("errors.Is says that the failure is kept")
+		t.Error("errors.Is finds the failure, as if it were kept")
 	}
 }
 
@@ -57,7 +57,7 @@ func TestFailure_OfReconciler_IsNotInError(t *testing.T) {
 	_, err := g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
 	if errors.Is(err, declined) {
-		t.Error("errors.Is says that the failure is kept")
+		t.Error("errors.Is finds the failure, as if it were kept")
 	}
 }
 
@@ -66,10 +66,10 @@ func TestLastError_NULOrInvalidUTF8_IsRemoved(t *testing.T) {
 	_, _ = g.Run(t.Context(), ann("k"), fail(errors.New("bad \x00 and \xff "+strings.Repeat("ü", 600))))
 	r := record(t, g, "k")
 	if !utf8.ValidString(r.LastError) || strings.Contains(r.LastError, "\x00") {
-		t.Errorf("LastError is %q", r.LastError)
+		t.Errorf("LastError is %q, want UTF-8 without NUL", r.LastError)
 	}
 	if len(r.LastError) > 510 {
-		t.Errorf("LastError has %d bytes", len(r.LastError))
+		t.Errorf("LastError has %d bytes, want at most 510", len(r.LastError))
 	}
 }
 
@@ -77,7 +77,7 @@ func TestError_InvalidPayload_DoesNotShowIt(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	_, err := g.Run(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.JSON(json.RawMessage([]byte(`{"card":4111111111111111e999}`)))}, never(t))
 	if strings.Contains(err.Error(), "4111") {
-		t.Error(err)
+		t.Errorf("the error shows the payload: %v", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestFailure_TypedNil_DoesNotPanic(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	defer func() {
 		if p := recover(); p != nil {
-			t.Errorf("panicked: %v; the record is %v", p, record(t, g, "k").State)
+			t.Errorf("Run panicked with %v; the record is %v", p, record(t, g, "k").State)
 		}
 	}()
 	var f *semel.Failure

@@ -14,12 +14,12 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// fakeTx is a transaction on a map, for the rules of RunIn alone; the stores'
-// own tests run it on real databases.
+// fakeTx is a transaction on maps. It tests RunIn without a database; the tests of
+// the stores call RunIn on real databases.
 type fakeTx struct {
 	records map[store.Key]store.Record
 	effects map[string]int
-	at      time.Time
+	now     time.Time
 }
 
 func newTx() *fakeTx {
@@ -29,20 +29,20 @@ func newTx() *fakeTx {
 func (f *fakeTx) Claim(_ context.Context, p store.Proposal) (store.Found, error) {
 	r, ok := f.records[p.Key]
 	if !ok {
-		r = p.Insert(f.at, 0)
+		r = p.Insert(f.now, 0)
 		f.records[p.Key] = r
 	}
-	return store.Found{Record: r, Won: !ok, Now: f.at}, nil
+	return store.Found{Record: r, Won: !ok, Now: f.now}, nil
 }
 
 func (f *fakeTx) Swap(_ context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	r := f.records[p.Key]
 	won := r.Seen() == seen
 	if won {
-		r = p.Replace(&r, f.at)
+		r = p.Replace(&r, f.now)
 		f.records[p.Key] = r
 	}
-	return store.Found{Record: r, Won: won, Now: f.at}, nil
+	return store.Found{Record: r, Won: won, Now: f.now}, nil
 }
 
 func (f *fakeTx) Settle(_ context.Context, l store.Lease, s store.Settlement) error {
@@ -50,7 +50,7 @@ func (f *fakeTx) Settle(_ context.Context, l store.Lease, s store.Settlement) er
 	if !ok || r.Lease() != l || r.State != store.Processing {
 		return store.ErrLeaseLost
 	}
-	f.records[l.Key] = s.Apply(r, f.at)
+	f.records[l.Key] = s.Apply(r, f.now)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (f *fakeTx) Nested(_ context.Context, fn func() error) error {
 	return err
 }
 
-// effect is a handler that writes in the transaction, and then returns err.
+// effect is a handler that writes in the transaction and then returns err.
 func (f *fakeTx) effect(err error) semel.Handler {
 	return func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		f.effects[x.Key()]++
@@ -78,10 +78,11 @@ func (f *fakeTx) effect(err error) semel.Handler {
 	}
 }
 
-// clockless is the store of a Guard that only runs in transactions.
+// clockless is the store of a Guard that runs calls only in transactions.
 type clockless struct{ store.Store }
 
-// hooks is a store whose methods a test may replace; each gets the real one.
+// hooks is a store whose methods a test can replace. A nil function calls the inner
+// store.
 type hooks struct {
 	store.Store
 	claim  func(ctx context.Context, p store.Proposal) (store.Found, error)
@@ -128,7 +129,7 @@ func (h *hooks) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	return h.Store.Get(ctx, k)
 }
 
-// crash claims a key as a process does that then dies: nobody settles it.
+// crash claims a key like a process that then dies, so nobody settles the claim.
 func crash(t testing.TB, st store.Store, policy semel.Policy, key string, lease time.Duration) store.Record {
 	t.Helper()
 	f, err := st.Claim(t.Context(), store.Proposal{
@@ -141,23 +142,23 @@ func crash(t testing.TB, st store.Store, policy semel.Policy, key string, lease 
 	return f.Record
 }
 
-// clocked is a memory store whose clock the test moves.
-func clocked() (*memstore.Store, func(time.Duration)) {
+// clocked makes a memory store whose clock advance moves.
+func clocked() (st *memstore.Store, advance func(time.Duration)) {
 	var mu sync.Mutex
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := func() time.Time {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	read := func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		return at
+		return now
 	}
-	return memstore.New(&memstore.Options{Now: now}), func(d time.Duration) {
+	return memstore.New(&memstore.Options{Now: read}), func(d time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
-		at = at.Add(d)
+		now = now.Add(d)
 	}
 }
 
-// events collects what a Guard tells.
+// events collects the events of a Guard.
 type events struct {
 	mu  sync.Mutex
 	all []semel.Event
@@ -181,7 +182,7 @@ func (e *events) count(k string) int {
 	return n
 }
 
-// outrun is a store in which somebody else's swap always comes first.
+// outrun makes a store in which another process swaps first each time.
 func outrun(st store.Store) *hooks {
 	h := &hooks{Store: st}
 	h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {

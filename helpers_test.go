@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ const pay = "pay"
 
 var errBoom = errors.New("boom")
 
-// ann is a call of one tenant, without a payload to compare.
+// ann makes a call of the tenant "ann" without a payload.
 func ann(key string) semel.Call {
 	return semel.Call{Operation: pay, Tenant: "ann", Key: key, Payload: semel.NoPayload()}
 }
@@ -37,7 +38,7 @@ func answer(body string) semel.Handler {
 	}
 }
 
-// fail is a handler that returns err.
+// fail is a handler that returns an error.
 func fail(err error) semel.Handler {
 	return func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, err }
 }
@@ -82,7 +83,7 @@ func wantState(t testing.TB, g *semel.Guard, key string, want store.State) store
 	return r
 }
 
-// hashed is the fingerprint that a Guard with options o keeps of a payload.
+// hashed is the fingerprint of a payload in the record of a Guard with options o.
 func hashed(t testing.TB, o *semel.Options, p semel.Payload) store.Fingerprint {
 	t.Helper()
 	g := guard(t, memstore.New(nil), o)
@@ -92,10 +93,12 @@ func hashed(t testing.TB, o *semel.Options, p semel.Payload) store.Fingerprint {
 	return record(t, g, "k").Fingerprint
 }
 
+// paying makes a call of the tenant "ann" with a payload.
 func paying(key string, p semel.Payload) semel.Call {
 	return semel.Call{Operation: pay, Tenant: "ann", Key: key, Payload: p}
 }
 
+// same reports whether a Guard takes two payloads for the same.
 func same(t testing.TB, a, b semel.Payload) bool {
 	t.Helper()
 	g := guard(t, memstore.New(nil), nil)
@@ -111,10 +114,12 @@ func same(t testing.TB, a, b semel.Payload) bool {
 
 type reconciler = func(context.Context, *semel.Execution) (semel.Verdict, error)
 
+// says is a reconciler that returns a verdict and an error.
 func says(v semel.Verdict, err error) reconciler {
 	return func(context.Context, *semel.Execution) (semel.Verdict, error) { return v, err }
 }
 
+// parking makes a Guard with the policy Park and a reconciler.
 func parking(t testing.TB, st store.Store, r reconciler) *semel.Guard {
 	return guard(t, st, &semel.Options{OnDoubt: semel.Park, Reconcile: r})
 }
@@ -137,13 +142,15 @@ func redeem(t testing.TB, g *semel.Guard, token string) semel.Call {
 	return call
 }
 
+// waiting makes a call of the tenant "ann" that waits for at most d.
 func waiting(key string, d time.Duration) semel.Call {
 	c := ann(key)
 	c.Wait = d
 	return c
 }
 
-// crowd runs n calls at once and counts what they got.
+// crowd makes n calls at the same time and counts their results. The result "one" is
+// the right one.
 func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel.Handler) (ran, replayed int, errs []error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -156,7 +163,7 @@ func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel
 			case err != nil:
 				errs = append(errs, err)
 			case string(res.Body) != "one":
-				errs = append(errs, errors.New("a different answer"))
+				errs = append(errs, fmt.Errorf("got the body %q, want \"one\"", res.Body))
 			case res.Replayed:
 				replayed++
 			default:
@@ -168,6 +175,7 @@ func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel
 	return ran, replayed, errs
 }
 
+// slowly is a handler that returns "one" after a second.
 func slowly(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 	select {
 	case <-ctx.Done():

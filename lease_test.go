@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 7: one loop renews the leases of running handlers.
+// Rule 7: one timer renews the leases of all running handlers.
 func TestLease_LongHandler_IsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
@@ -23,7 +23,7 @@ func TestLease_LongHandler_IsRenewed(t *testing.T) {
 			_, err := g.Run(ctx, ann("k"), never(t))
 			wantErr(t, err, semel.ErrInProgress)
 			if e, _ := errors.AsType[*semel.Error](err); e.RetryAfter <= 0 || e.RetryAfter > 30*time.Second {
-				t.Errorf("RetryAfter is %v; want what is left of the lease", e.RetryAfter)
+				t.Errorf("RetryAfter is %v; want the rest of the lease", e.RetryAfter)
 			}
 			return store.Outcome{Body: []byte("slow")}, ctx.Err()
 		})
@@ -31,13 +31,13 @@ func TestLease_LongHandler_IsRenewed(t *testing.T) {
 	})
 }
 
-// A store that fails, and hangs when the lease is nearly over: the renewal that
-// hangs is given up later than the handler has to be.
+// The store fails at first and hangs shortly before the deadline. The handler must
+// be cancelled before the hanging renewal is given up.
 func TestLease_RenewalHangs_HandlerIsCancelledInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		g := guard(t, &hooks{Store: memstore.New(nil), renew: func(ctx context.Context, _ []store.Lease, _ time.Duration) ([]error, error) {
-			if time.Since(start) > 23*time.Second { // two turns before the deadline
+			if time.Since(start) > 23*time.Second { // two checks before the deadline
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -46,7 +46,7 @@ func TestLease_RenewalHangs_HandlerIsCancelledInTime(t *testing.T) {
 		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			<-ctx.Done()
 			if took := time.Since(start); took < 24*time.Second || took > 30*time.Second*7/8 {
-				t.Errorf("cancelled after %v of a 30 s lease; an eighth of it is to be left", took)
+				t.Errorf("cancelled after %v of a 30 s lease; at least an eighth of it must be left", took)
 			}
 			return store.Outcome{}, context.Cause(ctx)
 		})
@@ -54,8 +54,8 @@ func TestLease_RenewalHangs_HandlerIsCancelledInTime(t *testing.T) {
 	})
 }
 
-// Rule 6: the owner cancels its handler by its own clock, with no answer
-// needed, before another may take over.
+// Rule 6: the owner cancels its handler by its own clock before another process may
+// take over. It needs no answer of the store.
 func TestLease_StoreFailsOrHangs_HandlerIsCancelledBeforeExpiry(t *testing.T) {
 	for name, renew := range map[string]func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error){
 		"the store fails": func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom },
@@ -63,7 +63,7 @@ func TestLease_StoreFailsOrHangs_HandlerIsCancelledBeforeExpiry(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-		"the store ignores even its context": func(context.Context, []store.Lease, time.Duration) ([]error, error) {
+		"the store ignores its context": func(context.Context, []store.Lease, time.Duration) ([]error, error) {
 			time.Sleep(time.Hour)
 			return nil, errBoom
 		},
@@ -84,15 +84,15 @@ func TestLease_StoreFailsOrHangs_HandlerIsCancelledBeforeExpiry(t *testing.T) {
 					<-ctx.Done()
 					wantErr(t, context.Cause(ctx), semel.ErrLeaseLost)
 					if took := time.Since(start); took < 20*time.Second || took > 30*time.Second*7/8 {
-						t.Errorf("cancelled after %v of a 30 s lease; an eighth of it is to be left", took)
+						t.Errorf("cancelled after %v of a 30 s lease; at least an eighth of it must be left", took)
 					}
 					if r := record(t, g, "k"); r.Lapsed(time.Now()) {
-						t.Error("the lease was over before the handler was cancelled")
+						t.Error("the lease expired before the handler was cancelled")
 					}
 					return store.Outcome{}, context.Cause(ctx)
 				})
 				wantErr(t, err, semel.ErrLeaseLost)
-				time.Sleep(2 * time.Hour) // until the deaf store has answered
+				time.Sleep(2 * time.Hour) // until the store has answered
 			})
 		})
 	}
@@ -109,7 +109,7 @@ func TestLease_StoreReportsLost_HandlerIsCancelled(t *testing.T) {
 		_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			<-ctx.Done()
 			if took := time.Since(start); took > 12*time.Second {
-				t.Errorf("told after %v; the first renewal is due after 10 s", took)
+				t.Errorf("cancelled after %v; the first renewal is due after 10 s", took)
 			}
 			return store.Outcome{}, context.Cause(ctx)
 		})
@@ -117,8 +117,8 @@ func TestLease_StoreReportsLost_HandlerIsCancelled(t *testing.T) {
 	})
 }
 
-// Rule 6: a deadline counts from before the claim or the renewal was sent,
-// however long the answer took.
+// Rule 6: a deadline counts from the time before the claim or the renewal was sent,
+// even if the answer is late.
 func TestLease_AnswerIsLate_DeadlineCountsFromSending(t *testing.T) {
 	for name, slow := range map[string]func(h *hooks){
 		"of the claim": func(h *hooks) {
@@ -130,7 +130,7 @@ func TestLease_AnswerIsLate_DeadlineCountsFromSending(t *testing.T) {
 			h.renew = func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }
 		},
 		"of the renewal": func(h *hooks) {
-			var n atomic.Int32 // it is given up before it returns, and sent again
+			var n atomic.Int32 // the renewal is given up before it returns, and sent again
 			h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 				if n.Add(1) > 1 {
 					return nil, errBoom
@@ -149,7 +149,7 @@ func TestLease_AnswerIsLate_DeadlineCountsFromSending(t *testing.T) {
 				_, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					<-ctx.Done()
 					if r := record(t, g, "k"); r.Lapsed(time.Now()) {
-						t.Errorf("cancelled %v after the lease was over", time.Since(r.Until))
+						t.Errorf("cancelled %v after the lease expired", time.Since(r.Until))
 					}
 					return store.Outcome{}, context.Cause(ctx)
 				})
@@ -159,8 +159,8 @@ func TestLease_AnswerIsLate_DeadlineCountsFromSending(t *testing.T) {
 	}
 }
 
-// Rule 6, for a handler that does not wait for its context: so that a Guard
-// which never cancels fails this test instead of hanging it.
+// Rule 6. The handler does not wait for its context, so that a Guard which never
+// cancels fails this test instead of hanging it.
 func TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry(t *testing.T) {
 	for name, renew := range map[string]func(held []store.Lease) ([]error, error){
 		"all fail":   func([]store.Lease) ([]error, error) { return nil, errBoom },
@@ -173,7 +173,7 @@ func TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry(t *testing.T) {
 				_, _ = guard(t, h, nil).Run(t.Context(), ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 					time.Sleep(30*time.Second - time.Microsecond)
 					if ctx.Err() == nil || !errors.Is(context.Cause(ctx), semel.ErrLeaseLost) {
-						t.Errorf("a moment before the end of its lease the handler's context has error %v, cause %v", ctx.Err(), context.Cause(ctx))
+						t.Errorf("1 µs before the lease expires, the handler's context has error %v and cause %v; want ErrLeaseLost", ctx.Err(), context.Cause(ctx))
 					}
 					return store.Outcome{}, errBoom
 				})

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
+// logged is the output of a logger.
 type logged struct{ bytes.Buffer }
 
 func (l *logged) logger() *slog.Logger {
@@ -71,13 +72,13 @@ func TestLogEvents_AnyEvent_HoldsNoKeyOrPayload(t *testing.T) {
 				call := paying(fmt.Sprintf("%s-%v-%d", canary, policy, i), semel.JSON(canary))
 				_, err := g.Run(t.Context(), call, h)
 				if err != nil && contains(err.Error(), canary) {
-					t.Errorf("the error holds it: %v", err)
+					t.Errorf("the error shows the key or the payload: %v", err)
 				}
 			}
 		}
 		advance(time.Minute)
 	}
 	if out.lines() == 0 || contains(out.String(), canary) {
-		t.Errorf("%d lines: %s", out.lines(), out.String())
+		t.Errorf("want lines without key and payload; %d lines: %s", out.lines(), out.String())
 	}
 }

@@ -20,7 +20,7 @@ func TestWait_BrokenNotifier_DoesNotSpin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var gets, waits atomic.Int64
 			st := memstore.New(nil)
-			w := &badWaiter{hooks: hooks{Store: st}, n: &waits, err: ret}
+			w := &brokenNotifier{hooks: hooks{Store: st}, calls: &waits, err: ret}
 			w.hooks.get = func(ctx context.Context, k store.Key) (store.Found, error) {
 				gets.Add(1)
 				return st.Get(ctx, k)
@@ -30,23 +30,23 @@ func TestWait_BrokenNotifier_DoesNotSpin(t *testing.T) {
 			_, err := g.Run(t.Context(), waiting("k", 300*time.Millisecond), never(t))
 			wantErr(t, err, semel.ErrInProgress)
 			if gets.Load() > 100 {
-				t.Errorf("%d reads, %d waits in 300 ms", gets.Load(), waits.Load())
+				t.Errorf("%d reads and %d waits in 300 ms; want at most 100 reads", gets.Load(), waits.Load())
 			}
 		})
 	}
 }
 
-type badWaiter struct {
+type brokenNotifier struct {
 	hooks
-	n   *atomic.Int64
-	err error
+	calls *atomic.Int64
+	err   error
 }
 
-func (b *badWaiter) Wait(context.Context, store.Seen) error { b.n.Add(1); return b.err }
+func (b *brokenNotifier) Wait(context.Context, store.Seen) error { b.calls.Add(1); return b.err }
 
 func TestWait_NotifierStillWaiting_DoesNotRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &okWaiter{hooks{Store: memstore.New(nil)}}
+		st := &silentNotifier{hooks{Store: memstore.New(nil)}}
 		g := guard(t, st, nil)
 		for i := range 20 {
 			k := fmt.Sprint(i)
@@ -66,9 +66,12 @@ func TestWait_NotifierStillWaiting_DoesNotRace(t *testing.T) {
 	})
 }
 
-type okWaiter struct{ hooks }
+type silentNotifier struct{ hooks }
 
-func (b *okWaiter) Wait(ctx context.Context, _ store.Seen) error { <-ctx.Done(); return ctx.Err() }
+func (b *silentNotifier) Wait(ctx context.Context, _ store.Seen) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 func TestWait_RunOfAnotherProcess_Polls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,40 +83,40 @@ func TestWait_RunOfAnotherProcess_Polls(t *testing.T) {
 		res, err := g2.Run(t.Context(), waiting("k", time.Minute), never(t))
 		wantBody(t, res, err, "one", true)
 		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("noticed the end after %v", took)
+			t.Errorf("noticed the end of the run after %v, want at most 2 s", took)
 		}
 	})
 }
 
-// teller is a store that tells of changes as its function does.
-type teller struct {
+// notifyingStore is a store.Waiter that waits by a function.
+type notifyingStore struct {
 	hooks
 	wait func(ctx context.Context) error
 }
 
-func (s *teller) Wait(ctx context.Context, _ store.Seen) error { return s.wait(ctx) }
+func (s *notifyingStore) Wait(ctx context.Context, _ store.Seen) error { return s.wait(ctx) }
 
-// One Guard runs for a minute; another, over a store that tells, waits for it.
+// One Guard runs a call for a minute. Another Guard, over a notifying store, waits.
 func TestWait_StoreNotifiesOrNot_NoticesEnd(t *testing.T) {
-	told := make(chan struct{})
+	changed := make(chan struct{})
 	for _, c := range []struct {
 		name     string
 		wait     func(context.Context) error
-		tell     bool          // when the run has ended
-		late     time.Duration // at most
-		min, max int           // reads
+		notifies bool          // when the run has ended
+		late     time.Duration // the latest time to notice the end, after it
+		min, max int           // reads while waiting
 	}{
-		{"told", func(ctx context.Context) error {
+		{"the store notifies", func(ctx context.Context) error {
 			select {
-			case <-told:
+			case <-changed:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}, true, 20 * time.Millisecond, 0, 40},
-		{"what it is told is lost", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, 8 * time.Second, 0, 40},
-		{"the store cannot tell", func(context.Context) error { return errors.ErrUnsupported }, false, 2 * time.Second, 80, 400},
-		{"the store cannot tell any longer", func(ctx context.Context) error {
+		{"the notification is lost", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, 8 * time.Second, 0, 40},
+		{"the store cannot notify", func(context.Context) error { return errors.ErrUnsupported }, false, 2 * time.Second, 80, 400},
+		{"the store fails while it waits", func(ctx context.Context) error {
 			if pauseFor(ctx, time.Second) {
 				return errBoom
 			}
@@ -122,9 +125,9 @@ func TestWait_StoreNotifiesOrNot_NoticesEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told = make(chan struct{})
+				changed = make(chan struct{})
 				st, gets := memstore.New(nil), 0
-				w := &teller{hooks{Store: st, get: func(ctx context.Context, k store.Key) (store.Found, error) {
+				w := &notifyingStore{hooks{Store: st, get: func(ctx context.Context, k store.Key) (store.Found, error) {
 					gets++
 					return st.Get(ctx, k)
 				}}, c.wait}
@@ -137,8 +140,8 @@ func TestWait_StoreNotifiesOrNot_NoticesEnd(t *testing.T) {
 						return store.Outcome{Body: []byte("one")}, nil
 					})
 					ended = time.Now()
-					if c.tell {
-						close(told)
+					if c.notifies {
+						close(changed)
 					}
 				})
 				synctest.Wait()
@@ -147,19 +150,19 @@ func TestWait_StoreNotifiesOrNot_NoticesEnd(t *testing.T) {
 				wantBody(t, res, err, "one", true)
 				run.Wait()
 				if late := noticed.Sub(ended); late > c.late || gets < c.min || gets > c.max {
-					t.Errorf("noticed the end %v late, with %d reads; want %v at most, and %d to %d", late, gets, c.late, c.min, c.max)
+					t.Errorf("noticed the end after %v and %d reads; want at most %v and %d to %d reads", late, gets, c.late, c.min, c.max)
 				}
 			})
 		})
 	}
 }
 
-// Rule 14: within one Guard a waiter needs neither the store nor a poll to be
-// told, also when it is one of several, and when others wait for another key.
+// Rule 14: the end of a run wakes each call of the same Guard that waits for the key,
+// without the store and without a poll.
 func TestWait_SameGuard_IsWokenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
-		var ended, told sync.Map // by key: when the run was over; by waiter: when it was told
+		var ended, woken sync.Map // the time at which a run ended, by key; and a caller woke, by number
 		var all sync.WaitGroup
 		for i, key := range []string{"a", "b"} {
 			all.Go(func() {
@@ -177,20 +180,21 @@ func TestWait_SameGuard_IsWokenAtOnce(t *testing.T) {
 				res, err := g.Run(t.Context(), waiting(key, time.Minute), never(t))
 				now := time.Now()
 				wantBody(t, res, err, key, true)
-				told.Store(i, now) // which may be before the run's own caller is
+				woken.Store(i, now) // before the caller of the run has stored its time, perhaps
 			})
 		}
 		all.Wait()
 		for i := range 6 {
-			at, _ := told.Load(i)
+			woke, _ := woken.Load(i)
 			end, _ := ended.Load([]string{"a", "b"}[i%2])
-			if late := at.(time.Time).Sub(end.(time.Time)); late != 0 {
-				t.Errorf("waiter %v was told %v late", i, late)
+			if late := woke.(time.Time).Sub(end.(time.Time)); late != 0 {
+				t.Errorf("caller %v woke %v after the end of the run, want at once", i, late)
 			}
 		}
 	})
 }
 
+// pauseFor reports whether the time has passed before ctx has ended.
 func pauseFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

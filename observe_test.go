@@ -28,12 +28,12 @@ func TestObserve_EachCall_OneEndingEvent(t *testing.T) {
 	for _, e := range seen.all {
 		kinds = append(kinds, e.Kind)
 		if e.Operation != pay || e.Tenant != "ann" || len(e.Key) != 8 {
-			t.Errorf("event %+v", e)
+			t.Errorf("the event %+v lacks the operation, the tenant or the short key", e)
 		}
 	}
 	want := []string{semel.EventExecuted, semel.EventReplayed, semel.EventRefused, semel.EventFailed, semel.EventReplayed, semel.EventReleased}
 	if len(kinds) != len(want) {
-		t.Fatalf("told %v, want %v", kinds, want)
+		t.Fatalf("events %v, want %v", kinds, want)
 	}
 	for i := range want {
 		if kinds[i] != want[i] {
@@ -42,14 +42,14 @@ func TestObserve_EachCall_OneEndingEvent(t *testing.T) {
 	}
 }
 
-// What becomes of a reconciler's run is not how the call ended that asked it, and
-// a timer that asks makes no call.
+// The end of a reconciler's run is not the end of the call that asked it. If a timer
+// asks, there is no call that could end.
 func TestObserve_ReconcilersRun_EndsNoCall(t *testing.T) {
 	yes, fails := says(semel.Happened("yes"), nil), says(semel.Verdict{}, errBoom)
 	for name, c := range map[string]struct {
 		reconcile func(context.Context, *semel.Execution) (semel.Verdict, error)
-		settle    error // what the store says to its end
-		late      bool  // the answer to its claim comes when the lease is over
+		settle    error // the store's answer to its settlement
+		late      bool  // the answer to its claim comes after the lease has expired
 	}{
 		"its lease is lost":         {reconcile: yes, settle: store.ErrLeaseLost},
 		"its verdict is not stored": {reconcile: yes, settle: errBoom},
@@ -80,7 +80,7 @@ func TestObserve_ReconcilersRun_EndsNoCall(t *testing.T) {
 					if timer {
 						want = 0
 						if _, err := g.Reconcile(t.Context(), pay, 1); errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost) {
-							t.Errorf("a timer is told %v, of a call", err)
+							t.Errorf("a timer got %v, which is the error of a call", err)
 						}
 					} else {
 						_, _ = g.Run(t.Context(), ann("k"), never(t))
@@ -88,9 +88,9 @@ func TestObserve_ReconcilersRun_EndsNoCall(t *testing.T) {
 					synctest.Wait()
 					ends := slices.DeleteFunc(seen.all, func(e semel.Event) bool { return !e.EndsCall })
 					if len(ends) != want {
-						t.Errorf("by a timer %v: the ends %v", timer, ends)
+						t.Errorf("asked by a timer %v: the ending events are %v, want %d", timer, ends, want)
 					}
-					time.Sleep(time.Minute) // what was not settled has lapsed
+					time.Sleep(time.Minute) // the leases of unsettled claims have expired
 					if _, err := sweep.Once(t.Context(), st.Store, nil); err != nil {
 						t.Fatal(err)
 					}
@@ -102,14 +102,15 @@ func TestObserve_ReconcilersRun_EndsNoCall(t *testing.T) {
 
 type traceKey struct{}
 
-// Who traces calls finds, with each event of one, what its caller's context holds.
+// Each event of a call has the values of the caller's context, so that traces
+// connect.
 func TestObserve_EventOfCall_HasCallersContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		var seen events
 		observe := func(ctx context.Context, e semel.Event) {
 			if seen.observe(ctx, e); ctx.Value(traceKey{}) != "trace" {
-				t.Errorf("the event %v has not", e.Kind)
+				t.Errorf("the context of event %v has no values of the caller's", e.Kind)
 			}
 		}
 		ctx := context.WithValue(t.Context(), traceKey{}, "trace")
@@ -133,7 +134,7 @@ func TestObserve_EventOfCall_HasCallersContext(t *testing.T) {
 		synctest.Wait()
 		for _, k := range []string{semel.EventTakenOver, semel.EventFailed, semel.EventParked, semel.EventReconciled, semel.EventReleased} {
 			if seen.count(k) == 0 {
-				t.Errorf("there was no event %v, but %v", k, seen.all)
+				t.Errorf("no event %v among %v", k, seen.all)
 			}
 		}
 	})
@@ -151,7 +152,7 @@ func TestObserve_ExhaustedOrPanicked_OneEndingEvent(t *testing.T) {
 	check := func(name string, e *events) {
 		t.Helper()
 		if n := ending(e); n != 1 {
-			t.Errorf("%s: %d ending events %v", name, n, e.all)
+			t.Errorf("%s: %d ending events, want 1, in %v", name, n, e.all)
 		}
 	}
 	var e events

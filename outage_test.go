@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 6: the deadline is counted from before the claim was sent.
+// Rule 6: the deadline counts from the time before the claim was sent.
 func TestClaim_AnswerLaterThanLease_IsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -28,12 +28,12 @@ func TestClaim_AnswerLaterThanLease_IsGivenBack(t *testing.T) {
 		wantErr(t, err, semel.ErrUnavailable)
 		synctest.Wait()
 		if r := wantState(t, g, "k", store.Released); r.Attempt != 0 {
-			t.Errorf("attempt %d; no handler has started", r.Attempt)
+			t.Errorf("attempt %d, want 0, because no handler has started", r.Attempt)
 		}
 	})
 }
 
-// Rule 2: "the owner is me" is a win.
+// Rule 2: an owner wins its own claim when the claim is sent again.
 func TestClaim_ReplyLost_IsWon(t *testing.T) {
 	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
 		synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestClaim_ReplyLost_IsWon(t *testing.T) {
 			lossy.claim = func(ctx context.Context, p store.Proposal) (store.Found, error) {
 				f, err := st.Claim(ctx, p)
 				if sent++; sent == 1 {
-					return store.Found{}, errBoom // applied, but the reply was lost
+					return store.Found{}, errBoom // the claim was applied, but its reply is lost
 				}
 				return f, err
 			}
@@ -51,13 +51,13 @@ func TestClaim_ReplyLost_IsWon(t *testing.T) {
 			res, err := g.Run(t.Context(), ann("k"), answer("mine"))
 			wantBody(t, res, err, "mine", false)
 			if r := record(t, g, "k"); r.Attempt != 1 || sent != 2 {
-				t.Errorf("attempt %d after %d sendings", r.Attempt, sent)
+				t.Errorf("attempt %d after %d requests, want 1 after 2", r.Attempt, sent)
 			}
 		})
 	}
 }
 
-// Rule 11: a store error never reads as "absent".
+// Rule 11: an error of the store does not count as an absent record.
 func TestRun_StoreDown_RunsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
@@ -66,23 +66,23 @@ func TestRun_StoreDown_RunsNothing(t *testing.T) {
 		wantErr(t, err, semel.ErrUnavailable)
 		wantErr(t, err, errBoom)
 		if seen.count(semel.EventRefused) != 1 {
-			t.Error("no event tells of the outage")
+			t.Error("no event EventRefused")
 		}
-		time.Sleep(11 * time.Second) // until the background has given up, too
+		time.Sleep(11 * time.Second) // until the Guard has stopped to send the claim again
 	})
 }
 
 func TestRun_RecordCorrupt_RunsNothing(t *testing.T) {
 	st := memstore.New(nil)
-	mad := &hooks{Store: st, claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
+	corrupt := &hooks{Store: st, claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
 		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil
 	}}
-	_, err := guard(t, mad, nil).Run(t.Context(), ann("k"), never(t))
+	_, err := guard(t, corrupt, nil).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, store.ErrCorrupt)
 }
 
-// Rule 13: a claim whose reply never came is released in the background and
-// gives its attempt back.
+// Rule 13: if the reply to a claim is lost, the Guard releases the claim in the
+// background. The attempt does not count.
 func TestClaim_NoReply_IsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -105,10 +105,10 @@ func TestClaim_NoReply_IsGivenBack(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if r := wantState(t, g, "k", store.Released); r.Attempt != 0 {
-			t.Errorf("attempt %d; no handler has started", r.Attempt)
+			t.Errorf("attempt %d, want 0, because no handler has started", r.Attempt)
 		}
 		if seen.count(semel.EventReleased) != 1 {
-			t.Error("no event")
+			t.Error("want one event EventReleased")
 		}
 		res, err := g.Run(t.Context(), ann("k"), answer("now"))
 		wantBody(t, res, err, "now", false)
@@ -130,7 +130,7 @@ func TestClaim_CallerLeft_IsGivenBack(t *testing.T) {
 		wantErr(t, err, context.Canceled)
 		synctest.Wait()
 		if r := wantState(t, g, "k", store.Released); r.Attempt != 0 {
-			t.Errorf("attempt %d; no handler has started", r.Attempt)
+			t.Errorf("attempt %d, want 0, because no handler has started", r.Attempt)
 		}
 	})
 }
@@ -144,24 +144,24 @@ func TestRun_CallerLeftBefore_ClaimsNothing(t *testing.T) {
 		wantErr(t, err, context.Canceled)
 		synctest.Wait()
 		if _, err := st.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "k"}); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("a record was made: %v", err)
+			t.Errorf("got error %v, want ErrNotFound, because nothing was sent", err)
 		}
 	})
 }
 
 func TestRun_RecordOfAnotherKey_IsNotReplayed(t *testing.T) {
 	st := memstore.New(nil)
-	torn := &hooks{Store: st}
-	torn.claim = func(ctx context.Context, p store.Proposal) (store.Found, error) {
+	confused := &hooks{Store: st}
+	confused.claim = func(ctx context.Context, p store.Proposal) (store.Found, error) {
 		p.Key.Tenant = "bob"
-		return st.Claim(ctx, p) // a desynchronised connection answers somebody else's question
+		return st.Claim(ctx, p) // a desynchronised connection returns the answer of another request
 	}
 	_, err := guard(t, st, nil).Run(t.Context(), semel.Call{Operation: pay, Tenant: "bob", Key: "k", Payload: semel.NoPayload()}, answer("bob's"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := guard(t, torn, nil).Run(t.Context(), ann("k"), never(t))
+	res, err := guard(t, confused, nil).Run(t.Context(), ann("k"), never(t))
 	if err == nil {
-		t.Errorf("ann got %q", res.Body)
+		t.Errorf("the call of ann got %q, the result of bob", res.Body)
 	}
 }

@@ -24,7 +24,7 @@ func TestOutcome_TooLarge_LeavesTombstone(t *testing.T) {
 	res, err = g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrNotKept)
 	if !res.Replayed || res.Code != 201 || !res.Gone || res.Body != nil {
-		t.Errorf("the tombstone is %+v", res)
+		t.Errorf("the tombstone is %+v, want code 201 and no body", res)
 	}
 	res, err = g.Run(t.Context(), ann("fits"), answer(big[:10]))
 	wantBody(t, res, err, big[:10], false)
@@ -37,11 +37,11 @@ func TestOutcome_FailureTooLarge_IsFailureNotKept(t *testing.T) {
 	_, _ = g.Run(t.Context(), ann("k"), fail(&semel.Failure{Message: "much longer than ten bytes"}))
 	_, err := g.Run(t.Context(), ann("k"), never(t))
 	if f, ok := errors.AsType[*semel.Failure](err); !ok || f.Code != "failure_not_kept" {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want a Failure with the code failure_not_kept", err)
 	}
 }
 
-// Rule 7: retention counts from completion, and is apart from the lease.
+// Rule 7: retention counts from completion and does not depend on the lease.
 func TestRetention_LongRun_CountsFromCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{Retention: time.Hour})
@@ -59,12 +59,12 @@ func TestRetention_LongRun_CountsFromCompletion(t *testing.T) {
 		res, err = g.Run(t.Context(), ann("k"), answer("two"))
 		wantBody(t, res, err, "two", false)
 		if r := record(t, g, "k"); r.Attempt != 1 || !r.Created.After(time.Now().Add(-time.Second)) {
-			t.Errorf("a key that begins anew has attempt %d, created %v", r.Attempt, r.Created)
+			t.Errorf("after the retention the record has attempt %d, created %v; want a new record", r.Attempt, r.Created)
 		}
 	})
 }
 
-// Rule 8: what a caller does with its answer afterwards is its own affair.
+// Rule 8: a caller that changes its result does not change the kept one.
 func TestOutcome_ChangedByCaller_KeptOneStays(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	body, header := []byte("paid"), []store.Header{{Name: "Location", Value: "/1"}}
@@ -77,7 +77,7 @@ func TestOutcome_ChangedByCaller_KeptOneStays(t *testing.T) {
 	res, err = g.Run(t.Context(), ann("k"), never(t))
 	wantBody(t, res, err, "paid", true)
 	if got := res.Header; len(got) != 1 || got[0].Value != "/1" {
-		t.Errorf("the kept header is now %q", got)
+		t.Errorf("the kept header is %q, want one Location of /1", got)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestOutcome_HeadersTooLarge_LeaveTombstone(t *testing.T) {
 		res, err := g.Run(t.Context(), ann(key), never(t))
 		wantErr(t, err, semel.ErrNotKept)
 		if res.Header != nil || res.Code != 201 {
-			t.Errorf("%s: the tombstone is %+v", key, res)
+			t.Errorf("%s: the tombstone is %+v, want code 201 and no header", key, res)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestOutcome_AppendToReplayedBody_ChangesNoOther(t *testing.T) {
 	x := append(a.Body, 'x')
 	_ = append(b.Body, 'y')
 	if string(x) != "12345x" {
-		t.Errorf("got %q", x)
+		t.Errorf("the body is %q, want 12345x", x)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestOutcome_HeadersTooLargeForStore_LeaveTombstone(t *testing.T) {
 			return store.Outcome{Header: []store.Header{{Name: "A", Value: strings.Repeat("x", 90)}}, Body: make([]byte, 50)}, nil
 		})
 		if err != nil {
-			t.Errorf("the tombstone was not kept: %v", err)
+			t.Errorf("got error %v, want a stored tombstone", err)
 		}
 	})
 }

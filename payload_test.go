@@ -15,8 +15,8 @@ import (
 	"github.com/semel-go/semel/sweep"
 )
 
-// Rule 12: short and long payloads are hashed in different ways, and so are
-// those with and without a secret.
+// Rule 12: short and long payloads are hashed in different ways, with a secret and
+// without. In each way the parts stay apart.
 func TestBytes_ShortOrLongKeyedOrNot_PartsStayApart(t *testing.T) {
 	long := bytes.Repeat([]byte("x"), 4096)
 	for name, o := range map[string]*semel.Options{"plain": nil, "keyed": {Secrets: []semel.Secret{secret("a")}}} {
@@ -28,14 +28,13 @@ func TestBytes_ShortOrLongKeyedOrNot_PartsStayApart(t *testing.T) {
 				sums[hashed(t, o, p).Sum] = true
 			}
 			if len(sums) != 4 {
-				t.Errorf("%s, %d bytes more: 4 ways to cut the same bytes have %d hashes", name, len(tail), len(sums))
+				t.Errorf("%s, with %d more bytes: 4 ways to cut the same bytes have %d hashes, want 4", name, len(tail), len(sums))
 			}
 		}
 	}
 }
 
-// Rule 12: parking, sweeping and an operator's verdict keep what the key was
-// used with.
+// Rule 12: a record keeps its fingerprint when it is parked, swept or resolved.
 func TestPayload_ParkedOrResolved_StaysCompared(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
@@ -51,7 +50,7 @@ func TestPayload_ParkedOrResolved_StaysCompared(t *testing.T) {
 	_, err := g.Run(t.Context(), paying("by a call", was), never(t))
 	wantErr(t, err, semel.ErrParked)
 	if stats, err := sweep.Once(t.Context(), st, nil); err != nil || stats.Parked != 1 {
-		t.Errorf("swept %+v, %v", stats, err)
+		t.Errorf("the sweep did %+v, %v; want 1 parked record", stats, err)
 	}
 	for _, key := range []string{"by a call", "by a sweep"} {
 		parked := wantState(t, g, key, store.Unknown)
@@ -85,7 +84,7 @@ func TestPayload_Differs_IsMismatchInEveryState(t *testing.T) {
 			})
 		},
 	} {
-		if state == store.Processing { // borrows the fingerprint of another
+		if state == store.Processing { // takes the fingerprint of another record
 			_, _ = retry.Run(t.Context(), paying(store.Completed.String(), was), answer(""))
 		}
 		key := state.String()
@@ -96,7 +95,7 @@ func TestPayload_Differs_IsMismatchInEveryState(t *testing.T) {
 			wantErr(t, err, semel.ErrMismatch)
 		}
 		if state == store.Processing {
-			advance(time.Second) // lapsed: still a mismatch, never a take-over
+			advance(time.Second) // the lease has expired: still a mismatch, and never a take-over
 			_, err := retry.Run(t.Context(), paying(key, is), never(t))
 			wantErr(t, err, semel.ErrMismatch)
 		}
@@ -127,7 +126,7 @@ func TestBytes_CutDifferently_Differ(t *testing.T) {
 		return semel.Bytes(bs...)
 	}
 	if same(t, b("a", "bc"), b("ab", "c")) || same(t, b("a", ""), b("a")) || same(t, b(), b("")) {
-		t.Error("two ways to cut the same bytes are one payload")
+		t.Error("two ways to cut the same bytes are equal payloads")
 	}
 	if !same(t, b("a", "bc"), b("a", "bc")) {
 		t.Error("equal parts differ")
@@ -138,7 +137,7 @@ func TestBytes_CutDifferently_Differ(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := g.Run(t.Context(), paying("k", semel.Digest("ab", []byte("c"))), never(t)); !errors.Is(err, semel.ErrMismatch) {
-		t.Errorf("the name of the algorithm runs into the sum: %v", err)
+		t.Errorf("bytes moved from the sum to the alg: got error %v, want ErrMismatch", err)
 	}
 }
 
@@ -146,7 +145,7 @@ func TestDigest_AlgAndSum_AreCompared(t *testing.T) {
 	sum := sha256.Sum256([]byte("a"))
 	d := func(alg string, sum []byte) semel.Payload { return semel.Digest(alg, sum) }
 	if !same(t, d("a", sum[:]), d("a", sum[:])) || same(t, d("a", sum[:]), d("a", sum[:31])) {
-		t.Error("a digest is not compared by its bytes")
+		t.Error("equal digests differ, or different ones are equal")
 	}
 	g := guard(t, memstore.New(nil), nil)
 	for name, p := range map[string]semel.Payload{
@@ -154,7 +153,7 @@ func TestDigest_AlgAndSum_AreCompared(t *testing.T) {
 		"our alg": d("bytes/sha256", sum[:]), "our keyed alg": d("rfc8785/hmac-sha256", sum[:]),
 	} {
 		if _, err := g.Run(t.Context(), paying("k", p), never(t)); !errors.Is(err, semel.ErrInvalid) || !strings.Contains(err.Error(), "digest") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want ErrInvalid that names the digest", name, err)
 		}
 	}
 	if _, err := g.Run(t.Context(), paying("k", d(strings.Repeat("a", 64), make([]byte, 64))), answer("")); err != nil {
@@ -162,24 +161,25 @@ func TestDigest_AlgAndSum_AreCompared(t *testing.T) {
 	}
 }
 
-// FuzzFingerprint: two payloads are one only if they are cut alike.
+// Two payloads are equal only if their parts are equal.
 func FuzzFingerprint(f *testing.F) {
 	f.Add([]byte("a"), []byte("bc"), []byte("ab"), []byte("c"))
 	f.Add([]byte(""), []byte(""), []byte(""), []byte(""))
 	f.Fuzz(func(t *testing.T, a, b, c, d []byte) {
 		equal := string(a) == string(c) && string(b) == string(d)
 		if got := same(t, semel.Bytes(a, b), semel.Bytes(c, d)); got != equal {
-			t.Errorf("(%q,%q) and (%q,%q): same is %v", a, b, c, d, got)
+			t.Errorf("(%q,%q) and (%q,%q): equal is %v", a, b, c, d, got)
 		}
 	})
 }
 
+// textual marshals itself as text.
 type textual struct{ s string }
 
 func (t textual) MarshalText() ([]byte, error) { return []byte(t.s), nil }
 
-// encoding/json writes all that is not UTF-8 as one and the same character:
-// identifiers that are kept as raw bytes in strings must stay apart.
+// encoding/json writes U+FFFD for each invalid byte. Strings with different bytes must
+// be different payloads all the same.
 func TestJSON_StringsNotUTF8_StayApart(t *testing.T) {
 	type inner struct{ ID string }
 	type order struct {
@@ -190,35 +190,35 @@ func TestJSON_StringsNotUTF8_StayApart(t *testing.T) {
 	}
 	deep := func(s string) order { return order{Any: []any{1, map[string]*inner{"a": {s}, "b": nil}}} }
 	for name, pair := range map[string][2]any{
-		"a text":                   {"a\xff", "a\xfe"},
-		"beside what is the same":  {[]string{"\xff", "\xfe"}, []string{"\xfe", "\xff"}},
-		"and what stands for them": {"a\xff", "a\ufffd"},
-		"deep inside":              {deep("\xff"), deep("\xfe")},
-		"in what is embedded":      {order{inner: inner{"\xff"}}, order{inner: inner{"\xfe"}}},
-		"a pointer":                {&inner{"\xff"}, &inner{"\xfe"}},
-		"a name":                   {map[string]int{"\xff": 1}, map[string]int{"\xfe": 1}},
-		"an array":                 {[1]string{"\xff"}, [1]string{"\xfe"}},
-		"a text of its own making": {textual{"\xff"}, textual{"\xfe"}},
-		"that, as a name":          {map[textual]int{{"\xff"}: 1}, map[textual]int{{"\xfe"}: 1}},
+		"a string":                   {"a\xff", "a\xfe"},
+		"strings in another order":   {[]string{"\xff", "\xfe"}, []string{"\xfe", "\xff"}},
+		"invalid, and U+FFFD":        {"a\xff", "a\ufffd"},
+		"nested deeply":              {deep("\xff"), deep("\xfe")},
+		"an embedded struct":         {order{inner: inner{"\xff"}}, order{inner: inner{"\xfe"}}},
+		"a pointer":                  {&inner{"\xff"}, &inner{"\xfe"}},
+		"a map key":                  {map[string]int{"\xff": 1}, map[string]int{"\xfe": 1}},
+		"an array":                   {[1]string{"\xff"}, [1]string{"\xfe"}},
+		"a TextMarshaler":            {textual{"\xff"}, textual{"\xfe"}},
+		"a TextMarshaler as map key": {map[textual]int{{"\xff"}: 1}, map[textual]int{{"\xfe"}: 1}},
 	} {
 		if same(t, semel.JSON(pair[0]), semel.JSON(pair[1])) {
-			t.Errorf("%s: two payloads are one", name)
+			t.Errorf("%s: two different payloads are equal", name)
 		}
-		for range 20 { // whatever the order of a map
+		for range 20 { // the order of a map is random
 			if !same(t, semel.JSON(pair[0]), semel.JSON(pair[0])) {
-				t.Fatalf("%s: one payload is two", name)
+				t.Fatalf("%s: a payload differs from itself", name)
 			}
 		}
 	}
 	many := map[string]string{"\xff": "\xfe", "\xfe": "\xff", "\xfd": "\xfd"}
 	for range 20 {
 		if !same(t, semel.JSON(many), semel.JSON(many)) {
-			t.Fatal("one map is two payloads")
+			t.Fatal("a map differs from itself")
 		}
 	}
 	skipped := order{Skipped: "\xff", Any: "\ufffd", Data: []byte("\xff")}
 	if !same(t, semel.JSON(skipped), semel.JSON(order{Any: "\ufffd", Data: []byte("\xff")})) {
-		t.Error("what JSON leaves out counts")
+		t.Error("fields that JSON omits, or bytes, make a difference")
 	}
 }
 
@@ -230,6 +230,6 @@ func TestFields_AllAbsent_IsInvalid(t *testing.T) {
 	}
 	_, err = g.Run(t.Context(), semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.Fields([]byte(`{"items":[{"id":2}]}`), "items.0.id")}, never(t))
 	if err == nil {
-		t.Error("another payload got the first one's answer")
+		t.Error("a call with another payload got the result of the first")
 	}
 }

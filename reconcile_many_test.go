@@ -14,17 +14,17 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rules 3 and 17.
+// Rules 3 and 17: only the process whose swap wins asks the reconciler.
 func TestReconcile_SwapLost_AsksNothing(t *testing.T) {
 	st := memstore.New(nil)
 	_, err := parking(t, st, nil).Run(t.Context(), ann("k"), fail(errBoom))
 	wantErr(t, err, semel.ErrParked)
 	g := parking(t, outrun(st), func(context.Context, *semel.Execution) (semel.Verdict, error) {
-		t.Error("asked, though another holds the claim")
+		t.Error("the reconciler was asked, although another process has the claim")
 		return semel.Verdict{}, nil
 	})
 	if n, err := g.Reconcile(t.Context(), pay, 1); n != 0 || err != nil {
-		t.Errorf("settled %d, %v", n, err)
+		t.Errorf("%d calls decided, %v; want 0", n, err)
 	}
 	wantState(t, g, "k", store.Processing)
 }
@@ -48,11 +48,11 @@ func TestReconcile_Operation_AsksItsParkedCalls(t *testing.T) {
 	_, _ = g.Run(t.Context(), semel.Call{Operation: "other", Tenant: semel.Shared, Key: "a", Payload: semel.NoPayload()}, fail(errBoom))
 	settled, err := g.Reconcile(t.Context(), pay, 10)
 	if settled != 1 || n != 3 {
-		t.Errorf("settled %d of %d asked, %v", settled, n, err)
+		t.Errorf("%d calls decided of %d asked, %v; want 1 of 3", settled, n, err)
 	}
 	wantErr(t, err, errBoom)
 	if settled, _ = g.Reconcile(t.Context(), "", 10); settled != 1 || n != 6 {
-		t.Errorf("of all: settled %d, asked %d", settled, n-3)
+		t.Errorf("all operations: %d calls decided of %d asked, want 1 of 3", settled, n-3)
 	}
 }
 
@@ -72,19 +72,19 @@ func (u unreadable) List(ctx context.Context, f store.Filter) iter.Seq2[store.Fo
 	}
 }
 
-// A record that cannot be read is reported, and keeps no other call parked.
+// An unreadable record is reported. The other calls are decided all the same.
 func TestReconcile_RecordUnreadable_OthersAreDecided(t *testing.T) {
 	g := parking(t, unreadable{memstore.New(nil)}, says(semel.DidNotHappen(), nil))
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 	settled, err := g.Reconcile(t.Context(), pay, 10)
 	if settled != 1 {
-		t.Errorf("settled %d", settled)
+		t.Errorf("%d calls decided, want 1", settled)
 	}
 	wantErr(t, err, store.ErrCorrupt)
 	wantState(t, g, "k", store.Released)
 }
 
-// Rule 5: an operator's verdict is guarded by what was seen.
+// Rule 3: an operator's verdict applies only to the record that the operator has seen.
 func TestResolve_RecordChanged_IsRefused(t *testing.T) {
 	st := memstore.New(nil)
 	g := parking(t, st, nil)
@@ -95,9 +95,9 @@ func TestResolve_RecordChanged_IsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := wantState(t, g, "k", store.Released); r.Fence <= seen.Fence {
-		t.Errorf("fence %d after %d", r.Fence, seen.Fence)
+		t.Errorf("fence %d after %d, want a higher one", r.Fence, seen.Fence)
 	}
-	wantErr(t, g.Resolve(t.Context(), seen, semel.Happened(1)), store.ErrChanged) // the same verdict twice
+	wantErr(t, g.Resolve(t.Context(), seen, semel.Happened(1)), store.ErrChanged) // the record has changed since it was seen
 	wantErr(t, g.Resolve(t.Context(), record(t, g, "k"), semel.Happened(1)), store.ErrChanged)
 
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
@@ -108,8 +108,7 @@ func TestResolve_RecordChanged_IsRefused(t *testing.T) {
 	wantBody(t, res, err, "seen", true)
 }
 
-// What a store cannot keep leaves a tombstone, by an operator's word as by a
-// handler's.
+// If the store cannot keep the operator's outcome, it keeps a tombstone.
 func TestResolve_VerdictTooLargeForStore_LeavesTombstone(t *testing.T) {
 	st := &hooks{Store: memstore.New(nil)}
 	swaps := 0
@@ -123,33 +122,33 @@ func TestResolve_VerdictTooLargeForStore_LeavesTombstone(t *testing.T) {
 	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
 	wantErr(t, err, semel.ErrParked)
 	if err := g.Resolve(t.Context(), record(t, g, "k"), semel.Happened("much more than fits")); err != nil || swaps != 2 {
-		t.Fatalf("after %d swaps: %v", swaps, err)
+		t.Fatalf("%d swaps, %v; want 2 and no error", swaps, err)
 	}
 	_, err = g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrNotKept)
 }
 
-// A caller branches on the reason, also when the store fails between the list
-// and the claim; and a record that is gone has nothing to be asked.
+// The store fails at the reconciler's claim. The error has a reason for the caller to
+// branch on. If the record is gone, there is nothing to decide and no error.
 func TestReconcile_StoreFailsClaim_ErrorHasReason(t *testing.T) {
 	gone := errors.New("connection refused")
 	for name, c := range map[string]struct {
-		says    error
-		reasons []error // none: it is no error
+		answer  error
+		reasons []error // of the error; empty: there is no error
 	}{
-		"it does not answer": {gone, []error{semel.ErrUnavailable, gone}},
-		"it cannot read it":  {store.ErrCorrupt, []error{semel.ErrUnavailable, store.ErrCorrupt}},
-		"it has it no more":  {store.ErrNotFound, nil},
+		"no answer":         {gone, []error{semel.ErrUnavailable, gone}},
+		"record unreadable": {store.ErrCorrupt, []error{semel.ErrUnavailable, store.ErrCorrupt}},
+		"record swept":      {store.ErrNotFound, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &hooks{Store: memstore.New(nil)}
 				g := parking(t, h, says(semel.DidNotHappen(), nil))
 				_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
-				h.swap = func(context.Context, store.Seen, store.Proposal) (store.Found, error) { return store.Found{}, c.says }
+				h.swap = func(context.Context, store.Seen, store.Proposal) (store.Found, error) { return store.Found{}, c.answer }
 				n, err := g.Reconcile(t.Context(), pay, 1)
 				if n != 0 || err != nil && len(c.reasons) == 0 {
-					t.Errorf("settled %d, %v", n, err)
+					t.Errorf("%d calls decided, %v; want 0", n, err)
 				}
 				for _, reason := range c.reasons {
 					if !errors.Is(err, reason) {
@@ -159,7 +158,7 @@ func TestReconcile_StoreFailsClaim_ErrorHasReason(t *testing.T) {
 				if e, ok := errors.AsType[*semel.Error](err); err != nil && (!ok || e.Operation != pay) {
 					t.Errorf("%v does not name the operation", err)
 				}
-				time.Sleep(time.Minute) // what is abandoned comes to its end
+				time.Sleep(time.Minute) // the Guard stops to send its claim again
 			})
 		})
 	}
@@ -177,10 +176,10 @@ func TestResolve_DidNotHappen_NextCallRuns(t *testing.T) {
 		}
 		_, err := g.Run(t.Context(), ann(name), answer("second"))
 		if r == nil && err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the next call got %v, want its own run", name, err)
 		}
 		if exhausted := (&semel.Failure{Code: semel.CodeAttemptsExhausted}); r != nil && !errors.Is(err, exhausted) {
-			t.Errorf("%s: %v", name, err) // known not to have happened, and no attempt left: it ends
+			t.Errorf("%s: got error %v, want the failure of a key without attempts left", name, err)
 		}
 	}
 }
@@ -200,7 +199,7 @@ func TestReconcile_MoreThanLimit_AsksAllInTurn(t *testing.T) {
 		advance(time.Second)
 	}
 	if len(asked) != 10 {
-		t.Errorf("asked after %d of 10", len(asked))
+		t.Errorf("asked about %d of 10 calls", len(asked))
 	}
 }
 
@@ -211,7 +210,7 @@ func TestReconcile_VerdictNotStored_IsNotCounted(t *testing.T) {
 		h := &hooks{Store: st, settle: func(context.Context, store.Lease, store.Settlement) error { return errBoom }}
 		n, err := parking(t, h, says(semel.DidNotHappen(), nil)).Reconcile(t.Context(), pay, 1)
 		if n != 0 || err == nil {
-			t.Errorf("settled %d, %v; the record is %v", n, err, record(t, parking(t, st, nil), "k").State)
+			t.Errorf("%d calls decided, %v; want 0 and an error; the record is %v", n, err, record(t, parking(t, st, nil), "k").State)
 		}
 	})
 }

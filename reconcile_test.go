@@ -15,13 +15,13 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 17, by the next call with the key.
+// Rule 17: the next call with the key asks the reconciler and follows its verdict.
 func TestReconcile_NextCall_FollowsVerdict(t *testing.T) {
 	declined := &semel.Failure{Code: "declined"}
 	for name, c := range map[string]struct {
 		r     reconciler
 		state store.State
-		body  string // of the next call; "fresh" if it ran
+		body  string // the result of the next call; "fresh" if its handler ran
 		err   error
 	}{
 		"it happened":             {says(semel.Happened(store.Outcome{Body: []byte("old")}), nil), store.Completed, "old", nil},
@@ -45,7 +45,7 @@ func TestReconcile_NextCall_FollowsVerdict(t *testing.T) {
 				t.Errorf("got %q, %v; want %q, %v", res.Body, err, c.body, c.err)
 			}
 			if r := wantState(t, g, "k", c.state); c.r != nil && r.Fence <= parked.Fence {
-				t.Errorf("fence %d after %d; to reconcile raises it", r.Fence, parked.Fence)
+				t.Errorf("fence %d after %d, want a higher one", r.Fence, parked.Fence)
 			}
 		})
 	}
@@ -64,29 +64,28 @@ func TestReconcile_DownstreamKey_IsTheHandlers(t *testing.T) {
 	})
 	wantErr(t, err, semel.ErrParked)
 	if n, err := g.Reconcile(t.Context(), pay, 10); n != 1 || err != nil || asked != handler || asked == "" {
-		t.Errorf("settled %d, %v; keys %q and %q", n, err, handler, asked)
+		t.Errorf("%d calls decided, %v; the handler's key is %q, the reconciler's %q", n, err, handler, asked)
 	}
 }
 
 func TestReconcile_ManyCalls_AskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
-		var asked atomic.Int64 // with the bug that the museum seeds, many ask at once
+		var asked atomic.Int64 // a faulty Guard asks several times at once
 		g := parking(t, st, func(context.Context, *semel.Execution) (semel.Verdict, error) {
 			asked.Add(1)
-			time.Sleep(time.Minute) // longer than the lease: it is renewed
+			time.Sleep(time.Minute) // longer than the lease, which is renewed
 			return semel.Happened(store.Outcome{Body: []byte("one")}), nil
 		})
 		_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 		_, replayed, errs := crowd(t.Context(), g, 20, waiting("k", 2*time.Minute), never(t))
 		if asked.Load() != 1 || replayed != 20 {
-			t.Errorf("asked %d times, %d replayed, errors %v", asked.Load(), replayed, errs)
+			t.Errorf("asked %d times, %d got a replay, errors %v", asked.Load(), replayed, errs)
 		}
 	})
 }
 
-// A reconciler that dies leaves the call parked, and so does one whose claim
-// comes to nothing: neither is a "no".
+// A reconciler that panics has not said that the effect did not happen.
 func TestReconcile_Panics_CallStaysParked(t *testing.T) {
 	st := memstore.New(nil)
 	g := parking(t, st, func(context.Context, *semel.Execution) (semel.Verdict, error) { panic("dead") })
@@ -98,8 +97,9 @@ func TestReconcile_Panics_CallStaysParked(t *testing.T) {
 	wantState(t, g, "k", store.Unknown)
 }
 
-// With ErrOutcomeNotStored a result is valid, and with ErrNotKept the work is done.
-// Of a call that is parked neither is true, whatever came over its reconciler.
+// ErrOutcomeNotStored says that the result is valid, and ErrNotKept that the work is
+// done. Neither is true for a parked call, so its error must not have these reasons
+// of the reconciler's run.
 func TestReconcile_OwnRunFails_CallIsOnlyParked(t *testing.T) {
 	yes := says(semel.Happened("yes"), nil)
 	fails := func(err error) reconciler { return says(semel.Verdict{}, err) }
@@ -107,14 +107,14 @@ func TestReconcile_OwnRunFails_CallIsOnlyParked(t *testing.T) {
 		reconcile reconciler
 		settle    error
 	}{
-		"its verdict is not stored":                         {yes, errBoom},
-		"its lease is lost":                                 {yes, store.ErrLeaseLost},
-		"its lease is lost, and it does not know":           {fails(errBoom), store.ErrLeaseLost},
-		"a call of its own was done, and not kept":          {fails(&semel.Error{Reason: semel.ErrNotKept}), nil},
-		"a call of its own was done, and not stored":        {fails(fmt.Errorf("%w", semel.ErrOutcomeNotStored)), nil},
-		"a call of its own lost its lease":                  {fails(&semel.Error{Reason: semel.ErrLeaseLost}), nil},
-		"a call of its own failed":                          {fails(semel.Final(errBoom)), nil},
-		"its failure is not stored, and it had run another": {fails(&semel.Error{Reason: semel.ErrOutcomeNotStored}), errBoom},
+		"its verdict is not stored":                 {yes, errBoom},
+		"its lease is lost":                         {yes, store.ErrLeaseLost},
+		"its lease is lost, and it is undecided":    {fails(errBoom), store.ErrLeaseLost},
+		"its own call is done and not kept":         {fails(&semel.Error{Reason: semel.ErrNotKept}), nil},
+		"its own call is done and not stored":       {fails(fmt.Errorf("%w", semel.ErrOutcomeNotStored)), nil},
+		"its own call lost its lease":               {fails(&semel.Error{Reason: semel.ErrLeaseLost}), nil},
+		"its own call failed":                       {fails(semel.Final(errBoom)), nil},
+		"its error is not stored, nor its own call": {fails(&semel.Error{Reason: semel.ErrOutcomeNotStored}), errBoom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := &hooks{Store: memstore.New(nil)}
@@ -123,7 +123,7 @@ func TestReconcile_OwnRunFails_CallIsOnlyParked(t *testing.T) {
 			wantErr(t, err, semel.ErrParked)
 			if c.settle != nil {
 				st.settle = func(_ context.Context, l store.Lease, _ store.Settlement) error {
-					if c.settle == store.ErrLeaseLost { // somebody else has parked it
+					if c.settle == store.ErrLeaseLost { // another process has parked the call
 						f, err := st.Store.Get(t.Context(), l.Key)
 						if err == nil {
 							_, err = st.Store.Swap(t.Context(), f.Record.Seen(), store.Proposal{Key: l.Key, State: store.Unknown, Policy: semel.Park, Owner: store.Owner{7}, Attempt: 1})
@@ -142,11 +142,11 @@ func TestReconcile_OwnRunFails_CallIsOnlyParked(t *testing.T) {
 			wantErr(t, err, semel.ErrParked)
 			for _, not := range []error{semel.ErrOutcomeNotStored, semel.ErrNotKept, semel.ErrLeaseLost} {
 				if errors.Is(err, not) {
-					t.Errorf("a parked call is told %v", err)
+					t.Errorf("a parked call got %v, want only ErrParked", err)
 				}
 			}
-			if _, is := errors.AsType[*semel.Failure](err); is {
-				t.Errorf("a parked call is told a failure that is kept: %v", err)
+			if _, ok := errors.AsType[*semel.Failure](err); ok {
+				t.Errorf("a parked call got a Failure, as if it were kept: %v", err)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestReconcile_ClaimGivenBack_CallStaysParked(t *testing.T) {
 			sent := 0
 			h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 				f, err := st.Swap(ctx, seen, p)
-				if sent++; sent <= 4 { // all that the Guard waits for; the background's comes through
+				if sent++; sent <= 4 { // the requests of the call; the one in the background gets its reply
 					return store.Found{}, errBoom
 				}
 				return f, err
@@ -183,11 +183,11 @@ func TestReconcile_ClaimGivenBack_CallStaysParked(t *testing.T) {
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				g := parking(t, lossy(st, leave), func(context.Context, *semel.Execution) (semel.Verdict, error) {
-					t.Error("asked, though the claim came to nothing")
+					t.Error("the reconciler was asked, although its claim was given back")
 					return semel.Verdict{}, nil
 				})
 				if n, err := g.Reconcile(ctx, pay, 1); n != 0 || err == nil {
-					t.Errorf("settled %d, %v", n, err)
+					t.Errorf("%d calls decided, %v; want 0 and an error", n, err)
 				}
 				time.Sleep(5 * time.Second)
 				wantState(t, g, "k", store.Unknown)
@@ -196,8 +196,8 @@ func TestReconcile_ClaimGivenBack_CallStaysParked(t *testing.T) {
 	}
 }
 
-// What made a call unknown is what its operator needs, however often a
-// reconciler was asked since, and whether it answered or died.
+// An operator needs the first cause of the doubt. The record keeps it, although
+// reconcilers were asked several times and did not decide, or died.
 func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
 	st, pass := clocked()
 	g := parking(t, st, says(semel.Verdict{}, errBoom))
@@ -205,19 +205,19 @@ func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
 	for range 3 {
 		_, _ = g.Reconcile(t.Context(), pay, 1)
 	}
-	said := func(both ...string) {
+	wantTexts := func(texts ...string) {
 		t.Helper()
-		is := wantState(t, g, "k", store.Unknown).LastError
-		for _, text := range both {
-			if strings.Count(is, text) != 1 {
-				t.Errorf("the record says %q; it has to say %q, once", is, text)
+		last := wantState(t, g, "k", store.Unknown).LastError
+		for _, text := range texts {
+			if strings.Count(last, text) != 1 {
+				t.Errorf("LastError is %q, want %q once", last, text)
 			}
 		}
 	}
-	said("the bank hung up", "boom")
+	wantTexts("the bank hung up", "boom")
 
 	died := record(t, g, "k")
-	if f, err := st.Swap(t.Context(), died.Seen(), store.Proposal{ // of a process that dies while it asks
+	if f, err := st.Swap(t.Context(), died.Seen(), store.Proposal{ // the claim of a reconciler that dies
 		Key: died.Key, State: store.Processing, Policy: semel.Park, Owner: store.Owner{1}, Holder: "host/1 reconciling",
 		Attempt: died.Attempt, Lease: time.Second, Error: died.LastError,
 	}); err != nil || !f.Won {
@@ -226,5 +226,5 @@ func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
 	pass(time.Minute)
 	_, err := guard(t, st, &semel.Options{OnDoubt: semel.Park}).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
-	said("the bank hung up", "host/1 reconciling died")
+	wantTexts("the bank hung up", "host/1 reconciling died")
 }

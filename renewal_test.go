@@ -15,7 +15,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// A thousand handlers need one renewal round trip each third of the lease.
+// 400 handlers need one round trip for their renewals each third of the lease.
 func TestRenewal_ManyHandlers_OneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -46,9 +46,8 @@ func TestRenewal_ManyHandlers_OneRoundTrip(t *testing.T) {
 	})
 }
 
-// A store that hangs at the renewal of one lease, and ignores even its context,
-// costs no other lease: neither one that is renewed together with it, nor one
-// that is due later.
+// The store hangs at the renewal of one lease and ignores its context. The leases in
+// the same batch and the leases that are due later are renewed all the same.
 func TestRenewal_OneLeaseHangs_OthersAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hooks{Store: memstore.New(nil)}
@@ -72,23 +71,23 @@ func TestRenewal_OneLeaseHangs_OthersAreRenewed(t *testing.T) {
 				return store.Outcome{}, context.Cause(ctx)
 			})
 			if !errors.Is(err, want) {
-				t.Errorf("%s: %v, want %v", key, err, want)
+				t.Errorf("the call %q got %v, want %v", key, err, want)
 			}
 		}
 		var all sync.WaitGroup
 		all.Go(func() { run("bad", time.Hour, semel.ErrLeaseLost) })
-		all.Go(func() { run("beside", 10*time.Minute, nil) })
+		all.Go(func() { run("same batch", 10*time.Minute, nil) })
 		time.Sleep(12 * time.Second)
 		all.Go(func() { run("later", 10*time.Minute, nil) })
 		all.Wait()
 		if n := asked.Load(); n > 2 {
-			t.Errorf("%d renewals hang; one that is alone is not to be sent again", n)
+			t.Errorf("%d renewals of the hanging lease, want at most 2", n)
 		}
 		time.Sleep(25 * time.Hour)
 	})
 }
 
-// Rule 7: one renewal that hangs does not keep the next from being sent.
+// Rule 7: a renewal that hangs is given up, so that the next one is sent in time.
 func TestRenewal_Hangs_IsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hooks{Store: memstore.New(nil)}
@@ -98,7 +97,7 @@ func TestRenewal_Hangs_IsGivenUp(t *testing.T) {
 				start := time.Now()
 				<-ctx.Done()
 				if took := time.Since(start); took > 30*time.Second/6 {
-					t.Errorf("it was given up after %v of a 30 s lease, of which a sixth is enough", took)
+					t.Errorf("given up after %v of a 30 s lease, want at most a sixth", took)
 				}
 				return nil, ctx.Err()
 			}
@@ -118,48 +117,33 @@ func TestRenewal_StoreHangsBriefly_NoLeaseIsLost(t *testing.T) {
 		h := &hooks{Store: st}
 		var hangUntil time.Time
 		h.renew = func(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
-			if time.Now().Before(hangUntil) { // a request that is sent now is lost
+			if time.Now().Before(hangUntil) { // each request is lost during the outage
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
 			return st.Renew(ctx, held, d)
 		}
 		g := guard(t, h, nil)
-		hangUntil = time.Now().Add(11 * time.Second) // one second of outage, at the time of the renewals
-		var lost atomic.Int64
-		var wg sync.WaitGroup
-		for i := range 1500 {
-			wg.Go(func() {
-				_, err := g.Run(t.Context(), ann(fmt.Sprint(i)), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-					select {
-					case <-ctx.Done():
-						lost.Add(1)
-					case <-time.After(40 * time.Second):
-					}
-					return store.Outcome{}, nil
+		for _, outage := range []time.Duration{11 * time.Second, 20500 * time.Millisecond} { // the first renewals are due after 10 s
+			hangUntil = time.Now().Add(outage)
+			var lost atomic.Int64
+			var all sync.WaitGroup
+			for i := range 1500 {
+				all.Go(func() {
+					_, _ = g.Run(t.Context(), ann(fmt.Sprint(outage, i)), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+						select {
+						case <-ctx.Done():
+							lost.Add(1)
+						case <-time.After(40 * time.Second):
+						}
+						return store.Outcome{}, nil
+					})
 				})
-				_ = err
-			})
-		}
-		wg.Wait()
-		t.Logf("1 s hang: %d lost", lost.Load())
-		lost.Store(0)
-		hangUntil = time.Now().Add(20500 * time.Millisecond)
-		for i := range 1500 {
-			wg.Go(func() {
-				_, _ = g.Run(t.Context(), ann(fmt.Sprint("b", i)), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-					select {
-					case <-ctx.Done():
-						lost.Add(1)
-					case <-time.After(40 * time.Second):
-					}
-					return store.Outcome{}, nil
-				})
-			})
-		}
-		wg.Wait()
-		if lost.Load() > 0 {
-			t.Errorf("store back after 20.5 s of a 30 s lease: %d of 1500 lost", lost.Load())
+			}
+			all.Wait()
+			if n := lost.Load(); n > 0 {
+				t.Errorf("the store hung until %v of a 30 s lease: %d of 1500 leases were lost", outage, n)
+			}
 		}
 	})
 }

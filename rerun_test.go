@@ -11,7 +11,8 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 8: rerun mode leaves the kept outcome alone and never runs two at once.
+// Rule 8: a rerun does not change the kept outcome, and two reruns never run at the
+// same time.
 func TestRerun_CompletedCall_RunsAgainOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -32,7 +33,7 @@ func TestRerun_CompletedCall_RunsAgainOneAtATime(t *testing.T) {
 		wantErr(t, err, errBoom)
 		kept := wantState(t, g, "k", store.Completed)
 		if string(kept.Outcome.Body) != "first" {
-			t.Errorf("the kept outcome is %q", kept.Outcome.Body)
+			t.Errorf("the kept outcome is %q, want \"first\"", kept.Outcome.Body)
 		}
 		res, err := guard(t, st, nil).Run(t.Context(), ann("k"), never(t))
 		wantBody(t, res, err, "first", true)
@@ -53,19 +54,19 @@ func TestRerun_CrashedReads_DoNotExhaustKey(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{Rerun: true, MaxAttempts: 1})
 	_, _ = g.Run(t.Context(), ann("k"), answer("first"))
-	_, err := st.Claim(t.Context(), store.Proposal{Key: store.Key{Operation: "pay#rerun", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second})
+	_, err := st.Claim(t.Context(), store.Proposal{Key: store.Key{Operation: "pay##rerun", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	advance(time.Minute)
 	if _, err := g.Run(t.Context(), ann("k"), answer("fresh")); err != nil {
-		t.Errorf("a crashed read fails the key: %v", err)
+		t.Errorf("after a crashed rerun: %v", err)
 	}
 }
 
 func TestRerun_WithPark_IsRefused(t *testing.T) {
 	_, err := semel.New(memstore.New(nil), &semel.Options{Rerun: true, OnDoubt: semel.Park})
 	if err == nil {
-		t.Error("Rerun with Park is accepted")
+		t.Error("Rerun with Park: want an error")
 	}
 }

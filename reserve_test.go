@@ -13,27 +13,27 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 16: a reservation has its own deadline, and is no attempt.
+// Rule 16: a reservation lasts for Options.Reservation and is not an attempt.
 func TestReserve_LeaseOver_HoldsAndIsNoAttempt(t *testing.T) {
 	st, advance := clocked()
 	g := guard(t, st, &semel.Options{Reservation: time.Hour, MaxAttempts: 1})
 	ticket := reserve(t, g, ann("k"))
 	if r := wantState(t, g, "k", store.Started); r.Attempt != 0 {
-		t.Errorf("attempt %d; no handler has started", r.Attempt)
+		t.Errorf("attempt %d, want 0, because no handler has started", r.Attempt)
 	}
 	advance(time.Hour - time.Second)
 	_, err := g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrInProgress)
 	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 		if x.Attempt() != 1 {
-			t.Errorf("the first attempt is %d", x.Attempt())
+			t.Errorf("the first attempt is %d, want 1", x.Attempt())
 		}
 		return store.Outcome{Body: []byte("report")}, nil
 	})
 	wantBody(t, res, err, "report", false)
 }
 
-// Rule 11: an outage is neither absence nor the end of a reservation.
+// Rule 11: during an outage a reservation has neither ended nor is it absent.
 func TestRedeem_StoreDown_IsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hooks{Store: memstore.New(nil)}
@@ -53,25 +53,25 @@ func TestReserve_SweptMeanwhile_BeginsAgain(t *testing.T) {
 	h := &hooks{Store: st}
 	h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 		advance(time.Hour)
-		if _, err := st.Sweep(ctx, "", 100); err != nil { // swept between the look and the swap
+		if _, err := st.Sweep(ctx, "", 100); err != nil { // after the record was read and before it is swapped
 			t.Error(err)
 		}
 		return st.Swap(ctx, seen, p)
 	}
 	reserve(t, guard(t, h, &semel.Options{Retention: time.Hour}), ann("k"))
 	if r := record(t, g, "k"); r.Attempt != 0 || r.LastError != "" {
-		t.Errorf("the new record has attempt %d, last error %q", r.Attempt, r.LastError)
+		t.Errorf("the new record has attempt %d and last error %q, want neither", r.Attempt, r.LastError)
 	}
 }
 
-// Rule 16.
+// Rule 16: a token that is delivered several times runs once.
 func TestRedeem_TokenDeliveredOften_RunsOnce(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	call := semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: semel.JSON("order")}
 	first := reserve(t, g, call)
 	again := reserve(t, g, call)
 	if !first.Fresh || again.Fresh || first.Token != again.Token || first.Result != nil {
-		t.Errorf("tickets %+v and %+v", first, again)
+		t.Errorf("tickets %+v and %+v, want the same token, and only the first fresh", first, again)
 	}
 	_, err := g.Run(t.Context(), call, never(t))
 	wantErr(t, err, semel.ErrInProgress)
@@ -82,15 +82,14 @@ func TestRedeem_TokenDeliveredOften_RunsOnce(t *testing.T) {
 	work.Wait = time.Minute
 	ran, replayed, errs := crowd(t.Context(), g, 8, work, slowly)
 	if ran != 1 || replayed != 7 {
-		t.Errorf("%d ran, %d replayed, %v", ran, replayed, errs)
+		t.Errorf("%d ran, %d got a replay, errors %v; want 1 and 7", ran, replayed, errs)
 	}
 	if done := reserve(t, g, call); done.Result == nil || string(done.Result.Body) != "one" || done.Fresh {
-		t.Errorf("after the work: %+v", done)
+		t.Errorf("after the work the ticket is %+v, want the result", done)
 	}
 }
 
-// A Guard that runs completed calls again reserves none anew: what is left of the
-// work is told as by any other.
+// A Guard with Rerun does not reserve a completed call again.
 func TestReserve_DoneNotKept_IsErrNotKept(t *testing.T) {
 	for _, rerun := range []bool{false, true} {
 		g := guard(t, memstore.New(nil), &semel.Options{MaxOutcome: 4, Rerun: rerun})
@@ -100,7 +99,7 @@ func TestReserve_DoneNotKept_IsErrNotKept(t *testing.T) {
 		ticket, err := g.Reserve(t.Context(), ann("k"))
 		wantErr(t, err, semel.ErrNotKept)
 		if ticket.Result == nil || !ticket.Result.Gone || ticket.Token != "" {
-			t.Errorf("rerun %v: the ticket is %+v", rerun, ticket)
+			t.Errorf("Rerun %v: the ticket is %+v, want a tombstone and no token", rerun, ticket)
 		}
 	}
 }
@@ -122,7 +121,7 @@ func TestRedeem_AttemptsFailedOrCrashed_TokenHolds(t *testing.T) {
 	_, err = g.Run(t.Context(), redeem(t, g, ticket.Token), never(t))
 	wantErr(t, err, semel.ErrInProgress)
 	if again := reserve(t, g, ann("k")); again.Token != ticket.Token {
-		t.Error("the token changed during the attempts")
+		t.Error("another attempt has another token")
 	}
 	advance(time.Second)
 	res, err := g.Run(t.Context(), redeem(t, g, ticket.Token), answer("third"))
@@ -138,15 +137,15 @@ func TestRedeem_KeyBeganAgain_IsExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	advance(time.Hour)
-	_, err = g.Run(t.Context(), redeem(t, g, old.Token), never(t)) // expired
+	_, err = g.Run(t.Context(), redeem(t, g, old.Token), never(t)) // the outcome has expired
 	wantErr(t, err, semel.ErrExpired)
 	fresh := reserve(t, g, ann("k"))
 	if !fresh.Fresh || fresh.Token == old.Token {
-		t.Errorf("the new reservation is %+v", fresh)
+		t.Errorf("the new ticket is %+v, want a fresh one with another token", fresh)
 	}
-	_, err = g.Run(t.Context(), redeem(t, g, old.Token), never(t)) // begun anew
+	_, err = g.Run(t.Context(), redeem(t, g, old.Token), never(t)) // the key is reserved again
 	wantErr(t, err, semel.ErrExpired)
-	_, err = guard(t, memstore.New(nil), nil).Run(t.Context(), redeem(t, g, old.Token), never(t)) // swept
+	_, err = guard(t, memstore.New(nil), nil).Run(t.Context(), redeem(t, g, old.Token), never(t)) // the record was swept
 	wantErr(t, err, semel.ErrExpired)
 }
 
@@ -179,7 +178,7 @@ func TestRedeem_FailsUnderPark_IsParked(t *testing.T) {
 		_, err := guard(t, st, nil).Run(t.Context(), redeem(t, g, ticket.Token), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			return store.Outcome{}, errBoom
 		})
-		wantErr(t, err, semel.ErrParked) // the reservation's policy is the stricter
+		wantErr(t, err, semel.ErrParked) // the reservation has the stricter policy
 		_, err = g.Run(t.Context(), redeem(t, g, ticket.Token), never(t))
 		wantErr(t, err, semel.ErrParked)
 	})
@@ -190,7 +189,7 @@ func TestRedeem_TokenDamaged_IsRefused(t *testing.T) {
 	good := reserve(t, g, ann("k")).Token
 	for _, bad := range []string{"", "?", good[:len(good)-3], good + "AAAA", strings.Repeat("A", 5000), "AQ", "Ag" + good[2:]} {
 		if _, err := g.Redeem(bad); !errors.Is(err, semel.ErrInvalid) {
-			t.Errorf("token %.20q: got %v", bad, err)
+			t.Errorf("token %.20q: got error %v, want ErrInvalid", bad, err)
 		}
 	}
 	call := redeem(t, g, good)
@@ -209,12 +208,12 @@ func FuzzRedeem(f *testing.F) {
 			return
 		}
 		if call.Operation == "" {
-			t.Errorf("%q makes the call %+v", token, call)
+			t.Errorf("the token %q makes the call %+v, without an operation", token, call)
 		}
 		if token == ticket.Token {
 			return
 		}
-		// Whatever a token says, it runs nothing that was not reserved.
+		// A token that no Reserve has made runs nothing.
 		_, err = guard(t, memstore.New(nil), nil).Run(t.Context(), call, never(t))
 		wantErr(t, err, semel.ErrExpired)
 	})

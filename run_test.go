@@ -19,17 +19,17 @@ func TestRun_Duplicate_GetsSameBytes(t *testing.T) {
 	first := store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/1"}, {Name: "Location", Value: "/2"}}, Body: []byte{0, 1, 2, 0xff}}
 	res, err := g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { return first, nil })
 	if err != nil || res.Replayed || !res.Outcome.Equal(first) {
-		t.Fatalf("first: %+v, %v", res, err)
+		t.Fatalf("the first call got %+v, %v; want %+v", res, err, first)
 	}
 	for range 3 {
 		res, err := g.Run(t.Context(), ann("k"), never(t))
 		if err != nil || !res.Replayed || !res.Outcome.Equal(first) {
-			t.Fatalf("duplicate: %+v, %v", res, err)
+			t.Fatalf("the duplicate got %+v, %v; want %+v", res, err, first)
 		}
 	}
 }
 
-// The table of what a handler returns, under both policies.
+// Each kind of error that a handler can return, under both policies.
 func TestRun_HandlerReturns_DecidesState(t *testing.T) {
 	declined := &semel.Failure{Code: "declined", Message: "the card was declined"}
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestRun_HandlerReturns_DecidesState(t *testing.T) {
 		err         error
 		retry, park store.State
 		attempt     int
-		first, next error // of the first caller, and of the duplicate, under Retry; nil: the duplicate runs
+		first, next error // the errors of the first caller and of the duplicate
 	}{
 		{"a failure is kept", fmt.Errorf("psp: %w", declined), store.Failed, store.Failed, 1, declined, declined},
 		{"Final is kept", semel.Final(errBoom), store.Failed, store.Failed, 1, &semel.Failure{Message: "boom"}, nil},
@@ -61,7 +61,7 @@ func TestRun_HandlerReturns_DecidesState(t *testing.T) {
 					wantErr(t, err, semel.ErrParked)
 				case store.Failed:
 					if f, ok := errors.AsType[*semel.Failure](err); !ok || c.next != nil && !errors.Is(f, c.next) {
-						t.Errorf("%v: the duplicate got %v", policy, err)
+						t.Errorf("%v: the duplicate got %v, want the kept failure", policy, err)
 					}
 				default:
 					if err != nil {
@@ -86,13 +86,13 @@ func TestRun_HandlerPanics_IsDoubt(t *testing.T) {
 		func() {
 			defer func() {
 				if p := recover(); p != "ouch" {
-					t.Errorf("recovered %v", p)
+					t.Errorf("recovered %v, want the handler's panic", p)
 				}
 			}()
 			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) { panic("ouch") })
 		}()
 		if r := wantState(t, g, "k", want); r.Attempt != 1 {
-			t.Errorf("%v: attempt %d", policy, r.Attempt)
+			t.Errorf("%v: attempt %d, want 1", policy, r.Attempt)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestRun_InvalidCall_NamesFieldAndLimit(t *testing.T) {
 		"control":        {semel.Call{Operation: pay, Tenant: "\x00other", Key: "k", Payload: semel.NoPayload()}, "tenant: has a control character (0x00)"},
 		"empty tenant":   {semel.Call{Operation: pay, Tenant: "", Key: "k", Payload: semel.NoPayload()}, "tenant: is empty"},
 		"no operation":   {semel.Call{Operation: "", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "operation: is empty"},
-		"child's sign":   {semel.Call{Operation: "a#b", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "'#'"},
+		"a step's sign":  {semel.Call{Operation: "a#b", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "'#'"},
 		"empty key":      {ann(""), "key: is empty; 1 to 255"},
 		"long key":       {ann(long), "key: has 256 bytes; at most 255"},
 		"control in key": {ann("a\nb"), "key: has a control character (0x0a) at byte 1"},
@@ -169,10 +169,10 @@ func TestNew_InvalidOptions_ReportsAll(t *testing.T) {
 		"two codecs with one name": {Codecs: []semel.Codec{jsonCodec("v1"), jsonCodec("v1")}},
 	} {
 		if _, err := semel.New(memstore.New(nil), &o); !errors.Is(err, semel.ErrInvalid) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want ErrInvalid", name, err)
 		}
 	}
 	if _, err := semel.New(nil, nil); !errors.Is(err, semel.ErrInvalid) {
-		t.Errorf("nil store: got %v", err)
+		t.Errorf("nil store: got error %v, want ErrInvalid", err)
 	}
 }

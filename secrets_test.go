@@ -19,16 +19,17 @@ func TestSecrets_OtherKey_OtherHash(t *testing.T) {
 		sums[hashed(t, o, semel.JSON("1234")).Sum] = true
 	}
 	if len(sums) != 3 {
-		t.Errorf("no secret and two secrets make %d hashes of one payload", len(sums))
+		t.Errorf("without a secret and with two keys a payload has %d hashes, want 3", len(sums))
 	}
 }
 
+// secret makes a secret whose key depends on its ID.
 func secret(id string) semel.Secret {
 	return semel.Secret{ID: id, Key: []byte(strings.Repeat(id, 16))}
 }
 
-// Rule 12: rotation keeps old ids readable; an unknown id is an error, never a
-// mismatch, never an execution.
+// Rule 12: as long as the old secret is in the list, its records are compared. An
+// unknown secret is an error, and neither a mismatch nor a run.
 func TestSecrets_Rotated_OldRecordsAreCompared(t *testing.T) {
 	st := memstore.New(nil)
 	with := func(ids ...string) *semel.Guard {
@@ -60,7 +61,7 @@ func TestSecrets_Rotated_OldRecordsAreCompared(t *testing.T) {
 		}
 	}
 	if r := record(t, with(), "k"); r.Fingerprint.KeyID != "a" || r.Fingerprint.Alg != "rfc8785/hmac-sha256" {
-		t.Errorf("kept %+v", r.Fingerprint)
+		t.Errorf("the record has the fingerprint %+v, want secret a and rfc8785/hmac-sha256", r.Fingerprint)
 	}
 }
 

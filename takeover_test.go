@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 4: a frozen owner that wakes up after a take-over changes nothing.
+// Rule 4: an owner that wakes up after a take-over cannot change the record.
 func TestTakeOver_OldOwnerSettles_IsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -20,27 +20,27 @@ func TestTakeOver_OldOwnerSettles_IsRefused(t *testing.T) {
 		var fence1, fence2 uint64
 		_, err := g1.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			fence1 = x.Fence()
-			time.Sleep(31 * time.Second) // ignores its context
+			time.Sleep(31 * time.Second) // the handler ignores its context
 			res, err := g2.Run(t.Context(), ann("k"), func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 				fence2 = x.Fence()
 				if x.Attempt() != 2 {
-					t.Errorf("attempt %d; the crash counts", x.Attempt())
+					t.Errorf("attempt %d, want 2, because the crash counts", x.Attempt())
 				}
 				return store.Outcome{Body: []byte("second")}, nil
 			})
 			wantBody(t, res, err, "second", false)
-			return store.Outcome{Body: []byte("zombie")}, nil
+			return store.Outcome{Body: []byte("late")}, nil
 		})
 		wantErr(t, err, semel.ErrLeaseLost)
 		if fence2 <= fence1 {
-			t.Errorf("fence %d after %d; it must grow", fence2, fence1)
+			t.Errorf("fence %d after %d, want a higher one", fence2, fence1)
 		}
 		res, err := g1.Run(t.Context(), ann("k"), never(t))
 		wantBody(t, res, err, "second", true)
 	})
 }
 
-// Rule 4: while nobody has taken over, a late owner's true answer counts.
+// Rule 4: while no other process has taken over, a late owner can settle.
 func TestTakeOver_LateOwnerNotReplaced_MaySettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &hooks{Store: memstore.New(nil), renew: func(context.Context, []store.Lease, time.Duration) ([]error, error) { return nil, errBoom }}
@@ -65,7 +65,7 @@ func TestTakeOver_LeaseExpired_RunsOrParksByPolicy(t *testing.T) {
 	res, err := g.Run(t.Context(), ann("k"), answer("again"))
 	wantBody(t, res, err, "again", false)
 	if seen.count(semel.EventTakenOver) != 1 {
-		t.Error("no event of the take-over")
+		t.Error("want one event EventTakenOver")
 	}
 
 	p := guard(t, st, &semel.Options{OnDoubt: semel.Park})
@@ -76,37 +76,37 @@ func TestTakeOver_LeaseExpired_RunsOrParksByPolicy(t *testing.T) {
 	wantState(t, p, "p", store.Unknown)
 }
 
-// Rule 6: the store's clock decides, however wrong that of the process is.
+// Rule 6: the store's clock decides, even if the clock of the process is wrong.
 func TestTakeOver_ProcessClockWrong_StoreClockDecides(t *testing.T) {
-	for name, off := range map[string]time.Duration{"behind": -50 * 365 * 24 * time.Hour, "ahead": 50 * 365 * 24 * time.Hour} {
+	for name, shift := range map[string]time.Duration{"behind": -50 * 365 * 24 * time.Hour, "ahead": 50 * 365 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			at := time.Now().Add(off)
-			st := memstore.New(&memstore.Options{Now: func() time.Time { return at }})
+			now := time.Now().Add(shift)
+			st := memstore.New(&memstore.Options{Now: func() time.Time { return now }})
 			g := guard(t, st, &semel.Options{Reservation: time.Minute})
 
 			crash(t, st, semel.Retry, "live", time.Minute)
 			_, err := g.Run(t.Context(), ann("live"), never(t))
 			wantErr(t, err, semel.ErrInProgress)
 			if e, _ := err.(*semel.Error); e.RetryAfter != time.Minute {
-				t.Errorf("RetryAfter is %v of a lease of 1m0s", e.RetryAfter)
+				t.Errorf("RetryAfter is %v, want the lease of 1m0s", e.RetryAfter)
 			}
-			at = at.Add(time.Minute)
+			now = now.Add(time.Minute)
 			res, err := g.Run(t.Context(), ann("live"), answer("taken over"))
 			wantBody(t, res, err, "taken over", false)
 
 			first := reserve(t, g, ann("reserved"))
 			if again := reserve(t, g, ann("reserved")); again.Fresh || again.Token != first.Token {
-				t.Errorf("a reservation that holds was made again: %+v", again)
+				t.Errorf("during the reservation: got %+v, want the same ticket", again)
 			}
-			at = at.Add(time.Minute)
+			now = now.Add(time.Minute)
 			if again := reserve(t, g, ann("reserved")); !again.Fresh {
-				t.Errorf("a reservation that has lapsed was not made again: %+v", again)
+				t.Errorf("after the reservation: got %+v, want a new one", again)
 			}
 		})
 	}
 }
 
-// Rule 3.
+// Rule 3: only the caller whose swap wins runs the handler.
 func TestTakeOver_SwapLost_RunsNothing(t *testing.T) {
 	st, advance := clocked()
 	crash(t, st, semel.Retry, "k", time.Second)

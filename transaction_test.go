@@ -30,10 +30,10 @@ func TestRunIn_HandlerEnds_RecordAndWritesCommitTogether(t *testing.T) {
 				g, tx := guard(t, clockless{}, &semel.Options{OnDoubt: policy}), newTx()
 				_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(c.err))
 				if !errors.Is(err, c.err) {
-					t.Errorf("got %v", err)
+					t.Errorf("got error %v, want %v", err, c.err)
 				}
 				if tx.effects["k"] != c.effects || (len(tx.records) == 1) != c.kept {
-					t.Errorf("%d effects, %d records", tx.effects["k"], len(tx.records))
+					t.Errorf("%d effects and %d records; want %d effects, and a record: %v", tx.effects["k"], len(tx.records), c.effects, c.kept)
 				}
 				res, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil))
 				switch {
@@ -59,7 +59,7 @@ func TestRunIn_HandlerPanics_LeavesNothing(t *testing.T) {
 		})
 	}()
 	if len(tx.records) != 0 || len(tx.effects) != 0 {
-		t.Errorf("left %v, %v", tx.records, tx.effects)
+		t.Errorf("records %v and effects %v are left, want none", tx.records, tx.effects)
 	}
 }
 
@@ -67,34 +67,34 @@ func TestRunIn_KeyClaimedByAnother_ObeysDecide(t *testing.T) {
 	g, tx := guard(t, clockless{}, &semel.Options{MaxAttempts: 2}), newTx()
 	claim := func(policy semel.Policy, attempt int) {
 		p := store.Proposal{Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Policy: policy, Owner: store.Owner{1}, Attempt: attempt, Lease: time.Second}
-		tx.records[p.Key] = p.Insert(tx.at, 0)
+		tx.records[p.Key] = p.Insert(tx.now, 0)
 	}
 	claim(semel.Retry, 1)
-	call := waiting("k", time.Hour) // it never waits, for its caller may hold locks
+	call := waiting("k", time.Hour) // RunIn never waits, because its caller may hold locks
 	_, err := driver.RunIn(t.Context(), g, tx, call, never(t))
 	wantErr(t, err, semel.ErrInProgress)
 	_, err = driver.RunIn(t.Context(), g, tx, paying("k", semel.JSON(1)), never(t))
 	wantErr(t, err, semel.ErrUnverifiable)
 
 	claim(semel.Park, 1)
-	tx.at = tx.at.Add(time.Second)
+	tx.now = tx.now.Add(time.Second)
 	_, err = driver.RunIn(t.Context(), g, tx, ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)
 	claim(semel.Retry, 2)
-	tx.at = tx.at.Add(time.Second)
+	tx.now = tx.now.Add(time.Second)
 	_, err = driver.RunIn(t.Context(), g, tx, ann("k"), never(t))
 	wantErr(t, err, &semel.Failure{Code: semel.CodeAttemptsExhausted})
 	claim(semel.Retry, 1)
-	tx.at = tx.at.Add(time.Second)
-	res, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil)) // a lapsed claim is taken over
+	tx.now = tx.now.Add(time.Second)
+	res, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil)) // the lease has expired: the call takes over
 	wantBody(t, res, err, "paid", false)
 
 	_, err = driver.RunIn(t.Context(), guard(t, clockless{}, &semel.Options{Rerun: true}), tx, ann("k"), never(t))
 	wantErr(t, err, semel.ErrInvalid)
 }
 
-// The memory of a run is used again. A handler that runs another call has a
-// run of its own, and one that panics gives nothing back.
+// A handler runs two other calls in the same transaction, one of which panics. Each
+// call keeps its own Execution and result.
 func TestRunIn_NestedCalls_KeepTheirOwnResults(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), newTx()
 	for i := range 50 {
@@ -103,19 +103,19 @@ func TestRunIn_NestedCalls_KeepTheirOwnResults(t *testing.T) {
 		res, err := driver.RunIn(t.Context(), g, tx, ann(outer), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = driver.RunIn(ctx, g, tx, ann("panics "+outer), func(context.Context, *semel.Execution) (store.Outcome, error) { panic(i) })
+				_, _ = driver.RunIn(ctx, g, tx, ann("panicking "+outer), func(context.Context, *semel.Execution) (store.Outcome, error) { panic(i) })
 			}()
 			in, err := driver.RunIn(ctx, g, tx, ann(inner), func(context.Context, *semel.Execution) (store.Outcome, error) {
 				return store.Outcome{Body: []byte(inner)}, nil
 			})
 			if err != nil || string(in.Body) != inner {
-				t.Errorf("%s: %q, %v", inner, in.Body, err)
+				t.Errorf("the inner call got %q, %v; want %q", in.Body, err, inner)
 			}
 			was = x
 			return store.Outcome{Body: []byte(outer)}, nil
 		})
 		if err != nil || string(res.Body) != outer || was.Key() != outer {
-			t.Errorf("%s: %q of %s, %v", outer, res.Body, was.Key(), err)
+			t.Errorf("the outer call got %q, %v of the key %q; want %q", res.Body, err, was.Key(), outer)
 		}
 	}
 }
@@ -125,7 +125,7 @@ type failingTx struct{ *fakeTx }
 
 func (failingTx) Settle(context.Context, store.Lease, store.Settlement) error { return errBoom }
 
-// Section 8: an error inside a transaction ends it; it is not passed over.
+// An error of the transaction is the error of the call.
 func TestRunIn_SettleFails_CallerGetsError(t *testing.T) {
 	for _, err := range []error{nil, &semel.Failure{Code: "declined"}} {
 		tx := newTx()
@@ -133,12 +133,12 @@ func TestRunIn_SettleFails_CallerGetsError(t *testing.T) {
 		wantErr(t, got, semel.ErrUnavailable)
 		wantErr(t, got, errBoom)
 		if len(tx.records) != 0 || len(tx.effects) != 0 {
-			t.Errorf("left %v, %v", tx.records, tx.effects)
+			t.Errorf("records %v and effects %v are left, want none", tx.records, tx.effects)
 		}
 	}
 }
 
-// racingTx is a transaction in which somebody else's swap came first.
+// racingTx is a transaction in which another process swaps first.
 type racingTx struct{ *fakeTx }
 
 func (r racingTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
@@ -153,8 +153,8 @@ func (r racingTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (
 func TestRunIn_SwapLost_RunsNothing(t *testing.T) {
 	tx := newTx()
 	p := store.Proposal{Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second}
-	tx.records[p.Key] = p.Insert(tx.at, 0)
-	tx.at = tx.at.Add(time.Second)
+	tx.records[p.Key] = p.Insert(tx.now, 0)
+	tx.now = tx.now.Add(time.Second)
 	_, err := driver.RunIn(t.Context(), guard(t, clockless{}, nil), racingTx{tx}, ann("k"), never(t))
 	wantErr(t, err, semel.ErrInProgress)
 }
@@ -162,10 +162,10 @@ func TestRunIn_SwapLost_RunsNothing(t *testing.T) {
 func TestRunIn_TokenNotReserved_IsExpired(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	ticket := reserve(t, g, ann("k"))
-	tx := newTx() // swept: no record
+	tx := newTx() // without a record, as after a sweep
 	_, err := driver.RunIn(t.Context(), g, tx, redeem(t, g, ticket.Token), tx.effect(nil))
 	if tx.effects["k"] != 0 || !errors.Is(err, semel.ErrExpired) {
-		t.Errorf("%d effects, %v", tx.effects["k"], err)
+		t.Errorf("%d effects, %v; want no effect and ErrExpired", tx.effects["k"], err)
 	}
 }
 
@@ -173,10 +173,13 @@ func TestRunIn_OutcomeTooLargeForStore_LeavesTombstone(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), &smallTx{newTx()}
 	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(nil))
 	if err != nil || tx.effects["k"] != 1 {
-		t.Errorf("%d effects, %v", tx.effects["k"], err)
+		t.Errorf("%d effects, %v; want 1 effect", tx.effects["k"], err)
 	}
+	_, err = driver.RunIn(t.Context(), g, tx, ann("k"), never(t))
+	wantErr(t, err, semel.ErrNotKept)
 }
 
+// smallTx is a transaction of a store that cannot keep a body.
 type smallTx struct{ *fakeTx }
 
 func (s *smallTx) Settle(ctx context.Context, l store.Lease, st store.Settlement) error {
@@ -186,6 +189,7 @@ func (s *smallTx) Settle(ctx context.Context, l store.Lease, st store.Settlement
 	return s.fakeTx.Settle(ctx, l, st)
 }
 
+// badRollback is a transaction whose first savepoint cannot be undone.
 type badRollback struct{ *fakeTx }
 
 func (b *badRollback) Nested(ctx context.Context, fn func() error) error {
@@ -202,6 +206,6 @@ func TestRunIn_RollbackFails_IsNoFailure(t *testing.T) {
 	g, tx := guard(t, clockless{}, nil), &badRollback{newTx()}
 	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), tx.effect(&semel.Failure{Code: "declined"}))
 	if _, ok := errors.AsType[*semel.Failure](err); ok || err == nil {
-		t.Errorf("the caller is told to commit (%v) with %d effects", err, tx.effects["k"])
+		t.Errorf("got error %v, with which the caller commits; %d effects were not undone", err, tx.effects["k"])
 	}
 }

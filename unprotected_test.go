@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 11: running without a record is for outages, and for nothing else.
+// Rule 11: a call runs without a record only if the store does not answer.
 func TestUnprotected_NoOutage_DoesNotRun(t *testing.T) {
 	st, _ := clocked()
 	g := guard(t, st, &semel.Options{UnprotectedOnOutage: true})
@@ -39,14 +39,14 @@ func TestUnprotected_StoreDown_RunsAndReports(t *testing.T) {
 		for range 2 {
 			res, err := g.Run(t.Context(), ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 				if x.Fence() != 0 || driver.Complete(ctx, x, store.Outcome{}) == nil {
-					t.Error("a run without a record has a fence or can complete")
+					t.Error("a run without a record has a fence, or Complete succeeds")
 				}
 				return store.Outcome{Body: []byte("bare")}, nil
 			})
 			wantBody(t, res, err, "bare", false)
 		}
 		if n := seen.count(semel.EventUnprotected); n != 2 {
-			t.Errorf("%d events of 2 unprotected runs", n)
+			t.Errorf("%d events EventUnprotected of 2 runs", n)
 		}
 		time.Sleep(11 * time.Second)
 	})
@@ -68,7 +68,7 @@ func TestUnprotected_LeaseExpiredUnderPark_DoesNotRun(t *testing.T) {
 func TestUnprotected_RunInProgress_DoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
-		crash(t, st, semel.Retry, "k", time.Minute) // alive
+		crash(t, st, semel.Retry, "k", time.Minute) // the lease holds
 		h := &hooks{Store: st, get: func(context.Context, store.Key) (store.Found, error) { return store.Found{}, errBoom }}
 		g := guard(t, h, &semel.Options{UnprotectedOnOutage: true})
 		_, err := g.Run(t.Context(), waiting("k", 5*time.Second), never(t))
@@ -78,10 +78,10 @@ func TestUnprotected_RunInProgress_DoesNotRun(t *testing.T) {
 }
 
 func TestUnprotected_RecordCorrupt_DoesNotRun(t *testing.T) {
-	mad := &hooks{Store: memstore.New(nil), claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
+	corrupt := &hooks{Store: memstore.New(nil), claim: func(_ context.Context, p store.Proposal) (store.Found, error) {
 		return store.Found{Record: store.Record{Key: p.Key, State: 99}, Now: time.Now()}, nil
 	}}
-	g := guard(t, mad, &semel.Options{UnprotectedOnOutage: true})
+	g := guard(t, corrupt, &semel.Options{UnprotectedOnOutage: true})
 	_, err := g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, store.ErrCorrupt)
 }

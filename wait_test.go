@@ -11,8 +11,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// Rule 14: who waits leaves with its own context, whatever the lease it waits
-// for.
+// Rule 14: a waiting call ends with its own context, even if the lease lasts longer.
 func TestWait_CallerLeaves_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -23,13 +22,13 @@ func TestWait_CallerLeaves_Ends(t *testing.T) {
 		_, err := guard(t, st, nil).Run(ctx, waiting("k", 10*time.Minute), never(t))
 		wantErr(t, err, context.DeadlineExceeded)
 		if took := time.Since(start); took != 5*time.Second {
-			t.Errorf("left after %v, not with its context after 5s", took)
+			t.Errorf("the call ended after %v, want 5s as its context", took)
 		}
 	})
 }
 
-// Rules 1 and 14: the key may have begun anew, with another payload, while the
-// call waited.
+// Rules 1 and 14: while the call waits, the key expires and is used again with another
+// payload. So the call is judged again.
 func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -53,9 +52,9 @@ func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
 			got <- err
 		}()
 		synctest.Wait()
-		anew := claim(theirs)
-		anew.Owner, anew.Restart = store.Owner{2}, true
-		if f, err = st.Swap(t.Context(), f.Record.Seen(), anew); err != nil || !f.Won {
+		again := claim(theirs)
+		again.Owner, again.Restart = store.Owner{2}, true
+		if f, err = st.Swap(t.Context(), f.Record.Seen(), again); err != nil || !f.Won {
 			t.Fatal(f, err)
 		}
 		if err := st.Settle(t.Context(), f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}); err != nil {
@@ -65,12 +64,12 @@ func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
 	})
 }
 
-// Rule 14, with the figures that the project promises.
+// Rule 14, with a thousand callers.
 func TestWait_ThousandCalls_OneRunsAllGetItsResult(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
 	ran, replayed, errs := crowd(t.Context(), g, 1000, waiting("k", time.Minute), slowly)
 	if ran != 1 || replayed != 999 || len(errs) != 0 {
-		t.Errorf("%d ran, %d replayed, errors %v", ran, replayed, errs)
+		t.Errorf("%d ran, %d got a replay, errors %v", ran, replayed, errs)
 	}
 }
 
@@ -87,7 +86,7 @@ func TestRun_ThousandCallsWithoutWait_OneRuns(t *testing.T) {
 
 func TestWait_LimitReached_IsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := guard(t, memstore.New(nil), &semel.Options{Lease: 100 * time.Millisecond}) // many renewals meanwhile
+		g := guard(t, memstore.New(nil), &semel.Options{Lease: 100 * time.Millisecond}) // so that there are many renewals
 		go func() {
 			_, _ = g.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 				time.Sleep(2 * time.Minute)
@@ -99,7 +98,7 @@ func TestWait_LimitReached_IsInProgress(t *testing.T) {
 		_, err := g.Run(t.Context(), waiting("k", time.Minute), never(t))
 		wantErr(t, err, semel.ErrInProgress)
 		if took := time.Since(start); took < time.Minute || took > 61*time.Second {
-			t.Errorf("waited %v of 1m0s", took)
+			t.Errorf("waited %v, want 1m0s", took)
 		}
 		ctx, leave := context.WithTimeout(t.Context(), 5*time.Second)
 		defer leave()
@@ -109,7 +108,7 @@ func TestWait_LimitReached_IsInProgress(t *testing.T) {
 	})
 }
 
-// Rule 13: a waiter gets the failure, not the right to run.
+// Rule 13: a call that waited for a failed attempt gets an error and does not run.
 func TestWait_AttemptFails_IsReleasedAndDoesNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := guard(t, memstore.New(nil), nil)
@@ -122,7 +121,7 @@ func TestWait_AttemptFails_IsReleasedAndDoesNotRun(t *testing.T) {
 		synctest.Wait()
 		_, _, errs := crowd(t.Context(), g, 50, waiting("k", time.Minute), never(t))
 		if len(errs) != 50 {
-			t.Fatalf("%d of 50 were refused", len(errs))
+			t.Fatalf("%d of 50 calls got an error", len(errs))
 		}
 		for _, err := range errs {
 			wantErr(t, err, semel.ErrReleased)
@@ -142,7 +141,7 @@ func TestWait_FirstHadNoEffect_OneRuns(t *testing.T) {
 		synctest.Wait()
 		ran, replayed, errs := crowd(t.Context(), g, 50, waiting("k", time.Minute), slowly)
 		if ran != 1 || replayed != 49 {
-			t.Errorf("%d ran, %d replayed, errors %v", ran, replayed, errs)
+			t.Errorf("%d ran, %d got a replay, errors %v", ran, replayed, errs)
 		}
 	})
 }
@@ -172,13 +171,13 @@ func TestWait_OverMaxWaiters_IsInProgress(t *testing.T) {
 	})
 }
 
-// Rule 14: a waiter wakes only after the settlement was acknowledged.
+// Rule 14: a waiting call looks at the record again, whatever woke it.
 func TestWait_RunEndsWithoutOutcome_IsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		h := &hooks{Store: st, settle: func(context.Context, store.Lease, store.Settlement) error { return errBoom }}
 		g := guard(t, h, nil)
-		go func() { _, _ = g.Run(t.Context(), ann("k"), slowly) }() // ends without a stored outcome
+		go func() { _, _ = g.Run(t.Context(), ann("k"), slowly) }() // its outcome is not stored
 		synctest.Wait()
 		_, err := g.Run(t.Context(), waiting("k", 15*time.Second), never(t))
 		wantErr(t, err, semel.ErrInProgress)
