@@ -8,30 +8,30 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// anyCase is a record, a call and a time that may all be nonsense.
+// anyCase is a record, a call and a time, any of which may be invalid.
 type anyCase struct {
 	r   store.Record
 	c   store.Call
 	now time.Time
 }
 
-// draw makes a case of numbers: small ones, so that things coincide.
+// draw makes a case from numbers. Small numbers make equal times and fingerprints.
 func draw(state, policies, prints, attempts, token uint8, until, expires, now int16) anyCase {
-	at := func(n int16) time.Time { // the zero time too
+	timeOf := func(n int16) time.Time { // 0 is the zero time
 		if n == 0 {
 			return time.Time{}
 		}
 		return noon.Add(time.Duration(n) * time.Microsecond)
 	}
-	print := func(n uint8) store.Fingerprint {
+	fingerprint := func(n uint8) store.Fingerprint {
 		return store.Fingerprint{Alg: string('a' + rune(n&1)), KeyID: string('k' + rune(n>>1&1)), Sum: string('s' + rune(n>>2&1))}
 	}
 	c := anyCase{
 		r: store.Record{
-			State: store.State(state), Policy: store.Policy(policies & 3), Attempt: int(attempts & 3), Fingerprint: print(prints),
-			Until: at(until), Expires: at(expires), Created: noon, Fence: 1, Owner: store.Owner{1},
+			State: store.State(state), Policy: store.Policy(policies & 3), Attempt: int(attempts & 3), Fingerprint: fingerprint(prints),
+			Until: timeOf(until), Expires: timeOf(expires), Created: noon, Fence: 1, Owner: store.Owner{1},
 		},
-		c:   store.Call{Policy: store.Policy(policies >> 2 & 1), MaxAttempts: int(attempts >> 2 & 3), Fingerprint: print(prints >> 3)},
+		c:   store.Call{Policy: store.Policy(policies >> 2 & 1), MaxAttempts: int(attempts >> 2 & 3), Fingerprint: fingerprint(prints >> 3)},
 		now: noon.Add(time.Duration(now) * time.Microsecond),
 	}
 	switch token % 4 {
@@ -43,15 +43,15 @@ func draw(state, policies, prints, attempts, token uint8, until, expires, now in
 	return c
 }
 
-// check says which rule a decision breaks.
+// check names the rule that the decision breaks. Empty: none.
 func (c anyCase) check() string {
 	r, call := c.r, c.c
 	d := store.Decide(&c.r, &c.c, c.now)
 	if d != store.Decide(&c.r, &c.c, c.now) {
-		return "one case is decided in two ways"
+		return "a second decision of the same case differs"
 	}
 	if c.r.Seen() != r.Seen() || c.r.Attempt != r.Attempt || c.r.Policy != r.Policy || c.r.Fingerprint != r.Fingerprint || c.c != call {
-		return "deciding changed what it looked at"
+		return "Decide has changed the record or the call"
 	}
 	bearer, runs := !call.Token.IsZero(), d.Action == store.Execute || d.Action == store.TakeOver
 	over := !r.Expires.IsZero() && !c.now.Before(r.Expires)
@@ -65,47 +65,47 @@ func (c anyCase) check() string {
 	case runs && r.State == store.Unknown:
 		return "a parked record runs"
 	case (runs || d.Action == store.DoPark || d.Action == store.Exhausted) && r.State == store.Processing && live:
-		return "a live claim is disturbed"
+		return "a live claim is taken over, parked or failed"
 	case runs && r.State == store.Started && live && !bearer:
-		return "a live reservation is taken by another than its bearer"
+		return "a call without the token runs a live reservation"
 	case runs && r.State == store.Released && live && !over:
-		return "a released record runs before its time"
+		return "a released record runs before Until"
 	case d.Action == store.DoPark && (live || r.State != store.Processing) && !failed:
 		return "a record is parked without doubt"
 	case runs && !d.Restart && failed:
-		return "what failed under Retry runs under Park"
+		return "a call that failed under Retry runs under Park"
 	case d.Action == store.TakeOver && (r.Policy == store.Park || call.Policy == store.Park):
-		return "a parking key is taken over"
+		return "a claim is taken over under Park"
 	case runs && !d.Restart && call.MaxAttempts > 0 && r.Attempt >= call.MaxAttempts:
-		return "an attempt too many"
+		return "more attempts than MaxAttempts"
 	case runs && !d.Restart && !bearer && r.Fingerprint != call.Fingerprint:
 		return "a call with another payload runs"
 	case (d.Action == store.Replay) != (r.State == store.Completed) && d.Action == store.Replay,
 		d.Action == store.ReplayFailure && r.State != store.Failed, d.Action == store.Parked && r.State != store.Unknown:
 		return "the action is that of another state"
 	case d.Restart && (d.Action != store.Execute || !over || bearer):
-		return "a restart of a record that is not over, or by a bearer"
+		return "Restart of a record that has not expired, or with a token"
 	case (d.Action == store.Replay || d.Action == store.ReplayFailure) && over:
 		return "an expired outcome is replayed"
 	case runs && bearer && !call.Token.Equal(r.Created):
 		return "the token of another reservation runs"
 	case (d.Action == store.InProgress) != !d.Until.IsZero(), d.Action == store.InProgress && !d.Until.After(c.now):
-		return "Until is not the time to wait for"
+		return "Until is missing, or is not in the future"
 	case runs && (!r.State.Valid() || r.Policy > store.Park):
-		return "nonsense runs"
+		return "a record with an invalid state or policy runs"
 	case d.Policy != store.Park && (call.Policy == store.Park || r.Policy == store.Park && !over && d.Action != store.Expired):
-		return "the policy got weaker"
+		return "the policy is weaker than the record's or the call's"
 	}
-	return c.blind(d)
+	return c.checkOtherFields(d)
 }
 
-// blind checks that a decision does not hang on what it must not look at.
-func (c anyCase) blind(d store.Decision) string {
+// checkOtherFields checks that the decision does not depend on any other field.
+func (c anyCase) checkOtherFields(d store.Decision) string {
 	r := c.r
 	r.Key.Value, r.Fence, r.Owner, r.Holder, r.LastError = "other", 99, store.Owner{9}, "holder", "error"
 	r.Updated, r.Completed, r.Outcome = noon, noon, store.Outcome{Code: 1, Gone: true}
 	if store.Decide(&r, &c.c, c.now) != d {
-		return "a decision hangs on a field that it must not look at"
+		return "the decision depends on a field that it must not use"
 	}
 	return ""
 }
@@ -115,9 +115,9 @@ func TestDecide_RandomCases_KeepRules(t *testing.T) {
 	seen := map[store.Action]int{}
 	for range 300_000 {
 		u8 := func() uint8 { return uint8(rng.Uint32()) }
-		near := func() int16 { return int16(rng.IntN(9) - 4) }
-		prints := uint8(1) << rng.IntN(12) // at most one difference
-		c := draw(u8()%9, u8()&5, prints, u8(), u8(), near(), near(), near())
+		smallNumber := func() int16 { return int16(rng.IntN(9) - 4) }
+		prints := uint8(1) << rng.IntN(12) // at most one field of the fingerprints differs
+		c := draw(u8()%9, u8()&5, prints, u8(), u8(), smallNumber(), smallNumber(), smallNumber())
 		if bad := c.check(); bad != "" {
 			t.Fatalf("%s: record %+v, call %+v, at %v: %+v", bad, c.r, c.c, c.now, store.Decide(&c.r, &c.c, c.now))
 		}
@@ -125,13 +125,13 @@ func TestDecide_RandomCases_KeepRules(t *testing.T) {
 	}
 	for a := store.Execute; a <= store.Corrupt; a++ {
 		if seen[a] == 0 {
-			t.Errorf("no case came to %v", a)
+			t.Errorf("no case has the decision %v", a)
 		}
 	}
 }
 
-// What may run may run later too: no decision turns back into "in progress" by
-// the passing of time.
+// If a record may run, it may also run later: no decision becomes InProgress again as
+// time passes.
 func TestDecide_TimePasses_NeverHeldAgain(t *testing.T) {
 	for s := store.Started; s <= store.Unknown; s++ {
 		r := recordIn(s)
@@ -141,7 +141,7 @@ func TestDecide_TimePasses_NeverHeldAgain(t *testing.T) {
 		for d := -2 * time.Minute; d < 2*time.Hour; d += 30 * time.Second {
 			now := order[store.Decide(&r, &c, noon.Add(d)).Action]
 			if now < last {
-				t.Errorf("a %v record that may run is held again at %v", s, d)
+				t.Errorf("a %v record that could run before cannot run at %v", s, d)
 			}
 			last = now
 		}

@@ -9,10 +9,14 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// expectations is what a call has to do, written down apart from the code.
-// Time: "live" is before Until (before Expires where there is no Until), "up"
-// is from Until on, "over" is from Expires on. Token: "-" is none, "own" is
-// that of this record. "run" is what attempts can exhaust.
+// expectations is the table of all decisions, written independently of the code. Its
+// columns are the state, the time, the token of the call, and the decision under
+// Retry and under Park.
+//
+// Time: "live" is before Until, or before Expires if there is no Until; "up" is from
+// Until on; "over" is from Expires on. Token: "-" is none, "own" is the token of this
+// record. A decision that begins with "run:" becomes Exhausted if no attempt is left.
+// "restart" is Execute with Restart.
 const expectations = `
 started    live  -    busy            busy
 started    live  own  run:execute     run:execute
@@ -26,15 +30,15 @@ released   live  -    busy            busy
 released   live  own  busy            busy
 released   up    -    run:execute     run:execute
 released   up    own  run:execute     run:execute
-released   over  -    anew            anew
+released   over  -    restart         restart
 released   over  own  expired         expired
 completed  live  -    replay          replay
 completed  live  own  replay          replay
-completed  over  -    anew            anew
+completed  over  -    restart         restart
 completed  over  own  expired         expired
 failed     live  -    replay_failure  replay_failure
 failed     live  own  replay_failure  replay_failure
-failed     over  -    anew            anew
+failed     over  -    restart         restart
 failed     over  own  expired         expired
 unknown    live  -    parked          parked
 unknown    live  own  parked          parked
@@ -42,8 +46,8 @@ unknown    live  own  parked          parked
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// recordIn is a record in a state, whose Until is in a minute and whose
-// Expires is in an hour, as far as it has them.
+// recordIn is a record in a state. If the state has an Until it is in a minute, and
+// if it has an Expires it is in an hour.
 func recordIn(s store.State) store.Record {
 	r := store.Record{
 		Key: store.Key{Operation: "op", Tenant: "t", Value: "k"}, State: s, Fence: 7, Owner: store.Owner{1}, Attempt: 1,
@@ -51,7 +55,7 @@ func recordIn(s store.State) store.Record {
 		Fingerprint: store.Fingerprint{Alg: "sha256", KeyID: "k1", Sum: "sum"},
 	}
 	switch s {
-	default: // Unknown has no end
+	default: // Unknown has neither
 	case store.Started, store.Processing:
 		r.Until = noon.Add(time.Minute)
 	case store.Released:
@@ -62,7 +66,7 @@ func recordIn(s store.State) store.Record {
 	return r
 }
 
-// moments are the instants that belong to a time of the table.
+// moments are instants that belong to a time of the table, and its limits.
 func moments(r *store.Record, when string) []time.Time {
 	const tick = time.Microsecond
 	switch {
@@ -80,26 +84,26 @@ func moments(r *store.Record, when string) []time.Time {
 	return []time.Time{r.Until, r.Until.Add(tick), r.Until.Add(24 * time.Hour)}
 }
 
-// expect reads one cell of the table for a call.
-func expect(cell string, r *store.Record, c *store.Call, both store.Policy) store.Decision {
+// expect is the decision that a cell of the table means for a call.
+func expect(cell string, r *store.Record, c *store.Call, stricter store.Policy) store.Decision {
 	actions := map[string]store.Action{
 		"busy": store.InProgress, "execute": store.Execute, "take_over": store.TakeOver, "park": store.DoPark, "parked": store.Parked,
 		"replay": store.Replay, "replay_failure": store.ReplayFailure, "expired": store.Expired,
 	}
-	what, runs := strings.CutPrefix(cell, "run:")
+	action, runs := strings.CutPrefix(cell, "run:")
 	switch {
-	case r.Attempt > 0 && both != r.Policy && (what == "execute" || r.State == store.Released && cell == "busy"):
-		return store.Decision{Action: store.DoPark, Policy: both} // what failed under Retry was doubt
-	case cell == "anew":
+	case r.Attempt > 0 && stricter != r.Policy && (action == "execute" || r.State == store.Released && cell == "busy"):
+		return store.Decision{Action: store.DoPark, Policy: stricter} // an attempt that failed under Retry is in doubt
+	case cell == "restart":
 		return store.Decision{Action: store.Execute, Policy: c.Policy, Restart: true}
 	case cell == "expired":
 		return store.Decision{Action: store.Expired, Policy: c.Policy}
 	case cell == "busy":
-		return store.Decision{Action: store.InProgress, Policy: both, Until: r.Until}
+		return store.Decision{Action: store.InProgress, Policy: stricter, Until: r.Until}
 	case runs && c.MaxAttempts != 0 && r.Attempt >= c.MaxAttempts:
-		return store.Decision{Action: store.Exhausted, Policy: both}
+		return store.Decision{Action: store.Exhausted, Policy: stricter}
 	}
-	return store.Decision{Action: actions[what], Policy: both}
+	return store.Decision{Action: actions[action], Policy: stricter}
 }
 
 func TestDecide_EachCase_MatchesTable(t *testing.T) {
@@ -111,22 +115,22 @@ func TestDecide_EachCase_MatchesTable(t *testing.T) {
 		if err := s.UnmarshalText([]byte(col[0])); err != nil || len(col) != 5 {
 			t.Fatalf("line %q: %v", line, err)
 		}
-		for _, of := range policies {
-			for _, by := range policies {
+		for _, ofRecord := range policies {
+			for _, ofCall := range policies {
 				for _, attempt := range []int{0, 1, 2, 3} {
-					for _, most := range []int{0, 1, 2, 3} {
-						r, c := recordIn(s), store.Call{Policy: by, MaxAttempts: most}
-						r.Policy, r.Attempt = of, attempt
-						both := max(of, by) // the stricter
+					for _, limit := range []int{0, 1, 2, 3} {
+						r, c := recordIn(s), store.Call{Policy: ofCall, MaxAttempts: limit}
+						r.Policy, r.Attempt = ofRecord, attempt
+						stricter := max(ofRecord, ofCall)
 						if col[2] == "own" {
 							c.Token = r.Created
 						} else {
 							c.Fingerprint = r.Fingerprint
 						}
 						for _, now := range moments(&r, col[1]) {
-							want := expect(col[3+int(both)], &r, &c, both)
+							want := expect(col[3+int(stricter)], &r, &c, stricter)
 							if got := store.Decide(&r, &c, now); got != want {
-								t.Errorf("%s, policies %v and %v, attempt %d of %d, at %v:\n got %+v\nwant %+v", line, of, by, attempt, most, now, got, want)
+								t.Errorf("%s, policies %v and %v, attempt %d of %d, at %v:\n got %+v\nwant %+v", line, ofRecord, ofCall, attempt, limit, now, got, want)
 							}
 							cases++
 						}
@@ -136,7 +140,7 @@ func TestDecide_EachCase_MatchesTable(t *testing.T) {
 		}
 	}
 	if cases < 3000 {
-		t.Errorf("only %d cases", cases)
+		t.Errorf("only %d cases, want at least 3000", cases)
 	}
 }
 
@@ -149,7 +153,7 @@ func TestDecide_FingerprintDiffers_RefusedInEachState(t *testing.T) {
 		"another payload":   {store.Fingerprint{Alg: same.Alg, KeyID: same.KeyID, Sum: "other"}, store.Mismatch},
 		"a longer sum":      {store.Fingerprint{Alg: same.Alg, KeyID: same.KeyID, Sum: same.Sum + "\x00"}, store.Mismatch},
 		"no sum":            {store.Fingerprint{Alg: same.Alg, KeyID: same.KeyID}, store.Mismatch},
-		"another way":       {store.Fingerprint{Alg: "md5", KeyID: same.KeyID, Sum: same.Sum}, store.Unverifiable},
+		"another algorithm": {store.Fingerprint{Alg: "md5", KeyID: same.KeyID, Sum: same.Sum}, store.Unverifiable},
 		"another secret":    {store.Fingerprint{Alg: same.Alg, KeyID: "k2", Sum: same.Sum}, store.Unverifiable},
 		"no secret":         {store.Fingerprint{Alg: same.Alg, Sum: same.Sum}, store.Unverifiable},
 		"no payload at all": {store.Fingerprint{}, store.Unverifiable},
@@ -166,10 +170,11 @@ func TestDecide_FingerprintDiffers_RefusedInEachState(t *testing.T) {
 						t.Errorf("%v record, %s, at %v: %+v, want %v", s, name, now, got, c.want)
 					}
 				}
-				// An expired record is nobody's, and a bearer was compared before.
+				// An expired record counts as absent, and the payload of a reserved call was
+				// compared when it was reserved.
 				if !r.Expires.IsZero() {
 					if got := store.Decide(&r, &call, r.Expires); got.Action != store.Execute || !got.Restart {
-						t.Errorf("expired %v record, %s: %+v, want to execute anew", s, name, got)
+						t.Errorf("expired %v record, %s: %+v, want Execute with Restart", s, name, got)
 					}
 				}
 				call.Token = r.Created
@@ -202,8 +207,8 @@ func TestDecide_TokenOfOtherReservation_IsExpired(t *testing.T) {
 	}
 }
 
-// senseless are records that no store has written.
-func senseless() map[string]store.Record {
+// contradictory are records that no store writes.
+func contradictory() map[string]store.Record {
 	m := map[string]store.Record{"the zero record": {}}
 	add := func(name string, s store.State, change func(r *store.Record)) {
 		r := recordIn(s)
@@ -227,7 +232,7 @@ func senseless() map[string]store.Record {
 
 func TestDecide_RecordContradictsItself_IsCorrupt(t *testing.T) {
 	corrupt := store.Decision{Action: store.Corrupt, Policy: store.Park}
-	for name, r := range senseless() {
+	for name, r := range contradictory() {
 		for _, c := range []store.Call{{Fingerprint: r.Fingerprint}, {Token: r.Created}, {Token: noon}, {Policy: store.Park, MaxAttempts: 1}} {
 			for _, now := range []time.Time{{}, noon, noon.Add(24 * time.Hour)} {
 				if got := store.Decide(&r, &c, now); got != corrupt {
@@ -238,17 +243,42 @@ func TestDecide_RecordContradictsItself_IsCorrupt(t *testing.T) {
 	}
 }
 
+// A claim without Until is corrupt and has not expired. A take-over would run at the
+// same time as its owner.
+func TestDecide_UntilMissing_IsCorrupt(t *testing.T) {
+	for _, s := range []store.State{store.Started, store.Processing, store.Released} {
+		for _, p := range []store.Policy{store.Retry, store.Park} {
+			r := recordIn(s)
+			r.Until = time.Time{}
+			for _, c := range []store.Call{{Policy: p, Fingerprint: r.Fingerprint}, {Policy: p, Token: r.Created}} {
+				if got := store.Decide(&r, &c, noon); got.Action != store.Corrupt {
+					t.Errorf("a %v record without Until, policy %v, token %v: %v, want Corrupt", s, p, !c.Token.IsZero(), got.Action)
+				}
+			}
+		}
+	}
+}
+
+// An unknown policy counts as Park.
+func TestDecide_UnknownPolicyOfCall_CountsAsPark(t *testing.T) {
+	r := recordIn(store.Processing)
+	c := store.Call{Policy: 7, Fingerprint: r.Fingerprint}
+	if got := store.Decide(&r, &c, r.Until); got.Action == store.TakeOver {
+		t.Errorf("an expired claim and a call of policy %v: %v, want no take-over", c.Policy, got.Action)
+	}
+}
+
 func TestAction_Each_HasName(t *testing.T) {
 	seen := map[string]bool{}
 	for a := store.Execute; a <= store.Corrupt; a++ {
 		if seen[a.String()] || strings.HasPrefix(a.String(), "Action(") || a.String() == "" {
-			t.Errorf("action %d is called %q", uint8(a), a)
+			t.Errorf("action %d has the name %q, which is empty or used twice", uint8(a), a)
 		}
 		seen[a.String()] = true
 	}
 	for _, a := range []store.Action{0, store.Corrupt + 1, 255} {
 		if want := fmt.Sprintf("Action(%d)", uint8(a)); a.String() != want {
-			t.Errorf("action %d is called %q, want %q", uint8(a), a, want)
+			t.Errorf("action %d has the name %q, want %q", uint8(a), a, want)
 		}
 	}
 }

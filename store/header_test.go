@@ -10,32 +10,32 @@ import (
 
 func TestDecodeHeader_Encoded_ReturnsSameBytes(t *testing.T) {
 	for name, h := range map[string][]store.Header{
-		"none":         nil,
-		"empty":        {},
-		"plain":        {{Name: "Content-Type", Value: "text/plain"}, {Name: "X-B", Value: "1"}, {Name: "X-A", Value: "2"}, {Name: "X-B", Value: "3"}},
-		"no value":     {{Name: "X-Empty", Value: ""}},
-		"odd text":     {{Name: "X", Value: "<&>\u2028\x00\ufffd"}, {Name: "X", Value: ""}},
-		"latin-1":      {{Name: "Content-Disposition", Value: "filename=caf\xe9.pdf"}},
-		"an odd name":  {{Name: "\xff", Value: "x"}, {Name: "\xff", Value: "\xfe"}, {Name: "Y", Value: ""}},
-		"mixed":        {{Name: "A", Value: "ok"}, {Name: "B", Value: "\xc3\x28"}},
-		"an empty one": {{Name: "", Value: ""}},
+		"none":       nil,
+		"empty":      {},
+		"plain":      {{Name: "Content-Type", Value: "text/plain"}, {Name: "X-B", Value: "1"}, {Name: "X-A", Value: "2"}, {Name: "X-B", Value: "3"}},
+		"no value":   {{Name: "X-Empty", Value: ""}},
+		"controls":   {{Name: "X", Value: "<&>\u2028\x00\ufffd"}, {Name: "X", Value: ""}},
+		"latin-1":    {{Name: "Content-Disposition", Value: "filename=caf\xe9.pdf"}},
+		"a raw name": {{Name: "\xff", Value: "x"}, {Name: "\xff", Value: "\xfe"}, {Name: "Y", Value: ""}},
+		"mixed":      {{Name: "A", Value: "ok"}, {Name: "B", Value: "\xc3\x28"}},
+		"no name":    {{Name: "", Value: ""}},
 	} {
 		s, err := store.EncodeHeader(h)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, err := store.DecodeHeader(s); err != nil || !slices.Equal(got, h) {
-			t.Errorf("%s: %q came back as %q, error %v", name, h, got, err)
+			t.Errorf("%s: %q is decoded as %q, error %v", name, h, got, err)
 		}
 	}
 }
 
 func TestEncodeHeader_Text_IsReadable(t *testing.T) {
 	if s, _ := store.EncodeHeader([]store.Header{{Name: "Content-Type", Value: "text/plain"}}); string(s) != `[["Content-Type","text/plain"]]` {
-		t.Errorf("kept as %s", s)
+		t.Errorf("encoded as %s, want readable JSON", s)
 	}
 	if s, _ := store.EncodeHeader(nil); s != nil {
-		t.Errorf("no header is kept as %q", s)
+		t.Errorf("no header is encoded as %q, want nil", s)
 	}
 }
 
@@ -49,9 +49,9 @@ func FuzzHeader(f *testing.F) {
 			t.Fatal(err)
 		}
 		if got, err := store.DecodeHeader(s); err != nil || !slices.Equal(got, h) {
-			t.Errorf("%q came back as %q, error %v", h, got, err)
+			t.Errorf("%q is decoded as %q, error %v", h, got, err)
 		}
-		_, _ = store.DecodeHeader([]byte(name + v1)) // whatever it is: no panic
+		_, _ = store.DecodeHeader([]byte(name + v1)) // any input: no panic
 		_, _ = store.DecodeHeader([]byte("[" + strings.TrimSpace(v1)))
 	})
 }

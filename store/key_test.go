@@ -9,8 +9,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// The digest is the primary key of each record that was ever written: it may
-// never change.
+// The digest is the primary key of each stored record, so it must never change.
 func TestDigest_KnownKey_NeverChanges(t *testing.T) {
 	k := store.Key{Operation: "charge", Tenant: "ann", Value: "order-7"}
 	want := sha256.Sum256([]byte("\x00\x00\x00\x06charge\x00\x00\x00\x03ann\x00\x00\x00\x07order-7"))
@@ -35,7 +34,7 @@ func TestDigest_DifferentKeys_Differ(t *testing.T) {
 			for _, value := range texts {
 				k := store.Key{Operation: op, Tenant: tenant, Value: value}
 				if other, twice := seen[k.Digest()]; twice {
-					t.Fatalf("%+q and %+q have one digest", k, other)
+					t.Fatalf("%+q and %+q have the same digest", k, other)
 				}
 				seen[k.Digest()] = k
 			}
@@ -46,7 +45,7 @@ func TestDigest_DifferentKeys_Differ(t *testing.T) {
 func TestDigest_AllocatesNothing(t *testing.T) {
 	k := store.Key{Operation: "POST /payments/{id}", Tenant: "account-12345", Value: "8e03978e-40d5-43dd-bc93-6894a57f9324"}
 	if n := testing.AllocsPerRun(100, func() { _ = k.Digest() }); n > 0 {
-		t.Errorf("Digest allocates %v times", n)
+		t.Errorf("Digest allocates %v times, want 0", n)
 	}
 }
 
@@ -59,11 +58,11 @@ func FuzzKeyDigest(f *testing.F) {
 		if (a == b) != (a.Digest() == b.Digest()) {
 			t.Errorf("%+q and %+q: equal %v, equal digests %v", a, b, a == b, a.Digest() == b.Digest())
 		}
-		// Moving a border between fields makes another key.
+		// The same bytes, cut into other fields, are another key.
 		if all := o1 + t1 + v1; len(all) > 0 {
 			moved := store.Key{Operation: all[:len(o1)/2], Tenant: all[len(o1)/2 : len(o1)], Value: all[len(o1):]}
 			if moved != a && moved.Digest() == a.Digest() {
-				t.Errorf("%+q and %+q have one digest", moved, a)
+				t.Errorf("%+q and %+q have the same digest", moved, a)
 			}
 		}
 	})

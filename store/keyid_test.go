@@ -14,9 +14,9 @@ func idOf(value string) [16]byte {
 	return store.Key{Operation: "charge", Tenant: "ann", Value: value}.ID()
 }
 
-// IDs are primary keys of records that were written: they may never change.
+// IDs are the primary keys of stored records, so they must never change.
 func TestID_KnownKey_IsPositionAndDigest(t *testing.T) {
-	for value, place := range map[string]string{
+	for value, position := range map[string]string{
 		// A UUID of version 7, as in RFC 9562, appendix A.6, and the ULID of its text.
 		"017F22E2-79B0-7CC3-98C4-DC0C0C07398F":         "017f22e279b0",
 		"017f22e2-79b0-7cc3-98c4-dc0c0c07398f":         "017f22e279b0",
@@ -30,26 +30,26 @@ func TestID_KnownKey_IsPositionAndDigest(t *testing.T) {
 		"order123":                                     "00000000007b",
 		"orders/3/4294967296":                          "000100000000",
 		"281474976710655":                              "ffffffffffff",
-		"281474976710656":                              "800000000000", // one more: its highest bits
-		"1541815603606036480":                          "ab2d08fb10bd", // a snowflake
+		"281474976710656":                              "800000000000", // too long for 48 bits: the highest 48
+		"1541815603606036480":                          "ab2d08fb10bd", // a Snowflake ID
 		"9999999999999999999":                          "8ac7230489e7",
-		"99999999999999999999999":                      "8ac7230489e7", // of the first 19 digits
+		"99999999999999999999999":                      "8ac7230489e7", // the first 19 digits
 		"20261124003207123456789":                      "e0f193f2410a",
 		"naïve-7":                                      "000000000007",
 		"":                                             "",
 		"order-":                                       "",
 		"8e03978e-40d5-43dd-bc93-6894a57f9324":         "", // a UUID of version 4
-		"017f22e2-79b0-4cc3-98c4-dc0c0c07398f":         "", // so is this
+		"017f22e2-79b0-4cc3-98c4-dc0c0c07398f":         "", // a UUID of version 4, too
 		"017f22e2279b0-7cc3-98c4-dc0c0c07398f":         "",
 		"017f22e2-79b017cc3-98c4-dc0c0c07398f":         "",
 		"017f22e2-79b0-7cc3098c4-dc0c0c07398f":         "",
 		"017f22e2-79b0-7cc3-98c45dc0c0c07398f":         "",
 		"x17f22e2-79b0-7cc3-98c4-dc0c0c07398f":         "",
 		"0017f22e2-79b0-7cc3-98c4-dc0c0c07398f":        "", // 37 characters
-		"8ZZZZZZZZZZZZZZZZZZZZZZZZZ":                   "", // beyond 128 bits
-		"01ARZ3NDEUTSV4RRFFQ69G5FAV":                   "", // U is no digit of a ULID
+		"8ZZZZZZZZZZZZZZZZZZZZZZZZZ":                   "", // more than 128 bits
+		"01ARZ3NDEUTSV4RRFFQ69G5FAV":                   "", // U is not a digit of a ULID
 		"01ARZ3NDEKTSV4RRFFQ69G5FA":                    "",
-		"1a2":                                          "", // mixed: random
+		"1a2":                                          "", // digits before letters: random
 		"order-1a2":                                    "",
 		"5d41402abc4b2a76b9719d911017c592":             "",
 		"\x10\x117f22e2-79b0-7cc3-98c4-dc0c0c07398f12": "",
@@ -57,8 +57,8 @@ func TestID_KnownKey_IsPositionAndDigest(t *testing.T) {
 		k := store.Key{Operation: "charge", Tenant: "ann", Value: value}
 		d := k.Digest()
 		want := d[:16:16]
-		if place != "" {
-			head, err := hex.DecodeString(place)
+		if position != "" {
+			head, err := hex.DecodeString(position)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,14 +86,14 @@ func TestID_ValuesInOrder_AreInOrder(t *testing.T) {
 		for i := 1; i < n; i++ {
 			id := idOf(of(i))
 			if bytes.Compare(last[:6], id[:6]) >= 0 {
-				t.Fatalf("%s: the ID of %q is not behind that of %q: %x and %x", name, of(i), of(i-1), id, last)
+				t.Fatalf("%s: the IDs of %q and of %q are not in order: %x and %x", name, of(i-1), of(i), last, id)
 			}
 			last = id
 		}
 	}
 }
 
-// What is behind the place tells keys apart whose place is one.
+// Keys with the same position differ in the rest of the ID.
 func TestID_SamePosition_Differs(t *testing.T) {
 	seen := map[[16]byte]store.Key{}
 	for _, k := range []store.Key{
@@ -103,7 +103,7 @@ func TestID_SamePosition_Differs(t *testing.T) {
 	} {
 		id := k.ID()
 		if other, twice := seen[[16]byte(append(make([]byte, 6), id[6:]...))]; twice {
-			t.Errorf("%+v and %+v differ in their places only", k, other)
+			t.Errorf("the IDs of %+v and %+v differ only in the position", k, other)
 		}
 		seen[[16]byte(append(make([]byte, 6), id[6:]...))] = k
 	}
@@ -113,7 +113,7 @@ func TestID_AllocatesNothing(t *testing.T) {
 	for _, value := range []string{"8e03978e-40d5-43dd-bc93-6894a57f9324", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "order-1234"} {
 		k := store.Key{Operation: "POST /payments/{id}", Tenant: "account-12345", Value: value}
 		if n := testing.AllocsPerRun(100, func() { _ = k.ID() }); n > 0 {
-			t.Errorf("the ID of %q allocates %v times", value, n)
+			t.Errorf("the ID of %q allocates %v times, want 0", value, n)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func FuzzKeyID(f *testing.F) {
 		k := store.Key{Operation: op, Value: v}
 		id, d := k.ID(), k.Digest()
 		if !bytes.Equal(id[6:], d[6:16]) {
-			t.Errorf("%q: the ID is %x, which does not end as its digest does: %x", v, id, d)
+			t.Errorf("%q: the ID is %x, want the end of the digest %x", v, id, d)
 		}
 	})
 }

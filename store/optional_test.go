@@ -44,15 +44,15 @@ func TestFilter_EachField_Selects(t *testing.T) {
 	}
 }
 
-// plain can do no more than a store has to.
+// plain is a store without optional interfaces.
 type plain struct{ store.Store }
 
-// lister can be searched.
+// lister is a store.Lister.
 type lister struct{ plain }
 
 func (lister) List(context.Context, store.Filter) iter.Seq2[store.Found, error] { return nil }
 
-// wrapper is a store around another.
+// wrapper is a store around an inner store.
 type wrapper struct {
 	plain
 	inner store.Store
@@ -60,7 +60,7 @@ type wrapper struct {
 
 func (w wrapper) Unwrap() store.Store { return w.inner }
 
-// listing is a wrapper that can be searched itself.
+// listing is a wrapper that is a store.Lister itself.
 type listing struct{ wrapper }
 
 func (listing) List(context.Context, store.Filter) iter.Seq2[store.Found, error] { return nil }
@@ -68,24 +68,24 @@ func (listing) List(context.Context, store.Filter) iter.Seq2[store.Found, error]
 func TestAs_Wrappers_FindsFirst(t *testing.T) {
 	inner := lister{}
 	for name, c := range map[string]struct{ st, want store.Store }{
-		"nothing":                {nil, nil},
-		"one that cannot":        {plain{}, nil},
-		"one that can":           {inner, inner},
-		"behind a wrapper":       {wrapper{inner: inner}, inner},
-		"behind two":             {wrapper{inner: wrapper{inner: inner}}, inner},
-		"behind one around none": {wrapper{}, nil},
-		"behind one that cannot": {wrapper{inner: plain{}}, nil},
-		"before another":         {listing{wrapper{inner: inner}}, listing{wrapper{inner: inner}}},
+		"no store":               {nil, nil},
+		"a plain store":          {plain{}, nil},
+		"a lister":               {inner, inner},
+		"a wrapped lister":       {wrapper{inner: inner}, inner},
+		"a lister wrapped twice": {wrapper{inner: wrapper{inner: inner}}, inner},
+		"a wrapper around nil":   {wrapper{}, nil},
+		"a wrapped plain store":  {wrapper{inner: plain{}}, nil},
+		"a listing wrapper":      {listing{wrapper{inner: inner}}, listing{wrapper{inner: inner}}},
 	} {
 		got, ok := store.As[store.Lister](c.st)
 		if ok != (c.want != nil) || ok && any(got) != any(c.want) {
-			t.Errorf("%s: %v, %v", name, got, ok)
+			t.Errorf("%s: got %v, %v; want %v", name, got, ok, c.want)
 		}
 		if _, ok := store.As[store.Waiter](c.st); ok {
 			t.Errorf("%s: found a Waiter", name)
 		}
 	}
 	if got, ok := store.As[lister](wrapper{inner: inner}); !ok || got != inner {
-		t.Errorf("a concrete type is not found: %v, %v", got, ok)
+		t.Errorf("As of a concrete type: got %v, %v; want the inner store", got, ok)
 	}
 }

@@ -26,9 +26,9 @@ func TestMicros_AndTime_AreInverse(t *testing.T) {
 			t.Errorf("Time(%d) is %#v, want %#v", c.micros, back, c.out)
 		}
 	}
-	now := time.Now() // has a monotonic reading, and a zone
+	now := time.Now() // with a monotonic reading and a zone
 	if back := store.Time(store.Micros(now)); back != store.Time(store.Micros(back)) || back.Sub(now).Abs() > time.Microsecond {
-		t.Errorf("now, %v, comes back as %#v", now, back)
+		t.Errorf("%v becomes %#v, which differs by more than a microsecond", now, back)
 	}
 }
 
@@ -43,10 +43,10 @@ func TestRecord_ReachesItsEnd_IsLapsedOrExpired(t *testing.T) {
 				now := end.Add(d)
 				lapses := (s == store.Started || s == store.Processing) && end.Equal(r.Until)
 				if got := r.Lapsed(now); got != (lapses && reached) {
-					t.Errorf("%v record, %v after its end: lapsed %v", s, d, got)
+					t.Errorf("a %v record, %v after its end: Lapsed is %v", s, d, got)
 				}
 				if end.Equal(r.Expires) && r.Expired(now) != reached {
-					t.Errorf("%v record, %v after Expires: expired %v", s, d, r.Expired(now))
+					t.Errorf("a %v record, %v after Expires: Expired is %v", s, d, r.Expired(now))
 				}
 			}
 		}
@@ -66,7 +66,7 @@ func TestRecord_SeenAndLease_HaveItsFields(t *testing.T) {
 	}
 }
 
-// variants are outcomes of which no two are repeated alike.
+// variants are outcomes that all differ.
 func variants() []store.Outcome {
 	h := func(kv ...string) (lines []store.Header) {
 		for i := 0; i < len(kv); i += 2 {
@@ -108,10 +108,10 @@ func TestOutcome_Clone_SharesNoMemory(t *testing.T) {
 	c = store.Outcome{Body: make([]byte, 3, 100)}.Clone()
 	one, two := append(c.Body, 1), append(c.Body, 2)
 	if one[3] != 1 || two[3] != 2 {
-		t.Error("two who append to a clone's body write to one memory")
+		t.Error("two appends to a clone's body share memory")
 	}
 	if c := (store.Outcome{}).Clone(); c.Body != nil || c.Header != nil {
-		t.Errorf("the clone of nothing is %+v", c)
+		t.Errorf("the clone of the zero Outcome is %+v, want nil slices", c)
 	}
 }
 

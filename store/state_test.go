@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Numbers and names are stored, and may never change.
+// Stores keep the numbers and the names, so they must never change.
 var stateTable = []struct {
 	state    store.State
 	number   uint8
@@ -45,7 +45,7 @@ func TestState_Invalid_IsError(t *testing.T) {
 			continue
 		}
 		if _, err := s.MarshalText(); err == nil || s.Terminal() || s.String() != fmt.Sprintf("State(%d)", n) {
-			t.Errorf("state %d: text error %v, terminal %v, called %q", n, err, s.Terminal(), s)
+			t.Errorf("state %d: text error %v, terminal %v, named %q", n, err, s.Terminal(), s)
 		}
 	}
 	if valid != len(stateTable) {
