@@ -17,7 +17,7 @@ type Payment struct {
 
 type Receipt struct{ Number string }
 
-// psp stands for a payment service that drops a repeat by its key.
+// psp is a payment service that charges once for each key.
 var psp service
 
 type service struct{ charged map[string]int }
@@ -35,8 +35,8 @@ func (s *service) Charge(_ context.Context, key string, in Payment) (Receipt, er
 	return Receipt{"r-" + in.ID}, nil
 }
 
-// bank stands for one that repeats what it is asked, but for those who show a
-// fence that is lower than one it has seen.
+// bank is a bank that wires again for each request, but refuses a request with a lower
+// fencing token than the highest that it has seen.
 var bank wireService
 
 type wireService struct {
@@ -46,7 +46,7 @@ type wireService struct {
 
 func (b *wireService) Wire(_ context.Context, fence uint64, _ Payment) (Receipt, error) {
 	if fence < b.fence {
-		return Receipt{}, errors.New("an attempt that is over")
+		return Receipt{}, errors.New("the fencing token is too low")
 	}
 	b.sent, b.fence = true, fence
 	return Receipt{"w-sent"}, nil
@@ -88,7 +88,7 @@ func ExampleDo() {
 
 var ErrDeclined = &semel.Failure{Code: "card_declined", Message: "the card was declined"}
 
-// A Failure is kept: the first caller and each duplicate get it.
+// A Failure is kept. The first caller and each duplicate get it.
 func ExampleFailure() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func ExampleFailure() {
 	// true the card was declined
 }
 
-// A job without a result; a duplicate waits for the first instead of failing.
+// A job without a result. A duplicate waits for the first call to end.
 func ExampleOnce() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -126,9 +126,10 @@ func ExampleOnce() {
 	// <nil>
 }
 
-// What can't be repeated safely is parked on doubt, and a reconciler finds out.
+// A wire transfer must not be repeated. In case of doubt the call is parked, and a
+// reconciler asks the bank what happened.
 func ExampleOptions_park() {
-	st := memstore.New(nil) // in a service a durable one: this forgets what is parked
+	st := memstore.New(nil) // use a durable store in a service, because this one forgets parked calls
 	wires, err := semel.New(st, &semel.Options{
 		OnDoubt: semel.Park,
 		Reconcile: func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
@@ -139,7 +140,7 @@ func ExampleOptions_park() {
 			case found:
 				return semel.Happened(receipt), nil
 			}
-			return semel.DidNotHappen(), nil // nor will it, though a handler were only frozen
+			return semel.DidNotHappen(), nil // and a frozen handler that wakes up has too low a token
 		},
 	})
 	if err != nil {
@@ -160,7 +161,8 @@ func ExampleOptions_park() {
 	// w-found <nil>
 }
 
-// Accept now, run later: the token may be delivered any number of times.
+// Reserve accepts a call now, and a worker runs it later. The token can be delivered
+// any number of times.
 func ExampleGuard_Reserve() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -171,7 +173,7 @@ func ExampleGuard_Reserve() {
 	if err != nil {
 		panic(err)
 	}
-	for range 2 { // the worker, at least once
+	for range 2 { // the worker gets the token twice
 		call, err := guard.Redeem(ticket.Token)
 		if err != nil {
 			panic(err)
@@ -188,7 +190,7 @@ func ExampleGuard_Reserve() {
 	// <nil>
 }
 
-// Recovery points: a step that has completed does not run again.
+// Steps are recovery points: a step that has completed does not run again.
 func ExampleExecution_Step() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {

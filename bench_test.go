@@ -9,13 +9,13 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// BenchmarkDo is what the Guard itself costs: the memory store answers at once.
+// BenchmarkDo measures the Guard alone, because the memory store answers at once.
 func BenchmarkDo(b *testing.B) {
 	payload := []byte(`{"amount":1000,"currency":"EUR","to":"DE89370400440532013000"}`)
 	fn := func(context.Context, *semel.Execution) (int, error) { return 42, nil }
 	for _, p := range []struct {
 		name string
-		of   func() semel.Payload
+		make func() semel.Payload
 	}{{"no payload", semel.NoPayload}, {"bytes", func() semel.Payload { return semel.Bytes(payload) }}} {
 		b.Run("new/"+p.name, func(b *testing.B) {
 			g := guard(b, memstore.New(nil), nil)
@@ -26,7 +26,7 @@ func BenchmarkDo(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				if _, err := semel.Do(b.Context(), g, semel.Call{Operation: pay, Tenant: "ann", Key: keys[i], Payload: p.of()}, fn); err != nil {
+				if _, err := semel.Do(b.Context(), g, semel.Call{Operation: pay, Tenant: "ann", Key: keys[i], Payload: p.make()}, fn); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -35,7 +35,7 @@ func BenchmarkDo(b *testing.B) {
 			g := guard(b, memstore.New(nil), nil)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := semel.Do(b.Context(), g, semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: p.of()}, fn); err != nil {
+				if _, err := semel.Do(b.Context(), g, semel.Call{Operation: pay, Tenant: "ann", Key: "k", Payload: p.make()}, fn); err != nil {
 					b.Fatal(err)
 				}
 			}
