@@ -23,9 +23,7 @@ type report struct {
 	output string
 }
 
-// goTest runs tests of one package. GOWORK is off, so that a module elsewhere
-// in the workspace that does not build has no say. Vet is off, for bugs look
-// odd to it.
+// goTest runs tests of one package. Vet is off, for bugs look odd to it.
 func goTest(ctx context.Context, dir, overlay, run string) (report, error) {
 	// The flags for compiler and linker only make building quicker.
 	limit := "-timeout=30s" // a bug may make a test hang
@@ -41,7 +39,7 @@ func goTest(ctx context.Context, dir, overlay, run string) (report, error) {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOGC=400") // GOGC for compiler and linker, too
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOGC=400") // GOGC for compiler and linker, too
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
