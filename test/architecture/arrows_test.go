@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"cmd/...":                      {"/...", "cmd/..."},
 	"test/...":                     {"/...", "test/...", "cmd/..."},
 	"examples/...":                 {"/..."},
+	"scripts/...":                  {},
 }
 
 func TestArrowsPointInward(t *testing.T) {
