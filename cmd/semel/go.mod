@@ -46,13 +46,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 	modernc.org/sqlite v1.60.1
 )
-
-replace github.com/semel-go/semel => ../..
-
-replace github.com/semel-go/semel/store/sqlitestore => ../../store/sqlitestore
-
-replace github.com/semel-go/semel/store/pgstore => ../../store/pgstore
-
-replace github.com/semel-go/semel/consume/semelnats => ../../consume/semelnats
-
-replace github.com/semel-go/semel/store/redisstore => ../../store/redisstore

@@ -96,7 +96,7 @@ func helpOf(t *testing.T) string {
 	bin := filepath.Join(t.TempDir(), "semel")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".")
 	build.Dir = filepath.Join(root, "cmd", "semel")
-	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	build.Env = append(os.Environ(), "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		if os.Getenv("SEMEL_TEST_REQUIRE") != "" {
 			t.Fatalf("cmd/semel does not build: %v\n%s", err, out)

@@ -15,7 +15,6 @@ import (
 
 const operation = "storm"
 
-
 // call is one call of a key.
 type call struct {
 	s       *storm
