@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -163,86 +162,3 @@ func orNever(d pgtype.Int8) int64 {
 	}
 	return d.Int64
 }
-
-// lazyArray is a column that is made when it is known how it is sent: by pgx, or
-// past it.
-type lazyArray interface {
-	pgx() any
-	binary(buf []byte) []byte // it is appended
-	oid() uint32
-}
-
-// forPgx has pgx encode what is to be.
-func forPgx(args []any) []any {
-	for i, arg := range args {
-		if lazy, is := arg.(lazyArray); is {
-			args[i] = lazy.pgx()
-		}
-	}
-	return args
-}
-
-// uuids is a column.
-type uuids[T any] struct {
-	rows  []T
-	value func(*T) pgtype.UUID
-}
-
-func (c uuids[T]) pgx() any    { return pointers(c.rows, c.value) }
-func (c uuids[T]) oid() uint32 { return pgtype.UUIDArrayOID }
-func (c uuids[T]) binary(b []byte) []byte {
-	b = arrayOf(b, pgtype.UUIDOID, len(c.rows), 16*len(c.rows))
-	for i := range c.rows {
-		id := c.value(&c.rows[i])
-		b = append(appendSize(b, 16), id.Bytes[:]...)
-	}
-	return b
-}
-
-// int4s is a column.
-type int4s[T any] struct {
-	rows  []T
-	value func(*T) int32
-}
-
-func (c int4s[T]) pgx() any    { return pointers(c.rows, c.value) }
-func (c int4s[T]) oid() uint32 { return pgtype.Int4ArrayOID }
-func (c int4s[T]) binary(b []byte) []byte {
-	b = arrayOf(b, pgtype.Int4OID, len(c.rows), 4*len(c.rows))
-	for i := range c.rows {
-		b = binary.BigEndian.AppendUint32(appendSize(b, 4), uint32(c.value(&c.rows[i]))) //nolint:gosec // its bits
-	}
-	return b
-}
-
-// byteas is a column of texts.
-type byteas[T any] struct {
-	rows  []T
-	value func(*T) string
-}
-
-func (c byteas[T]) pgx() any    { return texts(c.rows, c.value) }
-func (c byteas[T]) oid() uint32 { return pgtype.ByteaArrayOID }
-func (c byteas[T]) binary(b []byte) []byte {
-	size := 0
-	for i := range c.rows {
-		size += len(c.value(&c.rows[i]))
-	}
-	b = arrayOf(b, pgtype.ByteaOID, len(c.rows), size)
-	for i := range c.rows {
-		v := c.value(&c.rows[i])
-		b = append(appendSize(b, len(v)), v...)
-	}
-	return b
-}
-
-// arrayOf begins an array of n elements, which take so much room.
-func arrayOf(b []byte, element uint32, n, size int) []byte {
-	b = slices.Grow(b, 20+4*n+size)
-	for _, v := range [...]uint32{1, 0, element, uint32(n), 1} { //nolint:gosec // a batch is small: dimensions, whether there are nulls, type, length, and where it begins
-		b = binary.BigEndian.AppendUint32(b, v)
-	}
-	return b
-}
-
-func appendSize(b []byte, n int) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) } //nolint:gosec // a value is small

@@ -26,7 +26,7 @@ type Atomic struct {
 	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only; negative: a key was another's
 	// How long runs wait, and a look is kept: see the constants of these names.
 	patience, aftermath, lookFor time.Duration
-	tide                         tide // of the calls of Run
+	duplicates                   duplicateRate // among the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -163,6 +163,12 @@ type runs struct {
 func (s *Store) withRun(ctx context.Context, id pgtype.UUID, over *atomic.Bool) context.Context {
 	outer, _ := ctx.Value(runsKey{}).(*runs)
 	return context.WithValue(ctx, runsKey{}, &runs{s: s, id: id, over: over, outer: outer})
+}
+
+// withBatch is ctx for the one handler of all calls of a batch.
+func withBatch(ctx context.Context, y *inbox, over *atomic.Bool) context.Context {
+	outer, _ := ctx.Value(runsKey{}).(*runs)
+	return context.WithValue(ctx, runsKey{}, &runs{s: y.a.s, whole: y, over: over, outer: outer})
 }
 
 // has reports whether it is the handler of a key, or in that.

@@ -3,6 +3,8 @@ package pgstore
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +128,7 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 
 func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
-		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + preparedName(commitSQL) + "\x00"} {
+		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + cachedName(commitSQL) + "\x00"} {
 			t.Run(name+", by "+mode, func(t *testing.T) {
 				first := openNew(t, nil)
 				c, through := newCutter(t, after)
@@ -261,4 +263,11 @@ func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	if !<-answer {
 		t.Error("what was committed is not found")
 	}
+}
+
+// cachedName is the name under which pgx prepares a statement in mode
+// cache_statement.
+func cachedName(sql string) string {
+	sum := sha256.Sum256([]byte(sql))
+	return "stmtcache_" + hex.EncodeToString(sum[:24])
 }

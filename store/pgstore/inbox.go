@@ -31,57 +31,17 @@ type Fresh struct {
 	Err error
 }
 
-// RunBatch runs fn for each of calls whose work is not done yet, in their
-// order, all in one transaction: for a whole poll of a broker. It is told which
-// call by its index; [TxFrom] gives it the transaction, and the rules of
-// [Atomic.Run] hold. The keys are claimed in one statement, and the records
-// written in one, with the COMMIT: three round trips and fn's own. It returns
-// when all is committed, with the end of each call in the order of calls;
-// acknowledge those messages whose Err is nil, or a failure.
+// RunWhole runs fn once for all calls whose work is not done yet, in one
+// transaction, so that fn can write their rows in one statement: for one poll of
+// a broker. [TxFrom] gives fn the transaction. RunWhole returns after the commit,
+// with the end of each call in the order of calls. It does not run fn if all calls
+// are done. It does not wait for duplicates in flight, whatever Call.Wait says.
 //
-// A call that fails takes no other with it. If it has used the transaction,
-// all is rolled back and fn runs again for each, this time behind savepoints:
-// so fn must bear to run again, and have no effect but in the transaction. Of
-// a key that is there twice the second gets what the first left. A duplicate in
-// flight elsewhere is semel.ErrInProgress; there is no waiting, whatever
-// Call.Wait says. What the server refuses because of another transaction is run
-// again, whole, then in halves, and so is what it refuses to commit; so a
-// batch may end as several transactions, in order. A connection that breaks is
-// semel.ErrUnavailable for each call that it was to commit, and for those behind
-// them: fn is not run for what might have to come later. But one that breaks in fn,
-// or at COMMIT, may be a call's doing, which would break it each time: if the store
-// answers, and nothing was committed, the batch runs again, in halves, and
-// semel.ErrUnavailable is the end of the call that was alone, a noted attempt.
-//
-// Each key takes an advisory lock for the time of the transaction (see
-// [Atomic.In] for how many there are); more than 1,000 calls are several
-// transactions. In a handler of this store RunBatch joins its transaction.
-func (a *Atomic) RunBatch(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) []Ended {
-	b := &batch{a: a, calls: calls, ended: make([]Ended, len(calls)), each: fn}
-	if tx, ok := a.s.inside(ctx); ok {
-		for i, c := range calls {
-			b.ended[i].Result, b.ended[i].Err = a.In(tx).Run(ctx, c, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-				return fn(ctx, x, i)
-			})
-		}
-		return b.ended
-	}
-	b.run(ctx)
-	return b.ended
-}
-
-// RunWhole is RunBatch with one handler for all calls whose work is to be done,
-// so that their rows can be written in one statement: fn is given the
-// transaction by its context ([TxFrom]), and the calls in their order. It is
-// not run if there are none.
-//
-// If fn returns an error, all it wrote is undone, and it runs again for halves
-// of the batch, until the call that makes it fail is alone, and the error is
-// that call's. It is cheaper if fn sets Err of the one that it cannot do: then
-// fn runs again only if that call has a record already, because it failed before
-// or has expired. If fn panics nothing is noted as an attempt, unless it was run
-// for one call. A second call with the same key gets what the first left. In a
-// handler of this store RunWhole is an error: use [Atomic.Admit].
+// A call that fails takes no other with it: fn sets NewCall.Err for the call that
+// it cannot do, or returns an error, and runs again for halves of the batch until
+// the failing call is alone. So fn may run several times, and must have no effect
+// but in the transaction. For refused commits and broken connections, see
+// "Batches" in the package documentation.
 func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
 	return a.runWhole(ctx, nil, calls, fn)
 }
@@ -92,7 +52,7 @@ func (a *Atomic) runWhole(ctx context.Context, n *Next, calls []semel.Call, fn f
 		n.runs = b
 	}
 	if _, ok := a.s.inside(ctx); ok {
-		b.fail(all(len(calls)), errors.New("pgstore: RunWhole in a handler of the same store; use Admit with its transaction"))
+		b.fail(all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
 		return b.ended
 	}
 	b.run(ctx)
@@ -103,12 +63,11 @@ func (a *Atomic) runWhole(ctx context.Context, n *Next, calls []semel.Call, fn f
 // advisory lock.
 const maxTogether = 1000
 
-// batch is a call of RunBatch or RunWhole.
+// batch is one call of RunWhole.
 type batch struct {
 	a     *Atomic
 	calls []semel.Call
 	ended []Ended
-	each  func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)
 	whole func(ctx context.Context, fresh []*Fresh) error
 
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch

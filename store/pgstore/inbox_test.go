@@ -42,18 +42,6 @@ type worker struct {
 
 func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string]error{}} }
 
-// each runs a batch with a handler for each call, whose effect is a row.
-func (w *worker) each(ctx context.Context, calls []semel.Call) []Ended {
-	return w.p.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-		tx, _ := TxFrom(ctx)
-		w.runs[x.Key()]++
-		if _, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" VALUES ($1)", x.Key()); err != nil {
-			return semel.Outcome{}, err
-		}
-		return semel.Outcome{Code: 201, Body: []byte("receipt of " + x.Key())}, w.fail[x.Key()]
-	})
-}
-
 // whole runs a batch with one handler, whose effect is one statement. What
 // fails makes it fail altogether.
 func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
@@ -76,20 +64,6 @@ func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
 		}
 		return nil
 	})
-}
-
-// forms are the two ways to run a batch.
-func forms(t *testing.T, test func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended)) {
-	for _, form := range []string{"a handler for each", "one handler"} {
-		t.Run(form, func(t *testing.T) {
-			w := newWorker(newShop(t, openNew(t, nil), nil))
-			run := w.each
-			if form == "one handler" {
-				run = w.whole
-			}
-			test(t, w, run)
-		})
-	}
 }
 
 // wantEnds compares how a batch ended: "" for work done, "replayed", or what
@@ -117,149 +91,152 @@ func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
 func times(what string, n int) []string { return slices.Repeat([]string{what}, n) }
 
 func TestABatchHasEachEffectOnce(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		keys := numbered("k", 50)
-		calls := poll(keys...)
-		wantEnds(t, calls, run(t.Context(), calls), times("", 50)...)
-		wantEnds(t, calls, run(t.Context(), calls), times("replayed", 50)...)
-		w.p.want(t, keys...)
-		for _, k := range keys {
-			if w.runs[k] != 1 {
-				t.Errorf("the handler of %q ran %d times", k, w.runs[k])
-			}
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	keys := numbered("k", 50)
+	calls := poll(keys...)
+	wantEnds(t, calls, run(t.Context(), calls), times("", 50)...)
+	wantEnds(t, calls, run(t.Context(), calls), times("replayed", 50)...)
+	w.p.want(t, keys...)
+	for _, k := range keys {
+		if w.runs[k] != 1 {
+			t.Errorf("the handler of %q ran %d times", k, w.runs[k])
 		}
-		r, err := w.p.record(t, "k007")
-		if err != nil || r.State != store.Completed || r.Attempt != 1 || string(r.Outcome.Body) != "receipt of k007" || r.Fence == 0 || r.Completed.IsZero() || !r.Until.IsZero() || r.Expires.Sub(r.Completed) < time.Hour {
-			t.Errorf("a record is %+v, error %v", r, err)
-		}
-		half := poll("k001", "n1", "k002", "n2")
-		wantEnds(t, half, run(t.Context(), half), "replayed", "", "replayed", "")
-		if got, err := Do(t.Context(), w.p.a, call("n1"), w.p.pay("n1", nil)); err == nil {
-			t.Errorf("an outcome without a codec was decoded: %q", got)
-		}
-	})
+	}
+	r, err := w.p.record(t, "k007")
+	if err != nil || r.State != store.Completed || r.Attempt != 1 || string(r.Outcome.Body) != "receipt of k007" || r.Fence == 0 || r.Completed.IsZero() || !r.Until.IsZero() || r.Expires.Sub(r.Completed) < time.Hour {
+		t.Errorf("a record is %+v, error %v", r, err)
+	}
+	half := poll("k001", "n1", "k002", "n2")
+	wantEnds(t, half, run(t.Context(), half), "replayed", "", "replayed", "")
+	if got, err := Do(t.Context(), w.p.a, call("n1"), w.p.pay("n1", nil)); err == nil {
+		t.Errorf("an outcome without a codec was decoded: %q", got)
+	}
 }
 
 func TestAnEmptyBatchDoesNothing(t *testing.T) {
-	forms(t, func(t *testing.T, _ *worker, run func(context.Context, []semel.Call) []Ended) {
-		if got := run(t.Context(), nil); len(got) != 0 {
-			t.Errorf("%d ends", len(got))
-		}
-	})
+	run := newWorker(newShop(t, openNew(t, nil), nil)).whole
+	if got := run(t.Context(), nil); len(got) != 0 {
+		t.Errorf("%d ends", len(got))
+	}
 }
 
 // The batch is what Run and Guard make of each call, by the same code.
 func TestABatchRefusesWhatARunRefuses(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		pay := semel.Operation("pay").For("ann")
-		declined := &semel.Failure{Code: "declined", Message: "no money"}
-		if _, err := Do(t.Context(), w.p.a, call("failed"), w.p.pay("failed", declined)); !errors.Is(err, declined) {
-			t.Fatal(err)
-		}
-		if err := Once(t.Context(), w.p.a, semel.NewCall(pay, "other", semel.JSON(1)), nothing); err != nil {
-			t.Fatal(err)
-		}
-		g, err := semel.New(w.p.s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticket, err := g.Reserve(t.Context(), call("reserved"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		redeemed, err := g.Redeem(ticket.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		calls := []semel.Call{call("a"), call("failed"), semel.NewCall(pay, "other", semel.JSON(2)), {}, call(""), call("reserved"), call("b")}
-		ends := run(t.Context(), calls)
-		wantEnds(t, calls, ends, "", "no money", "another payload", "zero Call", "key", "in progress", "")
-		if !errors.Is(ends[2].Err, semel.ErrMismatch) || !errors.Is(ends[3].Err, semel.ErrInvalid) || !errors.Is(ends[1].Err, declined) {
-			t.Errorf("%v, %v, %v", ends[1].Err, ends[2].Err, ends[3].Err)
-		}
-		wantEnds(t, []semel.Call{redeemed}, run(t.Context(), []semel.Call{redeemed}), "")
-		w.p.want(t, "a", "b", "reserved")
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	pay := semel.Operation("pay").For("ann")
+	declined := &semel.Failure{Code: "declined", Message: "no money"}
+	if _, err := Do(t.Context(), w.p.a, call("failed"), w.p.pay("failed", declined)); !errors.Is(err, declined) {
+		t.Fatal(err)
+	}
+	if err := Once(t.Context(), w.p.a, semel.NewCall(pay, "other", semel.JSON(1)), nothing); err != nil {
+		t.Fatal(err)
+	}
+	g, err := semel.New(w.p.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := g.Reserve(t.Context(), call("reserved"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redeemed, err := g.Redeem(ticket.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := []semel.Call{call("a"), call("failed"), semel.NewCall(pay, "other", semel.JSON(2)), {}, call(""), call("reserved"), call("b")}
+	ends := run(t.Context(), calls)
+	wantEnds(t, calls, ends, "", "no money", "another payload", "zero Call", "key", "in progress", "")
+	if !errors.Is(ends[2].Err, semel.ErrMismatch) || !errors.Is(ends[3].Err, semel.ErrInvalid) || !errors.Is(ends[1].Err, declined) {
+		t.Errorf("%v, %v, %v", ends[1].Err, ends[2].Err, ends[3].Err)
+	}
+	wantEnds(t, []semel.Call{redeemed}, run(t.Context(), []semel.Call{redeemed}), "")
+	w.p.want(t, "a", "b", "reserved")
 }
 
 func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		calls := poll("a", "b", "a", "c", "b", "a")
-		wantEnds(t, calls, run(t.Context(), calls), "", "", "replayed", "", "replayed", "replayed")
-		w.p.want(t, "a", "b", "c")
-		other := []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "d", semel.JSON("y")), semel.NewCall(semel.Operation("pay").For("ann"), "d", semel.JSON("x"))}
-		wantEnds(t, other, run(t.Context(), other), "", "another payload")
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	calls := poll("a", "b", "a", "c", "b", "a")
+	wantEnds(t, calls, run(t.Context(), calls), "", "", "replayed", "", "replayed", "replayed")
+	w.p.want(t, "a", "b", "c")
+	other := []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "d", semel.JSON("y")), semel.NewCall(semel.Operation("pay").For("ann"), "d", semel.JSON("x"))}
+	wantEnds(t, other, run(t.Context(), other), "", "another payload")
 }
 
 // One that waited for a failed attempt gets the failure, not the right to run.
 func TestOfAKeyThatIsTwiceAndFailsTheSecondDoesNotRun(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		w.fail["bad"], w.fail["no"] = errors.New("poison"), &semel.Failure{Message: "declined"}
-		calls := poll("bad", "a", "bad", "no", "b", "no")
-		ends := run(t.Context(), calls)
-		wantEnds(t, calls, ends, "poison", "", "waited for failed", "declined", "", "declined")
-		if r, err := w.p.record(t, "bad"); err != nil || r.Attempt != 1 {
-			t.Errorf("%d attempts, error %v", r.Attempt, err)
-		}
-		w.p.want(t, "a", "b")
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	w.fail["bad"], w.fail["no"] = errors.New("poison"), &semel.Failure{Message: "declined"}
+	calls := poll("bad", "a", "bad", "no", "b", "no")
+	ends := run(t.Context(), calls)
+	wantEnds(t, calls, ends, "poison", "", "waited for failed", "declined", "", "declined")
+	if r, err := w.p.record(t, "bad"); err != nil || r.Attempt != 1 {
+		t.Errorf("%d attempts, error %v", r.Attempt, err)
+	}
+	w.p.want(t, "a", "b")
 }
 
 func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		declined := &semel.Failure{Code: "declined", Message: "declined"}
-		w.fail["k010"], w.fail["k020"] = errors.New("poison"), declined
-		w.fail["k030"] = semel.NoEffect(errors.New("not now"))
-		keys := numbered("k", 40)
-		calls := poll(keys...)
-		want := times("", 40)
-		want[10], want[20], want[30] = "poison", "declined", "not now"
-		wantEnds(t, calls, run(t.Context(), calls), want...)
-		good := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return w.fail[k] != nil })
-		w.p.want(t, good...)
-		if r, err := w.p.record(t, "k010"); err != nil || r.State != store.Released || r.Attempt != 1 || r.LastError != "poison" {
-			t.Errorf("the poison's record is %v, attempt %d, %q, error %v", r.State, r.Attempt, r.LastError, err)
-		}
-		if r, err := w.p.record(t, "k020"); err != nil || r.State != store.Failed {
-			t.Errorf("the failure's record is %v, error %v", r.State, err)
-		}
-		if _, err := w.p.record(t, "k030"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("what had no effect left a record: %v", err)
-		}
-		// Again: the poison's second attempt, the failure's replay.
-		want = times("replayed", 40)
-		want[10], want[20], want[30] = "poison", "declined", "not now"
-		wantEnds(t, calls, run(t.Context(), calls), want...)
-		if r, err := w.p.record(t, "k010"); err != nil || r.Attempt != 2 || r.State != store.Released {
-			t.Errorf("then it is %v, attempt %d, error %v", r.State, r.Attempt, err)
-		}
-		clear(w.fail)
-		want[10], want[30], want[20] = "", "", "declined"
-		wantEnds(t, calls, run(t.Context(), calls), want...)
-		w.p.want(t, slices.Sorted(slices.Values(append(good, "k010", "k030")))...)
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	declined := &semel.Failure{Code: "declined", Message: "declined"}
+	w.fail["k010"], w.fail["k020"] = errors.New("poison"), declined
+	w.fail["k030"] = semel.NoEffect(errors.New("not now"))
+	keys := numbered("k", 40)
+	calls := poll(keys...)
+	want := times("", 40)
+	want[10], want[20], want[30] = "poison", "declined", "not now"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	good := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return w.fail[k] != nil })
+	w.p.want(t, good...)
+	if r, err := w.p.record(t, "k010"); err != nil || r.State != store.Released || r.Attempt != 1 || r.LastError != "poison" {
+		t.Errorf("the poison's record is %v, attempt %d, %q, error %v", r.State, r.Attempt, r.LastError, err)
+	}
+	if r, err := w.p.record(t, "k020"); err != nil || r.State != store.Failed {
+		t.Errorf("the failure's record is %v, error %v", r.State, err)
+	}
+	if _, err := w.p.record(t, "k030"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what had no effect left a record: %v", err)
+	}
+	// Again: the poison's second attempt, the failure's replay.
+	want = times("replayed", 40)
+	want[10], want[20], want[30] = "poison", "declined", "not now"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	if r, err := w.p.record(t, "k010"); err != nil || r.Attempt != 2 || r.State != store.Released {
+		t.Errorf("then it is %v, attempt %d, error %v", r.State, r.Attempt, err)
+	}
+	clear(w.fail)
+	want[10], want[30], want[20] = "", "", "declined"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	w.p.want(t, slices.Sorted(slices.Values(append(good, "k010", "k030")))...)
 }
 
 // A statement that fails breaks the transaction; also if its handler hides it.
 func TestAStatementThatFailsSinksNoOther(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
-		calls := poll(numbered("k", 3)...)
-		calls = append(calls, call("k5"), call("k9"))
-		wantEnds(t, calls, run(t.Context(), calls), "", "", "", "check constraint", "")
-		w.p.want(t, "k000", "k001", "k002", "k9")
-	})
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	calls := poll("a", "bad", "b")
-	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+	run := w.whole
+	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
+	calls := poll(numbered("k", 3)...)
+	calls = append(calls, call("k5"), call("k9"))
+	wantEnds(t, calls, run(t.Context(), calls), "", "", "", "check constraint", "")
+	w.p.want(t, "k000", "k001", "k002", "k9")
+	w = newWorker(newShop(t, openNew(t, nil), nil))
+	calls = poll("a", "bad", "b")
+	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
 		tx, _ := TxFrom(ctx)
-		if i == 1 {
-			_, _ = tx.Exec(ctx, "SELECT 1 / 0")
-			return semel.Outcome{}, nil
+		for _, f := range fresh {
+			if f.Index == 1 {
+				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
+				return nil
+			}
+			if _, err := w.p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+				return err
+			}
 		}
-		_, err := w.p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
+		return nil
 	})
 	if ends[0].Err != nil || ends[1].Err == nil || ends[2].Err != nil {
 		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
@@ -267,31 +244,6 @@ func TestAStatementThatFailsSinksNoOther(t *testing.T) {
 	w.p.want(t, "a", "b")
 	if _, err := w.p.record(t, "bad"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a swallowed error left a record: %v", err)
-	}
-}
-
-// A handler that fails before it uses the transaction has nothing to undo, and
-// none runs twice.
-func TestWhatFailsWithoutAWriteCostsNoSecondRun(t *testing.T) {
-	w := newWorker(newShop(t, openNew(t, nil), nil))
-	poison := errors.New("cannot be parsed")
-	runs := 0
-	calls := poll("a", "bad", "b")
-	ends := w.p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
-		runs++
-		if i == 1 {
-			return semel.Outcome{}, poison
-		}
-		tx, _ := TxFrom(ctx)
-		_, err := w.p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
-	})
-	if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err != nil || runs != 3 {
-		t.Errorf("%v, %v, %v in %d runs", ends[0].Err, ends[1].Err, ends[2].Err, runs)
-	}
-	w.p.want(t, "a", "b")
-	if r, err := w.p.record(t, "bad"); err != nil || r.Attempt != 1 || r.State != store.Released {
-		t.Errorf("the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
 	}
 }
 
@@ -332,23 +284,23 @@ func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
 }
 
 func TestADuplicateInFlightElsewhereHoldsUpNoBatch(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		tx := beginTx(t, w.p.s, txDefaults)
-		if err := semel.Once(t.Context(), w.p.a.In(tx), call("hot"), func(context.Context, *semel.Execution) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		calls := poll("a", "hot", "b")
-		ends := run(t.Context(), calls)
-		wantEnds(t, calls, ends, "", "in progress", "")
-		if e, ok := errors.AsType[*semel.Error](ends[1].Err); !ok || !errors.Is(e, semel.ErrInProgress) || e.RetryAfter <= 0 {
-			t.Errorf("the one in flight: %v, want ErrInProgress with a time", ends[1].Err)
-		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		wantEnds(t, calls, run(t.Context(), calls), "replayed", "", "replayed")
-		w.p.want(t, "a", "b", "hot")
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	tx := beginTx(t, w.p.s, txDefaults)
+	if err := semel.Once(t.Context(), w.p.a.In(tx), call("hot"), func(context.Context, *semel.Execution) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	calls := poll("a", "hot", "b")
+	ends := run(t.Context(), calls)
+	wantEnds(t, calls, ends, "", "in progress", "")
+	if e, ok := errors.AsType[*semel.Error](ends[1].Err); !ok || !errors.Is(e, semel.ErrInProgress) || e.RetryAfter <= 0 {
+		t.Errorf("the one in flight: %v, want ErrInProgress with a time", ends[1].Err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEnds(t, calls, run(t.Context(), calls), "replayed", "", "replayed")
+	w.p.want(t, "a", "b", "hot")
 }
 
 // A leased call takes no advisory lock: the unique index decides, and the batch
@@ -361,7 +313,7 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 	}
 	stolen := false
 	calls := poll("a", "k", "b")
-	ends := p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
 		tx, _ := TxFrom(ctx)
 		if !stolen {
 			stolen = true
@@ -369,8 +321,12 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_, err := p.pay(x.Key(), nil)(ctx, x, tx)
-		return semel.Outcome{}, err
+		for _, f := range fresh {
+			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if ends[0].Err != nil || ends[1].Err != nil || !ends[1].Replayed || ends[2].Err != nil {
 		t.Errorf("%+v", ends)
@@ -379,109 +335,107 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 }
 
 func TestAPoisonInABatchEndsFailed(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		a, err := NewAtomic(w.p.s, &semel.Options{MaxAttempts: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.p.a = a
-		w.fail["bad"] = errors.New("poison")
-		calls := poll("a", "bad", "b")
-		wantEnds(t, calls, run(t.Context(), calls), "", "poison", "")
-		wantEnds(t, calls, run(t.Context(), calls), "replayed", "poison", "replayed")
-		ends := run(t.Context(), calls)
-		if f, ok := errors.AsType[*semel.Failure](ends[1].Err); !ok || f.Code != semel.CodeAttemptsExhausted {
-			t.Errorf("after the last attempt: %v", ends[1].Err)
-		}
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	a, err := NewAtomic(w.p.s, &semel.Options{MaxAttempts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.p.a = a
+	w.fail["bad"] = errors.New("poison")
+	calls := poll("a", "bad", "b")
+	wantEnds(t, calls, run(t.Context(), calls), "", "poison", "")
+	wantEnds(t, calls, run(t.Context(), calls), "replayed", "poison", "replayed")
+	ends := run(t.Context(), calls)
+	if f, ok := errors.AsType[*semel.Failure](ends[1].Err); !ok || f.Code != semel.CodeAttemptsExhausted {
+		t.Errorf("after the last attempt: %v", ends[1].Err)
+	}
 }
 
 func TestAnExpiredKeyInABatchRunsAgain(t *testing.T) {
 	w := newWorker(newShop(t, openStanding(t), nil))
 	calls := poll("a", "b")
-	for _, run := range []func(context.Context, []semel.Call) []Ended{w.each, w.whole, w.each} {
-		wantEnds(t, calls, run(t.Context(), calls), "", "")
+	for range 3 {
+		wantEnds(t, calls, w.whole(t.Context(), calls), "", "")
 		advance(t, w.p.s, 25*time.Hour)
 	}
 	w.p.want(t, "a", "a", "a", "b", "b", "b")
 	w.fail["a"] = &semel.Failure{Message: "declined"} // what replaced a record is undone too
-	wantEnds(t, calls, w.each(t.Context(), calls), "declined", "")
+	wantEnds(t, calls, w.whole(t.Context(), calls), "declined", "")
 	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Failed {
 		t.Errorf("the record is %v, error %v", r.State, err)
 	}
 	advance(t, w.p.s, 25*time.Hour)
 	w.fail["a"] = errors.New("poison")
-	wantEnds(t, calls, w.each(t.Context(), calls), "poison", "")
+	wantEnds(t, calls, w.whole(t.Context(), calls), "poison", "")
 	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Released || r.Attempt != 1 {
 		t.Errorf("the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
 	}
 }
 
-func TestAPanicInABatchRollsAllBackAndGoesOn(t *testing.T) {
+func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	func() {
+	run := func(keys ...string) {
 		defer func() {
 			if v := recover(); v != "a bug" {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*Fresh) error {
 			tx, _ := TxFrom(ctx)
-			if _, err := p.pay(x.Key(), nil)(ctx, x, tx); err != nil {
-				t.Error(err)
+			for _, f := range fresh {
+				if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+					t.Error(err)
+				}
 			}
-			if i == 1 {
-				panic("a bug")
-			}
-			return semel.Outcome{}, nil
+			panic("a bug")
 		})
-	}()
+	}
+	run("a", "bad", "b") // it may be the fault of any
+	p.want(t)
+	for _, key := range []string{"a", "bad", "b"} {
+		if _, err := p.record(t, key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the record of %s: %v", key, err)
+		}
+	}
+	run("bad")
 	p.want(t)
 	if r, err := p.record(t, "bad"); err != nil || r.Attempt != 1 || r.State != store.Released {
 		t.Errorf("after a panic the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
-	}
-	if _, err := p.record(t, "a"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("its neighbour's: %v", err)
 	}
 	waitFor(t, "all connections are given back", func() bool { return p.s.app.Stat().AcquiredConns() == 0 })
 }
 
 // What the server refuses to commit is divided, until the one is found.
 func TestACommitThatOneCallSpoilsSinksNoOther(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
-		parent := pgx.Identifier{w.p.s.opt.Schema, "parent"}.Sanitize()
-		mustExec(t, w.p.s.app, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
-		mustExec(t, w.p.s.app, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
-		mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
-		calls := poll(numbered("k", 20)...)
-		want := times("", 20)
-		want[13] = "foreign key"
-		wantEnds(t, calls, run(t.Context(), calls), want...)
-		if got := len(w.p.payments(t)); got != 19 {
-			t.Errorf("%d effects of 19", got)
-		}
-	})
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	parent := pgx.Identifier{w.p.s.opt.Schema, "parent"}.Sanitize()
+	mustExec(t, w.p.s.app, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
+	mustExec(t, w.p.s.app, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
+	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
+	calls := poll(numbered("k", 20)...)
+	want := times("", 20)
+	want[13] = "foreign key"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	if got := len(w.p.payments(t)); got != 19 {
+		t.Errorf("%d effects of 19", got)
+	}
 }
 
-func TestABatchInAHandlerJoinsItsTransaction(t *testing.T) {
+func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	late := errors.New("late")
-	for _, said := range []error{late, nil} {
-		err := Once(t.Context(), w.p.a, call("outer"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
-			calls := poll("a", "b")
-			wantEnds(t, calls, w.each(ctx, calls), "", "")
-			for _, e := range w.whole(ctx, calls) {
-				if e.Err == nil {
-					t.Error("RunWhole in a handler: no error")
-				}
+	if err := Once(t.Context(), w.p.a, call("outer"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
+		for _, e := range w.whole(ctx, poll("a", "b")) {
+			if !errors.Is(e.Err, semel.ErrUnavailable) {
+				t.Errorf("RunWhole in a handler: %v", e.Err)
 			}
-			return said
-		})
-		if !errors.Is(err, said) {
-			t.Error(err)
 		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
-	w.p.want(t, "a", "b")
+	w.p.want(t)
 }
 
 func TestABatchOfMoreThanATransactionHolds(t *testing.T) {

@@ -58,53 +58,40 @@ var breaking = map[string]func(ctx context.Context, tx pgx.Tx) error{
 // of it is that it was tried.
 func TestACallThatBreaksItsConnectionSinksNoOther(t *testing.T) {
 	for name, breaks := range breaking {
-		for form, run := range map[string]func(p *shop, calls []semel.Call, fn func(ctx context.Context, keys []string) error) []Ended{
-			"each": func(p *shop, calls []semel.Call, fn func(ctx context.Context, keys []string) error) []Ended {
-				return p.a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-					return semel.Outcome{}, fn(ctx, []string{x.Key()})
-				})
-			},
-			"whole": func(p *shop, calls []semel.Call, fn func(ctx context.Context, keys []string) error) []Ended {
-				return p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			calls := poll("a", "b", "c", "bad", "d", "e", "bad", "f")
+			for attempt := 1; attempt <= 2; attempt++ {
+				ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+					tx, _ := TxFrom(ctx)
 					var keys []string
 					for _, f := range fresh {
 						keys = append(keys, f.Execution.Key())
 					}
-					return fn(ctx, keys)
+					if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" SELECT unnest($1::text[])", keys); err != nil {
+						return err
+					}
+					if slices.Contains(keys, "bad") {
+						return breaks(ctx, tx)
+					}
+					return nil
 				})
-			},
-		} {
-			t.Run(name+", "+form, func(t *testing.T) {
-				p := newShop(t, openNew(t, nil), nil)
-				calls := poll("a", "b", "c", "bad", "d", "e", "bad", "f")
-				for attempt := 1; attempt <= 2; attempt++ {
-					ends := run(p, calls, func(ctx context.Context, keys []string) error {
-						tx, _ := TxFrom(ctx)
-						if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" SELECT unnest($1::text[])", keys); err != nil {
-							return err
-						}
-						if slices.Contains(keys, "bad") {
-							return breaks(ctx, tx)
-						}
-						return nil
-					})
-					for i, e := range ends {
-						if is := calls[i].Key() == "bad"; is != (e.Err != nil) || !is && e.Replayed != (attempt > 1) {
-							t.Errorf("%s: replayed %v, %v", calls[i].Key(), e.Replayed, e.Err)
-						}
-					}
-					if err := ends[3].Err; !errors.Is(err, semel.ErrUnavailable) { // and not a failure, which is not kept
-						t.Errorf("it ended with %v", err)
-					}
-					p.want(t, "a", "b", "c", "d", "e", "f")
-					if name == "hidden" { // as of a statement that failed
-						continue
-					}
-					if r, err := p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != attempt {
-						t.Errorf("its record is %v, attempt %d, error %v; want attempt %d", r.State, r.Attempt, err, attempt)
+				for i, e := range ends {
+					if is := calls[i].Key() == "bad"; is != (e.Err != nil) || !is && e.Replayed != (attempt > 1) {
+						t.Errorf("%s: replayed %v, %v", calls[i].Key(), e.Replayed, e.Err)
 					}
 				}
-			})
-		}
+				if err := ends[3].Err; !errors.Is(err, semel.ErrUnavailable) { // and not a failure, which is not kept
+					t.Errorf("it ended with %v", err)
+				}
+				p.want(t, "a", "b", "c", "d", "e", "f")
+				if name == "hidden" { // as of a statement that failed
+					continue
+				}
+				if r, err := p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != attempt {
+					t.Errorf("its record is %v, attempt %d, error %v; want attempt %d", r.State, r.Attempt, err, attempt)
+				}
+			}
+		})
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -52,13 +50,6 @@ func TestABatchComparedWithThePublishedPattern(t *testing.T) {
 		poll func(ctx context.Context, keys []string) error
 	}{
 		{"1 tx a message, 16 goroutines", func(ctx context.Context, keys []string) error { return byGoroutines(ctx, keys, 16, pub.oneTx) }},
-		{"RunBatch, row by row", func(ctx context.Context, keys []string) error {
-			return check(a.RunBatch(ctx, calls(keys), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-				tx, _ := TxFrom(ctx)
-				_, err := tx.Exec(ctx, "INSERT INTO business VALUES ($1, 1)", x.Key())
-				return outcome, err
-			}))
-		}},
 		{"RunWhole, unnest", func(ctx context.Context, keys []string) error {
 			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*Fresh) error {
 				tx, _ := TxFrom(ctx)
@@ -80,25 +71,6 @@ func TestABatchComparedWithThePublishedPattern(t *testing.T) {
 				_, err := tx.Exec(ctx, "INSERT INTO business SELECT unnest($1::text[]), 1", rows)
 				return err
 			}))
-		}},
-		{"Admit, COPY", func(ctx context.Context, keys []string) error {
-			return pgx.BeginFunc(ctx, s.app, func(tx pgx.Tx) error {
-				got, err := a.Admit(ctx, tx, calls(keys))
-				if err != nil {
-					return err
-				}
-				var rows [][]any
-				for i, is := range got {
-					if is.Err != nil {
-						return is.Err
-					}
-					if is.Fresh {
-						rows = append(rows, []any{keys[i], 1})
-					}
-				}
-				_, err = tx.CopyFrom(ctx, pgx.Identifier{"business"}, []string{"key", "amount"}, pgx.CopyFromRows(rows))
-				return err
-			})
 		}},
 	}
 	for _, dups := range []int{1, 2} {

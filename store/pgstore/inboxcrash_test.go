@@ -33,7 +33,7 @@ func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 		for g := range 6 {
 			all.Go(func() {
 				w := newWorker(p)
-				run := []func(context.Context, []semel.Call) []Ended{w.each, w.whole, w.ahead}[g%3]
+				run := []func(context.Context, []semel.Call) []Ended{w.whole, w.ahead}[g%2]
 				for i := 0; ctx.Err() == nil; i++ {
 					calls := poll(numbered(fmt.Sprint(round, "/", g, "/", i, "/"), 30)...)
 					resent.Add(int64(settleAll(t, ctx, run, calls)) - 1)
@@ -146,13 +146,6 @@ func TestWorkerOfABatch(t *testing.T) {
 			}
 			return whole(ctx, fresh)
 		})
-	case "each":
-		a.RunBatch(t.Context(), calls, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
-			if i == 10 {
-				stop.reached("in the middle")
-			}
-			return semel.Outcome{}, insert(ctx, x.Key())
-		})
 	default:
 		a.RunWhole(t.Context(), calls, whole)
 	}
@@ -165,7 +158,7 @@ func TestWorkerOfABatch(t *testing.T) {
 func TestABatchOutlivesItsWorker(t *testing.T) {
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)
-	for _, form := range []string{"each", "whole", "ahead"} {
+	for _, form := range []string{"whole", "ahead"} {
 		for _, point := range []string{"after the claim", "in the middle", "before the commit", "after the commit", "before the acknowledgment"} {
 			o := first.opt
 			o.Schema = newSchema(t, pgtest.URL(t))
@@ -176,7 +169,7 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 			if form == "ahead" { // and the batch that was looked for
 				want = append(want, numbered("l", 20)...)
 			}
-			settleAll(t, t.Context(), w.each, poll(want...))
+			settleAll(t, t.Context(), w.whole, poll(want...))
 			got := p.payments(t)
 			trials += int64(len(want))
 			twice += int64(len(got) - len(want))
@@ -189,7 +182,7 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 			}
 		}
 	}
-	figure(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "15 kills")
+	figure(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "10 kills")
 }
 
 // killAt kills a worker of the shop's batch at a point.

@@ -18,52 +18,43 @@ import (
 func TestWhatFollowsAStatementThatWasTooLateIsUndone(t *testing.T) {
 	poison := errors.New("poison")
 	for _, keys := range [][]string{{"bad"}, {"a", "bad", "b"}} {
-		for _, whole := range []bool{false, true} {
-			p := newShop(t, openNew(t, nil), nil)
-			work := func(ctx context.Context, key string) error {
-				tx, _ := TxFrom(ctx)
-				if key == "bad" {
-					late, cancel := context.WithCancel(ctx)
-					cancel()
-					if _, err := tx.Exec(late, "SELECT 1"); !errors.Is(err, context.Canceled) {
-						t.Error(err)
-					}
-				}
-				_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", key)
-				if key == "bad" {
-					err = errors.Join(err, poison)
-				}
-				return err
-			}
-			var ends []Ended
-			if whole {
-				ends = p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*Fresh) error {
-					for _, f := range fresh {
-						if err := work(ctx, f.Execution.Key()); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			} else {
-				ends = p.a.RunBatch(t.Context(), poll(keys...), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-					return semel.Outcome{}, work(ctx, x.Key())
-				})
-			}
-			var want []string
-			for i, e := range ends {
-				bad := keys[i] == "bad"
-				if bad != errors.Is(e.Err, poison) || !bad && e.Err != nil {
-					t.Errorf("%q: %v", keys[i], e.Err)
-				}
-				if !bad {
-					want = append(want, keys[i])
+		p := newShop(t, openNew(t, nil), nil)
+		work := func(ctx context.Context, key string) error {
+			tx, _ := TxFrom(ctx)
+			if key == "bad" {
+				late, cancel := context.WithCancel(ctx)
+				cancel()
+				if _, err := tx.Exec(late, "SELECT 1"); !errors.Is(err, context.Canceled) {
+					t.Error(err)
 				}
 			}
-			p.want(t, want...)
-			if r, err := p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
-				t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", key)
+			if key == "bad" {
+				err = errors.Join(err, poison)
 			}
+			return err
+		}
+		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*Fresh) error {
+			for _, f := range fresh {
+				if err := work(ctx, f.Execution.Key()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		var want []string
+		for i, e := range ends {
+			bad := keys[i] == "bad"
+			if bad != errors.Is(e.Err, poison) || !bad && e.Err != nil {
+				t.Errorf("%q: %v", keys[i], e.Err)
+			}
+			if !bad {
+				want = append(want, keys[i])
+			}
+		}
+		p.want(t, want...)
+		if r, err := p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
+			t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
 		}
 	}
 }

@@ -14,36 +14,6 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// runEach runs a handler for each call, in order.
-func (y *inbox) runEach(ctx context.Context, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) error {
-	for i := range y.visitors {
-		v := &y.visitors[i]
-		if !y.goes(v) {
-			continue
-		}
-		if x := v.claim(ctx); x != nil {
-			o, err := y.runOne(ctx, v, x, fn)
-			if v.said, err = y.after(ctx, err); err != nil {
-				return err
-			}
-			v.settle(ctx, o)
-		}
-		if err := y.ended(ctx, v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (y *inbox) runOne(ctx context.Context, v *visitor, x *semel.Execution, fn func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error)) (semel.Outcome, error) {
-	ctx, end := v.steps.Within(ctx)
-	defer end()
-	y.running, y.touched = v, false
-	o, err := fn(ctx, x, v.i)
-	y.running = nil
-	return o, err
-}
-
 // runWhole runs one handler for all calls that are to be done. Of those with
 // the same key the first is in the first round, and the next comes when that
 // has its end: mostly there is one round.

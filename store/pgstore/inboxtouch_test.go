@@ -49,16 +49,17 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			poison := errors.New("poison")
-			ends := p.a.RunBatch(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
+			ends := p.a.RunWhole(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, fresh []*Fresh) error {
 				tx, _ := TxFrom(ctx)
-				if i == 1 {
-					if err := write(ctx, tx, p); err != nil {
-						t.Error(err)
+				for _, f := range fresh {
+					if f.Index == 1 {
+						return errors.Join(write(ctx, tx, p), poison)
 					}
-					return semel.Outcome{}, poison
+					if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+						return err
+					}
 				}
-				_, err := p.pay(x.Key(), nil)(ctx, x, tx)
-				return semel.Outcome{}, err
+				return nil
 			})
 			if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err != nil {
 				t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
@@ -70,7 +71,9 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 
 // A handler that met a call in flight has not failed: it uses up no attempt.
 func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
-	forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
+	t.Run("", func(t *testing.T) {
+		w := newWorker(newShop(t, openNew(t, nil), nil))
+		run := w.whole
 		w.fail["waits"] = &semel.Error{Reason: semel.ErrInProgress, Operation: "another"}
 		calls := poll("a", "waits", "b")
 		wantEnds(t, calls, run(t.Context(), calls), "", "in progress", "")
@@ -85,12 +88,23 @@ func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
 func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 	first := openNew(t, nil)
 	c, through := newCutter(t, true)
-	w := newWorker(newShop(t, openThrough(t, first, through), nil))
-	w.fail["bad"] = errors.New("poison")
-	calls := poll("bad", "a", "b")
+	p := newShop(t, openThrough(t, first, through), nil)
+	poison := errors.New("poison")
 	c.at("COMMIT")
-	wantEnds(t, calls, w.each(t.Context(), calls), "poison", "", "")
-	if w.p.want(t, "a", "b"); c.cuts.Load() != 1 {
+	ends := p.a.RunWhole(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, fresh []*Fresh) error {
+		tx, _ := TxFrom(ctx)
+		fresh[0].Err = poison
+		for _, f := range fresh[1:] {
+			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(ends[0].Err, poison) || ends[1].Err != nil || ends[2].Err != nil {
+		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+	}
+	if p.want(t, "a", "b"); c.cuts.Load() != 1 {
 		t.Errorf("%d cuts", c.cuts.Load())
 	}
 }
@@ -99,7 +113,9 @@ func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 // undoes it, and a transaction that has failed prepares nothing.
 func TestAStatementThatFailsFirstSinksNoOther(t *testing.T) {
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
-		forms(t, func(t *testing.T, w *worker, run func(context.Context, []semel.Call) []Ended) {
+		t.Run("", func(t *testing.T) {
+			w := newWorker(newShop(t, openNew(t, nil), nil))
+			run := w.whole
 			mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
 			w.p.s.app.Reset()
 			calls := poll(keys...)

@@ -67,17 +67,10 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 			_ = b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
-	l := t.lend(ctx, ctx, &touchedTx{t.line.tx, y})
+	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.line.tx, y}), y, &t.over)
 	b.now = y
 	defer func() { b.now = nil }()
-	if b.whole != nil {
-		l.runs.whole = y
-		err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(l, fresh) })
-	} else {
-		err = y.runEach(ctx, func(ctx context.Context, x *semel.Execution, i int) (semel.Outcome, error) {
-			return b.each(b.a.s.withRun(b.a.s.withTx(ctx, &l.tx, &l.over), y.running.id, &l.over), x, i)
-		})
-	}
+	err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(inside, fresh) })
 	if err == nil {
 		err = y.commit(ctx, t)
 	}

@@ -15,6 +15,14 @@ type touchedTx struct {
 	y *inbox
 }
 
+// Begin implements pgx.Tx.
+func (t *touchedTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := t.y.touch(ctx); err != nil {
+		return nil, err
+	}
+	return t.Tx.Begin(ctx)
+}
+
 // Exec implements pgx.Tx.
 func (t *touchedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if err := t.y.touch(ctx); err != nil {
@@ -26,7 +34,7 @@ func (t *touchedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.C
 // Query implements pgx.Tx.
 func (t *touchedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.y.touch(ctx); err != nil {
-		return closedRows{err: err}, err
+		return failedRows{err: err}, err
 	}
 	return t.Tx.Query(ctx, sql, args...)
 }
@@ -34,7 +42,7 @@ func (t *touchedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Row
 // QueryRow implements pgx.Tx.
 func (t *touchedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := t.y.touch(ctx); err != nil {
-		return closedRows{err: err}
+		return failedRows{err: err}
 	}
 	return t.Tx.QueryRow(ctx, sql, args...)
 }

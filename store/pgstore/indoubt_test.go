@@ -32,11 +32,11 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				})
 			},
 			"batch": func(p *shop, key string, lose func()) error {
-				return p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
+				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*Fresh) error {
 					tx, _ := TxFrom(ctx)
-					_, err := p.pay(key, nil)(ctx, x, tx)
+					_, err := p.pay(key, nil)(ctx, fresh[0].Execution, tx)
 					lose()
-					return semel.Outcome{}, err
+					return err
 				})[0].Err
 			},
 		} {

@@ -175,28 +175,24 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 // A commit that the server refuses because of others has not happened: the
 // handler runs again, and the caller sees nothing of it.
 func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
-	for way, newCrowd := range crowds {
-		t.Run(way, func(t *testing.T) {
-			c := newCrowd(t, pgtest.URL(t), 1, nil)
-			fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
-			seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
-			mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
-			mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-				IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
-			mustExec(t, c.app, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+c.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "+fn+"()")
-			ran := 0
-			got, err := Do(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
-				if ran++; x.Attempt() != 1 {
-					t.Errorf("run %d is attempt %d", ran, x.Attempt())
-				}
-				return c.pay("k", nil)(ctx, x, tx)
-			})
-			if err != nil || got != "receipt of k" || ran != 2 {
-				t.Errorf("it ran %d times: %q, %v", ran, got, err)
-			}
-			c.want(t, "k")
-		})
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
+	seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
+	mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
+	mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
+	mustExec(t, c.app, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+c.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "+fn+"()")
+	ran := 0
+	got, err := Do(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+		if ran++; x.Attempt() != 1 {
+			t.Errorf("run %d is attempt %d", ran, x.Attempt())
+		}
+		return c.pay("k", nil)(ctx, x, tx)
+	})
+	if err != nil || got != "receipt of k" || ran != 2 {
+		t.Errorf("it ran %d times: %q, %v", ran, got, err)
 	}
+	c.want(t, "k")
 }
 
 // Between the rollback of a try and its note there is nothing to see. Who waited
@@ -247,37 +243,4 @@ func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
 		t.Errorf("who waited for it: %v, want ErrReleased", err)
 	}
 	p.want(t)
-}
-
-// Who gets no connection from the pool does not take a place in it along.
-func TestWhoGetsNoConnectionLeavesNoPlaceTaken(t *testing.T) {
-	p := onePool(t)
-	room := func() int {
-		p.s.relay.mu.Lock()
-		defer p.s.relay.mu.Unlock()
-		return p.s.relay.room
-	}
-	held, err := p.s.app.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	left := make(chan error, 1)
-	go func() {
-		_, err := Do(ctx, p.a, call("k"), p.pay("k", nil))
-		left <- err
-	}()
-	waitFor(t, "it waits for a connection", func() bool { return room() == 0 })
-	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who left: %v", err)
-	}
-	held.Release()
-	if n := room(); n != 1 {
-		t.Fatalf("there is room for %d runs, want 1: no run gets a connection any more", n)
-	}
-	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
-		t.Error(err)
-	}
-	p.want(t, "k")
 }

@@ -124,9 +124,6 @@ func TestATransactionOfATwinIsForeign(t *testing.T) {
 	if !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v, want ErrForeign", err)
 	}
-	if _, err := a.Admit(t.Context(), tx, poll("k")); !errors.Is(err, ErrForeign) {
-		t.Errorf("Admit: %v, want ErrForeign", err)
-	}
 }
 
 // A duplicate of a run in flight is told so at once, whatever there was of the key
@@ -165,61 +162,33 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 	}
 }
 
-// What keys another has taken meanwhile is told for rows that differ, too.
-func TestAdmitLosesOneKeyOfDifferentCalls(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	refund := semel.NewCall(semel.Operation("refund").For("bob"), "r", semel.Bytes([]byte("7")))
-	calls := append(poll("a", "k"), refund)
-	tx := beginTx(t, p.s, txDefaults)
-	y := p.a.newInbox(p.s.newTx(tx, true), false)
-	if err := y.gather(t.Context(), all(3), calls); err != nil {
-		t.Fatal(err)
-	}
-	claimCall(t, p, "k")
-	got, err := y.admitAll(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !got[0].Fresh || !got[2].Fresh || got[1].Fresh || !errors.Is(got[1].Err, semel.ErrInProgress) {
-		t.Errorf("%+v", got)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantFresh(t, admitIn(t, p, true, calls[0], refund), false, false)
-}
-
 // What a run was answered is the caller's: the connection that it came by goes on
 // reading what others are answered.
 func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
-	for way, newCrowd := range crowds {
-		t.Run(way, func(t *testing.T) {
-			c := newCrowd(t, pgtest.URL(t), 1, nil)
-			of := func(key string) semel.Outcome {
-				return semel.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
-			}
-			pay := func(key string) semel.Outcome {
-				t.Helper()
-				res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) { return of(key), nil })
-				if err != nil {
-					t.Fatal(err)
-				}
-				return res.Outcome
-			}
-			keys := []string{"a", "b", "c", "d"}
-			for _, key := range keys {
-				pay(key)
-			}
-			var got []semel.Outcome
-			for _, key := range keys {
-				got = append(got, pay(key))
-			}
-			for i, key := range keys {
-				if !reflect.DeepEqual(got[i].Body, of(key).Body) || !reflect.DeepEqual(got[i].Header, of(key).Header) {
-					t.Errorf("the answer of %s has become %q, %q", key, got[i].Body[:8], got[i].Header)
-				}
-			}
-		})
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	of := func(key string) semel.Outcome {
+		return semel.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
+	}
+	pay := func(key string) semel.Outcome {
+		t.Helper()
+		res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (semel.Outcome, error) { return of(key), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Outcome
+	}
+	keys := []string{"a", "b", "c", "d"}
+	for _, key := range keys {
+		pay(key)
+	}
+	var got []semel.Outcome
+	for _, key := range keys {
+		got = append(got, pay(key))
+	}
+	for i, key := range keys {
+		if !reflect.DeepEqual(got[i].Body, of(key).Body) || !reflect.DeepEqual(got[i].Header, of(key).Header) {
+			t.Errorf("the answer of %s has become %q, %q", key, got[i].Body[:8], got[i].Header)
+		}
 	}
 }
 

@@ -50,11 +50,6 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 				return err
 			})
 		},
-		"RunBatch": func() error {
-			return p.a.RunBatch(t.Context(), []semel.Call{call("k")}, func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-				return handler(ctx, x)
-			})[0].Err
-		},
 		"RunWhole": func() error {
 			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*Fresh) error {
 				_, err := handler(ctx, fresh[1].Execution)

@@ -31,9 +31,9 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 				return semel.Once(t.Context(), p.a.In(tx), call("outer"), func(ctx context.Context, x *semel.Execution) error { return inside(ctx, x, tx) })
 			})
 		},
-		"RunBatch": func() error {
-			return p.a.RunBatch(t.Context(), poll("outer"), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-				return semel.Outcome{}, inside(ctx, x, nil)
+		"RunWhole": func() error {
+			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*Fresh) error {
+				return inside(ctx, fresh[0].Execution, nil)
 			})[0].Err
 		},
 	} {
@@ -62,9 +62,9 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 				return semel.Once(t.Context(), p.a.In(tx), call(key), leave)
 			})
 		},
-		"RunBatch": func(key string) error {
-			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, x *semel.Execution, _ int) (semel.Outcome, error) {
-				return semel.Outcome{}, leave(ctx, x)
+		"RunWhole": func(key string) error {
+			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*Fresh) error {
+				return leave(ctx, fresh[0].Execution)
 			})[0].Err
 		},
 	} {
@@ -84,5 +84,5 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 			}
 		})
 	}
-	p.want(t, "later In", "later Run", "later RunBatch")
+	p.want(t, "later In", "later Run", "later RunWhole")
 }

@@ -45,7 +45,7 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	}
 	s.quick, s.patient = s.newSession(inLane), s.newSession(millis(opt.LockTimeout))
 	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
-	s.claims, s.settles, s.kept = s.newClaimLane(), s.newSettleLane(), s.newKeptLane()
+	s.claims, s.settles, s.replays = s.newClaimLane(), s.newSettleLane(), s.newReplayLane()
 	return s, nil
 }
 
@@ -61,8 +61,6 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 			return err
 		}
 	}
-	is := s.app.Config()
-	s.relay, s.traced = newRelay(is), is.ConnConfig.Tracer != nil || is.BeforeConnect != nil
 	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
 		if code(err) != protocolViolation {
 			return err
@@ -155,7 +153,7 @@ func (s *Store) Close() error {
 	if s.claims != nil {
 		s.claims.Close()
 		s.settles.Close()
-		s.kept.Close()
+		s.replays.Close()
 	}
 	if s.ear != nil {
 		s.ear.close()

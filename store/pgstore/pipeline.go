@@ -2,39 +2,33 @@ package pgstore
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// pipeline holds back statements of a transaction, to send them together with the
-// next that has to be answered.
+// pipeline collects statements of one transaction, and sends them together with
+// the next statement whose answer is needed.
 type pipeline struct {
-	db   execer
-	wait []step
-	room [5]step // for wait
-	sent int     // how many went before those that wait
+	db    execer
+	queue []step
+	sent  int // how many steps were sent before those in queue
 
-	begin  bool    // a transaction, with what is sent first
-	tx     pgx.Tx  // the one that began
-	direct *direct // nil: all goes by pgx
+	begin bool   // the first flush begins the transaction
+	tx    pgx.Tx // the transaction that a flush has begun
 }
 
+// step is one statement. If read is nil, its answer has nothing to read.
 type step struct {
 	sql  string
 	args []any
-	read func(pgx.BatchResults) error // nil: there is nothing to read
+	read func(pgx.BatchResults) error
 }
 
 func (l *pipeline) push(sql string, args []any, read func(pgx.BatchResults) error) {
-	if l.wait == nil {
-		l.wait = l.room[:0]
-	}
-	l.wait = append(l.wait, step{sql, args, read})
+	l.queue = append(l.queue, step{sql, args, read})
 }
 
-// conn is the connection, once something was sent.
+// conn is the connection. It is nil while nothing was sent on one.
 func (l *pipeline) conn() *pgx.Conn {
 	if l.tx != nil {
 		return l.tx.Conn()
@@ -48,77 +42,39 @@ func (l *pipeline) conn() *pgx.Conn {
 	return nil
 }
 
-// length is how many steps were pushed, ever.
-func (l *pipeline) length() int { return l.sent + len(l.wait) }
+// length is the number of steps that were pushed, sent ones included.
+func (l *pipeline) length() int { return l.sent + len(l.queue) }
 
-// flush sends what waits in one round trip. If one fails, those behind it are
-// not carried out.
-func (l *pipeline) flush(ctx context.Context) error {
-	if len(l.wait) == 0 {
+// flush sends the queue in one round trip. If a step fails, the server does not
+// carry out the steps after it.
+func (l *pipeline) flush(ctx context.Context) (err error) {
+	if len(l.queue) == 0 {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		return err // nothing was sent: what waits can still be cut
+		return err // nothing was sent: the queue can still be cut
 	}
-	steps := l.wait
-	l.sent, l.wait = l.length(), nil
-	begins := l.begin
-	if l.begin = false; begins {
-		steps = slices.Insert(steps, 0, step{sql: beginSQL})
-	}
-	if !l.direct.knows(steps) {
-		return l.flushByPgx(ctx, steps, begins)
-	}
-	conn := l.conn()
+	steps, begins := l.queue, l.begin
+	l.sent, l.queue, l.begin = l.length(), nil, false
+	b := pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(steps)+1)}
 	if begins {
-		l.tx = l.direct.tx
+		b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	}
-	res, err := l.direct.send(ctx, conn, steps)
-	if err == nil {
-		err = read(res, steps)
-	}
-	if !stale(err, begins) {
-		return err
-	}
-	if l.direct.off = true; !begins {
-		return fmt.Errorf("%w: %w", errStale, err)
-	}
-	if conn.PgConn().TxStatus() != 'I' {
-		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
-			return err
-		}
-	}
-	return l.flushByPgx(ctx, steps, begins) // nothing is done yet
-}
-
-// flushByPgx sends steps, of which the first may begin a transaction.
-func (l *pipeline) flushByPgx(ctx context.Context, steps []step, begins bool) error {
-	b := pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(steps))}
-	for i, s := range steps {
-		if i == 0 && begins {
-			b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-		} else {
-			b.Queue(s.sql, forPgx(s.args)...)
-		}
+	for _, s := range steps {
+		b.Queue(s.sql, s.args...)
 	}
 	res := l.db.SendBatch(ctx, &b)
-	if begins {
-		l.tx = res.Tx()
-	}
-	err := read(res, steps)
-	if begins && err == nil {
-		l.direct.began(l.tx)
-	}
-	return err
-}
-
-// read reads the answers to steps, up to the first that failed.
-func read(res pgx.BatchResults, steps []step) (err error) {
 	defer func() {
 		if cerr := res.Close(); err == nil {
 			err = cerr
 		}
 	}()
+	if begins {
+		l.tx = res.Tx()
+		if _, err := res.Exec(); err != nil {
+			return err
+		}
+	}
 	for _, s := range steps {
 		if s.read != nil {
 			err = s.read(res)
@@ -132,13 +88,13 @@ func read(res pgx.BatchResults, steps []step) (err error) {
 	return nil
 }
 
-// cut drops what waits from a place on. It reports whether the step there was
-// sent.
+// cut removes the steps from number at on from the queue. If step at was already
+// sent, cut removes the whole queue and reports true.
 func (l *pipeline) cut(at int) (sent bool) {
 	if at < l.sent {
-		l.wait = nil
+		l.queue = nil
 		return true
 	}
-	l.wait = l.wait[:at-l.sent]
+	l.queue = l.queue[:at-l.sent]
 	return false
 }

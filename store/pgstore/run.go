@@ -19,61 +19,31 @@ import (
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
 // the transaction. It takes two round trips besides fn's own, and holds a
-// connection of the application's pool for as long as fn runs. While many calls
-// are duplicates, calls look for what is kept before that, all at the time in
-// one round trip on a connection of the store's own; who finds it needs no
-// other.
-//
-// If calls of Run have all of the pool's connections, one that ends takes the
-// first round trip of one that waits along with its own last, and hands over
-// its connection, up to 16 times before the pool has it back; not if the pool
-// has a PrepareConn, BeforeAcquire or AfterRelease. The two answers come
-// together: what holds up the look of the other delays the return of this, and
-// a tracer sees its statements in this call's batch. What holds up this COMMIT
-// delays the other by a second at most: then it begins by itself.
+// connection of the application's pool while fn runs. While many calls are
+// duplicates, calls look up their replays first, together, on a connection of the
+// store's own.
 //
 // The transaction commits if fn's error is nil, or a *semel.Failure, which is
-// kept while fn's own writes are undone; else all is rolled back, and the try
-// is noted in a second transaction, so that Execution.Attempt and MaxAttempts
-// count it (a try that dies with its process, or says semel.NoEffect, does not
-// count). Serialization failures and dead locks, fn's or the commit's, run fn
-// again, up to ten times, and do not count. Fn must not end the transaction,
-// leave a statement running in it, or write to the database but through it. A Run
-// inside fn, with fn's ctx, joins the transaction, as In does.
-//
-// Its own statements are prepared on a connection from the second run on, four of
-// each store, whose names begin with semel_, beside those that pgx prepares. Where
-// the pool has a tracer, or another exec mode than pgx's default, all go by pgx as
-// the application's do. If fn takes them away (DEALLOCATE ALL), fn runs again.
-// Between runs use pgx's Conn.DeallocateAll for that: after a DISCARD ALL of which
-// pgx does not know some runs fail, without effect, as its own statements do.
-//
-// What fn got from the transaction is of no use when fn has returned. Only of
-// LargeObjects and Conn this is not enforced: used later, they would act in
-// another's transaction.
-//
-// A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
-// If the connection breaks while the transaction commits, Run finds out what
-// came of it, for up to 10 s. If the server stays away for longer it is
-// semel.ErrUnavailable although all may be committed: the same call finds out.
+// kept while fn's writes are undone. If not, all is rolled back, and the attempt
+// is noted in a second transaction for MaxAttempts, except for semel.NoEffect. A
+// COMMIT that the server refuses for its content counts as an attempt too.
+// Serialization failures and deadlocks run fn again, up to ten times, and do not
+// count. A Run inside fn, with fn's context, joins the transaction, as [Atomic.In]
+// does. For duplicates in flight, rules for fn and commits without an answer, see
+// "Handlers of Atomic" in the package documentation.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
 	}
-	a.tide.running.Add(1)
-	defer a.tide.running.Add(-1)
+	a.duplicates.running.Add(1)
+	defer a.duplicates.running.Add(-1)
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
 	defer w.leave(a.s.ear)
-	held := false // once
 	for refused := 0; ; {
 		w.join(a.s.ear)
 		res, err := a.try(ctx, call, fn, &w)
 		switch {
-		case errors.Is(err, errHeldUp):
-			held = true
-		case held && refused < tries && errors.Is(err, semel.ErrInProgress):
-			refused++ // it may be what was begun for it, and comes too late
 		case refusedForNow(err):
 			if refused++; refused >= tries {
 				return semel.Result{}, unavailable(call, err)
@@ -177,7 +147,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // refusedForNow reports whether a run that ended so may run again.
-func refusedForNow(err error) bool { return again(err) || lostRace(err) || errors.Is(err, errStale) }
+func refusedForNow(err error) bool { return again(err) || lostRace(err) }
 
 // lostRace reports that another has inserted the key's record.
 func lostRace(err error) bool {
@@ -192,12 +162,7 @@ func unavailable(call semel.Call, err error) error {
 // try runs fn in one transaction.
 func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter) (res semel.Result, err error) {
 	t := a.newOwnTx()
-	done := false // nobody asks about t any more
-	defer func() {
-		if t.end(); done {
-			t.free()
-		}
-	}()
+	defer t.end()
 	var said error // what the handler returned
 	ran, returned := false, false
 	defer func() {
@@ -215,8 +180,8 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return semel.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(t.lend(run, ctx, t.line.tx), x)
-		t.recall()
+		o, err := fn(a.s.withRun(t.handlerContext(run, t.line.tx), t.asked, &t.over), x)
+		t.over.Store(true)
 		returned, said = true, err
 		return o, err
 	})
@@ -226,16 +191,13 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
 			_ = a.noteAttempt(ctx, &t.storeTx, said.Error())
 		}
-		done = true
 		return res, err // with ErrNotKept the result has what is left of it
 	}
 	if !ran {
-		done = true
 		return res, err // there is nothing to commit
 	}
 	cerr := t.commit(ctx)
 	if cerr == nil {
-		done = true
 		return res, err
 	}
 	t.end()
@@ -245,6 +207,9 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		if is, known = a.committed(ctx, t); is {
 			return res, err
 		}
+	}
+	if known && RefusedForContent(cerr) && !lostRace(cerr) {
+		_ = a.noteAttempt(ctx, &t.storeTx, cerr.Error())
 	}
 	if cerr = explain("commit", cerr); !known {
 		cerr = fmt.Errorf("%w: %w", semel.ErrInDoubt, cerr)

@@ -90,9 +90,8 @@ func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
 	})
 }
 
-// What is recorded ahead is what a batch without a look records, by whichever
-// statement, and whether it goes by pgx, as the first on a connection does, or
-// past it.
+// A record that was made ahead equals the record of a batch without a look, by
+// whichever statement, on a new connection and on one that was used before.
 func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
 	w := newWorker(p)
@@ -106,14 +105,13 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	p.a.RunWhole(t.Context(), calls, w.rows(calls))
 	want := row()
 	p.held(t, "held")
-	for _, directly := range []bool{false, true} {
+	for _, reset := range []bool{true, false} {
 		for _, by := range []struct {
-			sql    string
 			fresh  int32
 			beside bool
-		}{{p.s.txSQL.takesNew, newOnly, false}, {p.s.txSQL.keeps, 0, false}, {p.s.txSQL.takes, 0, true}} {
+		}{{newOnly, false}, {0, false}, {0, true}} {
 			mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
-			if !directly {
+			if reset {
 				p.s.app.Reset()
 			}
 			p.a.fresh.Store(by.fresh)
@@ -125,12 +123,9 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 			if !n.looked() || n.y.taken.n != 1 {
 				t.Fatal("nothing is recorded ahead")
 			}
-			if is := n.t.line.direct.knows([]step{{sql: by.sql}}); is != directly && !by.beside {
-				t.Errorf("it went past pgx: %v, want %v", is, directly)
-			}
 			ends := n.Run(t.Context(), w.rows(calls))
 			if got := row(); got != want || ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInvalid) {
-				t.Errorf("past pgx %v, after %d batches, beside another's %v: it is %s,\nnot %s; %v, %v", directly, by.fresh, by.beside, got, want, ends[0].Err, ends[1].Err)
+				t.Errorf("new connections %v, after %d batches, beside another's %v: it is %s,\nnot %s; %v, %v", reset, by.fresh, by.beside, got, want, ends[0].Err, ends[1].Err)
 			}
 		}
 	}
@@ -338,7 +333,7 @@ func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := p.a.Admit(t.Context(), tx, poll("held")); err != nil {
+	if err := semel.Once(t.Context(), p.a.In(tx), call("held"), func(context.Context, *semel.Execution) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	calls = poll("held", "other")

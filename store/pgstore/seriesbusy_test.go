@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 )
 
@@ -17,8 +18,8 @@ func (p *shop) held(t *testing.T, key string) (letGo func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-	if got, err := p.a.Admit(t.Context(), tx, poll(key)); err != nil || !got[0].Fresh {
-		t.Fatalf("%+v, %v", got, err)
+	if err := semel.Once(t.Context(), p.a.In(tx), call(key), func(context.Context, *semel.Execution) error { return nil }); err != nil {
+		t.Fatal(err)
 	}
 	return func() { _ = tx.Rollback(context.Background()) }
 }

@@ -42,7 +42,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 		{"expires with the next tick", `expires = 1700000000000001`, true},
 	}
 	bothTables(t, func(t *testing.T, partitions int) {
-		for spelled, directly := range map[bool]bool{false: true, true: false} {
+		for _, spelled := range []bool{false, true} {
 			p := newShop(t, openNew(t, &Options{clock: "1700000000000000", Partitions: partitions}), nil)
 			p.s.txSQL = newStatements(&p.s.opt, false, spelled)
 			w := newWorker(p)
@@ -61,19 +61,9 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 				}
 			}
 			calls = append(calls, semel.NewCall(semel.Operation("pay").For("ann"), "new", semel.Bytes([]byte("body"))))
-			if directly { // the first on a connection goes by pgx
-				for range 2 {
-					first := p.a.Series().Next(t.Context(), calls)
-					first.looked()
-					first.Drop()
-				}
-			}
 			n := p.a.Series().Next(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
-			}
-			if is := n.t.line.direct.knows([]step{{sql: p.s.txSQL.takes}, {sql: p.s.txSQL.keeps}}); is != directly {
-				t.Errorf("it went past pgx: %v, want %v", is, directly)
 			}
 			locks := 1 // that of the new one
 			for i, r := range rows {
@@ -173,35 +163,6 @@ func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
 	if err != nil || !is || f.Record.Key != k.p.Key {
 		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.p.Key)
 	}
-}
-
-// The last statement of a look is gone from the connection, when the answers to
-// those before it are read already. They are read once more, and count once.
-func TestALookAheadThatIsAnsweredTwiceCountsOnce(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	w, q := newWorker(p), p.a.Series()
-	wantDone(t, q.Next(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
-	for range 2 { // the first on a connection goes by pgx
-		n := q.Next(t.Context(), poll("k", "l"))
-		n.looked()
-		n.Drop()
-	}
-	gone := 0
-	for _, c := range p.s.app.AcquireAllIdle(t.Context()) {
-		if _, err := c.Exec(t.Context(), "DEALLOCATE "+preparedName(plansAsBefore)); err == nil {
-			gone++
-		}
-		c.Release()
-	}
-	if gone == 0 {
-		t.Fatal("it was not prepared")
-	}
-	calls := poll("k", "new", "l")
-	n := q.Next(t.Context(), calls)
-	if !n.looked() || n.y.taken.n != 1 {
-		t.Fatal("nothing is recorded ahead")
-	}
-	wantDone(t, n.Run(t.Context(), w.rows(calls)), true, false, true)
 }
 
 // The payload of a duplicate is compared, though its record is not sent whole.

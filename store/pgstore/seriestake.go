@@ -45,7 +45,7 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 	}
 	for {
 		t := y.a.newOwnTx()
-		if t.connectDirectly(ctx, y.a.s.txSQL.ofLooks()) != nil {
+		if t.connect(ctx) != nil {
 			t.end()
 			return nil
 		}
@@ -130,14 +130,10 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 	now, n := int64(0), 0
 	t.line.push(plansForAll, nil, nil)
 	t.line.push(t.db.sql.keeps, []any{
-		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }}, t.idle,
+		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }), t.idle,
 		int16(as.State), int16(p.Policy), int64(as.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
-		n, more = 0, false // it may be answered twice, see flush
-		for _, r := range rows {
-			r.v.ahead.kept = nil
-		}
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var packed []byte
@@ -198,7 +194,7 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 	var of pgtype.UUID
 	at := &moment{}
 	t.line.push(plansForAll, nil, nil)
-	t.line.push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error { // behind keeps, so that it is answered once
+	t.line.push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error {
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var locked pgtype.Bool
@@ -237,12 +233,15 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 // rowsOf are the parameters of the statements takes and takesNew.
 func (y *inbox) rowsOf(rows []takenRow) []any {
 	t, w, p := y.t, y.taken, &rows[0].v.p
+	highs, lows := make([]int32, len(rows)), make([]int32, len(rows))
+	for i, r := range rows {
+		highs[i], lows[i] = t.s.lockOf(r.v.id)
+	}
 	return []any{
-		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return r.v.id }},
-		int4s[takenRow]{rows, func(r *takenRow) int32 { high, _ := t.s.lockOf(r.v.id); return high }},
-		int4s[takenRow]{rows, func(r *takenRow) int32 { _, low := t.s.lockOf(r.v.id); return low }},
-		uuids[takenRow]{rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }},
-		byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Key.Value }}, byteas[takenRow]{rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }},
+		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
+		array(highs), array(lows),
+		pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
+		texts(rows, func(r *takenRow) string { return r.v.p.Key.Value }), texts(rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }),
 		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idle,

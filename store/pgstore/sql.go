@@ -16,18 +16,11 @@ type statements struct {
 
 	guard, isSteady, get, claim, claims, swap, settle, settles, renew, held string
 	over, remove, list, meta                                                string
-	read, kept, insert                                                      string
-	reads, inserts, admits, alike, admitAlike                               string
+	read, replays, insert                                                   string
+	reads, inserts, alike                                                   string
 	keeps, takes, takesNew                                                  string
 	own, move, watermark, waitForIt, forget                                 string
 	noteBegin, noteTried, noteEnd                                           string
-}
-
-// ofRuns are those of Atomic.Run, and ofLooks those of a look ahead, that are
-// prepared on a connection.
-func (s *statements) ofRuns() []string { return []string{s.read, s.insert, beginSQL, commitSQL} }
-func (s *statements) ofLooks() []string {
-	return []string{s.takesNew, s.keeps, s.takes, plansForAll, plansAsBefore, beginSQL, commitSQL}
 }
 
 // insertColumns are written by a claim; the rest has defaults.
@@ -191,7 +184,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
 			FROM {s}.semel_meta m WHERE m.one = 1`,
 		// What is there of many keys, by their places in the array.
-		kept: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+		replays: `WITH c AS MATERIALIZED (SELECT {now} AS now)
 			SELECT c.now, u.n, h.packed FROM c CROSS JOIN unnest($1::uuid[]) WITH ORDINALITY AS u(id, n)
 				CROSS JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h`,
 		insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
@@ -306,10 +299,8 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				ORDER BY r.ctid LIMIT $7::bigint)
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
-	const unlessThere = " ON CONFLICT (id) DO NOTHING RETURNING id"
-	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
-		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
+		&st.alike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.replays, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
 		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget, &st.noteBegin, &st.noteTried, &st.noteEnd,
 	} {
 		*s = fill.Replace(*s)

@@ -22,13 +22,11 @@ type Store struct {
 	idle    string        // Options.MaxIdleTx, as the server takes it
 	id      pgtype.UUID   // of the schema: semel_meta.store
 	app     *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
-	relay   *relay        // of the runs that take their connections from app
-	traced  bool          // app has a tracer, or may have
 	own     *pgxpool.Pool // claims, settlements, reads
 	renewal *pgxpool.Pool // one connection, which nothing else may hold; and spare ones
 	claims  *claimLane
 	settles *settleLane
-	kept    *keptLane     // looks of Atomic.Run without a transaction
+	replays *replayLane   // lookups of Atomic.Run without a transaction
 	ear     *ear          // of Options.Notify, or nil
 	parts   []part        // the table, or its partitions
 	opened  bool          // the store made app

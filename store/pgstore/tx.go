@@ -41,9 +41,7 @@ type storeTx struct {
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
 	line    pipeline
 	pending map[pgtype.UUID]*pending
-	first   pending // room for one of them
-	one     sight   // what look gives, until the next
-	sent    bool    // one was looked for together with what went before
+	one     sight // what look gives, until the next
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -115,11 +113,7 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 	if !t.late {
 		return t.db.claim(ctx, p)
 	}
-	is := &t.first
-	if is.p.Owner != (store.Owner{}) { // it is another's
-		is = &pending{}
-	}
-	is.p, is.r = *p, p.Insert(now, uint64(l.swept))
+	is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}
 	if t.pending == nil {
 		t.pending = make(map[pgtype.UUID]*pending, 1)
 	}
@@ -170,14 +164,12 @@ type looked struct {
 // look takes the key's lock, and reads the record. What it gives is overwritten
 // by the next.
 func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err error) {
-	if !t.sent {
-		t.ask(&t.line, id)
-		if t.late && t.depth == 1 && !t.own { // the handler comes next
-			t.line.push("SAVEPOINT "+savepoint(1), nil, nil)
-		}
-		err = t.line.flush(ctx)
+	t.ask(id)
+	if t.late && t.depth == 1 && !t.own { // the handler comes next
+		t.line.push("SAVEPOINT "+savepoint(1), nil, nil)
 	}
-	t.sent, t.ahead = false, t.late && t.depth == 1
+	err = t.line.flush(ctx)
+	t.ahead = t.late && t.depth == 1
 	return &t.one.looked, t.s.isOurs(err, t.one.of)
 }
 
@@ -194,7 +186,7 @@ type sight struct {
 }
 
 // ask queues a look, whose answer is t.one.
-func (t *storeTx) ask(line *pipeline, id pgtype.UUID) {
+func (t *storeTx) ask(id pgtype.UUID) {
 	l := &t.one
 	*l = sight{id: id, read: l.read, high: pgtype.Int4{Valid: true}, low: pgtype.Int4{Valid: true}}
 	l.high.Int32, l.low.Int32 = t.s.lockOf(id)
@@ -203,7 +195,7 @@ func (t *storeTx) ask(line *pipeline, id pgtype.UUID) {
 	if l.read == nil {
 		l.read = t.readLook
 	}
-	line.push(t.s.txSQL.read, l.args[:], l.read)
+	t.line.push(t.s.txSQL.read, l.args[:], l.read)
 }
 
 func (t *storeTx) readLook(res pgx.BatchResults) error {

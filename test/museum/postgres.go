@@ -74,7 +74,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a look beforehand finds what has expired", Rule: "rule 7",
-		File: "store/pgstore/kept.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
+		File: "store/pgstore/replay.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
 		Old: "f.Record.State.Terminal() && !f.Record.Expired(f.Now)", New: "f.Record.State.Terminal()",
 	},
 	{

@@ -78,11 +78,6 @@ var postgresBatches = []Mutant{
 		Old: "\tn.off = true\n\tfor n.looking {", New: "\tn.off = true\n\tfor n.looking && n.t != nil {",
 	},
 	{
-		Name: "PostgreSQL, batches: a duplicate of what Admit lost counts as done", Rule: "rule 3", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
-		File: "store/pgstore/admit.go", Package: postgres, Run: "TestAdmitLosesOneKey",
-		Old: "(is.Fresh || v.err == nil) {", New: "is.Fresh {",
-	},
-	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
 		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAZombiesPollFails",
 		Old: "AND epoch = $5::bigint AND next <=", New: "AND epoch <= $5::bigint + 1 AND next <=",

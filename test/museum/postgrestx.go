@@ -68,47 +68,12 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a copy goes to who has the connection now", Rule: "scope",
 		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestTheHandlerCannotEnd",
-		Old: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.ended() {", New: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.closed {",
-	},
-	{
-		Name: "PostgreSQL, Atomic: all savepoints of a handler have one name", Rule: "atomic",
-		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestSavepointsInEachOther",
-		Old: "\tt.of.savepoints++\n", New: "\tt.of.savepoints = 1\n",
-	},
-	{
-		Name: "PostgreSQL, Atomic: the look of the next run decides a commit", Rule: "lanes",
-		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestALookThatFailsFailsNot",
-		Old: "if begun = done && err == nil; done {", New: "if begun = done && err == nil; begun {",
-	},
-	{
-		Name: "PostgreSQL, Atomic: who was handed a connection cannot be undone", Rule: "atomic",
-		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestAFailureIsKeptAndTheConnection",
-		Old: "t.line.tx, t.line.sent = l.tx, 1 //", New: "t.line.tx, t.line.sent = l.tx, 0 //",
-	},
-	{
-		Name: "PostgreSQL, Atomic: a connection is handed past the hook that says whose it is", Rule: "scope",
-		File: "store/pgstore/relay.go", Package: postgres, Run: "TestThePoolsHooks",
-		Old: "if cfg.PrepareConn != nil || cfg.BeforeAcquire", New: "if cfg.BeforeAcquire",
-	},
-	{
-		Name: "PostgreSQL, Atomic: who gets no connection keeps his place", Rule: "rule 14",
-		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestWhoGetsNoConnection",
-		Old: "\tt.placed = true\n\tif l == nil || l.conn == nil {\n", New: "\tdefer func() { t.placed = t.conn != nil }()\n\tif l == nil || l.conn == nil {\n",
-	},
-	{
-		Name: "PostgreSQL, Atomic: an answer lies where the connection reads the next", Rule: "rule 8",
-		File: "store/pgstore/binary.go", Package: postgres, Run: "TestWhatARunIsGiven",
-		Old: "*v = slices.Clone(b) // the row", New: "*v = slices.Clip(b) // the row",
+		Old: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.over.Load() {", New: "rows pgx.CopyFromSource) (int64, error) {\n\tif !t.savepoint && t.Tx == nil {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a run does not know how high swept fences were", Rule: "rule 5",
 		File: "store/pgstore/tx.go", Package: postgres, Run: "TestTheFenceOfARun",
-		Old: "is.p, is.r = *p, p.Insert(now, uint64(l.swept))", New: "is.p, is.r = *p, p.Insert(now, 0)",
-	},
-	{
-		Name: "PostgreSQL, Atomic: of different calls Admit forgives no lost key", Rule: "rule 3",
-		File: "store/pgstore/admit.go", Package: postgres, Run: "TestAdmitLosesOneKeyOf",
-		Old: "sql, args := t.db.sql.admits, []any(nil)", New: "sql, args := t.db.sql.inserts, []any(nil)",
+		Old: "is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}", New: "is := &pending{p: *p, r: p.Insert(now, 0)}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a call runs within the run of its own key", Rule: "rule 2",
@@ -118,32 +83,17 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: what runs around a handler in a transaction is forgotten", Rule: "rule 2",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestACallInItsOwnHandler",
-		Old: "ctx.Value(runsKey{}).(*runs)\n\treturn context.", New: "ctx.Value(runsKey{}).(*runs)\n\touter = nil\n\treturn context.",
-	},
-	{
-		Name: "PostgreSQL, Atomic: a handler of a batch does not know its own key", Rule: "rule 2",
-		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallInItsOwnHandler/RunBatch",
-		Old: "b.a.s.withRun(b.a.s.withTx(ctx, &l.tx, &l.over), y.running.id, &l.over)", New: "b.a.s.withTx(ctx, &l.tx, &l.over)",
-	},
-	{
-		Name: "PostgreSQL, Atomic: a commit that waits holds up the run begun behind it", Rule: "lanes",
-		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestACommitThatWaitsHoldsUp",
-		Old: "func() { close(next.late) }", New: "func() {}",
-	},
-	{
-		Name: "PostgreSQL, Atomic: who was held up is in its own way", Rule: "rule 14",
-		File: "store/pgstore/run.go", Package: postgres, Run: "TestWhoWasHeldUp",
-		Old: "\t\t\theld = true\n", New: "\t\t\theld = false\n",
+		Old: "&runs{s: s, id: id, over: over, outer: outer}", New: "&runs{s: s, id: id, over: over}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler of a whole batch does not know its keys", Rule: "rule 2",
-		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallInItsOwnHandler/RunWhole",
-		Old: "\t\tl.runs.whole = y\n", New: "",
+		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestACallInItsOwnHandler/RunWhole",
+		Old: "&runs{s: y.a.s, whole: y, over: over, outer: outer}", New: "&runs{s: y.a.s, over: over, outer: outer}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a run within another store's commits by itself", Rule: "atomic",
-		File: "store/pgstore/owntx.go", Package: postgres, Run: "TestATransactionInsideAnother",
-		Old: "\tl.in.outer, _ = outer.Value(txKey{}).(*txIn)\n", New: "",
+		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestATransactionInsideAnother",
+		Old: "\touter, _ := ctx.Value(txKey{}).(*txIn)\n", New: "\tvar outer *txIn\n",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what a handler left behind runs in a transaction that is over", Rule: "atomic",

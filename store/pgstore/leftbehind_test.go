@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,14 +11,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// What a handler has, and a goroutine that it leaves behind, while the memory
-// of its run serves others: some of which panic, exit, or lose the connection.
+// A goroutine that a handler leaves behind uses the transaction and the context
+// after the run, while other runs panic, exit, or lose their connections.
 func TestWhatAHandlerLeavesBehindMeetsNoOtherRun(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var paid []string
@@ -119,44 +116,6 @@ func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx p
 	}
 }
 
-func TestMemoryThatIsUsedAgainHasNothingOfBefore(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	if _, err := Do(t.Context(), p.a, call("secret"), p.pay("secret", nil)); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"secret", "new"} { // one that is found, and one that is claimed
-		own := p.a.newOwnTx()
-		if _, err := own.Claim(t.Context(), proposal(key)); err != nil {
-			t.Fatal(err)
-		}
-		own.lend(t.Context(), t.Context(), own.line.tx)
-		own.end()
-		own.free()
-		if len(own.pending) > 0 {
-			t.Errorf("%s: a claim is pending", key)
-		}
-		own.pending, own.one.read = nil, nil
-		if !reflect.DeepEqual(own, &ownTx{}) {
-			t.Errorf("%s: it is left with %+v", key, own)
-		}
-	}
-}
-
-func TestMemoryIsNotUsedAgainIfTheConnectionBroke(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	own := p.a.newOwnTx()
-	if _, err := own.Claim(t.Context(), proposal("k")); err != nil {
-		t.Fatal(err)
-	}
-	_ = own.conn.Conn().Close(t.Context())
-	own.end()
-	if own.free(); own.s == nil {
-		t.Error("it was given back")
-	}
-}
-
-// For the driver the handler's context ends when the caller's does, and has all
-// that is in it.
 func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, leave := context.WithCancel(t.Context())
@@ -164,20 +123,7 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 	var pid atomic.Uint32
 	ended := make(chan error)
 	go func() {
-		ended <- Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
-			l := ctx.(*lent)
-			in := l.tx.within(ctx)
-			if is, ok := semel.FromContext(in); !ok || is != x {
-				t.Error("the driver's context knows nothing of the run")
-			}
-			if is, ok := TxFrom(in); !ok || is != tx {
-				t.Error("the driver's context knows nothing of the transaction")
-			}
-			mine, cancel := context.WithCancel(ctx)
-			defer cancel()
-			if l.tx.within(mine) != mine {
-				t.Error("a context that the handler made was replaced")
-			}
+		ended <- Once(ctx, p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
 			pid.Store(tx.Conn().PgConn().PID())
 			_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
 			return err
@@ -196,56 +142,4 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 		t.Errorf("it ended after %v", took)
 	}
 	p.want(t)
-}
-
-// Who gives up while another run begins for it leaves its memory to that one.
-func TestMemoryIsNotUsedAgainWhileAnotherIsAtIt(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	c.s.traced = false
-	first := c.holding(t, "a")
-	ctx, cancel := context.WithCancel(t.Context())
-	own, claimed := c.a.newOwnTx(), make(chan error)
-	go func() {
-		_, err := own.Claim(ctx, proposal("b"))
-		claimed <- err
-	}()
-	c.waits(t, 1)
-	l := c.s.relay.next() // the test is the other
-	cancel()
-	if err := <-claimed; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up: %v", err)
-	}
-	own.end()
-	if own.free(); own.s == nil {
-		t.Error("it was given back")
-	}
-	first.want(t, "a")
-	c.allBack(t)
-	c.s.relay.join(l.t, l.id) // a place for it
-	close(l.told)
-}
-
-// A tracer may keep the arguments that it was shown.
-func TestMemoryIsNotUsedAgainIfATracerMayHaveIt(t *testing.T) {
-	for name, set := range map[string]func(*pgxpool.Config){
-		"of the pool": nil,
-		"of a hook": func(cfg *pgxpool.Config) {
-			tracer := cfg.ConnConfig.Tracer
-			cfg.ConnConfig.Tracer = nil
-			cfg.BeforeConnect = func(_ context.Context, cfg *pgx.ConnConfig) error {
-				cfg.Tracer = tracer
-				return nil
-			}
-		},
-	} {
-		c := newCrowded(t, pgtest.URL(t), 1, set)
-		own := c.a.newOwnTx()
-		if _, err := own.Claim(t.Context(), proposal("k")); err != nil {
-			t.Fatal(err)
-		}
-		own.end()
-		if own.free(); own.s == nil {
-			t.Errorf("a tracer %s: it was given back", name)
-		}
-	}
 }

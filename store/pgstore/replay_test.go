@@ -18,11 +18,11 @@ import (
 
 // flood makes all calls look for what is kept first, or none.
 func (p *shop) flood(is bool) {
-	p.a.tide.share.Store(0)
-	p.a.tide.running.Store(0)
+	p.a.duplicates.share.Store(0)
+	p.a.duplicates.running.Store(0)
 	if is {
-		p.a.tide.share.Store(whole)
-		p.a.tide.running.Store(1000)
+		p.a.duplicates.share.Store(whole)
+		p.a.duplicates.running.Store(1000)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
 	}
 	defer held.Release()
 	p.flood(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*keptPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*replayTimeout)
 	defer cancel()
 	if _, err := Do(ctx, p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Error(err)
@@ -194,13 +194,13 @@ func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
 }
 
 func TestCallsLookFirstOnlyWhereDuplicatesAreMany(t *testing.T) {
-	var d tide
+	var d duplicateRate
 	try := func(n int, duplicate func(i int) bool) (looks int) {
 		for i := range n {
 			if d.high() {
 				looks++
 			}
-			d.saw(duplicate(i))
+			d.count(duplicate(i))
 		}
 		return looks
 	}
@@ -235,25 +235,25 @@ func TestTheTideRisesByWhatCallsFind(t *testing.T) {
 		}
 	}
 	pay("k")
-	if n := p.a.tide.share.Load(); n != 0 {
+	if n := p.a.duplicates.share.Load(); n != 0 {
 		t.Errorf("%d after a new key", n)
 	}
 	for range 40 {
 		pay("k")
 	}
-	high := p.a.tide.share.Load()
+	high := p.a.duplicates.share.Load()
 	if high < whole*9/10 {
 		t.Errorf("%d after 40 duplicates", high)
 	}
 	pay("k") // by the look beforehand
-	if is := p.a.tide.share.Load(); is < high {
+	if is := p.a.duplicates.share.Load(); is < high {
 		t.Errorf("from %d down to %d by a duplicate", high, is)
 	}
 	pay("new")
-	if is := p.a.tide.share.Load(); is >= high {
+	if is := p.a.duplicates.share.Load(); is >= high {
 		t.Errorf("from %d to %d by a new key", high, is)
 	}
-	if n := p.a.tide.running.Load(); n != 0 {
+	if n := p.a.duplicates.running.Load(); n != 0 {
 		t.Errorf("%d are running", n)
 	}
 }
