@@ -29,14 +29,12 @@
 // A semel.Guard over the store runs calls under leases, for effects that are
 // elsewhere. [Atomic] commits the record together with what the handler writes
 // to the database: in a transaction of its own, in one that the caller has
-// open with pgx ([Atomic.In]), or with database/sql ([Atomic.InSQL]).
+// open with pgx ([Atomic.In]), or in one of database/sql ([DoSQL]).
 //
 // [Atomic.RunWhole] runs a whole poll of a broker in one transaction, with one
 // handler for all messages, so that their rows can be written in one statement. A
-// [Series] looks for each batch while the one before it runs. For messages whose
-// only key is their offset, a [Watermark] takes one row for each partition instead
-// of one for each message. A [Note] is what a member that dies leaves to the next: with it package
-// kafkapg finds the message that kills them.
+// [Series] looks for each batch while the one before it runs. Package
+// pgkafka has what a consumer of Kafka needs beside that.
 //
 // # Handlers of Atomic
 //

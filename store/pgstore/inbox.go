@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Ended is how one call of a batch ended: what [Atomic.Run] would have
@@ -109,7 +110,7 @@ func (b *batch) part(ctx context.Context, which []int, careful bool) {
 	careful = careful || len(which) == 1 // one that fails should not run twice
 	for refusals, pause := 1, 5*time.Millisecond; ; refusals, pause = refusals+1, pause*3/2 {
 		err := b.try(ctx, which, careful)
-		meets := again(err) || lostRace(err)
+		meets := pgwire.Again(err) || lostRace(err)
 		switch {
 		case err == nil:
 			return
@@ -125,7 +126,7 @@ func (b *batch) part(ctx context.Context, which []int, careful bool) {
 			b.part(ctx, which[:half], careful)
 			b.part(ctx, which[half:], careful)
 			return
-		case meets && refusals < tries && sleep(ctx, pause):
+		case meets && refusals < pgwire.Tries && pgwire.Sleep(ctx, pause):
 			continue
 		}
 		if !meets && !divides(err) { // else it may be the fault of these calls
@@ -142,12 +143,12 @@ func divides(err error) bool {
 	if errors.Is(err, errDivide) || errors.Is(err, errRolledBack) {
 		return true
 	}
-	return code(err) == outOfMemory || RefusedForContent(err) && !lostRace(err) // 53200: too many locks
+	return pgwire.Code(err) == pgwire.OutOfMemory || pgwire.RefusedForContent(err) && !lostRace(err) // 53200: too many locks
 }
 
 // fail ends calls for what is not their fault.
 func (b *batch) fail(which []int, err error) {
 	for _, i := range which {
-		b.ended[i] = Ended{Err: unavailable(b.calls[i], explain("batch", err))}
+		b.ended[i] = Ended{Err: unavailable(b.calls[i], pgwire.Explain("batch", err))}
 	}
 }

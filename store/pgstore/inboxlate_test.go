@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // The first statement of a handler is not sent, for a context of its own is over;
@@ -95,11 +96,11 @@ func TestWhatIsRefusedForContent(t *testing.T) {
 		"22012": true, "23505": true, "P0001": true, "54000": true, "SHOP1": true, // of a trigger's own
 		"40001": false, "53200": false, "55P03": false, "57P01": false, "08006": false, "42P01": false, "25006": false, "XX000": false, "1": false,
 	} {
-		if is := RefusedForContent(fmt.Errorf("commit: %w", &pgconn.PgError{Code: code})); is != want {
+		if is := pgwire.RefusedForContent(fmt.Errorf("commit: %w", &pgconn.PgError{Code: code})); is != want {
 			t.Errorf("%s: %v, want %v", code, is, want)
 		}
 	}
-	if RefusedForContent(nil) || RefusedForContent(errors.New("cut")) {
+	if pgwire.RefusedForContent(nil) || pgwire.RefusedForContent(errors.New("cut")) {
 		t.Error("an error that is not the server's is one for content")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // settleAll runs a batch until each call is done, as a broker that sends again
@@ -163,14 +165,14 @@ func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
-			c, through := newCutter(t, after)
+			c, through := cuttest.New(t, pgtest.URL(t), after)
 			s := openThrough(t, first, through)
 			w := newWorker(newShop(t, s, nil))
 			var want []string
 			for i, at := range []string{"pg_try_advisory", "payment", "nullif(coalesce(u.until", "COMMIT"} {
 				keys := numbered(fmt.Sprint(i, "/"), 20)
 				want = append(want, keys...)
-				c.at(at)
+				c.At(at)
 				tries := settleAll(t, t.Context(), w.whole, poll(keys...))
 				// What came of a COMMIT is found out, in the first try; and if it was nothing, or the
 				// handler's connection is cut, the batch is divided.
@@ -179,7 +181,7 @@ func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
 				}
 			}
 			w.p.want(t, slices.Sorted(slices.Values(want))...)
-			if n := c.cuts.Load(); n != 4 {
+			if n := c.Cuts.Load(); n != 4 {
 				t.Errorf("%d cuts, want 4", n)
 			}
 		})

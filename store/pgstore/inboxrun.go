@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // runWhole runs one handler for all calls that are to be done. Of those with
@@ -75,7 +76,7 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 	if len(admitted) == 1 && said == nil && status == failedTx {
 		said = fresh[0].Err // what failed is not hidden, if this tells of it
 	}
-	if len(admitted) > 1 && status != brokenTx && (said != nil || status == failedTx) && !again(said) && !lostRace(said) {
+	if len(admitted) > 1 && status != brokenTx && (said != nil || status == failedTx) && !pgwire.Again(said) && !lostRace(said) {
 		return fmt.Errorf("%w: %w", errDivide, errors.Join(said))
 	}
 	said, err := y.after(ctx, said)
@@ -138,7 +139,7 @@ func (y *inbox) ended(ctx context.Context, v *visitor) error {
 
 // attempted reports whether what a handler said is a failed attempt.
 func attempted(said error) bool {
-	return said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !errors.Is(said, errSwallowed) && !semel.SaysNoEffect(said)
+	return said != nil && !pgwire.Again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !errors.Is(said, errSwallowed) && !semel.SaysNoEffect(said)
 }
 
 // note keeps the count of a failed attempt.
@@ -166,7 +167,7 @@ const (
 )
 
 func (y *inbox) status() byte {
-	c := y.t.line.conn()
+	c := y.t.line.Conn()
 	if c.IsClosed() {
 		return brokenTx
 	}
@@ -180,7 +181,7 @@ func (y *inbox) after(ctx context.Context, said error) (error, error) {
 		said = errSwallowed
 	}
 	switch {
-	case again(said) || lostRace(said):
+	case pgwire.Again(said) || lostRace(said):
 		return nil, said
 	case y.status() == brokenTx:
 		return nil, fmt.Errorf("%w: %w", errBroke, cmp.Or(said, errSwallowed))
@@ -203,11 +204,11 @@ func (y *inbox) save(ctx context.Context, name string) error {
 	if !y.careful {
 		return nil
 	}
-	at := y.t.line.length()
-	y.t.line.push("SAVEPOINT "+name, nil, nil)
-	err := y.t.line.flush(ctx)
+	at := y.t.line.Length()
+	y.t.line.Push("SAVEPOINT "+name, nil, nil)
+	err := y.t.line.Flush(ctx)
 	if err != nil {
-		y.t.line.cut(at) // what was not sent must not come behind what it is to undo
+		y.t.line.Cut(at) // what was not sent must not come behind what it is to undo
 	}
 	return err
 }
@@ -220,10 +221,10 @@ func (y *inbox) leave(ctx context.Context, name string, failed error) error {
 	case !y.careful:
 		return nil
 	case failed == nil: // sent with what comes next
-		y.t.line.push("RELEASE "+name, nil, nil)
+		y.t.line.Push("RELEASE "+name, nil, nil)
 		return nil
 	}
-	if err := y.t.line.flush(ctx); err != nil {
+	if err := y.t.line.Flush(ctx); err != nil {
 		return err
 	}
 	// Both as they are: where a statement has failed none can be prepared.
@@ -268,7 +269,7 @@ func (y *inbox) commit(ctx context.Context, t *ownTx) error {
 	}
 	broke := y.status() == brokenTx
 	t.end()
-	undone := refused(err) || errors.Is(err, errRolledBack)
+	undone := pgwire.Refused(err) || errors.Is(err, errRolledBack)
 	if !undone && t.won != nil {
 		is, known := y.a.committed(ctx, t)
 		if is {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // The statements of gather, keeps and takeAny are planned once for a connection:
@@ -36,8 +37,8 @@ func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
 	}
 	free := &looked{locked: true}
 	var of pgtype.UUID
-	t.line.push(plansForAll, nil, nil)
-	t.line.push(t.db.sql.reads, []any{pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), array(highs), array(lows), t.idle}, func(res pgx.BatchResults) error {
+	t.line.Push(plansForAll, nil, nil)
+	t.line.Push(t.db.sql.reads, []any{pgwire.Pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), pgwire.Array(highs), pgwire.Array(lows), t.idle}, func(res pgx.BatchResults) error {
 		rows, err := res.Query()
 		if err != nil {
 			return err
@@ -57,8 +58,8 @@ func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
 		}
 		return rows.Err()
 	})
-	t.line.push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
+	t.line.Push(plansAsBefore, nil, nil)
+	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil {
 		return err
 	}
 	for id, l := range t.looks {
@@ -86,9 +87,9 @@ const maxStatement = 64 << 20
 func (t *storeTx) writeHeld() {
 	for _, rows := range t.held() {
 		if areAlike(rows) {
-			t.line.push(t.db.sql.alike, alikeArrays(rows), nil)
+			t.line.Push(t.db.sql.alike, alikeArrays(rows), nil)
 		} else {
-			t.line.push(t.db.sql.inserts, insertArrays(rows), nil)
+			t.line.Push(t.db.sql.inserts, insertArrays(rows), nil)
 		}
 	}
 }
@@ -99,7 +100,7 @@ func (t *storeTx) held() (parts [][]heldRow) {
 	for id, is := range t.pending {
 		rows = append(rows, heldRow{id, is})
 	}
-	slices.SortFunc(rows, func(a, b heldRow) int { return compareIDs(a.id, b.id) })
+	slices.SortFunc(rows, func(a, b heldRow) int { return pgwire.CompareIDs(a.id, b.id) })
 	from, size := 0, 0
 	for i, h := range rows {
 		n := len(h.end.body) + len(h.end.header) + len(h.p.Error)
@@ -138,10 +139,10 @@ func areAlike(rows []heldRow) bool {
 func alikeArrays(rows []heldRow) []any {
 	h := rows[0]
 	return []any{
-		pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
-		pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
-		texts(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
+		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
+		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
+		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
 		int16(h.p.State), int16(h.p.Policy), int64(h.p.Attempt), h.end.until, h.end.expires,
 		[]byte(h.p.Key.Operation), []byte(h.p.Key.Tenant), []byte(h.p.Holder), []byte(h.p.Fingerprint.Alg), []byte(h.p.Fingerprint.KeyID),
 		[]byte(h.p.Error), store.Micros(h.r.Created), fenceOf(h.r.Fence),
@@ -152,28 +153,28 @@ func alikeArrays(rows []heldRow) []any {
 // same in all rows has one value: the statement repeats it.
 func insertArrays(rows []heldRow) []any {
 	return []any{
-		pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
-		pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		once(rows, func(r *heldRow) int16 { return int16(r.p.State) }),
-		once(rows, func(r *heldRow) int16 { return int16(r.p.Policy) }),
-		once(rows, func(r *heldRow) int64 { return int64(r.p.Attempt) }),
-		once(rows, func(r *heldRow) int64 { return orMinus(r.end.until) }),
-		once(rows, func(r *heldRow) int64 { return orMinus(r.end.expires) }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Key.Operation }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Key.Tenant }),
-		texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Holder }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Alg }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.KeyID }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
-		textOnce(rows, func(r *heldRow) string { return r.p.Error }),
-		once(rows, func(r *heldRow) int64 { return r.end.code }),
-		once(rows, func(r *heldRow) bool { return r.end.gone }),
-		orNulls(rows, func(r *heldRow) []byte { return r.end.codec }),
-		orNulls(rows, func(r *heldRow) []byte { return r.end.header }),
-		orNulls(rows, func(r *heldRow) []byte { return r.end.body }),
-		once(rows, func(r *heldRow) int64 { return store.Micros(r.r.Created) }),
-		once(rows, func(r *heldRow) int64 { return fenceOf(r.r.Fence) }),
+		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
+		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		pgwire.Once(rows, func(r *heldRow) int16 { return int16(r.p.State) }),
+		pgwire.Once(rows, func(r *heldRow) int16 { return int16(r.p.Policy) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return int64(r.p.Attempt) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.until) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.expires) }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Key.Operation }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Key.Tenant }),
+		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Holder }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Alg }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.KeyID }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
+		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Error }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return r.end.code }),
+		pgwire.Once(rows, func(r *heldRow) bool { return r.end.gone }),
+		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.codec }),
+		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.header }),
+		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.body }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return store.Micros(r.r.Created) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return fenceOf(r.r.Fence) }),
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // What a handler writes is undone if it fails, whatever it writes by.
@@ -87,10 +89,10 @@ func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
 // not by one that failed.
 func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 	first := openNew(t, nil)
-	c, through := newCutter(t, true)
+	c, through := cuttest.New(t, pgtest.URL(t), true)
 	p := newShop(t, openThrough(t, first, through), nil)
 	poison := errors.New("poison")
-	c.at("COMMIT")
+	c.At("COMMIT")
 	ends := p.a.RunWhole(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, fresh []*Fresh) error {
 		tx, _ := TxFrom(ctx)
 		fresh[0].Err = poison
@@ -104,8 +106,8 @@ func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 	if !errors.Is(ends[0].Err, poison) || ends[1].Err != nil || ends[2].Err != nil {
 		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
 	}
-	if p.want(t, "a", "b"); c.cuts.Load() != 1 {
-		t.Errorf("%d cuts", c.cuts.Load())
+	if p.want(t, "a", "b"); c.Cuts.Load() != 1 {
+		t.Errorf("%d cuts", c.Cuts.Load())
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 var (
@@ -67,7 +68,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 			_ = b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
-	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.line.tx, y}), y, &t.over)
+	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.line.Tx, y}), y, &t.over)
 	b.now = y
 	defer func() { b.now = nil }()
 	err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(inside, fresh) })
@@ -130,7 +131,7 @@ func (y *inbox) waitFree(ctx context.Context) error {
 			highs, lows = append(highs, high), append(lows, low)
 		}
 	}
-	_, err := y.t.s.own.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, array(highs), array(lows))
+	_, err := y.t.s.own.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, pgwire.Array(highs), pgwire.Array(lows))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // visitor is one call of a batch, and the store.Tx for its steps. Its key comes
@@ -57,7 +58,7 @@ func (v *visitor) undone() bool {
 func (v *visitor) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
 	if v.y.taken != nil {
 		if f, is, err := v.y.taken.claim(v, &p); is {
-			return f, explain("claim in a transaction", err)
+			return f, pgwire.Explain("claim in a transaction", err)
 		}
 	}
 	v.p = p
@@ -91,7 +92,7 @@ func (v *visitor) Settle(ctx context.Context, l store.Lease, s store.Settlement)
 }
 
 func (v *visitor) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
-	return explain("settle in a transaction", v.y.t.settle(ctx, v.id, &l, &s))
+	return pgwire.Explain("settle in a transaction", v.y.t.settle(ctx, v.id, &l, &s))
 }
 
 // Nested implements store.Tx. Steps do not use it.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // but is a handler of many that does the work of all, but of those with an error
@@ -135,7 +137,7 @@ func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
 func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			c, through := newCutter(t, false)
+			c, through := cuttest.New(t, pgtest.URL(t), false)
 			p := newShop(t, openThrough(t, openNew(t, nil), through), nil)
 			w, sizes := newWorker(p), []int{}
 			var calls []semel.Call
@@ -144,14 +146,14 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 			}
 			const look = "pg_try_advisory"
 			if n > maxTogether {
-				c.at(look)
+				c.At(look)
 			}
 			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
 				if err := w.but(&sizes, nil)(ctx, fresh); err != nil {
 					return err
 				}
 				if len(fresh) == 4 {
-					c.at(look)
+					c.At(look)
 					return errors.New("one of them is bad") // so the batch is divided
 				}
 				return nil

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // Who gets ErrUnavailable may do something else instead: so whether the effect
@@ -42,12 +44,12 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 		} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				first := openNew(t, nil)
-				cut, through := newCutter(t, c.after)
+				cut, through := cuttest.New(t, pgtest.URL(t), c.after)
 				s := openThrough(t, first, through)
 				p := newShop(t, s, nil)
 				p.a.aftermath = 500 * time.Millisecond
 				err := run(p, "k", func() {
-					cut.at("COMMIT")
+					cut.At("COMMIT")
 					if c.away {
 						s.own.Close()
 					}
@@ -55,8 +57,8 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				if !errors.Is(err, c.err) || errors.Is(err, semel.ErrInDoubt) != c.doubt {
 					t.Errorf("got %v; want %v, in doubt %v", err, c.err, c.doubt)
 				}
-				if cut.cuts.Load() != 1 {
-					t.Errorf("%d cuts", cut.cuts.Load())
+				if cut.Cuts.Load() != 1 {
+					t.Errorf("%d cuts", cut.Cuts.Load())
 				}
 			})
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -65,7 +66,7 @@ func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
 			}}, err
 		}
 	})
-	commit := commitSQL
+	commit := commitStatement
 	text.Store(&commit)
 	if got, err := Do(ctx, c.a, call("k"), c.pay("k", nil)); err != nil || got != "receipt of k" {
 		t.Errorf("a commit that got through: %q, %v", got, err)
@@ -99,7 +100,7 @@ func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
 }
 
 // A handler that takes longer than its callers wait fails each time by their
-// leaving. Those tries count, or it would run for ever.
+// leaving. Those pgwire.Tries count, or it would run for ever.
 func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -136,7 +137,7 @@ func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 		ran++
 		return p.pay("k", nil)(ctx, x, tx)
 	})
-	if ran != 1 || code(err) != uniqueViolation || errors.Is(err, semel.ErrInProgress) || errors.Is(err, semel.ErrUnavailable) {
+	if ran != 1 || pgwire.Code(err) != pgwire.UniqueViolation || errors.Is(err, semel.ErrInProgress) || errors.Is(err, semel.ErrUnavailable) {
 		t.Errorf("it ran %d times, and failed by %v; want the handler's error", ran, err)
 	}
 	if r, err := p.record(t, "k"); err != nil || r.Attempt != 1 || r.State != store.Released {
@@ -147,7 +148,7 @@ func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 		tx, _ := TxFrom(ctx)
 		return p.pay("k", nil)(ctx, x, tx)
 	})
-	if code(err) != uniqueViolation || errors.Is(err, semel.ErrInProgress) {
+	if pgwire.Code(err) != pgwire.UniqueViolation || errors.Is(err, semel.ErrInProgress) {
 		t.Errorf("in the caller's transaction: %v, want the handler's error", err)
 	}
 }
@@ -158,14 +159,14 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (string, error) {
-		if ran++; ran > 3*tries {
+		if ran++; ran > 3*pgwire.Tries {
 			return "", errors.New("enough")
 		}
 		_, err := tx.Exec(ctx, "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
 		return "", err
 	})
-	if ran != tries || !errors.Is(err, semel.ErrUnavailable) || code(err) != serializationFailure {
-		t.Errorf("it ran %d times, want %d, and ended by %v", ran, tries, err)
+	if ran != pgwire.Tries || !errors.Is(err, semel.ErrUnavailable) || pgwire.Code(err) != pgwire.SerializationFailure {
+		t.Errorf("it ran %d times, want %d, and ended by %v", ran, pgwire.Tries, err)
 	}
 	if _, err := p.record(t, "k"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a record was left: %v", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -149,7 +150,7 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 					t.Errorf("%s: it ran", name)
 					return semel.Outcome{}, nil
 				})
-				if !errors.Is(err, semel.ErrInProgress) || code(err) != "" {
+				if !errors.Is(err, semel.ErrInProgress) || pgwire.Code(err) != "" {
 					t.Errorf("%s: %v, want ErrInProgress", name, err)
 				}
 			}

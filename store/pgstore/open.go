@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Open opens the store in the database at url (postgres://…, or key=value), with
@@ -37,13 +39,13 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opt: opt, app: app, idle: millis(opt.MaxIdleTx)}
+	s := &Store{opt: opt, app: app, idle: pgwire.Millis(opt.MaxIdleTx)}
 	s.speak(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
-		return nil, explain("open", err)
+		return nil, pgwire.Explain("open", err)
 	}
-	s.quick, s.patient = s.newSession(inLane), s.newSession(millis(opt.LockTimeout))
+	s.quick, s.patient = s.newSession(inLane), s.newSession(pgwire.Millis(opt.LockTimeout))
 	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
 	s.claims, s.settles, s.replays = s.newClaimLane(), s.newSettleLane(), s.newReplayLane()
 	return s, nil
@@ -62,7 +64,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 		}
 	}
 	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
-		if code(err) != protocolViolation {
+		if pgwire.Code(err) != pgwire.ProtocolViolation {
 			return err
 		}
 		// A pooler that knows no such settings. It hides prepared statements
@@ -90,7 +92,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	if err := s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number); err != nil || !s.opt.Notify {
 		return err
 	}
-	s.ear, err = listen(ctx, cfg, &s.opt)
+	s.listener, err = notify.Listen(ctx, sized(cfg, 2+spareConns), s.opt.channel(), s.opt.echo)
 	return err
 }
 
@@ -155,8 +157,8 @@ func (s *Store) Close() error {
 		s.settles.Close()
 		s.replays.Close()
 	}
-	if s.ear != nil {
-		s.ear.close()
+	if s.listener != nil {
+		s.listener.Close()
 	}
 	s.closeOwn()
 	if s.opened && s.app != nil {

@@ -56,8 +56,8 @@ type Options struct {
 	// (LISTEN, NOTIFY) instead of asking for it again and again. Off by
 	// default. It takes two connections more, or up to 5 while one of them hangs.
 	// All processes that share the schema must have it: of what one without it ends
-	// nobody is told, nor of what ends in a transaction of the caller's (Atomic.In,
-	// InSQL), and who waits for that looks every 2 to 8 seconds (an
+	// nobody is told, nor of what ends in a transaction of the caller's (Atomic.In),
+	// and who waits for that looks every 2 to 8 seconds (an
 	// Atomic.Run every second).
 	//
 	// What it costs: as good as no throughput, since it is told in a

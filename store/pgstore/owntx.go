@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // ownTx is the transaction of one try of Atomic.Run. It takes a connection with
@@ -19,7 +21,9 @@ import (
 type ownTx struct {
 	storeTx
 	duplicates *duplicateRate
-	conn       *pgxpool.Conn
+	db         *sql.DB        // of DoSQL; nil: the transaction is one of the application's pool
+	conn       *pgxpool.Conn  // of the pool
+	sql        *sqlTx         // of db
 	last       store.Proposal // the argument of Claim; won points to it
 	over       atomic.Bool    // the handler has returned, or the transaction has ended
 }
@@ -30,23 +34,31 @@ func (a *Atomic) newOwnTx() *ownTx {
 	return t
 }
 
-// connect takes a connection from the application's pool. It sends nothing.
+// connect takes a connection from the application's pool, and sends nothing. With
+// database/sql it begins the transaction.
 func (t *ownTx) connect(ctx context.Context) (err error) {
 	if t.s.closed.Load() {
 		return ErrClosed
+	}
+	if t.db != nil {
+		if t.sql, err = beginSQL(ctx, t.db); err != nil {
+			return err
+		}
+		t.init(t.s, t.sql.driver, true)
+		return nil
 	}
 	if t.conn, err = t.s.app.Acquire(ctx); err != nil {
 		return err
 	}
 	t.init(t.s, t.conn.Conn(), true)
-	t.line.begin = true
+	t.line.Begin = true
 	return nil
 }
 
 // Claim implements store.Tx.
 func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
 	id := idOf(p.Key)
-	if t.conn == nil {
+	if t.line.DB == nil {
 		if t.duplicates.high() {
 			if f, ok := t.s.lookUpReplay(ctx, id, p.Key); ok {
 				t.asked = id
@@ -55,7 +67,7 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 			}
 		}
 		if err := t.connect(ctx); err != nil {
-			return f, explain("begin", err)
+			return f, pgwire.Explain("begin", err)
 		}
 	}
 	t.last = p
@@ -68,7 +80,10 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 
 // handlerContext is ctx with the transaction as a handler may use it.
 func (t *ownTx) handlerContext(ctx context.Context, tx pgx.Tx) context.Context {
-	return t.s.withTx(ctx, &handlerTx{Tx: tx, over: &t.over}, &t.over)
+	if t.sql != nil {
+		return t.s.withTx(ctx, &txIn{sql: t.sql, over: &t.over})
+	}
+	return t.s.withTx(ctx, &txIn{tx: &handlerTx{Tx: tx, over: &t.over}, over: &t.over})
 }
 
 // errRolledBack: the server answered COMMIT with a rollback.
@@ -77,20 +92,30 @@ var errRolledBack = errors.New("the transaction had failed before, and was rolle
 // commit sends the queued statements, and COMMIT.
 func (t *ownTx) commit(ctx context.Context) error {
 	t.over.Store(true)
-	t.line.push(commitSQL, nil, func(res pgx.BatchResults) error {
+	if t.sql != nil {
+		if err := t.line.Flush(ctx); err != nil {
+			return err
+		}
+		return t.sql.commit(ctx)
+	}
+	t.line.Push(commitStatement, nil, func(res pgx.BatchResults) error {
 		tag, err := res.Exec()
 		if err == nil && tag.String() != "COMMIT" {
 			err = fmt.Errorf("%w (%s)", errRolledBack, tag)
 		}
 		return err
 	})
-	return t.line.flush(ctx)
+	return t.line.Flush(ctx)
 }
 
 // end rolls back unless the transaction has committed, and gives the connection
 // back. It may be called again.
 func (t *ownTx) end() {
 	t.over.Store(true)
+	if t.sql != nil {
+		t.sql.end()
+		t.sql = nil
+	}
 	if t.conn == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -137,7 +138,7 @@ func scans(t *testing.T, s *Store) int {
 }
 
 // fill makes a table large, without statistics of that.
-func fill(t *testing.T, db execer, table string) {
+func fill(t *testing.T, db pgwire.Execer, table string) {
 	t.Helper()
 	mustExec(t, db, `INSERT INTO `+table+` (id, owner, state, policy, attempt, until, expires, created, updated, format, fence,
 		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
@@ -172,7 +173,7 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		}
 		err = y.runWhole(t.Context(), func(fresh []*Fresh) error { n = len(fresh); return nil })
 		y.t.writeHeld()
-		if err = errors.Join(err, y.t.line.flush(t.Context())); err != nil || n != 64 {
+		if err = errors.Join(err, y.t.line.Flush(t.Context())); err != nil || n != 64 {
 			t.Fatalf("%d calls of 64 are new, error %v", n, err)
 		}
 		if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')"); is != mode {

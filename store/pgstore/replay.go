@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // A replay needs no transaction, because a terminal record does not change before
@@ -51,7 +52,7 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 	var now, n int64
 	var packed []byte
 	to := []any{&now, &n, &packed}
-	ids := array(column(batch, func(it *replayItem) *pgtype.UUID { return &it.Req.id }))
+	ids := pgwire.Array(pgwire.Column(batch, func(it *replayItem) *pgtype.UUID { return &it.Req.id }))
 	err := s.sendBatch(ctx, s.sql.replays, []any{ids}, func(rows pgx.Rows) error {
 		if err := rows.Scan(to...); err != nil {
 			return err

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	crand "crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
@@ -32,27 +35,37 @@ import (
 // does. For duplicates in flight, rules for fn and commits without an answer, see
 // "Handlers of Atomic" in the package documentation.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	if tx, ok := a.s.inside(ctx); ok {
-		return a.In(tx).Run(ctx, call, fn)
+	return a.run(ctx, call, fn, nil)
+}
+
+// run is Run, or DoSQL if there is a db.
+func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db *sql.DB) (semel.Result, error) {
+	if in, ok := a.s.inside(ctx); ok {
+		if in.sql != nil {
+			return a.runIn(ctx, in.sql.driver, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
+				return fn(a.s.withTx(ctx, &txIn{sql: in.sql, over: in.over}), x)
+			})
+		}
+		return a.In(in.tx).Run(ctx, call, fn)
 	}
 	a.duplicates.running.Add(1)
 	defer a.duplicates.running.Add(-1)
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
-	defer w.leave(a.s.ear)
+	defer w.leave(a.s.listener)
 	for refused := 0; ; {
-		w.join(a.s.ear)
-		res, err := a.try(ctx, call, fn, &w)
+		w.join(a.s.listener)
+		res, err := a.try(ctx, call, fn, &w, db)
 		switch {
 		case refusedForNow(err):
-			if refused++; refused >= tries {
+			if refused++; refused >= pgwire.Tries {
 				return semel.Result{}, unavailable(call, err)
 			}
 		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
 			if w.next(); w.patient {
 				pause = max(pause, a.patience)
-			} else if w.told != nil {
+			} else if w.notified != nil {
 				pause = min(a.s.opt.toldPoll, call.Wait)
 			}
 		default:
@@ -75,8 +88,8 @@ type waiter struct {
 	patient bool // it has held back already
 	holds   bool // in this try
 
-	id   pgtype.UUID // of the key, once it is known
-	told *listener   // of who can be told of its end, under Options.Notify
+	id       pgtype.UUID    // of the key, once it is known
+	notified *notify.Waiter // of Options.Notify; nil: the waiter polls
 }
 
 // patience is how long a waiter gives a try that was rolled back to be noted,
@@ -100,45 +113,33 @@ func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
 	return nil
 }
 
-// join makes sure that the end of a run is told, from now on.
-func (w *waiter) join(e *ear) {
-	if e == nil || !w.refused {
+// join makes sure that the waiter is woken when the run of its key ends.
+func (w *waiter) join(l *notify.Listener) {
+	if l == nil || !w.refused {
 		return
 	}
-	w.leave(e)
-	w.told, _ = e.join(w.id) // nil: who is not told polls, as all do
+	w.leave(l)
+	w.notified, _ = l.Join(w.id)
 }
 
-func (w *waiter) leave(e *ear) {
-	if w.told != nil {
-		e.leave(w.told)
-		w.told = nil
+func (w *waiter) leave(l *notify.Listener) {
+	if w.notified != nil {
+		l.Leave(w.notified)
+		w.notified = nil
 	}
 }
 
-// sleep is around d, or until the end of the other run is told; false if ctx
-// ended.
+// sleep waits for about d, or until a notification that the other run has ended.
+// It reports false if ctx ends first.
 func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
-	if w.told == nil || w.patient { // it is for another try's note, which may come later
-		return sleep(ctx, d)
+	if w.notified == nil || w.patient { // it waits for the note of a failed attempt, which comes after the end of the run
+		return pgwire.Sleep(ctx, d)
 	}
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
 	select {
-	case <-w.told.told:
+	case <-w.notified.Done():
 		return true
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// sleep is around d, or reports false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d/2 + rand.N(d))
-	defer t.Stop()
-	select {
 	case <-t.C:
 		return true
 	case <-ctx.Done():
@@ -147,12 +148,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // refusedForNow reports whether a run that ended so may run again.
-func refusedForNow(err error) bool { return again(err) || lostRace(err) }
+func refusedForNow(err error) bool { return pgwire.Again(err) || lostRace(err) }
 
 // lostRace reports that another has inserted the key's record.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == uniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
+	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
 }
 
 func unavailable(call semel.Call, err error) error {
@@ -160,8 +161,9 @@ func unavailable(call semel.Call, err error) error {
 }
 
 // try runs fn in one transaction.
-func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter) (res semel.Result, err error) {
+func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB) (res semel.Result, err error) {
 	t := a.newOwnTx()
+	t.db = db
 	defer t.end()
 	var said error // what the handler returned
 	ran, returned := false, false
@@ -180,15 +182,18 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return semel.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(a.s.withRun(t.handlerContext(run, t.line.tx), t.asked, &t.over), x)
+		o, err := fn(a.s.withRun(t.handlerContext(run, t.line.Tx), t.asked, &t.over), x)
 		t.over.Store(true)
+		if t.sql != nil && !t.sql.driver.IsClosed() && t.sql.driver.PgConn().TxStatus() == 'I' {
+			err = errors.Join(errSQLTxEnded, err)
+		}
 		returned, said = true, err
 		return o, err
 	})
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
-		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
+		if ran && said != nil && !pgwire.Again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !semel.SaysNoEffect(said) {
 			_ = a.noteAttempt(ctx, &t.storeTx, said.Error())
 		}
 		return res, err // with ErrNotKept the result has what is left of it
@@ -201,17 +206,17 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 		return res, err
 	}
 	t.end()
-	known := refused(cerr) || errors.Is(cerr, errRolledBack)
+	known := pgwire.Refused(cerr) || errors.Is(cerr, errRolledBack)
 	if !known {
 		var is bool
 		if is, known = a.committed(ctx, t); is {
 			return res, err
 		}
 	}
-	if known && RefusedForContent(cerr) && !lostRace(cerr) {
+	if known && pgwire.RefusedForContent(cerr) && !lostRace(cerr) {
 		_ = a.noteAttempt(ctx, &t.storeTx, cerr.Error())
 	}
-	if cerr = explain("commit", cerr); !known {
+	if cerr = pgwire.Explain("commit", cerr); !known {
 		cerr = fmt.Errorf("%w: %w", semel.ErrInDoubt, cerr)
 	}
 	if refusedForNow(cerr) {
@@ -255,7 +260,7 @@ func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
 		if err == nil {
 			return is, true
 		}
-		if !sleep(ctx, 50*time.Millisecond) {
+		if !pgwire.Sleep(ctx, 50*time.Millisecond) {
 			return false, false
 		}
 	}

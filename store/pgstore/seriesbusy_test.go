@@ -65,7 +65,7 @@ func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("guess %v: %v, want %v", g, err, want)
 		}
-		if n := ask[int](t, own.line.conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
+		if n := ask[int](t, own.line.Conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
 			t.Errorf("guess %v: %d records are written, want %d", g, n, wrote)
 		}
 		own.end()

@@ -83,7 +83,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 					t.Errorf("%s: found\n%+v, %v, %v; there is\n%+v", r.key, got, is, err, want)
 				}
 			}
-			if got := ask[int](t, p.s.app, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.conn().PgConn().PID()); got != locks {
+			if got := ask[int](t, p.s.app, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != locks {
 				t.Errorf("%d keys are locked, want %d", got, locks)
 			}
 			n.Drop()
@@ -119,7 +119,7 @@ func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
 			if n.y.taken.n != fresh {
 				t.Errorf("%d are recorded ahead, want %d", n.y.taken.n, fresh)
 			}
-			if got := ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.conn().PgConn().PID()); got != fresh {
+			if got := ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != fresh {
 				t.Errorf("%d keys are locked, want %d", got, fresh)
 			}
 			wantDone(t, n.Run(t.Context(), w.rows(calls)), c.dups...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // errTaken: what was written ahead is not what is to be kept.
@@ -38,7 +39,7 @@ func (r takenRow) compare(at uint64, id *pgtype.UUID) int {
 	if r.at != at {
 		return cmp.Compare(r.at, at)
 	}
-	return compareIDs(r.v.id, *id)
+	return pgwire.CompareIDs(r.v.id, *id)
 }
 
 // ahead is what the look has found, or written, for a call.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // guess is what a look ahead expects of keys. One that guessed wrong changes
@@ -128,9 +129,9 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 	t, p, as := y.t, &rows[0].v.p, &y.taken.as
 	var of pgtype.UUID
 	now, n := int64(0), 0
-	t.line.push(plansForAll, nil, nil)
-	t.line.push(t.db.sql.keeps, []any{
-		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }), t.idle,
+	t.line.Push(plansForAll, nil, nil)
+	t.line.Push(t.db.sql.keeps, []any{
+		pgwire.Pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }), t.idle,
 		int16(as.State), int16(p.Policy), int64(as.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
@@ -153,8 +154,8 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 			return err
 		})
 	})
-	t.line.push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil || n == 0 {
+	t.line.Push(plansAsBefore, nil, nil)
+	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil || n == 0 {
 		return rows, more, err
 	}
 	rest = make([]takenRow, 0, len(rows)-n)
@@ -171,7 +172,7 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
 	var of pgtype.UUID
 	at := &moment{}
-	y.t.line.push(y.t.db.sql.takesNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
+	y.t.line.Push(y.t.db.sql.takesNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
 		return each(res, func(scan func(...any) error) error {
 			var locked bool
 			if err := scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
@@ -180,7 +181,7 @@ func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
 			return nil
 		})
 	})
-	if err := y.t.s.isOurs(y.t.line.flush(ctx), of); err != nil {
+	if err := y.t.s.isOurs(y.t.line.Flush(ctx), of); err != nil {
 		return err
 	}
 	recorded(rows, at)
@@ -193,8 +194,8 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 	t, w := y.t, y.taken
 	var of pgtype.UUID
 	at := &moment{}
-	t.line.push(plansForAll, nil, nil)
-	t.line.push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error {
+	t.line.Push(plansForAll, nil, nil)
+	t.line.Push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error {
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var locked pgtype.Bool
@@ -222,8 +223,8 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 			return nil
 		})
 	})
-	t.line.push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.flush(ctx), of); err != nil {
+	t.line.Push(plansAsBefore, nil, nil)
+	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil {
 		return 0, err
 	}
 	recorded(rows, at)
@@ -238,10 +239,10 @@ func (y *inbox) rowsOf(rows []takenRow) []any {
 		highs[i], lows[i] = t.s.lockOf(r.v.id)
 	}
 	return []any{
-		pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
-		array(highs), array(lows),
-		pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
-		texts(rows, func(r *takenRow) string { return r.v.p.Key.Value }), texts(rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }),
+		pgwire.Pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
+		pgwire.Array(highs), pgwire.Array(lows),
+		pgwire.Pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
+		pgwire.Texts(rows, func(r *takenRow) string { return r.v.p.Key.Value }), pgwire.Texts(rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }),
 		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idle,

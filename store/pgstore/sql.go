@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // statements are the SQL of one schema. Parameters are cast, so that they mean
@@ -19,8 +20,6 @@ type statements struct {
 	read, replays, insert                                                   string
 	reads, inserts, alike                                                   string
 	keeps, takes, takesNew                                                  string
-	own, move, watermark, waitForIt, forget                                 string
-	noteBegin, noteTried, noteEnd                                           string
 }
 
 // insertColumns are written by a claim; the rest has defaults.
@@ -51,7 +50,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	schema := pgx.Identifier{o.Schema}.Sanitize()
 	fill := strings.NewReplacer(
 		"{s}", schema,
-		"{now}", o.clock, "{never}", strconv.FormatInt(never, 10),
+		"{now}", o.clock, "{never}", strconv.FormatInt(pgwire.Never, 10),
 		"{cols}", cols(""), "{r.packed}", packedOf("r", spelled), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
@@ -258,38 +257,6 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			i AS ({take} SELECT unnest($1::uuid[]), unnest($4::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), {taken} WHERE (SELECT locked FROM l))
 			SELECT c.now, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
 
-		// A row of another topic id is locked, given, and left as it is. A new one
-		// begins with an epoch that none had whose row was forgotten.
-		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
-			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next, epoch, updated)
-			SELECT $1::text, $2::text, $3::integer, $4::text, $5::bigint, c.now, c.now FROM c
-			ON CONFLICT (consumer, topic, partition) DO UPDATE SET epoch = w.epoch + (w.topic_id = excluded.topic_id)::int, updated = excluded.updated
-			RETURNING w.topic_id, w.next, w.epoch`,
-		move: `UPDATE {s}.semel_watermark SET next = $7::bigint, updated = {now}
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND epoch = $5::bigint AND next <= $6::bigint
-			RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a frozen owner must not hold the row
-		watermark: `SELECT topic_id, next, epoch FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer`,
-		waitForIt: `SELECT FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer FOR UPDATE`,
-		forget: `WITH n AS (DELETE FROM {s}.semel_note WHERE consumer = $1::text AND topic = $2::text)
-			DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`,
-
-		// Who goes back, or has another topic, begins with nothing: what was tried
-		// then was tried in another life.
-		noteBegin: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
-			INSERT INTO {s}.semel_note AS n (consumer, topic, partition, topic_id, owner, at, begun, tried, updated)
-			SELECT $1::text, $2::text, $3::integer, $4::text, $5::uuid, $6::bigint, 1, ARRAY[]::bigint[], c.now FROM c
-			ON CONFLICT (consumer, topic, partition) DO UPDATE SET
-				begun = CASE WHEN n.topic_id = excluded.topic_id AND n.at = excluded.at THEN n.begun + (n.owner <> excluded.owner)::int ELSE 1 END,
-				tried = CASE WHEN n.topic_id = excluded.topic_id AND n.at <= excluded.at THEN n.tried ELSE excluded.tried END,
-				topic_id = excluded.topic_id, owner = excluded.owner, at = excluded.at, updated = excluded.updated
-			RETURNING n.begun, n.tried`,
-		noteTried: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
-			UPDATE {s}.semel_note SET tried = $6::bigint[], updated = c.now FROM c
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
-		noteEnd: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
-			UPDATE {s}.semel_note SET begun = greatest(begun - 1, 0), tried = $6::bigint[], updated = c.now FROM c
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
-
 		list: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
 			o AS MATERIALIZED (SELECT r.ctid AS at, {r.cols} FROM {part} r CROSS JOIN c
@@ -301,7 +268,6 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	}
 	for _, s := range []*string{
 		&st.alike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.replays, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
-		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget, &st.noteBegin, &st.noteTried, &st.noteEnd,
 	} {
 		*s = fill.Replace(*s)
 	}

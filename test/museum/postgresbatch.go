@@ -10,7 +10,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
 		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestAStatementThatFailsFirst",
-		Old: "\tif err := y.t.line.flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// Both", New: "\ty.t.line.push(\"ROLLBACK TO \"+name, nil, nil)\n\ty.t.line.push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn y.t.line.flush(ctx)\n\t}\n\t// Both",
+		Old: "\tif err := y.t.line.Flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// Both", New: "\ty.t.line.Push(\"ROLLBACK TO \"+name, nil, nil)\n\ty.t.line.Push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn y.t.line.Flush(ctx)\n\t}\n\t// Both",
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
@@ -79,23 +79,23 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAZombiesPollFails",
-		Old: "AND epoch = $5::bigint AND next <=", New: "AND epoch <= $5::bigint + 1 AND next <=",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAZombiesPollFails",
+		Old: "AND epoch = $5::bigint AND next_offset <=", New: "AND epoch <= $5::bigint + 1 AND next_offset <=",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAForgottenOwner",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAForgottenOwner",
 		Old: "$5::bigint, c.now, c.now FROM c\n", New: "$5::bigint, 1, c.now FROM c\n",
 	},
 	{
 		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAWatermarkThatMayStillMove",
-		Old: "AND partition = $3::integer FOR UPDATE`", New: "AND partition = $3::integer`",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAWatermarkThatMayStillMove",
+		Old: "WHERE {partition} FOR UPDATE`", New: "WHERE {partition}`",
 	},
 	{
 		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAFrozenOwnerGives",
-		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a", New: "RETURNING set_config('semel.idle', $8::text, true)`, // a",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAFrozenOwnerGives",
+		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`)", New: "RETURNING set_config('semel.idle', $8::text, true)`)",
 	},
 	{
 		Name: "PostgreSQL, batches: the watermark passes over a hole", Rule: "ack", Parent: "M22: highest offset committed",
@@ -186,11 +186,11 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a message that breaks its connection at COMMIT stops its partition", Rule: "rule 13",
 		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
-		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
+		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		File: "store/pgstore/watermark.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		File: "store/pgstore/pgkafka/watermark.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
 		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 }

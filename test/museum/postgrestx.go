@@ -5,7 +5,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a commit that may be there is said to be none", Rule: "rule 9",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestOnlyACommit",
-		Old: "explain(\"commit\", cerr); !known {", New: "explain(\"commit\", cerr); false {",
+		Old: "pgwire.Explain(\"commit\", cerr); !known {", New: "pgwire.Explain(\"commit\", cerr); false {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what became of a commit is not asked when the caller left", Rule: "rule 9", Parent: "M20: complete on the request context",
@@ -15,7 +15,7 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a pooler that lost the server passes for the server", Rule: "rule 9",
-		File: "store/pgstore/errors.go", Package: postgres, Run: "TestACommitThatAPoolerLost",
+		File: "store/pgstore/internal/pgwire/errors.go", Package: postgres, Run: "TestACommitThatAPoolerLost",
 		Old: "!strings.HasPrefix(c, \"08\")", New: "!strings.HasPrefix(c, \"080\")",
 	},
 	{
@@ -32,13 +32,13 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: the handler's own unique violation is a lost race", Rule: "rule 13", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestAUniqueViolationOfTheHandlersOwn",
-		Old: "return ok && e.Code == uniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+\"_p\"))",
-		New: "return ok && e.Code == uniqueViolation && (e.TableName != \"\" || strings.HasPrefix(e.ConstraintName, recordTable))",
+		Old: "return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+\"_p\"))",
+		New: "return ok && e.Code == pgwire.UniqueViolation && (e.TableName != \"\" || strings.HasPrefix(e.ConstraintName, recordTable))",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what is always refused is tried for ever", Rule: "rule 14",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestWhatIsAlwaysRefused",
-		Old: "if refused++; refused >= tries {", New: "if refused = 1; refused >= tries {",
+		Old: "if refused++; refused >= pgwire.Tries {", New: "if refused = 1; refused >= pgwire.Tries {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a waiter runs what is about to be noted as failed", Rule: "rule 14",
@@ -93,7 +93,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a run within another store's commits by itself", Rule: "atomic",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestATransactionInsideAnother",
-		Old: "\touter, _ := ctx.Value(txKey{}).(*txIn)\n", New: "\tvar outer *txIn\n",
+		Old: "\tin.outer, _ = ctx.Value(txKey{}).(*txIn)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what a handler left behind runs in a transaction that is over", Rule: "atomic",
@@ -104,5 +104,20 @@ var postgresTxs = []Mutant{
 		Name: "PostgreSQL, Atomic: the key of a handler that has returned is in progress", Rule: "rule 14",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestTheContextOfAHandler",
 		Old: "if r.s == s && !r.over.Load() && (", New: "if r.s == s && (",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a COMMIT that the server always refuses is tried for ever", Rule: "rule 13",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestAtomic_CommitRefused",
+		Old: "if known && pgwire.RefusedForContent(cerr) &&", New: "if !known && pgwire.RefusedForContent(cerr) &&",
+	},
+	{
+		Name: "PostgreSQL, Atomic: DoSQL does not notice that the handler has committed", Rule: "atomic",
+		File: "store/pgstore/run.go", Package: postgres, Run: "TestDoSQL_HandlerEnds",
+		Old: "t.sql.driver.PgConn().TxStatus() == 'I' {", New: "t.sql.driver.PgConn().TxStatus() == 0 {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: DoSQL gives a connection back with its transaction open", Rule: "atomic",
+		File: "store/pgstore/dosql.go", Package: postgres, Run: "TestDoSQL_",
+		Old: "\tif t.tx != nil {\n\t\t_ = t.tx.Rollback()\n\t}\n\tif t.driver != nil &&", New: "\tif t.driver == nil &&",
 	},
 }

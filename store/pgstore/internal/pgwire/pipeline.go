@@ -1,4 +1,4 @@
-package pgstore
+package pgwire
 
 import (
 	"context"
@@ -6,15 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pipeline collects statements of one transaction, and sends them together with
+// Pipeline collects statements of one transaction, and sends them together with
 // the next statement whose answer is needed.
-type pipeline struct {
-	db    execer
+type Pipeline struct {
+	DB    Execer
 	queue []step
 	sent  int // how many steps were sent before those in queue
 
-	begin bool   // the first flush begins the transaction
-	tx    pgx.Tx // the transaction that a flush has begun
+	Begin bool   // the first flush begins the transaction
+	Tx    pgx.Tx // the transaction that a flush has begun
 }
 
 // step is one statement. If read is nil, its answer has nothing to read.
@@ -24,16 +24,17 @@ type step struct {
 	read func(pgx.BatchResults) error
 }
 
-func (l *pipeline) push(sql string, args []any, read func(pgx.BatchResults) error) {
+// Push appends a statement to the queue. Read, if not nil, reads its answer.
+func (l *Pipeline) Push(sql string, args []any, read func(pgx.BatchResults) error) {
 	l.queue = append(l.queue, step{sql, args, read})
 }
 
-// conn is the connection. It is nil while nothing was sent on one.
-func (l *pipeline) conn() *pgx.Conn {
-	if l.tx != nil {
-		return l.tx.Conn()
+// Conn is the connection. It is nil while nothing was sent on one.
+func (l *Pipeline) Conn() *pgx.Conn {
+	if l.Tx != nil {
+		return l.Tx.Conn()
 	}
-	switch db := l.db.(type) {
+	switch db := l.DB.(type) {
 	case pgx.Tx:
 		return db.Conn()
 	case *pgx.Conn:
@@ -42,20 +43,20 @@ func (l *pipeline) conn() *pgx.Conn {
 	return nil
 }
 
-// length is the number of steps that were pushed, sent ones included.
-func (l *pipeline) length() int { return l.sent + len(l.queue) }
+// Length is the number of steps that were pushed, sent ones included.
+func (l *Pipeline) Length() int { return l.sent + len(l.queue) }
 
-// flush sends the queue in one round trip. If a step fails, the server does not
+// Flush sends the queue in one round trip. If a step fails, the server does not
 // carry out the steps after it.
-func (l *pipeline) flush(ctx context.Context) (err error) {
+func (l *Pipeline) Flush(ctx context.Context) (err error) {
 	if len(l.queue) == 0 {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err // nothing was sent: the queue can still be cut
 	}
-	steps, begins := l.queue, l.begin
-	l.sent, l.queue, l.begin = l.length(), nil, false
+	steps, begins := l.queue, l.Begin
+	l.sent, l.queue, l.Begin = l.Length(), nil, false
 	b := pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(steps)+1)}
 	if begins {
 		b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -63,14 +64,14 @@ func (l *pipeline) flush(ctx context.Context) (err error) {
 	for _, s := range steps {
 		b.Queue(s.sql, s.args...)
 	}
-	res := l.db.SendBatch(ctx, &b)
+	res := l.DB.SendBatch(ctx, &b)
 	defer func() {
 		if cerr := res.Close(); err == nil {
 			err = cerr
 		}
 	}()
 	if begins {
-		l.tx = res.Tx()
+		l.Tx = res.Tx()
 		if _, err := res.Exec(); err != nil {
 			return err
 		}
@@ -88,9 +89,9 @@ func (l *pipeline) flush(ctx context.Context) (err error) {
 	return nil
 }
 
-// cut removes the steps from number at on from the queue. If step at was already
+// Cut removes the steps from number at on from the queue. If step at was already
 // sent, cut removes the whole queue and reports true.
-func (l *pipeline) cut(at int) (sent bool) {
+func (l *Pipeline) Cut(at int) (sent bool) {
 	if at < l.sent {
 		l.queue = nil
 		return true

@@ -1,4 +1,4 @@
-package pgstore
+package pgkafka
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 )
 
 // wantBegun begins at an offset, as so many have in a row.
-func wantBegun(t *testing.T, n *Note, at int64, times int) {
+func wantBegun(t *testing.T, n *CrashMarker, at int64, times int) {
 	t.Helper()
 	if got, err := n.Begin(t.Context(), at); err != nil || got != times {
 		t.Errorf("the beginnings at %d are %d, %v; want %d", at, got, err, times)
 	}
 }
 
-func wantTries(t *testing.T, n *Note, tries ...int) {
+func wantTries(t *testing.T, n *CrashMarker, tries ...int) {
 	t.Helper()
 	open := false
 	for offset, want := range tries {
@@ -23,49 +23,49 @@ func wantTries(t *testing.T, n *Note, tries ...int) {
 		}
 		open = open || want > 0
 	}
-	if n.Open() != open {
-		t.Errorf("Open says %v", n.Open())
+	if n.HasTries() != open {
+		t.Errorf("HasTries says %v", n.HasTries())
 	}
 }
 
 // Who begins where the one before began has got no further; a member counts once,
 // and not at all if it has ended in order.
 func TestANoteCountsThoseWhoBeginAtOneOffset(t *testing.T) {
-	s := openNew(t, nil)
-	first := s.Note(orders)
+	p := newShop(t, nil)
+	first := NewCrashMarker(p.st, orders)
 	wantBegun(t, first, 5, 1)
 	wantBegun(t, first, 5, 1) // the partition came back to it
-	wantBegun(t, s.Note(orders), 5, 2)
-	third := s.Note(orders)
+	wantBegun(t, NewCrashMarker(p.st, orders), 5, 2)
+	third := NewCrashMarker(p.st, orders)
 	wantBegun(t, third, 5, 3)
 	if err := third.End(t.Context()); err != nil {
 		t.Error(err)
 	}
-	wantBegun(t, s.Note(orders), 5, 3)
-	wantBegun(t, s.Note(orders), 6, 1) // somebody got past it
-	wantBegun(t, s.Note(orders), 6, 2)
-	wantBegun(t, s.Note(orders), 2, 1) // set back, by people
+	wantBegun(t, NewCrashMarker(p.st, orders), 5, 3)
+	wantBegun(t, NewCrashMarker(p.st, orders), 6, 1) // somebody got past it
+	wantBegun(t, NewCrashMarker(p.st, orders), 6, 2)
+	wantBegun(t, NewCrashMarker(p.st, orders), 2, 1) // set back, by people
 	other := orders
 	other.Partition++
-	wantBegun(t, s.Note(other), 2, 1)
+	wantBegun(t, NewCrashMarker(p.st, other), 2, 1)
 	anew := orders
 	anew.TopicID = "id-2"
-	wantBegun(t, s.Note(anew), 2, 1)
+	wantBegun(t, NewCrashMarker(p.st, anew), 2, 1)
 }
 
 // A try that has no end outlives who made it; one that has ended leaves nothing.
 func TestANoteKeepsTriesThatHaveNoEnd(t *testing.T) {
-	s := openNew(t, nil)
+	p := newShop(t, nil)
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	first := s.Note(orders)
+	first := NewCrashMarker(p.st, orders)
 	wantBegun(t, first, 0, 1)
 	ok(first.Try(t.Context(), 3))
-	second := s.Note(orders)
+	second := NewCrashMarker(p.st, orders)
 	wantBegun(t, second, 0, 2)
 	wantTries(t, second, 0, 0, 0, 1)
 	ok(second.Try(t.Context(), 1)) // which takes nothing from the other
@@ -74,15 +74,15 @@ func TestANoteKeepsTriesThatHaveNoEnd(t *testing.T) {
 	second.Done(2)
 	ok(second.Try(t.Context(), 3))
 	wantTries(t, second, 0, 0, 0, 2)
-	third := s.Note(orders)
+	third := NewCrashMarker(p.st, orders)
 	wantBegun(t, third, 1, 1)
 	wantTries(t, third, 0, 0, 0, 2)
 	ok(third.Try(t.Context(), 3))
 	ok(third.Ended(t.Context(), 3))
-	fourth := s.Note(orders)
+	fourth := NewCrashMarker(p.st, orders)
 	wantBegun(t, fourth, 1, 2)
 	wantTries(t, fourth, 0, 0, 0, 2)
-	past := s.Note(orders)
+	past := NewCrashMarker(p.st, orders)
 	wantBegun(t, past, 4, 1)
 	wantTries(t, past, 0, 0, 0, 0)
 }
@@ -96,13 +96,13 @@ func TestANoteOfAnotherLifeCountsForNothing(t *testing.T) {
 		of TopicPartition
 		at int64
 	}{"set back": {orders, 1}, "another topic": {anew, 2}} {
-		s := openNew(t, nil)
-		n := s.Note(orders)
+		p := newShop(t, nil)
+		n := NewCrashMarker(p.st, orders)
 		wantBegun(t, n, 2, 1)
 		if err := n.Try(t.Context(), 3); err != nil {
 			t.Fatal(err)
 		}
-		after := s.Note(next.of)
+		after := NewCrashMarker(p.st, next.of)
 		wantBegun(t, after, next.at, 1)
 		if wantTries(t, after, 0, 0, 0, 0); t.Failed() {
 			t.Log(name)
@@ -116,8 +116,8 @@ func TestANoteOfAnotherLifeCountsForNothing(t *testing.T) {
 // One that was frozen goes on when another has begun: it writes nothing, and may
 // try nothing.
 func TestAZombieNotesNothing(t *testing.T) {
-	s := openNew(t, nil)
-	zombie, owner := s.Note(orders), s.Note(orders)
+	p := newShop(t, nil)
+	zombie, owner := NewCrashMarker(p.st, orders), NewCrashMarker(p.st, orders)
 	wantBegun(t, zombie, 0, 1)
 	wantBegun(t, owner, 0, 2)
 	for what, err := range map[string]error{
@@ -128,19 +128,19 @@ func TestAZombieNotesNothing(t *testing.T) {
 		}
 	}
 	wantTries(t, zombie, 0)
-	third := s.Note(orders)
+	third := NewCrashMarker(p.st, orders)
 	wantBegun(t, third, 0, 3)
 	wantTries(t, third, 0)
 }
 
 func TestForgetTakesTheNotesAlong(t *testing.T) {
-	s := openNew(t, nil)
-	n := s.Note(orders)
+	p := newShop(t, nil)
+	n := NewCrashMarker(p.st, orders)
 	wantBegun(t, n, 0, 1)
-	if err := s.Forget(t.Context(), orders.Consumer, orders.Topic); err != nil {
+	if err := Forget(t.Context(), p.st, orders.Consumer, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
-	if rows := ask[int](t, s.own, "SELECT count(*)::int FROM "+s.quoted()+".semel_note"); rows != 0 {
+	if rows := p.ask(t, "SELECT count(*)::int FROM "+p.st.Database().Schema+".semel_crash_marker"); rows != 0 {
 		t.Errorf("%d notes are left", rows)
 	}
 	if err := n.Try(t.Context(), 0); !errors.Is(err, ErrFenced) {
@@ -151,8 +151,8 @@ func TestForgetTakesTheNotesAlong(t *testing.T) {
 
 // What cannot be noted is not counted, there or here.
 func TestATryThatCannotBeNotedIsNone(t *testing.T) {
-	s := openNew(t, nil)
-	n := s.Note(orders)
+	p := newShop(t, nil)
+	n := NewCrashMarker(p.st, orders)
 	wantBegun(t, n, 0, 1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -161,7 +161,7 @@ func TestATryThatCannotBeNotedIsNone(t *testing.T) {
 	}
 	wantTries(t, n, 0)
 	for _, of := range []TopicPartition{{Topic: "t"}, {Consumer: "c"}, {Consumer: "c", Topic: "t", Partition: -1}} {
-		if _, err := s.Note(of).Begin(t.Context(), 0); err == nil {
+		if _, err := NewCrashMarker(p.st, of).Begin(t.Context(), 0); err == nil {
 			t.Errorf("%+v was taken", of)
 		}
 	}
@@ -173,12 +173,12 @@ func TestATryThatCannotBeNotedIsNone(t *testing.T) {
 // The end of a try cannot be noted, as in an outage: it is when the member begins
 // again, and the try does not count.
 func TestAnEndThatCouldNotBeNotedIsNotedLater(t *testing.T) {
-	for name, again := range map[string]func(n *Note) error{
-		"it begins again": func(n *Note) error { _, err := n.Begin(t.Context(), 0); return err },
-		"another try":     func(n *Note) error { return n.Try(t.Context(), 1) },
+	for name, again := range map[string]func(n *CrashMarker) error{
+		"it begins again": func(n *CrashMarker) error { _, err := n.Begin(t.Context(), 0); return err },
+		"another try":     func(n *CrashMarker) error { return n.Try(t.Context(), 1) },
 	} {
-		s := openNew(t, nil)
-		n := s.Note(orders)
+		p := newShop(t, nil)
+		n := NewCrashMarker(p.st, orders)
 		wantBegun(t, n, 0, 1)
 		if err := n.Try(t.Context(), 0); err != nil {
 			t.Fatal(err)
@@ -191,7 +191,7 @@ func TestAnEndThatCouldNotBeNotedIsNotedLater(t *testing.T) {
 		if err := again(n); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		next := s.Note(orders)
+		next := NewCrashMarker(p.st, orders)
 		wantBegun(t, next, 0, 2)
 		if next.Tries(0) != 0 {
 			t.Errorf("%s: a try that has ended counts", name)

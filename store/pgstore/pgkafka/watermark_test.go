@@ -1,4 +1,4 @@
-package pgstore
+package pgkafka
 
 import (
 	"context"
@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 var orders = TopicPartition{Consumer: "billing", Topic: "orders", TopicID: "id-1", Partition: 3}
 
-func own(t testing.TB, s *Store, start int64) *Watermark {
+func own(t testing.TB, s *pgstore.Store, start int64) *Watermark {
 	t.Helper()
-	w, err := s.Own(context.Background(), orders, start)
+	w, err := Own(context.Background(), s, orders, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +35,8 @@ func (p *shop) offsets(first, next int64) func(context.Context, pgx.Tx) error {
 }
 
 func TestAWatermarkMovesWithTheEffects(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	w := own(t, p.s, 5)
+	p := newShop(t, nil)
+	w := own(t, p.st, 5)
 	if w.Next() != 5 {
 		t.Errorf("it begins at %d, want 5", w.Next())
 	}
@@ -53,12 +57,12 @@ func TestAWatermarkMovesWithTheEffects(t *testing.T) {
 		t.Error(err)
 	}
 	p.want(t, "005", "006", "008", "009")
-	if again := own(t, p.s, 0); again.Next() != 10 {
+	if again := own(t, p.st, 0); again.Next() != 10 {
 		t.Errorf("the next owner begins at %d, want 10", again.Next())
 	}
 	other := orders
 	other.Partition = 4
-	if w, err := p.s.Own(t.Context(), other, 1); err != nil || w.Next() != 1 {
+	if w, err := Own(t.Context(), p.st, other, 1); err != nil || w.Next() != 1 {
 		t.Errorf("another partition: %v, error %v", w, err)
 	}
 }
@@ -66,13 +70,13 @@ func TestAWatermarkMovesWithTheEffects(t *testing.T) {
 // A zombie has read messages, freezes, and goes on when another has the
 // partition: what it writes must not be committed.
 func TestAZombiesPollFails(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	zombie := own(t, p.s, 0)
-	tx := beginTx(t, p.s, txDefaults)
+	p := newShop(t, nil)
+	zombie := own(t, p.st, 0)
+	tx := p.begin(t)
 	if err := p.offsets(0, 3)(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
-	owner := own(t, p.s, 0)
+	owner := own(t, p.st, 0)
 	if err := owner.Do(t.Context(), 0, 2, p.offsets(0, 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -91,9 +95,9 @@ func TestAZombiesPollFails(t *testing.T) {
 // The old owner is about to commit: the new one waits for that, and begins
 // behind it.
 func TestANewOwnerWaitsForACommit(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	old := own(t, p.s, 0)
-	tx := beginTx(t, p.s, txDefaults)
+	p := newShop(t, nil)
+	old := own(t, p.st, 0)
+	tx := p.begin(t)
 	if err := p.offsets(0, 3)(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +105,9 @@ func TestANewOwnerWaitsForACommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(chan *Watermark)
-	go func() { got <- own(t, p.s, 0) }()
+	go func() { got <- own(t, p.st, 0) }()
 	waitFor(t, "the new owner waits", func() bool {
-		return ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
+		return p.ask(t, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
 	})
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -117,42 +121,42 @@ func TestANewOwnerWaitsForACommit(t *testing.T) {
 // The offsets of a topic that was made anew begin at 0: to skip as many as were
 // done of the old one would lose them.
 func TestATopicThatWasMadeAnewIsRefused(t *testing.T) {
-	s := openNew(t, nil)
-	w := own(t, s, 0)
+	p := newShop(t, nil)
+	w := own(t, p.st, 0)
 	nothing := func(context.Context, pgx.Tx) error { return nil }
 	if err := w.Do(t.Context(), 0, 100, nothing); err != nil {
 		t.Fatal(err)
 	}
 	anew := orders
 	anew.TopicID = "id-2"
-	if _, err := s.Own(t.Context(), anew, 0); !errors.Is(err, ErrRecreated) {
+	if _, err := Own(t.Context(), p.st, anew, 0); !errors.Is(err, ErrRecreated) {
 		t.Errorf("got %v, want ErrRecreated", err)
 	}
 	if err := w.Do(t.Context(), 100, 101, nothing); err != nil {
 		t.Errorf("a refused owner has fenced the right one: %v", err)
 	}
-	if err := s.Forget(t.Context(), anew.Consumer, anew.Topic); err != nil {
+	if err := Forget(t.Context(), p.st, anew.Consumer, anew.Topic); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Do(t.Context(), 101, 102, nothing); !errors.Is(err, ErrFenced) {
 		t.Errorf("a forgotten one moved: %v", err)
 	}
-	if w, err := s.Own(t.Context(), anew, 0); err != nil || w.Next() != 0 {
+	if w, err := Own(t.Context(), p.st, anew, 0); err != nil || w.Next() != 0 {
 		t.Errorf("after Forget: %v, error %v", w, err)
 	}
 }
 
 func TestAWatermarkRefusesNonsense(t *testing.T) {
-	s := openNew(t, nil)
+	p := newShop(t, nil)
 	for _, of := range []TopicPartition{{Topic: "t"}, {Consumer: "c"}, {Consumer: "c", Topic: "t", Partition: -1}} {
-		if _, err := s.Own(t.Context(), of, 0); err == nil {
+		if _, err := Own(t.Context(), p.st, of, 0); err == nil {
 			t.Errorf("%+v was taken", of)
 		}
 	}
-	if _, err := s.Own(t.Context(), orders, -1); err == nil {
+	if _, err := Own(t.Context(), p.st, orders, -1); err == nil {
 		t.Error("a negative start was taken")
 	}
-	w := own(t, s, 0)
+	w := own(t, p.st, 0)
 	for _, m := range [][2]int64{{-1, 1}, {2, 2}, {3, 2}} {
 		if err := w.Do(t.Context(), m[0], m[1], func(context.Context, pgx.Tx) error { return nil }); err == nil {
 			t.Errorf("moved from %d to %d", m[0], m[1])
@@ -163,13 +167,13 @@ func TestAWatermarkRefusesNonsense(t *testing.T) {
 // Owners that take the partition from each other all the time: each offset has
 // one effect, none has two.
 func TestOffsetsOfManyOwnersHaveOneEffectEach(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
+	p := newShop(t, nil)
 	const end = 300
 	var all sync.WaitGroup
 	for g := range 6 {
 		all.Go(func() {
 			for n := int64(g + 1); ; {
-				w := own(t, p.s, 0)
+				w := own(t, p.st, 0)
 				for polls := 0; polls < 3; polls++ {
 					first := w.Next()
 					if first >= end {
@@ -201,13 +205,12 @@ func TestOffsetsOfManyOwnersHaveOneEffectEach(t *testing.T) {
 func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
-			first := openNew(t, nil)
-			c, through := newCutter(t, after)
-			s := openThrough(t, first, through)
-			p := newShop(t, s, nil)
-			w := own(t, s, 0)
+			c, url := cuttest.New(t, pgtest.URL(t), after)
+			p := newShop(t, nil)
+			w := own(t, p.st, 0)
+			w.db = through(t, w.db, url)
 			for i := range int64(10) {
-				c.at("commit\x00") // and not "begin isolation level read committed"
+				c.At("commit\x00") // and not "begin isolation level read committed"
 				if err := w.Do(t.Context(), i, i+1, p.offsets(i, i+1)); (err == nil) != after {
 					t.Errorf("offset %d: %v", i, err)
 				}
@@ -217,8 +220,8 @@ func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 					}
 				}
 			}
-			if n := len(p.payments(t)); n != 10 || c.cuts.Load() != 10 {
-				t.Errorf("%d cuts, %d effects of 10 offsets", c.cuts.Load(), n)
+			if n := len(p.payments(t)); n != 10 || c.Cuts.Load() != 10 {
+				t.Errorf("%d cuts, %d effects of 10 offsets", c.Cuts.Load(), n)
 			}
 		})
 	}
@@ -226,14 +229,14 @@ func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 
 // Nor is there anything to wait for where another has the partition.
 func TestACommitOfAFencedOwnerIsNotWaitedFor(t *testing.T) {
-	s := openNew(t, nil)
-	w := own(t, s, 0)
-	own(t, s, 0)
+	p := newShop(t, nil)
+	w := own(t, p.st, 0)
+	own(t, p.st, 0)
 	start := time.Now()
-	if is, _ := w.came(t.Context(), 0); is {
+	if is, _ := w.hasMoved(t.Context(), 0); is {
 		t.Error("it came")
 	}
-	if took := time.Since(start); took > aftermath/2 {
+	if took := time.Since(start); took > commitTimeout/2 {
 		t.Errorf("it took %v", took)
 	}
 }
@@ -241,19 +244,19 @@ func TestACommitOfAFencedOwnerIsNotWaitedFor(t *testing.T) {
 // Whether a commit that got no answer has moved the watermark is known when it
 // has ended, and not before.
 func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	w := own(t, p.s, 0)
-	tx := beginTx(t, p.s, txDefaults)
+	p := newShop(t, nil)
+	w := own(t, p.st, 0)
+	tx := p.begin(t)
 	if err := w.Move(t.Context(), tx, 0, 3); err != nil {
 		t.Fatal(err)
 	}
 	came := make(chan bool, 1)
 	go func() {
-		is, known := w.came(t.Context(), 3)
+		is, known := w.hasMoved(t.Context(), 3)
 		came <- is && known
 	}()
 	waitFor(t, "it waits, or does not", func() bool {
-		return len(came) > 0 || ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
+		return len(came) > 0 || p.ask(t, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_watermark%'") > 0
 	})
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -266,13 +269,13 @@ func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
 // An owner that freezes when it has moved the watermark holds up the next one for
 // a time only.
 func TestAFrozenOwnerGivesTheWatermarkBack(t *testing.T) {
-	s := openNew(t, &Options{MaxIdleTx: 200 * time.Millisecond, LockTimeout: 4 * time.Second})
-	w := own(t, s, 0)
-	tx := beginTx(t, s, txDefaults)
+	p := newShop(t, &pgstore.Options{MaxIdleTx: 200 * time.Millisecond, LockTimeout: 4 * time.Second})
+	w := own(t, p.st, 0)
+	tx := p.begin(t)
 	if err := w.Move(t.Context(), tx, 0, 3); err != nil {
 		t.Fatal(err)
 	}
-	next, err := s.Own(t.Context(), orders, 0)
+	next, err := Own(t.Context(), p.st, orders, 0)
 	if err != nil || next.Next() != 0 {
 		t.Errorf("the next owner: %+v, %v", next, err)
 	}
@@ -284,12 +287,12 @@ func TestAFrozenOwnerGivesTheWatermarkBack(t *testing.T) {
 // The watermark is forgotten, and begun anew: who had it before is not taken for
 // its new owner.
 func TestAForgottenOwnerIsNotTheNextOne(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	zombie := own(t, p.s, 5)
-	if err := p.s.Forget(t.Context(), orders.Consumer, orders.Topic); err != nil {
+	p := newShop(t, nil)
+	zombie := own(t, p.st, 5)
+	if err := Forget(t.Context(), p.st, orders.Consumer, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
-	owner := own(t, p.s, 2)
+	owner := own(t, p.st, 2)
 	if err := zombie.Do(t.Context(), 5, 6, p.offsets(5, 6)); !errors.Is(err, ErrFenced) {
 		t.Errorf("the one before: %v, want ErrFenced", err)
 	}
