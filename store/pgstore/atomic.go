@@ -106,7 +106,7 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 // runIn runs a call in the transaction that db has open.
 func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	t := a.s.newTx(db, true)
-	t.within, _ = ctx.Value(runsKey{}).(*runs)
+	t.within, _ = ctx.Value(runningKey{}).(*runs)
 	res, err := a.g.RunIn(ctx, t, call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
@@ -161,27 +161,27 @@ func (s *Store) withTx(ctx context.Context, in *txIn) context.Context {
 	return context.WithValue(ctx, txKey{}, in)
 }
 
-type runsKey struct{}
+type runningKey struct{}
 
 // runs says whose handler a context was given. It has the lock of its key, whose
 // record is not written yet: so a call in the same transaction would find it free.
 type runs struct {
 	s     *Store
 	id    pgtype.UUID
-	whole *inbox       // of whose calls it is the one handler; nil: of id's
+	whole *batchTry    // of whose calls it is the one handler; nil: of id's
 	over  *atomic.Bool // the handler has returned
 	outer *runs        // the handler around it; nil: there is none
 }
 
 func (s *Store) withRun(ctx context.Context, id pgtype.UUID, over *atomic.Bool) context.Context {
-	outer, _ := ctx.Value(runsKey{}).(*runs)
-	return context.WithValue(ctx, runsKey{}, &runs{s: s, id: id, over: over, outer: outer})
+	outer, _ := ctx.Value(runningKey{}).(*runs)
+	return context.WithValue(ctx, runningKey{}, &runs{s: s, id: id, over: over, outer: outer})
 }
 
 // withBatch is ctx for the one handler of all calls of a batch.
-func withBatch(ctx context.Context, y *inbox, over *atomic.Bool) context.Context {
-	outer, _ := ctx.Value(runsKey{}).(*runs)
-	return context.WithValue(ctx, runsKey{}, &runs{s: y.a.s, whole: y, over: over, outer: outer})
+func withBatch(ctx context.Context, y *batchTry, over *atomic.Bool) context.Context {
+	outer, _ := ctx.Value(runningKey{}).(*runs)
+	return context.WithValue(ctx, runningKey{}, &runs{s: y.a.s, whole: y, over: over, outer: outer})
 }
 
 // has reports whether it is the handler of a key, or in that.
@@ -195,8 +195,8 @@ func (r *runs) has(s *Store, id pgtype.UUID) bool {
 }
 
 // runs reports whether a key is among those whose one handler runs.
-func (y *inbox) runs(id pgtype.UUID) bool {
-	return y != nil && slices.ContainsFunc(y.visitors, func(v visitor) bool { return v.won != nil && v.id == id })
+func (y *batchTry) runs(id pgtype.UUID) bool {
+	return y != nil && slices.ContainsFunc(y.batchCalls, func(v batchCall) bool { return v.won != nil && v.id == id })
 }
 
 // inside is the transaction of this store in whose handler ctx is used. Handlers of

@@ -33,7 +33,7 @@
 //
 // [Atomic.RunWhole] runs a whole poll of a broker in one transaction, with one
 // handler for all messages, so that their rows can be written in one statement. A
-// [Series] looks for each batch while the one before it runs. Package
+// [Prefetcher] looks for each batch while the one before it runs. Package
 // pgkafka has what a consumer of Kafka needs beside that.
 //
 // # Handlers of Atomic

@@ -80,7 +80,7 @@ func ExampleAtomic_RunWhole() {
 		for i, m := range poll {
 			calls[i] = semel.NewCall(semel.Operation("orders consumer").Shared(), m.ID, semel.JSON(m))
 		}
-		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.Fresh) error {
+		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.NewCall) error {
 			var orders []string
 			for _, f := range fresh {
 				if m := poll[f.Index]; m.Order == "" {

@@ -34,7 +34,7 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				})
 			},
 			"batch": func(p *shop, key string, lose func()) error {
-				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*Fresh) error {
+				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*NewCall) error {
 					tx, _ := TxFrom(ctx)
 					_, err := p.pay(key, nil)(ctx, fresh[0].Execution, tx)
 					lose()

@@ -51,7 +51,7 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 			})
 		},
 		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*Fresh) error {
+			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*NewCall) error {
 				_, err := handler(ctx, fresh[1].Execution)
 				return err
 			})[1].Err

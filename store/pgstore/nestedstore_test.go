@@ -32,7 +32,7 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 			})
 		},
 		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*Fresh) error {
+			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*NewCall) error {
 				return inside(ctx, fresh[0].Execution, nil)
 			})[0].Err
 		},
@@ -63,7 +63,7 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 			})
 		},
 		"RunWhole": func(key string) error {
-			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*Fresh) error {
+			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*NewCall) error {
 				return leave(ctx, fresh[0].Execution)
 			})[0].Err
 		},

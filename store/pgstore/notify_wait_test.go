@@ -214,7 +214,7 @@ func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
 // Transactions are told after their commit; who waits for one has nothing to
 // look at before.
 func TestTheEndOfATransactionIsTold(t *testing.T) {
-	p := newShop(t, openNew(t, &Options{Notify: true, toldPoll: time.Hour}), nil)
+	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
 	far, err := NewAtomic(other(t, p.s), nil)
 	if err != nil {
 		t.Fatal(err)

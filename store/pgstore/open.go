@@ -40,7 +40,7 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 		return nil, err
 	}
 	s := &Store{opt: opt, app: app, idle: pgwire.Millis(opt.MaxIdleTx)}
-	s.speak(false)
+	s.makeStatements(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
 		return nil, pgwire.Explain("open", err)
@@ -51,8 +51,8 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	return s, nil
 }
 
-// speak makes the statements. For spelled see packedOf.
-func (s *Store) speak(spelled bool) {
+// makeStatements makes the statements. For spelled see packedOf.
+func (s *Store) makeStatements(spelled bool) {
 	s.sql, s.txSQL = newStatements(&s.opt, s.opt.RelaxedClaims, spelled), newStatements(&s.opt, false, spelled)
 }
 
@@ -83,7 +83,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	if spelled, err := s.spelled(ctx); err != nil {
 		return err
 	} else if spelled {
-		s.speak(true)
+		s.makeStatements(true)
 	}
 	if s.parts, err = s.findParts(ctx); err != nil {
 		return err

@@ -167,11 +167,11 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 			t.Fatal(err)
 		}
 		mode := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')")
-		y, n := p.a.newInbox(p.s.newTx(tx, true), false), 0
+		y, n := p.a.newBatchTry(p.s.newTx(tx, true), false), 0
 		if err := y.gather(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
 			t.Fatal(err)
 		}
-		err = y.runWhole(t.Context(), func(fresh []*Fresh) error { n = len(fresh); return nil })
+		err = y.runWhole(t.Context(), func(fresh []*NewCall) error { n = len(fresh); return nil })
 		y.t.writeHeld()
 		if err = errors.Join(err, y.t.line.Flush(t.Context())); err != nil || n != 64 {
 			t.Fatalf("%d calls of 64 are new, error %v", n, err)

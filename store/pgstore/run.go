@@ -66,7 +66,7 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 			if w.next(); w.patient {
 				pause = max(pause, a.patience)
 			} else if w.notified != nil {
-				pause = min(a.s.opt.toldPoll, call.Wait)
+				pause = min(a.s.opt.notifiedPoll, call.Wait)
 			}
 		default:
 			return res, err

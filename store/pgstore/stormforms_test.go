@@ -39,7 +39,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		})
 		s.told(keys[0], res, err)
 	case 3, 4, 5:
-		fn := func(ctx context.Context, fresh []*Fresh) (err error) {
+		fn := func(ctx context.Context, fresh []*NewCall) (err error) {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key()); err != nil {
@@ -55,8 +55,8 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 			s.ended(calls, s.a.RunWhole(ctx, calls, fn))
 			return
 		}
-		q := s.a.Series()
-		n := q.Next(ctx, calls)
+		q := s.a.Prefetcher()
+		n := q.Prefetch(ctx, calls)
 		s.ended(calls, n.Run(ctx, fn))
 	case 6, 7:
 		var res semel.Result

@@ -25,25 +25,25 @@ var (
 	errBroke = errors.New("the connection broke")
 )
 
-// inbox is one try of a batch in one transaction.
-type inbox struct {
+// batchTry is one try of a batch in one transaction.
+type batchTry struct {
 	a       *Atomic
 	t       *storeTx
 	careful bool // behind savepoints
 
-	visitors []visitor
-	steps    []semel.Steps        // of the visitors
-	failed   map[pgtype.UUID]bool // keys with a failed attempt in this batch
-	notes    []*visitor           // whose failed attempts are to be noted afterwards
-	written  bool                 // there is something to commit besides pending
-	touched  bool                 // the handler has used the transaction
-	saved    bool                 // its savepoint is set
-	running  *visitor             // whose handler runs
-	taken    *taken               // what was written ahead; nil: nothing was
+	batchCalls []batchCall
+	steps      []semel.Steps        // of the batchCalls
+	failed     map[pgtype.UUID]bool // keys with a failed attempt in this batch
+	notes      []*batchCall         // whose failed attempts are to be noted afterwards
+	written    bool                 // there is something to commit besides pending
+	touched    bool                 // the handler has used the transaction
+	saved      bool                 // its savepoint is set
+	running    *batchCall           // whose handler runs
+	prefetched *prefetched          // what was written ahead; nil: nothing was
 }
 
-func (a *Atomic) newInbox(t *storeTx, careful bool) *inbox {
-	y := &inbox{a: a, careful: careful, failed: map[pgtype.UUID]bool{}}
+func (a *Atomic) newBatchTry(t *storeTx, careful bool) *batchTry {
+	y := &batchTry{a: a, careful: careful, failed: map[pgtype.UUID]bool{}}
 	if t != nil {
 		y.in(t)
 	}
@@ -51,13 +51,13 @@ func (a *Atomic) newInbox(t *storeTx, careful bool) *inbox {
 }
 
 // in is the transaction of the try.
-func (y *inbox) in(t *storeTx) {
+func (y *batchTry) in(t *storeTx) {
 	y.t, t.hold = t, true
 }
 
 // try runs some of the calls in one transaction. On an error nothing has
 // happened, or it is not known, and none of them has an end.
-func (b *batch) try(ctx context.Context, which []int, careful bool) error {
+func (b *batchRun) try(ctx context.Context, which []int, careful bool) error {
 	t, y, err := b.open(ctx, which, careful)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.line.Tx, y}), y, &t.over)
 	b.now = y
 	defer func() { b.now = nil }()
-	err = y.runWhole(ctx, func(fresh []*Fresh) error { return b.whole(inside, fresh) })
+	err = y.runWhole(ctx, func(fresh []*NewCall) error { return b.whole(inside, fresh) })
 	if err == nil {
 		err = y.commit(ctx, t)
 	}
@@ -83,8 +83,8 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 		return err
 	}
 	b.failed = y.failed
-	for i := range y.visitors {
-		v := &y.visitors[i]
+	for i := range y.batchCalls {
+		v := &y.batchCalls[i]
 		b.ended[v.i] = Ended{v.res, v.err}
 		if v.won != nil {
 			b.a.s.ended(v.id)
@@ -100,14 +100,14 @@ func (b *batch) try(ctx context.Context, which []int, careful bool) error {
 // may be one call's doing, and would be so again, and all others wait for ever. So
 // if the store answers it is as where a handler fails: the batch is divided, and
 // who is alone has failed once more.
-func (b *batch) broke(ctx context.Context, y *inbox, which []int, err error) error {
+func (b *batchRun) broke(ctx context.Context, y *batchTry, which []int, err error) error {
 	if ctx.Err() != nil || y.waitFree(ctx) != nil { // what ended ctx has broken it; or the store is down
 		return err
 	}
 	if len(which) > 1 {
 		return fmt.Errorf("%w: %w", errDivide, err)
 	}
-	if v := &y.visitors[0]; attempted(err) {
+	if v := &y.batchCalls[0]; attempted(err) {
 		if b.a.noteAttempt(ctx, v.attempt(), err.Error()) != nil {
 			return err
 		}
@@ -120,12 +120,12 @@ func (b *batch) broke(ctx context.Context, y *inbox, which []int, err error) err
 
 // waitFree waits until the server has noticed that the connection broke, and the
 // keys are free.
-func (y *inbox) waitFree(ctx context.Context) error {
+func (y *batchTry) waitFree(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aftermath)
 	defer cancel()
 	var highs, lows []int32
-	for i := range y.visitors {
-		v := &y.visitors[i]
+	for i := range y.batchCalls {
+		v := &y.batchCalls[i]
 		if l := y.t.looks[v.id]; v.won != nil || l != nil && l.locked {
 			high, low := y.t.s.lockOf(v.id)
 			highs, lows = append(highs, high), append(lows, low)
@@ -135,12 +135,12 @@ func (y *inbox) waitFree(ctx context.Context) error {
 	return err
 }
 
-// attempt is the visitor's as noteAttempt takes it.
-func (v *visitor) attempt() *storeTx { return &storeTx{won: v.won, seen: v.seen} }
+// attempt is the call's as noteAttempt takes it.
+func (v *batchCall) attempt() *storeTx { return &storeTx{won: v.won, seen: v.seen} }
 
 // open begins a transaction, and looks for the keys of calls; or it takes over
 // the one that was begun ahead.
-func (b *batch) open(ctx context.Context, which []int, careful bool) (*ownTx, *inbox, error) {
+func (b *batchRun) open(ctx context.Context, which []int, careful bool) (*ownTx, *batchTry, error) {
 	if t, y := b.next.begun(ctx, careful); t != nil {
 		return t, y, nil
 	}
@@ -148,7 +148,7 @@ func (b *batch) open(ctx context.Context, which []int, careful bool) (*ownTx, *i
 	if err := t.connect(ctx); err != nil {
 		return nil, nil, fmt.Errorf("begin: %w", err)
 	}
-	y := b.a.newInbox(&t.storeTx, careful)
+	y := b.a.newBatchTry(&t.storeTx, careful)
 	maps.Copy(y.failed, b.failed)
 	if err := y.gather(ctx, which, b.calls); err != nil {
 		t.end()
@@ -158,11 +158,11 @@ func (b *batch) open(ctx context.Context, which []int, careful bool) (*ownTx, *i
 }
 
 // gather looks for the keys of all calls in one statement.
-func (y *inbox) gather(ctx context.Context, which []int, calls []semel.Call) error {
+func (y *batchTry) gather(ctx context.Context, which []int, calls []semel.Call) error {
 	y.visit(which, calls)
 	keys := make([]pgtype.UUID, 0, len(which))
-	for i := range y.visitors {
-		if v := &y.visitors[i]; v.steps != nil {
+	for i := range y.batchCalls {
+		if v := &y.batchCalls[i]; v.steps != nil {
 			keys = append(keys, v.id)
 		}
 	}
@@ -170,14 +170,14 @@ func (y *inbox) gather(ctx context.Context, which []int, calls []semel.Call) err
 }
 
 // visit begins the steps of calls that lie behind each other.
-func (y *inbox) visit(which []int, calls []semel.Call) {
+func (y *batchTry) visit(which []int, calls []semel.Call) {
 	if len(which) == 0 {
 		return
 	}
 	y.steps = y.a.g.AllSteps(y.steps, calls[which[0]:which[len(which)-1]+1])
-	y.visitors = slices.Grow(y.visitors[:0], len(which))[:len(which)]
+	y.batchCalls = slices.Grow(y.batchCalls[:0], len(which))[:len(which)]
 	for n, i := range which {
-		v := &y.visitors[n]
+		v := &y.batchCalls[n]
 		v.i, v.y = i, y
 		s := &y.steps[i-which[0]]
 		if v.err = s.Err(); v.err == nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // rows is a handler that writes a row for each key, and counts the runs.
-func (w *worker) rows(calls []semel.Call) func(context.Context, []*Fresh) error {
-	return func(ctx context.Context, fresh []*Fresh) error {
+func (w *worker) rows(calls []semel.Call) func(context.Context, []*NewCall) error {
+	return func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		keys := make([]string, len(fresh))
 		for i, f := range fresh {
@@ -33,17 +33,17 @@ func (w *worker) rows(calls []semel.Call) func(context.Context, []*Fresh) error 
 // ahead runs a batch as two, of which the second is looked for while the first
 // runs.
 func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
-	q, half := w.p.a.Series(), len(calls)/2
-	first, second := q.Next(ctx, calls[:half]), q.Next(ctx, calls[half:])
+	q, half := w.p.a.Prefetcher(), len(calls)/2
+	first, second := q.Prefetch(ctx, calls[:half]), q.Prefetch(ctx, calls[half:])
 	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
 }
 
 // looked waits for the look of a batch, and reports whether it holds its keys.
-func (n *Next) looked() bool {
+func (n *PrefetchedBatch) looked() bool {
 	n.q.mu.Lock()
 	defer n.q.mu.Unlock()
 	for n.looking {
-		n.q.told.Wait()
+		n.q.lookDone.Wait()
 	}
 	return n.t != nil
 }
@@ -69,12 +69,12 @@ func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
 
 func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
-		w, q := newWorker(p), p.a.Series()
+		w, q := newWorker(p), p.a.Prefetcher()
 		first, second := poll("a", "b"), poll("b", "c", "b")
-		n := q.Next(t.Context(), first)
-		var behind *Next
-		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
-			if behind = q.Next(t.Context(), second); !behind.looked() {
+		n := q.Prefetch(t.Context(), first)
+		var behind *PrefetchedBatch
+		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+			if behind = q.Prefetch(t.Context(), second); !behind.looked() {
 				t.Error("there was no look ahead")
 			}
 			return w.rows(first)(ctx, fresh)
@@ -119,8 +119,8 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 			if by.beside {
 				calls = append(slices.Clone(calls), named("held"))
 			}
-			n := p.a.Series().Next(t.Context(), calls)
-			if !n.looked() || n.y.taken.n != 1 {
+			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+			if !n.looked() || n.y.prefetched.n != 1 {
 				t.Fatal("nothing is recorded ahead")
 			}
 			ends := n.Run(t.Context(), w.rows(calls))
@@ -133,7 +133,7 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 
 func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
-		n := p.a.Series().Next(t.Context(), poll("k", "l"))
+		n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
 		if !n.looked() {
 			t.Fatal("there was no look")
 		}
@@ -155,18 +155,18 @@ func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", looked for late: ", late), func(t *testing.T) {
 				p := newShop(t, openNew(t, nil), nil)
-				w, q := newWorker(p), p.a.Series()
+				w, q := newWorker(p), p.a.Prefetcher()
 				first, second, third := poll("a", "b", "c"), poll("x", "b", "y"), poll("c", "b", "z", "x")
-				n := q.Next(t.Context(), first)
-				var behind, last *Next
+				n := q.Prefetch(t.Context(), first)
+				var behind, last *PrefetchedBatch
 				look := func() {
-					behind, last = q.Next(t.Context(), second), q.Next(t.Context(), third)
+					behind, last = q.Prefetch(t.Context(), second), q.Prefetch(t.Context(), third)
 					if !behind.looked() || !last.looked() {
 						t.Error("there was no look ahead")
 					}
 				}
 				runs := 0
-				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
+				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
 					runs++
 					if runs == 1 && !late || runs == 2 && late {
 						look()
@@ -195,18 +195,18 @@ func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
 // Behind a batch whose keys are not known there is no look.
 func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	w, q := newWorker(p), p.a.Series()
+	w, q := newWorker(p), p.a.Prefetcher()
 	first, second := poll("a"), poll("a", "b")
-	n := q.Next(t.Context(), first)
-	behind := q.Next(t.Context(), second)
-	third := q.Next(t.Context(), poll("c", "d"))
+	n := q.Prefetch(t.Context(), first)
+	behind := q.Prefetch(t.Context(), second)
+	third := q.Prefetch(t.Context(), poll("c", "d"))
 	if n.looked() || behind.looked() || third.looked() {
 		t.Error("there was a look")
 	}
 	wantDone(t, n.Run(t.Context(), w.rows(first)), false)
 	wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
 	third.Drop()
-	again := q.Next(t.Context(), poll("c", "d"))
+	again := q.Prefetch(t.Context(), poll("c", "d"))
 	if !again.looked() {
 		t.Error("there is none when that has ended")
 	}
@@ -215,19 +215,19 @@ func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
 
 // A look that cannot be, or is not good any more, is made up for.
 func TestABatchRunsWithoutItsLook(t *testing.T) {
-	for name, spoil := range map[string]func(p *shop, n *Next){
-		"too long ago": func(_ *shop, n *Next) {
+	for name, spoil := range map[string]func(p *shop, n *PrefetchedBatch){
+		"too long ago": func(_ *shop, n *PrefetchedBatch) {
 			n.q.mu.Lock()
 			defer n.q.mu.Unlock()
-			n.unlook()
+			n.dropPrefetch()
 		},
-		"the connection broke": func(_ *shop, n *Next) { _ = n.t.conn.Conn().Close(context.Background()) },
-		"savepoints":           func(p *shop, _ *Next) { p.a.wary.Store(1) },
+		"the connection broke": func(_ *shop, n *PrefetchedBatch) { _ = n.t.conn.Conn().Close(context.Background()) },
+		"savepoints":           func(p *shop, _ *PrefetchedBatch) { p.a.wary.Store(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			w, calls := newWorker(p), poll("a", "b")
-			n := p.a.Series().Next(t.Context(), calls)
+			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
@@ -243,7 +243,7 @@ func TestABatchRunsWithoutItsLook(t *testing.T) {
 func TestALookEndsByItself(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	p.a.lookFor = 3 * time.Second
-	n := p.a.Series().Next(t.Context(), poll("k", "l"))
+	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
 	if !n.looked() {
 		t.Fatal("there was no look")
 	}
@@ -273,10 +273,10 @@ func TestAPoolOfOneIsEnough(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = s.Close() })
 			p := newShop(t, s, nil)
-			w, q := newWorker(p), p.a.Series()
+			w, q := newWorker(p), p.a.Prefetcher()
 			first, second := poll("a", "b"), poll("b", "c")
-			n := q.Next(t.Context(), first)
-			behind := q.Next(t.Context(), second)
+			n := q.Prefetch(t.Context(), first)
+			behind := q.Prefetch(t.Context(), second)
 			wantDone(t, n.Run(t.Context(), w.rows(first)), false, false)
 			wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
 			p.want(t, "a", "b", "c")
@@ -287,9 +287,9 @@ func TestAPoolOfOneIsEnough(t *testing.T) {
 // What a handler sets differs from what was recorded: it is run again.
 func TestAHandlerMaySayHowItEnds(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	w, q, calls := newWorker(p), p.a.Series(), poll("a", "b", "c")
+	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
 	declined := &semel.Failure{Code: "declined"}
-	ends := q.Next(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
+	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
 		for _, f := range fresh {
 			switch calls[f.Index].Key() {
 			case "a":
@@ -314,16 +314,16 @@ func TestAHandlerMaySayHowItEnds(t *testing.T) {
 // is there all the same is found.
 func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	w, q := newWorker(p), p.a.Series()
+	w, q := newWorker(p), p.a.Prefetcher()
 	for i := range newOnly + 2 {
 		calls := poll(fmt.Sprint("k", i), fmt.Sprint("l", i))
-		wantDone(t, q.Next(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
+		wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 	}
 	if p.a.fresh.Load() < newOnly {
 		t.Fatal("it still looks")
 	}
 	calls := poll("k1", "new", "l0")
-	wantDone(t, q.Next(t.Context(), calls).Run(t.Context(), w.rows(calls)), true, false, true)
+	wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), true, false, true)
 	if p.a.fresh.Load() != 0 {
 		t.Error("it does not look")
 	}
@@ -337,7 +337,7 @@ func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls = poll("held", "other")
-	ends := q.Next(t.Context(), calls).Run(t.Context(), w.rows(calls))
+	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls))
 	if !errors.Is(ends[0].Err, semel.ErrInProgress) || ends[1].Err != nil || w.runs["held"] != 0 {
 		t.Errorf("beside another transaction: %v, %v", ends[0].Err, ends[1].Err)
 	}

@@ -61,13 +61,13 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 				}
 			}
 			calls = append(calls, semel.NewCall(semel.Operation("pay").For("ann"), "new", semel.Bytes([]byte("body"))))
-			n := p.a.Series().Next(t.Context(), calls)
+			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
 			locks := 1 // that of the new one
 			for i, r := range rows {
-				v := &n.y.visitors[i]
+				v := &n.y.batchCalls[i]
 				want, err := p.s.Get(t.Context(), v.p.Key)
 				if err != nil {
 					t.Fatal(err)
@@ -79,7 +79,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 					t.Errorf("%s: found %+v and %+v; what differs: want %v", r.key, v.ahead.kept, v.ahead.found, r.kept)
 					continue
 				}
-				if got, is, err := n.y.taken.claim(v, &v.p); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
+				if got, is, err := n.y.prefetched.claim(v, &v.p); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
 					t.Errorf("%s: found\n%+v, %v, %v; there is\n%+v", r.key, got, is, err, want)
 				}
 			}
@@ -96,28 +96,28 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
-		w, q := newWorker(p), p.a.Series()
-		wantDone(t, q.Next(t.Context(), poll("b", "d")).Run(t.Context(), w.rows(poll("b", "d"))), false, false)
+		w, q := newWorker(p), p.a.Prefetcher()
+		wantDone(t, q.Prefetch(t.Context(), poll("b", "d")).Run(t.Context(), w.rows(poll("b", "d"))), false, false)
 		for _, c := range []struct {
 			keys []string
 			dups []bool
 		}{{[]string{"a", "b", "c", "d"}, []bool{false, true, false, true}}, {[]string{"b", "d"}, []bool{true, true}}} {
 			calls := poll(c.keys...)
-			n := q.Next(t.Context(), calls)
+			n := q.Prefetch(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
 			fresh := 0
 			for i, dup := range c.dups {
-				if a := &n.y.visitors[i].ahead; (a.kept != nil) != dup || a.found != nil {
+				if a := &n.y.batchCalls[i].ahead; (a.kept != nil) != dup || a.found != nil {
 					t.Errorf("%s: found %+v and %+v", c.keys[i], a.kept, a.found)
 				}
 				if !dup {
 					fresh++
 				}
 			}
-			if n.y.taken.n != fresh {
-				t.Errorf("%d are recorded ahead, want %d", n.y.taken.n, fresh)
+			if n.y.prefetched.n != fresh {
+				t.Errorf("%d are recorded ahead, want %d", n.y.prefetched.n, fresh)
 			}
 			if got := ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != fresh {
 				t.Errorf("%d keys are locked, want %d", got, fresh)
@@ -135,7 +135,7 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 		w, calls := newWorker(p), poll("k", "l")
 		p.a.RunWhole(t.Context(), calls, w.rows(calls))
 		mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
-		n := p.a.Series().Next(t.Context(), calls)
+		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 		if !n.looked() {
 			t.Fatal("there was no look")
 		}
@@ -150,16 +150,16 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 // first: whoever gets the record compares its key.
 func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	w, q := newWorker(p), p.a.Series()
-	wantDone(t, q.Next(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
-	n := q.Next(t.Context(), poll("k", "l"))
+	w, q := newWorker(p), p.a.Prefetcher()
+	wantDone(t, q.Prefetch(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
+	n := q.Prefetch(t.Context(), poll("k", "l"))
 	defer n.Drop()
 	if !n.looked() {
 		t.Fatal("there was no look")
 	}
-	k, other := &n.y.visitors[0], &n.y.visitors[1]
+	k, other := &n.y.batchCalls[0], &n.y.batchCalls[1]
 	other.ahead = ahead{first: k} // as if it had that id
-	f, is, err := n.y.taken.claim(other, &other.p)
+	f, is, err := n.y.prefetched.claim(other, &other.p)
 	if err != nil || !is || f.Record.Key != k.p.Key {
 		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.p.Key)
 	}
@@ -168,14 +168,14 @@ func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
 // The payload of a duplicate is compared, though its record is not sent whole.
 func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
-		w, q := newWorker(p), p.a.Series()
+		w, q := newWorker(p), p.a.Prefetcher()
 		of := func(body string) []semel.Call {
 			return []semel.Call{semel.NewCall(semel.Operation("pay").For("ann"), "k", semel.Bytes([]byte(body))), semel.NewCall(semel.Operation("pay").For("ann"), "l", semel.Bytes([]byte("same")))}
 		}
 		first, second := of("one"), of("other")
-		wantDone(t, q.Next(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)
-		n := q.Next(t.Context(), second)
-		if !n.looked() || n.y.visitors[0].ahead.kept == nil {
+		wantDone(t, q.Prefetch(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)
+		n := q.Prefetch(t.Context(), second)
+		if !n.looked() || n.y.batchCalls[0].ahead.kept == nil {
 			t.Fatal("its record was sent whole")
 		}
 		ends := n.Run(t.Context(), w.rows(second))
@@ -192,15 +192,15 @@ func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
 		noVacuum(t, p.s)
 		mustExec(t, p.s.app, "CREATE INDEX ON "+p.table+" (key)")
-		w, q := newWorker(p), p.a.Series()
+		w, q := newWorker(p), p.a.Prefetcher()
 		was := ask[string](t, p.s.app, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')")
 		step := func(keys, dups []string) {
 			calls := poll(append(dups, keys...)...)
-			n := q.Next(t.Context(), calls)
+			n := q.Prefetch(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
-			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
+			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
 				tx, _ := TxFrom(ctx)
 				if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')"); is != was {
 					t.Errorf("settings were %q, and are %q", was, is)

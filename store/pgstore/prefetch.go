@@ -14,13 +14,13 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// guess is what a look ahead expects of keys. One that guessed wrong changes
+// expectation is what a look ahead expects of keys. One that guessed wrong changes
 // nothing, and costs what it had done.
-type guess int
+type expectation int
 
 const (
-	allNew    guess = iota // there is nothing, so none is looked for: the statement fails if something is
-	newOrKept              // what is there is kept, and stays as it is
+	allNew    expectation = iota // there is nothing, so none is looked for: the statement fails if something is
+	newOrKept                    // what is there is kept, and stays as it is
 	anything
 )
 
@@ -33,7 +33,7 @@ var errNotNew = errors.New("a key of the batch is another's")
 
 // lookAhead begins the transaction, locks the keys, and writes what is new; nil:
 // it could not.
-func (y *inbox) lookAhead(ctx context.Context) *ownTx {
+func (y *batchTry) lookAhead(ctx context.Context) *ownTx {
 	if st := y.a.s.app.Stat(); st.MaxConns()-st.AcquiredConns() < spare {
 		return nil
 	}
@@ -51,8 +51,8 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 			return nil
 		}
 		y.in(&t.storeTx)
-		y.taken.n = 0
-		err := y.take(ctx, y.taken.rows, g)
+		y.prefetched.n = 0
+		err := y.take(ctx, y.prefetched.rows, g)
 		if err == nil {
 			return t
 		}
@@ -67,8 +67,8 @@ func (y *inbox) lookAhead(ctx context.Context) *ownTx {
 
 // lookForRest looks for the keys that were left out, and once more for those
 // that were another's. All batches before have ended.
-func (y *inbox) lookForRest(ctx context.Context) error {
-	w := y.taken
+func (y *batchTry) lookForRest(ctx context.Context) error {
+	w := y.prefetched
 	rest := w.left
 	if w.busy > 0 {
 		for _, r := range w.rows {
@@ -76,7 +76,7 @@ func (y *inbox) lookForRest(ctx context.Context) error {
 				rest = append(rest, r)
 			}
 		}
-		slices.SortFunc(rest, func(a, b takenRow) int { return a.compare(b.at, &b.v.id) })
+		slices.SortFunc(rest, func(a, b prefetchedRow) int { return a.compare(b.at, &b.v.id) })
 	}
 	if len(rest) == 0 {
 		return nil
@@ -86,12 +86,12 @@ func (y *inbox) lookForRest(ctx context.Context) error {
 
 // take locks keys, and records those as done that are free and new. Of the
 // others it keeps what is there.
-func (y *inbox) take(ctx context.Context, rows []takenRow, g guess) (err error) {
+func (y *batchTry) take(ctx context.Context, rows []prefetchedRow, g expectation) (err error) {
 	for _, r := range rows {
 		a := &r.v.ahead
 		a.kept, a.found, a.wrote = nil, nil, nil // of a try before
 	}
-	w, rest, wrote := y.taken, rows, 0
+	w, rest, wrote := y.prefetched, rows, 0
 	w.busy = 0
 	if g != allNew {
 		var more bool
@@ -125,13 +125,13 @@ func (y *inbox) take(ctx context.Context, rows []takenRow, g guess) (err error) 
 
 // keeps looks for keys that are kept. The rest is to be taken, and more reports
 // whether something else is there of it.
-func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, more bool, err error) {
-	t, p, as := y.t, &rows[0].v.p, &y.taken.as
+func (y *batchTry) keeps(ctx context.Context, rows []prefetchedRow) (rest []prefetchedRow, more bool, err error) {
+	t, p, as := y.t, &rows[0].v.p, &y.prefetched.as
 	var of pgtype.UUID
 	now, n := int64(0), 0
 	t.line.Push(plansForAll, nil, nil)
 	t.line.Push(t.db.sql.keeps, []any{
-		pgwire.Pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }), t.idle,
+		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return r.v.id }), t.idle,
 		int16(as.State), int16(p.Policy), int64(as.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
@@ -158,7 +158,7 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil || n == 0 {
 		return rows, more, err
 	}
-	rest = make([]takenRow, 0, len(rows)-n)
+	rest = make([]prefetchedRow, 0, len(rows)-n)
 	for _, r := range rows {
 		if r.v.ahead.kept == nil {
 			rest = append(rest, r)
@@ -169,7 +169,7 @@ func (y *inbox) keeps(ctx context.Context, rows []takenRow) (rest []takenRow, mo
 
 // takeNew locks keys, and records them as done. It fails if one is not free, or
 // there is something.
-func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
+func (y *batchTry) takeNew(ctx context.Context, rows []prefetchedRow) error {
 	var of pgtype.UUID
 	at := &moment{}
 	y.t.line.Push(y.t.db.sql.takesNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
@@ -190,8 +190,8 @@ func (y *inbox) takeNew(ctx context.Context, rows []takenRow) error {
 
 // takeAny locks keys that are free, and records those as done of which there is
 // nothing. Of the others it says what there is.
-func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error) {
-	t, w := y.t, y.taken
+func (y *batchTry) takeAny(ctx context.Context, rows []prefetchedRow) (n int, err error) {
+	t, w := y.t, y.prefetched
 	var of pgtype.UUID
 	at := &moment{}
 	t.line.Push(plansForAll, nil, nil)
@@ -232,17 +232,17 @@ func (y *inbox) takeAny(ctx context.Context, rows []takenRow) (n int, err error)
 }
 
 // rowsOf are the parameters of the statements takes and takesNew.
-func (y *inbox) rowsOf(rows []takenRow) []any {
-	t, w, p := y.t, y.taken, &rows[0].v.p
+func (y *batchTry) rowsOf(rows []prefetchedRow) []any {
+	t, w, p := y.t, y.prefetched, &rows[0].v.p
 	highs, lows := make([]int32, len(rows)), make([]int32, len(rows))
 	for i, r := range rows {
 		highs[i], lows[i] = t.s.lockOf(r.v.id)
 	}
 	return []any{
-		pgwire.Pointers(rows, func(r *takenRow) pgtype.UUID { return r.v.id }),
+		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return r.v.id }),
 		pgwire.Array(highs), pgwire.Array(lows),
-		pgwire.Pointers(rows, func(r *takenRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
-		pgwire.Texts(rows, func(r *takenRow) string { return r.v.p.Key.Value }), pgwire.Texts(rows, func(r *takenRow) string { return r.v.p.Fingerprint.Sum }),
+		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
+		pgwire.Texts(rows, func(r *prefetchedRow) string { return r.v.p.Key.Value }), pgwire.Texts(rows, func(r *prefetchedRow) string { return r.v.p.Fingerprint.Sum }),
 		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idle,
@@ -250,7 +250,7 @@ func (y *inbox) rowsOf(rows []takenRow) []any {
 }
 
 // recorded notes when rows were recorded, of which nothing else was found.
-func recorded(rows []takenRow, at *moment) {
+func recorded(rows []prefetchedRow, at *moment) {
 	made := rows[0].v.p.Insert(store.Time(at.now), uint64(at.swept)) //nolint:gosec // it is a time
 	at.fence = made.Fence
 	for _, r := range rows {
@@ -261,8 +261,8 @@ func recorded(rows []takenRow, at *moment) {
 }
 
 // asked is whose id it is.
-func asked(rows []takenRow, id *pgtype.UUID) (*visitor, error) {
-	i, is := slices.BinarySearchFunc(rows, beginning(*id), func(r takenRow, at uint64) int { return r.compare(at, id) })
+func asked(rows []prefetchedRow, id *pgtype.UUID) (*batchCall, error) {
+	i, is := slices.BinarySearchFunc(rows, beginning(*id), func(r prefetchedRow, at uint64) int { return r.compare(at, id) })
 	if !is {
 		return nil, fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
 	}

@@ -95,7 +95,7 @@ func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 		all.Go(func() {
 			first := true
 			calls := poll(fmt.Sprint(i, "a"), fmt.Sprint(i, "b"))
-			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 				runs.Add(1)
 				tx, _ := TxFrom(ctx)
 				for n := range fresh {
@@ -136,7 +136,7 @@ func TestABatchThatIsRefusedAgainAndAgainIsDivided(t *testing.T) {
 	mustExec(t, p.s.app, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
 	sizes := []int{}
 	calls := poll(numbered("k", 4)...)
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		sizes = append(sizes, len(fresh))
 		tx, _ := TxFrom(ctx)
 		if _, err := tx.Exec(ctx, "DELETE FROM "+p.table); err != nil {
@@ -193,7 +193,7 @@ func TestACancelledBatchLeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")
-	ends := p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*Fresh) error {
+	ends := p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
 			if f.Index == 1 {

@@ -125,7 +125,7 @@ func TestWorkerOfABatch(t *testing.T) {
 		return err
 	}
 	calls := poll(numbered("k", 20)...)
-	whole := func(ctx context.Context, fresh []*Fresh) error {
+	whole := func(ctx context.Context, fresh []*NewCall) error {
 		for i, f := range fresh {
 			if i == 10 {
 				stop.reached("in the middle")
@@ -138,9 +138,9 @@ func TestWorkerOfABatch(t *testing.T) {
 	}
 	switch form {
 	case "ahead":
-		q := a.Series()
-		n, behind := q.Next(t.Context(), calls), q.Next(t.Context(), poll(numbered("l", 20)...))
-		n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
+		q := a.Prefetcher()
+		n, behind := q.Prefetch(t.Context(), calls), q.Prefetch(t.Context(), poll(numbered("l", 20)...))
+		n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
 			if !behind.looked() {
 				t.Error("there was no look ahead")
 			}

@@ -12,10 +12,10 @@ import (
 // once, however near the next call with it is, and is a replay behind that.
 func TestBatchesAreMadeBesideThoseThatRun(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	w, q := newWorker(p), p.a.Series()
+	w, q := newWorker(p), p.a.Prefetcher()
 	const batches, size = 60, 20
 	type made struct {
-		n     *Next
+		n     *PrefetchedBatch
 		calls []semel.Call
 	}
 	next := make(chan made, 2)
@@ -30,7 +30,7 @@ func TestBatchesAreMadeBesideThoseThatRun(t *testing.T) {
 				}
 			}
 			calls := poll(keys...)
-			next <- made{q.Next(t.Context(), calls), calls}
+			next <- made{q.Prefetch(t.Context(), calls), calls}
 		}
 	}()
 	seen, looks, all := map[string]bool{}, 0, []string(nil)

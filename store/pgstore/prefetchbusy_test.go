@@ -28,7 +28,7 @@ func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, calls := newWorker(p), poll("a", "held", "z")
 	letGo := p.held(t, "held")
-	n := p.a.Series().Next(t.Context(), calls)
+	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 	if !n.looked() {
 		t.Fatal("there was no look")
 	}
@@ -48,16 +48,16 @@ func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
 // A look writes no record of a key that is another's, so that it is in nobody's
 // way; and where it guesses that there is none, of no key at all.
 func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
-	for _, g := range []guess{allNew, newOrKept, anything} {
+	for _, g := range []expectation{allNew, newOrKept, anything} {
 		p := newShop(t, openNew(t, nil), nil)
 		p.held(t, "held")
-		y := p.a.prepare(poll("a", "held", "z"), &room{})
+		y := p.a.prepare(poll("a", "held", "z"), &batchBuffer{})
 		own := p.a.newOwnTx()
 		if err := own.connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		y.in(&own.storeTx)
-		err := y.take(t.Context(), y.taken.rows, g)
+		err := y.take(t.Context(), y.prefetched.rows, g)
 		want, wrote := errNotNew, 0
 		if g == anything {
 			want, wrote = nil, 2
@@ -77,8 +77,8 @@ func TestWhatWasRecordedAheadStandsForOneEnd(t *testing.T) {
 	as := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}
 	lease := store.Lease{Fence: 7, Owner: store.Owner{1}}
 	ends := func(l store.Lease, s store.Settlement) bool {
-		v := &visitor{ahead: ahead{wrote: &moment{fence: 7}}, p: store.Proposal{Owner: store.Owner{1}}}
-		w := &taken{as: as}
+		v := &batchCall{ahead: ahead{wrote: &moment{fence: 7}}, p: store.Proposal{Owner: store.Owner{1}}}
+		w := &prefetched{as: as}
 		w.settle(v, &l, &s)
 		if v.ahead.done != (w.done == 1) {
 			t.Errorf("done %v, of which there are %d", v.ahead.done, w.done)

@@ -16,8 +16,8 @@ import (
 
 // but is a handler of many that does the work of all, but of those with an error
 // for their key. It counts the runs of each, and keeps the sizes.
-func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, []*Fresh) error {
-	return func(ctx context.Context, fresh []*Fresh) error {
+func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
+	return func(ctx context.Context, fresh []*NewCall) error {
 		*sizes = append(*sizes, len(fresh))
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
@@ -45,7 +45,7 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 				w, sizes := newWorker(p), []int{}
 				run := func(calls []semel.Call, says map[string]error) []Ended {
 					if ahead {
-						return p.a.Series().Next(t.Context(), calls).Run(t.Context(), w.but(&sizes, says))
+						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.but(&sizes, says))
 					}
 					return p.a.RunWhole(t.Context(), calls, w.but(&sizes, says))
 				}
@@ -94,7 +94,7 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		err := w.but(&sizes, nil)(ctx, fresh)
 		for _, f := range fresh {
 			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
@@ -118,7 +118,7 @@ func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
 	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
 	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
-		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				_, f.Err = tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key())
@@ -148,7 +148,7 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 			if n > maxTogether {
 				c.At(look)
 			}
-			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 				if err := w.but(&sizes, nil)(ctx, fresh); err != nil {
 					return err
 				}

@@ -51,7 +51,7 @@ func TestABatchComparedWithThePublishedPattern(t *testing.T) {
 	}{
 		{"1 tx a message, 16 goroutines", func(ctx context.Context, keys []string) error { return byGoroutines(ctx, keys, 16, pub.oneTx) }},
 		{"RunWhole, unnest", func(ctx context.Context, keys []string) error {
-			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*Fresh) error {
+			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*NewCall) error {
 				tx, _ := TxFrom(ctx)
 				rows := make([]string, len(fresh))
 				for i, f := range fresh {
@@ -62,7 +62,7 @@ func TestABatchComparedWithThePublishedPattern(t *testing.T) {
 			}))
 		}},
 		{"RunWhole, unnest, no outcome", func(ctx context.Context, keys []string) error {
-			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*Fresh) error {
+			return check(a.RunWhole(ctx, calls(keys), func(ctx context.Context, fresh []*NewCall) error {
 				tx, _ := TxFrom(ctx)
 				rows := make([]string, len(fresh))
 				for i, f := range fresh {

@@ -121,17 +121,17 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 			}
 			defer s.Close()
 			p := newShop(t, s, nil)
-			w, q := newWorker(p), p.a.Series()
+			w, q := newWorker(p), p.a.Prefetcher()
 			calls, second, third := poll("a", "b"), poll("c", "d"), poll("d", "e")
-			n := q.Next(t.Context(), calls)
+			n := q.Prefetch(t.Context(), calls)
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
 			h.to.Store(c.asked)
 			h.next.Store(!c.came)
-			var behind *Next
-			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*Fresh) error {
-				behind = q.Next(t.Context(), second)
+			var behind *PrefetchedBatch
+			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+				behind = q.Prefetch(t.Context(), second)
 				if c.came {
 					if !behind.looked() {
 						t.Error("there was no look ahead")
@@ -144,12 +144,12 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 			if c.came {
 				h.next.Store(true)
 				behind.Drop()
-				behind = q.Next(t.Context(), second)
+				behind = q.Prefetch(t.Context(), second)
 			}
 			todo := []struct {
-				n     *Next
+				n     *PrefetchedBatch
 				calls []semel.Call
-			}{{behind, second}, {q.Next(t.Context(), third), third}}
+			}{{behind, second}, {q.Prefetch(t.Context(), third), third}}
 			for _, b := range todo {
 				ends := b.n.Run(t.Context(), w.rows(b.calls))
 				waitFor(t, fmt.Sprint("the server has given the keys back of ", b.calls[0].Key()), func() bool {
@@ -161,7 +161,7 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 					if ends[0].Err == nil && ends[1].Err == nil {
 						return true
 					}
-					ends = q.Next(t.Context(), b.calls).Run(t.Context(), w.rows(b.calls))
+					ends = q.Prefetch(t.Context(), b.calls).Run(t.Context(), w.rows(b.calls))
 					return false
 				})
 			}

@@ -10,11 +10,11 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// visitor is one call of a batch, and the store.Tx for its steps. Its key comes
+// batchCall is one call of a batch, and the store.Tx for its steps. Its key comes
 // first, because all are looked for in one statement.
-type visitor struct {
+type batchCall struct {
 	i     int
-	y     *inbox
+	y     *batchTry
 	steps *semel.Steps // nil: the call is invalid
 	id    pgtype.UUID
 	ahead ahead
@@ -33,7 +33,7 @@ type visitor struct {
 }
 
 // claim goes up to the handler; nil: that is not to be run.
-func (v *visitor) claim(ctx context.Context) (x *semel.Execution) {
+func (v *batchCall) claim(ctx context.Context) (x *semel.Execution) {
 	if at := v.ahead.wrote; at != nil {
 		v.won = &v.p
 		return v.steps.Won(v, at.fence)
@@ -43,21 +43,21 @@ func (v *visitor) claim(ctx context.Context) (x *semel.Execution) {
 }
 
 // settle goes on behind the handler.
-func (v *visitor) settle(ctx context.Context, o semel.Outcome) {
+func (v *batchCall) settle(ctx context.Context, o semel.Outcome) {
 	v.res, v.err = v.steps.Settle(ctx, o, v.said)
 }
 
 // undone reports whether nothing of the call is to stay. A failure that is kept
 // comes bare.
-func (v *visitor) undone() bool {
+func (v *batchCall) undone() bool {
 	f, kept := v.err.(*semel.Failure) //nolint:errorlint // see above
 	return v.err != nil && (!kept || f == nil)
 }
 
 // Claim implements store.Tx.
-func (v *visitor) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
-	if v.y.taken != nil {
-		if f, is, err := v.y.taken.claim(v, &p); is {
+func (v *batchCall) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	if v.y.prefetched != nil {
+		if f, is, err := v.y.prefetched.claim(v, &p); is {
 			return f, pgwire.Explain("claim in a transaction", err)
 		}
 	}
@@ -70,7 +70,7 @@ func (v *visitor) Claim(ctx context.Context, p store.Proposal) (f store.Found, e
 }
 
 // Swap implements store.Tx.
-func (v *visitor) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+func (v *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	if err := v.y.save(ctx, saveSwap); err != nil {
 		return store.Found{}, err
 	}
@@ -83,17 +83,17 @@ func (v *visitor) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (
 }
 
 // Settle implements store.Tx.
-func (v *visitor) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+func (v *batchCall) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
 	if v.ahead.wrote != nil {
-		v.y.taken.settle(v, &l, &s)
+		v.y.prefetched.settle(v, &l, &s)
 		return nil
 	}
 	return v.settleNow(ctx, l, s)
 }
 
-func (v *visitor) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
+func (v *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
 	return pgwire.Explain("settle in a transaction", v.y.t.settle(ctx, v.id, &l, &s))
 }
 
 // Nested implements store.Tx. Steps do not use it.
-func (v *visitor) Nested(_ context.Context, fn func() error) error { return fn() }
+func (v *batchCall) Nested(_ context.Context, fn func() error) error { return fn() }

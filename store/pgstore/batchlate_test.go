@@ -35,7 +35,7 @@ func TestWhatFollowsAStatementThatWasTooLateIsUndone(t *testing.T) {
 			}
 			return err
 		}
-		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*Fresh) error {
+		ends := p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
 			for _, f := range fresh {
 				if err := work(ctx, f.Execution.Key()); err != nil {
 					return err
@@ -72,7 +72,7 @@ func TestWhatFailsAloneRunsOnceAndStopsNoOther(t *testing.T) {
 	}
 	p.a.wary.Store(0)
 	calls := poll("a", "meets", "b")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
 			sql := "INSERT INTO " + p.table + " VALUES ('" + f.Execution.Key() + "')"

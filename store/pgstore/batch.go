@@ -19,9 +19,9 @@ type Ended struct {
 	Err error
 }
 
-// Fresh is a call of a batch whose work is to be done now. The handler may set
+// NewCall is a call of a batch whose work is to be done now. The handler may set
 // Outcome and Err.
-type Fresh struct {
+type NewCall struct {
 	Index     int // of the call
 	Execution *semel.Execution
 	// Outcome is kept, and given to each duplicate. Zero is fine.
@@ -43,12 +43,12 @@ type Fresh struct {
 // the failing call is alone. So fn may run several times, and must have no effect
 // but in the transaction. For refused commits and broken connections, see
 // "Batches" in the package documentation.
-func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
+func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
 	return a.runWhole(ctx, nil, calls, fn)
 }
 
-func (a *Atomic) runWhole(ctx context.Context, n *Next, calls []semel.Call, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
-	b := &batch{a: a, calls: calls, ended: make([]Ended, len(calls)), whole: fn, next: n}
+func (a *Atomic) runWhole(ctx context.Context, n *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
+	b := &batchRun{a: a, calls: calls, ended: make([]Ended, len(calls)), whole: fn, next: n}
 	if n != nil {
 		n.runs = b
 	}
@@ -64,17 +64,17 @@ func (a *Atomic) runWhole(ctx context.Context, n *Next, calls []semel.Call, fn f
 // advisory lock.
 const maxTogether = 1000
 
-// batch is one call of RunWhole.
-type batch struct {
+// batchRun is one call of RunWhole.
+type batchRun struct {
 	a     *Atomic
 	calls []semel.Call
 	ended []Ended
-	whole func(ctx context.Context, fresh []*Fresh) error
+	whole func(ctx context.Context, fresh []*NewCall) error
 
 	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch
-	next   *Next                // of which it is the run; nil: of none
+	next   *PrefetchedBatch     // of which it is the run; nil: of none
 	outage error                // what is left ends by this; nil: there is none
-	now    *inbox               // the try that runs; nil: none does
+	now    *batchTry            // the try that runs; nil: none does
 }
 
 func all(n int) []int {
@@ -85,7 +85,7 @@ func all(n int) []int {
 	return which
 }
 
-func (b *batch) run(ctx context.Context) {
+func (b *batchRun) run(ctx context.Context) {
 	for which := range slices.Chunk(all(len(b.calls)), maxTogether) {
 		// Where calls fail, others often follow: for some batches the
 		// savepoints come first.
@@ -102,7 +102,7 @@ const wholeTries = 3
 
 // part runs some of the calls, in one transaction or, if that cannot be, in
 // halves.
-func (b *batch) part(ctx context.Context, which []int, careful bool) {
+func (b *batchRun) part(ctx context.Context, which []int, careful bool) {
 	if b.outage != nil {
 		b.fail(which, b.outage)
 		return
@@ -114,7 +114,7 @@ func (b *batch) part(ctx context.Context, which []int, careful bool) {
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, errTaken):
+		case errors.Is(err, errPrefetchDiffers):
 			b.a.wary.Store(10)
 			continue
 		case errors.Is(err, errCareful):
@@ -147,7 +147,7 @@ func divides(err error) bool {
 }
 
 // fail ends calls for what is not their fault.
-func (b *batch) fail(which []int, err error) {
+func (b *batchRun) fail(which []int, err error) {
 	for _, i := range which {
 		b.ended[i] = Ended{Err: unavailable(b.calls[i], pgwire.Explain("batch", err))}
 	}

@@ -45,7 +45,7 @@ func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string
 // whole runs a batch with one handler, whose effect is one statement. What
 // fails makes it fail altogether.
 func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
-	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*Fresh) error {
+	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		var keys []string
 		for _, f := range fresh {
@@ -225,7 +225,7 @@ func TestAStatementThatFailsSinksNoOther(t *testing.T) {
 	w.p.want(t, "k000", "k001", "k002", "k9")
 	w = newWorker(newShop(t, openNew(t, nil), nil))
 	calls = poll("a", "bad", "b")
-	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		for _, f := range fresh {
 			if f.Index == 1 {
@@ -251,7 +251,7 @@ func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
 	runs := 0
-	ends := p.a.RunWhole(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, fresh []*Fresh) error {
+	ends := p.a.RunWhole(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, fresh []*NewCall) error {
 		runs++
 		tx, _ := TxFrom(ctx)
 		for i, f := range fresh {
@@ -313,7 +313,7 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 	}
 	stolen := false
 	calls := poll("a", "k", "b")
-	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*Fresh) error {
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		if !stolen {
 			stolen = true
@@ -381,7 +381,7 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 				t.Errorf("recovered %v", v)
 			}
 		}()
-		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*Fresh) error {
+		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {

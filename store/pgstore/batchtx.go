@@ -12,7 +12,7 @@ import (
 // without any use needs none, and has nothing to be undone.
 type touchedTx struct {
 	pgx.Tx
-	y *inbox
+	y *batchTry
 }
 
 // Begin implements pgx.Tx.

@@ -21,12 +21,12 @@ func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
 	calls := []semel.Call{of("pay", "ann", "k", one), of("pay", "ann", "l", one), of("pay", "ann", "k", one), of("pay", "ann", "k", other)}
-	n := p.a.Series().Next(t.Context(), calls)
-	if !n.looked() || n.y.taken.n != 2 {
+	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+	if !n.looked() || n.y.prefetched.n != 2 {
 		t.Fatal("nothing is recorded ahead")
 	}
 	for i, first := range []int{2: 0, 3: 0} {
-		if v := &n.y.visitors[i]; i > 1 && v.ahead.first != &n.y.visitors[first] || i < 2 && v.ahead.first != nil {
+		if v := &n.y.batchCalls[i]; i > 1 && v.ahead.first != &n.y.batchCalls[first] || i < 2 && v.ahead.first != nil {
 			t.Errorf("call %d does not know which is the first with its key", i)
 		}
 	}
@@ -49,7 +49,7 @@ func TestCallsThatAreNotAlikeAreRecordedAsTheyAre(t *testing.T) {
 	} {
 		p := newShop(t, openNew(t, nil), nil)
 		w, calls := newWorker(p), []semel.Call{of("pay", "ann", "k", body), other}
-		wantDone(t, p.a.Series().Next(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
+		wantDone(t, p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 		t.Log(name)
 		wantDone(t, p.a.RunWhole(t.Context(), calls, w.rows(calls)), true, true)
 		p.want(t, "k", "l")
@@ -74,7 +74,7 @@ func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
 	}
 	mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
 	w, calls := newWorker(p), append(poll("a"), redeemed)
-	ends := p.a.Series().Next(t.Context(), calls).Run(t.Context(), w.rows(calls))
+	ends := p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls))
 	if ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrExpired) {
 		t.Errorf("%v, %v", ends[0].Err, ends[1].Err)
 	}
@@ -93,12 +93,12 @@ func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
 	calls := poll("k", "l")
 	for _, look := range []int32{0, newOnly} {
 		p.a.fresh.Store(look)
-		n := p.a.Series().Next(t.Context(), calls)
-		if !n.looked() || n.y.taken.n != 2 {
+		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+		if !n.looked() || n.y.prefetched.n != 2 {
 			t.Fatal("nothing is recorded ahead")
 		}
 		fences := map[string]uint64{}
-		wantDone(t, n.Run(t.Context(), func(_ context.Context, fresh []*Fresh) error {
+		wantDone(t, n.Run(t.Context(), func(_ context.Context, fresh []*NewCall) error {
 			for _, f := range fresh {
 				fences[f.Execution.Key()] = f.Execution.Fence()
 			}
@@ -119,7 +119,7 @@ func TestADropWaitsForALookOnItsWay(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
 	mustExec(t, tx, "LOCK TABLE "+p.s.quoted()+".semel_record")
-	n := p.a.Series().Next(t.Context(), poll("a", "b"))
+	n := p.a.Prefetcher().Prefetch(t.Context(), poll("a", "b"))
 	dropped := make(chan bool, 1)
 	go func() {
 		n.Drop()
@@ -130,7 +130,7 @@ func TestADropWaitsForALookOnItsWay(t *testing.T) {
 	waitFor(t, "it is to be dropped", func() bool {
 		n.q.mu.Lock()
 		defer n.q.mu.Unlock()
-		return n.off
+		return n.dropped
 	})
 	waitFor(t, "the look waits", func() bool {
 		return ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = $1::regclass", p.s.quoted()+".semel_record") > 0

@@ -10,36 +10,36 @@ import (
 )
 
 // Series is batches that are run one behind the other, each of which may be
-// looked for while those before it run. Make it with [Atomic.Series]. It is for
+// looked for while those before it run. Make it with [Atomic.Prefetcher]. It is for
 // one goroutine that calls Next, and one that runs the batches.
-type Series struct {
+type Prefetcher struct {
 	a *Atomic
 
-	mu   sync.Mutex // guards what follows, and the looks
-	open []*Next    // that have not ended, in their order
-	free []room     // of those that have
-	told sync.Cond  // of a look that has come back
+	mu       sync.Mutex         // guards what follows, and the looks
+	open     []*PrefetchedBatch // that have not ended, in their order
+	free     []batchBuffer      // of those that have
+	lookDone sync.Cond          // signals that a prefetch has ended
 }
 
 // Series begins a series of batches.
-func (a *Atomic) Series() *Series {
-	q := &Series{a: a}
-	q.told.L = &q.mu
+func (a *Atomic) Prefetcher() *Prefetcher {
+	q := &Prefetcher{a: a}
+	q.lookDone.L = &q.mu
 	return q
 }
 
 // Next is a batch of a series. Run or Drop it before the one behind it is run.
-type Next struct {
-	q     *Series
-	calls []semel.Call
-	room  room
-	keys  []takenRow // of calls; nil: they are not known
-	runs  *batch     // what Run has begun
+type PrefetchedBatch struct {
+	q      *Prefetcher
+	calls  []semel.Call
+	buffer batchBuffer
+	keys   []prefetchedRow // of calls; nil: they are not known
+	runs   *batchRun       // what Run has begun
 
 	// The look.
-	y       *inbox      // nil: there is none
+	y       *batchTry   // nil: there is none
 	looking bool        // it is on its way
-	off     bool        // it is not wanted any more
+	dropped bool        // it is not wanted any more
 	t       *ownTx      // it has come
 	drop    *time.Timer // of t
 }
@@ -65,26 +65,26 @@ const spare = 3
 // [Atomic.In] for how many there are), and now() in fn may be a second old: it
 // is when the look began. So are the times of the records, from which their
 // retention counts.
-func (q *Series) Next(ctx context.Context, calls []semel.Call) *Next {
-	n := &Next{q: q, calls: calls}
+func (q *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
+	n := &PrefetchedBatch{q: q, calls: calls}
 	_, inside := q.a.s.inside(ctx)
 	can := !inside && len(calls) > 1 && len(calls) <= maxTogether && q.a.wary.Load() <= 0
 	q.mu.Lock()
 	q.open = append(q.open, n)
 	if last := len(q.free) - 1; can && last >= 0 {
-		n.room, q.free = q.free[last], q.free[:last]
+		n.buffer, q.free = q.free[last], q.free[:last]
 	}
 	q.mu.Unlock()
 	if !can {
 		return n
 	}
-	y := q.a.prepare(calls, &n.room)
+	y := q.a.prepare(calls, &n.buffer)
 	if y == nil {
 		return n
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n.keys = y.taken.rows
+	n.keys = y.prefetched.rows
 	for _, b := range q.open { // of those before, those that have not ended meanwhile
 		if b == n {
 			break
@@ -92,9 +92,9 @@ func (q *Series) Next(ctx context.Context, calls []semel.Call) *Next {
 		if b.keys == nil {
 			return n
 		}
-		y.taken.leaveOut(b.keys)
+		y.prefetched.leaveOut(b.keys)
 	}
-	if len(y.taken.rows) == 0 {
+	if len(y.prefetched.rows) == 0 {
 		return n
 	}
 	n.y = y
@@ -105,7 +105,7 @@ func (q *Series) Next(ctx context.Context, calls []semel.Call) *Next {
 
 // Run is [Atomic.RunWhole] of the batch. It costs another run of fn if that
 // sets an Outcome or an Err.
-func (n *Next) Run(ctx context.Context, fn func(ctx context.Context, fresh []*Fresh) error) []Ended {
+func (n *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
 	defer n.Drop()
 	return n.q.a.runWhole(ctx, n, n.calls, fn)
 }
@@ -113,7 +113,7 @@ func (n *Next) Run(ctx context.Context, fn func(ctx context.Context, fresh []*Fr
 // Err is, for fn while it runs, how a call of the batch that is not fresh has
 // ended so far: nil if it is done, or comes later. So fn may leave out what has
 // to come behind a call that is semel.ErrInProgress elsewhere.
-func (n *Next) Err(i int) error {
+func (n *PrefetchedBatch) Err(i int) error {
 	b := n.runs
 	if b == nil || i < 0 || i >= len(b.ended) {
 		return nil
@@ -121,32 +121,32 @@ func (n *Next) Err(i int) error {
 	if err := b.ended[i].Err; err != nil || b.now == nil {
 		return err
 	}
-	if vs := b.now.visitors; len(vs) > 0 && i >= vs[0].i && i-vs[0].i < len(vs) {
+	if vs := b.now.batchCalls; len(vs) > 0 && i >= vs[0].i && i-vs[0].i < len(vs) {
 		return vs[i-vs[0].i].err
 	}
 	return nil
 }
 
 // Drop ends the batch: a look is rolled back. Harmless when repeated.
-func (n *Next) Drop() {
+func (n *PrefetchedBatch) Drop() {
 	q := n.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n.unlook()
-	q.open = slices.DeleteFunc(q.open, func(o *Next) bool { return o == n })
+	n.dropPrefetch()
+	q.open = slices.DeleteFunc(q.open, func(o *PrefetchedBatch) bool { return o == n })
 	n.y, n.keys, n.runs = nil, nil, nil
-	if n.room.visitors != nil {
-		n.room.clear()
-		q.free, n.room = append(q.free, n.room), room{}
+	if n.buffer.batchCalls != nil {
+		n.buffer.clear()
+		q.free, n.buffer = append(q.free, n.buffer), batchBuffer{}
 	}
 }
 
-// unlook drops the look, also one on its way. The caller holds mu, which others
+// dropPrefetch drops the look, also one on its way. The caller holds mu, which others
 // may have meanwhile.
-func (n *Next) unlook() {
-	n.off = true
+func (n *PrefetchedBatch) dropPrefetch() {
+	n.dropped = true
 	for n.looking {
-		n.q.told.Wait()
+		n.q.lookDone.Wait()
 	}
 	t := n.t
 	if t == nil {
@@ -158,21 +158,21 @@ func (n *Next) unlook() {
 	t.end()
 	n.q.mu.Lock()
 	n.looking = false
-	n.q.told.Broadcast()
+	n.q.lookDone.Broadcast()
 }
 
-func (n *Next) look(ctx context.Context) {
+func (n *PrefetchedBatch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.q.a.lookFor)
 	t := n.y.lookAhead(ctx)
 	cancel()
 	q := n.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	defer q.told.Broadcast()
+	defer q.lookDone.Broadcast()
 	if n.looking = false; t == nil {
 		return
 	}
-	if n.off {
+	if n.dropped {
 		t.end()
 		return
 	}
@@ -180,26 +180,26 @@ func (n *Next) look(ctx context.Context) {
 	n.drop = time.AfterFunc(min(q.a.lookFor, q.a.s.opt.MaxIdleTx/2), func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		n.unlook()
+		n.dropPrefetch()
 	})
 }
 
 // begun is what was begun ahead, if it is still good: once, for the first try.
 // All batches before have ended.
-func (n *Next) begun(ctx context.Context, careful bool) (*ownTx, *inbox) {
+func (n *PrefetchedBatch) begun(ctx context.Context, careful bool) (*ownTx, *batchTry) {
 	if n == nil {
 		return nil, nil
 	}
 	q := n.q
 	q.mu.Lock()
 	for n.looking {
-		q.told.Wait()
+		q.lookDone.Wait()
 	}
 	t, y := n.t, n.y
 	if t != nil {
 		n.drop.Stop()
 	}
-	n.off, n.t, n.y = true, nil, nil
+	n.dropped, n.t, n.y = true, nil, nil
 	q.mu.Unlock()
 	if t == nil {
 		return nil, nil

@@ -18,19 +18,19 @@ import (
 // runWhole runs one handler for all calls that are to be done. Of those with
 // the same key the first is in the first round, and the next comes when that
 // has its end: mostly there is one round.
-func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
-	round := make([]*visitor, len(y.visitors))
-	room := make([]Fresh, len(y.visitors))
-	for i := range y.visitors {
-		round[i] = &y.visitors[i]
+func (y *batchTry) runWhole(ctx context.Context, fn func([]*NewCall) error) error {
+	round := make([]*batchCall, len(y.batchCalls))
+	room := make([]NewCall, len(y.batchCalls))
+	for i := range y.batchCalls {
+		round[i] = &y.batchCalls[i]
 	}
 	var busy map[pgtype.UUID]bool // of those that are to be run; nil: each knows who comes before it
-	if y.taken == nil {
+	if y.prefetched == nil {
 		busy = make(map[pgtype.UUID]bool, len(round))
 	}
-	admitted, fresh := make([]*visitor, 0, len(round)), make([]*Fresh, 0, len(round))
+	admitted, fresh := make([]*batchCall, 0, len(round)), make([]*NewCall, 0, len(round))
 	for len(round) > 0 {
-		var later []*visitor
+		var later []*batchCall
 		admitted, fresh = admitted[:0], fresh[:0]
 		clear(busy)
 		for _, v := range round {
@@ -42,7 +42,7 @@ func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 				continue
 			}
 			if x := v.claim(ctx); x != nil {
-				room[0] = Fresh{Index: v.i, Execution: x}
+				room[0] = NewCall{Index: v.i, Execution: x}
 				admitted, fresh = append(admitted, v), append(fresh, &room[0])
 				if room = room[1:]; busy != nil {
 					busy[v.id] = true
@@ -65,7 +65,7 @@ func (y *inbox) runWhole(ctx context.Context, fn func([]*Fresh) error) error {
 	return nil
 }
 
-func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*Fresh, fn func([]*Fresh) error) error {
+func (y *batchTry) runAdmitted(ctx context.Context, admitted []*batchCall, fresh []*NewCall, fn func([]*NewCall) error) error {
 	y.touched = false
 	if len(admitted) == 1 {
 		y.running = admitted[0]
@@ -101,7 +101,7 @@ func (y *inbox) runAdmitted(ctx context.Context, admitted []*visitor, fresh []*F
 }
 
 // goes reports whether a call that is looked for goes on.
-func (y *inbox) goes(v *visitor) bool {
+func (y *batchTry) goes(v *batchCall) bool {
 	if v.steps != nil && y.failed[v.id] { // it has waited for that, and does not run it once more
 		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: semel.Operation(v.steps.Key().Operation)}
 		return false
@@ -111,9 +111,9 @@ func (y *inbox) goes(v *visitor) bool {
 
 // ended sees to what the end of a call leaves to be done. An error: the
 // transaction cannot go on.
-func (y *inbox) ended(ctx context.Context, v *visitor) error {
+func (y *batchTry) ended(ctx context.Context, v *batchCall) error {
 	if v.ahead.wrote != nil && !v.ahead.done {
-		return errTaken
+		return errPrefetchDiffers
 	}
 	undone := error(nil)
 	if v.undone() {
@@ -143,7 +143,7 @@ func attempted(said error) bool {
 }
 
 // note keeps the count of a failed attempt.
-func (y *inbox) note(v *visitor) {
+func (y *batchTry) note(v *batchCall) {
 	if v.won == nil {
 		return
 	}
@@ -166,7 +166,7 @@ const (
 	brokenTx = 0 // there is no connection
 )
 
-func (y *inbox) status() byte {
+func (y *batchTry) status() byte {
 	c := y.t.line.Conn()
 	if c.IsClosed() {
 		return brokenTx
@@ -176,7 +176,7 @@ func (y *inbox) status() byte {
 
 // after sees to what a handler left. If that failed, what it wrote is undone;
 // if it cannot be, the transaction is over.
-func (y *inbox) after(ctx context.Context, said error) (error, error) {
+func (y *batchTry) after(ctx context.Context, said error) (error, error) {
 	if said == nil && y.status() == failedTx {
 		said = errSwallowed
 	}
@@ -200,7 +200,7 @@ const (
 )
 
 // save sets a savepoint, if this try has any.
-func (y *inbox) save(ctx context.Context, name string) error {
+func (y *batchTry) save(ctx context.Context, name string) error {
 	if !y.careful {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (y *inbox) save(ctx context.Context, name string) error {
 }
 
 // leave releases a savepoint, or if something failed goes back to it.
-func (y *inbox) leave(ctx context.Context, name string, failed error) error {
+func (y *batchTry) leave(ctx context.Context, name string, failed error) error {
 	switch {
 	case !y.careful && failed != nil:
 		return errCareful
@@ -234,7 +234,7 @@ func (y *inbox) leave(ctx context.Context, name string, failed error) error {
 
 // touch comes before what a handler does with its transaction. If it fails, that
 // is not done: a statement may be too late by its own context, and not the next.
-func (y *inbox) touch(ctx context.Context) error {
+func (y *batchTry) touch(ctx context.Context) error {
 	if y.careful && !y.saved {
 		if err := y.save(ctx, saveHandler); err != nil {
 			return err
@@ -246,18 +246,18 @@ func (y *inbox) touch(ctx context.Context) error {
 }
 
 // commit writes the records, and commits.
-func (y *inbox) commit(ctx context.Context, t *ownTx) error {
-	wrote := y.taken != nil && y.taken.n > 0
-	if wrote && y.taken.done != y.taken.n {
-		return errTaken
+func (y *batchTry) commit(ctx context.Context, t *ownTx) error {
+	wrote := y.prefetched != nil && y.prefetched.n > 0
+	if wrote && y.prefetched.done != y.prefetched.n {
+		return errPrefetchDiffers
 	}
 	if len(y.t.pending) == 0 && !y.written && !wrote {
 		return nil // nothing was done
 	}
 	y.t.writeHeld()
 	t.won = nil
-	for i := range y.visitors {
-		v := &y.visitors[i]
+	for i := range y.batchCalls {
+		v := &y.batchCalls[i]
 		if v.won != nil && !v.undone() {
 			t.won = v.won
 			break
