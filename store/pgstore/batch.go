@@ -12,23 +12,22 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// Ended is how one call of a batch ended: what [Atomic.Run] would have
-// returned for it.
+// Ended is how one call of a batch has ended: what [Atomic.Run] would return for it.
 type Ended struct {
 	semel.Result
 	Err error
 }
 
-// NewCall is a call of a batch whose work is to be done now. The handler may set
-// Outcome and Err.
+// NewCall is a call of a batch that is not done yet. The handler does its work, and
+// may set Outcome and Err.
 type NewCall struct {
-	Index     int // of the call
+	Index     int // of the call in the batch
 	Execution *semel.Execution
-	// Outcome is kept, and given to each duplicate. Zero is fine.
+	// Outcome is kept, and each duplicate gets it. It may stay zero.
 	Outcome semel.Outcome
-	// Err says that this call failed and nothing was written for it: a
-	// *semel.Failure is kept, any other error is noted as a failed attempt. The
-	// others go on.
+	// Err says that this call has failed, and that nothing was written for it. A
+	// *semel.Failure is kept; any other error is noted as a failed attempt. The
+	// other calls go on.
 	Err error
 }
 

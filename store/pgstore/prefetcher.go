@@ -9,62 +9,61 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Series is batches that are run one behind the other, each of which may be
-// looked for while those before it run. Make it with [Atomic.Prefetcher]. It is for
-// one goroutine that calls Next, and one that runs the batches.
+// Prefetcher runs batches one after the other, and prefetches each batch while the
+// batches before it run. Make it with [Atomic.Prefetcher]. One goroutine may call
+// Prefetch while another one runs the batches.
 type Prefetcher struct {
 	a *Atomic
 
-	mu       sync.Mutex         // guards what follows, and the looks
-	open     []*PrefetchedBatch // that have not ended, in their order
-	free     []batchBuffer      // of those that have
+	mu       sync.Mutex         // guards the fields below, and those of the open batches
+	open     []*PrefetchedBatch // batches that have not ended, in order
+	free     []batchBuffer      // of batches that have ended
 	lookDone sync.Cond          // signals that a prefetch has ended
 }
 
-// Series begins a series of batches.
+// Prefetcher makes a Prefetcher, without any batch.
 func (a *Atomic) Prefetcher() *Prefetcher {
 	q := &Prefetcher{a: a}
 	q.lookDone.L = &q.mu
 	return q
 }
 
-// Next is a batch of a series. Run or Drop it before the one behind it is run.
+// PrefetchedBatch is a batch of a Prefetcher. Run or Drop it before the next batch
+// is run.
 type PrefetchedBatch struct {
 	q      *Prefetcher
 	calls  []semel.Call
 	buffer batchBuffer
 	keys   []prefetchedRow // of calls; nil: they are not known
-	runs   *batchRun       // what Run has begun
+	runs   *batchRun       // what Run has started
 
-	// The look.
+	// The prefetch.
 	y       *batchTry   // nil: there is none
 	looking bool        // it is on its way
 	dropped bool        // it is not wanted any more
-	t       *ownTx      // it has come
-	drop    *time.Timer // of t
+	t       *ownTx      // its transaction, once its statements are answered
+	drop    *time.Timer // drops t
 }
 
-// lookFor is how long a look is kept: it holds a connection, which a handler may
-// wait for, and locks; and of a batch that takes longer it is a small part. The
-// server would end it by MaxIdleTx.
+// lookFor limits a prefetch, and how long its transaction stays open: it holds locks
+// and a connection that a handler may wait for.
 const lookFor = time.Second
 
-// spare is how many connections the pool has free where a look takes one:
-// handlers may want some, too.
+// spare is how many connections of the pool must be free for a prefetch, so that
+// handlers find some.
 const spare = 3
 
-// Next is the next batch of the series. While those before it run it is looked
-// for, in a transaction of its own: its keys are locked, and recorded as done
-// where they are new. To others they are in progress from then on. A key that
-// is also in a batch before it is looked for when that has ended, so nothing
-// overtakes. There is a look from 2 to 1,000 calls, if the pool has connections
-// to spare, and each batch before it has one, too; it is dropped after a second.
-// Without one, Run does all.
+// Prefetch appends a batch. While the batches before it run, a transaction of its own
+// locks its keys, and writes records of the new ones as done. For other callers these
+// keys are in progress from then on. A key that is also in a batch before is left
+// out, and looked for when that batch has ended, so that nothing overtakes.
 //
-// So a series holds the advisory locks of two batches or more at once (see
-// [Atomic.In] for how many there are), and now() in fn may be a second old: it
-// is when the look began. So are the times of the records, from which their
-// retention counts.
+// Prefetch works for 2 to 1,000 calls, if the pool has connections to spare and each
+// batch before was prefetched too. The transaction is dropped after a second. Without
+// it, Run does everything. A Prefetcher holds the advisory locks of two batches or
+// more at once (see [Atomic.In] for the server's limit). In the handler, now() may be
+// a second old, and so are the times of the records, from which their retention
+// counts.
 func (q *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
 	n := &PrefetchedBatch{q: q, calls: calls}
 	_, inside := q.a.s.inside(ctx)
@@ -85,7 +84,7 @@ func (q *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n.keys = y.prefetched.rows
-	for _, b := range q.open { // of those before, those that have not ended meanwhile
+	for _, b := range q.open { // batches before this one that have not ended
 		if b == n {
 			break
 		}
@@ -103,16 +102,16 @@ func (q *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 	return n
 }
 
-// Run is [Atomic.RunWhole] of the batch. It costs another run of fn if that
-// sets an Outcome or an Err.
+// Run is [Atomic.RunWhole] of the batch. If fn sets an Outcome or an Err, fn runs
+// once more, because the records of the prefetch have neither.
 func (n *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
 	defer n.Drop()
 	return n.q.a.runWhole(ctx, n, n.calls, fn)
 }
 
-// Err is, for fn while it runs, how a call of the batch that is not fresh has
-// ended so far: nil if it is done, or comes later. So fn may leave out what has
-// to come behind a call that is semel.ErrInProgress elsewhere.
+// Err tells fn, while it runs, how a call of the batch that is not new has ended so
+// far: nil if it is done, or comes later. So fn can leave out calls that must not
+// overtake one that is semel.ErrInProgress elsewhere.
 func (n *PrefetchedBatch) Err(i int) error {
 	b := n.runs
 	if b == nil || i < 0 || i >= len(b.ended) {
@@ -127,7 +126,7 @@ func (n *PrefetchedBatch) Err(i int) error {
 	return nil
 }
 
-// Drop ends the batch: a look is rolled back. Harmless when repeated.
+// Drop ends the batch, and rolls its prefetch back. It may be called again.
 func (n *PrefetchedBatch) Drop() {
 	q := n.q
 	q.mu.Lock()
@@ -141,8 +140,8 @@ func (n *PrefetchedBatch) Drop() {
 	}
 }
 
-// dropPrefetch drops the look, also one on its way. The caller holds mu, which others
-// may have meanwhile.
+// dropPrefetch rolls the prefetch back; if it is on its way, it waits for it first. The
+// caller holds mu, which is released in between.
 func (n *PrefetchedBatch) dropPrefetch() {
 	n.dropped = true
 	for n.looking {
@@ -184,8 +183,8 @@ func (n *PrefetchedBatch) look(ctx context.Context) {
 	})
 }
 
-// begun is what was begun ahead, if it is still good: once, for the first try.
-// All batches before have ended.
+// begun is the prefetch, if it is still good. It is for the first try of the batch,
+// when all batches before have ended.
 func (n *PrefetchedBatch) begun(ctx context.Context, careful bool) (*ownTx, *batchTry) {
 	if n == nil {
 		return nil, nil
