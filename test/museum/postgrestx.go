@@ -115,9 +115,4 @@ var postgresTxs = []Mutant{
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestDoSQL_HandlerEnds",
 		Old: "t.sql.driver.PgConn().TxStatus() == 'I' {", New: "t.sql.driver.PgConn().TxStatus() == 0 {",
 	},
-	{
-		Name: "PostgreSQL, Atomic: DoSQL gives a connection back with its transaction open", Rule: "atomic",
-		File: "store/pgstore/dosql.go", Package: postgres, Run: "TestDoSQL_",
-		Old: "\tif t.tx != nil {\n\t\t_ = t.tx.Rollback()\n\t}\n\tif t.driver != nil &&", New: "\tif t.driver == nil &&",
-	},
 }
