@@ -14,30 +14,33 @@ import (
 // any package but cmd and test. A directory that may import the root may import
 // package driver, too.
 var allowed = map[string][]string{
-	"store":                        {},
-	"store/memstore":               {"store"},
-	"store/coalesce":               {"store"},
-	"store/storetest":              {"store", "store/memstore"}, // the memory store is the oracle of its histories
-	"store/...":                    {"store", "store/coalesce", "."},
-	".":                            {"store", "internal/..."},
-	"internal/...":                 {"store", "internal/..."},
-	"driver":                       {"store", ".", "internal/..."},
-	"sweep":                        {"store", ".", "internal/..."},
-	"semelhttp":                    {"store", ".", "internal/..."},
-	"consume":                      {"store", ".", "internal/..."},
-	"consume/consumetest":          {"store", ".", "consume"},
-	"consume/...":                  {"store", ".", "consume"},
-	"consume/semelnats/natstest":   {"store", ".", "consume", "consume/..."},                         // tests that need a server
-	"consume/semelkafka/kafkatest": {"store", ".", "consume", "consume/..."},                         // likewise
-	"consume/semelkafka/kafkapg":   {"store", ".", "consume", "consume/semelkafka", "store/pgstore"}, // joins the two
-	"saga":                         {"store", ".", "internal/..."},
-	"semellambda":                  {"store", ".", "consume", "semelhttp"},
-	"semelgrpc":                    {"store", "."},
-	"semelotel":                    {"store", "."},
-	"cmd/...":                      {"/...", "cmd/..."},
-	"test/...":                     {"/...", "test/...", "cmd/..."},
-	"examples/...":                 {"/..."},
-	"scripts/...":                  {},
+	"store":                         {},
+	"store/memstore":                {"store"},
+	"store/coalesce":                {"store"},
+	"store/storetest":               {"store", "store/memstore"}, // the memory store is the oracle of its histories
+	"store/...":                     {"store", "store/coalesce", "."},
+	"store/pgstore":                 {"store", "store/coalesce", ".", "store/pgstore/internal/..."},
+	"store/pgstore/pgkafka":         {"store/pgstore", "store/pgstore/internal/pgwire"},
+	"store/pgstore/internal/...":    {"store", "store/coalesce"},
+	"store/pgstore/internal/notify": {"store/pgstore/internal/pgwire"},
+	".":                             {"store", "internal/..."},
+	"internal/...":                  {"store", "internal/..."},
+	"driver":                        {"store", ".", "internal/..."},
+	"sweep":                         {"store", ".", "internal/..."},
+	"semelhttp":                     {"store", ".", "internal/..."},
+	"consume":                       {"store", ".", "internal/..."},
+	"consume/consumetest":           {"store", ".", "consume"},
+	"consume/...":                   {"store", ".", "consume"},
+	"consume/semelnats/natstest":    {"store", ".", "consume", "consume/..."},                                                  // tests that need a server
+	"consume/semelkafka/kafkatest":  {"store", ".", "consume", "consume/..."},                                                  // likewise
+	"consume/semelkafka/kafkapg":    {"store", ".", "consume", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
+	"saga":                          {"store", ".", "internal/..."},
+	"semellambda":                   {"store", ".", "consume", "semelhttp"},
+	"semelgrpc":                     {"store", "."},
+	"semelotel":                     {"store", "."},
+	"cmd/...":                       {"/...", "cmd/..."},
+	"test/...":                      {"/...", "test/...", "cmd/..."},
+	"examples/...":                  {"/..."},
 }
 
 func TestArrowsPointInward(t *testing.T) {

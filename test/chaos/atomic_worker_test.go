@@ -88,7 +88,7 @@ func (n *atomicLane) deliver(ctx context.Context, key string) question {
 	n.at(beforeClaim, key)
 	run := n.own
 	if account(key)[len(account(key))-1]%2 == 0 {
-		run = n.joined
+		run = n.bySQL
 	}
 	res, err := run(ctx, key)
 	a := question{Do: answer, Key: key, Class: classOf(err), Body: string(res.Body), Replayed: res.Replayed}
@@ -113,36 +113,21 @@ func (n *atomicLane) own(ctx context.Context, key string) (semel.Result, error) 
 	})
 }
 
-// joined is in a transaction of the lane's.
-func (n *atomicLane) joined(ctx context.Context, key string) (res semel.Result, err error) {
-	conn, err := n.db.Conn(ctx)
-	if err != nil {
-		return res, err
-	}
-	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return res, err
-	}
-	defer func() { _ = tx.Rollback() }()
-	r, err := n.a.InSQL(conn)
-	if err != nil {
-		return res, err
-	}
-	res, err = r.Run(ctx, call(key, 0), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-		return n.pay(ctx, key, func(statement string, args ...any) error {
+// bySQL runs the call in a transaction of database/sql.
+func (n *atomicLane) bySQL(ctx context.Context, key string) (semel.Result, error) {
+	res := semel.Result{Replayed: true}
+	receipt, err := pgstore.DoSQL(ctx, n.a, n.db, call(key, 0), func(ctx context.Context, _ *semel.Execution, tx *sql.Tx) (string, error) {
+		res.Replayed = false
+		o, err := n.pay(ctx, key, func(statement string, args ...any) error {
 			_, err := tx.ExecContext(ctx, statement, args...)
 			return err
 		})
-	})
-	if err != nil {
-		return res, err
-	}
-	if !res.Replayed {
 		n.at(beforeCommit, key)
 		go n.at(whileCommitting, key)
-	}
-	return res, tx.Commit()
+		return string(o.Body), err
+	})
+	res.Body = []byte(receipt)
+	return res, err
 }
 
 // pay is the effect: a row.

@@ -15,7 +15,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a batch without an answer has lost its leases", Rule: "rule 11",
 		File: "store/pgstore/settle.go", Package: postgres, Run: "TestABatchOfSettlementsWithoutAnAnswer",
-		Old: "\tif err != nil {\n\t\tfailBatch(", New: "\tif refused(err) {\n\t\tfailBatch(",
+		Old: "\tif err != nil {\n\t\tfailBatch(", New: "\tif pgwire.Refused(err) {\n\t\tfailBatch(",
 	},
 	{
 		Name: "PostgreSQL: a batch forgets what was swept", Rule: "rule 5",
@@ -50,7 +50,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a lease whose row is locked is lost", Rule: "rule 11",
 		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalWaitsForNoRow",
-		Old: "errs[i] = explain(\"renew\", ErrBusy)", New: "errs[i] = store.ErrLeaseLost",
+		Old: "errs[i] = pgwire.Explain(\"renew\", ErrBusy)", New: "errs[i] = store.ErrLeaseLost",
 	},
 	{
 		Name: "PostgreSQL: a claim that lost to a commit has won", Rule: "rule 2", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
@@ -74,7 +74,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a look beforehand finds what has expired", Rule: "rule 7",
-		File: "store/pgstore/kept.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
+		File: "store/pgstore/replay.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
 		Old: "f.Record.State.Terminal() && !f.Record.Expired(f.Now)", New: "f.Record.State.Terminal()",
 	},
 	{
@@ -89,13 +89,8 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a notification is too long to be sent", Rule: "rule 14",
-		File: "store/pgstore/mouth.go", Package: postgres, Run: "TestTheEndsOfACrowd",
-		Old: "spoken = 240", New: "spoken = 256",
-	},
-	{
-		Name: "PostgreSQL: a connection without a transaction will do", Rule: "atomic",
-		File: "store/pgstore/insql.go", Package: postgres, Run: "TestATransactionOfDatabaseSQL",
-		Old: "TxStatus() != 'T' {", New: "TxStatus() == 'E' {",
+		File: "store/pgstore/internal/notify/notifier.go", Package: pgnotify, Run: "TestNotifier_ManyEndsAtOnce",
+		Old: "perNotification = 240", New: "perNotification = 256",
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
@@ -114,12 +109,12 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a listener waits without end for the answer that hangs", Rule: "rule 14",
-		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/once",
-		Old: "context.WithTimeout(ctx, 2*e.echo) //", New: "context.WithCancel(ctx) //",
+		File: "store/pgstore/internal/notify/listener.go", Package: postgres, Run: "TestAListenerThatHangs/once",
+		Old: "context.WithTimeout(ctx, 2*l.echo) //", New: "context.WithCancel(ctx) //",
 	},
 	{
 		Name: "PostgreSQL: a listener that hangs keeps the place of the next", Rule: "rule 14",
-		File: "store/pgstore/ear.go", Package: postgres, Run: "TestAListenerThatHangs/as",
+		File: "store/pgstore/open.go", Package: postgres, Run: "TestAListenerThatHangs/as",
 		Old: "sized(cfg, 2+spareConns)", New: "sized(cfg, 2)",
 	},
 	{

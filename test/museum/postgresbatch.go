@@ -4,47 +4,47 @@ package museum
 var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatIsUndoneOfOne",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestWhatIsUndoneOfOne",
 		Old: "if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestAStatementThatFailsFirst",
-		Old: "\tif err := y.t.line.flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// Both", New: "\ty.t.line.push(\"ROLLBACK TO \"+name, nil, nil)\n\ty.t.line.push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn y.t.line.flush(ctx)\n\t}\n\t// Both",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestAStatementThatFailsFirst",
+		Old: "\tif err := y.t.line.Flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// Both", New: "\ty.t.line.Push(\"ROLLBACK TO \"+name, nil, nil)\n\ty.t.line.Push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn y.t.line.Flush(ctx)\n\t}\n\t// Both",
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
-		File: "store/pgstore/inboxtx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
+		File: "store/pgstore/batchtx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
 		Old: "\tif err := t.y.touch(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
 		Old: "\t\tif is {\n\t\t\treturn nil\n\t\t}\n\t\tundone = known\n", New: "\t\tif is || !is && known {\n\t\t\treturn nil\n\t\t}\n",
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
-		File: "store/pgstore/inbox.go", Package: postgres, Run: "TestWhatIsBehindAnOutage",
+		File: "store/pgstore/batch.go", Package: postgres, Run: "TestWhatIsBehindAnOutage",
 		Old: "\t\t\tb.outage = err\n", New: "\t\t\tb.outage = nil\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
-		File: "store/pgstore/inboxsql.go", Package: postgres, Run: "TestRowsOfManyStatements",
+		File: "store/pgstore/batchsql.go", Package: postgres, Run: "TestRowsOfManyStatements",
 		Old: "append(parts, rows[from:i]), i, n", New: "append(parts, rows[from:i]), i+1, n",
 	},
 	{
 		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
-		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
+		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
 		Old: "w.as.Apply(v.ahead.first.p.Insert(", New: "w.as.Apply(v.p.Insert(",
 	},
 	{
 		Name: "PostgreSQL, batches: all are recorded as the first one's tenant", Rule: "scope", Parent: "M13: scope dropped (devlink#773)",
-		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestCallsThatAreNotAlike",
+		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestCallsThatAreNotAlike",
 		Old: " && p.Key.Tenant == q.Key.Tenant", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a token runs where its reservation is gone", Rule: "rule 16",
-		File: "store/pgstore/serieslook.go", Package: postgres, Run: "TestATokenOfAReservation",
+		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestATokenOfAReservation",
 		Old: "can = can && is && alikeBut(", New: "can = can && (is || w.rows != nil) && alikeBut(",
 	},
 	{
@@ -64,43 +64,38 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
-		File: "store/pgstore/seriestake.go", Package: postgres, Run: "TestALookAhead",
+		File: "store/pgstore/prefetch.go", Package: postgres, Run: "TestALookAhead",
 		Old: "\t\tif more {\n\t\t\tg = anything\n\t\t}\n", New: "\t\t_ = more\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
-		File: "store/pgstore/series.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
-		Old: "\t\ty.taken.leaveOut(b.keys)\n", New: "",
+		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
+		Old: "\t\ty.prefetched.leaveOut(b.keys)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
-		File: "store/pgstore/series.go", Package: postgres, Run: "TestADropWaitsForALook",
-		Old: "\tn.off = true\n\tfor n.looking {", New: "\tn.off = true\n\tfor n.looking && n.t != nil {",
-	},
-	{
-		Name: "PostgreSQL, batches: a duplicate of what Admit lost counts as done", Rule: "rule 3", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
-		File: "store/pgstore/admit.go", Package: postgres, Run: "TestAdmitLosesOneKey",
-		Old: "(is.Fresh || v.err == nil) {", New: "is.Fresh {",
+		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestADropWaitsForALook",
+		Old: "\tn.dropped = true\n\tfor n.looking {", New: "\tn.dropped = true\n\tfor n.looking && n.t != nil {",
 	},
 	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAZombiesPollFails",
-		Old: "AND epoch = $5::bigint AND next <=", New: "AND epoch <= $5::bigint + 1 AND next <=",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAZombiesPollFails",
+		Old: "AND epoch = $5::bigint AND next_offset <=", New: "AND epoch <= $5::bigint + 1 AND next_offset <=",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAForgottenOwner",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAForgottenOwner",
 		Old: "$5::bigint, c.now, c.now FROM c\n", New: "$5::bigint, 1, c.now FROM c\n",
 	},
 	{
 		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAWatermarkThatMayStillMove",
-		Old: "AND partition = $3::integer FOR UPDATE`", New: "AND partition = $3::integer`",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAWatermarkThatMayStillMove",
+		Old: "WHERE {partition} FOR UPDATE`", New: "WHERE {partition}`",
 	},
 	{
 		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAFrozenOwnerGives",
-		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a", New: "RETURNING set_config('semel.idle', $8::text, true)`, // a",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAFrozenOwnerGives",
+		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`)", New: "RETURNING set_config('semel.idle', $8::text, true)`)",
 	},
 	{
 		Name: "PostgreSQL, batches: the watermark passes over a hole", Rule: "ack", Parent: "M22: highest offset committed",
@@ -114,7 +109,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestWhatFollowsAStatement",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestWhatFollowsAStatement",
 		Old: "\t\tif err := y.save(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n\t\ty.saved = true\n",
 		New: "\t\ty.saved = true\n\t\tif err := y.save(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n",
 	},
@@ -150,27 +145,27 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
-		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
 		Old: "if errors.Is(err, errBroke) {", New: "if errors.Is(err, errBroke) && careful {",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
 		Old: "\tcase y.status() == brokenTx:\n", New: "\tcase said != nil && y.status() == brokenTx:\n",
 	},
 	{
 		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
-		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
 		Old: "attempted(err) {\n\t\tif b.a.note", New: "!attempted(err) {\n\t\tif b.a.note",
 	},
 	{
 		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
-		File: "store/pgstore/inboxtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
+		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
 		Old: "v.won != nil || l != nil && l.locked {", New: "v.won != nil && l != nil && l.locked {",
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
-		File: "store/pgstore/inboxrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
 		Old: "if broke && undone {", New: "if broke && !undone {",
 	},
 	{
@@ -191,11 +186,11 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a message that breaks its connection at COMMIT stops its partition", Rule: "rule 13",
 		File: "consume/semelkafka/kafkapg/offsetsrun.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
-		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
+		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		File: "store/pgstore/watermark.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		File: "store/pgstore/pgkafka/watermark.go", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
 		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 }

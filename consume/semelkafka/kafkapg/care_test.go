@@ -9,6 +9,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 var deadly = []string{"a/o", "deadly/o", "behind/o", "other"}
@@ -19,9 +20,9 @@ func TestAMessageThatKillsItsProcessHasAnEnd(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		const most = 3
 		batch := named(deadly...)
-		for life := 1; life < inVain+most; life++ {
+		for life := 1; life < crashThreshold+most; life++ {
 			with := p.dies(t, by, most, batch, "deadly")
-			if alone := len(with) == 1; alone != (life >= inVain) {
+			if alone := len(with) == 1; alone != (life >= crashThreshold) {
 				t.Errorf("life %d ended with %q", life, with)
 			}
 		}
@@ -62,7 +63,7 @@ func TestTheTriesOfMessagesAreTheirOwn(t *testing.T) {
 	const most = 2
 	p.fails["flaky"] = semel.NoEffect(errors.New("not yet"))
 	batch := named("flaky/f", "first/o", "second/p", "other")
-	for range inVain - 1 + most {
+	for range crashThreshold - 1 + most {
 		p.dies(t, "keys", most, batch, "first")
 	}
 	for life := range most {
@@ -79,7 +80,7 @@ func TestTheTriesOfMessagesAreTheirOwn(t *testing.T) {
 // nothing.
 func TestAnIdlePartitionIsHandledAsEver(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
-		for range 2 * inVain {
+		for range 2 * crashThreshold {
 			p.member(t, by, 3).own(t)
 		}
 		wantEnds(t, p.member(t, by, 3).own(t).Handle(t.Context(), named(deadly...)), times(consume.ReasonDone, 4)...)
@@ -93,7 +94,7 @@ func TestAnIdlePartitionIsHandledAsEver(t *testing.T) {
 func TestThoseWhoEndInOrderDoNotCount(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		p.fails["a"] = errors.New("not yet")
-		for range 2 * inVain {
+		for range 2 * crashThreshold {
 			m := p.member(t, by, -1).own(t)
 			m.Handle(t.Context(), named("a/o"))
 			m.cares.end(t.Context())
@@ -112,7 +113,7 @@ func TestAMemberCountsOnce(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		p.fails["a"] = errors.New("not yet")
 		m := p.member(t, by, -1)
-		for range 2 * inVain {
+		for range 2 * crashThreshold {
 			m.own(t).Handle(t.Context(), named("a/o"))
 		}
 		delete(p.fails, "a")
@@ -175,7 +176,7 @@ func TestCareHasAnEnd(t *testing.T) {
 func TestWithoutALimitNoTryIsNoted(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		batch := named(deadly...)
-		for range inVain + 2 {
+		for range crashThreshold + 2 {
 			p.dies(t, by, -1, batch, "deadly")
 		}
 		if tried := p.noted(t); len(tried) > 0 {
@@ -214,7 +215,7 @@ func TestAnotherTopicNeedsNoCare(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		p.careful(t, by, 1)
 		p.dies(t, by, 1, named("a"), "a")
-		if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+		if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
 			t.Fatal(err)
 		}
 		wantEnds(t, p.member(t, by, 1).own(t).Handle(t.Context(), named("a", "b")), times(consume.ReasonDone, 2)...)

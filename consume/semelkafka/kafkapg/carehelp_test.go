@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -68,7 +69,9 @@ func (p *shop) elsewhere(t *testing.T) *shop {
 
 func (p *shop) schema() string { return strings.Trim(strings.TrimSuffix(p.table, `."effect"`), `"`) }
 
-func (p *shop) note() string { return strings.Replace(p.watermark, "semel_watermark", "semel_note", 1) }
+func (p *shop) note() string {
+	return strings.Replace(p.watermark, "semel_watermark", "semel_crash_marker", 1)
+}
 
 // dying is a member whose handler is at the message that it will not survive.
 type dying struct {
@@ -127,7 +130,7 @@ func (p *shop) dies(t *testing.T, by string, most int, batch []semelkafka.Item, 
 // noted are the tries without an end, as the note has them.
 func (p *shop) noted(t *testing.T) (tried []int64) {
 	t.Helper()
-	if err := p.pool.QueryRow(t.Context(), "SELECT tried FROM "+p.note()).Scan(&tried); err != nil {
+	if err := p.pool.QueryRow(t.Context(), "SELECT open_tries FROM "+p.note()).Scan(&tried); err != nil {
 		t.Fatal(err)
 	}
 	return tried
@@ -136,8 +139,8 @@ func (p *shop) noted(t *testing.T) (tried []int64) {
 // careful is a member that has to take care, for others have begun in vain.
 func (p *shop) careful(t *testing.T, by string, most int) member {
 	t.Helper()
-	for range inVain - 1 {
-		n := p.st.Note(topicPartition(orders))
+	for range crashThreshold - 1 {
+		n := pgkafka.NewCrashMarker(p.st, topicPartition(orders))
 		if _, err := n.Begin(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // The database takes no notes: nothing is tried, and nothing counts.
@@ -22,7 +23,7 @@ func TestWithoutANoteNothingIsTried(t *testing.T) {
 			t.Helper()
 			p.exec(t, "ALTER TABLE "+p.note()+" RENAME TO away")
 			f()
-			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_note", "away", 1)+" RENAME TO semel_note")
+			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_crash_marker", "away", 1)+" RENAME TO semel_crash_marker")
 		}
 		in := func() {
 			for i, r := range m.Handle(t.Context(), batch) {
@@ -58,7 +59,7 @@ func TestATryWhoseEndIsNotNotedHasEnded(t *testing.T) {
 			if ends := m.Handle(t.Context(), named("a/o")); ends[0].Attempt != attempt {
 				t.Errorf("attempt %d, want %d: %v", ends[0].Attempt, attempt, ends[0].Err)
 			}
-			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_note", "away", 1)+" RENAME TO semel_note")
+			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_crash_marker", "away", 1)+" RENAME TO semel_crash_marker")
 		}
 		m.cares.end(t.Context())
 		if tried := p.noted(t); len(tried) > 0 {
@@ -119,7 +120,7 @@ func TestWhoCannotNoteATryWaits(t *testing.T) {
 		if _, err := m.cares.begin(t.Context(), p.st, &batch[0]); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.st.Note(topicPartition(orders)).Begin(t.Context(), 0); err != nil {
+		if _, err := pgkafka.NewCrashMarker(p.st, topicPartition(orders)).Begin(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonLeaseLost, 2)...)

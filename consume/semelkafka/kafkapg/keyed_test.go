@@ -90,7 +90,7 @@ func (p *shop) keyed(t *testing.T, most int) *keyed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &keyed{a: a, line: a.Series(), call: consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), h: p.write, most: most, undone: map[string]int{}}
+	return &keyed{a: a, prefetcher: a.Prefetcher(), call: consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), h: p.write, most: most, undone: map[string]int{}}
 }
 
 // named are messages with a body, which is their key, too, and the record key

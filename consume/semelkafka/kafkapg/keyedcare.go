@@ -85,7 +85,7 @@ func (h *keyedCare) part(ctx context.Context, items []semelkafka.Item, ends []co
 	r := h.newRun(goes)
 	defer r.giveBack()
 	r.care = c
-	r.next = h.a.Series().Next(ctx, r.calls) // alone: what was prepared is before it in the ledger's own
+	r.next = h.a.Prefetcher().Prefetch(ctx, r.calls) // alone: what was prepared is before it in the ledger's own
 	for n, end := range r.ends(r.next.Run(ctx, r.run)) {
 		ends[of[n]] = end
 		h.ended(ctx, r, &goes[n], end)

@@ -23,7 +23,7 @@ type keyedRun struct {
 	// not overtake: it was alone, and has failed, or may yet, at its COMMIT; or
 	// it comes again, as one whose key is in flight elsewhere.
 	blocked map[string]int
-	next    *pgstore.Next // of which it is the work
+	next    *pgstore.PrefetchedBatch // of which it is the work
 
 	care  *care // of a message that is alone, if care is to be taken; else nil
 	noted bool  // its try was
@@ -46,7 +46,7 @@ func (l *keyed) Handle(ctx context.Context, batch []semelkafka.Item) []consume.R
 // Prepare implements semelkafka.Preparer.
 func (l *keyed) Prepare(ctx context.Context, batch []semelkafka.Item) semelkafka.Prepared {
 	r := l.newRun(batch)
-	r.next = l.line.Next(ctx, r.calls)
+	r.next = l.prefetcher.Prefetch(ctx, r.calls)
 	return (*preparedRun)(r)
 }
 
@@ -125,9 +125,9 @@ func (r *keyedRun) ends(of []pgstore.Ended) []consume.Run {
 }
 
 // run does the work of those that are new.
-func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
+func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.NewCall) error {
 	r.block(fresh)
-	goes := make([]*pgstore.Fresh, 0, len(fresh))
+	goes := make([]*pgstore.NewCall, 0, len(fresh))
 	ms := make([]*consume.Message, 0, len(fresh))
 	for _, f := range fresh {
 		m := r.ms[f.Index]
@@ -152,7 +152,7 @@ func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
 }
 
 // block notes which messages before one that is fresh come again.
-func (r *keyedRun) block(fresh []*pgstore.Fresh) {
+func (r *keyedRun) block(fresh []*pgstore.NewCall) {
 	for i := range fresh[len(fresh)-1].Index {
 		if r.said[i] == nil && r.ran[i] == 0 { // else it was fresh, too
 			r.blockBehind(i, r.next.Err(i), r.ms[i].OrderKey)
@@ -176,7 +176,7 @@ func (r *keyedRun) blockBehind(at int, err error, lane string) {
 }
 
 // alone does the work of one message. It is this message's fault if it fails.
-func (r *keyedRun) alone(ctx context.Context, f *pgstore.Fresh, work func() error) (err error) {
+func (r *keyedRun) alone(ctx context.Context, f *pgstore.NewCall, work func() error) (err error) {
 	m := r.ms[f.Index]
 	died := r.care.died(m)
 	if r.noted { // the server has it run again

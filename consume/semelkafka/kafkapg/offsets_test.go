@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -249,20 +250,20 @@ func TestAWatermarkOfALaterTopicEndsTheSource(t *testing.T) {
 	wantEnds(t, l.Handle(t.Context(), items(0, 1)), consume.ReasonFailed)
 	anew := orders
 	anew.TopicID = "id-2"
-	if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+	if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.offsets(2).Own(t.Context(), anew, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgstore.ErrFenced) {
+	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgkafka.ErrFenced) {
 		t.Errorf("to pass over a message of the earlier topic: %v", err)
 	}
 	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, consume.ErrClosed) {
 		t.Errorf("to pass over it again: %v", err)
 	}
 	for _, r := range l.Handle(t.Context(), items(1, 3)) {
-		if !errors.Is(r.Err, consume.ErrClosed) || !errors.Is(r.Err, pgstore.ErrRecreated) || r.Handlers {
+		if !errors.Is(r.Err, consume.ErrClosed) || !errors.Is(r.Err, pgkafka.ErrRecreated) || r.Handlers {
 			t.Errorf("a message of the earlier topic: %v", r.Err)
 		}
 	}
@@ -279,7 +280,7 @@ func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEnds(t, l.Handle(t.Context(), items(5, 6)), consume.ReasonExhausted)
-	if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+	if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.offsets(1).Own(t.Context(), orders, 2); err != nil { // as if the database was restored

@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // Handle implements semelkafka.Ledger.
@@ -78,10 +79,10 @@ func (r *offsetsRun) part(ctx context.Context, which []int) {
 			return
 		case r.untried(spans[0], err):
 			return
-		case lost != nil && errors.Is(err, pgstore.ErrBehind):
+		case lost != nil && errors.Is(err, pgkafka.ErrBehind):
 			lost.m.w = nil // some of it was done, by a commit that got no answer: own it again, and go on behind that
 			which = items
-		case lost != nil && errors.Is(err, pgstore.ErrFenced):
+		case lost != nil && errors.Is(err, pgkafka.ErrFenced):
 			lost.m.w = nil
 			r.block(lost.place, lost.items, &semel.Error{Reason: semel.ErrLeaseLost, Operation: operation(lost.place), Cause: err})
 			which = items
@@ -193,7 +194,7 @@ func divides(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		return !h.down
 	}
-	return errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) || pgstore.RefusedForContent(err) // busy: a smaller one may get through
+	return errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) || pgkafka.RefusedForContent(err) // busy: a smaller one may get through
 }
 
 // refuses reports whether the server is out of order, whatever the message:
@@ -207,7 +208,7 @@ func refuses(err error) bool {
 func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 	i := s.items[0]
 	h, ok := errors.AsType[*handlerError](err)
-	if (ok && h.broken || errors.Is(err, pgstore.ErrBroken)) && !r.answers(ctx, s) {
+	if (ok && h.broken || errors.Is(err, pgkafka.ErrBroken)) && !r.answers(ctx, s) {
 		r.block(s.place, s.items, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(s.place), Cause: err})
 		return
 	}

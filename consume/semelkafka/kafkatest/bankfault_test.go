@@ -14,7 +14,7 @@ import (
 
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
-	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
@@ -189,22 +189,22 @@ func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
-	of := pgstore.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: "an earlier one", Partition: 0}
-	if _, err := b.st.Own(t.Context(), of, 3); err != nil {
+	of := pgkafka.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: "an earlier one", Partition: 0}
+	if _, err := pgkafka.Own(t.Context(), b.st, of, 3); err != nil {
 		t.Fatal(err)
 	}
 	br.to(t, 0, msg("a", ""))
 	done := make(chan error, 1)
 	s := br.source(t, nil)
 	go func() { done <- b.serve(t.Context(), offsets, s, nil, nil) }()
-	if err := wait(t, "Serve ended", done); !errors.Is(err, pgstore.ErrRecreated) || !errors.Is(err, consume.ErrClosed) {
+	if err := wait(t, "Serve ended", done); !errors.Is(err, pgkafka.ErrRecreated) || !errors.Is(err, consume.ErrClosed) {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 	b.want(t)
-	if err := b.st.Forget(t.Context(), br.name, br.name); err != nil {
+	if err := pgkafka.Forget(t.Context(), b.st, br.name, br.name); err != nil {
 		t.Fatal(err)
 	}
 	b.member(t, offsets, br.source(t, nil), nil, nil)
@@ -257,8 +257,8 @@ func logCut(t *testing.T, seed string) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				of := pgstore.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(ids[br.name].ID.String()), "="), Partition: 0}
-				if _, err := b.st.Own(t.Context(), of, at); err != nil {
+				of := pgkafka.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(ids[br.name].ID.String()), "="), Partition: 0}
+				if _, err := pgkafka.Own(t.Context(), b.st, of, at); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -302,7 +302,7 @@ func TestTheWatermarkSaysWhereToBegin(t *testing.T) {
 		if got, want := b.effects(t), append(bodies(numbered("m", 10, "")...), "next"); !slices.Equal(got, want) {
 			t.Errorf("the effects are %q, want %q", got, want)
 		}
-		if _, err := b.pool.Exec(t.Context(), "UPDATE "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+" SET next = 9 WHERE partition = 0; DELETE FROM "+b.table()+" WHERE at >= 9"); err != nil {
+		if _, err := b.pool.Exec(t.Context(), "UPDATE "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+" SET next_offset = 9 WHERE partition = 0; DELETE FROM "+b.table()+" WHERE at >= 9"); err != nil {
 			t.Fatal(err) // the database was restored from a backup, with its effects
 		}
 		b.member(t, offsets, br.source(t, nil), nil, nil)

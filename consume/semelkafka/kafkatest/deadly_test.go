@@ -128,7 +128,7 @@ func TestAMemberThatEndsInOrderLeavesNoBeginning(t *testing.T) {
 			return errDead
 		}, &consume.Options{MaxAttempts: -1})
 		begun := func() (n int) {
-			if err := b.pool.QueryRow(t.Context(), "SELECT coalesce(sum(begun), -1) FROM "+pgx.Identifier{b.schema, "semel_note"}.Sanitize()).Scan(&n); err != nil {
+			if err := b.pool.QueryRow(t.Context(), "SELECT coalesce(sum(starts), -1) FROM "+pgx.Identifier{b.schema, "semel_crash_marker"}.Sanitize()).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			return n
