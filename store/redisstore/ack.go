@@ -1,11 +1,8 @@
 package redisstore
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +26,6 @@ func (s *Store) sendAcked(ctx context.Context, cs []*call) {
 			break
 		}
 	}
-	s.undoUnacked(ctx, cs)
 }
 
 // misdirected are the calls whose slot is, or goes, elsewhere.
@@ -133,61 +129,10 @@ func (s *Store) enough(n int64) error {
 	return nil
 }
 
-// undoTime is how long the undoing of a claim is tried, though its caller may
-// have left.
-const undoTime = 2 * time.Second
-
-// undoUnacked takes back the claims that were made, and not acknowledged:
-// nobody runs on them.
-func (s *Store) undoUnacked(ctx context.Context, cs []*call) {
-	var undo []*call
-	for _, c := range cs {
-		if c.err != nil || c.acked == nil || !c.counts {
-			continue
-		}
-		if fence, old, won := c.wonClaim(c.script == &s.scripts.claim); won {
-			holder := binary.BigEndian.AppendUint64(slices.Clone(c.args[0]), fence)
-			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: [maxArgs]text{holder, text(old)}})
-		}
-	}
-	if len(undo) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
-	defer cancel()
-	s.exchange(ctx, undo)
-	// One that could not be undone lapses by itself, or is found by the next
-	// sending of the same claim.
-}
-
-// wonClaim is the fence of the call's claim, and what it replaced, if it won.
-// A claim that finds itself there, of an earlier sending without an answer, was
-// new; what a swap replaced then is not known any more, so that one stays, and
-// lapses.
-func (c *call) wonClaim(inserts bool) (fence uint64, old string, won bool) {
-	switch v := c.val.(type) {
-	case int64:
-		return uint64(v), "", true
-	case string:
-		if !inserts {
-			return 0, "", false
-		}
-		r, err := decode(v)
-		return r.Fence, "", err == nil && bytes.Equal(appendOwner(nil, r.Owner), c.args[0]) && r.State == c.terms.state
-	case []any:
-		if len(v) == 3 {
-			n, _ := v[0].(int64)
-			old, won = v[2].(string)
-			return uint64(n), old, won
-		}
-	}
-	return 0, "", false
-}
-
 // unacked is the error of a claim that fewer than Options.Replicas have.
 func unacked(why error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, why) }
 
-// confirm waits once more for a change that is not undone. It sends it again
+// confirm waits once more for a change that nothing runs on. It sends it again
 // for that, and who answers may be a new master, which has it only if there
 // says so.
 func (s *Store) confirm(ctx context.Context, c *call, there func(again *call) error) error {

@@ -24,7 +24,6 @@ type call struct {
 	terms         terms
 	args          [maxArgs]text // script.each of them
 	number        uint64
-	counts        bool // it must not count unless it is acknowledged
 
 	now   int64 // the clock of the step
 	val   any   // the record's part of the answer

@@ -95,7 +95,7 @@ func TestASettlementThatAFailOverLosesIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// So it is with a swap that is not undone.
+// So it is with a swap that parks a key.
 func TestAParkingThatAFailOverLosesIsNotConfirmed(t *testing.T) {
 	s, other := doubtful(t)
 	r := claim(t, other, "k")

@@ -66,8 +66,12 @@
 // A server that evicts, or is a replica, is refused when it is opened, or by
 // the first claim. [Store.Check] (semel doctor) names what else is unsafe:
 // persistence, fsync, replicas, min-replicas-to-write. Options.Replicas and
-// Options.Fsync narrow the window: a claim that too few acknowledge is undone,
-// and refused; a settlement stays, and is ErrUnconfirmed.
+// Options.Fsync narrow the window. A claim that too few replicas acknowledge is
+// refused with ErrNotAcknowledged, and holds its key until its lease ends: the
+// store takes nothing back, because a command that arrives late could then delete
+// a claim that is live by now. After the lease the key is taken over, or parked
+// under policy park, as if its owner had died. A settlement stays, and is
+// ErrUnconfirmed.
 //
 // A server that takes no writes for now goes on with replays: one without memory
 // (maxmemory), replicas (min-replicas-to-write) or disk

@@ -16,8 +16,9 @@ var (
 	// ErrUnsafe: a setting does not let the store keep its promises.
 	ErrUnsafe = errors.New("unsafe setting")
 	// ErrNotAcknowledged: fewer replicas than Options.Replicas acknowledged
-	// the change in time, or with Options.Fsync it was not on a disk. A claim
-	// was undone, so that nothing runs; if that could not be done, it lapses.
+	// the change in time, or with Options.Fsync it was not on a disk. Nothing
+	// runs. A refused claim is not taken back: it holds its key until its
+	// lease ends, or until the same claim is sent again and acknowledged.
 	ErrNotAcknowledged = errors.New("too few acknowledged it")
 	// ErrUnconfirmed: the settlement is recorded, but was not acknowledged in
 	// time, as above: a fail-over or crash now may lose it. Settling again

@@ -20,9 +20,9 @@ type Options struct {
 	Linger time.Duration
 	// Replicas is how many replicas must acknowledge a change before it
 	// counts (WAIT, or WAITAOF with Fsync). A claim, or a renewal, that fewer
-	// acknowledge is refused with ErrNotAcknowledged, and the claim is undone;
-	// a settlement is waited for once more, is never undone, and
-	// ErrUnconfirmed reports it. Zero: none. It narrows what a fail-over
+	// acknowledge is refused with ErrNotAcknowledged; the refused claim
+	// holds its key until its lease ends. A settlement is waited for once
+	// more, stays in any case, and ErrUnconfirmed reports it. Zero: none. It narrows what a fail-over
 	// loses and does not close it; see the package's documentation.
 	Replicas int
 	// Fsync also waits until the change is on the disk of the server and of

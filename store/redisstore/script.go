@@ -25,7 +25,7 @@ type script struct {
 	each      int // how many of ARGV a record takes
 }
 
-type scripts struct{ now, get, claim, swap, settle, renew, sweep, undo script }
+type scripts struct{ now, get, claim, swap, settle, renew, sweep script }
 
 // Numbers are exact up to 2^53, which is the year 2255 in microseconds. Floor
 // is the highest fence that was swept.
@@ -36,17 +36,12 @@ local n, now = #KEYS - 1, CLOCK
 local out = {now}
 `
 
-// px is for how long Redis keeps what expires in so many microseconds.
-const luaExpiry = `
-local function px(us) return string.format('%.0f', math.max(1, math.ceil(us / 1000) + LINGER)) end
-`
-
 // luaTimes is what comes of the terms: until and expires, in microseconds from
 // now, or nothing for none; state and attempt. Times is what the record has
 // from until to attempt, linger how long Redis keeps it.
-const luaTimes = luaExpiry + `
+const luaTimes = `
 local till, expires = tonumber(ARGV[1]), tonumber(ARGV[2])
-local linger = expires and px(expires)
+local linger = expires and string.format('%.0f', math.max(1, math.ceil(expires / 1000) + LINGER))
 till, expires = till and now + till or 0, expires and now + expires or 0
 local times = pack('>i8i8i8', till, expires, now) .. ARGV[3]
 `
@@ -104,8 +99,7 @@ return out
 
 // ARGV: format + owner, the rest; format + owner + fence as seen, until +
 // expires + state as seen, restart. Two numbers: it was replaced, with that
-// fence, and was created then; if changes are acknowledged, what it replaced
-// comes last. Else what is there, or nothing.
+// fence, and was created then. Else what is there, or nothing.
 const luaSwap = luaStart + luaTimes + luaPut + `
 for i = 1, n do
 	local arg = 5 * i - 1
@@ -119,7 +113,7 @@ for i = 1, n do
 		local fence = math.max(now, unpack_('>I8', v, 18) + 1)
 		local created = ARGV[arg + 4] == '1' and now or unpack_('>i8', v, 26)
 		put(KEYS[i], ARGV[arg] .. pack('>i8i8', fence, created) .. times .. ARGV[arg + 1], fence, expires, linger)
-		out[i + 1] = {fence, created, ACKED and v or nil}
+		out[i + 1] = {fence, created}
 	end
 end
 return out
@@ -189,29 +183,6 @@ end
 return out
 `
 
-// ARGV: format + owner + fence of a claim that must not count, and what it
-// replaced, or nothing if it was new. The fence stays used.
-const luaUndo = luaStart + luaExpiry + luaPut + `
-for i = 1, n do
-	local arg = 2 * i - 1
-	local v = call('GET', KEYS[i])
-	out[i + 1] = 0
-	if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then
-		local fence, old = unpack_('>I8', v, 18), ARGV[arg + 1]
-		if old == '' then
-			call('DEL', KEYS[i])
-			raise(fence)
-		else
-			local expires = unpack_('>i8', old, 42)
-			local linger = expires ~= 0 and px(expires - now)
-			put(KEYS[i], sub(old, 1, 17) .. sub(v, 18, 25) .. sub(old, 26), fence, expires, linger)
-		end
-		out[i + 1] = 1
-	end
-end
-return out
-`
-
 // newScripts are the scripts of a store with these options.
 func newScripts(o *Options) *scripts {
 	acked := strconv.FormatBool(o.acked())
@@ -222,5 +193,5 @@ func newScripts(o *Options) *scripts {
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
 		return script{text, hex.EncodeToString(sum[:]), terms, each}
 	}
-	return &scripts{of(luaNow, 0), of(luaGet, 0), of(luaClaim, 2), of(luaSwap, 5), of(luaSettle, 2), of(luaRenew, 1), of(luaSweep, 0), of(luaUndo, 2)}
+	return &scripts{of(luaNow, 0), of(luaGet, 0), of(luaClaim, 2), of(luaSwap, 5), of(luaSettle, 2), of(luaRenew, 1), of(luaSweep, 0)}
 }

@@ -142,7 +142,6 @@ func (s *Store) claimCall(p *store.Proposal) (*call, error) {
 
 // propose adds what a proposal sets.
 func (c *call) propose(p *store.Proposal) (err error) {
-	c.counts = counts(p)
 	c.texts = appendOwner(c.texts, p.Owner)
 	c.end()
 	if c.texts, err = appendRest(c.texts, p); err != nil {

@@ -78,8 +78,8 @@ var redises = []Mutant{
 		Old: "\t\tps = again\n", New: "\t\tif ps = nil; len(again) > 0 {\n\t\t\tsend(again)\n\t\t}\n",
 	},
 	{
-		Name: "Redis: what another has taken is undone", Rule: "rule 3",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestWhatAnotherHasTaken",
-		Old: "if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then", New: "if v and byte(v, 58) <= 2 then",
+		Name: "Redis: a claim that is sent again writes the record anew", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
+		Old: "\t\tcall('SET', KEYS[i], old, 'KEEPTTL')\n\tend", New: "\t\tcall('SET', KEYS[i], all[2 * i], 'KEEPTTL')\n\tend",
 	},
 }
