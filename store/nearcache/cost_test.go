@@ -32,9 +32,9 @@ func TestTheCountIsTheHeapsMoreOrLess(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for i := range fs {
-			q := question{asked: s.stamp()}
-			q.sh, q.h = s.at(fs[i].Record.Key)
-			if !s.fill(t.Context(), &q, &fs[i]) {
+			q := lookup{asked: s.stamp()}
+			q.shard, q.hash = s.shardOf(fs[i].Record.Key)
+			if !s.cache(t.Context(), &q, &fs[i]) {
 				t.Fatal("it is not kept")
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -310,12 +312,62 @@ func TestASwapTakesItOutOfTheFront(t *testing.T) {
 	}
 }
 
+// A process that read the key before the swap, and writes to the front only
+// after it, does not put the earlier record back.
+func TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut(t *testing.T) {
+	for name, op := range map[string]storetest.Op{
+		"the swap comes before the write":    storetest.OpClaim,
+		"the swap comes while it is written": storetest.OpSettle,
+	} {
+		for _, isOwn := range []bool{false, true} {
+			var p *pair
+			var swapped store.Found
+			armed := false
+			p = newPair(t, nearcache.Options{MaxBytes: 1 << 20}, func(o storetest.Op, _ int) storetest.Mode {
+				if armed && o == op { // the first process is about to write to the front
+					armed = false
+					now := get(t, p.mem, "k")
+					var err error
+					if swapped, err = p.other.Swap(t.Context(), now.Record.Seen(), proposal("k")); err != nil || !swapped.Won {
+						t.Fatalf("%s: won %v, error %v", name, swapped.Won, err)
+					}
+				}
+				return storetest.None
+			})
+			if isOwn {
+				armed = true
+				complete(t, p, "k", time.Hour)
+			} else {
+				complete(t, p.mem, "k", time.Hour)
+				armed = true
+				claim(t, p, "k")
+			}
+			if armed || !swapped.Won {
+				t.Fatalf("%s: nobody wrote to the front", name)
+			}
+			third := newCache(t, p.mem, &nearcache.Options{Now: p.here.Now, Front: p.front, FrontTimeout: time.Minute})
+			for i, st := range []store.Store{p.other, third} {
+				if f := claim(t, st, "k"); f.Record.State != store.Processing || f.Record.Fence != swapped.Record.Fence {
+					t.Errorf("%s, own outcome %v, process %d: a claim finds it %v", name, isOwn, i+2, f.Record.State)
+				}
+			}
+			if err := p.other.Settle(t.Context(), swapped.Record.Lease(), settlement(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			last := *p.other
+			last.Store = newCache(t, last.calls, &nearcache.Options{Now: p.here.Now, Front: p.front, FrontTimeout: time.Minute})
+			last.trip(t, 0, name+": a duplicate of the new outcome", func() { claim(t, last, "k") })
+		}
+	}
+}
+
 // Whatever else is in the front is no answer.
 func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
 	for name, spoil := range map[string]func(f *store.Found){
-		"another codec":      func(f *store.Found) { f.Record.Outcome.Codec = "json" },
-		"no envelope":        func(f *store.Found) { f.Record.Outcome.Body = []byte("{}") },
-		"half an envelope":   func(f *store.Found) { f.Record.Outcome.Body = f.Record.Outcome.Body[:40] },
+		"another header":     func(f *store.Found) { lastLine(f).Name = "A" },
+		"no header":          func(f *store.Found) { f.Record.Outcome.Header = nil },
+		"no meta":            func(f *store.Found) { lastLine(f).Value = "{}" },
+		"half a meta":        func(f *store.Found) { l := lastLine(f); l.Value = l.Value[:len(l.Value)/2] },
 		"another key":        func(f *store.Found) { f.Record.Key.Value = "other" },
 		"a record in flight": func(f *store.Found) { f.Record.State = store.Processing },
 		"an expired record":  func(f *store.Found) { f.Record.Expires = f.Now },
@@ -329,13 +381,22 @@ func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
 			t.Errorf("%s: %v after %d trips", name, f.Record.State, calls.Calls(storetest.OpClaim))
 		}
 	}
-	// An envelope of one key on the shelf of another.
+	// The record of one key at the place of another.
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "other", time.Hour)
 	c := newCache(t, p.mem, &nearcache.Options{Now: p.here.Now, Front: crossedFront{p.front}, FrontTimeout: time.Minute})
 	if f := claim(t, c, "k"); !f.Won {
 		t.Error("another key's outcome is an answer")
 	}
+}
+
+// lastLine is a copy of the last header line in f, which the test may change.
+func lastLine(f *store.Found) *store.Header {
+	f.Record.Outcome.Header = slices.Clone(f.Record.Outcome.Header)
+	if len(f.Record.Outcome.Header) == 0 {
+		return &store.Header{Value: strings.Repeat("x", 40)} // a miss anyway
+	}
+	return &f.Record.Outcome.Header[len(f.Record.Outcome.Header)-1]
 }
 
 type spoiltFront struct {

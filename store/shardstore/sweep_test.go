@@ -141,7 +141,7 @@ func TestACursorOfAnotherStoreIsRefused(t *testing.T) {
 			t.Errorf("Sweep from %q: %v", c, err)
 		}
 	}
-	for _, c := range []store.Cursor{"1||s0|", "2|s0,s1|s1|5", "1||s1|0"} {
+	for _, c := range []store.Cursor{"1||s0|", "2|s0,s1|s1|after:x", "1||s1|0"} {
 		if _, err := w.Sweep(t.Context(), c, 10); err != nil {
 			t.Errorf("Sweep from %q: %v", c, err)
 		}

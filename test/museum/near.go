@@ -4,13 +4,13 @@ package museum
 var caches = []Mutant{
 	{
 		Name: "a cache keeps what is not final", Rule: "rule 8",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestWhatIsNotTerminal|TestConformance$",
-		Old: "\tif !worth(&f.Record, f.Now) {\n\t\treturn false\n\t}\n\te :=", New: "\te :=",
+		File: "store/nearcache/store.go", Package: nearby, Run: "TestWhatIsNotTerminal|TestConformance$",
+		Old: "\tif !replayable(&f.Record, f.Now) {\n\t\treturn false\n\t}\n\te :=", New: "\te :=",
 	},
 	{
 		Name: "a cache judges a record itself", Rule: "rule 1",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestARecordWithoutSense",
-		Old: "\treturn a == store.Replay || a == store.ReplayFailure\n", New: "\treturn a != 0 && r.State.Terminal()\n",
+		File: "store/nearcache/entry.go", Package: nearby, Run: "TestARecordWithoutSense",
+		Old: "\treturn action == store.Replay || action == store.ReplayFailure\n", New: "\treturn action != 0 && r.State.Terminal()\n",
 	},
 	{
 		Name: "of two keys with one hash a cache gives either", Rule: "scope",
@@ -20,12 +20,12 @@ var caches = []Mutant{
 	{
 		Name: "a cache keeps an answer to another question", Rule: "scope",
 		File: "store/nearcache/store.go", Package: nearby, Run: "TestAnAnswerForAnotherKey",
-		Old: "\tif err == nil && f.Record.Key == p.Key {\n\t\ts.fill(", New: "\tif err == nil {\n\t\ts.fill(",
+		Old: "\tif err == nil && f.Record.Key == p.Key {\n\t\ts.cache(", New: "\tif err == nil {\n\t\ts.cache(",
 	},
 	{
 		Name: "a swap leaves the cache as it is", Rule: "rule 3",
 		File: "store/nearcache/store.go", Package: nearby, Run: "TestASwapIsSeenAtOnce",
-		Old: "q.epoch = q.sh.drop(q.h)", New: "q.epoch = q.sh.epoch",
+		Old: "l.epoch = l.shard.invalidate(l.hash)", New: "l.epoch = l.shard.epoch",
 	},
 	{
 		Name: "an answer that a swap overtook is kept", Rule: "rule 3",
@@ -34,7 +34,7 @@ var caches = []Mutant{
 	},
 	{
 		Name: "a cache outlives the record", Rule: "rule 7",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestARecordIsOverHere",
+		File: "store/nearcache/store.go", Package: nearby, Run: "TestARecordIsOverHere",
 		Old: "return min(left-drift(left)-s.skew, least+s.maxAge)", New: "return left - left + least + s.maxAge",
 	},
 	{
@@ -49,37 +49,37 @@ var caches = []Mutant{
 	},
 	{
 		Name: "a cache trusts that clocks agree", Rule: "rule 6",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestARecordIsOverHere",
+		File: "store/nearcache/store.go", Package: nearby, Run: "TestARecordIsOverHere",
 		Old: "left-drift(left)-s.skew", New: "left",
 	},
 	{
 		Name: "a cache never asks again", Rule: "rule 8",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestTheAge",
+		File: "store/nearcache/store.go", Package: nearby, Run: "TestTheAge",
 		Old: "return min(left-drift(left)-s.skew, least+s.maxAge)", New: "return left - drift(left) - s.skew + 0*least",
 	},
 	{
 		Name: "a cache counts a life from the answer", Rule: "rule 6",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestALifeIsCounted",
-		Old: "= q.h, q.asked, s.stamp(), f.Now", New: "= q.h, s.stamp(), s.stamp(), f.Now",
+		File: "store/nearcache/store.go", Package: nearby, Run: "TestALifeIsCounted",
+		Old: "= l.hash, l.asked, s.stamp(), f.Now", New: "= l.hash, s.stamp(), s.stamp(), f.Now",
 	},
 	{
 		Name: "an own outcome expires later than the store's", Rule: "rule 6",
-		File: "store/nearcache/fill.go", Package: nearby, Run: "TestAnOwnOutcomeExpires",
-		Old: "\tleast, _ := q.asked.since(claim.told)\n", New: "\t_, least := s.stamp().since(claim.asked)\n",
+		File: "store/nearcache/store.go", Package: nearby, Run: "TestAnOwnOutcomeExpires",
+		Old: "\tleast, _ := asked.since(claim.answered)\n", New: "\t_, least := s.stamp().since(claim.asked)\n",
 	},
 	{
 		Name: "a cache keeps what the store has not confirmed", Rule: "rule 9",
 		File: "store/nearcache/store.go", Package: nearby, Run: "TestWhatTheStoreHasNotConfirmed",
-		Old: "s.st.Settle(ctx, l, t); err != nil {", New: "s.st.Settle(ctx, l, t); errors.Is(err, store.ErrLeaseLost) {",
+		Old: "s.st.Settle(ctx, lease, t); err != nil {", New: "s.st.Settle(ctx, lease, t); errors.Is(err, store.ErrLeaseLost) {",
 	},
 	{
 		Name: "what was reckoned is read as the store's", Rule: "rule 3",
 		File: "store/nearcache/shard.go", Package: nearby, Run: "TestADuplicateOfAnOwnCall|TestAReadContradicts",
-		Old: "case exact && e.reckoned:", New: "case exact && e.reckoned && e.mine:",
+		Old: "case exact && e.estimated:", New: "case exact && e.estimated && e.ownClaim:",
 	},
 	{
 		Name: "a process that slept thinks no time has passed", Rule: "rule 6",
-		File: "store/nearcache/stamp.go", Package: nearby, Run: "TestTheMoreAndTheLess",
+		File: "store/nearcache/entry.go", Package: nearby, Run: "TestTheMoreAndTheLess",
 		Old: "return max(0, min(mono, wall)), max(mono, wall)", New: "return max(0, min(mono, wall)), mono",
 	},
 	{
@@ -90,47 +90,47 @@ var caches = []Mutant{
 	{
 		Name: "what is used goes first", Rule: "rule 8",
 		File: "store/nearcache/shard.go", Package: nearby, Run: "TestWhatIsUsedStays",
-		Old: "if oldest.used && !oldest.over(now) {", New: "if false {",
+		Old: "if oldest.used && !oldest.expired(now) {", New: "if false {",
 	},
 	{
 		Name: "a cache keeps its caller's memory", Rule: "rule 8",
 		File: "store/nearcache/entry.go", Package: nearby, Run: "TestTheCachesMemory",
-		Old: "\t\tcopy(body, o.Body)\n\t\to.Body = body\n", New: "\t\t_ = body\n",
+		Old: "\t*o = o.Clone()\n", New: "\to.Header = o.Clone().Header\n",
 	},
 	{
 		Name: "a cache answers a caller who has left", Rule: "rule 13",
 		File: "store/nearcache/store.go", Package: nearby, Run: "TestAContextThatIsOver|TestConformance$",
-		Old: "\tif err := ctx.Err(); err != nil {\n\t\treturn question{}, store.Found{}, err\n\t}\n", New: "",
+		Old: "\tif err := ctx.Err(); err != nil {\n\t\treturn lookup{}, store.Found{}, err\n\t}\n", New: "",
 	},
 	{
 		Name: "a front that fails is asked again and again", Rule: "lanes",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestAFrontThatFailedIsLeftAlone",
-		Old: "f.until.Store(now.mono + int64(f.rest))", New: "f.until.Store(now.mono)",
+		Old: "f.restUntil.Store(now.mono + int64(f.rest))", New: "f.restUntil.Store(now.mono)",
 	},
 	{
 		Name: "a front is believed by its own clock alone", Rule: "rule 6",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestNothingComesOut",
-		Old: " || !s.now().Before(wall) {", New: " && s.now().Before(wall) {",
+		Old: " || !s.now().Before(expires) {", New: " && s.now().Before(expires) {",
 	},
 	{
 		Name: "a front whose clock went back is believed", Rule: "rule 6",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestNothingComesOut",
-		Old: " || passed < 0 || ", New: " || ",
+		Old: " || v.age < 0 || ", New: " || ",
 	},
 	{
 		Name: "a front gives another key's outcome", Rule: "scope",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestAFrontWithOtherThings",
-		Old: " || v.record.Key != k || ", New: " || ",
+		Old: " || !bytes.Equal(m.KeyDigest, digest[:]) || ", New: " || bytes.Equal(nil, digest[:]) || ",
 	},
 	{
 		Name: "memory gives the front's records a new life", Rule: "rule 7",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestMemoryDoesNot",
-		Old: "v.clock.Add(passed), v.life-passed-drift(passed)", New: "v.clock.Add(passed), v.life",
+		Old: "= store.Time(v.meta.Clock).Add(v.age), life", New: "= store.Time(v.meta.Clock).Add(v.age), v.meta.Life",
 	},
 	{
 		Name: "a slow fill lives longer", Rule: "rule 7",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestALateFill",
-		Old: "clock: e.clock.Add(passed), life: e.life - passed,", New: "clock: e.clock, life: e.life + 0*passed,",
+		Old: "e.settlement(e.clock.Add(passed), e.life-passed)", New: "e.settlement(e.clock, e.life)",
 	},
 	{
 		Name: "a swap leaves the front as it is", Rule: "rule 3",
@@ -138,9 +138,19 @@ var caches = []Mutant{
 		Old: "if seen.State.Terminal() {", New: "if false {",
 	},
 	{
+		Name: "a record from before a swap replaces the swap's mark in the front", Rule: "rule 3",
+		File: "store/nearcache/front.go", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut",
+		Old: "return fence > swapped", New: "return fence >= swapped",
+	},
+	{
+		Name: "a swap marks only what the front already has", Rule: "rule 3",
+		File: "store/nearcache/front.go", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut",
+		Old: "\t\t_ = s.front.st.Settle(ctx, f.Record.Lease(), mark)\n", New: "\t\ts.release(ctx, &f.Record)\n",
+	},
+	{
 		Name: "a sweep recovers what is another's in the front", Rule: "scope",
 		File: "store/nearcache/front.go", Package: nearby, Run: "TestASweepTidies",
-		Old: "\tif !strings.HasSuffix(r.Key.Operation, suffix) {\n\t\treturn", New: "\tif !strings.HasSuffix(r.Key.Operation, \"\") {\n\t\treturn",
+		Old: "\tif !strings.HasSuffix(r.Key.Operation, frontSuffix) {\n\t\treturn", New: "\tif !strings.HasSuffix(r.Key.Operation, \"\") {\n\t\treturn",
 	},
 }
 
