@@ -14,13 +14,12 @@ import (
 // redirects is how often calls are sent again that went to the wrong node.
 const redirects = 5
 
-// sendAcked is send where replicas must acknowledge. What waits for them has
-// to go through the connection that the change went through, so calls are
-// sorted by node here.
+// sendAcked sends changes and waits until replicas acknowledge them. WAIT must
+// use the connection of the changes, so the calls are grouped by node.
 func (s *Store) sendAcked(ctx context.Context, cs []*call) {
 	for left, try := cs, 0; len(left) > 0; try++ {
 		s.eachNode(ctx, left, func(node sender, cs []*call) {
-			s.resolve(cs, func(ps []*parcel) { s.exchangeAcked(ctx, node, ps) })
+			s.resolve(cs, func(ps []*command) { s.exchangeAcked(ctx, node, ps) })
 		})
 		if left = misdirected(left); len(left) > 0 && (try == redirects || !s.relocate(ctx, try)) {
 			break
@@ -28,7 +27,7 @@ func (s *Store) sendAcked(ctx context.Context, cs []*call) {
 	}
 }
 
-// misdirected are the calls whose slot is, or goes, elsewhere.
+// misdirected returns the calls whose slot is on, or moves to, another node.
 func misdirected(cs []*call) (again []*call) {
 	for _, c := range cs {
 		if moved(c.err) {
@@ -38,7 +37,8 @@ func misdirected(cs []*call) (again []*call) {
 	return again
 }
 
-// relocate has the client ask for the slots' new places, and gives it time.
+// relocate reloads the client's map of slots, and waits a little. It reports
+// whether the calls may be sent again.
 func (s *Store) relocate(ctx context.Context, try int) bool {
 	if s.cluster == nil {
 		return false
@@ -54,7 +54,7 @@ func (s *Store) relocate(ctx context.Context, try int) bool {
 	}
 }
 
-// eachNode calls fn for the calls of each node, at once.
+// eachNode calls fn concurrently with the calls of each node.
 func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, cs []*call)) {
 	if s.cluster == nil {
 		fn(s.client, cs)
@@ -76,12 +76,12 @@ func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, c
 	all.Wait()
 }
 
-// exchangeAcked is exchange, and on the same connection waits for the
-// acknowledgements of all the calls together.
-func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*parcel) {
+// exchangeAcked sends commands as exchange does, followed by one WAIT for all of
+// them on the same connection.
+func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*command) {
 	pipe := node.Pipeline()
 	for _, p := range ps {
-		_ = pipe.Process(ctx, p.arm(ctx))
+		_ = pipe.Process(ctx, p.build(ctx))
 	}
 	enough := s.pipeWait(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
@@ -94,8 +94,8 @@ func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*parcel) {
 	}
 }
 
-// pipeWait adds the waiting to a pipeline. Afterwards the function tells
-// whether enough have acknowledged.
+// pipeWait adds WAIT or WAITAOF to a pipeline. After the pipeline has run, the
+// returned function returns an error if too few acknowledged.
 func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error {
 	if s.opt.Fsync {
 		cmd := redis.NewIntSliceCmd(ctx, "waitaof", 1, s.opt.Replicas, s.opt.AckTimeout.Milliseconds())
@@ -106,7 +106,7 @@ func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error
 			case err != nil:
 				return err
 			case len(n) != 2 || n[0] < 1:
-				return fmt.Errorf("it is not on the server's disk after %v", s.opt.AckTimeout)
+				return fmt.Errorf("the server has not written it to disk within %v", s.opt.AckTimeout)
 			}
 			return s.enough(n[1])
 		}
@@ -129,20 +129,20 @@ func (s *Store) enough(n int64) error {
 	return nil
 }
 
-// unacked is the error of a claim that fewer than Options.Replicas have.
+// unacked is the error of a claim or renewal that too few acknowledged.
 func unacked(why error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, why) }
 
-// confirm waits once more for a change that nothing runs on. It sends it again
-// for that, and who answers may be a new master, which has it only if there
-// says so.
-func (s *Store) confirm(ctx context.Context, c *call, there func(again *call) error) error {
+// confirm sends an unacknowledged settlement once more and waits again. A new
+// master may answer that never received the first sending, so check looks at the
+// answer.
+func (s *Store) confirm(ctx context.Context, c *call, check func(again *call) error) error {
 	if c.acked == nil {
 		return nil
 	}
-	again := &call{script: c.script, record: c.record, floor: c.floor, terms: c.terms, args: c.args}
+	again := &call{script: c.script, record: c.record, sweptFence: c.sweptFence, terms: c.terms, args: c.args}
 	s.sendAcked(ctx, []*call{again})
 	if again.err == nil {
-		if err := there(again); err != nil || again.acked == nil {
+		if err := check(again); err != nil || again.acked == nil {
 			return err
 		}
 	}
@@ -150,6 +150,6 @@ func (s *Store) confirm(ctx context.Context, c *call, there func(again *call) er
 }
 
 // counts reports whether a proposal is a claim: something may run on it.
-func counts(p *store.Proposal) bool {
+func isClaim(p *store.Proposal) bool {
 	return p.State == store.Started || p.State == store.Processing
 }

@@ -25,7 +25,7 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 	}{
 		"":                                  {},
 		"maxmemory-policy is volatile-ttl":  {set: map[string]string{"maxmemory_policy": "volatile-ttl"}},
-		"maxmemory-policy is not told":      {set: map[string]string{"maxmemory_policy": "-"}},
+		"maxmemory-policy is missing":      {set: map[string]string{"maxmemory_policy": "-"}},
 		"the server is a replica":           {set: map[string]string{"role": "slave"}},
 		"redis_version is 6.2.1":            {set: map[string]string{"redis_version": "6.2.1"}},
 		"Options.Fsync needs WAITAOF":       {o: Options{Fsync: true}},

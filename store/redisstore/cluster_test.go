@@ -115,8 +115,8 @@ func TestARecordAndItsFloorShareASlot(t *testing.T) {
 	for i := range 300 {
 		k := testKey(itoa(i))
 		record, floor := s.name(k.Digest())
-		if s.floorOf(record) != floor || idOf(record) == floor {
-			t.Fatalf("%s has the floors %s and %s", record, floor, s.floorOf(record))
+		if s.sweptFenceOf(record) != floor || idOf(record) == floor {
+			t.Fatalf("%s has the floors %s and %s", record, floor, s.sweptFenceOf(record))
 		}
 		slot := func(name string) int64 { return s.client.ClusterKeySlot(t.Context(), name).Val() }
 		if i < 20 && slot(record) != slot(floor) {

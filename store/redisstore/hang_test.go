@@ -79,13 +79,13 @@ func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
 func TestALaneThatIsMadeAfterCloseIsClosed(t *testing.T) {
 	s := openNew(t, nil)
 	ls := newLanes(func() *lane { return s.newLane(true) })
-	before := ls.at("before")
-	if ls.at("before") != before || ls.at("other") == before {
+	before := ls.forNode("before")
+	if ls.forNode("before") != before || ls.forNode("other") == before {
 		t.Error("a node has one lane, of its own")
 	}
 	ls.close()
 	for _, node := range []string{"before", "after"} {
-		if _, err := ls.at(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
+		if _, err := ls.forNode(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", node, err)
 		}
 	}

@@ -35,7 +35,7 @@ func TestASweepLooksAgainBeforeItActs(t *testing.T) {
 		r := claim(t, s, name)
 		c.then(r)
 		record, _ := s.name(r.Key.Digest())
-		is := s.onNode(t.Context(), node{on: s.client}, &s.scripts.sweep, []string{record})[0]
+		is := s.onNode(t.Context(), node{client: s.client}, &s.scripts.sweep, []string{record})[0]
 		_, handed := is.val.(string)
 		if is.err != nil || (is.val == int64(1)) != c.gone || handed != c.lapsed {
 			t.Errorf("%s: a %T, error %v; deleted must be %v, handed back %v", name, is.val, is.err, c.gone, c.lapsed)

@@ -10,11 +10,11 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// A record is one string: a head of fixed places, which the scripts compare
-// and set; then what stays from claim to settlement; then what a settlement
-// replaces. Numbers are big-endian, times are microseconds, 0 for none. It is
-// a string, for a hash with the same fields took 880 bytes of the server's
-// memory where this took 472, and its script took longer.
+// A record is one string: a head with fixed offsets, which the scripts compare
+// and set; then the identity, which stays from claim to settlement; then the
+// result, which a settlement replaces. Numbers are big-endian, times are
+// microseconds, 0 for none. A Redis hash with the same fields took 880 bytes of
+// the server's memory instead of 472, and its script took longer.
 //
 //	 0  format      1 byte
 //	 1  owner      16
@@ -27,8 +27,8 @@ import (
 //	58  attempt     8
 //	66  length of the identity, 4
 //	70  identity: policy, 1 byte; operation, tenant, key, holder and the
-//	    fingerprint's three texts, each behind its length
-//	 …  result: the last error behind its length; in a terminal record the
+//	    fingerprint's three texts, each after its length
+//	 …  result: the last error after its length; in a terminal record the
 //	    outcome: code, gone, codec, header lines, and the body to the end
 const (
 	atOwner   = 1
@@ -42,28 +42,28 @@ const (
 	headLen   = 70
 )
 
-// maxOutcome is well below what a value can hold (512 MB).
+// maxOutcome is well below the largest value of Redis (512 MB).
 const maxOutcome = 256 << 20
 
-// appendText adds a text behind its length.
+// appendText adds a text after its length.
 func appendText(b []byte, t string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(t))), t...)
 }
 
-// appendOwner is how a record begins: format and owner.
+// appendOwner adds the start of a record: format and owner.
 func appendOwner(b []byte, o store.Owner) []byte { return append(append(b, store.Format), o[:]...) }
 
-// appendHolder is format, owner and fence.
+// appendHolder adds format, owner and fence.
 func appendHolder(b []byte, o store.Owner, fence uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendOwner(b, o), fence)
 }
 
-// appendState is state and attempt.
+// appendState adds state and attempt.
 func appendState(b []byte, s store.State, attempt int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, byte(s)), uint64(attempt))
 }
 
-// appendRest is all behind the attempt.
+// appendRest adds all that follows the attempt.
 func appendRest(b []byte, p *store.Proposal) ([]byte, error) {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0, byte(p.Policy))
@@ -95,8 +95,8 @@ func appendResult(b []byte, s store.State, lastError string, o *store.Outcome) (
 	return append(b, o.Body...), nil
 }
 
-// terms are what a change sets that calls have in common as a rule: how far
-// from the store's clock the times are, in microseconds, state and attempt.
+// terms are the fields that concurrent changes usually have in common: the times,
+// in microseconds from the store's clock, the state and the attempt.
 type terms struct {
 	until, expires int64 // or none
 	state          store.State
@@ -135,8 +135,7 @@ func (t *terms) appendArgs(args []any) []any {
 	return append(args, string(appendState(nil, t.state, t.attempt)))
 }
 
-// micros is rounded down, as store.Time rounds what is so far from a whole
-// microsecond.
+// micros rounds down, as store.Time does.
 func micros(d time.Duration) int64 {
 	us := d.Microseconds()
 	if d < 0 && d%time.Microsecond != 0 {
@@ -188,7 +187,8 @@ func decode(v string) (r store.Record, err error) {
 	return r, err
 }
 
-// cursor reads what is behind the head. It never fails; bad tells in the end.
+// cursor reads the fields after the head. When they do not fit it sets bad, and
+// returns zero values.
 type cursor struct {
 	rest string
 	bad  bool
@@ -250,10 +250,11 @@ func (c *cursor) outcome() (o store.Outcome) {
 	return o
 }
 
-// errCollision: fails closed. Nobody can find such a pair by chance.
+// errCollision refuses a call whose key has the id of another key. Half of a
+// SHA-256 makes that practically impossible.
 var errCollision = errors.New("another key has the same id; use another key")
 
-// read is the record of a key.
+// read decodes the record of a key.
 func read(k *store.Key, v string) (store.Record, error) {
 	r, err := decode(v)
 	if err == nil && r.Key != *k {

@@ -166,7 +166,7 @@ func TestConcurrentOperationsShareRoundTrips(t *testing.T) {
 // script should move, is several in one round trip.
 func TestALargeBatchIsAnswered(t *testing.T) {
 	s := openNew(t, &Options{MaxBatch: 2000})
-	for name, c := range map[string]struct{ n, bytes, parcels int }{
+	for name, c := range map[string]struct{ n, bytes, commands int }{
 		"the most": {2000, 10, 1}, "one more": {2001, 10, 2}, "large answers": {30, 100_000, 3},
 	} {
 		cs := make([]*call, c.n)
@@ -178,8 +178,8 @@ func TestALargeBatchIsAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := len(s.pack(cs)); got != c.parcels {
-			t.Errorf("%s: %d scripts, want %d", name, got, c.parcels)
+		if got := len(s.pack(cs)); got != c.commands {
+			t.Errorf("%s: %d scripts, want %d", name, got, c.commands)
 		}
 		s.send(t.Context(), cs)
 		for _, c := range cs {

@@ -132,9 +132,9 @@ func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
 		"newer, not migrating":    {"UPDATE semel_meta SET schema = 99", Options{NoMigrate: true}, ErrSchema, "update the package"},
 		"invalid":                 {"UPDATE semel_meta SET schema = 0", Options{}, ErrSchema, "number is 0"},
 		"missing, not migrating":  {"-", Options{NoMigrate: true}, ErrSchema, "call Migrate"},
-		"no row":                  {"DELETE FROM semel_meta", Options{}, ErrForeign, "tells no schema"},
-		"another's semel_ tables": {"DROP TABLE semel_meta", Options{}, ErrForeign, "tells no schema"},
-		"another's semel_meta":    {"ALTER TABLE semel_meta RENAME COLUMN schema TO x", Options{}, ErrForeign, "tells no schema"},
+		"no row":                  {"DELETE FROM semel_meta", Options{}, ErrForeign, "has no schema number"},
+		"another's semel_ tables": {"DROP TABLE semel_meta", Options{}, ErrForeign, "has no schema number"},
+		"another's semel_meta":    {"ALTER TABLE semel_meta RENAME COLUMN schema TO x", Options{}, ErrForeign, "has no schema number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			init := script(t, "0001_init.up.sql") + c.script

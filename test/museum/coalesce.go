@@ -20,6 +20,6 @@ var coalescers = []Mutant{
 	{
 		Name: "strangers wait behind a flush that hangs", Rule: "lanes",
 		File: "store/coalesce/pace.go", Package: lanes, Run: "TestAFlushThatHangs",
-		Old: "\t\t\tl.help() // whoever is in flight hangs\n", New: "\t\t\t_ = l.help\n",
+		Old: "\t\t\tl.help() // the flushes in flight hang\n", New: "\t\t\t_ = l.help\n",
 	},
 }

@@ -178,7 +178,7 @@ var shardings = []Mutant{
 	{
 		Name: "what can be found behind shards is one of them", Rule: "scope",
 		File: "store/shardstore/shardstore.go", Package: shards, Run: "TestTheShardsTogether",
-		Old: "{ return s.can }", New: "{ return s.shards[0].st }",
+		Old: "{ return s.optional }", New: "{ return s.shards[0].st }",
 	},
 	{
 		Name: "a shard that hangs holds up all renewals", Rule: "lanes",
@@ -218,7 +218,7 @@ var shardings = []Mutant{
 	{
 		Name: "a set of shards that was changed goes unseen", Rule: "scope",
 		File: "store/shardstore/optional.go", Package: shards, Run: "TestCheckFinds",
-		Old: "if seen++; c.of(f.Record.Key) != i {", New: "if seen++; c.of(f.Record.Key) < 0 {",
+		Old: "if seen++; c.shardOf(f.Record.Key) != i {", New: "if seen++; c.shardOf(f.Record.Key) < 0 {",
 	},
 	{
 		Name: "a record that cannot be read hides the rest of its shard", Rule: "rule 11",

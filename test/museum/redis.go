@@ -15,7 +15,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a sweep forgets the highest fence", Rule: "rule 5",
 		File: "store/redisstore/script.go", Package: fast, Run: "TestConformance$",
-		Old: "\t\t\tcall('DEL', KEYS[i])\n\t\t\traise(unpack_('>I8', head, 18))\n", New: "\t\t\tcall('DEL', KEYS[i])\n",
+		Old: "\t\t\tcall('DEL', KEYS[i])\n\t\t\traise_swept_fence(unpack_('>I8', head, 18))\n", New: "\t\t\tcall('DEL', KEYS[i])\n",
 	},
 	{
 		Name: "Redis: an own claim is somebody else's", Rule: "rule 2", Parent: "M10: own claim read as conflict (go-redis#2985)",
@@ -40,7 +40,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a release is lost because another has claimed the key since", Rule: "rule 9",
 		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
-		Old: "if t.State == store.Released { // it may", New: "if t.State == 0 { // it may",
+		Old: "if t.State == store.Released { // another", New: "if t.State == 0 { // another",
 	},
 	{
 		Name: "Redis: a full server answers no duplicate", Rule: "rule 8",

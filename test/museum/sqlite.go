@@ -25,7 +25,7 @@ var sqlites = []Mutant{
 	{
 		Name: "SQLite: what has ended is renewed", Rule: "rule 4",
 		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/renew",
-		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\t// What", New: "WHERE id = ? AND owner = ? AND fence = ?`,\n\n\t// What",
+		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\t// The rows", New: "WHERE id = ? AND owner = ? AND fence = ?`,\n\n\t// The rows",
 	},
 	{
 		Name: "SQLite: no expiry reads as expired", Rule: "rule 7", Parent: "M16: Stockpile#424",
@@ -50,7 +50,7 @@ var sqlites = []Mutant{
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		File: "store/sqlitestore/writer.go", Package: lite, Run: "TestAFailedCommitFailsAll",
-		Old: "fail(err) // also what a request found is void, for it may rest on another's change\n", New: "fail(nil)\n",
+		Old: "fail(err) // answers are void, too: they may depend on another request's change\n", New: "fail(nil)\n",
 	},
 	{
 		Name: "SQLite: a commit does not reach the disk", Rule: "durable", Parent: "SQLite: synchronous=NORMAL in WAL mode",
