@@ -11,7 +11,7 @@ import (
 )
 
 // What is counted for a record is what it takes, more or less.
-func TestTheCountIsTheHeapsMoreOrLess(t *testing.T) {
+func TestStats_Bytes_MatchHeap(t *testing.T) {
 	for name, o := range map[string]store.Outcome{
 		"small": {Code: 200},
 		"usual": {Code: 201, Codec: "json", Body: []byte(strings.Repeat("x", 200)), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}}},

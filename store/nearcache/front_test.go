@@ -104,7 +104,7 @@ func advancePair(_ testing.TB, s store.Store, d time.Duration) {
 	p.front.lose()
 }
 
-func TestConformanceWithAFront(t *testing.T) {
+func TestConformance_Front(t *testing.T) {
 	chance := storetest.Chance(11, 0.4, storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late)
 	// The suite swaps records that have not expired, as operators do. What cannot
 	// be taken out of the front then lasts for MaxAge, so that has to work here;
@@ -136,7 +136,7 @@ func TestConformanceWithAFront(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessFindsItInTheFront(t *testing.T) {
+func TestFront_OtherProcessCompleted_AnswersWithoutTrip(t *testing.T) {
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "k", time.Hour)
 	for range 2 { // from the front, then from memory
@@ -160,14 +160,14 @@ func TestAnotherProcessFindsItInTheFront(t *testing.T) {
 	})
 }
 
-func TestWhatTheStoreSaysTakesThePlaceOfWhatWasReckoned(t *testing.T) {
+func TestFront_StoreRecord_ReplacesEstimatedOne(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1 << 20}, nil)
 	complete(t, p, "k", time.Hour)
 	get(t, p, "k")
 	p.other.trip(t, 0, "a read by another process", func() { get(t, p.other, "k") })
 }
 
-func TestAFrontThatFailsIsAMiss(t *testing.T) {
+func TestFront_Fails_IsMiss(t *testing.T) {
 	for _, mode := range []storetest.Mode{storetest.Before, storetest.LostReply, storetest.Late, storetest.Stall, storetest.Twice} {
 		p := newPair(t, nearcache.Options{MaxBytes: 1, FrontTimeout: time.Millisecond, FrontRest: 1}, func(storetest.Op, int) storetest.Mode { return mode })
 		for i := range 3 {
@@ -185,7 +185,7 @@ func TestAFrontThatFailsIsAMiss(t *testing.T) {
 	}
 }
 
-func TestAFrontThatFailedIsLeftAlone(t *testing.T) {
+func TestFront_Failed_RestsForFrontRest(t *testing.T) {
 	isDown := true
 	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: 5 * time.Second}, func(storetest.Op, int) storetest.Mode {
 		if isDown {
@@ -207,7 +207,7 @@ func TestAFrontThatFailedIsLeftAlone(t *testing.T) {
 }
 
 // A front that is to be left alone for ever, once it has failed, is.
-func TestAFrontThatFailedIsLeftAloneForEver(t *testing.T) {
+func TestFront_FailedWithLongestRest_IsNotAskedAgain(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: math.MaxInt64}, func(storetest.Op, int) storetest.Mode { return storetest.Before })
 	for i := range 3 {
 		p.pass(time.Hour)
@@ -218,7 +218,7 @@ func TestAFrontThatFailedIsLeftAloneForEver(t *testing.T) {
 	}
 }
 
-func TestACallerWhoLeavesIsNotTheFrontsFault(t *testing.T) {
+func TestFront_CallerLeaves_DoesNotRest(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontTimeout: time.Minute}, func(_ storetest.Op, n int) storetest.Mode {
 		if n == 1 {
 			return storetest.Stall
@@ -237,7 +237,7 @@ func TestACallerWhoLeavesIsNotTheFrontsFault(t *testing.T) {
 	}
 }
 
-func TestNothingComesOutOfTheFrontTooLate(t *testing.T) {
+func TestFront_RecordExpired_IsMiss(t *testing.T) {
 	const keep, skew = 100 * time.Second, 10 * time.Second
 	for name, c := range map[string]struct {
 		change func(p *pair)
@@ -265,7 +265,7 @@ func TestNothingComesOutOfTheFrontTooLate(t *testing.T) {
 }
 
 // What came from the front has in memory what is left of its life.
-func TestMemoryDoesNotGiveTheFrontsRecordsANewLife(t *testing.T) {
+func TestFront_RecordCachedInMemory_KeepsItsLife(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxAge: time.Minute}, nil)
 	complete(t, p, "k", time.Hour)
 	p.pass(50 * time.Second)
@@ -276,7 +276,7 @@ func TestMemoryDoesNotGiveTheFrontsRecordsANewLife(t *testing.T) {
 
 // A front that is slow to claim and to settle: the time that this takes counts,
 // also for a process whose wall clock is behind and would let it pass.
-func TestALateFillLivesNoLonger(t *testing.T) {
+func TestFront_SlowWrite_DoesNotExtendLife(t *testing.T) {
 	for op := range map[storetest.Op]bool{storetest.OpClaim: true, storetest.OpSettle: true} {
 		var p *pair
 		p = newPair(t, nearcache.Options{Skew: 1, MaxAge: time.Hour, MaxBytes: 1}, func(o storetest.Op, _ int) storetest.Mode {
@@ -298,7 +298,7 @@ func TestALateFillLivesNoLonger(t *testing.T) {
 	}
 }
 
-func TestASwapTakesItOutOfTheFront(t *testing.T) {
+func TestSwap_KeyInFront_RemovesIt(t *testing.T) {
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "k", time.Hour)
 	f := get(t, p, "k")
@@ -362,7 +362,7 @@ func TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut(t *testing.T) {
 }
 
 // Whatever else is in the front is no answer.
-func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
+func TestFront_ForeignRecord_IsMiss(t *testing.T) {
 	for name, spoil := range map[string]func(f *store.Found){
 		"another header":     func(f *store.Found) { lastLine(f).Name = "A" },
 		"no header":          func(f *store.Found) { f.Record.Outcome.Header = nil },
@@ -420,7 +420,7 @@ func (c crossedFront) Get(ctx context.Context, k store.Key) (store.Found, error)
 	return f, err
 }
 
-func TestASweepTidiesTheFront(t *testing.T) {
+func TestSweep_Front_DeletesExpiredRecords(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1}, nil)
 	for i := range 30 {
 		complete(t, p, fmt.Sprint(i), time.Minute)

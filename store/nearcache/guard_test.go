@@ -38,7 +38,7 @@ func answer(body string) semel.Handler {
 
 // A replay through the Guard: no trip, and at most three allocations. Those
 // that are left are the Guard's, for the cache has none.
-func TestAReplayAllocatesLittleAndMakesNoTrip(t *testing.T) {
+func TestReplay_Cached_AllocatesLittleAndMakesNoTrip(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
@@ -71,7 +71,7 @@ func TestAReplayAllocatesLittleAndMakesNoTrip(t *testing.T) {
 	}
 }
 
-func TestAnotherPayloadUnderAKeptKeyIsAMismatch(t *testing.T) {
+func TestClaim_CachedKeyOtherPayload_IsMismatch(t *testing.T) {
 	w := newWorld(t, nil)
 	g := newGuard(t, w, nil)
 	if _, err := g.Run(t.Context(), call("k", "pay 10"), answer("done")); err != nil {
@@ -178,7 +178,7 @@ func (w *twin) play(t testing.TB, i int, rng *rand.Rand) string {
 // Two processes with caches, and perhaps a front between them that loses calls,
 // answers and, later on, calls again, answer what two without do, over random
 // histories.
-func TestAGuardWithTheCacheAnswersAsOneWithout(t *testing.T) {
+func TestGuard_Cache_AnswersAsWithout(t *testing.T) {
 	n := histories(2000)
 	if raceEnabled {
 		n /= 5
@@ -252,7 +252,7 @@ func TestStorm(t *testing.T) {
 
 // A front may be a store to others beside, who sweep it: what they make of a shelf
 // whose process died over it is in nobody's way.
-func TestAShelfThatAnothersSweepRecoveredIsFree(t *testing.T) {
+func TestFront_SweptByOthers_KeyIsFree(t *testing.T) {
 	for attempts := range 3 {
 		p := newPair(t, nearcache.Options{}, nil)
 		dead := proposal("k")

@@ -196,7 +196,7 @@ func TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt(t *testing.T) {
 	}
 }
 
-func TestASettlementThatTooFewAcknowledgeIsKeptAndReported(t *testing.T) {
+func TestSettle_TooFewAcknowledge_StaysAndIsUnconfirmed(t *testing.T) {
 	s, other := doubtful(t)
 	r := claim(t, other, "k")
 	for range 2 { // and each time again
@@ -223,7 +223,7 @@ func TestASettlementThatTooFewAcknowledgeIsKeptAndReported(t *testing.T) {
 	}
 }
 
-func TestARenewalThatTooFewAcknowledgeIsNone(t *testing.T) {
+func TestRenew_TooFewAcknowledge_IsRefused(t *testing.T) {
 	s, other := doubtful(t)
 	r := claim(t, other, "k")
 	errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour)
@@ -234,7 +234,7 @@ func TestARenewalThatTooFewAcknowledgeIsNone(t *testing.T) {
 
 // With a replica that acknowledges, a claim sent again after a lost reply is
 // acknowledged too, though it changes nothing.
-func TestAReplicaAcknowledges(t *testing.T) {
+func TestReplicas_ReplicaFollows_Acknowledges(t *testing.T) {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 "+itoa(master.Port()))
 	c := clientAt(t, master.URL())
@@ -288,7 +288,7 @@ func TestAReplicaAcknowledges(t *testing.T) {
 
 // A read changes nothing that could be acknowledged: who looks at a key while
 // no replica answers is told at once.
-func TestAReadWaitsForNoAcknowledgement(t *testing.T) {
+func TestGet_ReplicasMissing_DoesNotWait(t *testing.T) {
 	s, other := doubtful(t)
 	complete(t, other, "k", "x")
 	waits := &waitHook{after: func(int) int64 { return 0 }}

@@ -11,7 +11,7 @@ import (
 
 // What an operation allocates is what the collector has to look after, of
 // hundreds of goroutines at once. (Under the race detector a pool forgets.)
-func TestACallAllocatesItsNameAlone(t *testing.T) {
+func TestCall_Made_AllocatesOnlyItsRedisKeys(t *testing.T) {
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "x")
 	var err error

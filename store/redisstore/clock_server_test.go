@@ -17,7 +17,7 @@ import (
 // A server whose own clock is set forward past a lease: who takes over has a
 // higher fence, and the zombie can neither renew nor settle. Its clock is set
 // back: the owner goes on as before, and what it renews ends in its time.
-func TestTheServersOwnClockJumps(t *testing.T) {
+func TestServerClock_ServerItselfJumps_LeasesAndFencesHold(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Durable...)
 	s := openOn(t, clientAt(t, srv.URL()), &Options{AllowPark: true})
@@ -109,7 +109,7 @@ func TestTheServersOwnClockJumps(t *testing.T) {
 // What the documentation says of a jump past a retention: the outcome is over,
 // and a key that comes back has a higher fence, however far the clock goes
 // back.
-func TestAJumpPastARetentionEndsAnOutcome(t *testing.T) {
+func TestServerClock_JumpsPastRetention_OutcomeExpires(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Fast...)
 	s := openOn(t, clientAt(t, srv.URL()), &Options{Linger: time.Hour})
@@ -143,7 +143,7 @@ func TestAJumpPastARetentionEndsAnOutcome(t *testing.T) {
 // set back lasts for longer, but no call lasts longer than the client's
 // ReadTimeout. The claim is not won then, as any that got no answer; sent again
 // it finds itself, and is refused, because nobody acknowledges it.
-func TestAJumpBackHoldsUpNoAcknowledgement(t *testing.T) {
+func TestServerClock_SetBackDuringWait_CallEndsAfterReadTimeout(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Fast...)
 	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), MaxRetries: -1, ReadTimeout: 6 * time.Second})

@@ -12,7 +12,7 @@ import (
 // A jump of the clock that the scripts read, forward and back: a live claim is never
 // granted twice at the old fence, and what the owner settles is refused if
 // another has taken over.
-func TestTheServersClockJumps(t *testing.T) {
+func TestServerClock_ScriptClockJumps_LeasesAndFencesHold(t *testing.T) {
 	o := Options{Prefix: newPrefix()}
 	name := o.Prefix + "offset"
 	o.clock = "(" + wallClock + " + tonumber(redis.call('GET', " + strconv.Quote(name) + ") or 0))"
@@ -71,7 +71,7 @@ func TestTheServersClockJumps(t *testing.T) {
 
 // Redis keeps an expired record for Linger, so that a sweep comes first; its
 // expiry is never before the record's own.
-func TestRedisExpiresARecordAfterItIsOver(t *testing.T) {
+func TestRecord_Ended_RedisExpiresItAfterLinger(t *testing.T) {
 	s := openNew(t, &Options{Linger: 10 * time.Minute})
 	for _, state := range []store.State{store.Completed, store.Failed, store.Released} {
 		for _, keep := range []time.Duration{0, time.Hour, 200 * 365 * 24 * time.Hour} {

@@ -107,7 +107,7 @@ func moveSlot(t *testing.T, all *redistest.Cluster, slot int) {
 }
 
 // A record and its floor have one slot; records spread over all nodes.
-func TestARecordAndItsFloorShareASlot(t *testing.T) {
+func TestCluster_RecordAndSweptFence_ShareSlot(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, nil)
@@ -140,7 +140,7 @@ func TestARecordAndItsFloorShareASlot(t *testing.T) {
 
 // A sweep goes from node to node, with a cursor that holds its place though a
 // node leaves; each master is checked.
-func TestAClusterIsSweptListedAndCheckedWhole(t *testing.T) {
+func TestCluster_SweepListCheck_CoverAllNodes(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, nil)
@@ -195,7 +195,7 @@ func TestAClusterIsSweptListedAndCheckedWhole(t *testing.T) {
 }
 
 // A replica takes its dead master's place, and work goes on.
-func TestAClusterFailsOver(t *testing.T) {
+func TestCluster_NodeFails_WorkContinues(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, true)
 	s := openCluster(t, all, &Options{Replicas: 1})
@@ -253,7 +253,7 @@ func (h *misleading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 }
 
 // Where replicas acknowledge, the store looks for the node by itself.
-func TestAChangeThatWentToTheWrongNodeIsSentAgain(t *testing.T) {
+func TestCluster_ChangeSentToWrongNode_IsSentAgain(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, &Options{Replicas: 1})

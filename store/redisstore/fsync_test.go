@@ -32,7 +32,7 @@ func needWaitaof(t *testing.T, c *redis.Client) {
 
 // A server that has no WAITAOF is refused, and one that has it waits for its
 // disk.
-func TestFsyncNeedsAServerThatHasIt(t *testing.T) {
+func TestFsync_ServerWithoutWaitaof_IsRefused(t *testing.T) {
 	t.Parallel()
 	c := clientAt(t, redistest.Start(t, redistest.Durable...).URL())
 	s := openOn(t, c, &Options{Fsync: true})
@@ -56,7 +56,7 @@ func TestFsyncNeedsAServerThatHasIt(t *testing.T) {
 
 // What is not on the disk of the server, for it never syncs or has no log, is
 // a refused claim, or a settlement that stays and is reported.
-func TestWhatIsNotOnTheDiskIsRefusedOrReported(t *testing.T) {
+func TestFsync_NotOnDisk_ClaimRefusedSettlementUnconfirmed(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"it never syncs": {"--appendonly", "yes", "--appendfsync", "no"},
@@ -104,7 +104,7 @@ func refusesAndReports(t *testing.T, s, other *Store) {
 }
 
 // The disk of a replica counts only if it has a log.
-func TestFsyncWaitsForTheDisksOfReplicas(t *testing.T) {
+func TestFsync_ReplicaWithoutLog_DoesNotAcknowledge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args  []string
@@ -136,7 +136,7 @@ func TestFsyncWaitsForTheDisksOfReplicas(t *testing.T) {
 
 // A settlement that is not on the disk in time is kept, and confirmed when it is
 // sent again with more patience.
-func TestASettlementIsWaitedForAgain(t *testing.T) {
+func TestFsync_SettlementSentAgain_IsConfirmed(t *testing.T) {
 	t.Parallel()
 	c := clientAt(t, redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no").URL())
 	needWaitaof(t, c)

@@ -10,7 +10,7 @@ import (
 
 // What a sweep saw may have changed before it acts: it looks again in the same
 // step, and leaves what is not over any more.
-func TestASweepLooksAgainBeforeItActs(t *testing.T) {
+func TestSweep_RecordChangedSinceRead_LeavesIt(t *testing.T) {
 	s := openNew(t, nil)
 	end := func(state store.State, keep time.Duration) func(r store.Record) {
 		return func(r store.Record) {

@@ -13,7 +13,7 @@ import (
 
 // A server that takes no writes, for it has too few replicas or cannot save to
 // its disk, can still be read: it goes on with replays.
-func TestAServerThatTakesNoWritesGoesOnWithReplays(t *testing.T) {
+func TestReplay_ServerRefusesWrites_Succeeds(t *testing.T) {
 	t.Parallel()
 	for code, set := range map[string]func(t *testing.T, c redis.UniversalClient, on bool){
 		"NOREPLICAS": func(t *testing.T, c redis.UniversalClient, on bool) {

@@ -27,7 +27,7 @@ func (h *stepHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // A call whose caller leaves while it is in flight is still its flush's: what
 // others send meanwhile must not end up in its place.
-func TestACallThatIsLeftInFlightIsNotTakenAgain(t *testing.T) {
+func TestCall_CallerLeftInFlight_IsNotReused(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	complete(t, s, "first", "x")
 	h := &stepHook{begun: make(chan struct{}, 10), step: make(chan struct{})}

@@ -52,7 +52,7 @@ func (c *trips) during(fn func()) int64 {
 	return c.trips.Load() - before
 }
 
-func TestANewOperationTakesTwoRoundTripsAndAReplayOne(t *testing.T) {
+func TestRoundTrips_NewTakesTwo_ReplayTakesOne(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "first", "x") // the server has the scripts now, and was looked at
 	var c trips
@@ -82,7 +82,7 @@ func TestANewOperationTakesTwoRoundTripsAndAReplayOne(t *testing.T) {
 	}
 }
 
-func TestEachMethodTakesOneRoundTrip(t *testing.T) {
+func TestRoundTrips_EachMethod_TakesOne(t *testing.T) {
 	s := openNew(t, nil)
 	var c trips
 	for round := range 2 { // in the first the server gets the scripts
@@ -142,7 +142,7 @@ func ignoreAbsent(err error) error {
 }
 
 // While a round trip is in flight, what comes waits, and goes together.
-func TestConcurrentOperationsShareRoundTrips(t *testing.T) {
+func TestRoundTrips_ConcurrentCalls_ShareOne(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	complete(t, s, "first", "x")
 	const n = 200
@@ -164,7 +164,7 @@ func TestConcurrentOperationsShareRoundTrips(t *testing.T) {
 
 // The largest batch is one script; a larger number, or more bytes than one
 // script should move, is several in one round trip.
-func TestALargeBatchIsAnswered(t *testing.T) {
+func TestBatch_Large_IsAnswered(t *testing.T) {
 	s := openNew(t, &Options{MaxBatch: 2000})
 	for name, c := range map[string]struct{ n, bytes, commands int }{
 		"the most": {2000, 10, 1}, "one more": {2001, 10, 2}, "large answers": {30, 100_000, 3},
@@ -192,7 +192,7 @@ func TestALargeBatchIsAnswered(t *testing.T) {
 
 // What calls of one script have in common is sent once: each gets its own all the
 // same, and shares the script only with its like.
-func TestEachCallKeepsItsOwnTerms(t *testing.T) {
+func TestBatch_DifferentTerms_EachCallKeepsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
 	ps, cs := make([]store.Proposal, 60), make([]*call, 60)
 	for i := range ps {
@@ -220,7 +220,7 @@ func TestEachCallKeepsItsOwnTerms(t *testing.T) {
 
 // In one batch each claim and settlement has its own answer: those that are like
 // all others, which are told once, and those that are not.
-func TestEachCallOfABatchHasItsOwnAnswer(t *testing.T) {
+func TestBatch_DifferentAnswers_EachCallGetsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
 	for _, taken := range []int{0, 1, 3} { // of four
 		for i := range taken {
