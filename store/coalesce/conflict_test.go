@@ -79,8 +79,8 @@ func TestConflict_CallerLeaves_NextIsQueued(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Conflict: lastDigit})
 		g.start(t.Context(), 5)
 		g.start(ctx, 1)          // queued, holds the number
-		g.start(t.Context(), 11) // behind it
-		g.start(ctx, 21)         // behind it, too
+		g.start(t.Context(), 11) // waits for it
+		g.start(ctx, 21)         // waits for it, too
 		stays := g.start(t.Context(), 31)
 		if n := g.lane.Queued(); n != 4 {
 			t.Errorf("%d queued, want 4", n)

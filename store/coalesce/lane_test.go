@@ -15,10 +15,10 @@ import (
 
 type item = coalesce.Item[int, string]
 
-// gate is a flush that the test lets through, batch by batch.
+// gate is a flush function whose flushes return when the test says so.
 type gate struct {
 	lane  *coalesce.Lane[int, string]
-	begun chan []int           // what each flush was given
+	begun chan []int           // the batch of each flush
 	ctx   chan context.Context // and its context
 	let   chan struct{}        // one value lets one flush return
 }
@@ -38,7 +38,7 @@ func newGate(o *coalesce.Options[int]) *gate {
 	return g
 }
 
-// answer is what a call got.
+// answer is the result of a call.
 type answer struct {
 	res string
 	err error
@@ -59,7 +59,7 @@ func (g *gate) start(ctx context.Context, req int, urgent ...bool) <-chan answer
 	return c
 }
 
-// pass lets the flush in flight return, and gives the batch of the next, or
+// pass lets the flush in flight return, and returns the batch of the next one, or
 // nil if there is none.
 func (g *gate) pass() []int {
 	g.let <- struct{}{}
@@ -86,7 +86,7 @@ func wantBatch(t *testing.T, got []int, want ...int) {
 	}
 }
 
-// goroutine is the name of the one that runs.
+// goroutine returns the name of the running goroutine.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), " [")
 	return name

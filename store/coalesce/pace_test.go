@@ -127,7 +127,7 @@ func TestCrowd_FlushHangs_OthersAreFlushed(t *testing.T) {
 	}
 }
 
-// The timer means the flush that hangs, and not the one behind it.
+// The timer is for the flush that hangs, and not for the next one.
 func TestCrowd_QueueMoved_RequestWaitsOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 2}, 0)

@@ -15,8 +15,8 @@ import (
 
 func isInjected(err error) bool { return errors.Is(err, storetest.ErrInjected) }
 
-// advance moves both clocks. Back goes the store's alone, for a process's does
-// not; the suite compares Now, so it then has to be asked for anew.
+// advance moves both clocks. If d is negative it sets back only the store's clock,
+// and empties the cache, because the suite compares Now with that clock.
 func advance(_ testing.TB, s store.Store, d time.Duration) {
 	w, _ := store.As[*world](s)
 	w.there.Advance(d)

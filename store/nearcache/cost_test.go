@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What is counted for a record is what it takes, more or less.
+// The counted size of a record is about its size on the heap.
 func TestStats_Bytes_MatchHeap(t *testing.T) {
 	for name, o := range map[string]store.Outcome{
 		"small": {Code: 200},

@@ -55,8 +55,9 @@
 //     loses the mark, the earlier record may be used for MaxAge at most. Use one MaxAge in all processes
 //
 // The front holds fingerprints and outcomes, so protect it like the store:
-// whoever can write to it can forge answers. It may evict. Its keys are those of
-// the store with "##front" after the operation; Sweep removes expired ones too.
+// anybody who can write to it can forge answers. It may evict. A key in the front
+// is the store's key with "##front" after the operation; Sweep removes expired
+// keys of the front too.
 //
 // A call with a new key reads the front once, and writes it twice after its
 // outcome is confirmed, each for at most Options.FrontTimeout. That pays if a

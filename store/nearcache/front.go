@@ -272,7 +272,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res st
 	if inFront {
 		micros, err := strconv.ParseInt(clock, 10, 64)
 		if err != nil {
-			return res, fmt.Errorf("nearcache: sweep cursor %q is not of this store", from)
+			return res, fmt.Errorf("nearcache: sweep cursor is %q; it must be empty or the Next of this store's last step", from)
 		}
 		res.Now = store.Time(micros)
 	}

@@ -62,7 +62,7 @@ func (s *shared) Sweep(ctx context.Context, from store.Cursor, limit int) (store
 	return s.now().Sweep(ctx, from, limit)
 }
 
-// pair is two processes on one store, behind one front.
+// pair is two processes on one store and one front.
 type pair struct {
 	*world         // the first
 	other  *world  // the second; it shares the clocks
@@ -106,9 +106,9 @@ func advancePair(_ testing.TB, s store.Store, d time.Duration) {
 
 func TestConformance_Front(t *testing.T) {
 	chance := storetest.Chance(11, 0.4, storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late)
-	// The suite swaps records that have not expired, as operators do. What cannot
-	// be taken out of the front then lasts for MaxAge, so that has to work here;
-	// the histories of Guards lose reads and swaps of the front, too.
+	// The suite swaps records that have not expired, as operators do. A record that
+	// a swap cannot replace in the front stays for MaxAge, so reads and swaps of
+	// the front do not fail here; in the histories of Guards they fail, too.
 	bad := func(op storetest.Op, n int) storetest.Mode {
 		if op == storetest.OpGet || op == storetest.OpSwap {
 			return storetest.None
@@ -264,7 +264,7 @@ func TestFront_RecordExpired_IsMiss(t *testing.T) {
 	p.other.trip(t, 1, "after the age", func() { claim(t, p.other, "k") })
 }
 
-// What came from the front has in memory what is left of its life.
+// A record from the front keeps the rest of its lifetime in memory.
 func TestFront_RecordCachedInMemory_KeepsItsLife(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxAge: time.Minute}, nil)
 	complete(t, p, "k", time.Hour)

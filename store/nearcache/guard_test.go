@@ -36,8 +36,8 @@ func answer(body string) semel.Handler {
 	}
 }
 
-// A replay through the Guard: no trip, and at most three allocations. Those
-// that are left are the Guard's, for the cache has none.
+// A replay through the Guard makes no trip and at most three allocations, which are
+// the Guard's; the cache makes none.
 func TestReplay_Cached_AllocatesLittleAndMakesNoTrip(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -66,7 +66,7 @@ func TestReplay_Cached_AllocatesLittleAndMakesNoTrip(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { _, _ = c.Claim(t.Context(), p) }); n != 0 {
 		t.Errorf("a hit allocates %v times in the cache", n)
 	}
-	if after := mem.Calls(storetest.OpClaim) + mem.Calls(storetest.OpGet); after != before+1 { // that of kk
+	if after := mem.Calls(storetest.OpClaim) + mem.Calls(storetest.OpGet); after != before+1 { // the trip for kk
 		t.Errorf("replays made %d trips to the store", after-before-1)
 	}
 }
@@ -250,8 +250,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// A front may be a store to others beside, who sweep it: what they make of a shelf
-// whose process died over it is in nobody's way.
+// Other programs may use the front as a store and sweep it. The key of a process
+// that died while writing to the front is free after their sweep.
 func TestFront_SweptByOthers_KeyIsFree(t *testing.T) {
 	for attempts := range 3 {
 		p := newPair(t, nearcache.Options{}, nil)

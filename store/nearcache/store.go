@@ -9,8 +9,8 @@ import (
 )
 
 // Store is a cache in front of a store, and a store itself. Make it with New.
-// Safe for concurrent use; it starts no goroutine. Unwrap returns the store
-// behind it. All callers share the body and the header of a cached outcome:
+// Safe for concurrent use; it starts no goroutine. Unwrap returns its
+// store. All callers share the body and the header of a cached outcome:
 // treat them as read-only.
 type Store struct {
 	st     store.Store
@@ -25,7 +25,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Unwrap is the store behind the cache.
+// Unwrap returns the cached store.
 func (s *Store) Unwrap() store.Store { return s.st }
 
 // Claim implements store.Store. A duplicate of a cached key is answered without
@@ -96,7 +96,7 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f 
 	l.shard, l.hash = s.shardOf(seen.Key)
 	defer func() { // also if the store panics
 		l.epoch = l.shard.invalidate(l.hash)
-		if seen.State.Terminal() { // else the front has nothing
+		if seen.State.Terminal() { // other records are not in the front
 			s.markSwapped(ctx, &seen)
 		}
 		if err == nil && f.Won && f.Record.Key == seen.Key {

@@ -93,7 +93,7 @@ func TestLifetime_Record_ExpiresBeforeStores(t *testing.T) {
 		w.trip(t, 0, name+" just before", func() { look(t, w, "k") })
 		w.pass(time.Microsecond)
 		w.trip(t, 1, name+" then", func() { look(t, w, "k") })
-		w.pass(101 * time.Millisecond) // it was asked for anew, so the thousandth was of less
+		w.pass(101 * time.Millisecond) // it was read again meanwhile, so that a thousandth was less
 		w.trip(t, 1, name+" once more", func() { look(t, w, "k") })
 	}
 }
@@ -231,7 +231,7 @@ func TestSettle_LeaseLost_IsNotCached(t *testing.T) {
 	}
 }
 
-// What the store says of a key goes before what was reckoned.
+// The store's answer about a key replaces an estimated record.
 func TestGet_StoreContradictsEstimate_RemovesIt(t *testing.T) {
 	w := newWorld(t, nil)
 	complete(t, w, "k", time.Hour)

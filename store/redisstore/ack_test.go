@@ -258,8 +258,9 @@ func TestReplicas_ReplicaFollows_Acknowledges(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// It stops, with its link up. What is sent again, on a connection that has
-	// written nothing yet, is not acknowledged by what the replica had before.
+	// The replica stops, and its link stays up. A change that is sent again, on a
+	// connection that has written nothing, must not count as acknowledged because
+	// the replica had earlier changes.
 	replica.Freeze()
 	defer replica.Thaw()
 	q := proposal("frozen")
@@ -286,8 +287,7 @@ func TestReplicas_ReplicaFollows_Acknowledges(t *testing.T) {
 	}
 }
 
-// A read changes nothing that could be acknowledged: who looks at a key while
-// no replica answers is told at once.
+// A read changes nothing, so it does not wait for replicas.
 func TestGet_ReplicasMissing_DoesNotWait(t *testing.T) {
 	s, other := doubtful(t)
 	complete(t, other, "k", "x")

@@ -14,9 +14,9 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// A server whose own clock is set forward past a lease: who takes over has a
-// higher fence, and the zombie can neither renew nor settle. Its clock is set
-// back: the owner goes on as before, and what it renews ends in its time.
+// When the server's clock is set forward past a lease, the new owner has a higher
+// fence, and the earlier owner can neither renew nor settle. When the clock is set
+// back, the owner continues, and a renewed lease ends in time.
 func TestServerClock_ServerItselfJumps_LeasesAndFencesHold(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Durable...)
@@ -66,7 +66,7 @@ func TestServerClock_ServerItselfJumps_LeasesAndFencesHold(t *testing.T) {
 	set(0)
 	for name, r := range map[string]store.Record{"taken": heir.Record, "left behind": left} {
 		f, err := s.Get(t.Context(), testKey(name))
-		// It is held for longer by what the clock was set back, and by no more.
+		// The lease lasts longer by the jump, and no more than that.
 		if rest := f.Record.Until.Sub(f.Now); err != nil || f.Record.Lapsed(f.Now) || rest > lease+jump {
 			t.Errorf("%s, after the clock was set back: %v, lapsed %v, %v left", name, err, f.Record.Lapsed(f.Now), rest)
 		}
@@ -106,9 +106,8 @@ func TestServerClock_ServerItselfJumps_LeasesAndFencesHold(t *testing.T) {
 	}
 }
 
-// What the documentation says of a jump past a retention: the outcome is over,
-// and a key that comes back has a higher fence, however far the clock goes
-// back.
+// After a jump past its retention the outcome has expired, and the key's next
+// claim has a higher fence, however far the clock is then set back.
 func TestServerClock_JumpsPastRetention_OutcomeExpires(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Fast...)
@@ -150,7 +149,7 @@ func TestServerClock_SetBackDuringWait_CallEndsAfterReadTimeout(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	plain := openOn(t, clientAt(t, srv.URL()), nil)
 	s := openOn(t, c, &Options{Replicas: 1, AckTimeout: 4 * time.Second})
-	if err := c.ScriptLoad(t.Context(), s.scripts.claim.text).Err(); err != nil { // else there is a WAIT for nothing first
+	if err := c.ScriptLoad(t.Context(), s.scripts.claim.text).Err(); err != nil { // otherwise there is one WAIT more
 		t.Fatal(err)
 	}
 	p := proposal("k")

@@ -10,7 +10,7 @@ import (
 )
 
 // A jump of the clock that the scripts read, forward and back: a live claim is never
-// granted twice at the old fence, and what the owner settles is refused if
+// granted twice at the old fence, and an owner's settlement is refused if
 // another has taken over.
 func TestServerClock_ScriptClockJumps_LeasesAndFencesHold(t *testing.T) {
 	o := Options{Prefix: newPrefix()}
@@ -60,8 +60,8 @@ func TestServerClock_ScriptClockJumps_LeasesAndFencesHold(t *testing.T) {
 	if err := s.Settle(t.Context(), next.Record.Lease(), end); err != nil {
 		t.Fatal(err)
 	}
-	// Redis removes it by itself, without a sweep, while the clock still is
-	// behind the fence.
+	// Redis removes the record without a sweep while the clock is still below
+	// the fence.
 	record, _ := s.name(next.Record.Key.Digest())
 	if n, err := s.client.Del(t.Context(), record).Result(); err != nil || n != 1 {
 		t.Fatalf("removed %d, error %v", n, err)

@@ -51,7 +51,7 @@ func TestWorkGoesOnWhileSlotsMove(t *testing.T) {
 	}
 }
 
-// moveSlot gives a slot to the node behind the one that has it.
+// moveSlot moves a slot to the node after the one that has it.
 func moveSlot(t *testing.T, all *redistest.Cluster, slot int) {
 	t.Helper()
 	ctx := t.Context()

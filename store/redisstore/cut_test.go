@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// openThrough is a store behind a proxy, and one that sees the same directly.
+// openThrough opens a store through a proxy, and one without it on the same server.
 func openThrough(t *testing.T, retries int) (through, direct *Store, p *proxy) {
 	srv := redistest.Start(t, redistest.Fast...)
 	p = newProxy(t, srv.Addr())

@@ -4,8 +4,8 @@
 // Its tests run on Redis 7.0 and 8.0 and Valkey 8.1: one server, Sentinel and
 // Cluster, each with and without TLS.
 //
-// [New] takes the application's go-redis client, for one server, Sentinel or
-// Cluster. [Open] takes a URL.
+// [New] takes the application's go-redis client: of one server, of Sentinel or of
+// a Cluster. [Open] takes a URL.
 //
 // # Access
 //
@@ -117,7 +117,7 @@
 //
 // # Throughput
 //
-// Claims that arrive while a round trip is in flight share the next one. Those
+// Claims that arrive while a round trip is in flight share the next one. Claims
 // with one lease and attempt number share a script. Settlements and reads do the
 // same in queues of their own (see package coalesce). In a Cluster each record
 // has its own script, and each node one pipeline. Renewals wait for none of

@@ -54,8 +54,8 @@ func TestFsync_ServerWithoutWaitaof_IsRefused(t *testing.T) {
 	}
 }
 
-// What is not on the disk of the server, for it never syncs or has no log, is
-// a refused claim, or a settlement that stays and is reported.
+// If the server never syncs or has no log, a claim is refused, and a settlement
+// stays and is reported as unconfirmed.
 func TestFsync_NotOnDisk_ClaimRefusedSettlementUnconfirmed(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

@@ -59,7 +59,7 @@ func TestList_ScanRepeatsKey_YieldsItOnce(t *testing.T) {
 	}
 }
 
-// What a list could not read of the server is not left out without a word.
+// If List cannot read a part of the server, its caller gets an error.
 func TestList_ServerFails_EndsWithError(t *testing.T) {
 	s := openNew(t, nil)
 	claim(t, s, "k")

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// New is a store on the application's client, which stays the caller's to
-// close: one of a server, of a Sentinel fail-over or of a Cluster. Several
+// New makes a store on the application's client of a server, of a Sentinel
+// fail-over or of a Cluster. The store does not close the client. Several
 // independent servers (redis.Ring) are refused, because keys move to another
 // server when one is lost. New does no I/O: the first claim checks the server's
 // settings, as [Open] does. Nil options are the defaults.
@@ -37,8 +37,8 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Open is a store on a client of its own, for a URL as go-redis reads it,
-// with TLS for rediss: and its options as a query:
+// Open opens a store with its own client. It takes a URL as go-redis does, with
+// TLS for rediss:// and options in the query:
 //
 //	redis://user:password@host:6379/0               a server
 //	redis+cluster://host:6379?addr=host2:6379       a Cluster

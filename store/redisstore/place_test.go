@@ -7,8 +7,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What has lapsed is handed back once a pass, though nobody deals with it; what
-// cannot be read is not.
+// A pass returns each lapsed record once, even if the caller leaves it as it is,
+// and no unreadable record.
 func TestSweep_WholePass_ReturnsEachLapsedRecordOnce(t *testing.T) {
 	s := openNew(t, nil)
 	for i := range 6 {
@@ -41,8 +41,8 @@ func TestSweep_WholePass_ReturnsEachLapsedRecordOnce(t *testing.T) {
 	}
 }
 
-// The clocks of a cluster's nodes differ: what is handed back has lapsed by the
-// clock that comes with it.
+// The clocks of a cluster's nodes differ. The returned records have lapsed by the
+// returned clock.
 func TestSweep_NodeClocksDiffer_ReturnsLapsedByNow(t *testing.T) {
 	now := store.Time(1_700_000_000_000_000)
 	lapsed := store.Record{State: store.Processing, Until: now}

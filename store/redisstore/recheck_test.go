@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What a sweep saw may have changed before it acts: it looks again in the same
-// step, and leaves what is not over any more.
+// A record may change after a sweep has read it. The sweep script checks it again,
+// and leaves a record that has neither expired nor lapsed.
 func TestSweep_RecordChangedSinceRead_LeavesIt(t *testing.T) {
 	s := openNew(t, nil)
 	end := func(state store.State, keep time.Duration) func(r store.Record) {

@@ -15,8 +15,8 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// least is what the package's documentation grants to an ACL user, for the
-// usual prefix.
+// least holds the rights that the package's documentation names for an ACL user
+// with the default prefix.
 var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +msetnx +set +setrange +del")
 
 // startSecret is a server that speaks TLS, where a user with these rights is
@@ -183,7 +183,7 @@ func TestOpen_TLSSentinel_Works(t *testing.T) {
 	}
 }
 
-// A right less, and what needs it fails: it is never taken for absence.
+// Without one of the rights, calls that need it fail, and no key seems absent.
 func TestACL_RightMissing_IsErrorNotAbsence(t *testing.T) {
 	a, err := redistest.NewAuthority(t.TempDir())
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (c *trips) count(cmds ...redis.Cmder) {
 	if !strings.HasPrefix(cmds[0].Name(), "eval") {
-		return // what a connection begins with
+		return // the first commands of a connection
 	}
 	c.trips.Add(1)
 	c.commands.Add(int64(len(cmds)))
@@ -141,7 +141,7 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// While a round trip is in flight, what comes waits, and goes together.
+// Calls that arrive while a round trip is in flight share the next one.
 func TestRoundTrips_ConcurrentCalls_ShareOne(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	complete(t, s, "first", "x")
@@ -190,8 +190,8 @@ func TestBatch_Large_IsAnswered(t *testing.T) {
 	}
 }
 
-// What calls of one script have in common is sent once: each gets its own all the
-// same, and shares the script only with its like.
+// Calls share a script only if they have the same terms, which are sent once, and
+// each call keeps its own terms.
 func TestBatch_DifferentTerms_EachCallKeepsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
 	ps, cs := make([]store.Proposal, 60), make([]*call, 60)
@@ -218,8 +218,8 @@ func TestBatch_DifferentTerms_EachCallKeepsItsOwn(t *testing.T) {
 	}
 }
 
-// In one batch each claim and settlement has its own answer: those that are like
-// all others, which are told once, and those that are not.
+// In one batch each claim and settlement gets its own answer, whether it equals the
+// answer of all others, which is sent once, or not.
 func TestBatch_DifferentAnswers_EachCallGetsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
 	for _, taken := range []int{0, 1, 3} { // of four

@@ -141,7 +141,7 @@ func TestList_UnreadableRecord_Continues(t *testing.T) {
 	if got != 60 || len(errs) != 1 || !errors.Is(errs[0], store.ErrCorrupt) || !strings.Contains(errs[0].Error(), `"a"`) {
 		t.Errorf("%d of 60 records, errors %v", got, errs)
 	}
-	for _, err := range l.List(t.Context(), store.Filter{}) { // who stops there is given no more
+	for _, err := range l.List(t.Context(), store.Filter{}) { // a caller that stops gets no more
 		if err == nil {
 			t.Error("the error is not where it was met")
 		}
@@ -181,7 +181,7 @@ func TestMigrateAndCheck_EachShard_IsAsked(t *testing.T) {
 	}
 }
 
-// A set that was changed is noticed, for as long as what moved is kept.
+// Check notices a changed set of shards while the moved keys' records exist.
 func TestCheck_RecordOnWrongShard_IsNamed(t *testing.T) {
 	c := newClock()
 	a, b := memstore.New(&memstore.Options{Now: c.Now}), memstore.New(&memstore.Options{Now: c.Now})

@@ -97,8 +97,8 @@ func TestIn_TransactionReadFirst_ErrorSaysHowToBegin(t *testing.T) {
 	}
 }
 
-// SQLite rolls the whole transaction back if it is interrupted in a write. What
-// the application then writes would be committed at once.
+// If the end of a context interrupted a write, SQLite would roll the whole
+// transaction back, and commit the application's next write at once.
 func TestIn_ContextEnds_TransactionStays(t *testing.T) {
 	p := openShop(t, nil)
 	deferred := application(t, p.s, "_pragma=busy_timeout(10000)")
@@ -217,7 +217,7 @@ func TestRenew_HandlersQueued_WaitsForOne(t *testing.T) {
 // stack tells.
 func atTheGate(t *testing.T) { until(t, true, " [select", "(*gate).enter(") }
 
-// until waits until a goroutine's stack has all of what, or none has.
+// until waits until a goroutine's stack holds all of the texts, or none does.
 func until(t *testing.T, is bool, what ...string) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
@@ -253,8 +253,8 @@ func TestAtomic_ContextEnds_RollsBack(t *testing.T) {
 	p.want(t)
 }
 
-// What a duplicate has seen before it had the lock may be replaced when it has
-// it: it gets the answer of the call that it waited for.
+// A record that a duplicate read before it had the lock may be replaced when it
+// gets the lock. The duplicate returns the answer of the call it waited for.
 func TestAtomic_RecordIsBeingReplaced_DuplicateWaits(t *testing.T) {
 	over := map[string]store.Settlement{
 		"an expired record": completion("before"),

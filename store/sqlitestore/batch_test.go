@@ -218,7 +218,7 @@ func TestRenew_ChangesQueued_GoesFirst(t *testing.T) {
 	}
 }
 
-// queued waits until so many changes are queued behind the one in flight.
+// queued waits until n changes are queued while one is in flight.
 func queued(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); s.writer.lane.Queued() < n; runtime.Gosched() {

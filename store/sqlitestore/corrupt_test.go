@@ -12,8 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// damages are ways in which a column can make no sense, by what the error
-// says.
+// damages maps statements that make a column invalid to a text of the error.
 var damages = map[string]string{
 	"state = 0":                        "state is 0",
 	"state = 7":                        "state is 7",

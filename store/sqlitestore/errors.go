@@ -38,8 +38,8 @@ var (
 	ErrTxTimeout = errors.New("sqlitestore: the transaction took longer than Options.MaxTx")
 )
 
-// explain adds the method to an error, and maps the driver's errors to those of
-// this package. Errors about a record stay as they are.
+// explain adds the method to an error, and maps the driver's errors to this
+// package's. Errors about a record stay as they are.
 func explain(what string, err error) error {
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrLeaseLost) || errors.Is(err, ErrClosed) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Who could not begin must not be waited for.
+// The writer must not wait for a handler that could not begin.
 func TestGate_HandlerCannotBegin_LeavesIt(t *testing.T) {
 	p := openShop(t, &Options{BusyTimeout: 20 * time.Millisecond})
 	goesOn := func(value string) {

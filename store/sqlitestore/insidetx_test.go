@@ -11,8 +11,7 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// A handler of one store's Atomic within that of another's has both
-// transactions.
+// A handler inside a handler of another store's Atomic has both transactions.
 func TestTxFrom_NestedInAnotherStores_FindsBoth(t *testing.T) {
 	p, q := openShop(t, &Options{MaxTx: time.Second}), openShop(t, nil)
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, outer *sql.Tx) error {

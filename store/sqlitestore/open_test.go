@@ -121,8 +121,8 @@ func TestWriter_Pragmas_AreDurable(t *testing.T) {
 	}
 }
 
-// What the application sets on the connections of its handlers must not take
-// back what the store promises.
+// The application's settings on the connections of its handlers must not make
+// commits less durable.
 func TestCheck_UnsafePragmasOfHandlers_AreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "semel.db")
 	for pragma, safe := range map[string][2]bool{ // as it is, and Relaxed

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// spawn starts a child; its lines are read from what is returned.
+// spawn starts a child process. The scanner reads its output.
 func spawn(t *testing.T, name, path string) (*exec.Cmd, io.WriteCloser, *bufio.Scanner) {
 	t.Helper()
 	exe, err := os.Executable()

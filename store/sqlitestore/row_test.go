@@ -151,8 +151,8 @@ func TestView_Record_IsReadable(t *testing.T) {
 	}
 }
 
-// Statements by key use the index, whatever the table holds: none has to be
-// planned anew when it grows.
+// Statements by key use the index, whatever the table holds, so that
+// their plans stay good when it grows.
 func TestStatements_ByKey_UseIndex(t *testing.T) {
 	s := openNew(t, nil)
 	for _, st := range []stmt{stSelect, stReplace, stSettle, stRenew} {
