@@ -35,9 +35,9 @@ func (s *Store) name(d digest) (record, sweptFence string) {
 	if s.cluster == nil {
 		return string(b), s.sweptFence
 	}
-	at := len(b)
+	end := len(b)
 	both := string(append(append(b, b[:n]...), sweptFenceName...))
-	return both[:at], both[at:]
+	return both[:end], both[end:]
 }
 
 // maxName is the largest length of a record's Redis key.

@@ -65,12 +65,12 @@ func appendState(b []byte, s store.State, attempt int) []byte {
 
 // appendRest adds all that follows the attempt.
 func appendRest(b []byte, p *store.Proposal) ([]byte, error) {
-	at := len(b)
+	start := len(b)
 	b = append(b, 0, 0, 0, 0, byte(p.Policy))
 	for _, t := range [...]string{p.Key.Operation, p.Key.Tenant, p.Key.Value, p.Holder, p.Fingerprint.Alg, p.Fingerprint.KeyID, p.Fingerprint.Sum} {
 		b = appendText(b, t)
 	}
-	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	return appendResult(b, p.State, p.Error, &p.Outcome)
 }
 
@@ -152,15 +152,15 @@ func decode(v string) (r store.Record, err error) {
 	if v[0] != store.Format {
 		return r, fmt.Errorf("%w: format is %d; this version reads %d; a newer one may have written it", store.ErrCorrupt, v[0], store.Format)
 	}
-	number := func(at int) int64 { return int64(binary.BigEndian.Uint64([]byte(v[at : at+8]))) }
+	number := func(offset int) int64 { return int64(binary.BigEndian.Uint64([]byte(v[offset : offset+8]))) }
 	r = store.Record{
 		State: store.State(v[atState]), Owner: store.Owner([]byte(v[atOwner:atFence])), Fence: uint64(number(atFence)), Format: int(v[0]),
 		Created: store.Time(number(atCreated)), Until: store.Time(number(atUntil)), Expires: store.Time(number(atExpires)),
 		Updated: store.Time(number(atUpdated)), Attempt: int(number(atAttempt)),
 	}
-	c := cursor{rest: v[headLen:]}
+	c := fieldReader{rest: v[headLen:]}
 	end := len(c.rest) - int(binary.BigEndian.Uint32([]byte(v[headLen-4:headLen])))
-	r.Policy = store.Policy(c.one())
+	r.Policy = store.Policy(c.byte())
 	for _, to := range [...]*string{
 		&r.Key.Operation, &r.Key.Tenant, &r.Key.Value, &r.Holder, &r.Fingerprint.Alg, &r.Fingerprint.KeyID, &r.Fingerprint.Sum,
 	} {
@@ -187,14 +187,14 @@ func decode(v string) (r store.Record, err error) {
 	return r, err
 }
 
-// cursor reads the fields after the head. When they do not fit it sets bad, and
+// fieldReader reads the fields after the head. When they do not fit it sets bad, and
 // returns zero values.
-type cursor struct {
+type fieldReader struct {
 	rest string
 	bad  bool
 }
 
-func (c *cursor) one() byte {
+func (c *fieldReader) byte() byte {
 	if c.rest == "" {
 		c.bad = true
 		return 0
@@ -204,9 +204,9 @@ func (c *cursor) one() byte {
 	return b
 }
 
-func (c *cursor) uvarint() (n uint64) {
+func (c *fieldReader) uvarint() (n uint64) {
 	for shift := 0; shift < 64; shift += 7 {
-		b := c.one()
+		b := c.byte()
 		n |= uint64(b&0x7f) << shift
 		if b < 0x80 {
 			return n
@@ -216,7 +216,7 @@ func (c *cursor) uvarint() (n uint64) {
 	return 0
 }
 
-func (c *cursor) text() string {
+func (c *fieldReader) text() string {
 	n := c.uvarint()
 	if n > uint64(len(c.rest)) {
 		c.bad = true
@@ -227,10 +227,10 @@ func (c *cursor) text() string {
 	return t
 }
 
-func (c *cursor) outcome() (o store.Outcome) {
+func (c *fieldReader) outcome() (o store.Outcome) {
 	u := c.uvarint()
 	o.Code = int(int64(u>>1) ^ -int64(u&1))
-	o.Gone = c.one() == 1
+	o.Gone = c.byte() == 1
 	o.Codec = c.text()
 	lines := c.uvarint()
 	if lines > uint64(len(c.rest)) { // each takes two bytes at least

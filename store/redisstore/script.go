@@ -192,11 +192,11 @@ return out
 func newScripts(o *Options) *scripts {
 	acked := strconv.FormatBool(o.acked())
 	fill := strings.NewReplacer("CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked)
-	of := func(text string, each int) script {
+	newScript := func(text string, each int) script {
 		terms := strings.Contains(text, luaTimes)
 		text = fill.Replace(text)
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
 		return script{text, hex.EncodeToString(sum[:]), terms, each}
 	}
-	return &scripts{of(luaNow, 0), of(luaGet, 0), of(luaClaim, 2), of(luaSwap, 5), of(luaSettle, 2), of(luaRenew, 1), of(luaSweep, 0)}
+	return &scripts{newScript(luaNow, 0), newScript(luaGet, 0), newScript(luaClaim, 2), newScript(luaSwap, 5), newScript(luaSettle, 2), newScript(luaRenew, 1), newScript(luaSweep, 0)}
 }

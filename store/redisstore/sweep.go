@@ -45,10 +45,10 @@ func (p *place) cursor() store.Cursor {
 }
 
 func parsePlace(from store.Cursor) (p place, err error) {
-	scan, rest, ok1 := strings.Cut(string(from), " ")
-	node, last, ok2 := strings.Cut(rest, " ")
+	scan, rest, okScan := strings.Cut(string(from), " ")
+	node, last, okNode := strings.Cut(rest, " ")
 	n, err := strconv.ParseUint(scan, 10, 64)
-	if err != nil || !ok1 || !ok2 {
+	if err != nil || !okScan || !okNode {
 		return p, fmt.Errorf("cursor is %q; it must be empty or the Next of this store's last step", from)
 	}
 	return place{node, n, last}, nil
@@ -61,9 +61,9 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 	if err := ctx.Err(); err != nil {
 		return res, err
 	}
-	var at place
+	var pos place
 	if from != "" {
-		if at, err = parsePlace(from); err != nil {
+		if pos, err = parsePlace(from); err != nil {
 			return res, err
 		}
 	}
@@ -72,18 +72,18 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 		return res, err
 	}
 	for range sweepPages {
-		done, err := w.page(ctx, &at)
+		done, err := w.page(ctx, &pos)
 		if err != nil {
 			return res, err
 		}
 		if done || w.left == 0 {
 			if !done {
-				w.res.Next = at.cursor()
+				w.res.Next = pos.cursor()
 			}
 			return w.result(), nil
 		}
 	}
-	w.res.Next = at.cursor()
+	w.res.Next = pos.cursor()
 	return w.result(), nil
 }
 
@@ -108,57 +108,57 @@ func (w *sweeper) result() store.SweepResult {
 }
 
 // page sweeps a page and moves the place on. Done: it was the last page.
-func (w *sweeper) page(ctx context.Context, at *place) (done bool, err error) {
-	on, next := w.locate(at)
-	if on == nil {
+func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
+	current, next := w.locate(pos)
+	if current == nil {
 		return true, nil
 	}
-	names, scan, err := w.s.scan(ctx, *on, at.scan, sweepPage)
+	names, scan, err := w.s.scan(ctx, *current, pos.scan, sweepPage)
 	if err != nil {
 		return false, err
 	}
-	expired, lapsed, err := w.over(ctx, *on, names)
+	expired, lapsed, err := w.over(ctx, *current, names)
 	if err != nil {
 		return false, err
 	}
 	n := min(len(expired), w.left)
-	if err := w.take(ctx, *on, expired[:n]); err != nil {
+	if err := w.take(ctx, *current, expired[:n]); err != nil {
 		return false, err
 	}
 	if n < len(expired) {
 		return false, nil // the same page again, without the deleted ones
 	}
-	for len(lapsed) > 0 && lapsed[0] <= at.last {
+	for len(lapsed) > 0 && lapsed[0] <= pos.last {
 		lapsed = lapsed[1:]
 	}
 	for len(lapsed) > 0 && w.left > 0 {
 		n := min(len(lapsed), w.left)
-		if err := w.take(ctx, *on, lapsed[:n]); err != nil {
+		if err := w.take(ctx, *current, lapsed[:n]); err != nil {
 			return false, err
 		}
-		at.last, lapsed = lapsed[n-1], lapsed[n:]
+		pos.last, lapsed = lapsed[n-1], lapsed[n:]
 	}
 	switch {
 	case len(lapsed) > 0: // the page has more
 	case scan != 0:
-		*at = place{node: on.name, scan: scan}
+		*pos = place{node: current.name, scan: scan}
 	case next == nil:
 		return true, nil
 	default:
-		*at = place{node: next.name}
+		*pos = place{node: next.name}
 	}
 	return false, nil
 }
 
 // locate returns the node at a place, or the next one if that node has left the
 // cluster, and the node after it.
-func (w *sweeper) locate(at *place) (on, next *node) {
+func (w *sweeper) locate(pos *place) (current, next *node) {
 	for i := range w.nodes {
-		if w.nodes[i].name < at.node {
+		if w.nodes[i].name < pos.node {
 			continue
 		}
-		if w.nodes[i].name != at.node {
-			*at = place{node: w.nodes[i].name}
+		if w.nodes[i].name != pos.node {
+			*pos = place{node: w.nodes[i].name}
 		}
 		if i+1 < len(w.nodes) {
 			next = &w.nodes[i+1]
@@ -210,7 +210,7 @@ func parseHead(head string) (r store.Record) {
 	if len(head) <= atState || head[0] != store.Format {
 		return r
 	}
-	number := func(at int) int64 { return int64(binary.BigEndian.Uint64([]byte(head[at : at+8]))) }
+	number := func(offset int) int64 { return int64(binary.BigEndian.Uint64([]byte(head[offset : offset+8]))) }
 	r.State, r.Until = store.State(head[atState]), store.Time(number(atUntil))
 	if r.State == store.Released || r.State.Terminal() {
 		r.Expires = store.Time(number(atExpires))

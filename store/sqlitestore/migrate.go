@@ -62,13 +62,13 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return s.migrate(ctx)
 	}
 	return s.onConn(ctx, nil, func(conn *sql.Conn) error {
-		is, err := schema(ctx, conn)
+		version, err := schema(ctx, conn)
 		if err != nil {
 			return err
 		}
 		latest := len(ups())
-		if is < latest {
-			return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, is, latest)
+		if version < latest {
+			return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, version, latest)
 		}
 		return nil
 	})
@@ -96,22 +96,22 @@ func (s *Store) onConn(ctx context.Context, more []string, fn func(conn *sql.Con
 }
 
 func migrate(ctx context.Context, conn *sql.Conn) error {
-	is, err := schema(ctx, conn)
+	version, err := schema(ctx, conn)
 	if err != nil {
 		return err
 	}
 	for i, up := range ups() {
-		if i < is {
+		if i < version {
 			continue
 		}
 		if _, err := conn.ExecContext(ctx, up); err != nil {
 			return fmt.Errorf("migration %d: %w", i+1, err)
 		}
-		if is, err = schema(ctx, conn); err != nil {
+		if version, err = schema(ctx, conn); err != nil {
 			return err
 		}
-		if is != i+1 {
-			return fmt.Errorf("%w: migration %d left number %d", ErrSchema, i+1, is)
+		if version != i+1 {
+			return fmt.Errorf("%w: migration %d left number %d", ErrSchema, i+1, version)
 		}
 	}
 	return nil
@@ -151,16 +151,16 @@ func schema(ctx context.Context, conn *sql.Conn) (int, error) {
 	if err := rows.Err(); err != nil || len(names) == 0 {
 		return 0, err
 	}
-	var is int
-	err = conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&is)
+	var version int
+	err = conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&version)
 	if err != nil && (ctx.Err() != nil || broken(err) && code(err) != sqlite3.SQLITE_ERROR) { // that is: no such table, or column
 		return 0, err
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: it has %s, but semel_meta has no schema number: %w", ErrForeign, strings.Join(names, ", "), err)
 	}
-	if latest := len(ups()); is > latest || is < 1 {
-		return is, fmt.Errorf("%w: its number is %s, and this version of the package knows 1 to %d; update the package", ErrSchema, strconv.Itoa(is), latest)
+	if latest := len(ups()); version > latest || version < 1 {
+		return version, fmt.Errorf("%w: its number is %s, and this version of the package knows 1 to %d; update the package", ErrSchema, strconv.Itoa(version), latest)
 	}
-	return is, nil
+	return version, nil
 }

@@ -90,13 +90,13 @@ func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) e
 	if err != nil || changed == 1 {
 		return err
 	}
-	is, err := k.read(ctx, l.Key)
+	current, err := k.read(ctx, l.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return store.ErrLeaseLost
 	case err != nil:
 		return err
-	case is.Lease() == l && t.Done(is):
+	case current.Lease() == l && t.Done(current):
 		return nil
 	}
 	return store.ErrLeaseLost
