@@ -56,10 +56,10 @@ func TestScope_Missing_IsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			ran := false
-			x := &site{t: t}
-			x.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true })), false)
-			a := x.post("k", "hello")
-			x.want(a, c.status, c.code)
+			site := &testSite{t: t}
+			site.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true })), false)
+			a := site.post("k", "hello")
+			site.want(a, c.status, c.code)
 			if ran != (c.status == 200) {
 				t.Errorf("ran is %v", ran)
 			}
@@ -70,8 +70,7 @@ func TestScope_Missing_IsRefused(t *testing.T) {
 	}
 }
 
-// What is wrong with the scope is the server's fault, whatever else it could look
-// like, and told before the body is read.
+// An invalid scope is the server's fault, and it is reported before the body is read.
 func TestScope_Invalid_IsMisconfigured(t *testing.T) {
 	for name, scope := range map[string]semel.Scope{
 		"the operation": semel.Operation("a#b").For("ann"),
@@ -87,9 +86,9 @@ func TestScope_Invalid_IsMisconfigured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &site{t: t}
-		x.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the handler ran", name) })), false)
-		if a := x.post("k", "hello"); a.StatusCode != 500 || !strings.Contains(a.body, semelhttp.CodeMisconfigured) {
+		site := &testSite{t: t}
+		site.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the handler ran", name) })), false)
+		if a := site.post("k", "hello"); a.StatusCode != 500 || !strings.Contains(a.body, semelhttp.CodeMisconfigured) {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
 		}
 	}
