@@ -5,21 +5,20 @@ var claims = []Mutant{
 	{
 		Name: "a claim checks first and sets later", Rule: "rule 2", Parent: "M3: idempot-js#182",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
-		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
-		New: "\told := sh.find(hash, &p.Key, &has, &r)\n\tsh.mu.Unlock()\n\ttime.Sleep(time.Millisecond)\n" +
-			"\tsh, hash, now = s.lock(p.Key)\n\tif old != nil {\n",
+		Old: "\tr, exists := s.records[p.Key]\n\tif !exists {\n",
+		New: "\tr, exists := s.records[p.Key]\n\ts.mu.Unlock()\n\ttime.Sleep(time.Millisecond)\n\ts.mu.Lock()\n\tif !exists {\n",
 	},
 	{
 		Name: "an own claim is read as a conflict", Rule: "rule 2", Parent: "M10: go-redis#2985",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/claim",
-		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
-		New: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n\t\tp.Owner = store.Owner{}\n",
+		Old: "\tif !exists {\n\t\tr = s.put(p.Insert(",
+		New: "\tif exists {\n\t\tp.Owner = store.Owner{}\n\t} else {\n\t\tr = s.put(p.Insert(",
 	},
 	{
 		Name: "an own claim is lost by its caller", Rule: "rule 2", Parent: "M10: aws-sdk-java#2667",
 		File: "store/memstore/memstore.go", Package: core, Run: "TestACallNeverLosesToItsOwnLostReply",
-		Old: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n",
-		New: "\tif old := sh.find(hash, &p.Key, &has, &r); old != nil {\n\t\tp.Owner = store.Owner{}\n",
+		Old: "\tif !exists {\n\t\tr = s.put(p.Insert(",
+		New: "\tif exists {\n\t\tp.Owner = store.Owner{}\n\t} else {\n\t\tr = s.put(p.Insert(",
 	},
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",

@@ -107,21 +107,21 @@ var leases = []Mutant{
 	{
 		Name: "a renewal counts from an old clock", Rule: "rule 6", Parent: "M19: now() in a long transaction",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "r.Until, r.Updated = clock(now.Add(d)), clock(now)", New: "r.Until, r.Updated = r.Created.Add(d), clock(now)",
+		Old: "r.Until, r.Updated = store.Time(store.Micros(now.Add(d))), now", New: "r.Until, r.Updated = r.Created.Add(d), now",
 	},
 	{
 		Name: "anybody may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "if r == nil || r.Lease() != l || r.State != store.Processing {", New: "if r == nil || r.Fence != l.Fence || r.State != store.Processing {",
+		Old: "if !exists || r.Lease() != lease || r.State != store.Processing {", New: "if !exists || r.Fence != lease.Fence || r.State != store.Processing {",
 	},
 	{
 		Name: "an earlier claim of the same owner may renew", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$",
-		Old: "if r == nil || r.Lease() != l || r.State != store.Processing {", New: "if r == nil || r.Owner != l.Owner || r.State != store.Processing {",
+		Old: "if !exists || r.Lease() != lease || r.State != store.Processing {", New: "if !exists || r.Owner != lease.Owner || r.State != store.Processing {",
 	},
 	{
 		Name: "a claim that has ended may be renewed", Rule: "rule 4",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/renew",
-		Old: "|| r.Lease() != l || r.State != store.Processing {", New: "|| r.Lease() != l {",
+		Old: "|| r.Lease() != lease || r.State != store.Processing {", New: "|| r.Lease() != lease {",
 	},
 }

@@ -15,7 +15,7 @@ var redises = []Mutant{
 	{
 		Name: "Redis: a sweep forgets the highest fence", Rule: "rule 5",
 		File: "store/redisstore/script.go", Package: fast, Run: "TestConformance$",
-		Old: "\t\t\tcall('DEL', KEYS[i])\n\t\t\traise(unpack_('>I8', head, 18))\n", New: "\t\t\tcall('DEL', KEYS[i])\n",
+		Old: "\t\t\tcall('DEL', KEYS[i])\n\t\t\traise_swept_fence(unpack_('>I8', head, 18))\n", New: "\t\t\tcall('DEL', KEYS[i])\n",
 	},
 	{
 		Name: "Redis: an own claim is somebody else's", Rule: "rule 2", Parent: "M10: own claim read as conflict (go-redis#2985)",
@@ -24,62 +24,62 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: what a caller left in flight is written over", Rule: "rule 2",
-		File: "store/redisstore/call.go", Package: fast, Run: "TestACallThatIsLeftInFlight",
+		File: "store/redisstore/call.go", Package: fast, Run: "TestCall_CallerLeftInFlight_IsNotReused",
 		Old: "if c.answered && cap(c.texts)", New: "if cap(c.texts)",
 	},
 	{
 		Name: "Redis: a settlement is confirmed by a master that never had it", Rule: "rule 9",
-		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		File: "store/redisstore/store.go", Package: fast, Run: "TestSettle_FailOverLosesIt_IsNotConfirmed",
 		Old: "\t\treturn settled(l, t, again)\n", New: "\t\treturn nil\n",
 	},
 	{
 		Name: "Redis: a parking is confirmed by a master that never had it", Rule: "rule 9",
-		File: "store/redisstore/store.go", Package: fast, Run: "TestAParkingThatAFailOverLoses",
+		File: "store/redisstore/store.go", Package: fast, Run: "TestSwap_FailOverLosesParking_IsNotConfirmed",
 		Old: "\t\tf, err = swapped(p, again)\n\t\treturn err\n", New: "\t\treturn nil\n",
 	},
 	{
 		Name: "Redis: a release is lost because another has claimed the key since", Rule: "rule 9",
-		File: "store/redisstore/store.go", Package: fast, Run: "TestASettlementThatAFailOverLoses",
-		Old: "if t.State == store.Released { // it may", New: "if t.State == 0 { // it may",
+		File: "store/redisstore/store.go", Package: fast, Run: "TestSettle_FailOverLosesIt_IsNotConfirmed",
+		Old: "if t.State == store.Released { // another", New: "if t.State == 0 { // another",
 	},
 	{
 		Name: "Redis: a full server answers no duplicate", Rule: "rule 8",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestAFullServerGoesOn",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestFullServer_ReplayAndSweep_Succeed",
 		Old: "if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then", New: "if new ~= 0 then",
 	},
 	{
 		Name: "Redis: a server without replicas refuses replays", Rule: "rule 8",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestAServerThatTakesNoWrites",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestReplay_ServerRefusesWrites_Succeeds",
 		Old: "OOM = 1, MISCONF = 1, NOREPLICAS = 1", New: "OOM = 1",
 	},
 	{
 		Name: "Redis: records that cannot be read hold up a sweep", Rule: "rule 7",
-		File: "store/redisstore/sweep.go", Package: fast, Run: "TestASweepPassesOverWhatCannotBeRead",
+		File: "store/redisstore/sweep.go", Package: fast, Run: "TestSweep_UnreadableRecords_AreSkipped",
 		Old: "if r.State == store.Released || r.State.Terminal() {", New: "if r.State >= store.Released {",
 	},
 	{
 		Name: "Redis: a sweep deletes what it has not looked at again", Rule: "rule 7", Parent: "margince#423",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestASweepLooksAgain",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestSweep_RecordChangedSinceRead_LeavesIt",
 		Old: "expires ~= 0 and expires <= now then", New: "expires ~= 0 then",
 	},
 	{
 		Name: "Redis: who reads waits for replicas", Rule: "rule 14",
-		File: "store/redisstore/call.go", Package: fast, Run: "TestAReadWaitsForNoAcknowledgement",
+		File: "store/redisstore/call.go", Package: fast, Run: "TestGet_ReplicasMissing_DoesNotWait",
 		Old: "\tsend := s.exchange\n", New: "\tsend := s.send\n",
 	},
 	{
 		Name: "Redis: a node that hangs holds up all nodes", Rule: "lanes",
-		File: "store/redisstore/lanes.go", Package: fast, Run: "TestANodeThatHangs",
+		File: "store/redisstore/lanes.go", Package: fast, Run: "TestCluster_NodeHangs_OtherNodesAnswer",
 		Old: "\treturn node.Options().Addr\n", New: "\treturn node.Options().Addr[:0]\n",
 	},
 	{
 		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "lanes",
-		File: "store/redisstore/call.go", Package: fast, Run: "TestABadRecordHoldsUpNobodyElseAfterAFlush",
+		File: "store/redisstore/call.go", Package: fast, Run: "TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed",
 		Old: "\t\tps = again\n", New: "\t\tif ps = nil; len(again) > 0 {\n\t\t\tsend(again)\n\t\t}\n",
 	},
 	{
-		Name: "Redis: what another has taken is undone", Rule: "rule 3",
-		File: "store/redisstore/script.go", Package: fast, Run: "TestWhatAnotherHasTaken",
-		Old: "if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then", New: "if v and byte(v, 58) <= 2 then",
+		Name: "Redis: a claim that is sent again writes the record anew", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
+		File: "store/redisstore/script.go", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
+		Old: "\t\tcall('SET', KEYS[i], old, 'KEEPTTL')\n\tend", New: "\t\tcall('SET', KEYS[i], all[2 * i], 'KEEPTTL')\n\tend",
 	},
 }

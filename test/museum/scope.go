@@ -44,7 +44,7 @@ var scopes = []Mutant{
 	},
 	{
 		Name: "SQLite: of two keys with one id either answers", Rule: "scope",
-		File: "store/sqlitestore/row.go", Package: lite, Run: "TestARowOfAnotherKey",
+		File: "store/sqlitestore/row.go", Package: lite, Run: "TestGet_RowOfAnotherKey_IsCorrupt",
 		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
 	},
 }

@@ -11,17 +11,17 @@ var storeSettlements = []Mutant{
 	{
 		Name: "a settlement does not compare the fence", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Owner != l.Owner:",
+		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Owner != l.Owner:",
 	},
 	{
 		Name: "a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Fence != l.Fence:",
+		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Fence != l.Fence:",
 	},
 	{
 		Name: "a frozen owner settles after a take-over", Rule: "rule 4", Parent: "M1: Powertools, River",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil:",
+		Old: "case !exists || r.Lease() != l:", New: "case !exists:",
 	},
 	{
 		Name: "a reservation is settled", Rule: "rule 4",
@@ -46,21 +46,21 @@ var storeSettlements = []Mutant{
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\tcase r == nil || r.Lease() != l:\n",
-		New: "\tcase r == nil:\n\t\tmade := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)\n" +
-			"\t\tsh.put(hash, &made)\n\t\treturn nil\n\tcase r.Lease() != l:\n",
+		Old: "\tcase !exists || r.Lease() != l:\n",
+		New: "\tcase !exists:\n\t\ts.put(t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, s.now()))\n" +
+			"\t\treturn nil\n\tcase r.Lease() != l:\n",
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\t\tnext := t.Apply(*r, now)\n\t\tsh.remove(hash, &l.Key)\n",
-		New: "\t\tnext := t.Apply(*r, now)\n\t\tsh.remove(hash, &l.Key)\n\t\tif t.State == store.Released {\n\t\t\treturn nil\n\t\t}\n",
+		Old: "\t\ts.put(t.Apply(*r, s.now()))\n",
+		New: "\t\ts.put(t.Apply(*r, s.now()))\n\t\tif t.State == store.Released {\n\t\t\tdelete(s.records, l.Key)\n\t\t}\n",
 	},
 	{
 		Name: "a release deletes another's record", Rule: "rule 4", Parent: "M2: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/settle",
-		Old: "\tcase r == nil || r.Lease() != l:\n",
-		New: "\tcase r != nil && t.State == store.Released:\n\t\tsh.remove(hash, &l.Key)\n\t\treturn nil\n\tcase r == nil || r.Lease() != l:\n",
+		Old: "\tcase !exists || r.Lease() != l:\n",
+		New: "\tcase exists && t.State == store.Released:\n\t\tdelete(s.records, l.Key)\n\t\treturn nil\n\tcase !exists || r.Lease() != l:\n",
 	},
 }
 

@@ -4,7 +4,7 @@ package museum
 var sqlites = []Mutant{
 	{
 		Name: "SQLite: a claim overwrites the record that is there", Rule: "rule 2", Parent: "M3: idempot-js#182",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestOfProcessesThatRace|TestConformance/claim",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestClaim_ProcessesRace_OneWins|TestConformance/claim",
 		Old: "ON CONFLICT (id) DO NOTHING", New: "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner",
 	},
 	{
@@ -25,7 +25,7 @@ var sqlites = []Mutant{
 	{
 		Name: "SQLite: what has ended is renewed", Rule: "rule 4",
 		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestConformance/renew",
-		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\t// What", New: "WHERE id = ? AND owner = ? AND fence = ?`,\n\n\t// What",
+		Old: "WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,\n\n\t// The rows", New: "WHERE id = ? AND owner = ? AND fence = ?`,\n\n\t// The rows",
 	},
 	{
 		Name: "SQLite: no expiry reads as expired", Rule: "rule 7", Parent: "M16: Stockpile#424",
@@ -44,82 +44,82 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a row that cannot be read is absent", Rule: "rule 11",
-		File: "store/sqlitestore/work.go", Package: lite, Run: "TestAnUnreadableRecord",
+		File: "store/sqlitestore/work.go", Package: lite, Run: "TestGet_UnreadableRecord_IsErrorNotAbsence",
 		Old: "\tr, err := w.recordOf(key)\n\treturn &r, err\n", New: "\tr, err := w.record()\n\tif err != nil {\n\t\terr = store.ErrNotFound\n\t}\n\treturn &r, err\n",
 	},
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		File: "store/sqlitestore/writer.go", Package: lite, Run: "TestAFailedCommitFailsAll",
-		Old: "fail(err) // also what a request found is void, for it may rest on another's change\n", New: "fail(nil)\n",
+		File: "store/sqlitestore/writer.go", Package: lite, Run: "TestBatch_CommitFails_AllFail",
+		Old: "fail(err) // answers are void, too: they may depend on another request's change\n", New: "fail(nil)\n",
 	},
 	{
 		Name: "SQLite: a commit does not reach the disk", Rule: "durable", Parent: "SQLite: synchronous=NORMAL in WAL mode",
-		File: "store/sqlitestore/open.go", Package: lite, Run: "TestTheWriterIsDurable",
+		File: "store/sqlitestore/open.go", Package: lite, Run: "TestWriter_Pragmas_AreDurable",
 		Old: `"synchronous(full)"`, New: `"synchronous(normal)"`,
 	},
 	{
 		Name: "SQLite: the writes of a failed handler stay", Rule: "atomic", Parent: "M9: CAMEL-24048",
-		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestConformance/tx|TestAFinalFailureIsKept",
+		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestConformance/tx|TestAtomic_FinalFailure_IsKeptAndWritesRolledBack",
 		Old: `"ROLLBACK TO "+name+"; RELEASE "+name`, New: `"RELEASE "+name`,
 	},
 	{
 		Name: "SQLite: a commit of a handler's writes that failed is a success", Rule: "atomic",
-		File: "store/sqlitestore/atomic.go", Package: lite, Run: "TestAFailedCommitHasNotHappened",
+		File: "store/sqlitestore/atomic.go", Package: lite, Run: "TestAtomic_CommitFails_NothingHappened",
 		Old: "if cerr := t.commit(); cerr != nil {", New: "if cerr := t.commit(); cerr != nil && err != nil {",
 	},
 	{
 		Name: "SQLite: what a handler writes behind a lost transaction is committed", Rule: "atomic",
-		File: "store/sqlitestore/ownconn.go", Package: lite, Run: "TestNothingIsCommittedWithoutTheRecord",
+		File: "store/sqlitestore/ownconn.go", Package: lite, Run: "TestAtomic_TransactionLost_LaterWritesAreNotCommitted",
 		Old: "\t\treturn 1 // it becomes a rollback\n", New: "\t\treturn 0\n",
 	},
 	{
 		Name: "SQLite: a caller who leaves undoes the application's transaction", Rule: "atomic",
-		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestTheEndOfACallersContext",
+		File: "store/sqlitestore/sql.go", Package: lite, Run: "TestIn_ContextEnds_TransactionStays",
 		Old: "u.tx.ExecContext(context.WithoutCancel(ctx), ", New: "u.tx.ExecContext(ctx, ",
 	},
 	{
 		Name: "SQLite: a call that failed stays in the application's transaction", Rule: "rule 9",
-		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestWhatIsToldOfACall",
+		File: "store/sqlitestore/tx.go", Package: lite, Run: "TestIn_ContextEndsDuringCall_ResultMatchesTransaction",
 		Old: "_, err := t.tx.ExecContext(context.WithoutCancel(ctx), query)", New: "_, err := t.tx.ExecContext(ctx, query)",
 	},
 	{
 		Name: "SQLite: a duplicate judges what is being replaced", Rule: "rule 14",
-		File: "store/sqlitestore/owntx.go", Package: lite, Run: "TestADuplicateOfWhatIsBeingReplaced",
+		File: "store/sqlitestore/owntx.go", Package: lite, Run: "TestAtomic_RecordIsBeingReplaced_DuplicateWaits",
 		Old: "if !replaced && !errors.Is", New: "if replaced || !errors.Is",
 	},
 	{
 		Name: "SQLite: a transaction hides the one around it", Rule: "atomic",
-		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestATransactionInsideAnotherStores",
+		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestTxFrom_NestedInAnotherStores_FindsBoth",
 		Old: "\tin.outer, _ = ctx.Value(txKey{}).(*txIn)\n", New: "",
 	},
 	{
 		Name: "SQLite: a handler that has returned still has its transaction", Rule: "atomic",
-		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestTheContextOfAHandlerThatHasReturned",
+		File: "store/sqlitestore/inside.go", Package: lite, Run: "TestTxFrom_HandlerReturned_IsNone",
 		Old: "\tdefer in.over.Store(true)\n", New: "",
 	},
 	{
 		Name: "SQLite: a record is damaged because a context ended", Rule: "rule 11",
-		File: "store/sqlitestore/row.go", Package: lite, Run: "TestTheEndOfAContextDoesNotMakeARecordUnreadable",
+		File: "store/sqlitestore/row.go", Package: lite, Run: "TestGet_ContextEnds_IsNotCorrupt",
 		Old: "closed != nil { // when", New: "closed != nil && broken(closed) { // when",
 	},
 	{
 		Name: "SQLite: a file is foreign because a context ended", Rule: "rule 11",
-		File: "store/sqlitestore/migrate.go", Package: lite, Run: "TestTheEndOfAContextIsNotTheFilesFault",
+		File: "store/sqlitestore/migrate.go", Package: lite, Run: "TestOpen_ContextEnds_IsNotErrForeign",
 		Old: "err != nil && (ctx.Err() != nil || broken(err) &&", New: "err != nil && (broken(err) &&",
 	},
 	{
 		Name: "SQLite: an outcome that no column holds has no tombstone", Rule: "rule 10",
-		File: "store/sqlitestore/row.go", Package: lite, Run: "TestAnOutcomeThatIsTooLarge",
+		File: "store/sqlitestore/row.go", Package: lite, Run: "TestSettle_OutcomeTooLarge_ChangesNothing",
 		Old: "n > maxOutcome {", New: "n > maxOutcome<<2 {",
 	},
 	{
 		Name: "SQLite: pragmas take a handler's commit off the disk", Rule: "durable",
-		File: "store/sqlitestore/check.go", Package: lite, Run: "TestPragmasOfHandlers",
+		File: "store/sqlitestore/check.go", Package: lite, Run: "TestCheck_UnsafePragmasOfHandlers_AreNamed",
 		Old: "s.onConn(ctx, s.opt.Pragmas, ", New: "s.onConn(ctx, nil, ",
 	},
 	{
 		Name: "SQLite: a handler's commit does not reach the disk", Rule: "durable",
-		File: "store/sqlitestore/open.go", Package: lite, Run: "TestTheWriterIsDurable",
+		File: "store/sqlitestore/open.go", Package: lite, Run: "TestWriter_Pragmas_AreDurable",
 		Old: "s.pool(2, append(s.durable(), s.opt.Pragmas...)...)", New: "s.pool(2, s.opt.Pragmas...)",
 	},
 }

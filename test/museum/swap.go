@@ -25,8 +25,8 @@ var swaps = []Mutant{
 	{
 		Name: "a swap makes the record that is not there", Rule: "rule 3", Parent: "M18: Powertools",
 		File: "store/memstore/memstore.go", Package: mem, Run: "TestConforms$/swap",
-		Old: "\t\treturn store.Found{Now: clock(now)}, store.ErrNotFound\n\t}\n\tif r.Seen() == seen {",
-		New: "\t\troom.Key = seen.Key\n\t\tr = &room\n\t\tsh.put(hash, r)\n\t\tseen = r.Seen()\n\t}\n\tif r.Seen() == seen {",
+		Old: "\t\treturn store.Found{Now: now}, store.ErrNotFound\n\t}\n\tif r.Seen() == seen {",
+		New: "\t\tr = s.put(store.Record{Key: seen.Key})\n\t\tseen = r.Seen()\n\t}\n\tif r.Seen() == seen {",
 	},
 	{
 		Name: "a lost race goes on without the claim", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// PanicError is what the callers of a flush get that did not return.
+// PanicError is the error of a flush that panicked or ended its goroutine.
 type PanicError struct {
-	Value any // what it panicked with; nil: it called runtime.Goexit
+	Value any // the panic's value; nil: the flush called runtime.Goexit
 	Stack []byte
 }
 
-// Error is the panic's value in words.
+// Error implements error.
 func (e *PanicError) Error() string {
 	if e.Value == nil {
 		return "coalesce: the flush ended its goroutine (runtime.Goexit)"
@@ -22,29 +22,29 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("coalesce: the flush panicked: %v", e.Value)
 }
 
-// Unwrap is the panic's value, if that is an error.
+// Unwrap returns the panic's value if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// trip is one flush of queued requests.
-type trip[Req, Res any] struct {
-	items  []*Item[Req, Res]
-	number uint64 // as pace counts them; 0: none yet
-	here   int    // callers that still wait
-	cancel context.CancelFunc
+// flight is one flush of queued requests.
+type flight[Req, Res any] struct {
+	items   []*Item[Req, Res]
+	number  uint64 // from pace.count; 0: none yet
+	callers int    // that still wait
+	cancel  context.CancelFunc
 }
 
-// leave counts a caller out. The last one cancels the flush.
-func (t *trip[Req, Res]) leave() {
-	if t.here--; t.here == 0 {
+// leave removes a caller. The last one cancels the flush.
+func (t *flight[Req, Res]) leave() {
+	if t.callers--; t.callers == 0 {
 		t.cancel()
 	}
 }
 
-// alone flushes it on its caller's goroutine, and has the requests that queued
-// meanwhile flushed on another.
+// alone flushes it on its caller's goroutine, and starts another for the requests
+// that were queued meanwhile.
 func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
 	it.self[0] = it
 	start := time.Now()
@@ -61,7 +61,7 @@ func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
 	l.run(ctx, it.self[:])
 }
 
-// drain makes trips until nothing is queued.
+// drain flushes batches until nothing is queued.
 func (l *Lane[Req, Res]) drain() {
 	ended := false
 	defer func() {
@@ -69,23 +69,23 @@ func (l *Lane[Req, Res]) drain() {
 			go l.drain()
 		}
 	}()
-	var t trip[Req, Res]
+	var t flight[Req, Res]
 	for {
-		// The callers that were just answered get to queue again first: a
-		// fuller batch for all.
+		// Callers that were just answered may queue their next request first,
+		// so that the batch is fuller.
 		runtime.Gosched()
-		ctx, ok := l.depart(&t)
+		ctx, ok := l.takeBatch(&t)
 		if !ok {
 			ended = true
 			return
 		}
-		l.travel(ctx, &t)
+		l.runBatch(ctx, &t)
 	}
 }
 
-// depart takes a batch off the queue, or reports false and stops running. In t
-// is the trip that ended.
-func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
+// takeBatch moves a batch from the queue into t, the flight that has just ended.
+// It reports false if this flusher must stop.
+func (l *Lane[Req, Res]) takeBatch(t *flight[Req, Res]) (context.Context, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.more() {
@@ -103,13 +103,13 @@ func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
 			if it == nil {
 				break
 			}
-			it.state, it.trip = inFlight, t
+			it.state, it.flight = inFlight, t
 			t.items = append(t.items, it)
 		}
 	}
-	t.here = len(t.items)
-	l.waiting -= t.here
-	t.number = l.pace.count(t.here)
+	t.callers = len(t.items)
+	l.waiting -= t.callers
+	t.number = l.pace.count(t.callers)
 	if l.queued() { // the batch was full
 		l.help()
 	}
@@ -118,7 +118,8 @@ func (l *Lane[Req, Res]) depart(t *trip[Req, Res]) (context.Context, bool) {
 	return ctx, true
 }
 
-// more reports whether a flusher has to go on; if not, it counts it out.
+// more reports whether this flusher must go on. If not, it no longer counts as
+// running.
 func (l *Lane[Req, Res]) more() bool {
 	if l.queued() {
 		return true
@@ -130,8 +131,8 @@ func (l *Lane[Req, Res]) more() bool {
 	return false
 }
 
-// travel flushes t and answers its callers, whatever the flush does.
-func (l *Lane[Req, Res]) travel(ctx context.Context, t *trip[Req, Res]) {
+// runBatch flushes t and answers its callers, even if the flush panics.
+func (l *Lane[Req, Res]) runBatch(ctx context.Context, t *flight[Req, Res]) {
 	start := time.Now()
 	defer func() {
 		t.cancel()
@@ -147,9 +148,9 @@ func (l *Lane[Req, Res]) travel(ctx context.Context, t *trip[Req, Res]) {
 	l.run(ctx, t.items)
 }
 
-// answer ends it's flight, and lets the next of its number go.
+// answer marks it as answered, and queues the next request with its number.
 func (l *Lane[Req, Res]) answer(it *Item[Req, Res]) {
-	it.state, it.trip = answered, nil
+	it.state, it.flight = answered, nil
 	l.release(it)
 }
 
