@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"cmd/...":                       {"/...", "cmd/..."},
 	"test/...":                      {"/...", "test/...", "cmd/..."},
 	"examples/...":                  {"/..."},
+	"scripts/...":                   {},
 }
 
 func TestArrowsPointInward(t *testing.T) {
