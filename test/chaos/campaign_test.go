@@ -103,7 +103,7 @@ func (c *campaign) finish(limit time.Duration) {
 		return c.over()
 	})
 	for _, w := range c.alive() {
-		if err := w.cmd.Wait(); err != nil {
+		if err := w.Wait(); err != nil {
 			c.t.Errorf("a worker that was not killed: %v", err)
 		}
 	}

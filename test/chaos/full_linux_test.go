@@ -25,8 +25,8 @@ func TestAFullDiskStopsNewCallsOnly(t *testing.T) {
 			t.Parallel()
 			in := startSQLite(t)
 			fullDisk(t, in, policy, "a limit on the size of files", func(w *process, spare uint64) {
-				limitFiles(t, w.cmd.Process.Pid, size(in.url+"-wal")+spare)
-			}, func(w *process) { limitFiles(t, w.cmd.Process.Pid, noLimit) })
+				limitFiles(t, w.Pid(), size(in.url+"-wal")+spare)
+			}, func(w *process) { limitFiles(t, w.Pid(), noLimit) })
 		})
 	}
 }

@@ -126,12 +126,12 @@ func (f *freezer) round(s *sleeper, key string, p point) {
 		s.goOn <- false
 		<-time.After(rand.N(1 + rand.N(time.Millisecond)))
 	}
-	if err := s.p.signal(syscall.SIGSTOP); err != nil {
+	if err := s.p.Signal(syscall.SIGSTOP); err != nil {
 		f.bad("%s: %v", key, err)
 	}
 	receipt, err := f.succeed(s.policy, key, fence)
 	kept, gerr := f.st.Get(context.Background(), record(key))
-	if serr := s.p.signal(syscall.SIGCONT); serr != nil {
+	if serr := s.p.Signal(syscall.SIGCONT); serr != nil {
 		f.bad("%s: %v", key, serr)
 	}
 	if p != anywhere {

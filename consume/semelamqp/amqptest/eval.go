@@ -59,16 +59,16 @@ spawn(fun() ->
 end).
 `
 
-// Eval has the node evaluate an Erlang expression, in one line and without the
-// full stop, and is its value as text.
+// Eval has the node evaluate an Erlang expression, which is one line without the
+// full stop, and returns the value as text.
 func (s *Server) Eval(expr string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.eval))
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.evalPort))
 	if err != nil {
 		return "", fmt.Errorf("amqptest: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // all was read by then
+	defer func() { _ = conn.Close() }() // the answer has been read
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return "", fmt.Errorf("amqptest: %w", err)
@@ -87,9 +87,9 @@ func (s *Server) Eval(expr string) (string, error) {
 	return value, nil
 }
 
-// Messages counts the messages of queues, ready or with consumers, in the
-// order of the queues; a queue that is not there has none. A message that moves
-// on while it counts is counted in neither if it moves to an earlier queue.
+// Messages counts the messages of queues, ready or held by consumers. A queue
+// that does not exist has none. Messages counts the queues in the given order, so
+// it misses a message that moves to an earlier queue in the meantime.
 func (s *Server) Messages(queues ...string) (int, error) {
 	var terms []string
 	for _, q := range queues {
