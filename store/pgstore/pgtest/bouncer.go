@@ -34,7 +34,7 @@ func Bouncer(t testing.TB, url string) string {
 func bouncerProgram() (bin string, err error) {
 	if bin = os.Getenv("SEMEL_TEST_PGBOUNCER_BIN"); bin != "" {
 		if bin, err = exec.LookPath(bin); err != nil {
-			err = fmt.Errorf("pgtest: SEMEL_TEST_PGBOUNCER_BIN: %v", err) // not an ErrNotFound: the test must not be skipped
+			err = fmt.Errorf("pgtest: SEMEL_TEST_PGBOUNCER_BIN: %s", err.Error()) // not an ErrNotFound: the test must not be skipped
 		}
 		return bin, err
 	}
