@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // campaign has workers run keys, each delivered several times at once, and
 // again until there is an answer.
 type campaign struct {
 	t       testing.TB
-	b       backend
-	in      instance
+	b       stores.Backend
+	in      stores.Instance
 	spec    spec
 	workers int
 	copies  int // deliveries of each key at the beginning
@@ -51,10 +52,10 @@ type delivery struct {
 }
 
 // newCampaign fills in what all campaigns share.
-func newCampaign(t testing.TB, b backend, in instance, policy semel.Policy) *campaign {
+func newCampaign(t testing.TB, b stores.Backend, in stores.Instance, policy semel.Policy) *campaign {
 	return &campaign{
 		t: t, b: b, in: in, workers: 3, copies: 2, ledger: newLedger(),
-		spec: spec{Backend: b.name, URL: in.url, Lanes: 4, Policy: policy, Lease: 400 * time.Millisecond},
+		spec: spec{Backend: b.Name, URL: in.URL, Lanes: 4, Policy: policy, Lease: 400 * time.Millisecond},
 		rng:  rand.New(rand.NewPCG(1, uint64(policy))), tally: map[class]int{}, lanes: map[int]*process{}, victim: make(chan *process),
 	}
 }

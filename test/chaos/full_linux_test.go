@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // While no room is left, new calls fail before their handlers run, and
@@ -23,9 +24,9 @@ func TestAFullDiskStopsNewCallsOnly(t *testing.T) {
 	for _, policy := range policies {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
-			in := startSQLite(t)
+			in := stores.StartSQLite(t)
 			fullDisk(t, in, policy, "a limit on the size of files", func(w *process, spare uint64) {
-				limitFiles(t, w.Pid(), size(in.url+"-wal")+spare)
+				limitFiles(t, w.Pid(), size(in.URL+"-wal")+spare)
 			}, func(w *process) { limitFiles(t, w.Pid(), noLimit) })
 		})
 	}
@@ -46,7 +47,7 @@ func TestAFullFileSystemStopsNewCallsOnly(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = os.RemoveAll(own) })
 			filler := filepath.Join(own, "filler")
-			fullDisk(t, instance{url: filepath.Join(own, "chaos.db")}, policy, "a full file system", func(_ *process, spare uint64) {
+			fullDisk(t, stores.Instance{URL: filepath.Join(own, "chaos.db")}, policy, "a full file system", func(_ *process, spare uint64) {
 				fill(t, filler, int64(spare))
 			}, func(*process) {
 				if err := os.Remove(filler); err != nil {
@@ -58,8 +59,8 @@ func TestAFullFileSystemStopsNewCallsOnly(t *testing.T) {
 }
 
 // fullDisk has squeeze leave some bytes, and then none.
-func fullDisk(t *testing.T, in instance, policy semel.Policy, how string, squeeze func(w *process, spare uint64), release func(w *process)) {
-	b, _ := backendNamed("sqlite")
+func fullDisk(t *testing.T, in stores.Instance, policy semel.Policy, how string, squeeze func(w *process, spare uint64), release func(w *process)) {
+	b, _ := stores.BackendNamed("sqlite")
 	st := opened(t, b, in)
 	e := sendOut(t, b, in, spec{Lanes: 10, Policy: policy, Lease: 300 * time.Millisecond, Settle: 100 * time.Millisecond})
 	before, full := names("before", 30), names("full", 60)

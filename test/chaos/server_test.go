@@ -10,14 +10,15 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // What a store's server has acknowledged it has still after it was killed, and
 // what was on its way is done once or not at all.
 func TestTheServerIsKilled(t *testing.T) {
 	served := false
-	for _, b := range backends {
-		served = served || b.server
+	for _, b := range stores.Backends {
+		served = served || b.HasServer
 	}
 	if !served {
 		t.Skip("no store of the table has a server")
@@ -25,8 +26,8 @@ func TestTheServerIsKilled(t *testing.T) {
 	onEachPolicy(t, killServer)
 }
 
-func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
-	if !b.server {
+func killServer(t *testing.T, b stores.Backend, in stores.Instance, policy semel.Policy) {
+	if !b.HasServer {
 		t.Skip("it has no server")
 	}
 	kills := 3
@@ -40,10 +41,8 @@ func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
 		seen := c.answers()
 		eventually(t, 3*time.Minute, "answers between two kills", func() bool { return c.answers() >= seen+between })
 		<-time.After(rand.N(20 * time.Millisecond))
-		if err := in.kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := in.restart(); err != nil {
+		in.Kill()
+		if err := in.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +51,7 @@ func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
 	report(t, f.wrong)
 	figure.Report(t, figure.Figure{
 		Claim: "what a killed server of a store had acknowledged is kept: one outcome for all callers, and an effect for it",
-		Where: b.name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
+		Where: b.Name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
 		Detail: fmt.Sprintf("%d keys, %d answers, all alike; %d keys took effect again; %d asked about; deliveries: %s",
 			f.keys, f.answers, f.repeated, c.ledger.asked, counts(c.tally)),
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/storetest"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 const op semel.Operation = "chaos"
@@ -61,14 +62,14 @@ func TestMain(m *testing.M) {
 
 // work runs what the test hands out until there is no more.
 func work(ctx context.Context, s spec) error {
-	b, ok := backendNamed(s.Backend)
+	b, ok := stores.BackendNamed(s.Backend)
 	if !ok {
 		return fmt.Errorf("no backend %q", s.Backend)
 	}
-	st, end, err := b.open(ctx, s.URL)
-	for began := time.Now(); err != nil && b.server && time.Since(began) < 2*time.Minute; { // it may just have been killed
+	st, end, err := b.Open(ctx, s.URL)
+	for began := time.Now(); err != nil && b.HasServer && time.Since(began) < 2*time.Minute; { // it may just have been killed
 		<-time.After(50 * time.Millisecond)
-		st, end, err = b.open(ctx, s.URL)
+		st, end, err = b.Open(ctx, s.URL)
 	}
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // freezes are where owners are frozen, in turn.
@@ -26,7 +27,7 @@ var freezes = []point{beforeEffect, afterEffect, beforeSettle, afterClaim}
 // taken over, changes nothing: not the record, and not what anybody is told.
 // Its handler's context was cancelled by its own clock.
 func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
-	onEach(t, func(t *testing.T, b backend, in instance) {
+	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		const workers = 6
 		rounds := 4 // of each worker: 24 in all
 		if figure.Long() {
@@ -54,7 +55,7 @@ func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
 // The same at any moment, also in the middle of a transaction: with SQLite all
 // others then wait for the file, and are told so, until it wakes up.
 func TestAProcessIsFrozenAnywhere(t *testing.T) {
-	onEach(t, func(t *testing.T, b backend, in instance) {
+	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		rounds := 4
 		if figure.Long() {
 			rounds = 60
@@ -77,8 +78,8 @@ func TestAProcessIsFrozenAnywhere(t *testing.T) {
 // freezer freezes workers, and takes over from them.
 type freezer struct {
 	t      *testing.T
-	b      backend
-	in     instance
+	b      stores.Backend
+	in     stores.Instance
 	st     store.Store
 	guards map[semel.Policy]*semel.Guard
 	ledger map[semel.Policy]*ledger
@@ -91,7 +92,7 @@ type freezer struct {
 
 const sleepLease = 500 * time.Millisecond
 
-func newFreezer(t *testing.T, b backend, in instance) *freezer {
+func newFreezer(t *testing.T, b stores.Backend, in stores.Instance) *freezer {
 	f := &freezer{
 		t: t, b: b, in: in, st: opened(t, b, in), guards: map[semel.Policy]*semel.Guard{}, at: map[point]int{},
 		ledger: map[semel.Policy]*ledger{semel.Retry: newLedger(), semel.Park: newLedger()},
@@ -245,7 +246,7 @@ func (f *freezer) report(claim string) {
 	}
 	retry := f.ledger[semel.Retry].audit(semel.Retry)
 	figure.Report(f.t, figure.Figure{
-		Claim: claim, Where: f.b.name, Trials: f.refused.Load() + f.early.Load(), Failures: int64(len(f.wrong)),
+		Claim: claim, Where: f.b.Name, Trials: f.refused.Load() + f.early.Load(), Failures: int64(len(f.wrong)),
 		Detail: fmt.Sprintf("refused: %d (%s); %d handlers' contexts cancelled; %d had settled before they froze; in %d rounds the store was held by a frozen process, and others waited; %d effects by zombies under retry, which no store can hold back; under park 0, for the ledger refused %d",
 			f.refused.Load(), counts(f.at), f.cancelled.Load(), f.early.Load(), f.waited.Load(), retry.zombies, f.ledger[semel.Park].refused),
 	})

@@ -216,10 +216,10 @@ func TestTheJudgeSeesABrokenStore(t *testing.T) {
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			wrong := untilWrong(t, func(*storm) {}, func(testing.TB) (way, func()) {
+			wrong := untilWrong(t, func(*storm) {}, func(testing.TB) (processOpener, func()) {
 				f := &flawed{Store: memstore.New(nil)}
 				flaw(f)
-				return bare(f, func() {})
+				return direct(f, func() {})
 			})
 			mu.Lock()
 			defer mu.Unlock()

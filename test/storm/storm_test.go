@@ -104,9 +104,9 @@ func newStorm(t testing.TB, seed uint64, open opener) *storm {
 	s := &storm{seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), answers: map[string]map[string]int{}, met: map[string]int{}}
 	s.book.init()
 	s.bank.init(s)
-	way, end := open(t)
+	openProcess, end := open(t)
 	for range processes {
-		s.procs = append(s.procs, s.newProcess(t, way))
+		s.procs = append(s.procs, s.newProcess(t, openProcess))
 	}
 	s.end = end
 	return s

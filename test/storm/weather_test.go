@@ -13,7 +13,7 @@ import (
 )
 
 // newProcess opens the store for one more process, behind bad weather.
-func (s *storm) newProcess(t testing.TB, open way) *process {
+func (s *storm) newProcess(t testing.TB, open processOpener) *process {
 	p := &process{s: s}
 	p.st = tap{st: open(func(st store.Store) store.Store {
 		f := storetest.NewFault(tap{st: st, s: s, slow: true}, p.inject)
