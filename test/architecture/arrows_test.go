@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"examples/...":                 {"/..."},
 }
 
-func TestArrowsPointInward(t *testing.T) {
+func TestImports_FollowTheTable(t *testing.T) {
 	for _, f := range goFiles(t) {
 		rule := ruleOf(f.Dir())
 		if rule == nil {
@@ -63,7 +63,7 @@ const starters = "internal/proctest"
 
 // In tests, too, nothing leans on a command, on these tests, or on what is
 // internal to another module.
-func TestNobodyLeansOnCommandsTestsOrInternals(t *testing.T) {
+func TestImports_NoCommandTestOrForeignInternal(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, s := range f.ast.Imports {
 			dir, ours := directory(s.Path.Value)
@@ -82,7 +82,7 @@ func TestNobodyLeansOnCommandsTestsOrInternals(t *testing.T) {
 }
 
 // What is for tests is imported by tests only, and by other such packages.
-func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
+func TestImports_TestPackages_OnlyInTests(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if f.IsTest() || strings.HasSuffix(f.Dir(), "test") || fits("test/...", f.Dir()) {
 			continue
@@ -96,7 +96,7 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	}
 }
 
-func TestTheRootModuleImportsTheStandardLibraryOnly(t *testing.T) {
+func TestImports_RootModule_StandardLibraryOnly(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if moduleOf(t, f.Dir()) != "." {
 			continue
@@ -140,7 +140,7 @@ func fits(pattern, dir string) bool {
 	return pattern == dir || below && (dir == above || strings.HasPrefix(dir, above+"/"))
 }
 
-func TestTheTableOfArrowsIsRead(t *testing.T) {
+func TestRuleOf_LongestPatternApplies(t *testing.T) {
 	for dir, want := range map[string]string{
 		".": "internal/...", "store": "", "store/memstore": "store", "store/storetest": "store/memstore", "store/pgstore": "store/coalesce",
 		"store/pgstore/internal/pool": "store/coalesce", "consume": "internal/...", "consume/semelkafka": "consume", "cmd/semel": "cmd/...",

@@ -12,7 +12,7 @@ func public(f *goFile) bool {
 	return !f.IsTest() && f.ast.Name.Name != "main" && !strings.Contains("/"+f.Dir()+"/", "/internal/") && !fits("cmd/...", f.Dir()) && !fits("test/...", f.Dir())
 }
 
-func TestEveryExportedNameHasADocComment(t *testing.T) {
+func TestExportedNames_HaveDocComments(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if !public(&f) {
 			continue
@@ -72,7 +72,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-func TestEveryPublicPackageSaysWhatItIs(t *testing.T) {
+func TestPublicPackages_HavePackageComments(t *testing.T) {
 	first, documented := map[string]string{}, map[string]bool{}
 	for _, f := range goFiles(t) {
 		if !public(&f) {

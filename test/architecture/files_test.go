@@ -92,7 +92,7 @@ func TestFiles_Lines_WithinLimit(t *testing.T) {
 }
 
 // A test waits for an event. Only in a bubble of synctest is sleeping waiting.
-func TestTestsDoNotSleep(t *testing.T) {
+func TestTestFiles_DoNotSleep(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if !f.IsTest() || f.imports("testing/synctest") {
 			continue
@@ -117,7 +117,7 @@ var unwanted = map[string]*regexp.Regexp{
 	"an absolute path of one machine": regexp.MustCompile(`(^|[^\w.~*-])/(wo` + `rk|ro` + `ot|ho` + `me)/\w`),
 }
 
-func TestFilesHoldNoOpenEndsAndNoPathsOfOneMachine(t *testing.T) {
+func TestFiles_NoOpenTasksAndNoMachinePaths(t *testing.T) {
 	files, err := repo.Files("")
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestFilesHoldNoOpenEndsAndNoPathsOfOneMachine(t *testing.T) {
 	}
 }
 
-func TestUnwantedTextIsFound(t *testing.T) {
+func TestUnwantedPatterns_MatchSamples(t *testing.T) {
 	for text, want := range map[string]bool{
 		"// TO" + "DO: later":             true,
 		"see /ho" + "me/ann/x":            true,

@@ -106,7 +106,7 @@ func moduleOf(t *testing.T, dir string) string {
 	return "."
 }
 
-func TestTheRootModuleRequiresNothing(t *testing.T) {
+func TestRootModule_RequiresNothing(t *testing.T) {
 	if lines := strings.Fields(run(t, ".", "list", "-m", "all")); !slices.Equal(lines, []string{repo.Module}) {
 		t.Errorf("go.mod:1: the module list of the root is %q, want itself alone", lines)
 	}
@@ -117,7 +117,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 	}
 }
 
-func TestAnAdapterRequiresItsOwnDependencyOnly(t *testing.T) {
+func TestAdapters_RequireOnlyTheirOwnDependency(t *testing.T) {
 	for _, m := range modules(t) {
 		if m.dir == "." || fits("cmd/...", m.dir) || fits("test/...", m.dir) || fits("examples/...", m.dir) {
 			continue
@@ -138,7 +138,7 @@ func TestAnAdapterRequiresItsOwnDependencyOnly(t *testing.T) {
 
 // Each module builds beside the others as they are in this tree: the root is
 // required, and replaced by a relative path.
-func TestModulesFindEachOtherByRelativePaths(t *testing.T) {
+func TestModules_ReplaceByRelativePaths(t *testing.T) {
 	for _, m := range modules(t) {
 		replaced := map[string]bool{}
 		for _, r := range m.Replace {
@@ -159,7 +159,7 @@ func TestModulesFindEachOtherByRelativePaths(t *testing.T) {
 	}
 }
 
-func TestTheWorkspaceHasEveryModule(t *testing.T) {
+func TestWorkspace_UsesEveryModule(t *testing.T) {
 	var work struct{ Use []struct{ DiskPath string } }
 	if err := json.Unmarshal([]byte(run(t, ".", "work", "edit", "-json", "go.work")), &work); err != nil {
 		t.Fatal(err)

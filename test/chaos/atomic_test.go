@@ -19,7 +19,7 @@ var atomicDeaths = []point{beforeClaim, beforeEffect, afterEffect, beforeCommit,
 
 // Wherever a worker dies, the rows of its handler are there exactly once, and
 // every caller gets the outcome that goes with them.
-func TestAtomicWorkersAreKilled(t *testing.T) {
+func TestAtomic_WorkersKilled_OneEffect(t *testing.T) {
 	t.Parallel()
 	rounds := 2
 	if figure.Long() {
@@ -35,7 +35,7 @@ func TestAtomicWorkersAreKilled(t *testing.T) {
 }
 
 // The books must show an effect that is not in the transaction of its record.
-func TestControlOfEffectsBesideTheTransaction(t *testing.T) {
+func TestControl_EffectsOutsideTransaction_RepeatSeen(t *testing.T) {
 	t.Parallel()
 	killAtomic(t, besideIt, 4, []point{afterEffect, beforeCommit}, func(c *campaign, _ int, b books) {
 		if b.surplus == 0 || len(b.wrong) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// What a worker of TestAtomicWorkersAreKilled does, in place of spec.Wrap.
+// What a worker of TestAtomic_WorkersKilled_OneEffect does, in place of spec.Wrap.
 const (
 	inTransaction   = "the effect is in the transaction of its record"
 	besideIt        = "the effect is in a transaction of its own" // the mistake to be seen

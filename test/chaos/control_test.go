@@ -17,9 +17,9 @@ import (
 // A judge that never finds anything is no judge: what each of these breaks is
 // seen, by the same audit that finds nothing elsewhere in this package.
 
-func TestControlOfEffectsWithoutSemel(t *testing.T)    { control(t, withoutSemel, 60) }
-func TestControlOfClaimsThatAreNotAtomic(t *testing.T) { control(t, checkThenSet, 200) }
-func TestControlOfSettlementsThatAreLost(t *testing.T) { control(t, forgetful, 60) }
+func TestControl_WithoutSemel_RepeatSeen(t *testing.T)    { control(t, withoutSemel, 60) }
+func TestControl_ClaimNotAtomic_RepeatSeen(t *testing.T) { control(t, checkThenSet, 200) }
+func TestControl_SettlementLost_RepeatSeen(t *testing.T) { control(t, forgetful, 60) }
 
 func control(t *testing.T, how string, keys int) {
 	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
@@ -41,7 +41,7 @@ func control(t *testing.T, how string, keys int) {
 
 // The same clients over the same network, with nothing between that makes a
 // request take effect once.
-func TestControlOfTheNetworkWithoutSemel(t *testing.T) {
+func TestControl_NetworkWithoutSemel_RepeatSeen(t *testing.T) {
 	t.Parallel()
 	const keys = 200
 	l := newLedger()
@@ -59,7 +59,7 @@ func TestControlOfTheNetworkWithoutSemel(t *testing.T) {
 }
 
 // Without the fence a frozen owner overwrites what its successor recorded.
-func TestControlOfSettlementsWithoutAFence(t *testing.T) {
+func TestControl_SettleWithoutFence_OverwriteSeen(t *testing.T) {
 	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		t.Parallel()
 		const rounds = 4

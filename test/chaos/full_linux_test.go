@@ -20,7 +20,7 @@ import (
 // recorded outcomes are replayed; once there is room, all goes on, and nothing
 // is lost or done twice. No room is a limit on the size of files that the
 // kernel enforces on the worker, which takes no privilege.
-func TestAFullDiskStopsNewCallsOnly(t *testing.T) {
+func TestFullDisk_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	for _, policy := range policies {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +34,7 @@ func TestAFullDiskStopsNewCallsOnly(t *testing.T) {
 
 // The same on a file system that is really full, such as a small tmpfs, which
 // needs a directory that the environment names.
-func TestAFullFileSystemStopsNewCallsOnly(t *testing.T) {
+func TestFullFileSystem_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	dir := os.Getenv("SEMEL_TEST_FULL_DIR")
 	if dir == "" {
 		t.Skip("SEMEL_TEST_FULL_DIR names no directory on a small file system")

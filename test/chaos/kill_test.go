@@ -17,7 +17,7 @@ import (
 // Wherever a worker dies, each key ends with one outcome that all callers get.
 // Under retry an effect is repeated only if its run was cut off between the
 // effect and the acknowledged settlement; under park none is.
-func TestWorkersAreKilled(t *testing.T) { onEachPolicy(t, killWorkers) }
+func TestWorkersKilled_OneOutcomePerKey(t *testing.T) { onEachPolicy(t, killWorkers) }
 
 // deaths are where workers die, in turn.
 var deaths = []point{beforeClaim, afterClaim, beforeEffect, afterEffect, beforeSettle, afterSettle, anywhere, beforeSwap, afterSwap}

@@ -16,7 +16,7 @@ import (
 // Between the workers and their store calls are lost, applied without a reply,
 // applied twice and applied late. Every doubt is resolved: one outcome for
 // all, and under park one effect.
-func TestTheStoreLosesCallsAndReplies(t *testing.T) { onEachPolicy(t, lossyStore) }
+func TestStoreLosesCallsAndReplies_OneOutcomePerKey(t *testing.T) { onEachPolicy(t, lossyStore) }
 
 func lossyStore(t *testing.T, b stores.Backend, in stores.Instance, policy semel.Policy) {
 	c := newCampaign(t, b, in, policy)

@@ -21,7 +21,7 @@ import (
 // A client that sends each request again until it is answered gets one effect
 // for each key, whatever the network does to requests and answers. Under park
 // the network behind the proxy is as bad as the one before it.
-func TestTheNetworkLosesRequestsAndAnswers(t *testing.T) {
+func TestNetworkLosesRequestsAndAnswers_OneEffectPerKey(t *testing.T) {
 	keys := map[semel.Policy]int{semel.Retry: 1000, semel.Park: 500}
 	if figure.Long() {
 		keys = map[semel.Policy]int{semel.Retry: 14_000, semel.Park: 10_000}

@@ -15,7 +15,7 @@ import (
 
 // What a store's server has acknowledged it has still after it was killed, and
 // what was on its way is done once or not at all.
-func TestTheServerIsKilled(t *testing.T) {
+func TestServerKilled_AcknowledgedOutcomesKept(t *testing.T) {
 	served := false
 	for _, b := range stores.Backends {
 		served = served || b.HasServer

@@ -26,7 +26,7 @@ var freezes = []point{beforeEffect, afterEffect, beforeSettle, afterClaim}
 // A process that is frozen past its lease, and wakes up after another has
 // taken over, changes nothing: not the record, and not what anybody is told.
 // Its handler's context was cancelled by its own clock.
-func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
+func TestFrozenOwner_Wakes_SettlementRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		const workers = 6
 		rounds := 4 // of each worker: 24 in all
@@ -54,7 +54,7 @@ func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
 
 // The same at any moment, also in the middle of a transaction: with SQLite all
 // others then wait for the file, and are told so, until it wakes up.
-func TestAProcessIsFrozenAnywhere(t *testing.T) {
+func TestFrozenAnywhere_Wakes_OneOutcome(t *testing.T) {
 	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		rounds := 4
 		if figure.Long() {

@@ -50,7 +50,7 @@ func openCached(t testing.TB) (store.Store, func()) {
 	return st, func() {}
 }
 
-func TestStoresAreLinearizable(t *testing.T) {
+func TestStores_UnderFaults_Linearizable(t *testing.T) {
 	for _, s := range kinds {
 		t.Run(s.name, func(t *testing.T) {
 			n := s.short

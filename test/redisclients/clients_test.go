@@ -108,8 +108,8 @@ func clients(t *testing.T, srv *redistest.Server) map[string]client {
 	return map[string]client{"go-redis": goRedis{g, sha}, "rueidis": rueidisClient{r, sha}}
 }
 
-// TestClientsDoTheSame: what is compared has to be the same.
-func TestClientsDoTheSame(t *testing.T) {
+// TestClients_DoTheSame: what is compared has to be the same.
+func TestClients_DoTheSame(t *testing.T) {
 	srv := redistest.Start(t, redistest.Fast...)
 	look := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	t.Cleanup(func() { _ = look.Close() })

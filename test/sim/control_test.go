@@ -89,7 +89,7 @@ func unsure(p *plan) {
 }
 
 // A harness that cannot fail proves nothing.
-func TestWhatIsBrokenIsSeen(t *testing.T) {
+func TestControl_BrokenParts_Seen(t *testing.T) {
 	const most = 400 // seeds for each
 	caught := int64(0)
 	for _, c := range controls() {
@@ -114,7 +114,7 @@ func TestWhatIsBrokenIsSeen(t *testing.T) {
 }
 
 // The store that the controls break is sound when nothing in it is broken.
-func TestWhatIsNotBrokenIsNotSeen(t *testing.T) {
+func TestControl_NothingBroken_NothingSeen(t *testing.T) {
 	s := &settings{store: on(sound), tune: stored}
 	each(t, 1, s, func(n uint64) bool { return n < 500 }, func(r *result) {
 		if len(r.bad) > 0 {

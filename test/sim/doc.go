@@ -2,7 +2,7 @@
 // seeded scheduler for every message between them, and compares what comes out
 // with a ledger of its own. It has only tests.
 //
-//	go test ./sim -run TestSeeds -seed 17 -v
+//	go test ./sim -run TestSeeds_RulesHold -seed 17 -v
 //
 // prints the whole story of one seed. The same seed tells the same story.
 package sim

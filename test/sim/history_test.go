@@ -92,7 +92,7 @@ func judge(t *testing.T, n uint64, s settings) (ops, illegal, unknown int) {
 	return ops, illegal, unknown
 }
 
-func TestHistoriesOfTheSimulationAreLinearizable(t *testing.T) {
+func TestSimulatedHistories_Linearizable(t *testing.T) {
 	n := uint64(300)
 	if figure.Long() {
 		n = 20_000
@@ -107,7 +107,7 @@ func TestHistoriesOfTheSimulationAreLinearizable(t *testing.T) {
 	}
 }
 
-func TestSimulatedHistoriesOfABrokenStoreAreNotLinearizable(t *testing.T) {
+func TestSimulatedHistories_BrokenStore_NotLinearizable(t *testing.T) {
 	var broken []flaw
 	for f := sound + 1; f < flaws; f++ {
 		switch f {

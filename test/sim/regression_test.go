@@ -12,7 +12,7 @@ var remembered = map[uint64]string{
 
 // A sweep that ended the reruns of a call for good was shown by a seed of an
 // earlier plan; TestASweepDoesNotEndTheRerunsOfACall tells it without one.
-func TestRememberedSeedsHold(t *testing.T) {
+func TestRememberedSeeds_RulesHold(t *testing.T) {
 	for seed, showed := range remembered {
 		if r := play(t, seed, &settings{}); len(r.bad) > 0 {
 			t.Errorf("seed %d, which once showed %s: %q\n%s", seed, showed, r.bad, replay(seed))

@@ -99,7 +99,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func TestGrowthIsSeen(t *testing.T) {
+func TestSoak_Growth_Seen(t *testing.T) {
 	flat, heap, routines := make([]sample, 40), make([]sample, 40), make([]sample, 40)
 	for i := range flat {
 		flat[i] = sample{uint64(20<<20 + i%3<<10), 5 + i%2}

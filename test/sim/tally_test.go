@@ -9,7 +9,7 @@ import (
 )
 
 // What a run of the seeds never came by is named, and so are all places.
-func TestWhatWasNeverReachedIsNamed(t *testing.T) {
+func TestTally_NeverReached_Named(t *testing.T) {
 	var none tally
 	names := none.missing()
 	if want := int(places) + kinds - int(semel.EventExecuted); len(names) != want {

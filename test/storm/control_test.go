@@ -207,7 +207,7 @@ var flaws = map[string]func(f *flawed){
 }
 
 // Each flaw is seen in one of some storms.
-func TestTheJudgeSeesABrokenStore(t *testing.T) {
+func TestJudge_BrokenStore_Seen(t *testing.T) {
 	var mu sync.Mutex
 	caught := 0
 	var all sync.WaitGroup
@@ -238,7 +238,7 @@ func TestTheJudgeSeesABrokenStore(t *testing.T) {
 }
 
 // So are people and Guards that do not do what they should.
-func TestTheJudgeSeesThatRulesAreBroken(t *testing.T) {
+func TestJudge_BrokenRules_Seen(t *testing.T) {
 	for name, breaks := range map[string]func(s *storm){
 		"a reconciler says no when it is not sure": func(s *storm) { s.gullible = true },
 		"Guards retry where Park is demanded":      func(s *storm) { s.rash = true },

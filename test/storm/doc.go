@@ -9,7 +9,7 @@
 // virtual time over the memory store, and package chaos kills real processes.
 // Here they meet, by the thousand, where goroutines and servers are real.
 //
-//	SEMEL_TEST_STORM=7,20 go test ./storm -run TestAStorm/redis
+//	SEMEL_TEST_STORM=7,20 go test ./storm -run TestStorm_OneOutcomePerKey/redis
 //
 // has the storms of 20 seeds from 7 on. A seed says what is tried, but not in
 // which order the machine runs it.

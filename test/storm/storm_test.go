@@ -17,7 +17,7 @@ import (
 )
 
 // SEMEL_TEST_STORM=7,20 has the storms of 20 seeds from 7 on.
-func TestAStorm(t *testing.T) {
+func TestStorm_OneOutcomePerKey(t *testing.T) {
 	first, n := 1, 2
 	if figure.Long() {
 		n = 40

@@ -127,7 +127,7 @@ func say(c net.Conn, text string) (string, error) {
 	return string(b), errors.Join(werr, rerr)
 }
 
-func TestEachFaultDoesWhatItSays(t *testing.T) {
+func TestProxy_EachFault_HasItsEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   Fault
 		server  string // what it hears
