@@ -31,8 +31,8 @@ func claimInserts(b *bed) {
 	}
 }
 
-// inserted compares r with what store.Proposal.Insert makes of p at the time
-// that r says.
+// inserted compares r with the record that store.Proposal.Insert makes of p at
+// the time of r.Updated.
 func inserted(p *store.Proposal, r store.Record) string {
 	want := p.Insert(r.Updated, 0)
 	if r.Fence > want.Fence {
@@ -41,7 +41,7 @@ func inserted(p *store.Proposal, r store.Record) string {
 	return diff(want, r)
 }
 
-// Who has no token cannot find a claim to be its own.
+// A caller without an owner token cannot recognize its own claim.
 func claimNobody(b *bed) {
 	p := proposal(key("k"), store.Processing)
 	p.Owner = store.Owner{}

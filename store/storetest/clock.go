@@ -56,7 +56,7 @@ func clockAgrees(b *bed) {
 	f = b.swap(f.Record.Seen(), proposal(key("claim"), store.Completed))
 	b.near("Now of a swap, by Expires,", f.Now, f.Record.Expires.Add(-long), start)
 
-	// Later reads give the time of the read, not that of the change.
+	// Later reads give the time of the read, not the time of the change.
 	if b.h.Advance != nil {
 		b.h.Advance(b.TB, b.st, 10*time.Minute)
 		r := b.get(key("claim"))

@@ -73,8 +73,9 @@ func contextNotFound(b *bed) {
 	}
 }
 
-// contextDuring cancels calls at random moments: whatever the answer, what is
-// then read is all of the change or nothing, and a resend settles which.
+// contextDuring cancels calls at random moments. Whatever the call returns, a
+// read finds all of the change or none of it, and the same call sent again makes
+// sure of it.
 func contextDuring(b *bed) {
 	for i := range 40 {
 		p := proposal(key("during"+string(rune('a'+i))), store.Processing)

@@ -135,6 +135,6 @@ var renewMutants = []mutant{
 		return m.Renew(ctx, held, d)
 	})},
 	{"renewing is not seen by a swap", "renew", func(m *model) *hooks {
-		return swapIgnores(func(seen, is *store.Seen) { seen.Until = is.Until })(m)
+		return swapIgnores(func(seen, stored *store.Seen) { seen.Until = stored.Until })(m)
 	}},
 }

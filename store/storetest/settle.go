@@ -147,7 +147,7 @@ func settleZombie(b *bed) {
 		zombie := b.put(key(s.String()), store.Processing, b.short())
 		b.outlive(zombie.Key)
 		owner := b.swap(zombie.Seen(), proposal(zombie.Key, store.Processing)).Record
-		b.refused(owner, zombie.Lease(), settlement(s, long), "by a zombie")
+		b.refused(owner, zombie.Lease(), settlement(s, long), "by an owner that lost its lease")
 		mixed := owner.Lease()
 		mixed.Fence = zombie.Fence
 		b.refused(owner, mixed, settlement(s, long), "with the old fence")
@@ -182,7 +182,7 @@ func header(namesAndValues ...string) (lines []store.Header) {
 	return lines
 }
 
-// outcomes are answers that are easily damaged on their way.
+// outcomes are outcomes that a store damages easily.
 func outcomes() map[string]store.Outcome {
 	all := make([]byte, 256)
 	for i := range all {
@@ -234,8 +234,8 @@ func settleOutcomes(b *bed) {
 	}
 }
 
-// tooLarge reports whether the store refuses an outcome for its size, which it
-// may, but not that of a tombstone, and not after it has changed something.
+// tooLarge reports whether the store refuses an outcome as too large. It may do
+// so before it has changed anything, and it must accept a tombstone instead.
 func (b *bed) tooLarge(held store.Record, end store.Settlement) bool {
 	b.Helper()
 	if err := b.st.Settle(b.Context(), held.Lease(), end); !errors.Is(err, store.ErrTooLarge) {
@@ -252,8 +252,8 @@ func (b *bed) tooLarge(held store.Record, end store.Settlement) bool {
 	return true
 }
 
-// settleErrorText: an error's text may hold anything, and a claim must end all
-// the same. What of the text is not UTF-8 may be kept in another way.
+// settleErrorText settles with texts that are hard to store. Each claim must end.
+// A store may change the parts of a text that are not UTF-8.
 func settleErrorText(b *bed) {
 	for i, text := range []string{"", "plain", "ünï 日本", "a\x00b", "caf\xe9 \xff\xfe", string(bytes.Repeat([]byte("e"), 1<<16))} {
 		held := b.put(key(fmt.Sprint("text", i)), store.Processing, long)

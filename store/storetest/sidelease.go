@@ -14,7 +14,7 @@ func (s *side) renew(ctx context.Context, p *step, tm *times, res *result) error
 			held = append(held, m.lease)
 		}
 	}
-	if m := &s.mem[p.actor][p.key]; m.saw { // and one that may be another's, or nobody's
+	if m := &s.mem[p.actor][p.key]; m.saw { // and one that may be another actor's, or nobody's
 		l := store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
 		switch p.pick(pickWrong, 4) {
 		case 0:
@@ -68,7 +68,7 @@ func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *r
 		case 3:
 			l = s.mem[(p.actor+1)%actors][res.key].lease // perhaps a good one
 			l.Key = s.keys[res.key]
-		case 4: // of what it saw last, in whatever state
+		case 4: // the record that the actor saw last, in any state
 			l = store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
 		}
 	}
@@ -80,8 +80,7 @@ func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *r
 	return err
 }
 
-// sweep makes one pass. Of lapsed records it keeps those of this history, each
-// once.
+// sweep makes one pass. It keeps the lapsed records of this history, each once.
 func (s *side) sweep(ctx context.Context, limit int, res *result) error {
 	return pass(ctx, s.st, limit, func(got store.SweepResult) {
 		res.deleted, res.found.Now = res.deleted+got.Deleted, got.Now

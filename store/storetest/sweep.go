@@ -227,7 +227,7 @@ func sweepTwice(b *bed) {
 			b.Errorf("beside another pass: %v", err)
 		}
 	})
-	b.sweepAll(10) // what one left to the other, if that failed
+	b.sweepAll(10) // for records that one pass left to another one, which failed
 	if deleted.Load() > n {
 		b.Errorf("passes at once say that they deleted %d of %d records", deleted.Load(), n)
 	}

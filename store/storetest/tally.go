@@ -7,8 +7,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// sight is something that histories have to have met: a test that never comes
-// by what it is about proves nothing.
+// sight is an event that the histories have to reach. A test that does not reach
+// the events that it is about proves nothing.
 type sight uint8
 
 const (
