@@ -1,7 +1,7 @@
-// Command kafka-postgres takes payments from Kafka and makes each of them once
-// in PostgreSQL, however often its record is produced or consumed: the record
-// of the message and the two balances commit in one transaction, with those of
-// all messages that came with it. See its README.
+// Command kafka-postgres takes payments from Kafka and makes each of them once in
+// PostgreSQL, however often its message is produced or consumed: Semel's record and
+// the two balances commit in one transaction, for all messages of a batch. See its
+// README.
 package main
 
 import (

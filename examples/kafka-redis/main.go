@@ -1,7 +1,7 @@
-// Command kafka-redis takes notifications from Kafka and has each of them sent
-// by a mail provider, with the records in Redis (Leased): one outcome is
-// recorded for each, and what a crash leaves in doubt is tried again under the
-// same key, which the provider knows. See its README.
+// Command kafka-redis takes notifications from Kafka and sends each of them through
+// a mail provider, with the records in Redis (Leased). Each notification has one
+// recorded outcome. If a crash leaves a notification in doubt, it is sent again with
+// the same key, which the provider recognizes. See its README.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	var c config
 	flag.StringVar(&c.kafka, "kafka", "127.0.0.1:9092", "a broker of Kafka")
 	flag.StringVar(&c.redis, "redis", "redis://127.0.0.1:6379/0", "Redis")
-	flag.StringVar(&c.provider, "provider", "http://127.0.0.1:8025/mails", "where mails are posted to")
+	flag.StringVar(&c.provider, "provider", "http://127.0.0.1:8025/mails", "the URL of the mail provider")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := c.run(ctx, flag.Arg(0))

@@ -16,10 +16,10 @@ import (
 // post is a provider that sends a mail for each key, and loses every other
 // answer after it has sent one.
 type post struct {
-	mu     sync.Mutex
-	mails  map[string]int    // how often each was sent
-	of     map[string]string // the mail of each key
-	repeat int               // requests whose mail had been sent
+	mu      sync.Mutex
+	mails   map[string]int    // how often each was sent
+	mailOf  map[string]string // the mail of each key
+	repeats int               // requests whose mail had been sent
 }
 
 func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,12 +31,12 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := r.Header.Get("Idempotency-Key")
-	if p.of[key] != "" {
-		p.repeat++
+	if p.mailOf[key] != "" {
+		p.repeats++
 		return
 	}
-	p.of[key] = m.ID
-	if p.mails[m.ID]++; len(p.of)%2 == 0 {
+	p.mailOf[key] = m.ID
+	if p.mails[m.ID]++; len(p.mailOf)%2 == 0 {
 		panic(http.ErrAbortHandler) // the connection breaks
 	}
 }
@@ -44,11 +44,11 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *post) sent() (mails, repeated int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.mails), p.repeat
+	return len(p.mails), p.repeats
 }
 
 func TestServe_NotificationSentAgain_MailIsSentOnce(t *testing.T) {
-	p := &post{mails: map[string]int{}, of: map[string]string{}}
+	p := &post{mails: map[string]int{}, mailOf: map[string]string{}}
 	s := httptest.NewServer(p)
 	defer s.Close()
 	c := &config{redis: redistest.Start(t, redistest.Fast...).URL(), provider: s.URL}
@@ -82,8 +82,8 @@ func TestServe_NotificationSentAgain_MailIsSentOnce(t *testing.T) {
 			t.Errorf("%s was sent %d times", id, n)
 		}
 	}
-	// More could not be repeated than attempts whose answer was lost: what was
-	// handled is not even asked about.
+	// Only attempts whose answer was lost are repeated. A notification that was
+	// handled causes no request.
 	if _, repeated := p.sent(); repeated > 42 {
 		t.Errorf("%d requests were repeated", repeated)
 	}

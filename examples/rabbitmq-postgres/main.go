@@ -1,6 +1,6 @@
-// Command rabbitmq-postgres takes orders from RabbitMQ and keeps each of them
-// once in PostgreSQL, however often its message comes: the record of the
-// message, the order and the stock that it takes commit in one transaction.
+// Command rabbitmq-postgres takes orders from RabbitMQ and stores each of them once
+// in PostgreSQL, however often its message comes: Semel's record, the order and the
+// change of the stock commit in one transaction.
 // See its README.
 package main
 

@@ -30,7 +30,7 @@ func TestServe_OrderSentAgain_IsKeptOnce(t *testing.T) {
 	}
 
 	first := exampletest.Serve(t, c.run)
-	exampletest.WaitFor(t, "the queue", func() bool { return c.run(t.Context(), "send") == nil }) // what was sent before comes twice more
+	exampletest.WaitFor(t, "the queue", func() bool { return c.run(t.Context(), "send") == nil }) // serve declares the queue
 	exampletest.Serve(t, c.run)                                                                   // shares the queue
 	var many []order
 	for n := range 50 {

@@ -9,14 +9,14 @@ import (
 
 var claimChecks = []check{
 	{"inserts if there is no record", claimInserts},
-	{"loser gets the record unchanged", claimLoses},
-	{"loser gets an expired record unchanged", claimLosesToExpired},
-	{"own claim is found again", claimResent},
-	{"own claim that has moved on is not won", claimMovedOn},
-	{"the zero owner wins nothing", claimNobody},
-	{"of a pack one wins", claimPack},
-	{"one claim sent many times at once is won by each", claimPackOfResends},
-	{"many keys at once do not mix", claimManyKeys},
+	{"a claim that loses gets the record unchanged", claimLoses},
+	{"a claim that loses to an expired record gets it unchanged", claimLosesToExpired},
+	{"the same claim sent again is won", claimResent},
+	{"the same claim sent after its settlement is not won", claimMovedOn},
+	{"a claim with the zero owner sent again is not won", claimNobody},
+	{"one of many concurrent calls wins", claimPack},
+	{"one claim sent many times concurrently is won each time", claimPackOfResends},
+	{"concurrent claims of many keys do not mix", claimManyKeys},
 }
 
 func claimInserts(b *bed) {

@@ -8,11 +8,11 @@ import (
 )
 
 var clockChecks = []check{
-	{"Now is the clock that the record's times are made with", clockAgrees},
-	{"Now comes with each answer and does not go back", clockAnswers},
-	{"times are UTC and cut to microseconds", clockForm},
+	{"Now is the clock of the record's times", clockAgrees},
+	{"each answer has Now, which does not go back", clockAnswers},
+	{"times are UTC and truncated to microseconds", clockForm},
 	{"two handles have one clock", clockHandles},
-	{"moves as the harness moves it", clockAdvance},
+	{"moves as Harness.Advance says", clockAdvance},
 }
 
 // slack is how far apart two readings of the store's clock in one step may be.

@@ -9,9 +9,9 @@ import (
 )
 
 var contextChecks = []check{
-	{"over before the call: an error, and nothing changes", contextOver},
-	{"over before the call: absence is not claimed", contextNotFound},
-	{"over during the call: an answer or an error, never half", contextDuring},
+	{"a context that ended before the call: an error, and no change", contextOver},
+	{"a context that ended before the call: not ErrNotFound", contextNotFound},
+	{"a context that ends during the call: all of the change or nothing", contextDuring},
 }
 
 // over are contexts that have ended.

@@ -9,11 +9,11 @@ import (
 
 var fenceChecks = []check{
 	{"grows with each swap", fenceSwap},
-	{"stays over renewal and settlement", fenceStays},
-	{"grows over a restart", fenceRestart},
-	{"grows over a sweep", fenceSweep},
+	{"does not change with renewal and settlement", fenceStays},
+	{"grows with a restart", fenceRestart},
+	{"grows with a claim after a sweep", fenceSweep},
 	{"grows when the clock was set back", fenceClockBack},
-	{"grows over a sweep when the clock was set back", fenceSweepClockBack},
+	{"grows with a claim after a sweep when the clock was set back", fenceSweepClockBack},
 }
 
 func fenceSwap(b *bed) {

@@ -14,14 +14,14 @@ import (
 var settleChecks = []check{
 	{"ends a claim in each final state", settleEnds},
 	{"needs owner, fence and Processing", settleNeeds},
-	{"the same again is nil and changes nothing", settleAgain},
-	{"another one after it is ErrLeaseLost", settleDiffers},
+	{"the same settlement sent again succeeds and changes nothing", settleAgain},
+	{"another settlement after it is ErrLeaseLost", settleDiffers},
 	{"never creates a record", settleAbsent},
-	{"a zombie is refused after a swap", settleZombie},
-	{"a lapsed claim that nobody took still settles", settleLapsed},
+	{"an owner that lost its lease to a swap is refused", settleZombie},
+	{"a lapsed claim that nobody took over still settles", settleLapsed},
 	{"outcomes come back byte for byte", settleOutcomes},
-	{"any error text can be kept", settleErrorText},
-	{"of a pack of different settlements one wins", settlePack},
+	{"any error text is accepted", settleErrorText},
+	{"one of many concurrent settlements wins", settlePack},
 }
 
 // finals are the states that a settlement ends in.
@@ -154,8 +154,8 @@ func settleZombie(b *bed) {
 
 		end := settlement(store.Completed, long)
 		done := b.settle(owner.Lease(), end)
-		b.refused(done, zombie.Lease(), settlement(s, long), "by a zombie after the end")
-		b.refused(done, zombie.Lease(), end, "by a zombie with the owner's outcome")
+		b.refused(done, zombie.Lease(), settlement(s, long), "by an owner that lost its lease, after the settlement")
+		b.refused(done, zombie.Lease(), end, "by an owner that lost its lease, with the outcome of the new owner")
 
 		// One owner may come back, with a fence of its own for each claim.
 		back := proposal(done.Key, store.Processing)

@@ -8,10 +8,10 @@ import (
 	"github.com/semel-go/semel/test/internal/repo"
 )
 
-// allowed says which packages of this repository those of a directory may
-// import, outside of tests. The longest directory that fits counts; a
-// directory ends with /... if what is below it belongs to it. "/..." alone is
-// any package but cmd and test.
+// allowed lists the packages of this repository that the packages of a directory
+// may import, outside of tests. The longest directory that matches counts. A
+// directory that ends with /... includes the directories below it. "/..." alone is
+// every package except cmd and test.
 var allowed = map[string][]string{
 	"store":                        {},
 	"store/memstore":               {"store"},
@@ -61,8 +61,8 @@ func TestImports_FollowTheTable(t *testing.T) {
 // root module, so that no other repository depends on it.
 const starters = "internal/proctest"
 
-// In tests, too, nothing leans on a command, on these tests, or on what is
-// internal to another module.
+// Nothing, including tests, depends on a command, on the module test, or on a
+// package that is internal to another module.
 func TestImports_NoCommandTestOrForeignInternal(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, s := range f.ast.Imports {
@@ -81,7 +81,7 @@ func TestImports_NoCommandTestOrForeignInternal(t *testing.T) {
 	}
 }
 
-// What is for tests is imported by tests only, and by other such packages.
+// Only tests and packages made for tests import a package made for tests.
 func TestImports_TestPackages_OnlyInTests(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if f.IsTest() || strings.HasSuffix(f.Dir(), "test") || fits("test/...", f.Dir()) {
@@ -110,7 +110,7 @@ func TestImports_RootModule_StandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// directory is where a package of this repository is.
+// directory is the directory of a package, if it is of this repository.
 func directory(quoted string) (string, bool) {
 	path := strings.Trim(quoted, `"`)
 	if path == repo.Module {

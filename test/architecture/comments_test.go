@@ -50,7 +50,7 @@ func undocumented(t *testing.T, f *goFile, d *ast.GenDecl) {
 	}
 }
 
-// exportedReceiver is false for methods of types that nobody outside sees.
+// exportedReceiver is false for methods of types that are not exported.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

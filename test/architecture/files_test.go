@@ -110,8 +110,8 @@ func TestTestFiles_DoNotSleep(t *testing.T) {
 	}
 }
 
-// unwanted is what no file of the repository may hold. The patterns are put
-// together so that this file does not hold them either.
+// unwanted are texts that no file of the repository may contain. The patterns are
+// joined from parts so that this file does not contain them.
 var unwanted = map[string]*regexp.Regexp{
 	"an open end":                     regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`),
 	"an absolute path of one machine": regexp.MustCompile(`(^|[^\w.~*-])/(wo` + `rk|ro` + `ot|ho` + `me)/\w`),

@@ -14,8 +14,8 @@ import (
 	"github.com/semel-go/semel/test/internal/repo"
 )
 
-// own says which modules of others each adapter may require directly, by the
-// beginning of their paths. Commands and tests may require what they need.
+// own lists the foreign modules that each adapter may require directly, by the
+// beginning of their paths. Commands and tests may require any module.
 var own = map[string][]string{
 	"store/sqlitestore":            {"modernc.org/sqlite"},
 	"store/pgstore":                {"github.com/jackc/pgx/"},
@@ -36,7 +36,7 @@ var own = map[string][]string{
 	"semelotel":                    {"go.opentelemetry.io/otel"},
 }
 
-// mod is what the tests need of a go.mod.
+// mod is the part of a go.mod that the tests read.
 type mod struct {
 	dir     string
 	Require []struct {

@@ -91,8 +91,7 @@ func (c *campaign) replace(old *process) {
 	c.lanes[w.id] = w
 }
 
-// finish makes no more keys than c.keys, waits until each delivery has its answer, and
-// sends the workers home.
+// finish ends the workers after c.keys keys, when each delivery has its answer.
 func (c *campaign) finish(limit time.Duration) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -122,14 +121,14 @@ func (c *campaign) alive() []*process {
 	return slices.Collect(maps.Values(c.lanes))
 }
 
-// next gives what has waited longest and is due, else a new key.
+// next gives the delivery that is due and has waited longest, or a new key.
 func (c *campaign) next(*visitor) reply {
 	for {
 		if r, ok := c.pick(); ok {
 			return r
 		}
 		select {
-		case <-time.After(2 * time.Millisecond): // what is not due yet
+		case <-time.After(2 * time.Millisecond): // until a delivery is due
 		case <-c.t.Context().Done():
 			return reply{}
 		}
@@ -183,7 +182,7 @@ func (c *campaign) left(v *visitor) {
 	}
 }
 
-// reached is where a worker is killed if its turn has come: it is not answered.
+// reached kills a worker at the wanted point, by not answering it.
 func (c *campaign) reached(v *visitor, p point, _ string, _ uint64) bool {
 	c.mu.Lock()
 	w := c.lanes[v.worker]
@@ -202,8 +201,8 @@ func (c *campaign) reached(v *visitor, p point, _ string, _ uint64) bool {
 	return false
 }
 
-// replays has the test itself call each key once more: whatever was answered
-// is what the store has kept.
+// replays calls each key once more. The answer must be the one that earlier
+// callers got.
 func (c *campaign) replays() (wrong []string) {
 	c.t.Helper()
 	g, err := guard(opened(c.t, c.b, c.in), c.spec, c.ledger.ask)
@@ -224,7 +223,7 @@ func (c *campaign) replays() (wrong []string) {
 	return wrong
 }
 
-// verdict is the audit, and what the store says to each key in the end.
+// verdict is the audit together with the record of each key at the end.
 func (c *campaign) verdict() findings {
 	c.t.Helper()
 	again := c.replays()

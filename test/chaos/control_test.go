@@ -14,10 +14,10 @@ import (
 	"github.com/semel-go/semel/test/internal/stores"
 )
 
-// A judge that never finds anything is no judge: what each of these breaks is
-// seen, by the same audit that finds nothing elsewhere in this package.
+// Each of these tests breaks one part, and the audit that finds nothing in the
+// other tests must see it.
 
-func TestControl_WithoutSemel_RepeatSeen(t *testing.T)    { control(t, withoutSemel, 60) }
+func TestControl_WithoutSemel_RepeatSeen(t *testing.T)   { control(t, withoutSemel, 60) }
 func TestControl_ClaimNotAtomic_RepeatSeen(t *testing.T) { control(t, checkThenSet, 200) }
 func TestControl_SettlementLost_RepeatSeen(t *testing.T) { control(t, forgetful, 60) }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/semel-go/semel/test/internal/stores"
 )
 
-// While no room is left, new calls fail before their handlers run, and
-// recorded outcomes are replayed; once there is room, all goes on, and nothing
-// is lost or done twice. No room is a limit on the size of files that the
-// kernel enforces on the worker, which takes no privilege.
+// While the disk is full, new calls fail before their handlers run, and recorded
+// outcomes are replayed. When there is space again, calls go on, and no outcome is
+// lost and no effect repeated. The disk is full by a limit on the size of files,
+// which the kernel enforces on the worker and which needs no privilege.
 func TestFullDisk_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	for _, policy := range policies {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -32,8 +32,8 @@ func TestFullDisk_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	}
 }
 
-// The same on a file system that is really full, such as a small tmpfs, which
-// needs a directory that the environment names.
+// The same on a full file system, such as a small tmpfs. SEMEL_TEST_FULL_DIR
+// names a directory on it.
 func TestFullFileSystem_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	dir := os.Getenv("SEMEL_TEST_FULL_DIR")
 	if dir == "" {
@@ -41,7 +41,7 @@ func TestFullFileSystem_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	}
 	for _, policy := range policies {
 		t.Run(policy.String(), func(t *testing.T) {
-			own, err := os.MkdirTemp(dir, "chaos-") //nolint:usetesting // on the file system that is to be full
+			own, err := os.MkdirTemp(dir, "chaos-") //nolint:usetesting // on the small file system
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +58,7 @@ func TestFullFileSystem_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	}
 }
 
-// fullDisk has squeeze leave some bytes, and then none.
+// fullDisk calls squeeze, which leaves some bytes, then none.
 func fullDisk(t *testing.T, in stores.Instance, policy semel.Policy, how string, squeeze func(w *process, spare uint64), release func(w *process)) {
 	b, _ := stores.BackendNamed("sqlite")
 	st := opened(t, b, in)

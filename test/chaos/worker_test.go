@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		removeBinary()
 		os.Exit(code)
 	}
-	signal.Ignore(syscall.SIGXFSZ) // so that a write that a limit forbids is an error
+	signal.Ignore(syscall.SIGXFSZ) // so that a write above the limit fails with an error
 	var s spec
 	err := json.Unmarshal([]byte(text), &s)
 	if err == nil {
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// work runs what the test hands out until there is no more.
+// work runs deliveries until the test has no more.
 func work(ctx context.Context, s spec) error {
 	b, ok := stores.BackendNamed(s.Backend)
 	if !ok {
@@ -143,8 +143,7 @@ func runLane(ctx context.Context, s spec, fault *storetest.Fault) error {
 	}
 }
 
-// guard is that of a worker, or of the test beside it. Asked is how a
-// reconciler finds out.
+// guard is the Guard of a worker, or of the test. A reconciler calls asked.
 func guard(st store.Store, s spec, asked func(key string, fence uint64) (receipt string, happened bool)) (*semel.Guard, error) {
 	o := &semel.Options{OnDoubt: s.Policy, Lease: s.Lease, SettleTimeout: s.Settle}
 	if s.Policy == semel.Park {

@@ -3,7 +3,7 @@ package main
 // step is one run of go test.
 type step struct {
 	name  string
-	about string // what it does, in a sentence
+	about string // a sentence about the step; the page has it
 	dir   string // from the root of the repository
 	args  []string
 	env   []string

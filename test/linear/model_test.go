@@ -220,7 +220,8 @@ func TestCheck_KeysJudgedApart(t *testing.T) {
 	}
 }
 
-// What the clients do is drawn from the seed, and comes by each kind of answer.
+// The operations of the clients are chosen by the seed. Together they must have
+// every kind of answer.
 func TestRecord_ReachesEveryOperationAndResult(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(40) {

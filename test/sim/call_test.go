@@ -29,7 +29,7 @@ type call struct {
 	ended  int // tick; 0: not yet, or never
 	over   bool
 	cancel context.CancelFunc
-	seen   store.Record // what its last message brought
+	seen   store.Record // the record that its last message brought
 	busy   bool         // it has seen another at work
 	run    *run         // that it has started
 	end    ending

@@ -11,9 +11,9 @@ import (
 	"github.com/semel-go/semel/test/linear"
 )
 
-// history writes down what the processes ask of the store and what they are
-// told, for package linear to judge. Each arrival of a message is an operation;
-// the one whose answer comes back is known, of the others nobody knows.
+// history records the messages to the store and their answers, for package linear.
+// Each arrival of a message is an operation. If no answer comes back, the
+// operation's result is unknown.
 type history struct {
 	linear.History
 	calls map[*item]int64 // when a message was sent

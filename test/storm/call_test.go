@@ -22,7 +22,7 @@ type call struct {
 	r       *rand.Rand
 	key     string
 	guard   *semel.Guard
-	payload int  // 0: that of a token's bearer, who has none
+	payload int  // 0: a call with a token, which has no payload
 	good    bool // the handler does not fail
 	reread  bool // it ran again only to read
 }

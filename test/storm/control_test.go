@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/test/internal/figure"
 )
 
-// flawed is a memory store with a bug, which shows now and then.
+// flawed is a memory store with a bug that shows now and then.
 type flawed struct {
 	*memstore.Store
 	claim  func(ctx context.Context, p store.Proposal) (store.Found, error)
@@ -100,7 +100,7 @@ var flaws = map[string]func(f *flawed){
 	},
 	"two win one swap": func(f *flawed) {
 		f.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-			<-time.After(10 * time.Millisecond) // else two seldom swap what both have seen
+			<-time.After(10 * time.Millisecond) // so that two callers often swap the same record
 			fd, err := f.Store.Swap(ctx, seen, p)
 			fd.Won = fd.Won || err == nil && fd.Record.State == p.State
 			return fd, err
