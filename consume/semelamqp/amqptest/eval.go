@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// evalServer runs in the node: it answers expressions, one a line, of those who
-// know the token. Count is bound in them: all messages of a queue, ready or
-// with consumers, by the queue's own count. A quorum queue that is just made, or
-// elects a leader, does not know it yet.
+// evalServer runs in the node. It evaluates expressions, one per line, of clients
+// that know the token. In an expression, Count is a function that counts the
+// messages of a queue, ready or held by consumers. A quorum queue that is new, or
+// elects a leader, does not know the count yet.
 const evalServer = `
 Token = <<"%s">>,
 Quorum = fun Quorum(Pid, Tries) ->

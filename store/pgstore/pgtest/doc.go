@@ -9,8 +9,8 @@
 // If there are no binaries, tests are skipped with a message; if
 // SEMEL_TEST_REQUIRE is 1, they fail. These variables choose other servers:
 //
-//   - SEMEL_TEST_POSTGRES_BIN: the directory of the binaries, such as those of
-//     another version (see scripts/postgres17)
+//   - SEMEL_TEST_POSTGRES_BIN: the directory of the binaries, for example of another
+//     version (see scripts/postgres17)
 //   - SEMEL_TEST_POSTGRES_URL: a server that replaces the shared one, for tests
 //     that do not kill it
 //   - SEMEL_TEST_PGBOUNCER_BIN: the program of PgBouncer (see

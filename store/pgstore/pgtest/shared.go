@@ -15,9 +15,9 @@ var shared proctest.Shared[*Server]
 // *testing.M.
 func Main(m interface{ Run() int }) int { return proctest.Main(m, &shared) }
 
-// URL is the address of a server for the tests of this process. It is
-// SEMEL_TEST_POSTGRES_URL if that is set, and if not, that of a private server
-// with the settings [Fast]. Tests share it, so each uses a schema of its own.
+// URL is the address of a server for the tests of this process:
+// SEMEL_TEST_POSTGRES_URL if it is set, and otherwise a private server with the
+// settings [Fast]. Tests share the server, so each uses a schema of its own.
 // URL skips the test if there are no binaries.
 func URL(t testing.TB) string {
 	t.Helper()

@@ -44,10 +44,9 @@ func Trusted(t testing.TB) *Authority {
 	return a
 }
 
-// URL is the address of a server for the tests of this process. It is
-// SEMEL_TEST_REDIS_URL if that is set, and if not, that of a private server
-// with the settings [Fast]. Tests share it, so each uses a key prefix of its
-// own. URL skips the test if there is no program.
+// URL is the address of a server for the tests of this process:
+// SEMEL_TEST_REDIS_URL if it is set, and otherwise a private server with the
+// settings [Fast]. Tests share the server, so each uses a key prefix of its own. URL skips the test if there is no program.
 func URL(t testing.TB) string {
 	t.Helper()
 	if url := os.Getenv("SEMEL_TEST_REDIS_URL"); url != "" {
@@ -77,7 +76,7 @@ func Start(t testing.TB, args ...string) *Server {
 	return started(t, &Server{args: args})
 }
 
-// started is newServer, for one test.
+// started makes a server that is removed when t ends.
 func started(t testing.TB, s *Server) *Server {
 	t.Helper()
 	s, err := newServer(s)

@@ -51,8 +51,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return p
 }
 
-// Certificate makes a certificate for a server with these names or IP addresses,
-// or, without names, for a client. It is valid for a day.
+// Certificate makes a certificate that is valid for a day. With names or IP
+// addresses it is a server's, without them a client's.
 func (a *Authority) Certificate(names ...string) (tls.Certificate, error) {
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
