@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/consume"
 )
 
-func TestEachOrderIsBookedOnce(t *testing.T) {
+func TestRun_OrderSentAgain_IsBookedOnce(t *testing.T) {
 	dir := t.TempDir()
 	var first, second, third strings.Builder
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoOrderGoesToTheDeadLetters(t *testing.T) {
+func TestServe_InvalidOrder_DeadLetter(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	b, err := startBroker(ctx, dir)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestWhatIsNoOrderGoesToTheDeadLetters(t *testing.T) {
 
 // An order that fails each time has an end, too, though its attempts are rolled
 // back with it.
-func TestAnOrderThatAlwaysFailsGoesToTheDeadLetters(t *testing.T) {
+func TestServe_OrderAlwaysFails_DeadLetter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b, err := startBroker(ctx, t.TempDir())
@@ -107,7 +107,7 @@ func TestAnOrderThatAlwaysFailsGoesToTheDeadLetters(t *testing.T) {
 	}
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestRun_ContextCanceled_Ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := run(ctx, t.TempDir(), 5, &strings.Builder{}); err == nil {

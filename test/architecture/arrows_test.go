@@ -20,6 +20,9 @@ var allowed = map[string][]string{
 	"store/storetest":               {"store", "store/memstore"}, // the memory store is the oracle of its histories
 	"store/...":                     {"store", "store/coalesce", "."},
 	"store/pgstore":                 {"store", "store/coalesce", ".", "store/pgstore/internal/..."},
+	"store/pgstore/pgtest":          {"internal/proctest"}, // starts a server, as the other two do
+	"store/redisstore/redistest":    {"internal/proctest"},
+	"consume/semelamqp/amqptest":    {"internal/proctest"},
 	"store/pgstore/pgkafka":         {"store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/pgstore/internal/...":    {"store", "store/coalesce"},
 	"store/pgstore/internal/notify": {"store/pgstore/internal/pgwire"},
@@ -44,7 +47,7 @@ var allowed = map[string][]string{
 	"scripts/...":                   {},
 }
 
-func TestArrowsPointInward(t *testing.T) {
+func TestImports_FollowTheTable(t *testing.T) {
 	for _, f := range goFiles(t) {
 		rule := ruleOf(f.Dir())
 		if rule == nil {
@@ -63,9 +66,13 @@ func TestArrowsPointInward(t *testing.T) {
 	}
 }
 
-// In tests, too, nothing leans on a command, on these tests, or on what is
-// internal to another module.
-func TestNobodyLeansOnCommandsTestsOrInternals(t *testing.T) {
+// starters starts processes for the tests of every module. It is internal to the
+// root module, so that no other repository depends on it.
+const starters = "internal/proctest"
+
+// Nothing, including tests, depends on a command, on the module test, or on a
+// package that is internal to another module.
+func TestImports_NoCommandTestOrForeignInternal(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, s := range f.ast.Imports {
 			dir, ours := directory(s.Path.Value)
@@ -76,15 +83,15 @@ func TestNobodyLeansOnCommandsTestsOrInternals(t *testing.T) {
 			if (fits("cmd/...", dir) || fits("test/...", dir)) && !fits("cmd/...", from) && !fits("test/...", from) {
 				t.Errorf("%s: %s imports %s; nothing outside of cmd and test may", f.at(s), from, dir)
 			}
-			if above, _, internal := strings.Cut(dir+"/", "internal/"); internal && moduleOf(t, from) != moduleOf(t, strings.TrimSuffix(above, "/")) {
+			if above, _, internal := strings.Cut(dir+"/", "internal/"); internal && dir != starters && moduleOf(t, from) != moduleOf(t, strings.TrimSuffix(above, "/")) {
 				t.Errorf("%s: %s imports %s, which is internal to another module", f.at(s), from, dir)
 			}
 		}
 	}
 }
 
-// What is for tests is imported by tests only, and by other such packages.
-func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
+// Only tests and packages made for tests import a package made for tests.
+func TestImports_TestPackages_OnlyInTests(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if f.IsTest() || strings.HasSuffix(f.Dir(), "test") || fits("test/...", f.Dir()) {
 			continue
@@ -98,7 +105,7 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	}
 }
 
-func TestTheRootModuleImportsTheStandardLibraryOnly(t *testing.T) {
+func TestImports_RootModule_StandardLibraryOnly(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if moduleOf(t, f.Dir()) != "." {
 			continue
@@ -112,7 +119,7 @@ func TestTheRootModuleImportsTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// directory is where a package of this repository is.
+// directory is the directory of a package, if it is of this repository.
 func directory(quoted string) (string, bool) {
 	path := strings.Trim(quoted, `"`)
 	if path == repo.Module {
@@ -142,7 +149,7 @@ func fits(pattern, dir string) bool {
 	return pattern == dir || below && (dir == above || strings.HasPrefix(dir, above+"/"))
 }
 
-func TestTheTableOfArrowsIsRead(t *testing.T) {
+func TestRuleOf_LongestPatternApplies(t *testing.T) {
 	for dir, want := range map[string]string{
 		".": "internal/...", "store": "", "store/memstore": "store", "store/storetest": "store/memstore", "store/pgstore": "store/coalesce",
 		"store/pgstore/internal/pool": "store/coalesce", "consume": "internal/...", "consume/semelkafka": "consume", "cmd/semel": "cmd/...",

@@ -17,16 +17,17 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// What a worker of TestAtomicWorkersAreKilled does, in place of spec.Wrap.
+// The kinds of workers of TestAtomic_WorkersKilled_OneEffect, in spec.Wrap, and
+// the points at which they are killed.
 const (
 	inTransaction   = "the effect is in the transaction of its record"
-	besideIt        = "the effect is in a transaction of its own" // the mistake to be seen
+	besideIt        = "the effect is in a transaction of its own" // the bug that the test must see
 	beforeCommit    = point("after settle, before commit")
 	whileCommitting = point("while it commits")
 	afterCommit     = point("after commit, before answer")
 )
 
-// Workers of these kinds are not those of TestMain.
+// init runs workers of these kinds. TestMain runs the other workers.
 func init() {
 	var s spec
 	if text := os.Getenv(workerEnv); text == "" || json.Unmarshal([]byte(text), &s) != nil || s.Wrap != inTransaction && s.Wrap != besideIt {

@@ -29,11 +29,11 @@ func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, ca
 
 // keyed is a semelkafka.Ledger of records.
 type keyed struct {
-	a    *pgstore.Atomic
+	a          *pgstore.Atomic
 	prefetcher *pgstore.Prefetcher
-	call consume.CallFunc
-	h    Handler
-	most int
+	call       consume.CallFunc
+	h          Handler
+	most       int
 	// undone counts the transactions of a message alone that did not commit:
 	// of that there is no record.
 	undone map[string]int

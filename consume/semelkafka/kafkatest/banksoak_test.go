@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -45,7 +46,7 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 		records++
 	}
 	began := time.Now()
-	members := make([]*os.Process, 3)
+	members := make([]*proctest.Process, 3)
 	for i := range members {
 		members[i] = k.spawn(t)
 	}
@@ -64,7 +65,7 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 		}
 		before := len(b.effects(t))
 		untilBy(t, limit, "some progress", func() bool { return len(b.effects(t)) > before || br.Unsettled(t) == 0 })
-		_ = members[round%len(members)].Kill()
+		members[round%len(members)].Kill()
 		members[round%len(members)] = k.spawn(t)
 	}
 	untilBy(t, limit, "all messages acked", func() bool { return br.Unsettled(t) == 0 })
@@ -142,7 +143,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	members := map[string]*os.Process{} // by the name that the server knows them by
+	members := map[string]*proctest.Process{} // by the name that the server knows them by
 	spawn := func(i int) {
 		name := fmt.Sprintf("%s_%d", br.name, i)
 		k.Bank = b.url + "&application_name=" + name
@@ -175,7 +176,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 
 // looksAhead holds up the handlers of the members, and kills one that has looked
 // for its next batch meanwhile, and has keys of it; "": none had, for as long as such a look is kept.
-func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
+func (b *bank) looksAhead(t *testing.T, members map[string]*proctest.Process) string {
 	t.Helper()
 	tx, err := b.pool.Begin(t.Context())
 	if err != nil {
@@ -198,7 +199,7 @@ func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
 			t.Fatal(err)
 		}
 		if len(found) > 0 {
-			_ = members[found[0]].Kill()
+			members[found[0]].Kill()
 			return found[0]
 		}
 	}

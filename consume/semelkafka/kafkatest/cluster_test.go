@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -37,11 +38,11 @@ func newFake(opts ...kfake.Opt) (*kfake.Cluster, error) {
 	return kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
 }
 
-// fakeBeside is the address of a kfake in a process of its own, which ends with the
-// test: what it holds, and does, is not this process's to carry.
+// fakeBeside is the address of a kfake in a process of its own, which ends with
+// the test, so that its memory and its work are not measured with this process.
 func fakeBeside(t testing.TB) string {
 	t.Helper()
-	port, err := freePorts(1)
+	port, err := proctest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // dieOf ends the process if a message is one that it does not survive. On most
@@ -32,17 +33,17 @@ func (k *task) dieOf(ms []*consume.Message, say func(string)) {
 // tended are members, of which each that dies has a successor.
 type tended struct {
 	k      *task
-	over   []<-chan struct{}
+	procs  []*proctest.Process
 	deaths int
 }
 
 func (m *tended) tend(t *testing.T) {
 	t.Helper()
-	for i, over := range m.over {
+	for i, p := range m.procs {
 		select {
-		case <-over:
+		case <-p.Ended():
 			m.deaths++
-			_, m.over[i] = m.k.start(t)
+			m.procs[i] = m.k.spawn(t)
 		default:
 		}
 	}
@@ -68,9 +69,9 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 			}
 		}
 		send(1)
-		members := &tended{k: k, over: make([]<-chan struct{}, 2)}
-		for i := range members.over {
-			_, members.over[i] = k.start(t)
+		members := &tended{k: k, procs: make([]*proctest.Process, 2)}
+		for i := range members.procs {
+			members.procs[i] = k.spawn(t)
 		}
 		settled := func() {
 			t.Helper()

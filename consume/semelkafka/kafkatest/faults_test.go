@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -111,8 +112,7 @@ func TestWrongCredentialsAreAClearError(t *testing.T) {
 
 func TestWrongCredentialsAreAClearErrorOnARealKafka(t *testing.T) {
 	t.Parallel()
-	real(t)
-	credentials(t, shared.broker.addr(2), "SASL_AUTHENTICATION_FAILED")
+	credentials(t, realBroker(t).addr(2), "SASL_AUTHENTICATION_FAILED")
 }
 
 // credentials checks a broker that asks at secured for a password.
@@ -173,7 +173,7 @@ func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
 func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p, err := freePorts(1)
+	p, err := proctest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +191,9 @@ func TestTheBrokerIsKilledAndComesBackOnARealKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(k.end)
-	downAndBack(t, k.addr(0), k.stop, func() {
-		if err := k.start(); err != nil {
+	proctest.RemoveAtEnd(t, k)
+	downAndBack(t, k.addr(0), k.kill, func() {
+		if err := k.proc.Start(); err != nil {
 			t.Fatal(err)
 		}
 	})

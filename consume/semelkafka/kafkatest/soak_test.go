@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -147,7 +148,7 @@ func (s *soak) run(t *testing.T, kills int, limit time.Duration) (took time.Dura
 			<-time.After(50 * time.Millisecond)
 		}
 	}
-	members := make([]*os.Process, 3)
+	members := make([]*proctest.Process, 3)
 	for i := range members {
 		members[i] = s.task.spawn(t)
 	}
@@ -159,7 +160,7 @@ func (s *soak) run(t *testing.T, kills int, limit time.Duration) (took time.Dura
 			info, err := os.Stat(s.task.Ledger)
 			return err == nil && info.Size() > 0 && len(s.runs(t).times) >= s.messages*(k+1)/(kills+2)
 		})
-		_ = members[k%len(members)].Kill()
+		members[k%len(members)].Kill()
 		members[k%len(members)] = s.task.spawn(t)
 	}
 	wait("all messages acked", func() bool { return s.b.Unsettled(t) == 0 })

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
 	"github.com/semel-go/semel/consume/semelnats"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -280,8 +281,12 @@ func TestTerminateSaysWhy(t *testing.T) {
 
 // The server goes away and comes back, with messages in work and in the log.
 func TestTheServerGoesDownAndComesBack(t *testing.T) {
-	dir, addr := storeDir(t), freeAddr(t)
-	srv, err := restart(dir, addr)
+	dir := storeDir(t)
+	port, err := proctest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := startAt(dir, port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +345,7 @@ func TestTheServerGoesDownAndComesBack(t *testing.T) {
 	srv.WaitForShutdown()
 	close(hold)
 	until(t, "the loss noticed", func() bool { return failed.Load() > 0 })
-	srv, err = restart(dir, addr)
+	srv, err = startAt(dir, port)
 	if err != nil {
 		t.Fatal(err)
 	}
