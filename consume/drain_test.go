@@ -46,6 +46,58 @@ func TestShutdownLetsHandlersEndAndGivesTheRestBack(t *testing.T) {
 	})
 }
 
+// stopping is a source that notes its last Next and its Stop among what it is told.
+type stopping struct {
+	*source
+	stop func(ctx context.Context) error
+}
+
+func (s *stopping) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+	ds, err := s.source.Next(ctx, limit)
+	if ctx.Err() != nil {
+		time.Sleep(time.Second) // the broker's answer is on its way
+		_ = s.say(context.WithoutCancel(ctx), nil, "last next")
+	}
+	return ds, err
+}
+
+func (s *stopping) Stop(ctx context.Context) error {
+	_ = s.say(ctx, nil, "stop")
+	return s.stop(ctx)
+}
+
+func TestServe_ContextEnds_StopsTheSourceBeforeItGivesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		stop   func(ctx context.Context) error
+		took   time.Duration
+		failed int
+	}{
+		"stop answers": {func(context.Context) error { return nil }, time.Second, 0},
+		"stop fails":   {func(context.Context) error { return errPlain }, time.Second, 1},
+		"stop hangs":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 11 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stopping{newSource(inLane("a", "o"), inLane("b", "o"), inLane("c", "o")), c.stop}
+				var ev events
+				r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctxt, *semel.Execution, *consume.Message) error { return errPlain },
+					consume.Options{Backoff: func(int) time.Duration { return time.Hour }, Observe: ev.observe}), s)
+				pass(time.Second)
+				if took := r.end(); took != c.took || r.err != nil {
+					t.Errorf("Serve ended after %v with %v, want %v", took, r.err, c.took)
+				}
+				want := []string{"last next", "stop", "nak a 0s", "nak b 0s", "nak c 0s"}
+				if got := s.heard(); !slices.Equal(got, want) {
+					t.Errorf("the source was told %v, want %v", got, want)
+				}
+				if n := ev.count(consume.EventReceiveFailed); n != c.failed {
+					t.Errorf("%d failures of the source were reported, want %d", n, c.failed)
+				}
+			})
+		})
+	}
+}
+
 func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"), keyed("other")) // whose end does not give k more time

@@ -16,11 +16,15 @@ type fetch struct {
 // pump starts what can be started.
 func (s *session) pump(ctx, hctx context.Context) {
 	s.release()
+	s.stopSource(hctx)
 	waiting := s.ready[:0]
 	for i, t := range s.ready {
 		switch {
-		case s.draining || t.revoked():
+		case s.returning || t.revoked():
 			t.resign()
+		case s.draining: // given back once the source has stopped
+			waiting = append(waiting, s.ready[i])
+			continue
 		case t.step == stepCarry: // it needs no handler, and its slot is wanted
 		case s.outage.on && !t.probe:
 			s.outage.stalled = append(s.outage.stalled, t)
@@ -40,6 +44,24 @@ func (s *session) pump(ctx, hctx context.Context) {
 	}
 	s.fetching = true
 	go s.fetch(ctx, s.c.opt.InFlight-s.taken)
+}
+
+// stopSource has the source stop when Serve ends, once its last Next has
+// returned.
+func (s *session) stopSource(ctx context.Context) {
+	if !s.draining || s.fetching || s.stopping {
+		return
+	}
+	s.stopping = true
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		defer cancel()
+		err := s.src.Stop(ctx)
+		select {
+		case s.stopped <- err:
+		case <-s.gone:
+		}
+	}()
 }
 
 func (s *session) fetch(ctx context.Context, limit int) {

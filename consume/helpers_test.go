@@ -66,6 +66,7 @@ type source struct {
 
 	mu      sync.Mutex
 	told    []string // "ack k", "nak k 1s", "dead letters k"
+	stops   int
 	at      []time.Time
 	nexts   atomic.Int64
 	extends int
@@ -82,6 +83,13 @@ func newSource(ms ...*consume.Message) *source {
 }
 
 func (s *source) Info(context.Context) (consume.Info, error) { return s.info, nil }
+
+func (s *source) Stop(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stops++
+	return nil
+}
 
 func (s *source) Next(ctx context.Context, limit int) (ds []consume.Delivery, err error) {
 	s.nexts.Add(1)

@@ -31,7 +31,7 @@ func (c *Consumer) Serve(ctx context.Context, src Source) error {
 	}
 	s := &session{
 		c: c, src: src, info: info,
-		fetched: make(chan fetch), results: make(chan *task), woken: make(chan *task),
+		fetched: make(chan fetch), stopped: make(chan error), results: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
 		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*extension{}},
 	}
@@ -54,21 +54,24 @@ type session struct {
 	info Info
 
 	fetched chan fetch
+	stopped chan error    // from the source's Stop
 	results chan *task    // from workers
 	woken   chan *task    // from those who held one
 	answers chan struct{} // from probes whose handlers begin
 	stop    chan struct{} // closed when draining begins
 	gone    chan struct{} // closed when Serve returns
 
-	ready    []*task            // to be started, in order
-	lanes    map[string][]*task // the first is ready, running or held; the others wait for it
-	running  int                // workers
-	taken    int                // deliveries that are not ended
-	extends  extender
-	fetching bool
-	calm     pause // after a failed fetch
-	outage   outage
-	draining bool
+	ready     []*task            // to be started, in order
+	lanes     map[string][]*task // the first is ready, running or held; the others wait for it
+	running   int                // workers
+	taken     int                // deliveries that are not ended
+	extends   extender
+	fetching  bool
+	calm      pause // after a failed fetch
+	outage    outage
+	draining  bool
+	stopping  bool // the source's Stop was called
+	returning bool // it has returned: messages may be given back
 	// revocable: the broker may take messages away, also those that wait.
 	revocable bool
 	endFetch  context.CancelFunc
@@ -117,7 +120,7 @@ func (s *session) loop(ctx context.Context) error {
 	var deadline <-chan time.Time
 	for {
 		s.pump(fctx, hctx)
-		if s.draining && s.taken == 0 && !s.fetching {
+		if s.returning && s.taken == 0 {
 			return s.err
 		}
 		if s.draining && deadline == nil {
@@ -134,6 +137,11 @@ func (s *session) loop(ctx context.Context) error {
 			s.drain(nil)
 		case f := <-s.fetched:
 			s.take(fctx, f)
+		case err := <-s.stopped:
+			s.returning = true
+			if err != nil {
+				s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: err})
+			}
 		case t := <-s.results:
 			s.running--
 			s.ended(ctx, t)

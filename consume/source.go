@@ -20,6 +20,12 @@ type Source interface {
 	// when ctx ends; messages that it returns then are given back. ErrClosed:
 	// there will be no more. Any other error is tried again after a pause.
 	Next(ctx context.Context, limit int) ([]Delivery, error)
+	// Stop ends taking, until the next Info: the broker sends nothing more to
+	// this member, and what it has sent ahead of Next goes back to it.
+	// Deliveries that Next has returned are still settled. Serve calls Stop
+	// once, after its last Next has returned and before it gives back any
+	// message, so that nothing that is given back is delivered here again.
+	Stop(ctx context.Context) error
 }
 
 // Info is what Serve has to know of a source.

@@ -181,6 +181,35 @@ func orderOverRetries(w *world) {
 	w.inOrder()
 }
 
+// orderOverAStop stops a consumer while messages of one order key wait behind
+// one that has failed. The next consumer runs them in their order.
+func orderOverAStop(w *world) {
+	const rounds, inRound = 5, 5
+	long := consume.Options{MaxAttempts: -1, Backoff: func(int) time.Duration { return time.Hour }}
+	for round := range rounds {
+		key := fmt.Sprint("round", round)
+		var ms []consume.Message
+		for i := range inRound {
+			ms = append(ms, msg(fmt.Sprintf("%s-%d", key, i), key))
+		}
+		w.broker.Publish(w, ms...)
+		failed := w.saw(consume.EventDecided, consume.ReasonError)
+		p := w.start(setup{handler: w.failing(1000, plainError), options: long})
+		w.until("the head fails", func() bool { return w.saw(consume.EventDecided, consume.ReasonError) > failed })
+		p.shutdown()
+		next := w.start(setup{options: long})
+		w.settled()
+		next.shutdown()
+		w.once(ms)
+		w.mu.Lock()
+		order := w.order[key]
+		w.mu.Unlock()
+		if !slices.IsSorted(order) {
+			w.Errorf("after the stop the messages of one order key ran in the order %v", order)
+		}
+	}
+}
+
 // nothingLost kills consumers, and loses what they say, until all messages are
 // acked. A third of the messages is published more than once.
 func nothingLost(w *world) {

@@ -103,6 +103,7 @@ func checks() []check {
 		{name: "shutdown gives back what waits", run: shutdownGivesBack},
 		{name: "order per key", run: orderPerKey, ordered: true},
 		{name: "order per key over retries", run: orderOverRetries, ordered: true},
+		{name: "order per key over a stop", run: orderOverAStop, ordered: true},
 		{name: "large messages and odd headers", run: largeMessage},
 		{name: "consumers die all the time and nothing is lost", run: nothingLost},
 		{name: "all fails at once and each message has its end", run: inAStorm},

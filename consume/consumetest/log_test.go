@@ -138,6 +138,8 @@ func (m *member) Info(context.Context) (consume.Info, error) {
 	return consume.Info{Horizon: consume.Forever, HoldsOnly: true}, nil
 }
 
+func (m *member) Stop(context.Context) error { return nil }
+
 func (m *member) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
 	for {
 		m.b.mu.Lock()

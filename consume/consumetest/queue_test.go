@@ -83,6 +83,8 @@ func (c *queueConn) Info(context.Context) (consume.Info, error) {
 	return consume.Info{Horizon: consume.Forever, AckWait: c.q.ackWait}, nil
 }
 
+func (c *queueConn) Stop(context.Context) error { return nil }
+
 func (c *queueConn) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
 	for {
 		c.q.mu.Lock()

@@ -30,6 +30,9 @@ type link struct {
 	stop     func()     // ends taking; nil: not taking
 	prefetch int        // what it takes
 	takes    int
+	// stopped: Stop was called, and no Info after it. A take that was waiting
+	// for calls then takes nothing.
+	stopped atomic.Bool
 
 	out atomic.Int64 // messages that were asked for, and not ended
 
@@ -93,7 +96,7 @@ func (l *link) isOver() bool {
 func (l *link) take(queue string, prefetch int) error {
 	l.calls.Lock()
 	defer l.calls.Unlock()
-	if l.stop != nil && prefetch <= l.prefetch {
+	if l.stopped.Load() || l.stop != nil && prefetch <= l.prefetch {
 		return nil
 	}
 	if l.stop != nil { // a prefetch is of a consumer, and stays
@@ -134,12 +137,12 @@ func (l *link) take(queue string, prefetch int) error {
 	return nil
 }
 
-// release ends taking, and gives back what nobody has asked for. What is in
-// work stays. Unwanted is asked while no take can begin.
-func (l *link) release(unwanted func() bool) {
+// release ends taking, and gives back the messages that Next has not returned.
+func (l *link) release() {
+	l.stopped.Store(true)
 	l.calls.Lock()
 	defer l.calls.Unlock()
-	if l.stop == nil || l.isOver() || !unwanted() {
+	if l.stop == nil || l.isOver() {
 		return
 	}
 	l.stop()

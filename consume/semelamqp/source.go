@@ -30,9 +30,7 @@ type Source struct {
 	making chan struct{} // holds one: who makes a link
 	link   atomic.Pointer[link]
 
-	most  atomic.Int64 // that a Next ever asked for
-	asked atomic.Int64 // calls of Next
-	watch atomic.Value // the <-chan struct{} that ends taking
+	most atomic.Int64 // the largest number of messages that a Next had to allow for
 }
 
 // New makes a Source of a queue. The url is like
@@ -70,9 +68,11 @@ func (s *Source) Info(ctx context.Context) (consume.Info, error) {
 	if l := s.link.Load(); l != nil && l.holdsBack() && l.mark(errLost) {
 		_ = l.close() // when the broker has answered, all of it is in the queue again
 	}
-	if _, err := s.connected(ctx); err != nil {
+	l, err := s.connected(ctx)
+	if err != nil {
 		return consume.Info{}, err
 	}
+	l.stopped.Store(false)
 	return consume.Info{Horizon: s.opt.Horizon}, nil
 }
 
@@ -120,11 +120,8 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// Next implements consume.Source. Soon after ctx has ended, and no later Next
-// has begun, what the broker has sent ahead goes back to it; if there is an
-// OrderKey, not before Close.
+// Next implements consume.Source.
 func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
-	s.asked.Add(1)
 	if s.isClosed() {
 		return nil, errClosed
 	}
@@ -132,7 +129,6 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	if err != nil {
 		return nil, err
 	}
-	s.releaseWith(ctx)
 	taken := make(chan error, 1)
 	go func() { taken <- l.take(s.queues.name, s.prefetch(l, limit)) }()
 	select {
@@ -204,27 +200,28 @@ func (s *Source) deliveries(l *link, limit int) (ds []consume.Delivery) {
 	return ds
 }
 
-// idle is how long after the end of its context a Next may be followed by
-// another before taking ends.
-const idle = 200 * time.Millisecond
-
-// releaseWith ends taking soon after ctx has ended, also between two calls of
-// Next: Serve does not say that it is over, but its context does. Not where
-// there is an order: the next of a single active consumer would begin with what
-// is behind the message that still runs here.
-func (s *Source) releaseWith(ctx context.Context) {
-	if s.opt.OrderKey != nil {
-		return
+// Stop implements consume.Source. It cancels the broker's consumer and gives
+// back the messages that Next has not returned.
+//
+// If Options.OrderKey is set, Stop does nothing, and Close gives them back: a
+// queue's next single active consumer would otherwise begin with these messages
+// while an earlier one still runs here.
+func (s *Source) Stop(ctx context.Context) error {
+	l := s.link.Load()
+	if l == nil || s.opt.OrderKey != nil {
+		return nil
 	}
-	if s.watch.Swap(ctx.Done()) == any(ctx.Done()) {
-		return
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		l.release()
+	}()
+	select {
+	case <-released:
+		return nil
+	case <-ctx.Done():
+		err := fmt.Errorf("semelamqp: queue %q: the broker does not answer the cancellation of its consumer: %w", s.queues.name, ctx.Err())
+		l.end(err) // the broker gives back all that is not acked
+		return err
 	}
-	context.AfterFunc(ctx, func() {
-		n := s.asked.Load()
-		time.AfterFunc(idle, func() {
-			if l := s.link.Load(); l != nil {
-				l.release(func() bool { return s.asked.Load() == n })
-			}
-		})
-	})
 }

@@ -163,12 +163,13 @@ func TestWhatWasSentAheadGoesBack(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{Prefetch: 10})
 	p.holds("a", "b", "c")
-	ctx, cancel := context.WithCancel(t.Context())
-	ds, err := s.Next(ctx, 1)
+	ds, err := s.Next(t.Context(), 1)
 	if err != nil || len(ds) != 1 {
 		t.Fatal(len(ds), err)
 	}
-	cancel()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
 	p.hears("1 nack 2 again", "1 nack 3 again")
 	if err := ds[0].Ack(t.Context()); err != nil {
 		t.Error(err)
@@ -236,8 +237,8 @@ func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
 		defer close(over)
 		_, _ = s.Next(ctx, 1) // nothing comes
 	}()
-	for s.asked.Load() < 2 {
-		<-time.After(time.Millisecond)
+	l := s.link.Load()
+	for l.wake(); len(l.some) > 0; <-time.After(time.Millisecond) { // until Next waits
 	}
 	if err := d.Nak(t.Context(), 0); err != nil {
 		t.Error(err)

@@ -108,6 +108,11 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	}
 }
 
+// Stop implements consume.Source. It has nothing to do: a message that is given
+// back stays with this member, in the order of its offset, and goes to another
+// with its partition, when Close leaves the group.
+func (s *Source) Stop(context.Context) error { return nil }
+
 // nextFull is Next of as many as limit, or of none: it does not wait.
 func (s *Source) nextFull(limit int) (ds []consume.Delivery, err error) {
 	cl, err := s.join()

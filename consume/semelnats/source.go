@@ -163,3 +163,7 @@ func closed(err error) error {
 	}
 	return err
 }
+
+// Stop implements consume.Source. It has nothing to do: Next waits for the end
+// of its pull, so that no pull is open when Serve gives messages back.
+func (s *Source) Stop(context.Context) error { return nil }

@@ -49,6 +49,11 @@ var consumers = []Mutant{
 		Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(hctx)",
 	},
 	{
+		Name: "a message is given back while the source still takes", Rule: "lanes",
+		File: "consume/flow.go", Package: consumer, Run: "TestServe_ContextEnds_StopsTheSource",
+		Old: "case s.returning || t.revoked():", New: "case s.draining || t.revoked():",
+	},
+	{
 		Name: "a message without a key is tried for ever", Rule: "rule 13",
 		File: "consume/work.go", Package: consumer, Run: "TestAnUnprotectedMessage",
 		Old: "strings.HasPrefix(t.m.Key, unprotected) {", New: "strings.HasPrefix(t.m.Key, unprotected) && s.info.HoldsOnly {",
