@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Consumer runs a handler once for each message's call. Safe for concurrent
@@ -57,7 +58,7 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 
 // Handle tries one message and says what is to become of it: for tests, and
 // for loops that are not Serve's. It changes m.Key.
-func (c *Consumer) Handle(ctx context.Context, m *Message) Disposition {
+func (c *Consumer) Handle(ctx context.Context, m *Message) driver.Disposition {
 	t := &task{m: m}
 	c.identify(t)
 	return c.try(ctx, t)
@@ -68,7 +69,7 @@ type task struct {
 	m    *Message
 	call semel.Call
 	// refused is why there is no call; nil: there is one.
-	refused *Disposition
+	refused *driver.Disposition
 
 	tries    int  // since it was delivered
 	failures int  // of those, the ones that count as attempts
@@ -85,9 +86,9 @@ func (c *Consumer) identify(t *task) {
 	defer func() {
 		switch v := recover(); {
 		case v != nil:
-			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
+			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
 		case !returned:
-			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: errors.New("the CallFunc called runtime.Goexit")}
+			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: errors.New("the CallFunc called runtime.Goexit")}
 		}
 	}()
 	var err error
@@ -97,11 +98,11 @@ func (c *Consumer) identify(t *task) {
 	case err == nil:
 		t.m.Key = t.call.Key()
 	case errors.Is(err, ErrRejected):
-		t.refused = &Disposition{Action: Hold, Reason: ReasonRejected, Err: err}
+		t.refused = &driver.Disposition{Action: driver.Hold, Reason: driver.ReasonRejected, Err: err}
 	case errors.Is(err, ErrNoKey):
-		t.refused = &Disposition{Action: DeadLetter, Reason: ReasonNoKey, Err: err}
+		t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonNoKey, Err: err}
 	default:
-		t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: err}
+		t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: err}
 	}
 }
 
@@ -111,14 +112,14 @@ func (c *Consumer) identify(t *task) {
 const mostForgiven = 3
 
 // try runs the message's call once.
-func (c *Consumer) try(ctx context.Context, t *task) Disposition {
+func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
 	if t.refused != nil {
 		return *t.refused
 	}
 	if d, ok := c.overdue(t.m); ok {
 		return d
 	}
-	r := Run{Tries: t.tries}
+	r := driver.Result{Tries: t.tries}
 	var said error // by the handler
 	ran := false
 	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
@@ -135,7 +136,7 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 		said = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
 		return semel.Outcome{}, said
 	})
-	r.Err, r.Replayed, r.Handlers = err, res.Replayed, ran && own(err, said)
+	r.Err, r.Replayed, r.FromHandler = err, res.Replayed, ran && own(err, said)
 	t.tries++
 	away := errors.Is(err, semel.ErrUnavailable)
 	noEffect := semel.SaysNoEffect(said)
@@ -143,33 +144,33 @@ func (c *Consumer) try(ctx context.Context, t *task) Disposition {
 		t.failures, t.forgiven = t.failures-1, t.forgiven+1
 	}
 	t.undone = ran && away && !noEffect // its transaction did not commit
-	if t.undone || r.Handlers && !noEffect {
+	if t.undone || r.FromHandler && !noEffect {
 		t.failures++
 	}
-	if r.Handlers && noEffect { // which the Runner does not pass on: it is said of a run that has ended
+	if r.FromHandler && noEffect { // which the Runner does not pass on: it is said of a run that has ended
 		r.Err = said
 	}
-	d := Decide(r, &c.opt)
+	d := driver.Decide(r, driver.Policy{Backoff: c.opt.Backoff, AckFailures: c.opt.AckFailures})
 	d.Err = err
 	return d
 }
 
 // overdue are the messages that must not be run at all.
-func (c *Consumer) overdue(m *Message) (Disposition, bool) {
+func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
 	if n := c.opt.MaxDeliveries; n > 0 && m.Deliveries > n {
 		err := fmt.Errorf("delivered %d times; at most %d are allowed", m.Deliveries, n)
-		return Disposition{Action: DeadLetter, Reason: ReasonDeliveries, Err: err}, true
+		return driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonDeliveries, Err: err}, true
 	}
 	if age := time.Since(m.Published); !m.Published.IsZero() && age > c.opt.Retention {
 		err := fmt.Errorf("published %v ago; outcomes are kept for %v", age.Round(time.Second), c.opt.Retention)
-		return Disposition{Action: c.opt.Late, Reason: ReasonLate, Err: err}, true
+		return driver.Disposition{Action: c.opt.lateAction(), Reason: driver.ReasonLate, Err: err}, true
 	}
-	return Disposition{}, false
+	return driver.Disposition{}, false
 }
 
 // attempt runs the handler, if an attempt is left, and ends the key with the
 // last one. Under Park that is not needed: one doubt parks the key.
-func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *Run) error {
+func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *driver.Result) error {
 	n := c.opt.MaxAttempts
 	if n < 0 || x.Policy() != semel.Retry {
 		return safely(ctx, c.handle, x, t.m)

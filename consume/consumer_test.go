@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -25,9 +26,9 @@ func (retains) Retention() time.Duration { return time.Hour }
 
 func TestNewNamesAllThatIsWrong(t *testing.T) {
 	_, err := consume.New(nil, nil, nil, &consume.Options{
-		MaxDeliveries: -1, Late: consume.Ack, Retention: time.Millisecond, Concurrency: -1, InFlight: -2, Drain: -1,
+		MaxDeliveries: -1, Retention: time.Millisecond, Concurrency: -1, InFlight: -2, Drain: -1,
 	})
-	for _, want := range []string{"run: is nil", "call: is nil", "handler: is nil", "MaxDeliveries", "Late", "Retention", "Concurrency", "InFlight", "Drain"} {
+	for _, want := range []string{"run: is nil", "call: is nil", "handler: is nil", "MaxDeliveries", "Retention", "Concurrency", "InFlight", "Drain"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not speak of %q: %v", want, err)
 		}
@@ -49,7 +50,7 @@ func TestNewAsksForTheRetention(t *testing.T) {
 	}
 	m := keyed("old")
 	m.Published = time.Now().Add(-2 * time.Hour)
-	if d := c.Handle(t.Context(), m); d.Reason != consume.ReasonLate {
+	if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonLate {
 		t.Errorf("the runner's retention does not count: %v", d.Reason)
 	}
 }
@@ -65,8 +66,8 @@ func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
 		}
 		return nil
 	}, consume.Options{})
-	for i, want := range []consume.Reason{consume.ReasonDone, consume.ReasonDuplicate, consume.ReasonDuplicate} {
-		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Ack || d.Reason != want {
+	for i, want := range []driver.Reason{driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonDuplicate} {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Ack || d.Reason != want {
 			t.Errorf("delivery %d: %v for %q", i, d.Action, d.Reason)
 		}
 	}
@@ -83,11 +84,11 @@ func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
 		t.Error("it ran")
 		return nil
 	}, consume.Options{})
-	for want, m := range map[consume.Reason]*consume.Message{
-		consume.ReasonNoKey:   {},
-		consume.ReasonInvalid: keyed(strings.Repeat("x", 300)),
+	for want, m := range map[driver.Reason]*consume.Message{
+		driver.ReasonNoKey:   {},
+		driver.ReasonInvalid: keyed(strings.Repeat("x", 300)),
 	} {
-		if d := c.Handle(t.Context(), m); d.Action != consume.DeadLetter || d.Reason != want {
+		if d := c.Handle(t.Context(), m); d.Action != driver.DeadLetter || d.Reason != want {
 			t.Errorf("%v for %q, want dead-letter for %q", d.Action, d.Reason, want)
 		}
 	}
@@ -96,7 +97,7 @@ func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.DeadLetter || !strings.Contains(d.Err.Error(), "oh") {
+	if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.DeadLetter || !strings.Contains(d.Err.Error(), "oh") {
 		t.Errorf("a CallFunc that panics: %v, %v", d.Action, d.Err)
 	}
 }
@@ -107,12 +108,12 @@ func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
 		ran++
 		return fmt.Errorf("failure number %d", ran)
 	}, consume.Options{MaxAttempts: 3})
-	for i, want := range []consume.Action{consume.Retry, consume.Retry, consume.DeadLetter, consume.DeadLetter} {
+	for i, want := range []driver.Action{driver.Retry, driver.Retry, driver.DeadLetter, driver.DeadLetter} {
 		d := c.Handle(t.Context(), keyed("k"))
 		if d.Action != want {
 			t.Errorf("delivery %d: %v, want %v", i+1, d.Action, want)
 		}
-		if d.Action == consume.DeadLetter && (d.Reason != consume.ReasonExhausted || !strings.Contains(d.Err.Error(), "failure number 3")) {
+		if d.Action == driver.DeadLetter && (d.Reason != driver.ReasonExhausted || !strings.Contains(d.Err.Error(), "failure number 3")) {
 			t.Errorf("delivery %d: %q, %v", i+1, d.Reason, d.Err)
 		}
 	}
@@ -124,7 +125,7 @@ func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
 func TestANegativeLimitIsNone(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), fails, consume.Options{MaxAttempts: -1})
 	for i := range 50 {
-		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Retry || d.Attempt != i+1 {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Retry || d.Attempt != i+1 {
 			t.Fatalf("delivery %d: %v of attempt %d", i+1, d.Action, d.Attempt)
 		}
 	}
@@ -141,7 +142,7 @@ func TestNoEffectIsNoAttempt(t *testing.T) {
 		c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return err }, consume.Options{MaxAttempts: 1})
 		for i := range 10 {
 			d := c.Handle(t.Context(), keyed("k"))
-			if d.Action != consume.Retry || d.Attempt != 1 {
+			if d.Action != driver.Retry || d.Attempt != 1 {
 				t.Fatalf("%s: delivery %d: %v of attempt %d", name, i+1, d.Action, d.Attempt)
 			}
 			if semel.SaysNoEffect(d.Err) {
@@ -151,7 +152,7 @@ func TestNoEffectIsNoAttempt(t *testing.T) {
 	}
 	half := errors.Join(semel.NoEffect(errPlain), errPlain)
 	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return half }, consume.Options{MaxAttempts: 1})
-	if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.DeadLetter {
+	if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.DeadLetter {
 		t.Errorf("half an error without effect: %v", d.Action)
 	}
 }
@@ -161,7 +162,7 @@ func TestUnderParkOneDoubtParks(t *testing.T) {
 	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
 	c := newConsumer(t, g, fails, consume.Options{MaxAttempts: 1})
 	for range 2 {
-		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Park || d.Reason != consume.ReasonUnknown {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Quarantine || d.Reason != driver.ReasonUnknown {
 			t.Errorf("%v for %q, want park", d.Action, d.Reason)
 		}
 	}
@@ -171,14 +172,14 @@ func TestAPanicIsDoubt(t *testing.T) {
 	panics := func(context.Context, *semel.Execution, *consume.Message) error { panic("boom") }
 	d := newConsumer(t, newGuard(t, nil, nil), panics, consume.Options{}).Handle(t.Context(), keyed("k"))
 	var p *consume.PanicError
-	if d.Action != consume.Retry || !errors.As(d.Err, &p) || p.Value != "boom" || !strings.Contains(string(p.Stack), "consumer_test.go") {
+	if d.Action != driver.Retry || !errors.As(d.Err, &p) || p.Value != "boom" || !strings.Contains(string(p.Stack), "consumer_test.go") {
 		t.Errorf("%v, %v", d.Action, d.Err)
 	}
 	if strings.Contains(p.Error(), "consumer_test.go") {
 		t.Error("the text has the stack")
 	}
 	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
-	if d := newConsumer(t, g, panics, consume.Options{}).Handle(t.Context(), keyed("k")); d.Action != consume.Park {
+	if d := newConsumer(t, g, panics, consume.Options{}).Handle(t.Context(), keyed("k")); d.Action != driver.Quarantine {
 		t.Errorf("under Park: %v", d.Action)
 	}
 }
@@ -197,21 +198,21 @@ func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
 	}
 	c := newConsumer(t, g, func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error { return once(ctx, "second") }, consume.Options{})
 	d := c.Handle(t.Context(), keyed("k"))
-	if !errors.Is(d.Err, semel.ErrMismatch) || d.Action != consume.Retry {
+	if !errors.Is(d.Err, semel.ErrMismatch) || d.Action != driver.Retry {
 		t.Errorf("%v, %v; want retry, for the mismatch is of another call", d.Action, d.Err)
 	}
 }
 
 func TestAMessageOlderThanTheRetentionDoesNotRun(t *testing.T) {
-	for late, want := range map[consume.Action]consume.Action{0: consume.Park, consume.DeadLetter: consume.DeadLetter} {
-		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, Late: late})
+	for late, want := range map[bool]driver.Action{false: driver.Quarantine, true: driver.DeadLetter} {
+		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, DeadLetterLate: late})
 		m := keyed("k")
 		m.Published = time.Now().Add(-time.Hour - time.Minute)
-		if d := c.Handle(t.Context(), m); d.Action != want || d.Reason != consume.ReasonLate {
+		if d := c.Handle(t.Context(), m); d.Action != want || d.Reason != driver.ReasonLate {
 			t.Errorf("%v for %q, want %v", d.Action, d.Reason, want)
 		}
 		m.Published = time.Now().Add(-time.Hour + time.Minute)
-		if d := c.Handle(t.Context(), m); d.Reason != consume.ReasonDone {
+		if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonDone {
 			t.Errorf("a younger one: %q", d.Reason)
 		}
 	}
@@ -220,10 +221,10 @@ func TestAMessageOlderThanTheRetentionDoesNotRun(t *testing.T) {
 func TestMaxDeliveriesIsTheBrokersCount(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{MaxDeliveries: 3})
 	m := keyed("k")
-	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != consume.ReasonDeliveries {
+	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != driver.ReasonDeliveries {
 		t.Error("the fourth delivery ran")
 	}
-	if m.Deliveries = 3; c.Handle(t.Context(), m).Reason != consume.ReasonDone {
+	if m.Deliveries = 3; c.Handle(t.Context(), m).Reason != driver.ReasonDone {
 		t.Error("the third delivery did not run")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 type ctxt = context.Context
@@ -52,7 +53,7 @@ type stopping struct {
 	stop func(ctx context.Context) error
 }
 
-func (s *stopping) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (s *stopping) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := s.source.Next(ctx, limit)
 	if ctx.Err() != nil {
 		time.Sleep(time.Second) // the broker's answer is on its way
@@ -213,7 +214,7 @@ func TestAClosedSourceEndsServe(t *testing.T) {
 		n := 0
 		s.next = func() error {
 			if n++; n > 1 {
-				return fmt.Errorf("x: %w", consume.ErrClosed)
+				return fmt.Errorf("x: %w", driver.ErrClosed)
 			}
 			return nil
 		}
@@ -221,7 +222,7 @@ func TestAClosedSourceEndsServe(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}, consume.Options{})
-		if err := c.Serve(t.Context(), s); !errors.Is(err, consume.ErrClosed) || s.count("ack k") != 1 {
+		if err := c.Serve(t.Context(), s); !errors.Is(err, driver.ErrClosed) || s.count("ack k") != 1 {
 			t.Errorf("Serve: %v, told %v", err, s.heard())
 		}
 	})
@@ -270,7 +271,7 @@ type empty struct {
 	nexts int
 }
 
-func (e *empty) Next(context.Context, int) ([]consume.Delivery, error) {
+func (e *empty) Next(context.Context, int) ([]driver.Delivery, error) {
 	e.nexts++
 	return nil, nil
 }
@@ -278,9 +279,9 @@ func (e *empty) Next(context.Context, int) ([]consume.Delivery, error) {
 // slow is a source whose broker does not answer at the start.
 type slow struct{ *source }
 
-func (slow) Info(ctx context.Context) (consume.Info, error) {
+func (slow) Info(ctx context.Context) (driver.Info, error) {
 	<-ctx.Done()
-	return consume.Info{}, errors.New("i/o timeout")
+	return driver.Info{}, errors.New("i/o timeout")
 }
 
 func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
@@ -308,7 +309,7 @@ func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
 		s := newSource(keyed("a"), &consume.Message{Body: []byte("bad")}, keyed("b"))
 		r := serve(t, c, s)
 		pass(time.Hour)
-		if s.count("ack a") != 1 || s.count("ack b") != 1 || s.count("dead letters ") != 1 {
+		if s.count("ack a") != 1 || s.count("ack b") != 1 || s.count("dead-letter ") != 1 {
 			t.Errorf("told %v", s.heard())
 		}
 		if took := r.end(); took != 0 || r.err != nil {
@@ -322,7 +323,7 @@ func TestASourceThatIsClosedDuringAShutdownIsNoError(t *testing.T) {
 		s := newSource()
 		s.next = func() error {
 			time.Sleep(2 * time.Second)
-			return consume.ErrClosed
+			return driver.ErrClosed
 		}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
 		pass(time.Second)

@@ -3,7 +3,6 @@ package consume_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -114,15 +113,4 @@ func ExampleChain() {
 	}, within(time.Minute))
 	_ = h(context.Background(), nil, nil)
 	// Output: true
-}
-
-// The table, for a loop of one's own.
-func ExampleDecide() {
-	d := consume.Decide(consume.Run{Err: errors.New("timeout"), Handlers: true, Attempt: 1}, nil)
-	fmt.Println(d.Action, d.Delay > 0)
-	d = consume.Decide(consume.Run{Err: &semel.Error{Reason: semel.ErrParked}}, nil)
-	fmt.Println(d.Action, d.Reason)
-	// Output:
-	// retry true
-	// park outcome_unknown
 }

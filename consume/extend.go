@@ -4,12 +4,14 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // extender is the deliveries to be kept from others.
 type extender struct {
 	mu   sync.Mutex
-	held map[Delivery]*extension
+	held map[driver.Delivery]*extension
 }
 
 type extension struct {
@@ -17,13 +19,13 @@ type extension struct {
 	asked bool // an Extend is on its way
 }
 
-func (e *extender) add(d Delivery, m *Message) {
+func (e *extender) add(d driver.Delivery, m *Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.held[d] = &extension{m: m}
 }
 
-func (e *extender) remove(d Delivery) {
+func (e *extender) remove(d driver.Delivery) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.held, d)
@@ -31,7 +33,7 @@ func (e *extender) remove(d Delivery) {
 
 // each runs f for all, at once, so that one that hangs holds up no other: but not
 // for those that still hang.
-func (e *extender) each(all *sync.WaitGroup, f func(Delivery, *Message)) {
+func (e *extender) each(all *sync.WaitGroup, f func(driver.Delivery, *Message)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for d, x := range e.held {
@@ -65,7 +67,7 @@ func (s *session) extend(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		s.extends.each(&all, func(d Delivery, m *Message) {
+		s.extends.each(&all, func(d driver.Delivery, m *Message) {
 			if err := s.extendOne(ctx, d, every/2); err != nil && ctx.Err() == nil {
 				s.c.observe(ctx, Event{Kind: EventExtendFailed, Message: m, Err: err})
 			}
@@ -86,7 +88,7 @@ func await(all *sync.WaitGroup, most time.Duration) {
 	}
 }
 
-func (s *session) extendOne(ctx context.Context, d Delivery, within time.Duration) error {
+func (s *session) extendOne(ctx context.Context, d driver.Delivery, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return d.Extend(ctx)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // fetch is what a Next returned.
@@ -115,7 +117,7 @@ func (s *session) take(ctx context.Context, f fetch) {
 	switch {
 	case len(f.tasks) > 0:
 		s.calm = pause{}
-	case errors.Is(f.err, ErrClosed):
+	case errors.Is(f.err, driver.ErrClosed):
 		s.drain(f.err)
 	case f.err != nil && ctx.Err() == nil:
 		s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: f.err})

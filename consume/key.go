@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // CallFunc says which call a message is: whose key, and what a duplicate must
@@ -30,9 +31,9 @@ type KeySource func(m *Message) (string, error)
 
 var (
 	// ErrNoKey is a key source's answer if a message has no key of its kind.
-	ErrNoKey = errors.New("consume: the message has no idempotency key")
+	ErrNoKey = driver.ErrNoKey
 	// ErrRejected stops the consumer: see Reject.
-	ErrRejected = errors.New("consume: a message without an idempotency key was rejected")
+	ErrRejected = driver.ErrRejected
 )
 
 // Keyed makes calls of one consumer group: the first source that has a key

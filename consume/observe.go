@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Event is something that happened to a message or to a Serve loop.
@@ -12,7 +14,7 @@ type Event struct {
 	// Message is nil for events of the loop. Read only.
 	Message *Message
 	// Disposition is what was decided of the message.
-	Disposition Disposition
+	Disposition driver.Disposition
 	// Took is how long the try took, for EventDecided.
 	Took time.Duration
 	// Err is the broker's error, for the events that tell of one.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -342,25 +343,25 @@ func (s *script) Run(ctx context.Context, c semel.Call, fn semel.Handler) (res s
 // An outage that begins while a message's transaction commits is no attempt of
 // the message; but one that makes the store go away each time has an end.
 func TestAnOutageUsesUpNoAttempt(t *testing.T) {
-	const failed, down, out, ok = consume.ReasonError, consume.ReasonUnavailable, consume.ReasonExhausted, consume.ReasonDone
+	const failed, down, out, ok = driver.ReasonError, driver.ReasonUnavailable, driver.ReasonExhausted, driver.ReasonDone
 	for name, c := range map[string]struct {
 		steps []string
 		most  int
-		want  []consume.Reason
+		want  []driver.Reason
 	}{
-		"the store goes away":     {[]string{"lost", "away", "away", ""}, 1, []consume.Reason{failed, down, down, ok}},
-		"twice":                   {[]string{"lost", "away", "lost", "away", ""}, 1, []consume.Reason{failed, down, failed, down, ok}},
-		"it answers at once":      {[]string{"lost", ""}, 1, []consume.Reason{failed, out}},
-		"in between it was there": {[]string{"lost", "lost", "away", ""}, 2, []consume.Reason{failed, failed, down, ok}},
+		"the store goes away":     {[]string{"lost", "away", "away", ""}, 1, []driver.Reason{failed, down, down, ok}},
+		"twice":                   {[]string{"lost", "away", "lost", "away", ""}, 1, []driver.Reason{failed, down, failed, down, ok}},
+		"it answers at once":      {[]string{"lost", ""}, 1, []driver.Reason{failed, out}},
+		"in between it was there": {[]string{"lost", "lost", "away", ""}, 2, []driver.Reason{failed, failed, down, ok}},
 		"it is the message's doing": {
 			slices.Repeat([]string{"lost", "away"}, 20), 1,
-			[]consume.Reason{failed, down, failed, down, failed, down, failed, down, out},
+			[]driver.Reason{failed, down, failed, down, failed, down, failed, down, out},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
-				var seen []consume.Reason
+				var seen []driver.Reason
 				s := newSource(keyed("k"))
 				s.info.HoldsOnly = true // so that the attempts of all tries are counted here
 				r := serve(t, newConsumer(t, &script{steps: c.steps}, done, consume.Options{MaxAttempts: c.most, Observe: func(_ context.Context, e consume.Event) {

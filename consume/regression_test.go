@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -124,7 +125,7 @@ func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
 			return semel.Final(errPlain)
 		}, consume.Options{Observe: ev.observe}), s)
 		pass(time.Hour)
-		if s.count("parked k") != 1 {
+		if s.count("quarantine k") != 1 {
 			t.Error("not parked")
 		}
 		r.end()
@@ -147,8 +148,8 @@ func TestLettersOfTwoGroupsDiffer(t *testing.T) {
 				s := newSource(&consume.Message{Origin: consume.Origin{Topic: "orders", ID: "ORDERS/1"}})
 				r := serve(t, c, s)
 				synctest.Wait()
-				id, _ := s.letters[0].Header(consume.LetterID)
-				if g, _ := s.letters[0].Header(consume.LetterGroup); g != string(group) {
+				id, _ := s.letters[0].Header(driver.LetterID)
+				if g, _ := s.letters[0].Header(driver.LetterGroup); g != string(group) {
 					t.Errorf("%s: the letter is of group %q, want %q", name, g, group)
 				}
 				ids[id] = true
@@ -233,7 +234,7 @@ type hangDelivery struct {
 	h *hangSource
 }
 
-func (h *hangSource) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (h *hangSource) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := h.source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &hangDelivery{d.(*delivery), h}
@@ -261,7 +262,7 @@ func (d *hangDelivery) Extend(ctx context.Context) error {
 // polled waits for a second for a message, as NATS and Kafka do.
 type polled struct{ *source }
 
-func (p *polled) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (p *polled) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	c, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	ds, err := p.source.Next(c, limit)
@@ -283,7 +284,7 @@ func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
 			return nil
 		}, consume.Options{MaxAttempts: 3}), s)
 		pass(time.Hour)
-		if n, _ := s.letters[0].Header(consume.LetterAttempts); ran.Load() != 3 || n != "3" {
+		if n, _ := s.letters[0].Header(driver.LetterAttempts); ran.Load() != 3 || n != "3" {
 			t.Errorf("ran %d times, and the letter says %s", ran.Load(), n)
 		}
 		r.end()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Serve takes messages from a source and handles them until ctx ends: up to
@@ -17,7 +19,7 @@ import (
 //
 // While the store is down it takes no message, and tries one of those that it
 // has now and then.
-func (c *Consumer) Serve(ctx context.Context, src Source) error {
+func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	info, err := src.Info(ctx)
 	if err != nil && ctx.Err() != nil {
 		return nil // an end that was asked for, whatever the broker says to it
@@ -26,21 +28,21 @@ func (c *Consumer) Serve(ctx context.Context, src Source) error {
 		return fmt.Errorf("consume: the source: %w", err)
 	}
 	if !c.opt.ShortRetention && info.Horizon > c.opt.Retention {
-		return fmt.Errorf("consume: Retention: is %v, but the broker keeps messages for %s, so that an old one may come again when its outcome is "+
-			"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", c.opt.Retention, horizon(info.Horizon), c.opt.Late)
+		return fmt.Errorf("consume: Retention: is %v, but the broker keeps messages for %s, so that a message may be redelivered after its outcome was "+
+			"deleted; keep outcomes longer, or set ShortRetention to move such messages to the quarantine", c.opt.Retention, horizon(info.Horizon))
 	}
 	s := &session{
 		c: c, src: src, info: info,
 		fetched: make(chan fetch), stopped: make(chan error), results: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
-		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*extension{}},
+		lanes: map[string][]*task{}, extends: extender{held: map[driver.Delivery]*extension{}},
 	}
 	defer close(s.gone)
 	return s.loop(ctx)
 }
 
 func horizon(d time.Duration) string {
-	if d == Forever {
+	if d == driver.Forever {
 		return "ever"
 	}
 	return d.String()
@@ -50,8 +52,8 @@ func horizon(d time.Duration) string {
 // for the channels and what is never written.
 type session struct {
 	c    *Consumer
-	src  Source
-	info Info
+	src  driver.Source
+	info driver.Info
 
 	fetched chan fetch
 	stopped chan error    // from the source's Stop

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -62,7 +63,7 @@ func TestConcurrencyAndInFlightAreLimits(t *testing.T) {
 // oneByOne is a broker that has one message ready at a time.
 type oneByOne struct{ *source }
 
-func (o *oneByOne) Next(ctx context.Context, _ int) ([]consume.Delivery, error) {
+func (o *oneByOne) Next(ctx context.Context, _ int) ([]driver.Delivery, error) {
 	return o.source.Next(ctx, 1)
 }
 
@@ -205,7 +206,7 @@ func TestAttemptsAreCountedHereIfTheRunnerForgetsThem(t *testing.T) {
 			return errPlain
 		}, consume.Options{MaxAttempts: 3}), s)
 		pass(time.Hour)
-		if ran != 3 || !slices.Equal(s.heard(), []string{"dead letters k", "ack k"}) {
+		if ran != 3 || !slices.Equal(s.heard(), []string{"dead-letter k", "ack k"}) {
 			t.Errorf("ran %d times, want 3; told %v", ran, s.heard())
 		}
 		r.end()
@@ -257,7 +258,7 @@ type returning struct{ *source }
 
 type returned struct{ *delivery }
 
-func (r *returning) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (r *returning) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := r.source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &returned{d.(*delivery)}
@@ -328,7 +329,7 @@ func TestARejectedMessageStopsServe(t *testing.T) {
 }
 
 func TestServeRefusesARetentionBelowTheHorizon(t *testing.T) {
-	for horizon, starts := range map[time.Duration]bool{0: true, time.Hour: true, time.Hour + 1: false, consume.Forever: false} {
+	for horizon, starts := range map[time.Duration]bool{0: true, time.Hour: true, time.Hour + 1: false, driver.Forever: false} {
 		s := newSource()
 		s.info.Horizon = horizon
 		ctx, cancel := context.WithCancel(t.Context())

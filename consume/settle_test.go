@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 func TestAnAckIsRepeatedAndThenGivenUp(t *testing.T) {
@@ -72,7 +73,7 @@ func TestAnAckThatFailsHoldsUpNobody(t *testing.T) {
 
 func TestADeliveryThatIsOverIsLetGoOfAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone := func() error { return fmt.Errorf("x: %w", consume.ErrGone) }
+		gone := func() error { return fmt.Errorf("x: %w", driver.ErrGone) }
 		for name, h := range map[string]consume.Handler{
 			"ack": done, "nak": fails,
 			"forward": func(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errPlain) },
@@ -109,7 +110,7 @@ func TestACopyIsTriedUntilTheBrokerHasItAndThenAckedOnce(t *testing.T) {
 			t.Errorf("with no dead letters to be had, told %v after %d tries", s.heard(), tries.Load())
 		}
 		pass(time.Hour)
-		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) {
+		if got := s.heard(); !slices.Equal(got, []string{"dead-letter k", "ack k"}) {
 			t.Errorf("told %v", got)
 		}
 		r.end()
@@ -156,7 +157,7 @@ func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
 			return semel.Final(errPlain)
 		}, consume.Options{}), s)
 		pass(time.Minute)
-		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) {
+		if got := s.heard(); !slices.Equal(got, []string{"dead-letter k", "ack k"}) {
 			t.Errorf("told %v", got)
 		}
 		r.end()
@@ -169,7 +170,7 @@ func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"))
 		s.forward = func() error { return errPlain }
-		s.nak = func() error { return fmt.Errorf("x: %w", consume.ErrGone) }
+		s.nak = func() error { return fmt.Errorf("x: %w", driver.ErrGone) }
 		h := func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 			if m.Key == "b" {
 				return nil
@@ -230,7 +231,7 @@ func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
 		var ev events
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), final, consume.Options{Observe: ev.observe}), s)
 		pass(time.Hour)
-		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) || ev.count(consume.EventGivenUp) != 0 {
+		if got := s.heard(); !slices.Equal(got, []string{"dead-letter k", "ack k"}) || ev.count(consume.EventGivenUp) != 0 {
 			t.Errorf("told %v, and %d were given up", got, ev.count(consume.EventGivenUp))
 		}
 		r.end()
@@ -287,7 +288,7 @@ type muteDelivery struct {
 	m *muteSource
 }
 
-func (m *muteSource) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (m *muteSource) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := m.source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &muteDelivery{d.(*delivery), m}

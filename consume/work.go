@@ -5,17 +5,19 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // work is where a task of a session stands. It belongs to the worker while
 // there is one, else to the loop.
 type work struct {
-	d     Delivery
+	d     driver.Delivery
 	lane  string
 	probe bool // started although the store is down
 
 	step      step
-	disp      Disposition
+	disp      driver.Disposition
 	forwarded bool // the copy is with the broker
 	failed    int  // settlements, since it was tried
 	lastTry   bool // of a settlement, before the message is given back
@@ -85,7 +87,7 @@ func (s *session) work(ctx context.Context, t *task) {
 
 func (s *session) try(ctx context.Context, t *task) {
 	began := time.Now()
-	t.disp = Disposition{Action: Retry, Reason: ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
+	t.disp = driver.Disposition{Action: driver.Retry, Reason: driver.ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
 	t.next, t.delay, t.failed = nextHold, t.disp.Delay, 0
 	t.begins = nil
 	if t.probe {
@@ -94,22 +96,22 @@ func (s *session) try(ctx context.Context, t *task) {
 	t.disp = s.c.try(ctx, t)
 	s.c.observe(ctx, Event{Kind: EventDecided, Message: t.m, Disposition: t.disp, Took: time.Since(began)})
 	switch t.disp.Reason {
-	case ReasonUnavailable:
+	case driver.ReasonUnavailable:
 		t.next = nextStall
 		return
-	case ReasonRejected:
+	case driver.ReasonRejected:
 		t.next = nextReject
 		return
-	case ReasonLate, ReasonDeliveries, ReasonInvalid, ReasonDoneButNotStored:
+	case driver.ReasonLate, driver.ReasonDeliveries, driver.ReasonInvalid, driver.ReasonDoneButNotStored:
 	default:
 		t.asked = t.refused == nil
 	}
 	switch t.disp.Action {
-	case Hold:
+	case driver.Hold:
 		t.next, t.delay = nextHold, t.disp.Delay
-	case Retry:
+	case driver.Retry:
 		s.retry(ctx, t)
-	case Ack, DeadLetter, Park:
+	case driver.Ack, driver.DeadLetter, driver.Quarantine:
 		s.carry(ctx, t)
 	}
 }
@@ -142,8 +144,8 @@ const (
 // carry tells the broker what was decided: first the copy, then the ack.
 func (s *session) carry(ctx context.Context, t *task) {
 	t.step, t.next, t.delay = stepCarry, nextHold, min(firstSettle<<min(t.failed, 10), lastSettle)
-	if to := t.disp.destination(); to != 0 && !t.forwarded {
-		headers := Letter(t.m, t.disp, t.call.Operation())
+	if to := t.disp.Action; (to == driver.DeadLetter || to == driver.Quarantine) && !t.forwarded {
+		headers := driver.Letter(t.m, t.disp, t.call.Operation())
 		if !s.tell(ctx, t, func(ctx context.Context) error { return t.d.Forward(ctx, to, headers) }) {
 			s.unsent(ctx, t)
 			return
@@ -185,19 +187,8 @@ func (s *session) unsent(ctx context.Context, t *task) {
 func (s *session) overtaken(ctx context.Context, t *task) {
 	if t.gone {
 		t.next = nextDone
-		s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp, Err: ErrGone})
+		s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp, Err: driver.ErrGone})
 	}
-}
-
-// destination is where a copy goes; zero: there is none.
-func (d *Disposition) destination() Destination {
-	switch d.Action {
-	case DeadLetter:
-		return DeadLetters
-	case Park:
-		return Parked
-	}
-	return 0
 }
 
 // giveBack says that nothing more will be done here. If the broker does not
@@ -219,7 +210,7 @@ func (s *session) tell(ctx context.Context, t *task, say func(context.Context) e
 	err := say(sctx)
 	if err != nil {
 		t.failed++
-		t.gone = errors.Is(err, ErrGone)
+		t.gone = errors.Is(err, driver.ErrGone)
 		s.c.observe(ctx, Event{Kind: EventSettleFailed, Message: t.m, Disposition: t.disp, Err: err})
 	}
 	return err == nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 func storeDownAtStart(w *world) {
@@ -23,8 +24,8 @@ func storeDownAtStart(w *world) {
 	p.store.down.Store(false)
 	w.settled()
 	w.once(ms)
-	w.copies(consume.DeadLetters, 0)
-	w.copies(consume.Parked, 0)
+	w.copies(driver.DeadLetter, 0)
+	w.copies(driver.Quarantine, 0)
 }
 
 func storeGoesDown(w *world) {
@@ -109,7 +110,7 @@ func shutdownGivesBack(w *world) {
 	w.broker.Publish(w, ms...)
 	long := consume.Options{Backoff: func(int) time.Duration { return time.Hour }}
 	p := w.start(setup{handler: w.failing(1000, plainError), options: long})
-	w.until("failed", func() bool { return w.saw(consume.EventDecided, consume.ReasonError) >= 2 })
+	w.until("failed", func() bool { return w.saw(consume.EventDecided, driver.ReasonError) >= 2 })
 	p.shutdown()
 	if n := w.broker.Unsettled(w); n != len(ms) {
 		w.Errorf("%d messages unsettled after the shutdown, want %d", n, len(ms))
@@ -193,9 +194,9 @@ func orderOverAStop(w *world) {
 			ms = append(ms, msg(fmt.Sprintf("%s-%d", key, i), key))
 		}
 		w.broker.Publish(w, ms...)
-		failed := w.saw(consume.EventDecided, consume.ReasonError)
+		failed := w.saw(consume.EventDecided, driver.ReasonError)
 		p := w.start(setup{handler: w.failing(1000, plainError), options: long})
-		w.until("the head fails", func() bool { return w.saw(consume.EventDecided, consume.ReasonError) > failed })
+		w.until("the head fails", func() bool { return w.saw(consume.EventDecided, driver.ReasonError) > failed })
 		p.shutdown()
 		next := w.start(setup{options: long})
 		w.settled()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // A handler runs longer than the lease and the broker's wait for an ack: both
@@ -48,7 +49,7 @@ func slowHandler(w *world) {
 
 // repeated counts the tries of messages that were in work, or done.
 func (w *world) repeated() int {
-	return w.saw(consume.EventDecided, consume.ReasonInProgress) + w.saw(consume.EventDecided, consume.ReasonDuplicate)
+	return w.saw(consume.EventDecided, driver.ReasonInProgress) + w.saw(consume.EventDecided, driver.ReasonDuplicate)
 }
 
 // A process that cannot renew its lease has its handler cancelled. Another takes
@@ -83,7 +84,7 @@ func leaseLost(w *world) {
 	close(release)
 	w.settled()
 	w.once([]consume.Message{m})
-	if w.saw(consume.EventDecided, consume.ReasonLeaseLost) == 0 {
+	if w.saw(consume.EventDecided, driver.ReasonLeaseLost) == 0 {
 		w.Error("the first run was not told that it lost its lease")
 	}
 }
@@ -107,6 +108,6 @@ func lateAck(w *world) {
 	close(release)
 	w.settled()
 	w.once([]consume.Message{m})
-	w.copies(consume.DeadLetters, 0)
-	w.copies(consume.Parked, 0)
+	w.copies(driver.DeadLetter, 0)
+	w.copies(driver.Quarantine, 0)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // storm is a world in which all fails at once that other checks have fail one by
@@ -166,12 +167,12 @@ func (w *world) borrow(m consume.Message, d time.Duration) {
 // judge wants an effect of each good message, and a letter of each dead one.
 func (s *storm) judge(ms []consume.Message, of map[string]string) {
 	letters := map[string]string{}
-	for _, m := range s.broker.Copies(s, consume.DeadLetters) {
+	for _, m := range s.broker.Copies(s, driver.DeadLetter) {
 		key, _ := m.Header(consume.KeyHeader)
-		letters[key], _ = m.Header(consume.LetterReason)
+		letters[key], _ = m.Header(driver.LetterReason)
 	}
-	if n := len(s.broker.Copies(s, consume.Parked)); n > 0 {
-		s.Errorf("%d messages are parked", n)
+	if n := len(s.broker.Copies(s, driver.Quarantine)); n > 0 {
+		s.Errorf("%d messages are in the quarantine", n)
 	}
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()

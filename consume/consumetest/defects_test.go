@@ -10,12 +10,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // defect is what is wrong with an adapter; nil: nothing.
-type defect func(*queueDelivery) consume.Delivery
+type defect func(*queueDelivery) driver.Delivery
 
-func (d defect) deliver(to *queueDelivery) consume.Delivery {
+func (d defect) deliver(to *queueDelivery) driver.Delivery {
 	if d == nil {
 		return to
 	}
@@ -29,7 +30,7 @@ type broken struct {
 	ack     func(ctx context.Context) error
 	nak     func(ctx context.Context, delay time.Duration) error
 	extend  func(ctx context.Context) error
-	forward func(ctx context.Context, to consume.Destination, headers []semel.Header) error
+	forward func(ctx context.Context, to driver.Action, headers []semel.Header) error
 }
 
 func (d *broken) Ack(ctx context.Context) error {
@@ -53,7 +54,7 @@ func (d *broken) Extend(ctx context.Context) error {
 	return d.queueDelivery.Extend(ctx)
 }
 
-func (d *broken) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *broken) Forward(ctx context.Context, to driver.Action, headers []semel.Header) error {
 	if d.forward != nil {
 		return d.forward(ctx, to, headers)
 	}
@@ -71,14 +72,14 @@ var defects = []struct {
 	defect defect
 	caught []string
 }{
-	{"acks before running", func(d *queueDelivery) consume.Delivery {
+	{"acks before running", func(d *queueDelivery) driver.Delivery {
 		ackNow(d)
 		return &broken{queueDelivery: d, ack: nothing}
 	}, []string{"a crash before the effect", "in flight elsewhere is held, and acked when done", "the store is down at the start"}},
-	{"acks on error", func(d *queueDelivery) consume.Delivery {
+	{"acks on error", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, nak: func(ctx context.Context, _ time.Duration) error { return d.Ack(ctx) }}
 	}, []string{"a failed message goes back to the broker", "shutdown gives back what waits"}},
-	{"loses on shutdown", func(d *queueDelivery) consume.Delivery {
+	{"loses on shutdown", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, nak: func(ctx context.Context, delay time.Duration) error {
 			if delay == 0 {
 				return d.Ack(ctx)
@@ -86,68 +87,68 @@ var defects = []struct {
 			return d.Nak(ctx, delay)
 		}}
 	}, []string{"shutdown gives back what waits", "no key can stop the consumer"}},
-	{"drops order", func(d *queueDelivery) consume.Delivery {
+	{"drops order", func(d *queueDelivery) driver.Delivery {
 		d.own.OrderKey = ""
 		return d
 	}, []string{"order per key", "order per key over retries"}},
-	{"dead-letters without origin", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+	{"dead-letters without origin", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to driver.Action, headers []semel.Header) error {
 			var some []semel.Header
 			for _, h := range headers {
-				if !strings.HasPrefix(h.Name, consume.LetterTopic) {
+				if !strings.HasPrefix(h.Name, driver.LetterTopic) {
 					some = append(some, h)
 				}
 			}
 			return d.Forward(ctx, to, some)
 		}}
 	}, []string{"a dead letter says where it came from"}},
-	{"dead-letters nothing", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(context.Context, consume.Destination, []semel.Header) error { return nil }}
-	}, []string{"poison ends in the dead letters", "a failure is a dead letter", "another payload is a dead letter", "an unknown outcome is parked"}},
-	{"dead-letters without the message", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+	{"dead-letters nothing", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(context.Context, driver.Action, []semel.Header) error { return nil }}
+	}, []string{"poison ends in the dead letters", "a failure is a dead letter", "another payload is a dead letter", "an unknown outcome goes to the quarantine"}},
+	{"dead-letters without the message", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to driver.Action, headers []semel.Header) error {
 			own := *d.own
 			own.Body = nil
 			return (&queueDelivery{c: d.c, m: d.m, own: &own, n: d.n}).Forward(ctx, to, headers)
 		}}
 	}, []string{"a failure is a dead letter", "a dead letter says where it came from"}},
-	{"parks into the dead letters", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, _ consume.Destination, headers []semel.Header) error {
-			return d.Forward(ctx, consume.DeadLetters, headers)
+	{"parks into the dead letters", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, _ driver.Action, headers []semel.Header) error {
+			return d.Forward(ctx, driver.DeadLetter, headers)
 		}}
-	}, []string{"an unknown outcome is parked", "a message older than the retention is not run"}},
-	{"acks with the copy", func(d *queueDelivery) consume.Delivery {
+	}, []string{"an unknown outcome goes to the quarantine", "a message older than the retention is not run"}},
+	{"acks with the copy", func(d *queueDelivery) driver.Delivery {
 		acked := false
 		return &broken{queueDelivery: d, ack: func(ctx context.Context) error {
 			if acked {
 				return nil
 			}
 			return d.Ack(ctx)
-		}, forward: func(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+		}, forward: func(ctx context.Context, to driver.Action, headers []semel.Header) error {
 			acked = true
 			_ = d.Ack(ctx)
 			return d.Forward(ctx, to, nil)
 		}}
 	}, []string{"a dead letter says where it came from"}},
-	{"never acks", func(d *queueDelivery) consume.Delivery {
+	{"never acks", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, ack: nothing}
 	}, []string{"each message runs once and is acked", "a duplicate in the same batch does not run"}},
-	{"does not extend", func(d *queueDelivery) consume.Delivery {
+	{"does not extend", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, extend: nothing}
 	}, []string{"a slow handler keeps its message"}},
-	{"loses the headers", func(d *queueDelivery) consume.Delivery {
+	{"loses the headers", func(d *queueDelivery) driver.Delivery {
 		d.own.Headers = nil
 		return d
 	}, []string{"each message runs once and is acked"}},
-	{"has no origin", func(d *queueDelivery) consume.Delivery {
+	{"has no origin", func(d *queueDelivery) driver.Delivery {
 		d.own.Origin = consume.Origin{}
 		return d
 	}, []string{"a dead letter says where it came from"}},
-	{"cuts the body", func(d *queueDelivery) consume.Delivery {
+	{"cuts the body", func(d *queueDelivery) driver.Delivery {
 		d.own.Body = d.own.Body[:min(len(d.own.Body), 1<<16)]
 		return d
 	}, []string{"large messages and odd headers"}},
-	{"does not say when it was published", func(d *queueDelivery) consume.Delivery {
+	{"does not say when it was published", func(d *queueDelivery) driver.Delivery {
 		d.own.Published = time.Time{}
 		return d
 	}, []string{"a message older than the retention is not run"}},

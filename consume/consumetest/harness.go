@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -30,7 +31,7 @@ type Harness struct {
 }
 
 // Broker is a topic or queue with one consumer group, and with its dead
-// letters and parked messages. Safe for concurrent use. It fails the test by
+// letters and its quarantine. Safe for concurrent use. It fails the test by
 // t.
 type Broker interface {
 	// Publish sends messages in this order, with their OrderKey, Headers and
@@ -40,14 +41,14 @@ type Broker interface {
 	// Info.AckWait, if there is one, is to be 1.2 to 1.6 s.
 	Connect(t testing.TB) Conn
 	// Copies is all that was ever forwarded to a destination.
-	Copies(t testing.TB, to consume.Destination) []consume.Message
+	Copies(t testing.TB, to driver.Action) []consume.Message
 	// Unsettled counts the published messages that are not acked.
 	Unsettled(t testing.TB) int
 }
 
 // Conn is a member of the group: a Source that the suite can take away.
 type Conn interface {
-	consume.Source
+	driver.Source
 	// Kill ends it as the death of its process would: at once, with no word
 	// to the broker, which finds out by itself. From then on each call of it
 	// and its deliveries fails.
@@ -76,7 +77,7 @@ func checks() []check {
 		{name: "in flight elsewhere is held, and run when that dies", run: inFlightElsewhereDies},
 		{name: "a crash before the effect", run: crashBeforeTheEffect},
 		{name: "a crash after the effect", run: crashAfterTheEffect},
-		{name: "a crash after the effect, parked", run: crashAfterTheEffectParked},
+		{name: "a crash after the effect, under park", run: crashAfterTheEffectParked},
 		{name: "a crash with later messages done", run: crashWithLaterDone},
 		{name: "a crash before the ack", run: crashBeforeTheAck},
 		{name: "an ack that fails is repeated", run: ackFails},
@@ -88,7 +89,7 @@ func checks() []check {
 		{name: "poison that kills its process ends in the dead letters", run: poisonKills},
 		{name: "a failure is a dead letter", run: failureIsADeadLetter},
 		{name: "another payload is a dead letter", run: mismatch},
-		{name: "an unknown outcome is parked", run: unknown},
+		{name: "an unknown outcome goes to the quarantine", run: unknown},
 		{name: "no key is a dead letter", run: noKey},
 		{name: "no key can stop the consumer", run: rejected},
 		{name: "a message older than the retention is not run", run: late},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // queue is a broker in memory that acks each message by itself, as RabbitMQ
@@ -19,7 +20,7 @@ type queue struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at each change
 	msgs    []*queued
-	copies  map[consume.Destination][]consume.Message
+	copies  map[driver.Action][]consume.Message
 	ackWait time.Duration
 	defect  defect
 }
@@ -32,7 +33,7 @@ type queued struct {
 }
 
 func newQueue() *queue {
-	return &queue{changed: make(chan struct{}), copies: map[consume.Destination][]consume.Message{}, ackWait: 1500 * time.Millisecond}
+	return &queue{changed: make(chan struct{}), copies: map[driver.Action][]consume.Message{}, ackWait: 1500 * time.Millisecond}
 }
 
 // notify wakes who waits. The caller holds mu.
@@ -55,7 +56,7 @@ func (q *queue) Publish(_ testing.TB, ms ...consume.Message) {
 
 func (q *queue) Connect(testing.TB) Conn { return &queueConn{q: q} }
 
-func (q *queue) Copies(_ testing.TB, to consume.Destination) []consume.Message {
+func (q *queue) Copies(_ testing.TB, to driver.Action) []consume.Message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.copies[to])
@@ -79,13 +80,13 @@ type queueConn struct {
 	dead bool // guarded by q.mu
 }
 
-func (c *queueConn) Info(context.Context) (consume.Info, error) {
-	return consume.Info{Horizon: consume.Forever, AckWait: c.q.ackWait}, nil
+func (c *queueConn) Info(context.Context) (driver.Info, error) {
+	return driver.Info{Horizon: driver.Forever, AckWait: c.q.ackWait}, nil
 }
 
 func (c *queueConn) Stop(context.Context) error { return nil }
 
-func (c *queueConn) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (c *queueConn) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	for {
 		c.q.mu.Lock()
 		changed, dead := c.q.changed, c.dead
@@ -108,7 +109,7 @@ func (c *queueConn) Next(ctx context.Context, limit int) ([]consume.Delivery, er
 
 // ready takes what can be delivered, and says when to look again. The caller
 // holds mu.
-func (c *queueConn) ready(limit int) (ds []consume.Delivery, wait time.Duration) {
+func (c *queueConn) ready(limit int) (ds []driver.Delivery, wait time.Duration) {
 	now, wait := time.Now(), time.Second
 	for _, m := range c.q.msgs {
 		if m.acked || len(ds) == limit || c.dead {
@@ -180,7 +181,7 @@ func (d *queueDelivery) Extend(context.Context) error {
 	return d.change(func() { d.m.until = time.Now().Add(d.c.q.ackWait) })
 }
 
-func (d *queueDelivery) Forward(_ context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *queueDelivery) Forward(_ context.Context, to driver.Action, headers []semel.Header) error {
 	d.c.q.mu.Lock()
 	defer d.c.q.mu.Unlock()
 	if d.c.dead {

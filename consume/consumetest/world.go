@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -83,7 +84,7 @@ func (j *journal) total() (n int) {
 }
 
 // saw counts the events of a kind, and for EventDecided of a reason.
-func (j *journal) saw(kind consume.Kind, reason consume.Reason) (n int) {
+func (j *journal) saw(kind consume.Kind, reason driver.Reason) (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range j.events {
@@ -148,7 +149,7 @@ func (w *world) once(ms []consume.Message) {
 }
 
 // copies checks how many copies a destination has, and returns them.
-func (w *world) copies(to consume.Destination, n int) []consume.Message {
+func (w *world) copies(to driver.Action, n int) []consume.Message {
 	w.Helper()
 	got := w.broker.Copies(w, to)
 	if len(got) != n {
@@ -160,7 +161,7 @@ func (w *world) copies(to consume.Destination, n int) []consume.Message {
 // reasons are the reasons of copies, in order of the alphabet.
 func reasons(ms []consume.Message) (rs []string) {
 	for i := range ms {
-		r, _ := ms[i].Header(consume.LetterReason)
+		r, _ := ms[i].Header(driver.LetterReason)
 		rs = append(rs, r)
 	}
 	slices.Sort(rs)

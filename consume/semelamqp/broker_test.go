@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -65,7 +66,7 @@ func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
 	settled(t, b)
 	b.Publish(t, keyed("k1"))
 	settled(t, b)
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 2 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 2 {
 		t.Errorf("%d dead letters, want 2", n)
 	}
 }
@@ -78,15 +79,15 @@ func TestALetterNeedsAQueue(t *testing.T) {
 	serve(t, j.consumer(t, bad, consume.Options{}), b.connect(t))
 	b.Publish(t, keyed("k0"))
 	settled(t, b)
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 1 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 1 {
 		t.Fatalf("%d dead letters", n)
 	}
-	if _, err := b.ch.QueueDelete(b.letters(consume.DeadLetters), false, false, false); err != nil {
+	if _, err := b.ch.QueueDelete(b.letters(driver.DeadLetter), false, false, false); err != nil {
 		t.Fatal(err)
 	}
 	b.Publish(t, keyed("k1"))
 	settled(t, b)
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 2 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 2 {
 		t.Errorf("%d dead letters, want 2", n)
 	}
 }
@@ -99,10 +100,10 @@ func TestALetterThatNoQueueTakesIsKept(t *testing.T) {
 	serve(t, j.consumer(t, bad, consume.Options{}), b.connect(t))
 	b.Publish(t, keyed("k0"))
 	settled(t, b)
-	if got := reasons(t, b, consume.DeadLetters); len(got) != 1 {
+	if got := reasons(t, b, driver.DeadLetter); len(got) != 1 {
 		t.Errorf("the dead letters are %v, want one", got)
 	}
-	if _, err := b.ch.QueueDelete(b.letters(consume.DeadLetters), false, false, false); err != nil {
+	if _, err := b.ch.QueueDelete(b.letters(driver.DeadLetter), false, false, false); err != nil {
 		t.Fatal(err)
 	}
 	b.Publish(t, keyed("k1"))
@@ -114,11 +115,11 @@ func TestALetterThatNoQueueTakesIsKept(t *testing.T) {
 	if n := b.Unsettled(t); n != 1 {
 		t.Errorf("%d messages are unsettled, want 1", n)
 	}
-	if _, err := b.ch.QueueDeclare(b.letters(consume.DeadLetters), true, false, false, false, nil); err != nil {
+	if _, err := b.ch.QueueDeclare(b.letters(driver.DeadLetter), true, false, false, false, nil); err != nil {
 		t.Fatal(err)
 	}
 	settled(t, b)
-	if got := reasons(t, b, consume.DeadLetters); len(got) != 2 {
+	if got := reasons(t, b, driver.DeadLetter); len(got) != 2 {
 		t.Errorf("the dead letters are %v, want two", got)
 	}
 }
@@ -142,7 +143,7 @@ func TestARetryWithoutAQueueWaitsInTheConsumer(t *testing.T) {
 // The broker's own limit of deliveries ends in the dead letters, too.
 func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
 	server := amqptest.Shared(t)
-	b := &broker{server: server, name: fmt.Sprint("limited", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}, ch: channel(t, server.URL())}
+	b := &broker{server: server, name: fmt.Sprint("limited", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, server.URL())}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, DeliveryLimit: 2}
 	c := b.connect(t)
 	if _, err := c.Info(t.Context()); err != nil {
@@ -163,7 +164,7 @@ func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
 	}
 	var letters []amqp.Delivery
 	until(t, "a dead letter", func() bool {
-		letters = append(letters, drain(t, b.ch, b.letters(consume.DeadLetters))...)
+		letters = append(letters, drain(t, b.ch, b.letters(driver.DeadLetter))...)
 		return len(letters) == 1
 	})
 	if r := letters[0].Headers["x-first-death-reason"]; r != "delivery_limit" {

@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // delivery is one delivery of a message.
@@ -27,18 +28,18 @@ type delivery struct {
 	sent map[string]*sent
 }
 
-// Message implements consume.Delivery.
+// Message implements driver.Delivery.
 func (d *delivery) Message() *consume.Message { return d.own }
 
-// Revoked implements consume.Delivery. It is closed when the channel is: then
+// Revoked implements driver.Delivery. It is closed when the channel is: then
 // the broker gives the message to another.
 func (d *delivery) Revoked() <-chan struct{} { return d.l.over }
 
-// Extend implements consume.Delivery. There is nothing to extend: a message is
+// Extend implements driver.Delivery. There is nothing to extend: a message is
 // the channel's until the broker's consumer_timeout, 30 minutes by default.
 func (d *delivery) Extend(context.Context) error { return nil }
 
-// Ack implements consume.Delivery. The broker does not answer an ack. If it is
+// Ack implements driver.Delivery. The broker does not answer an ack. If it is
 // lost, the channel is, too, and the message comes again.
 func (d *delivery) Ack(context.Context) error {
 	d.mu.Lock()
@@ -56,7 +57,7 @@ func (d *delivery) ack() error {
 	}
 	if err := d.raw.Ack(false); err != nil {
 		d.l.end(err)
-		return fmt.Errorf("%w: %w", consume.ErrGone, err)
+		return fmt.Errorf("%w: %w", driver.ErrGone, err)
 	}
 	d.acked = true
 	d.l.out.Add(-1)
@@ -66,15 +67,15 @@ func (d *delivery) ack() error {
 // gone is the error of what is said too late.
 func (d *delivery) gone() error {
 	if d.back {
-		return fmt.Errorf("%w: it was given back", consume.ErrGone)
+		return fmt.Errorf("%w: it was given back", driver.ErrGone)
 	}
 	if d.l.isOver() {
-		return fmt.Errorf("%w: %w", consume.ErrGone, d.l.why)
+		return fmt.Errorf("%w: %w", driver.ErrGone, d.l.why)
 	}
 	return nil
 }
 
-// Nak implements consume.Delivery. For a delay it sends a copy to a queue from
+// Nak implements driver.Delivery. For a delay it sends a copy to a queue from
 // which it comes back, and acks; without, the message goes to the head of its
 // own queue.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
@@ -95,7 +96,7 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	if delay <= 0 {
 		if err := d.raw.Nack(false, true); err != nil {
 			d.l.end(err)
-			return fmt.Errorf("%w: %w", consume.ErrGone, err)
+			return fmt.Errorf("%w: %w", driver.ErrGone, err)
 		}
 		d.back = true
 		d.l.out.Add(-1)
@@ -108,17 +109,17 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	return d.ack()
 }
 
-// Forward implements consume.Delivery. It returns nil when the broker has
+// Forward implements driver.Delivery. It returns nil when the broker has
 // confirmed that the copy is in its queue.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []semel.Header) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.gone(); err != nil {
 		return err
 	}
 	name := d.s.opt.DeadLetters
-	if to == consume.Parked {
-		name = d.s.opt.Parked
+	if to == driver.Quarantine {
+		name = d.s.opt.Quarantine
 	}
 	return d.copy(ctx, name, d.s.queues.letters(name), func() amqp.Publishing { return letterOf(&d.raw, headers) })
 }

@@ -7,7 +7,7 @@
 // message) is published as persistent and mandatory, and confirmed by the
 // broker, before the message is acked. Whatever the channel of a delivery has
 // been through, an ack goes to that channel or nowhere: when it is closed, the
-// delivery is over (consume.ErrGone), and the message comes again.
+// delivery is over (driver.ErrGone), and the message comes again.
 //
 // # What AMQP's settings mean here
 //

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // A broker that goes silent in the middle holds up no shutdown.
@@ -44,7 +44,7 @@ func TestCopiesGoOnWhenTheBrokerIsNoLongerBlocked(t *testing.T) {
 	until := func(what string, is func(err error) bool) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
-			err := d.Forward(t.Context(), consume.DeadLetters, nil)
+			err := d.Forward(t.Context(), driver.DeadLetter, nil)
 			if delete(d.sent, d.s.opt.DeadLetters); is(err) {
 				return
 			}
@@ -100,7 +100,7 @@ func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = ds[0].Forward(t.Context(), consume.DeadLetters, nil)
+			err = ds[0].Forward(t.Context(), driver.DeadLetter, nil)
 		}
 		if err == nil {
 			t.Errorf("%s: there is no error", name)
@@ -110,7 +110,7 @@ func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s: the connection stays", name)
 		}
-		if _, err := s.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		if _, err := s.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%s: Next after Close: %v", name, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestPausesEndWhenTheBrokerTakesPart(t *testing.T) {
 	s.dialer.ended(false)
 	s.copies.dialer.ended(false)
 	d := p.next(s, "m")[0]
-	if err := d.Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+	if err := d.Forward(t.Context(), driver.DeadLetter, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s.dialer.failures != 0 || s.copies.dialer.failures != 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -40,7 +41,7 @@ type broker struct {
 	opt    semelamqp.Options
 	ch     *amqp.Channel // of the test
 	mu     sync.Mutex    // one copy read at a time
-	copies map[consume.Destination][]consume.Message
+	copies map[driver.Action][]consume.Message
 }
 
 // open makes a queue on the shared node. Kind is that of all its queues.
@@ -51,7 +52,7 @@ func open(t testing.TB, kind semelamqp.Kind) *broker {
 
 func openOn(t testing.TB, s *amqptest.Server, kind semelamqp.Kind) *broker {
 	t.Helper()
-	b := &broker{server: s, name: fmt.Sprintf("q%d", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}}
+	b := &broker{server: s, name: fmt.Sprintf("q%d", queues.Add(1)), copies: map[driver.Action][]consume.Message{}}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: kind, OrderKey: semelamqp.ByHeader(orderHeader)}
 	src, err := semelamqp.New(s.URL(), b.name, &b.opt)
 	if err != nil {
@@ -116,7 +117,7 @@ func publishing(m *consume.Message) amqp.Publishing {
 
 // Copies implements consumetest.Broker. It takes what is in the queue, and
 // remembers it.
-func (b *broker) Copies(t testing.TB, to consume.Destination) []consume.Message {
+func (b *broker) Copies(t testing.TB, to driver.Action) []consume.Message {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,9 +146,9 @@ func drain(t testing.TB, ch *amqp.Channel, queue string) (ds []amqp.Delivery) {
 	}
 }
 
-func (b *broker) letters(to consume.Destination) string {
-	if to == consume.Parked {
-		return b.name + ".parked"
+func (b *broker) letters(to driver.Action) string {
+	if to == driver.Quarantine {
+		return b.name + ".quarantine"
 	}
 	return b.name + ".dead-letters"
 }

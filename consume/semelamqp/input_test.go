@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -31,7 +32,7 @@ func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
 		"wrong credentials":   {url: strings.Replace(s.URL(), "guest:guest", "guest:wrong", 1), want: []string{"username or password"}},
 		"an unknown vhost":    {url: s.URL() + "nowhere", want: []string{"vhost"}},
 		"nobody there":        {url: nobody, want: []string{"no connection to the broker", "refused"}},
-		"no letters":          {o: semelamqp.Options{Declare: semelamqp.DeclareNothing, Parked: "nowhere"}, want: []string{`queue "nowhere"`, "is not there"}},
+		"no letters":          {o: semelamqp.Options{Declare: semelamqp.DeclareNothing, Quarantine: "nowhere"}, want: []string{`queue "nowhere"`, "is not there"}},
 		"another kind":        {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum}, want: []string{"is there with other arguments", "Options.Kind"}},
 		"another's arguments": {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Classic, SingleActive: true}, want: []string{"is there with other arguments"}},
 	} {
@@ -57,7 +58,7 @@ func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
 		if err := src.Close(); err != nil {
 			t.Errorf("%s: Close: %v", name, err)
 		}
-		if _, err := src.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		if _, err := src.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%s: Next after Close: %v", name, err)
 		}
 	}
@@ -115,7 +116,7 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 		return j.plain(ctx, x, m)
 	}, consume.Options{}), b.connect(t))
 	settled(t, b)
-	if got, want := fmt.Sprint(reasons(t, b, consume.DeadLetters)), "[invalid_call invalid_call invalid_call no_key]"; got != want {
+	if got, want := fmt.Sprint(reasons(t, b, driver.DeadLetter)), "[invalid_call invalid_call invalid_call no_key]"; got != want {
 		t.Errorf("the dead letters are for %s, want %s", got, want)
 	}
 	if j.total() != 2 {
@@ -135,14 +136,14 @@ func TestALetterWithManyHeadersGoesWithoutTheText(t *testing.T) {
 		return semel.Final(errors.New(strings.Repeat("no ", 1000)))
 	}, consume.Options{}), b.connect(t))
 	settled(t, b)
-	l := b.Copies(t, consume.DeadLetters)
+	l := b.Copies(t, driver.DeadLetter)
 	if len(l) != 1 {
 		t.Fatalf("%d dead letters", len(l))
 	}
-	if text, ok := l[0].Header(consume.LetterError); ok {
+	if text, ok := l[0].Header(driver.LetterError); ok {
 		t.Errorf("it has the text %.20q", text)
 	}
-	if why, _ := l[0].Header(consume.LetterReason); why != string(consume.ReasonFailed) {
+	if why, _ := l[0].Header(driver.LetterReason); why != string(driver.ReasonFailed) {
 		t.Errorf("its reason is %q", why)
 	}
 }
@@ -159,7 +160,7 @@ func TestALetterWithTooManyHeadersIsKept(t *testing.T) {
 	refused := func(e consume.Event) bool { return e.Err != nil && strings.Contains(e.Err.Error(), "frame_max") }
 	until(t, "refused", func() bool { return j.saw(consume.EventSettleFailed, refused) >= 3 })
 	b.Publish(t, keyed("k1"))
-	until(t, "the next one is settled", func() bool { return len(b.Copies(t, consume.DeadLetters)) == 1 })
+	until(t, "the next one is settled", func() bool { return len(b.Copies(t, driver.DeadLetter)) == 1 })
 	<-time.After(time.Second)
 	if n := j.saw(consume.EventSettleFailed, refused); n > 12 {
 		t.Errorf("it was tried %d times", n)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
@@ -38,7 +38,7 @@ func TestAChannelThatTheBrokerClosesIsMadeAnew(t *testing.T) {
 		t.Errorf("it ended for %v", l.why)
 	}
 	d := &delivery{s: src, l: l}
-	if err := d.Ack(t.Context()); !errors.Is(err, consume.ErrGone) || !is(err, amqp.PreconditionFailed) {
+	if err := d.Ack(t.Context()); !errors.Is(err, driver.ErrGone) || !is(err, amqp.PreconditionFailed) {
 		t.Errorf("an ack says %v", err)
 	}
 	if _, err := src.Info(t.Context()); err != nil {

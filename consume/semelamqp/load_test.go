@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -91,7 +92,7 @@ func member(t *testing.T, s spec) (kill func()) {
 // load publishes messages, 30 % of them twice, and kills members meanwhile.
 func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duration) {
 	server := amqptest.Shared(t)
-	b := &broker{server: server, name: fmt.Sprintf("load%d", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}}
+	b := &broker{server: server, name: fmt.Sprintf("load%d", queues.Add(1)), copies: map[driver.Action][]consume.Message{}}
 	d = openDesk(t)
 	s.URL, s.Queue, s.Desk = server.URL(), b.name, d.addr
 	src, err := semelamqp.New(s.URL, s.Queue, s.options())
@@ -141,7 +142,7 @@ func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duratio
 	}
 	settled(t, b)
 	took = time.Since(began)
-	if n := len(b.Copies(t, consume.DeadLetters)) + len(b.Copies(t, consume.Parked)); n > 0 {
+	if n := len(b.Copies(t, driver.DeadLetter)) + len(b.Copies(t, driver.Quarantine)); n > 0 {
 		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
 	return d, took

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -64,7 +65,7 @@ func TestTheNodeIsKilledAndComesBack(t *testing.T) {
 	for _, d := range sides {
 		settled(t, d.b)
 		d.j.once(t, n)
-		if got := len(d.b.Copies(t, consume.DeadLetters)); got != 0 {
+		if got := len(d.b.Copies(t, driver.DeadLetter)); got != 0 {
 			t.Errorf("%d dead letters", got)
 		}
 	}

@@ -7,13 +7,14 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Options configures a Source. Nil and zero fields mean the defaults.
 type Options struct {
 	// DeadLetters and Parked are the queues that copies go to: by default the
-	// queue's name and ".dead-letters" or ".parked".
-	DeadLetters, Parked string
+	// queue's name and ".dead-letters" or ".quarantine".
+	DeadLetters, Quarantine string
 	// Declare says which queues the Source makes: by default all but the one
 	// that it consumes.
 	Declare Declare
@@ -32,7 +33,7 @@ type Options struct {
 	// called before m.Key is set, and must not panic.
 	OrderKey func(m *consume.Message) string
 	// Horizon is the greatest age at which the broker may deliver a message,
-	// if the queue has a TTL, retries not counted. Zero: consume.Forever.
+	// if the queue has a TTL, retries not counted. Zero: driver.Forever.
 	Horizon time.Duration
 	// Prefetch is how many messages the broker sends ahead of their acks. Zero:
 	// as many as the Consumer takes, its InFlight. At most 65535; in a loop that
@@ -82,14 +83,14 @@ func (o *Options) withDefaults(queue string) Options {
 	if d.DeadLetters == "" {
 		d.DeadLetters = queue + ".dead-letters"
 	}
-	if d.Parked == "" {
-		d.Parked = queue + ".parked"
+	if d.Quarantine == "" {
+		d.Quarantine = queue + ".quarantine"
 	}
 	if d.Kind == "" {
 		d.Kind = Quorum
 	}
 	if d.Horizon == 0 {
-		d.Horizon = consume.Forever
+		d.Horizon = driver.Forever
 	}
 	return d
 }
@@ -107,13 +108,13 @@ func (o *Options) check(url, queue string) error {
 	if queue == "" {
 		bad("queue: is empty")
 	}
-	for field, name := range map[string]string{"queue": retryName(queue, lastLevel), "Options.DeadLetters": o.DeadLetters, "Options.Parked": o.Parked} {
+	for field, name := range map[string]string{"queue": retryName(queue, lastLevel), "Options.DeadLetters": o.DeadLetters, "Options.Quarantine": o.Quarantine} {
 		if len(name) > longestName {
 			bad("%s: makes a queue's name of %d bytes; at most %d are allowed", field, len(name), longestName)
 		}
 	}
-	if o.DeadLetters == queue || o.Parked == queue {
-		bad("Options.DeadLetters, Options.Parked: are the queue that is consumed, and copies would be consumed, too; name others")
+	if o.DeadLetters == queue || o.Quarantine == queue {
+		bad("Options.DeadLetters, Options.Quarantine: are the queue that is consumed, and copies would be consumed, too; name others")
 	}
 	if o.Declare > DeclareNothing {
 		bad("Options.Declare: is %d; it must be DeclareCopies, DeclareAll or DeclareNothing", o.Declare)

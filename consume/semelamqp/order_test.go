@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -95,7 +96,7 @@ func (h *half) lose() {
 // overtakes what the broker believes to be in work.
 func TestOrderIsKeptThoughTheBrokerNoticesALossLate(t *testing.T) {
 	s := amqptest.Shared(t)
-	b := &broker{server: s, name: fmt.Sprint("half", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}, ch: channel(t, s.URL())}
+	b := &broker{server: s, name: fmt.Sprint("half", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, s.URL())}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum, SingleActive: true, OrderKey: semelamqp.ByHeader(orderHeader)}
 	b.opt.Config.Heartbeat = time.Second // it notices after two
 	var conns []*half

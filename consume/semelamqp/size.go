@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // fit makes sure that a copy's headers fit into one frame, for the broker ends
@@ -15,7 +15,7 @@ func fit(p *amqp.Publishing, frame int) error {
 	if frame <= 0 || size(p) <= limit {
 		return nil
 	}
-	delete(p.Headers, consume.LetterError)
+	delete(p.Headers, driver.LetterError)
 	if n := size(p); n > limit {
 		return fmt.Errorf("semelamqp: a copy's headers have %d bytes; at most %d fit into a frame: raise frame_max, here and at the broker", n, limit)
 	}

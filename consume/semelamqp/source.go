@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 const mostPrefetch = 65535 // of AMQP
 
-// Source is a queue as a consume.Source. Safe for concurrent use; one Serve at
+// Source is a queue as a driver.Source. Safe for concurrent use; one Serve at
 // a time. Close it after Serve, for messages with an OrderKey that were given
 // back go to others then.
 //
@@ -47,10 +47,10 @@ func New(url, queue string, o *Options) (*Source, error) {
 	return s, nil
 }
 
-var errClosed = fmt.Errorf("%w: by Close", consume.ErrClosed)
+var errClosed = fmt.Errorf("%w: by Close", driver.ErrClosed)
 
 // Close ends the connections. What was not acked goes to others. From then on
-// Next returns consume.ErrClosed. Harmless when repeated.
+// Next returns driver.ErrClosed. Harmless when repeated.
 func (s *Source) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	s.copies.close()
@@ -61,19 +61,19 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Info implements consume.Source. It connects, and sees to the queues. If an
+// Info implements driver.Source. It connects, and sees to the queues. If an
 // earlier Serve has given back messages with an OrderKey, it connects anew: what
 // the broker has sent ahead is behind them, and goes back with them.
-func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if l := s.link.Load(); l != nil && l.holdsBack() && l.mark(errLost) {
 		_ = l.close() // when the broker has answered, all of it is in the queue again
 	}
 	l, err := s.connected(ctx)
 	if err != nil {
-		return consume.Info{}, err
+		return driver.Info{}, err
 	}
 	l.stopped.Store(false)
-	return consume.Info{Horizon: s.opt.Horizon}, nil
+	return driver.Info{Horizon: s.opt.Horizon}, nil
 }
 
 // connected is a link that is not over, as far as is known. It makes one if
@@ -120,8 +120,8 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// Next implements consume.Source.
-func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+// Next implements driver.Source.
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	if s.isClosed() {
 		return nil, errClosed
 	}
@@ -188,7 +188,7 @@ func (s *Source) prefetch(l *link, limit int) int {
 	}
 }
 
-func (s *Source) deliveries(l *link, limit int) (ds []consume.Delivery) {
+func (s *Source) deliveries(l *link, limit int) (ds []driver.Delivery) {
 	for _, raw := range l.get(limit) {
 		l.out.Add(1)
 		d := &delivery{s: s, l: l, raw: raw, own: message(&raw, s.queues.name)}
@@ -200,7 +200,7 @@ func (s *Source) deliveries(l *link, limit int) (ds []consume.Delivery) {
 	return ds
 }
 
-// Stop implements consume.Source. It cancels the broker's consumer and gives
+// Stop implements driver.Source. It cancels the broker's consumer and gives
 // back the messages that Next has not returned.
 //
 // If Options.OrderKey is set, Stop does nothing, and Close gives them back: a

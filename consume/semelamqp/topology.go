@@ -90,7 +90,7 @@ func (t *topology) pass(exchange, key string) amqp.Table {
 
 // declare makes, or looks for, all that must be there from the start.
 func (t *topology) declare(conn *amqp.Connection) error {
-	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Parked), t.consumed()} {
+	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Quarantine), t.consumed()} {
 		if err := q.ensure(conn); err != nil {
 			return err
 		}

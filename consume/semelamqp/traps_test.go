@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -82,9 +83,9 @@ func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
 		func() error { return old.Ack(t.Context()) },
 		func() error { return old.Nak(t.Context(), 0) },
 		func() error { return old.Nak(t.Context(), time.Hour) },
-		func() error { return old.Forward(t.Context(), consume.DeadLetters, nil) },
+		func() error { return old.Forward(t.Context(), driver.DeadLetter, nil) },
 	} {
-		if err := late(); !errors.Is(err, consume.ErrGone) {
+		if err := late(); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("it says %v, want ErrGone", err)
 		}
 	}
@@ -96,7 +97,7 @@ func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
 	if n := b.Unsettled(t); n != 1 {
 		t.Errorf("%d messages are unsettled, want 1", n)
 	}
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 0 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 0 {
 		t.Errorf("%d dead letters", n)
 	}
 	if err := again.Ack(t.Context()); err != nil {
@@ -123,7 +124,7 @@ func TestAnAckThatIsRepeatedIsSaidOnce(t *testing.T) {
 	if err := two.Nak(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
-	if err := two.Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+	if err := two.Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("an ack of what was given back: %v", err)
 	}
 	next(t, c)
@@ -155,7 +156,7 @@ func TestAQueueMadeAnewHasOtherMessages(t *testing.T) {
 			})
 			b.Publish(t, keyed("k1"))
 			again := next(t, c)
-			if err := old.Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+			if err := old.Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 				t.Errorf("the old one: %v", err)
 			}
 			if n := b.Unsettled(t); n != 1 || key(again) != "k1" {
@@ -247,14 +248,14 @@ func TestConnectionsAreCutInMidAck(t *testing.T) {
 			settled(t, b)
 			j.once(t, n)
 			ids := map[string]bool{}
-			for _, m := range b.Copies(t, consume.DeadLetters) {
-				id, _ := m.Header(consume.LetterID)
+			for _, m := range b.Copies(t, driver.DeadLetter) {
+				id, _ := m.Header(driver.LetterID)
 				ids[id] = true
 			}
 			if len(ids) != 1 {
 				t.Errorf("the dead letters are of %d messages, want 1", len(ids))
 			}
-			t.Logf("%d lost channels were noticed by those who settled", j.saw(consume.EventSettleFailed, errIs(consume.ErrGone)))
+			t.Logf("%d lost channels were noticed by those who settled", j.saw(consume.EventSettleFailed, errIs(driver.ErrGone)))
 		})
 	}
 }
@@ -317,7 +318,7 @@ func TestOrderIsKeptWhenAConsumerEnds(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := amqptest.Shared(t)
-			b := &broker{server: s, name: fmt.Sprint("single", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}, ch: channel(t, s.URL())}
+			b := &broker{server: s, name: fmt.Sprint("single", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, s.URL())}
 			b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: kind, SingleActive: true, OrderKey: semelamqp.ByHeader(orderHeader)}
 			j := &journal{}
 			begun, over := make(chan struct{}), make(chan struct{})
@@ -371,7 +372,7 @@ func TestWhatIsGivenBackComesInItsOrder(t *testing.T) {
 				ms[i].OrderKey = "lane"
 			}
 			b.Publish(t, ms...)
-			ds := []consume.Delivery{next(t, c), next(t, c), next(t, c)}
+			ds := []driver.Delivery{next(t, c), next(t, c), next(t, c)}
 			for _, i := range []int{1, 2, 0} {
 				if err := ds[i].Nak(t.Context(), 0); err != nil {
 					t.Fatal(err)
@@ -410,7 +411,7 @@ func TestACopyGoesNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := next(t, c)
-	if err := d.Forward(t.Context(), consume.Parked, d.Message().Headers); err != nil {
+	if err := d.Forward(t.Context(), driver.Quarantine, d.Message().Headers); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Ack(t.Context()); err != nil {
@@ -420,7 +421,7 @@ func TestACopyGoesNowhereElse(t *testing.T) {
 	if n := len(drain(t, b.ch, other)); n != 0 {
 		t.Errorf("%d copies went to the queue of the original's CC", n)
 	}
-	got := drain(t, b.ch, b.letters(consume.Parked))
+	got := drain(t, b.ch, b.letters(driver.Quarantine))
 	if len(got) != 1 || got[0].Expiration != "" || got[0].UserId != "" || got[0].DeliveryMode != amqp.Persistent || string(got[0].Body) != "b" {
 		t.Errorf("parked: %+v", got)
 	}

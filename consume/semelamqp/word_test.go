@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // source is one of the puppet's queue "q".
@@ -24,7 +25,7 @@ func (p *puppet) source(o Options) *Source {
 // The ways to leave a message to a copy.
 var leave = map[string]func(ctx context.Context, d *delivery) error{
 	"a letter": func(ctx context.Context, d *delivery) error {
-		if err := d.Forward(ctx, consume.DeadLetters, nil); err != nil {
+		if err := d.Forward(ctx, driver.DeadLetter, nil); err != nil {
 			return err
 		}
 		return d.Ack(ctx)
@@ -143,9 +144,9 @@ func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
 	again := p.next(s, "new")[0]
 	for name, err := range map[string]error{
 		"Ack": old.Ack(t.Context()), "Nak": old.Nak(t.Context(), 0), "a retry": old.Nak(t.Context(), time.Hour),
-		"Forward": old.Forward(t.Context(), consume.DeadLetters, nil),
+		"Forward": old.Forward(t.Context(), driver.DeadLetter, nil),
 	} {
-		if !errors.Is(err, consume.ErrGone) {
+		if !errors.Is(err, driver.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", name, err)
 		}
 	}
@@ -279,7 +280,7 @@ func TestACopyNeedsNoChannelThatWasClosed(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	ds := p.next(s, "a", "b")
-	if err := ds[0].Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+	if err := ds[0].Forward(t.Context(), driver.DeadLetter, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range s.copies.out.spare {
@@ -287,7 +288,7 @@ func TestACopyNeedsNoChannelThatWasClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := ds[1].Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+	if err := ds[1].Forward(t.Context(), driver.DeadLetter, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Preparer is what a [Ledger] may be besides: one that can begin the work of a
@@ -20,7 +20,7 @@ type Preparer interface {
 
 // Prepared is a batch that is prepared. One of its methods is called, once.
 type Prepared interface {
-	Handle(ctx context.Context) []consume.Run
+	Handle(ctx context.Context) []driver.Result
 	Drop()
 }
 
@@ -34,7 +34,7 @@ type ahead struct {
 
 // besides handles a batch, and looks ahead meanwhile: to prepare a batch costs
 // this process as much as it waits for the database in another.
-func (b *batches) besides(ctx context.Context, p Preparer, is Prepared) []consume.Run {
+func (b *batches) besides(ctx context.Context, p Preparer, is Prepared) []driver.Result {
 	var looks sync.WaitGroup
 	defer looks.Wait() // also if the handler leaves by runtime.Goexit: what is ahead is the loop's
 	looks.Go(func() { b.lookAhead(ctx, p) })
@@ -49,7 +49,7 @@ func (b *batches) lookAhead(ctx context.Context, p Preparer) {
 	}
 	a := &ahead{}
 	b.ahead = a
-	var ds []consume.Delivery
+	var ds []driver.Delivery
 	if ds, a.err = b.s.nextFull(MostInBatch); len(ds) == 0 {
 		return
 	}

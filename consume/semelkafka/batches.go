@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // MostInBatch is how many new messages ServeBatches handles at once, at most.
@@ -21,7 +22,7 @@ const MostInBatch = 1000
 // consume.Consumer.Serve does. While the ledger does not answer it takes no
 // message.
 //
-// Of the consume.Options Backoff, AckFailures, Drain and Observe count; Late,
+// Of the consume.Options Backoff, AckFailures, Drain and Observe count; DeadLetterLate,
 // Retention and ShortRetention do, if the ledger keeps its records for a time
 // only, which it says by a method Retention() time.Duration; a longer Retention
 // is refused. MaxAttempts is the ledger's.
@@ -38,8 +39,8 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	if b.opt.Drain <= 0 {
 		b.opt.Drain = 30 * time.Second
 	}
-	if b.opt.Late != consume.DeadLetter {
-		b.opt.Late = consume.Park
+	if b.opt.Backoff == nil {
+		b.opt.Backoff = consume.Backoff
 	}
 	r, forgets := l.(interface{ Retention() time.Duration })
 	if forgets {
@@ -55,8 +56,8 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 		return err
 	}
 	if forgets && !b.opt.ShortRetention && info.Horizon > b.keep {
-		return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that an old one may come again when its outcome is "+
-			"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", b.keep, b.opt.Late)
+		return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that a message may be redelivered after its outcome was "+
+			"deleted; keep outcomes longer, or set ShortRetention to move such messages to the quarantine", b.keep)
 	}
 	s.mu.Lock()
 	served := s.ledger != nil || s.client != nil
@@ -101,14 +102,14 @@ type work struct {
 	tries     int
 	decided   bool
 	effect    bool // it had one, or its end is in the ledger
-	disp      consume.Disposition
+	disp      driver.Disposition
 	forwarded bool
 	passed    bool
 	failed    int // settlements
 }
 
 // newWorks makes the works of deliveries, of those that are free first.
-func (b *batches) newWorks(ds []consume.Delivery) []*work {
+func (b *batches) newWorks(ds []driver.Delivery) []*work {
 	n := max(0, len(b.free)-len(ds))
 	works := append(make([]*work, 0, len(ds)), b.free[n:]...)
 	b.free = b.free[:n]
@@ -200,7 +201,7 @@ func (b *batches) next(ctx context.Context) ([]*work, error) {
 	}
 	works, err := b.taken(ctx)
 	if len(works) == 0 && err == nil {
-		var ds []consume.Delivery
+		var ds []driver.Delivery
 		ds, err = b.s.Next(wait, MostInBatch)
 		works = b.newWorks(ds)
 	}
@@ -208,7 +209,7 @@ func (b *batches) next(ctx context.Context) ([]*work, error) {
 	case err == nil:
 		b.calm = 0
 		return works, nil
-	case errors.Is(err, consume.ErrClosed):
+	case errors.Is(err, driver.ErrClosed):
 		return nil, err
 	case wait.Err() != nil:
 		return nil, nil
@@ -229,7 +230,7 @@ func (b *batches) down() bool {
 		return false
 	}
 	for _, h := range b.held {
-		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && w.disp.Reason == consume.ReasonUnavailable }) {
+		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && w.disp.Reason == driver.ReasonUnavailable }) {
 			return true
 		}
 	}
@@ -290,6 +291,19 @@ func (b *batches) giveUp(ctx context.Context) {
 			b.observe(ctx, consume.Event{Kind: consume.EventReturned, Message: w.m, Disposition: w.disp})
 		}
 	}
+}
+
+// policy is the part of the options that decides about messages.
+func (b *batches) policy() driver.Policy {
+	return driver.Policy{Backoff: b.opt.Backoff, AckFailures: b.opt.AckFailures}
+}
+
+// lateAction is what happens to a message whose outcome may be deleted.
+func (b *batches) lateAction() driver.Action {
+	if b.opt.DeadLetterLate {
+		return driver.DeadLetter
+	}
+	return driver.Quarantine
 }
 
 func (b *batches) observe(ctx context.Context, e consume.Event) {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // scripted is a ledger whose lanes are partitions. It says of each message how it
 // ends, and notes which it was given.
 type scripted struct {
-	ends  map[string]consume.Run // by partition/offset; none: it is done
+	ends  map[string]driver.Result // by partition/offset; none: it is done
 	pass  error
 	given []string
 }
@@ -24,8 +25,8 @@ func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, error) {
 
 func (l *scripted) Lane(it Item) string { return fmt.Sprint(it.Origin.Partition) }
 
-func (l *scripted) Handle(_ context.Context, batch []Item) []consume.Run {
-	ends := make([]consume.Run, len(batch))
+func (l *scripted) Handle(_ context.Context, batch []Item) []driver.Result {
+	ends := make([]driver.Result, len(batch))
 	for i, it := range batch {
 		name := fmt.Sprintf("%d/%d", it.Origin.Partition, it.Origin.Offset)
 		l.given = append(l.given, name)
@@ -65,9 +66,9 @@ func (b *batches) due() {
 // A message that has failed for good, but whose end the ledger or the brokers do
 // not take yet, is still before those behind it: they are not handled.
 func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
-	waits := consume.Run{Err: &semel.Error{Reason: semel.ErrReleased}}
-	failed := consume.Run{Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}
-	l := &scripted{ends: map[string]consume.Run{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
+	waits := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}
+	failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
+	l := &scripted{ends: map[string]driver.Result{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
 	b := looping(t, l, consume.Options{AckFailures: true}, 2, 1)
 	b.turn(t)
 	for range 3 {
@@ -92,8 +93,8 @@ func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
 // was told to wait: else each message of a lane that fails would cost a second.
 func TestALaneIsDueWhenItsFirstMessageIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		waits, flaky := consume.Run{Err: &semel.Error{Reason: semel.ErrReleased}}, consume.Run{Err: errors.New("flaky"), Handlers: true, Attempt: 1}
-		l := &scripted{ends: map[string]consume.Run{"0/0": flaky, "0/1": waits, "0/2": waits}}
+		waits, flaky := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}, driver.Result{Err: errors.New("flaky"), FromHandler: true, Attempt: 1}
+		l := &scripted{ends: map[string]driver.Result{"0/0": flaky, "0/1": waits, "0/2": waits}}
 		b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Millisecond }}, 3)
 		for range 10 {
 			b.turn(t)
@@ -106,12 +107,12 @@ func TestALaneIsDueWhenItsFirstMessageIs(t *testing.T) {
 }
 
 // unavailable is how a message ends for which the ledger did not answer.
-var unavailable = consume.Run{Err: &semel.Error{Reason: semel.ErrUnavailable}}
+var unavailable = driver.Result{Err: &semel.Error{Reason: semel.ErrUnavailable}}
 
 // An outage is over at the latest when nothing waits any more that would tell:
 // what it was noticed by may be another member's, while a retry has long to wait.
 func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}, "1/0": unavailable}}
+	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}, "1/0": unavailable}}
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 1, 1, 0)
 	b.turn(t)
 	if !b.outage || len(b.held) != 2 {
@@ -135,10 +136,10 @@ func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
 // The source may be closed, or find that its topic was made anew, while the
 // ledger does not answer.
 func TestAnOutageDoesNotHideThatTheSourceEnds(t *testing.T) {
-	b := looping(t, &scripted{ends: map[string]consume.Run{"0/0": unavailable}}, consume.Options{}, 1)
+	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": unavailable}}, consume.Options{}, 1)
 	b.turn(t)
 	b.s.fail(errors.New("made anew"))
-	if _, err := b.next(t.Context()); !errors.Is(err, consume.ErrClosed) {
+	if _, err := b.next(t.Context()); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("the loop goes on: %v", err)
 	}
 }
@@ -146,18 +147,18 @@ func TestAnOutageDoesNotHideThatTheSourceEnds(t *testing.T) {
 // A ledger says that it has ended, or that it is of another topic, also when it
 // is to handle messages, or to pass over one.
 func TestALedgerThatIsClosedEndsTheSource(t *testing.T) {
-	closed := fmt.Errorf("%w: made anew", consume.ErrClosed)
+	closed := fmt.Errorf("%w: made anew", driver.ErrClosed)
 	for name, l := range map[string]*scripted{
-		"handle": {ends: map[string]consume.Run{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
-		"pass":   {ends: map[string]consume.Run{"0/0": {Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}}, pass: closed},
+		"handle": {ends: map[string]driver.Result{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
+		"pass":   {ends: map[string]driver.Result{"0/0": {Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}}, pass: closed},
 	} {
 		b := looping(t, l, consume.Options{AckFailures: true}, 1)
 		b.turn(t)
-		if _, err := b.next(t.Context()); !errors.Is(err, consume.ErrClosed) {
+		if _, err := b.next(t.Context()); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%s: the loop goes on: %v", name, err)
 		}
 	}
-	b := looping(t, &scripted{ends: map[string]consume.Run{"0/0": {Err: closed, Handlers: true, Attempt: 1}}}, consume.Options{}, 1)
+	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": {Err: closed, FromHandler: true, Attempt: 1}}}, consume.Options{}, 1)
 	b.turn(t)
 	if b.s.broken != nil {
 		t.Errorf("a handler's error has ended the source: %v", b.s.broken)
@@ -185,9 +186,9 @@ func (l *mute) Pass(ctx context.Context, it Item) error {
 // the end of the drain.
 func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failed := consume.Run{Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}
+		failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
 		l := &mute{answers: 3, asked: map[int32]int{}}
-		l.ends = map[string]consume.Run{"0/0": failed, "1/0": failed, "2/0": failed, "3/0": failed}
+		l.ends = map[string]driver.Result{"0/0": failed, "1/0": failed, "2/0": failed, "3/0": failed}
 		b := looping(t, l, consume.Options{AckFailures: true}, 1, 1, 1, 1)
 		for range 8 {
 			began := time.Now()
@@ -250,8 +251,8 @@ func TestWhatIsGivenBackDuringAHandOverIsNotHandedOut(t *testing.T) {
 // A retry's pause is not cut short by those behind it, which would be looked at
 // sooner.
 func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{
-		"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1},
+	l := &scripted{ends: map[string]driver.Result{
+		"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1},
 		"0/1": {Err: &semel.Error{Reason: semel.ErrReleased}},
 	}}
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 2)
@@ -264,7 +265,7 @@ func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
 // A partition goes while its message is handled, or between two looks at what
 // waits: it is given back, and neither held nor handled again.
 func TestWhatHasLeftIsNotHeld(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}}}
+	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}}}
 	b := looping(t, l, consume.Options{}, 1)
 	ds, _ := handed(t, b.s, 1)
 	batch := b.gather(t.Context(), b.newWorks(ds))

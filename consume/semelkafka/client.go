@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -18,7 +18,7 @@ func (s *Source) join() (*kgo.Client, error) {
 	case s.broken != nil:
 		return nil, s.broken
 	case s.closing:
-		return nil, fmt.Errorf("%w: semelkafka: Close was called", consume.ErrClosed)
+		return nil, fmt.Errorf("%w: semelkafka: Close was called", driver.ErrClosed)
 	case s.client != nil:
 		return s.client, nil
 	}
@@ -58,7 +58,7 @@ func (s *Source) options() []kgo.Opt {
 		kgo.OnOffsetsFetched(s.fetchedOffsets),
 		kgo.AdjustFetchOffsetsFn(s.adjust),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.DisableIdempotentWrite(), // a copy may be given up, and sent again with the same consume.LetterID
+		kgo.DisableIdempotentWrite(), // a copy may be given up, and sent again with the same driver.LetterID
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			if n, ok := limits[topic]; ok {

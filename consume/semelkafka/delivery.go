@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -21,20 +22,20 @@ type delivery struct {
 	over bool // guarded by Source.mu
 }
 
-// Message implements consume.Delivery.
+// Message implements driver.Delivery.
 func (d *delivery) Message() *consume.Message { return d.m }
 
-// Revoked implements consume.Delivery.
+// Revoked implements driver.Delivery.
 func (d *delivery) Revoked() <-chan struct{} { return d.p.revoked }
 
-// Extend implements consume.Delivery: the client's heartbeats keep all that
+// Extend implements driver.Delivery: the client's heartbeats keep all that
 // this member has.
 func (d *delivery) Extend(context.Context) error { return nil }
 
 // errRevoked is what a delivery says when its partition is another's.
-var errRevoked = fmt.Errorf("semelkafka: the partition is not this member's any more: %w", consume.ErrGone)
+var errRevoked = fmt.Errorf("semelkafka: the partition is not this member's any more: %w", driver.ErrGone)
 
-// Ack implements consume.Delivery. The offset is committed within CommitEvery
+// Ack implements driver.Delivery. The offset is committed within CommitEvery
 // when all below it are acked, and before the partition is handed over. A crash
 // before that brings the message again, as a duplicate.
 func (d *delivery) Ack(context.Context) error {
@@ -46,7 +47,7 @@ func (d *delivery) Ack(context.Context) error {
 	})
 }
 
-// Nak implements consume.Delivery. Kafka would not deliver the message again
+// Nak implements driver.Delivery. Kafka would not deliver the message again
 // while this member has the partition, whether its offset is committed or not.
 // So the next Next gives it, unless the partition is being taken away.
 func (d *delivery) Nak(context.Context, time.Duration) error {
@@ -92,12 +93,12 @@ func (s *Source) told(p *partition) {
 	}
 }
 
-// Forward implements consume.Delivery. It returns nil when all in-sync replicas
+// Forward implements driver.Delivery. It returns nil when all in-sync replicas
 // have the copy.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []semel.Header) error {
 	topic := d.s.opt.DeadLetters
-	if to == consume.Parked {
-		topic = d.s.opt.Parked
+	if to == driver.Quarantine {
+		topic = d.s.opt.Quarantine
 	}
 	d.s.mu.Lock()
 	cl, gone := d.s.client, d.p.gone
@@ -107,7 +108,7 @@ func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers 
 	}
 	err := produce(ctx, cl, letter(topic, d.r, headers))
 	if errors.Is(err, kerr.MessageTooLarge) { // without the longest, which is for people only
-		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h semel.Header) bool { return h.Name == consume.LetterError })))
+		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h semel.Header) bool { return h.Name == driver.LetterError })))
 	}
 	if err != nil {
 		return fmt.Errorf("semelkafka: copy of %d bytes to %q: %w", len(d.r.Value), topic, err)

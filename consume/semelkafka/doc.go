@@ -37,7 +37,7 @@
 //	auto.offset.reset              Start for a group without an offset; OutOfRange, which refuses, for one
 //	                               whose offset is not in the log any more. Never silently latest
 //	acks, of the copies            all. With min.insync.replicas of 2 or more they survive a broker
-//	enable.idempotence             false: a copy that is sent twice has the same consume.LetterID
+//	enable.idempotence             false: a copy that is sent twice has the same driver.LetterID
 //	max.request.size, of copies    the max.message.bytes of their topic
 //
 // By default, and to be changed by [Options].Client:

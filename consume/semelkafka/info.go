@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -18,29 +18,29 @@ import (
 // startTimeout is how long Info waits for the cluster.
 const startTimeout = 15 * time.Second
 
-// Info implements consume.Source. It asks the cluster, without joining the
+// Info implements driver.Source. It asks the cluster, without joining the
 // group, whether the topics and those of the copies are there, how long they
 // keep messages and how large these may be.
-func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	watch := &dialWatch{s}
 	cl, err := s.aside(kgo.WithHooks(watch))
 	if err != nil {
-		return consume.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
+		return driver.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
 	}
 	defer cl.Close()
 	if d, ok := cl.OptValue(kgo.RebalanceTimeout).(time.Duration); ok && s.opt.HandOver >= d {
-		return consume.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, or the member is thrown out of its group", s.opt.HandOver, d)
+		return driver.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, or the member is thrown out of its group", s.opt.HandOver, d)
 	}
-	letters := []string{s.opt.DeadLetters, s.opt.Parked}
+	letters := []string{s.opt.DeadLetters, s.opt.Quarantine}
 	all := slices.Concat(s.topics, letters)
 	ids, configs, err := describe(ctx, cl, all)
 	if err != nil {
-		return consume.Info{}, s.explain(err)
+		return driver.Info{}, s.explain(err)
 	}
 	var errs []error
-	info := consume.Info{HoldsOnly: true, Horizon: s.opt.Horizon}
+	info := driver.Info{HoldsOnly: true, Horizon: s.opt.Horizon}
 	largest := int32(0)
 	for _, t := range s.topics {
 		if s.opt.Horizon == 0 {
@@ -57,7 +57,7 @@ func (s *Source) Info(ctx context.Context) (consume.Info, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return consume.Info{}, fmt.Errorf("semelkafka: %w", err)
+		return driver.Info{}, fmt.Errorf("semelkafka: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 
 // topicConfig is what counts here of a topic's configuration.
 type topicConfig struct {
-	keeps        time.Duration // consume.Forever: no limit
+	keeps        time.Duration // driver.Forever: no limit
 	messageBytes int32
 	compacted    bool
 }
@@ -187,8 +187,8 @@ func readConfig(configs []kmsg.DescribeConfigsResponseResourceConfig) (c topicCo
 	}
 	c.messageBytes = int32(bytes)
 	c.keeps = time.Duration(ms) * time.Millisecond
-	if ms < 0 || ms > int64(consume.Forever/time.Millisecond) || policy == "compact" {
-		c.keeps = consume.Forever
+	if ms < 0 || ms > int64(driver.Forever/time.Millisecond) || policy == "compact" {
+		c.keeps = driver.Forever
 	}
 	return c, nil
 }

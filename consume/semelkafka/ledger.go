@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -22,7 +23,7 @@ type Ledger interface {
 	// before any of it is read. Nobody who had it before may commit afterwards.
 	// It returns the offset to read from, whatever was committed to Kafka;
 	// start is that, or the place of Options.Start for a group that has never
-	// committed. An error that is consume.ErrClosed ends the source; any other
+	// committed. An error that is driver.ErrClosed ends the source; any other
 	// is tried again.
 	Own(ctx context.Context, of Place, start int64) (next int64, err error)
 	// Lane says which messages wait for each other: a message that is held, or
@@ -31,11 +32,11 @@ type Ledger interface {
 	// Handle does the work of messages, in transactions, and says how each
 	// ended. They are in the order of their offsets, and no lane is in them
 	// without what it still has before them. A Run whose Err is
-	// consume.ErrClosed, and not the handler's, ends the source.
-	Handle(ctx context.Context, batch []Item) []consume.Run
+	// driver.ErrClosed, and not the handler's, ends the source.
+	Handle(ctx context.Context, batch []Item) []driver.Result
 	// Pass is called for a message that had no effect and is settled now:
 	// its copy, if there is one, is with the brokers. An error that is
-	// consume.ErrClosed ends the source; any other is tried again.
+	// driver.ErrClosed ends the source; any other is tried again.
 	Pass(ctx context.Context, it Item) error
 }
 
@@ -103,7 +104,7 @@ func (s *Source) own(ctx context.Context, l Ledger, at place, committed int64) (
 		switch {
 		case err == nil:
 			return next, nil
-		case errors.Is(err, consume.ErrClosed):
+		case errors.Is(err, driver.ErrClosed):
 			s.fail(err)
 			return 0, err
 		}

@@ -43,10 +43,10 @@ type Options struct {
 	// set by a Source wins over what is set here.
 	Client []kgo.Opt
 	// DeadLetters and Parked are the topics that copies go to: by default
-	// "dead-letters." and "parked." before the group. They must be there, must
+	// "dead-letters." and "quarantine." before the group. They must be there, must
 	// not be compacted, and must take messages as large as the topics that are
 	// consumed, or Serve does not start.
-	DeadLetters, Parked string
+	DeadLetters, Quarantine string
 	// OrderKey says which messages wait for each other. It is called before
 	// m.Key is set, with the record's key, nil if it has none. Nil: those with
 	// equal record keys do, and those without one do not.
@@ -90,7 +90,7 @@ func (o *Options) withDefaults(group string) Options {
 		d = *o
 	}
 	setDefault(&d.DeadLetters, "dead-letters."+group)
-	setDefault(&d.Parked, "parked."+group)
+	setDefault(&d.Quarantine, "quarantine."+group)
 	if d.OrderKey == nil {
 		d.OrderKey = func(_ *consume.Message, key []byte) string { return string(key) }
 	}
@@ -119,8 +119,8 @@ func (o *Options) check() error {
 			bad("%s: is %v; it must be from %v to %v", name, d, least, most)
 		}
 	}
-	if o.DeadLetters == o.Parked {
-		bad("DeadLetters and Parked: are both %q; name two topics", o.Parked)
+	if o.DeadLetters == o.Quarantine {
+		bad("DeadLetters and Quarantine: are both %q; name two topics", o.Quarantine)
 	}
 	if o.Start > Latest {
 		bad("Start: is %v; it must be Earliest or Latest", o.Start)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -23,8 +24,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no topic":          {group: "g", want: "topics"},
 		"an empty topic":    {group: "g", topics: []string{"t", ""}, want: "topics"},
 		"its own letters":   {group: "g", topics: []string{"dead-letters.g"}, want: "dead-letters.g"},
-		"its own parked":    {group: "g", topics: []string{"p"}, o: Options{Parked: "p"}, want: `"p" is consumed`},
-		"one for both":      {group: "g", topics: []string{"t"}, o: Options{Parked: "x", DeadLetters: "x"}, want: "DeadLetters and Parked"},
+		"its own parked":    {group: "g", topics: []string{"p"}, o: Options{Quarantine: "p"}, want: `"p" is consumed`},
+		"one for both":      {group: "g", topics: []string{"t"}, o: Options{Quarantine: "x", DeadLetters: "x"}, want: "DeadLetters and Parked"},
 		"a start":           {group: "g", topics: []string{"t"}, o: Options{Start: Refuse}, want: "Start: is refuse"},
 		"a position":        {group: "g", topics: []string{"t"}, o: Options{OutOfRange: 9}, want: "OutOfRange: is Position(9)"},
 		"outstanding":       {group: "g", topics: []string{"t"}, o: Options{Outstanding: -1}, want: "Outstanding"},
@@ -43,7 +44,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 	o := (*Options)(nil).withDefaults("g")
-	if o.DeadLetters != "dead-letters.g" || o.Parked != "parked.g" || o.Start != Earliest || o.OutOfRange != Refuse || o.Outstanding != 1000 ||
+	if o.DeadLetters != "dead-letters.g" || o.Quarantine != "quarantine.g" || o.Start != Earliest || o.OutOfRange != Refuse || o.Outstanding != 1000 ||
 		o.CommitEvery != time.Second || o.HandOver != 10*time.Second || o.PollWait != time.Second || o.OrderKey(nil, []byte("k")) != "k" || o.OrderKey(nil, nil) != "" {
 		t.Errorf("the defaults are %+v", o)
 	}
@@ -55,7 +56,7 @@ func TestTheClientIsSetUpForThis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.limits = map[string]int32{"parked.g": 7}
+	s.limits = map[string]int32{"quarantine.g": 7}
 	cl, err := kgo.NewClient(append(s.options(), kgo.SeedBrokers("127.0.0.1:1"))...)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestTheClientIsSetUpForThis(t *testing.T) {
 		}
 	}
 	limit := cl.OptValue(kgo.ProducerBatchMaxBytesFn).(func(string) int32)
-	if limit("parked.g") != 7 || limit("elsewhere") != defaultMessageBytes {
+	if limit("quarantine.g") != 7 || limit("elsewhere") != defaultMessageBytes {
 		t.Error("copies are not limited by their topic")
 	}
 }
@@ -95,9 +96,9 @@ func TestATopicsConfigurationIsRead(t *testing.T) {
 		want       topicConfig
 	}{
 		{"60000", "delete", topicConfig{keeps: time.Minute, messageBytes: 100}},
-		{"-1", "delete", topicConfig{keeps: consume.Forever, messageBytes: 100}},
-		{"9223372036854775807", "delete", topicConfig{keeps: consume.Forever, messageBytes: 100}},
-		{"60000", "compact", topicConfig{keeps: consume.Forever, messageBytes: 100, compacted: true}},
+		{"-1", "delete", topicConfig{keeps: driver.Forever, messageBytes: 100}},
+		{"9223372036854775807", "delete", topicConfig{keeps: driver.Forever, messageBytes: 100}},
+		{"60000", "compact", topicConfig{keeps: driver.Forever, messageBytes: 100, compacted: true}},
 		{"60000", "compact,delete", topicConfig{keeps: time.Minute, messageBytes: 100, compacted: true}},
 	} {
 		got, err := readConfig(config(c.ms, c.policy, "100"))

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -212,7 +213,7 @@ func (s *Source) fail(err error) {
 // breakOff ends the source. The caller holds mu.
 func (s *Source) breakOff(err error) {
 	if s.broken == nil {
-		s.broken = fmt.Errorf("%w: semelkafka: %w", consume.ErrClosed, err)
+		s.broken = fmt.Errorf("%w: semelkafka: %w", driver.ErrClosed, err)
 		s.wake()
 	}
 }

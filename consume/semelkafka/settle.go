@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // handle has the ledger do the work of those that are not decided. What is behind
@@ -25,11 +26,11 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 			continue
 		}
 		if w.lane != "" && open[w.lane] {
-			w.disp = consume.Disposition{Action: consume.Hold, Reason: consume.ReasonInProgress}
+			w.disp = driver.Disposition{Action: driver.Hold, Reason: driver.ReasonInProgress}
 			continue
 		}
 		if w.late(now, b.keep) {
-			w.disp = consume.Disposition{Action: b.opt.Late, Reason: consume.ReasonLate,
+			w.disp = driver.Disposition{Action: b.lateAction(), Reason: driver.ReasonLate,
 				Err: fmt.Errorf("published %v ago; outcomes are kept for %v", now.Sub(w.m.Published).Round(time.Second), b.keep)}
 			w.decided = true
 			continue
@@ -41,12 +42,12 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		return nil
 	}
 	began := time.Now()
-	handle := func(ctx context.Context) []consume.Run { return b.l.Handle(ctx, items) }
+	handle := func(ctx context.Context) []driver.Result { return b.l.Handle(ctx, items) }
 	if p, ok := b.l.(Preparer); ok {
 		if is == nil {
 			is = p.Prepare(ctx, items)
 		}
-		handle = func(ctx context.Context) []consume.Run { return b.besides(ctx, p, is) }
+		handle = func(ctx context.Context) []driver.Result { return b.besides(ctx, p, is) }
 	}
 	ends := handle(ctx)
 	took := time.Since(began)
@@ -55,11 +56,11 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		r := ends[i]
 		r.Tries = w.tries
 		w.tries++
-		w.disp = consume.Decide(r, &b.opt)
+		w.disp = driver.Decide(r, b.policy())
 		w.effect = r.Err == nil
-		w.decided = w.disp.Action != consume.Hold && w.disp.Action != consume.Retry
-		down = down || w.disp.Reason == consume.ReasonUnavailable
-		if !r.Handlers {
+		w.decided = w.disp.Action != driver.Hold && w.disp.Action != driver.Retry
+		down = down || w.disp.Reason == driver.ReasonUnavailable
+		if !r.FromHandler {
 			b.closes(r.Err)
 		}
 		b.observe(ctx, consume.Event{Kind: consume.EventDecided, Message: w.m, Disposition: w.disp, Took: took})
@@ -68,7 +69,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		b.outage = down
 		e := consume.Event{Kind: consume.EventResumed}
 		for _, w := range run {
-			if w.disp.Reason == consume.ReasonUnavailable {
+			if w.disp.Reason == driver.ReasonUnavailable {
 				e = consume.Event{Kind: consume.EventOutage, Message: w.m, Disposition: w.disp, Err: w.disp.Err}
 				break
 			}
@@ -76,7 +77,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		b.observe(ctx, e)
 	}
 	for _, w := range run {
-		if w.disp.Reason == consume.ReasonRejected {
+		if w.disp.Reason == driver.ReasonRejected {
 			return fmt.Errorf("semelkafka: %w", w.disp.Err)
 		}
 	}
@@ -154,7 +155,7 @@ func (b *batches) settle(ctx context.Context, w *work) {
 	switch {
 	case err == nil:
 		b.observe(ctx, consume.Event{Kind: consume.EventSettled, Message: w.m, Disposition: w.disp})
-	case errors.Is(err, consume.ErrGone):
+	case errors.Is(err, driver.ErrGone):
 		_ = w.Nak(ctx, 0) // it is over, if Ack has not ended it
 		b.observe(ctx, consume.Event{Kind: consume.EventGivenUp, Message: w.m, Disposition: w.disp, Err: err})
 	default:
@@ -183,24 +184,18 @@ func (b *batches) pass(ctx context.Context, w *work) error {
 // closes ends the source if the ledger says that it is at its end: to ask again
 // is in vain.
 func (b *batches) closes(err error) {
-	if errors.Is(err, consume.ErrClosed) {
+	if errors.Is(err, driver.ErrClosed) {
 		b.s.fail(err)
 	}
 }
 
 // send sends the copy of a message, if there is to be one.
 func (b *batches) send(ctx context.Context, w *work) error {
-	to := consume.Destination(0)
-	switch w.disp.Action {
-	case consume.DeadLetter:
-		to = consume.DeadLetters
-	case consume.Park:
-		to = consume.Parked
-	}
-	if to == 0 || w.forwarded {
+	to := w.disp.Action
+	if to != driver.DeadLetter && to != driver.Quarantine || w.forwarded {
 		return nil
 	}
-	if err := w.Forward(ctx, to, consume.Letter(w.m, w.disp, semel.Operation(b.s.group))); err != nil {
+	if err := w.Forward(ctx, to, driver.Letter(w.m, w.disp, semel.Operation(b.s.group))); err != nil {
 		return err
 	}
 	w.forwarded = true

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Source is a member of a consumer group as a consume.Source. Safe for
+// Source is a member of a consumer group as a driver.Source. Safe for
 // concurrent use. It joins the group with the first Next, and leaves it with
 // Close.
 type Source struct {
@@ -60,7 +60,7 @@ func New(group string, topics []string, o *Options) (*Source, error) {
 	if len(topics) == 0 || slices.Contains(topics, "") {
 		errs = append(errs, errors.New("topics: must name at least one topic, and none by an empty name"))
 	}
-	for _, t := range []string{s.opt.DeadLetters, s.opt.Parked} {
+	for _, t := range []string{s.opt.DeadLetters, s.opt.Quarantine} {
 		if slices.Contains(topics, t) {
 			errs = append(errs, fmt.Errorf("topics: %q is consumed, and takes copies, which would be consumed, too; name another", t))
 		}
@@ -80,8 +80,8 @@ const (
 	mostPoll  = 1000
 )
 
-// Next implements consume.Source.
-func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+// Next implements driver.Source.
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	cl, err := s.join()
 	if err != nil {
 		return nil, err
@@ -108,13 +108,13 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	}
 }
 
-// Stop implements consume.Source. It has nothing to do: a message that is given
+// Stop implements driver.Source. It has nothing to do: a message that is given
 // back stays with this member, in the order of its offset, and goes to another
 // with its partition, when Close leaves the group.
 func (s *Source) Stop(context.Context) error { return nil }
 
 // nextFull is Next of as many as limit, or of none: it does not wait.
-func (s *Source) nextFull(limit int) (ds []consume.Delivery, err error) {
+func (s *Source) nextFull(limit int) (ds []driver.Delivery, err error) {
 	cl, err := s.join()
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (s *Source) unreachable() error {
 // handOut takes records from the queues: of each partition in turn, and of
 // none more than there are places left, so that one that is stuck does not
 // take them all.
-func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
+func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 		}
 	}
 	most = min(most, limit)
-	ds = make([]consume.Delivery, 0, most)
+	ds = make([]driver.Delivery, 0, most)
 	room := some[delivery]{left: most}
 	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
 	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {

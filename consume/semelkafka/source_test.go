@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,7 +38,7 @@ func (s *Source) come(partition int, from int64, n int) {
 }
 
 // handed counts what was handed out, by partition.
-func handed(t *testing.T, s *Source, limit int) (ds []consume.Delivery, by map[int32]int) {
+func handed(t *testing.T, s *Source, limit int) (ds []driver.Delivery, by map[int32]int) {
 	t.Helper()
 	ds, err := s.handOut(limit)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestWhatIsGivenBackIsHandedOutAgainInItsPlace(t *testing.T) {
 	if len(again) != 2 || again[0].Message().Origin.Offset != 0 || again[1].Message().Origin.Offset != 2 {
 		t.Fatalf("%d came again", len(again))
 	}
-	for _, d := range []consume.Delivery{again[0], ds[1], again[1]} {
+	for _, d := range []driver.Delivery{again[0], ds[1], again[1]} {
 		if err := d.Ack(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -148,9 +148,9 @@ func TestADeliveryOfAPartitionThatIsAnothersIsGone(t *testing.T) {
 		t.Error("it is not revoked")
 	}
 	for name, err := range map[string]error{
-		"Ack": ds[0].Ack(t.Context()), "Nak": ds[1].Nak(t.Context(), 0), "Forward": ds[1].Forward(t.Context(), consume.Parked, nil),
+		"Ack": ds[0].Ack(t.Context()), "Nak": ds[1].Nak(t.Context(), 0), "Forward": ds[1].Forward(t.Context(), driver.Quarantine, nil),
 	} {
-		if !errors.Is(err, consume.ErrGone) {
+		if !errors.Is(err, driver.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", name, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestALogThatWasCutIsReadAnew(t *testing.T) {
 	s := apart(t, nil, 10)
 	old, _ := handed(t, s, 4)
 	s.come(0, 2, 3)
-	if err := old[3].Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+	if err := old[3].Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("an ack of an offset that may be another record's by now: %v", err)
 	}
 	ds, _ := handed(t, s, 10)
@@ -212,7 +212,7 @@ func TestAHandOverWaitsForWhatRuns(t *testing.T) {
 	s = apart(t, &Options{HandOver: time.Millisecond}, 1)
 	ds, _ = handed(t, s, 1)
 	s.revoked(context.Background(), nil, map[string][]int32{"t": {0}})
-	if err := ds[0].Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+	if err := ds[0].Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("an ack after the hand-over: %v", err)
 	}
 }
@@ -233,7 +233,7 @@ func TestOffsetsOfAnEarlierTopicAreRefused(t *testing.T) {
 		}}}}}
 		err := s.fetchedOffsets(t.Context(), nil, resp)
 		_, next := s.handOut(1)
-		if (err != nil) != c.refused || errors.Is(next, consume.ErrClosed) != c.refused {
+		if (err != nil) != c.refused || errors.Is(next, driver.ErrClosed) != c.refused {
 			t.Errorf("%s: %v, and Next returns %v", name, err, next)
 		}
 		if st := s.Stats().Partitions[0]; st.Next != 7 {
@@ -262,7 +262,7 @@ func TestErrorsOfTheClientAreToldOrEndTheSource(t *testing.T) {
 		s := apart(t, nil, 1)
 		s.failed(at, c.err)
 		_, err := s.handOut(1)
-		if errors.Is(err, consume.ErrClosed) != c.closed || (err == nil) != c.quiet {
+		if errors.Is(err, driver.ErrClosed) != c.closed || (err == nil) != c.quiet {
 			t.Errorf("%s: Next returns %v", name, err)
 		}
 		if _, again := s.handOut(1); (again != nil) != c.closed {

@@ -7,12 +7,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // What has come to its end makes room for others, with nothing left in it; what
 // waits does not.
 func TestWorksAreUsedAgainWhenTheyAreOver(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}, "1/1": {Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}}}
+	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}, "1/1": {Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}}}
 	b := looping(t, l, consume.Options{AckFailures: true}, 1, 3)
 	b.turn(t)
 	held := b.held["0"].works[0]

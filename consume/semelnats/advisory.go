@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // maxDeliveries begins the subject of the advisories of messages that the
@@ -146,9 +147,9 @@ func (s *Source) rescue(ctx context.Context, a *advisory) error {
 		Origin:  consume.Origin{Topic: raw.Subject, Offset: int64(raw.Sequence), ID: messageID(s.stream, raw.Sequence, raw.Time)},
 		Headers: headers(raw.Header), Body: raw.Data, Published: raw.Time, Deliveries: a.Deliveries,
 	}
-	d := consume.Disposition{
-		Action: consume.DeadLetter, Reason: consume.ReasonDeliveries,
+	d := driver.Disposition{
+		Action: driver.DeadLetter, Reason: driver.ReasonDeliveries,
 		Err: fmt.Errorf("delivered %d times, which is the consumer's MaxDeliver", a.Deliveries),
 	}
-	return s.copy(ctx, s.opt.DeadLetters, consume.Letter(m, d, semel.Operation(s.durable)), raw.Data)
+	return s.copy(ctx, s.opt.DeadLetters, driver.Letter(m, d, semel.Operation(s.durable)), raw.Data)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // delivery is one delivery of a message.
@@ -21,13 +22,13 @@ type delivery struct {
 	copied atomic.Pointer[string] // why; nil: it was not
 }
 
-// Message implements consume.Delivery.
+// Message implements driver.Delivery.
 func (d *delivery) Message() *consume.Message { return d.own }
 
-// Revoked implements consume.Delivery: NATS takes nothing away.
+// Revoked implements driver.Delivery: NATS takes nothing away.
 func (d *delivery) Revoked() <-chan struct{} { return nil }
 
-// Ack implements consume.Delivery. The server accepts an ack that comes after
+// Ack implements driver.Delivery. The server accepts an ack that comes after
 // AckWait, of a message that another member has by then: that does no harm,
 // for the outcome is stored.
 func (d *delivery) Ack(ctx context.Context) error {
@@ -37,7 +38,7 @@ func (d *delivery) Ack(ctx context.Context) error {
 	return once(d.m.DoubleAck(ctx))
 }
 
-// Nak implements consume.Delivery. It is not answered: if it is lost, the
+// Nak implements driver.Delivery. It is not answered: if it is lost, the
 // message comes again when its AckWait is over.
 func (d *delivery) Nak(_ context.Context, delay time.Duration) error {
 	if delay <= 0 {
@@ -46,22 +47,22 @@ func (d *delivery) Nak(_ context.Context, delay time.Duration) error {
 	return d.m.NakWithDelay(delay)
 }
 
-// Extend implements consume.Delivery.
+// Extend implements driver.Delivery.
 func (d *delivery) Extend(context.Context) error { return once(d.m.InProgress()) }
 
-// Forward implements consume.Delivery. It returns nil when a stream has the
+// Forward implements driver.Delivery. It returns nil when a stream has the
 // copy.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []semel.Header) error {
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []semel.Header) error {
 	subject := d.s.opt.DeadLetters
-	if to == consume.Parked {
-		subject = d.s.opt.Parked
+	if to == driver.Quarantine {
+		subject = d.s.opt.Quarantine
 	}
 	if err := d.s.copy(ctx, subject, headers, d.own.Body); err != nil {
 		return err
 	}
 	why := ""
 	for _, h := range headers {
-		if h.Name == consume.LetterReason {
+		if h.Name == driver.LetterReason {
 			why = h.Value
 		}
 	}
@@ -73,8 +74,8 @@ func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers 
 func (s *Source) copy(ctx context.Context, subject string, headers []semel.Header, body []byte) error {
 	m := letter(subject, s.durable, headers, body)
 	_, err := s.js.PublishMsg(ctx, m)
-	if tooLarge(err) && m.Header.Get(consume.LetterError) != "" {
-		m.Header.Del(consume.LetterError) // the longest, and for people only
+	if tooLarge(err) && m.Header.Get(driver.LetterError) != "" {
+		m.Header.Del(driver.LetterError) // the longest, and for people only
 		_, err = s.js.PublishMsg(ctx, m)
 	}
 	if err != nil {

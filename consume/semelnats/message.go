@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // messageID names a message by its time as well as its number, for a stream
@@ -58,7 +59,7 @@ func letter(subject, durable string, hs []semel.Header, body []byte) *nats.Msg {
 		default:
 			m.Header[h.Name] = append(m.Header[h.Name], h.Value)
 		}
-		if h.Name == consume.LetterID {
+		if h.Name == driver.LetterID {
 			m.Header.Set(jetstream.MsgIDHeader, durable+"/"+h.Value)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // fakeMsg is a message without a server.
@@ -58,9 +59,9 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 func TestALetterTellsTheServerNothingOfTheOriginals(t *testing.T) {
 	l := letter("dead", "group", []semel.Header{
 		{Name: "Nats-Msg-Id", Value: "original"}, {Name: "nats-expected-stream", Value: "ORDERS"}, {Name: "Nats-TTL", Value: "1s"},
-		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: consume.LetterID, Value: "letter"},
+		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: driver.LetterID, Value: "letter"},
 	}, []byte("b"))
-	want := nats.Header{"trace": {"1", "2"}, consume.LetterID: {"letter"}, "Nats-Msg-Id": {"group/letter"}}
+	want := nats.Header{"trace": {"1", "2"}, driver.LetterID: {"letter"}, "Nats-Msg-Id": {"group/letter"}}
 	if fmt.Sprint(l.Header) != fmt.Sprint(want) || l.Subject != "dead" || string(l.Data) != "b" {
 		t.Errorf("the letter is %v to %q, want %v", l.Header, l.Subject, want)
 	}
@@ -94,7 +95,7 @@ func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
 		}
 	}
 	o := (*Options)(nil).withDefaults("group")
-	if o.DeadLetters != "dead-letters.group" || o.Parked != "parked.group" || o.PollWait != time.Second {
+	if o.DeadLetters != "dead-letters.group" || o.Quarantine != "quarantine.group" || o.PollWait != time.Second {
 		t.Errorf("the defaults are %+v", o)
 	}
 	if _, err := New(nil, nil, nil); err == nil {
@@ -115,12 +116,12 @@ func TestTheShortestWaitForAnAckCounts(t *testing.T) {
 
 func TestADeletedConsumerEndsTheSource(t *testing.T) {
 	for _, err := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound} {
-		if got := closed(err); !errors.Is(got, consume.ErrClosed) || !errors.Is(got, err) {
+		if got := closed(err); !errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
 	for _, err := range []error{nil, nats.ErrTimeout, nats.ErrNoResponders} {
-		if got := closed(err); errors.Is(got, consume.ErrClosed) || !errors.Is(got, err) {
+		if got := closed(err); errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

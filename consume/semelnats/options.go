@@ -12,9 +12,9 @@ import (
 // Options configures a Source. Nil and zero fields mean the defaults.
 type Options struct {
 	// DeadLetters and Parked are the subjects that copies are published to: by
-	// default "dead-letters." and "parked." before the consumer's name. A
+	// default "dead-letters." and "quarantine." before the consumer's name. A
 	// stream must take them, or Serve does not start.
-	DeadLetters, Parked string
+	DeadLetters, Quarantine string
 	// OrderKey says which messages wait for each other. Nil: none does. It is
 	// called before m.Key is set, and must not panic.
 	OrderKey func(m *consume.Message) string
@@ -24,7 +24,7 @@ type Options struct {
 	// Terminate ends messages that were copied by Term with the reason, of
 	// which the server publishes an advisory, instead of by a double ack. It
 	// is not answered: if it is lost, the message comes again, and so does the
-	// copy, with the same consume.LetterID.
+	// copy, with the same driver.LetterID.
 	Terminate bool
 	// MaxDeliver accepts a consumer with a limit of deliveries: run
 	// WatchMaxDeliver beside Serve, or messages are lost.
@@ -39,8 +39,8 @@ func (o *Options) withDefaults(consumer string) Options {
 	if d.DeadLetters == "" {
 		d.DeadLetters = "dead-letters." + consumer
 	}
-	if d.Parked == "" {
-		d.Parked = "parked." + consumer
+	if d.Quarantine == "" {
+		d.Quarantine = "quarantine." + consumer
 	}
 	if d.PollWait == 0 {
 		d.PollWait = time.Second

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// Source is a durable pull consumer as a consume.Source. Safe for concurrent
+// Source is a durable pull consumer as a driver.Source. Safe for concurrent
 // use. Nothing to close; the connection is the caller's.
 type Source struct {
 	js       jetstream.JetStream
@@ -60,32 +60,32 @@ func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, err
 	return s, nil
 }
 
-// Info implements consume.Source. It asks the server for the stream, and
+// Info implements driver.Source. It asks the server for the stream, and
 // checks that other streams take dead letters and parked messages.
-func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	stream, err := s.js.Stream(ctx, s.stream)
 	if err != nil {
-		return consume.Info{}, fmt.Errorf("stream %q: %w", s.stream, err)
+		return driver.Info{}, fmt.Errorf("stream %q: %w", s.stream, err)
 	}
 	c, err := s.consumer.Info(ctx)
 	if err != nil {
-		return consume.Info{}, fmt.Errorf("consumer %q of stream %q: %w", s.durable, s.stream, err)
+		return driver.Info{}, fmt.Errorf("consumer %q of stream %q: %w", s.durable, s.stream, err)
 	}
 	if err := s.opt.check(&c.Config); err != nil {
-		return consume.Info{}, err
+		return driver.Info{}, err
 	}
 	s.limit(&c.Config)
-	for _, subject := range []string{s.opt.DeadLetters, s.opt.Parked} {
+	for _, subject := range []string{s.opt.DeadLetters, s.opt.Quarantine} {
 		switch name, err := s.js.StreamNameBySubject(ctx, subject); {
 		case err != nil:
-			return consume.Info{}, fmt.Errorf("subject %q: no stream takes it, and copies would be lost: %w", subject, err)
+			return driver.Info{}, fmt.Errorf("subject %q: no stream takes it, and copies would be lost: %w", subject, err)
 		case name == s.stream:
-			return consume.Info{}, fmt.Errorf("subject %q: goes into %q, the stream that is consumed, and copies would be consumed, too; give it another stream", subject, name)
+			return driver.Info{}, fmt.Errorf("subject %q: goes into %q, the stream that is consumed, and copies would be consumed, too; give it another stream", subject, name)
 		}
 	}
-	i := consume.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
+	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
 	if i.Horizon == 0 {
-		i.Horizon = consume.Forever
+		i.Horizon = driver.Forever
 	}
 	return i, nil
 }
@@ -105,13 +105,13 @@ func ackWait(c *jetstream.ConsumerConfig) time.Duration {
 // errNotConnected is what Next says while the client tries to reconnect.
 var errNotConnected = errors.New("semelnats: not connected")
 
-// Next implements consume.Source. It takes all that is there, or waits
+// Next implements driver.Source. It takes all that is there, or waits
 // PollWait for one message.
-func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	conn := s.js.Conn()
 	switch {
 	case conn.IsClosed():
-		return nil, fmt.Errorf("%w: the connection to NATS", consume.ErrClosed)
+		return nil, fmt.Errorf("%w: the connection to NATS", driver.ErrClosed)
 	case !conn.IsConnected():
 		return nil, errNotConnected
 	case ctx.Err() != nil:
@@ -129,14 +129,14 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	}
 	// A pull finds nobody there, be it a consumer that was deleted or a server
 	// that is about to come back. The server knows which.
-	if _, why := s.consumer.Info(ctx); errors.Is(closed(why), consume.ErrClosed) {
+	if _, why := s.consumer.Info(ctx); errors.Is(closed(why), driver.ErrClosed) {
 		err = why
 	}
 	return ds, closed(err)
 }
 
 // collect waits for the end of a pull. Its error counts only if nothing came.
-func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []consume.Delivery, _ error) {
+func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []driver.Delivery, _ error) {
 	if err != nil {
 		return nil, err
 	}
@@ -159,11 +159,11 @@ func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []consume.
 // closed marks the errors after which no message will come any more.
 func closed(err error) error {
 	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("%w: %w", consume.ErrClosed, err)
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	}
 	return err
 }
 
-// Stop implements consume.Source. It has nothing to do: Next waits for the end
+// Stop implements driver.Source. It has nothing to do: Next waits for the end
 // of its pull, so that no pull is open when Serve gives messages back.
 func (s *Source) Stop(context.Context) error { return nil }

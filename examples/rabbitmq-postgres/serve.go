@@ -54,7 +54,7 @@ func serve(ctx context.Context, c *config) error {
 	}
 	defer func() { _ = source.Close() }() // Serve has settled all
 	// The queue keeps messages without end, so one may come that is older than
-	// what is remembered: ShortRetention accepts that such a message is parked.
+	// what is remembered: ShortRetention accepts that such a message goes to the quarantine.
 	keys := consume.Keyed("orders", consume.FromHeader(consume.KeyHeader), semelamqp.FromMessageID())
 	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, ShortRetention: true})
 	if err != nil {

@@ -21,12 +21,13 @@ var allowed = map[string][]string{
 	".":                            {"store", "internal/..."},
 	"internal/...":                 {"store", "internal/..."},
 	"semelhttp":                    {"store", ".", "internal/..."},
-	"consume":                      {"store", ".", "internal/..."},
-	"consume/consumetest":          {"store", ".", "consume"},
-	"consume/...":                  {"store", ".", "consume"},
-	"consume/semelnats/natstest":   {"store", ".", "consume", "consume/..."},                         // tests that need a server
-	"consume/semelkafka/kafkatest": {"store", ".", "consume", "consume/..."},                         // likewise
-	"consume/semelkafka/kafkapg":   {"store", ".", "consume", "consume/semelkafka", "store/pgstore"}, // joins the two
+	"consume":                      {"store", ".", "consume/driver", "internal/..."},
+	"consume/driver":               {"store", "."},
+	"consume/consumetest":          {"store", ".", "consume", "consume/driver"},
+	"consume/...":                  {"store", ".", "consume", "consume/driver"},
+	"consume/semelnats/natstest":   {"store", ".", "consume", "consume/..."},                                           // tests that need a server
+	"consume/semelkafka/kafkatest": {"store", ".", "consume", "consume/..."},                                           // likewise
+	"consume/semelkafka/kafkapg":   {"store", ".", "consume", "consume/driver", "consume/semelkafka", "store/pgstore"}, // joins the two
 	"saga":                         {"store", ".", "internal/..."},
 	"semellambda":                  {"store", ".", "consume", "semelhttp"},
 	"semelgrpc":                    {"store", "."},

@@ -10,12 +10,12 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "a message in flight elsewhere is acked", Rule: "ack", Parent: "M21: ack before complete",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAKeyInFlight",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
 		Old: "return Disposition{Action: Hold, Reason: ReasonInProgress,", New: "return Disposition{Action: Ack, Reason: ReasonInProgress,",
 	},
 	{
 		Name: "a duplicate is never acked", Rule: "ack", Parent: "M23: wolverine#2639",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestHandleRunsOnce",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
 		Old: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Ack,", New: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Hold,",
 	},
 	{
@@ -35,12 +35,12 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "what another has taken over is acked", Rule: "ack",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
 		Old: "return Disposition{Action: Hold, Reason: ReasonLeaseLost,", New: "return Disposition{Action: Ack, Reason: ReasonLeaseLost,",
 	},
 	{
 		Name: "an outage sends messages to the dead letters", Rule: "ack",
-		File: "consume/disposition.go", Package: consumer, Run: "TestDecide|TestAnOutage",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
 		Old: "return Disposition{Action: Hold, Reason: ReasonUnavailable,", New: "return Disposition{Action: DeadLetter, Reason: ReasonUnavailable,",
 	},
 	{

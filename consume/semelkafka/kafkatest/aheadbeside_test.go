@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 )
 
@@ -34,9 +35,11 @@ func meets(other *atomic.Bool) bool {
 func (*besideLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
 	return start, nil
 }
-func (*besideLedger) Lane(semelkafka.Item) string                             { return "" }
-func (*besideLedger) Pass(context.Context, semelkafka.Item) error             { return nil }
-func (*besideLedger) Handle(context.Context, []semelkafka.Item) []consume.Run { panic("not prepared") }
+func (*besideLedger) Lane(semelkafka.Item) string                 { return "" }
+func (*besideLedger) Pass(context.Context, semelkafka.Item) error { return nil }
+func (*besideLedger) Handle(context.Context, []semelkafka.Item) []driver.Result {
+	panic("not prepared")
+}
 
 func (l *besideLedger) Prepare(_ context.Context, batch []semelkafka.Item) semelkafka.Prepared {
 	l.preparing.Store(true)
@@ -52,14 +55,14 @@ type besideBatch struct {
 	n int
 }
 
-func (b besideBatch) Handle(context.Context) []consume.Run {
+func (b besideBatch) Handle(context.Context) []driver.Result {
 	b.l.handling.Store(true)
 	defer b.l.handling.Store(false)
 	if meets(&b.l.preparing) {
 		b.l.both.Store(true)
 		b.l.end()
 	}
-	return make([]consume.Run, b.n)
+	return make([]driver.Result, b.n)
 }
 
 func (besideBatch) Drop() {}

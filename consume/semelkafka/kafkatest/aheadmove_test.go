@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Partitions go to another member and come back while batches of theirs are
@@ -45,7 +46,7 @@ func TestPartitionsMoveWhileABatchIsLookedFor(t *testing.T) {
 		case consume.EventReturned:
 			returned.Add(1)
 		case consume.EventDecided:
-			if e.Disposition.Action != consume.Ack && e.Disposition.Action != consume.Hold {
+			if e.Disposition.Action != driver.Ack && e.Disposition.Action != driver.Hold {
 				t.Errorf("%s: %v, %v", e.Message.Key, e.Disposition.Action, e.Disposition.Err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 )
 
@@ -24,8 +25,8 @@ func (stuckLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int6
 
 func (stuckLedger) Lane(it semelkafka.Item) string { return fmt.Sprint(it.Origin.Offset) }
 
-func (l stuckLedger) Handle(_ context.Context, batch []semelkafka.Item) []consume.Run {
-	ends := make([]consume.Run, len(batch))
+func (l stuckLedger) Handle(_ context.Context, batch []semelkafka.Item) []driver.Result {
+	ends := make([]driver.Result, len(batch))
 	for i, it := range batch {
 		if it.Origin.Offset == 0 {
 			ends[i].Err = &semel.Error{Reason: semel.ErrInProgress, RetryAfter: time.Millisecond}
@@ -47,7 +48,7 @@ func (l stuckLedger) Prepare(_ context.Context, batch []semelkafka.Item) semelka
 	return stuckBatch{l, batch}
 }
 
-func (b stuckBatch) Handle(ctx context.Context) []consume.Run { return b.l.Handle(ctx, b.batch) }
+func (b stuckBatch) Handle(ctx context.Context) []driver.Result { return b.l.Handle(ctx, b.batch) }
 
 func (stuckBatch) Drop() {}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
@@ -45,7 +46,7 @@ func TestACommitThatGetsNoAnswer(t *testing.T) {
 				if got := c.cuts.Load(); got != n {
 					t.Errorf("%d cuts, want %d", got, n)
 				}
-				if n := len(br.Copies(t, consume.DeadLetters)); n > 0 {
+				if n := len(br.Copies(t, driver.DeadLetter)); n > 0 {
 					t.Errorf("%d messages were dead-lettered", n)
 				}
 			})
@@ -96,7 +97,7 @@ func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
 			if keys, double := tally(b.effects(t)); keys != rounds*n+sent || double > 0 {
 				t.Errorf("%d of %d messages have an effect, %d are double", keys, rounds*n+sent, double)
 			}
-			if n := len(br.Copies(t, consume.DeadLetters)); n > 0 {
+			if n := len(br.Copies(t, driver.DeadLetter)); n > 0 {
 				t.Errorf("%d messages were dead-lettered", n)
 			}
 			if resumed.Load() == 0 {
@@ -197,7 +198,7 @@ func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
 	done := make(chan error, 1)
 	s := br.source(t, nil)
 	go func() { done <- b.serve(t.Context(), offsets, s, nil, nil) }()
-	if err := wait(t, "Serve ended", done); !errors.Is(err, pgstore.ErrRecreated) || !errors.Is(err, consume.ErrClosed) {
+	if err := wait(t, "Serve ended", done); !errors.Is(err, pgstore.ErrRecreated) || !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -228,7 +229,7 @@ func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
 			r, err := br.adm.CreateTopic(t.Context(), partitions, 1, nil, br.name)
 			return errors.Join(err, r.Err) == nil
 		})
-		if err := wait(t, "Serve ended", done); !errors.Is(err, consume.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
+		if err := wait(t, "Serve ended", done); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
 			t.Errorf("Serve: %v", err)
 		}
 		b.want(t, "a", "b")
@@ -271,7 +272,7 @@ func logCut(t *testing.T, seed string) {
 					return
 				}
 				err = wait(t, "Serve ended", done)
-				if !errors.Is(err, consume.ErrClosed) || policy == semelkafka.Refuse && !errors.Is(err, kerr.OffsetOutOfRange) || policy != semelkafka.Refuse && !strings.Contains(err.Error(), "the log was cut") {
+				if !errors.Is(err, driver.ErrClosed) || policy == semelkafka.Refuse && !errors.Is(err, kerr.OffsetOutOfRange) || policy != semelkafka.Refuse && !strings.Contains(err.Error(), "the log was cut") {
 					t.Errorf("Serve: %v", err)
 				}
 				b.want(t)

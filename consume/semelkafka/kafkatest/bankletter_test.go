@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -53,7 +54,7 @@ func TestALetterThatIsRefusedHoldsUpItsLaneAlone(t *testing.T) {
 		if got, want := b.effects(t), []string{"other", "behind000", "behind001", "behind002"}; !slices.Equal(got, want) {
 			t.Errorf("the effects are %q, want %q", got, want)
 		}
-		if n := len(br.Copies(t, consume.DeadLetters)); n != 1 || outages.Load() > 0 {
+		if n := len(br.Copies(t, driver.DeadLetter)); n != 1 || outages.Load() > 0 {
 			t.Errorf("%d letters, %d outages", n, outages.Load())
 		}
 	})

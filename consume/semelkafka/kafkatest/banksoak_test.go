@@ -92,7 +92,7 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 	if lost != 0 || double > 0 {
 		t.Errorf("of %d, %d are lost and %d are double", want, lost, double)
 	}
-	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
 		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
 	claim := "a message published up to twice, to members that are killed, is in PostgreSQL exactly once, by its key"
@@ -168,7 +168,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if len(effects) != n {
 		t.Errorf("%d effects of %d", len(effects), n)
 	}
-	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
 		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -105,9 +106,9 @@ func open(t testing.TB, seed string, configs ...string) *broker {
 	}
 	b.create(t, b.name, config)
 	b.create(t, b.name+".dead", nil)
-	b.create(t, b.name+".parked", nil)
+	b.create(t, b.name+".quarantine", nil)
 	b.opt = semelkafka.Options{
-		DeadLetters: b.name + ".dead", Parked: b.name + ".parked",
+		DeadLetters: b.name + ".dead", Quarantine: b.name + ".quarantine",
 		PollWait: 200 * time.Millisecond, CommitEvery: 10 * time.Millisecond, HandOver: time.Second,
 		Client: []kgo.Opt{
 			kgo.SeedBrokers(seed), kgo.SessionTimeout(session), kgo.HeartbeatInterval(100 * time.Millisecond),
@@ -155,11 +156,11 @@ func (b *broker) Publish(t testing.TB, ms ...consume.Message) {
 }
 
 // Copies implements consumetest.Broker.
-func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Message) {
+func (b *broker) Copies(t testing.TB, to driver.Action) (ms []consume.Message) {
 	t.Helper()
 	topic := b.opt.DeadLetters
-	if to == consume.Parked {
-		topic = b.opt.Parked
+	if to == driver.Quarantine {
+		topic = b.opt.Quarantine
 	}
 	for _, r := range b.records(t, topic) {
 		m := consume.Message{Body: r.Value, OrderKey: string(r.Key)}
@@ -313,7 +314,7 @@ type conn struct {
 	line *line
 }
 
-func (c *conn) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (c *conn) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	if err := c.line.fault(); err != nil {
 		return nil, err
 	}
@@ -335,7 +336,7 @@ func (c *conn) Close() error {
 
 // mortal is a delivery that fails when its process is dead.
 type mortal struct {
-	consume.Delivery
+	driver.Delivery
 	line *line
 }
 
@@ -347,7 +348,7 @@ func (d *mortal) Nak(ctx context.Context, delay time.Duration) error {
 	return errors.Join(d.line.fault(), d.Delivery.Nak(ctx, delay))
 }
 
-func (d *mortal) Forward(ctx context.Context, to consume.Destination, hs []semel.Header) error {
+func (d *mortal) Forward(ctx context.Context, to driver.Action, hs []semel.Header) error {
 	if err := d.line.fault(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // dieOf ends the process if a message is one that it does not survive. On most
@@ -91,11 +92,11 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 		if len(effects) != 2*lanes*each-1 || slices.Contains(effects, deadly) {
 			t.Errorf("%d effects, want %d", len(effects), 2*lanes*each-1)
 		}
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 1 || string(letters[0].Body) != deadly {
 			t.Fatalf("%d letters", len(letters))
 		}
-		for name, want := range map[string]string{consume.LetterReason: string(consume.ReasonExhausted), consume.LetterAttempts: fmt.Sprint(most)} {
+		for name, want := range map[string]string{driver.LetterReason: string(driver.ReasonExhausted), driver.LetterAttempts: fmt.Sprint(most)} {
 			if got, _ := letters[0].Header(name); got != want {
 				t.Errorf("header %s is %q, want %q", name, got, want)
 			}

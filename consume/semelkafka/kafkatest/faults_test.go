@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -22,7 +23,7 @@ import (
 )
 
 // refused is the error with which Serve does not start, or ends.
-func refused(t *testing.T, s consume.Source, o *consume.Options, want ...string) error {
+func refused(t *testing.T, s driver.Source, o *consume.Options, want ...string) error {
 	t.Helper()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -44,7 +45,7 @@ func refused(t *testing.T, s consume.Source, o *consume.Options, want ...string)
 func TestAnUnknownTopicIsAClearError(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
-		for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
+		for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Quarantine} {
 			topics, o := []string{b.name}, b.opt
 			switch missing {
 			case b.name:
@@ -52,7 +53,7 @@ func TestAnUnknownTopicIsAClearError(t *testing.T) {
 			case b.opt.DeadLetters:
 				o.DeadLetters = "nowhere"
 			default:
-				o.Parked = "nowhere"
+				o.Quarantine = "nowhere"
 			}
 			s, err := semelkafka.New(b.name, topics, &o)
 			if err != nil {
@@ -76,15 +77,15 @@ func TestTopicsThatWouldLoseCopiesAreRefused(t *testing.T) {
 		b = open(t, seed)
 		compacted := b.name + ".compacted"
 		b.create(t, compacted, map[string]*string{"cleanup.policy": &compact})
-		refused(t, b.source(t, func(o *semelkafka.Options) { o.Parked = compacted }), nil, fmt.Sprintf("%q", compacted), "cleanup.policy")
+		refused(t, b.source(t, func(o *semelkafka.Options) { o.Quarantine = compacted }), nil, fmt.Sprintf("%q", compacted), "cleanup.policy")
 	})
 }
 
 func TestRetentionIsComparedWithTheTopics(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
-		for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": consume.Forever} {
+		for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": driver.Forever} {
 			info, err := open(t, seed, "retention.ms", ms).source(t, nil).Info(t.Context())
-			if err != nil || info != (consume.Info{Horizon: want, HoldsOnly: true}) {
+			if err != nil || info != (driver.Info{Horizon: want, HoldsOnly: true}) {
 				t.Errorf("retention.ms=%s: %+v, %v", ms, info, err)
 			}
 		}
@@ -121,9 +122,9 @@ func credentials(t *testing.T, secured, why string) {
 		return kgo.SASL(plain.Auth{User: "semel", Pass: password}.AsMechanism())
 	}
 	name := fmt.Sprintf("sasl%d", brokers.Add(1))
-	o := semelkafka.Options{DeadLetters: name + ".dead", Parked: name + ".parked", CommitEvery: 10 * time.Millisecond}
+	o := semelkafka.Options{DeadLetters: name + ".dead", Quarantine: name + ".quarantine", CommitEvery: 10 * time.Millisecond}
 	adm := kadm.NewClient(client(t, secured, auth("secret")))
-	for _, topic := range []string{name, o.DeadLetters, o.Parked} {
+	for _, topic := range []string{name, o.DeadLetters, o.Quarantine} {
 		if _, err := adm.CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +261,7 @@ func outOfRange(t *testing.T, seed string) {
 			b.cut(t, 3) // b and c
 			s := b.source(t, func(o *semelkafka.Options) { o.OutOfRange = policy })
 			if policy == semelkafka.Refuse {
-				if err := refused(t, s, nil, b.name, "partition 0", "OutOfRange"); !errors.Is(err, kerr.OffsetOutOfRange) || !errors.Is(err, consume.ErrClosed) {
+				if err := refused(t, s, nil, b.name, "partition 0", "OutOfRange"); !errors.Is(err, kerr.OffsetOutOfRange) || !errors.Is(err, driver.ErrClosed) {
 					t.Errorf("it is %v", err)
 				}
 				if at := b.committed(t, 0); at != 1 {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // gated starts a child that stops at a point, and waits until it is there.
@@ -115,12 +115,12 @@ func freeze(t *testing.T, seed, where string, f form, point string, n int) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	refusals := []consume.Reason{consume.ReasonLeaseLost, consume.ReasonUnavailable, consume.ReasonError}
+	refusals := []driver.Reason{driver.ReasonLeaseLost, driver.ReasonUnavailable, driver.ReasonError}
 	if f == keyed { // it looks again at once, and finds what the other has done
-		refusals = append(refusals, consume.ReasonDuplicate)
+		refusals = append(refusals, driver.ReasonDuplicate)
 	}
 	until(t, "refused", func() bool {
-		return slices.ContainsFunc(refusals, func(r consume.Reason) bool { return zombie.noted(t, "decided "+string(r)) })
+		return slices.ContainsFunc(refusals, func(r driver.Reason) bool { return zombie.noted(t, "decided "+string(r)) })
 	})
 	if err := stop(); err != nil {
 		t.Error(err)

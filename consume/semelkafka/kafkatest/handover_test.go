@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -40,7 +40,7 @@ func TestWhatIsDoneIsCommittedBeforeItIsHandedOver(t *testing.T) {
 		for p := range int32(partitions) {
 			b.to(t, p, msg(fmt.Sprint("next", p), ""))
 		}
-		var ds []consume.Delivery
+		var ds []driver.Delivery
 		until(t, "some with the second", func() bool {
 			_, _ = first.Next(t.Context(), 0) // it takes part in the rebalance
 			more, err := second.Next(t.Context(), 10)
@@ -152,6 +152,6 @@ func TestTheEndOfTheClientsContextIsTold(t *testing.T) {
 	cancel()
 	until(t, "told of it", func() bool {
 		_, err := s.Next(t.Context(), 0)
-		return errors.Is(err, consume.ErrClosed)
+		return errors.Is(err, driver.ErrClosed)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -61,7 +62,7 @@ func consumer(t testing.TB, g *semel.Guard, h consume.Handler, o *consume.Option
 }
 
 // serve serves until the test ends, or the returned function is called.
-func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() error) {
+func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -150,11 +151,11 @@ func (b *broker) cut(t testing.TB, before int64) {
 // take is the next deliveries of a source that nobody serves. Like Serve it
 // asks again after an error that does not end the source: on a machine that
 // stalls a member may be thrown out, and joins again.
-func take(t testing.TB, s consume.Source, n int) (ds []consume.Delivery) {
+func take(t testing.TB, s driver.Source, n int) (ds []driver.Delivery) {
 	t.Helper()
 	until(t, "delivered", func() bool {
 		more, err := s.Next(context.Background(), 100)
-		if errors.Is(err, consume.ErrClosed) {
+		if errors.Is(err, driver.ErrClosed) {
 			t.Fatal(err)
 		}
 		ds = append(ds, more...)

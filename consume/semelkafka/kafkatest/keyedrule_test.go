@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka/kafkapg"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -30,15 +31,15 @@ func TestMessagesThatMustNotBeHandled(t *testing.T) {
 	b.member(t, keyed, br.source(t, nil), nil, nil)
 	br.settled(t)
 	b.want(t, "good")
-	for to, want := range map[consume.Destination][2]string{
-		consume.DeadLetters: {"no key", string(consume.ReasonNoKey)}, consume.Parked: {"late", string(consume.ReasonLate)},
+	for to, want := range map[driver.Action][2]string{
+		driver.DeadLetter: {"no key", string(driver.ReasonNoKey)}, driver.Quarantine: {"late", string(driver.ReasonLate)},
 	} {
 		copies := br.Copies(t, to)
 		if len(copies) != 1 || string(copies[0].Body) != want[0] {
 			t.Errorf("%v: %d copies", to, len(copies))
 			continue
 		}
-		if why, _ := copies[0].Header(consume.LetterReason); why != want[1] {
+		if why, _ := copies[0].Header(driver.LetterReason); why != want[1] {
 			t.Errorf("%v: the reason is %q, want %q", to, why, want[1])
 		}
 	}

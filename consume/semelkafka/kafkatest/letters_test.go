@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -56,16 +57,16 @@ func TestALetterIsThereBeforeTheOffsetMoves(t *testing.T) {
 	if len(letters) != 1 || string(letters[0].Key) != "o" || string(letters[0].Value) != "bad" {
 		t.Fatalf("%d letters", len(letters))
 	}
-	l := b.Copies(t, consume.DeadLetters)[0]
+	l := b.Copies(t, driver.DeadLetter)[0]
 	for name, want := range map[string]string{
-		consume.LetterTopic: b.name, consume.LetterPartition: "1", consume.LetterOffset: "1", consume.LetterReason: string(consume.ReasonFailed),
-		consume.LetterCode: "declined", consume.LetterKey: "bad", consume.LetterGroup: "kafkatest",
+		driver.LetterTopic: b.name, driver.LetterPartition: "1", driver.LetterOffset: "1", driver.LetterReason: string(driver.ReasonFailed),
+		driver.LetterCode: "declined", driver.LetterKey: "bad", driver.LetterGroup: "kafkatest",
 	} {
 		if got, _ := l.Header(name); got != want {
 			t.Errorf("header %s is %q, want %q", name, got, want)
 		}
 	}
-	at, _ := l.Header(consume.LetterPublished)
+	at, _ := l.Header(driver.LetterPublished)
 	if d, err := time.Parse(time.RFC3339Nano, at); err != nil || time.Since(d) > time.Hour {
 		t.Errorf("published %q", at)
 	}
@@ -76,8 +77,8 @@ func (b *broker) resize(t testing.TB, limit int) {
 	t.Helper()
 	most := strconv.Itoa(limit)
 	b.name += ".resized"
-	b.opt.DeadLetters, b.opt.Parked = b.name+".dead", b.name+".parked"
-	for _, topic := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
+	b.opt.DeadLetters, b.opt.Quarantine = b.name+".dead", b.name+".quarantine"
+	for _, topic := range []string{b.name, b.opt.DeadLetters, b.opt.Quarantine} {
 		b.create(t, topic, map[string]*string{"max.message.bytes": &most})
 	}
 }
@@ -101,7 +102,7 @@ func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
 		if n := len(got); n != 3 {
 			t.Errorf("%d handlers ran", n)
 		}
-		if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != 3<<20 {
+		if l := b.Copies(t, driver.DeadLetter); len(l) != 1 || len(l[0].Body) != 3<<20 {
 			t.Errorf("%d letters", len(l))
 		}
 	})
@@ -139,11 +140,11 @@ func TestALetterThatIsTooLarge(t *testing.T) {
 		}))
 		b.to(t, 0, tight)
 		b.settled(t)
-		l := b.Copies(t, consume.DeadLetters)
+		l := b.Copies(t, driver.DeadLetter)
 		if len(l) != 1 {
 			t.Fatalf("%d letters", len(l))
 		}
-		if text, ok := l[0].Header(consume.LetterError); ok {
+		if text, ok := l[0].Header(driver.LetterError); ok {
 			t.Errorf("it has the text %.20q", text)
 		}
 		b.to(t, 0, hopeless)

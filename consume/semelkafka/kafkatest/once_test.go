@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -132,13 +133,13 @@ func TestAPoisonMessageInABatch(t *testing.T) {
 		fault.Remove()
 		br.settled(t)
 		b.want(t, append(bodies(numbered("other", 20, "")...), "before", "behind")...)
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 1 || string(letters[0].Body) != "bad" {
 			t.Fatalf("%d letters", len(letters))
 		}
 		for name, want := range map[string]string{
-			consume.LetterTopic: br.name, consume.LetterPartition: "0", consume.LetterOffset: "1",
-			consume.LetterReason: string(consume.ReasonFailed), consume.LetterCode: "declined",
+			driver.LetterTopic: br.name, driver.LetterPartition: "0", driver.LetterOffset: "1",
+			driver.LetterReason: string(driver.ReasonFailed), driver.LetterCode: "declined",
 		} {
 			if got, _ := letters[0].Header(name); got != want {
 				t.Errorf("header %s is %q, want %q", name, got, want)
@@ -186,12 +187,12 @@ func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
 		if got, want := b.effects(t), []string{"first", "flaky", "third", "fifth", "last"}; !slices.Equal(got, want) {
 			t.Errorf("the effects are %q, want %q", got, want)
 		}
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 2 {
 			t.Fatalf("%d letters", len(letters))
 		}
 		for _, l := range letters {
-			if why, _ := l.Header(consume.LetterReason); why != string(consume.ReasonExhausted) {
+			if why, _ := l.Header(driver.LetterReason); why != string(driver.ReasonExhausted) {
 				t.Errorf("the letter of %q has the reason %q", l.Body, why)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -122,7 +123,7 @@ func TestASourceThatIsClosedEndsServe(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if err := wait(t, "Serve ended", ended); !errors.Is(err, consume.ErrClosed) {
+		if err := wait(t, "Serve ended", ended); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 		if n := b.Unsettled(t); n != 0 {
@@ -138,7 +139,7 @@ func TestASourceThatIsClosedEndsServe(t *testing.T) {
 		if err := unused.Close(); err != nil {
 			t.Errorf("Close of one that never began: %v", err)
 		}
-		if _, err := unused.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		if _, err := unused.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Next after Close: %v", err)
 		}
 	})

@@ -203,7 +203,7 @@ func soakOn(t *testing.T, seed, where string) {
 	if r.changes < kills/2 {
 		t.Errorf("the group was in generation %d after %d kills", r.changes, kills)
 	}
-	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Parked)); n > 0 {
+	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Quarantine)); n > 0 {
 		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
 	report(t, figure{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -184,15 +185,15 @@ func (s *storm) settle() {
 // judge says what is not as it must be.
 func (s *storm) judge(keys []string) (wrong []string) {
 	letters := map[string]bool{}
-	for _, l := range s.br.Copies(s.t, consume.DeadLetters) {
+	for _, l := range s.br.Copies(s.t, driver.DeadLetter) {
 		key := string(l.Body)
 		if letters[key] = true; !isDead(s.fate(key)) {
-			why, _ := l.Header(consume.LetterReason)
-			text, _ := l.Header(consume.LetterError)
+			why, _ := l.Header(driver.LetterReason)
+			text, _ := l.Header(driver.LetterError)
 			wrong = append(wrong, fmt.Sprintf("%s, which %s, is a dead letter: %s: %s", key, s.fate(key), why, text))
 		}
 	}
-	if n := len(s.br.Copies(s.t, consume.Parked)); n > 0 {
+	if n := len(s.br.Copies(s.t, driver.Quarantine)); n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d messages are parked", n))
 	}
 	effects := s.bank.effects(s.t)

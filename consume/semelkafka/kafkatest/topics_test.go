@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -44,7 +45,7 @@ func recreated(t *testing.T, seed string) {
 		r, err := b.adm.CreateTopic(t.Context(), partitions, 1, nil, b.name)
 		return errors.Join(err, r.Err) == nil
 	})
-	if err := wait(t, "Serve ended", ended); !errors.Is(err, consume.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
+	if err := wait(t, "Serve ended", ended); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -73,7 +74,7 @@ func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
 		if _, err := b.adm.CommitOffsets(t.Context(), b.name, o); err != nil {
 			t.Fatal(err)
 		}
-		if err := refused(t, b.source(t, nil), nil, "partition 0: offset 2", "reset the group's offsets"); !errors.Is(err, consume.ErrClosed) {
+		if err := refused(t, b.source(t, nil), nil, "partition 0: offset 2", "reset the group's offsets"); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("it is %v", err)
 		}
 		if at := b.committed(t, 0); at != 2 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -209,7 +210,7 @@ func revokedInMidFlight(t *testing.T, seed string) {
 			watch := func() *consume.Options {
 				return &consume.Options{Observe: func(_ context.Context, e consume.Event) {
 					switch {
-					case e.Kind == consume.EventDecided && e.Disposition.Reason == consume.ReasonInProgress:
+					case e.Kind == consume.EventDecided && e.Disposition.Reason == driver.ReasonInProgress:
 						looked.Add(1)
 					case e.Kind == consume.EventGivenUp:
 						gone.Add(1)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -102,6 +103,6 @@ func (easyLedger) Lane(semelkafka.Item) string { return "" }
 
 func (easyLedger) Pass(context.Context, semelkafka.Item) error { return nil }
 
-func (easyLedger) Handle(_ context.Context, batch []semelkafka.Item) []consume.Run {
-	return make([]consume.Run, len(batch))
+func (easyLedger) Handle(_ context.Context, batch []semelkafka.Item) []driver.Result {
+	return make([]driver.Result, len(batch))
 }

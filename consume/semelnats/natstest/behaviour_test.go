@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -37,7 +38,7 @@ func consumer(t testing.TB, h consume.Handler, o *consume.Options) *consume.Cons
 }
 
 // serve serves until the test ends, or the returned function is called.
-func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() error) {
+func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Serve(ctx, s) }()
@@ -97,11 +98,11 @@ func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
 	}
 	until(t, "a dead letter", func() bool {
 		_, _ = s.Next(ctx, 1) // and its consumer dies
-		return len(b.Copies(t, consume.DeadLetters)) == 1
+		return len(b.Copies(t, driver.DeadLetter)) == 1
 	})
-	l := b.Copies(t, consume.DeadLetters)[0]
+	l := b.Copies(t, driver.DeadLetter)[0]
 	for name, want := range map[string]string{
-		consume.KeyHeader: "k", consume.LetterReason: string(consume.ReasonDeliveries), consume.LetterDeliveries: "2", consume.LetterTopic: b.name + ".in.x", consume.LetterOffset: "1",
+		consume.KeyHeader: "k", driver.LetterReason: string(driver.ReasonDeliveries), driver.LetterDeliveries: "2", driver.LetterTopic: b.name + ".in.x", driver.LetterOffset: "1",
 	} {
 		if got, _ := l.Header(name); got != want {
 			t.Errorf("header %s is %q, want %q", name, got, want)
@@ -141,7 +142,7 @@ func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 	}
 	until(t, "a dead letter of the small one", func() bool {
 		_, _ = s.Next(ctx, 2) // and its consumer dies
-		l := b.Copies(t, consume.DeadLetters)
+		l := b.Copies(t, driver.DeadLetter)
 		return len(l) == 1 && string(l[0].Body) == "small"
 	})
 	cancel()
@@ -222,7 +223,7 @@ func TestADeletedConsumerEndsServe(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		if !errors.Is(err, consume.ErrClosed) {
+		if !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 	case <-time.After(patience):
@@ -240,7 +241,7 @@ func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Publish(t, keyed("k"))
-		var ds []consume.Delivery
+		var ds []driver.Delivery
 		until(t, "delivered", func() bool {
 			ds, _ = s.Next(t.Context(), 1)
 			return len(ds) == 1
@@ -271,7 +272,7 @@ func TestTerminateSaysWhy(t *testing.T) {
 	serve(t, consumer(t, func(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errors.New("no")) }, nil), b.Connect(t))
 	b.Publish(t, keyed("k"))
 	m, err := sub.NextMsg(patience)
-	if err != nil || !strings.Contains(string(m.Data), string(consume.ReasonFailed)) {
+	if err != nil || !strings.Contains(string(m.Data), string(driver.ReasonFailed)) {
 		t.Fatalf("the advisory is %q, %v", m.Data, err)
 	}
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
@@ -296,7 +297,7 @@ func TestTheServerGoesDownAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	for name, subjects := range map[string][]string{"in": {"in"}, "copies": {"dead-letters.group", "parked.group"}} {
+	for name, subjects := range map[string][]string{"in": {"in"}, "copies": {"dead-letters.group", "quarantine.group"}} {
 		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: subjects}); err != nil {
 			t.Fatal(err)
 		}

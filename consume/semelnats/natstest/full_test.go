@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
 
@@ -18,7 +19,7 @@ import (
 func (b *broker) fill(t *testing.T) (widen func()) {
 	t.Helper()
 	cfg := jetstream.StreamConfig{
-		Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked", b.name + ".filler"},
+		Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine", b.name + ".filler"},
 		MaxMsgs: 1, Discard: jetstream.DiscardNew,
 	}
 	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
@@ -57,7 +58,7 @@ func TestALetterThatItsStreamRefusesIsSentAgain(t *testing.T) {
 	}
 	widen()
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
-	if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || string(l[0].Body) != "no key" {
+	if l := b.Copies(t, driver.DeadLetter); len(l) != 1 || string(l[0].Body) != "no key" {
 		t.Errorf("%d letters", len(l))
 	}
 }
@@ -95,7 +96,7 @@ func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
 		}
 	}
 	widen()
-	until(t, "a dead letter", func() bool { return len(b.Copies(t, consume.DeadLetters)) == 1 })
+	until(t, "a dead letter", func() bool { return len(b.Copies(t, driver.DeadLetter)) == 1 })
 	cancel()
 	if err := <-watched; err != nil {
 		t.Errorf("WatchMaxDeliver: %v", err)
@@ -160,7 +161,7 @@ func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
 			case err != nil:
 				t.Errorf("WatchMaxDeliver: %v", err)
 			default:
-				if l := b.Copies(t, consume.DeadLetters); len(l) != n {
+				if l := b.Copies(t, driver.DeadLetter); len(l) != n {
 					t.Errorf("%d dead letters of %d messages", len(l), n)
 				}
 			}
@@ -198,7 +199,7 @@ func TestInfoSaysWhatTheServerIsSetTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	i, err := b.Connect(t).Info(t.Context())
-	if want := (consume.Info{AckWait: 7 * time.Second, Horizon: time.Hour}); err != nil || i != want {
+	if want := (driver.Info{AckWait: 7 * time.Second, Horizon: time.Hour}); err != nil || i != want {
 		t.Errorf("it is %+v, %v; want %+v", i, err, want)
 	}
 }

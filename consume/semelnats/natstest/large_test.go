@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // bulky is a handler that fails with much to say.
@@ -27,14 +28,14 @@ func TestALetterOfALargeMessageGoesWithoutTheText(t *testing.T) {
 	b.Publish(t, m)
 	serve(t, consumer(t, bulky, nil), b.Connect(t))
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
-	l := b.Copies(t, consume.DeadLetters)
+	l := b.Copies(t, driver.DeadLetter)
 	if len(l) != 1 || len(l[0].Body) != len(m.Body) {
 		t.Fatalf("%d letters", len(l))
 	}
-	if text, ok := l[0].Header(consume.LetterError); ok {
+	if text, ok := l[0].Header(driver.LetterError); ok {
 		t.Errorf("it has the text %.20q", text)
 	}
-	if why, _ := l[0].Header(consume.LetterReason); why != string(consume.ReasonFailed) {
+	if why, _ := l[0].Header(driver.LetterReason); why != string(driver.ReasonFailed) {
 		t.Errorf("its reason is %q", why)
 	}
 }
@@ -49,7 +50,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, nil)
 			if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{
-				Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}, MaxMsgSize: int32(c.most),
+				Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine"}, MaxMsgSize: int32(c.most),
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +66,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 				}
 			}}), b.Connect(t))
 			until(t, "settled, or refused", func() bool { return b.Unsettled(t) == 0 || refused.Load() > 0 })
-			if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != c.body {
+			if l := b.Copies(t, driver.DeadLetter); len(l) != 1 || len(l[0].Body) != c.body {
 				t.Errorf("%d letters", len(l))
 			}
 		})

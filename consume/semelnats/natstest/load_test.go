@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -157,7 +158,7 @@ func load(t *testing.T, keys consume.CallFunc, messages, kills int) (l *ledger, 
 	if n := b.Unsettled(t); n > 0 {
 		t.Errorf("%d messages are left", n)
 	}
-	if n := len(b.Copies(t, consume.DeadLetters)) + len(b.Copies(t, consume.Parked)); n > 0 {
+	if n := len(b.Copies(t, driver.DeadLetter)) + len(b.Copies(t, driver.Quarantine)); n > 0 {
 		t.Errorf("%d messages were dead-lettered or parked", n)
 	}
 	return l, took

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
 
@@ -75,11 +75,11 @@ func TestNextSaysThatItIsNotConnected(t *testing.T) {
 	srv.Shutdown()
 	srv.WaitForShutdown()
 	until(t, "the loss noticed", func() bool { return !nc.IsConnected() })
-	if _, err := s.Next(t.Context(), 1); err == nil || errors.Is(err, consume.ErrClosed) {
+	if _, err := s.Next(t.Context(), 1); err == nil || errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Next: %v, want an error that passes", err)
 	}
 	nc.Close()
-	if _, err := s.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+	if _, err := s.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Next of a connection that was closed: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
 
@@ -151,11 +152,11 @@ func TestLettersAreCountedByReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range ds {
-			why, to := consume.ReasonMismatch, consume.DeadLetters
+			why, to := driver.ReasonMismatch, driver.DeadLetter
 			if n == 2 {
-				why, to = consume.ReasonLate, consume.Parked
+				why, to = driver.ReasonLate, driver.Quarantine
 			}
-			hs := consume.Letter(d.Message(), consume.Disposition{Reason: why}, semel.Operation("x"))
+			hs := driver.Letter(d.Message(), driver.Disposition{Reason: why}, semel.Operation("x"))
 			if err := errors.Join(d.Forward(t.Context(), to, hs), d.Ack(t.Context())); err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +164,7 @@ func TestLettersAreCountedByReason(t *testing.T) {
 		}
 	}
 	got, err := b.Letters(t.Context())
-	if err != nil || len(got) != 2 || got[consume.ReasonMismatch] != 2 || got[consume.ReasonLate] != 1 {
+	if err != nil || len(got) != 2 || got[driver.ReasonMismatch] != 2 || got[driver.ReasonLate] != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
 	if left, err := b.Backlog(t.Context()); err != nil || left != (Backlog{0, 3}) {
