@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// Consumer runs a handler once for each message's call. Safe for concurrent
-// use, also of several Serve loops. Nothing to close.
+// Consumer runs a handler once for each message's call. It is safe for
+// concurrent use, also by several Serve loops. There is nothing to close.
 type Consumer struct {
 	runner semel.Runner
 	call   CallFunc
@@ -19,12 +19,12 @@ type Consumer struct {
 	opt    Options
 }
 
-// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. It
-// does no I/O, and reports all that is wrong.
+// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. New
+// does no I/O, and its error names every invalid argument.
 func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, error) {
 	var errs []error
-	missing := func(name string, is bool) {
-		if is {
+	missing := func(name string, absent bool) {
+		if absent {
 			errs = append(errs, fmt.Errorf("%s: is nil", name))
 		}
 	}
@@ -41,13 +41,13 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	switch {
 	case o != nil && o.Retention != 0:
 		if ok && r.Retention() < opt.Retention {
-			errs = append(errs, fmt.Errorf("options: Retention: is %v, but the runner keeps outcomes for %v; leave it zero, or keep them longer", opt.Retention, r.Retention()))
+			errs = append(errs, fmt.Errorf("options: Retention: is %v, but the runner keeps outcomes for %v; leave it zero, or raise the runner's Retention", opt.Retention, r.Retention()))
 		}
 	default:
 		if ok {
 			opt.Retention = r.Retention()
 		} else {
-			errs = append(errs, errors.New("options: Retention is zero, and the runner does not tell its own; set it to that of the Guard, such as DefaultRetention"))
+			errs = append(errs, errors.New("options: Retention is zero, and the runner has no method Retention; set it to the Guard's Retention, such as DefaultRetention"))
 		}
 	}
 	if err := errors.Join(append(errs, opt.validate())...); err != nil {
@@ -56,8 +56,8 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	return &Consumer{runner: run, call: call, handle: h, opt: opt}, nil
 }
 
-// Handle tries one message and says what is to become of it: for tests, and
-// for loops that are not Serve's. It changes m.Key.
+// Handle tries one message and says what should happen to it. Use it in tests,
+// and in loops other than Serve's. It sets m.Key.
 func (c *Consumer) Handle(ctx context.Context, m *Message) driver.Disposition {
 	t := &task{m: m}
 	c.identify(t)
@@ -68,19 +68,19 @@ func (c *Consumer) Handle(ctx context.Context, m *Message) driver.Disposition {
 type task struct {
 	m    *Message
 	call semel.Call
-	// refused is why there is no call; nil: there is one.
+	// refused says why there is no call; nil: there is a call.
 	refused *driver.Disposition
 
-	tries    int  // since it was delivered
-	failures int  // of those, the ones that count as attempts
-	undone   bool // the last one counts because its transaction did not commit
-	forgiven int  // of those that were undone, the ones that were an outage's
+	tries       int  // since the delivery
+	failures    int  // tries that count as attempts
+	uncommitted bool // the last try counts because its transaction did not commit
+	forgiven    int  // uncommitted tries that an outage caused, which do not count
 
 	work
 }
 
-// identify finds the message's call. It looks at the message alone, so it is
-// done once.
+// identify finds the message's call. The call depends on the message alone, so
+// identify runs once per delivery.
 func (c *Consumer) identify(t *task) {
 	returned := false
 	defer func() {
@@ -106,10 +106,10 @@ func (c *Consumer) identify(t *task) {
 	}
 }
 
-// mostForgiven is how many tries of a message whose transactions did not commit
-// are put down to the store, since it was away afterwards: not all, for it may be
-// the message that drives it away.
-const mostForgiven = 3
+// maxForgiven is how many uncommitted tries of a message do not count because
+// the store was down afterwards. There is a limit, because the message itself
+// may bring the store down.
+const maxForgiven = 3
 
 // try runs the message's call once.
 func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
@@ -120,42 +120,43 @@ func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
 		return d
 	}
 	r := driver.Result{Tries: t.tries}
-	var said error // by the handler
+	var handlerErr error
 	ran := false
 	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (semel.Outcome, error) {
-		if t.begins != nil {
-			t.begins()
+		if t.onStart != nil {
+			t.onStart()
 		}
-		ran, said = true, errGoexit
+		ran, handlerErr = true, errGoexit
 		defer func() {
-			if errors.Is(said, errGoexit) { // nothing after Run is reached then
+			if errors.Is(handlerErr, errGoexit) { // the code after Run does not run then
 				t.failures++
 			}
 		}()
 		r.Attempt = max(x.Attempt(), t.failures+1)
-		said = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
-		return semel.Outcome{}, said
+		handlerErr = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
+		return semel.Outcome{}, handlerErr
 	})
-	r.Err, r.Replayed, r.FromHandler = err, res.Replayed, ran && own(err, said)
+	r.Err, r.Replayed, r.FromHandler = err, res.Replayed, ran && isHandlers(err, handlerErr)
 	t.tries++
-	away := errors.Is(err, semel.ErrUnavailable)
-	noEffect := semel.SaysNoEffect(said)
-	if away && !ran && t.undone && t.forgiven < mostForgiven {
+	unavailable := errors.Is(err, semel.ErrUnavailable)
+	noEffect := semel.SaysNoEffect(handlerErr)
+	if unavailable && !ran && t.uncommitted && t.forgiven < maxForgiven {
 		t.failures, t.forgiven = t.failures-1, t.forgiven+1
 	}
-	t.undone = ran && away && !noEffect // its transaction did not commit
-	if t.undone || r.FromHandler && !noEffect {
+	t.uncommitted = ran && unavailable && !noEffect
+	if t.uncommitted || r.FromHandler && !noEffect {
 		t.failures++
 	}
-	if r.FromHandler && noEffect { // which the Runner does not pass on: it is said of a run that has ended
-		r.Err = said
+	if r.FromHandler && noEffect { // the Runner has removed the mark
+		r.Err = handlerErr
 	}
 	d := driver.Decide(r, driver.Policy{Backoff: c.opt.Backoff, AckFailures: c.opt.AckFailures})
 	d.Err = err
 	return d
 }
 
-// overdue are the messages that must not be run at all.
+// overdue finds the messages that must not run, because they were delivered too
+// often or are older than Retention.
 func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
 	if n := c.opt.MaxDeliveries; n > 0 && m.Deliveries > n {
 		err := fmt.Errorf("delivered %d times; at most %d are allowed", m.Deliveries, n)
@@ -168,8 +169,9 @@ func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
 	return driver.Disposition{}, false
 }
 
-// attempt runs the handler, if an attempt is left, and ends the key with the
-// last one. Under Park that is not needed: one doubt parks the key.
+// attempt runs the handler if an attempt is left, and ends the key with the
+// last one. Under semel.Park it does not count, because the first attempt in
+// doubt parks the call.
 func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *driver.Result) error {
 	n := c.opt.MaxAttempts
 	if n < 0 || x.Policy() != semel.Retry {
@@ -190,17 +192,17 @@ func exhausted(n int, last string) error {
 	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %s", n, last)}
 }
 
-// own reports whether the Runner passed the handler's error on, in place of
-// one of its own: both may hold a *semel.Error, for handlers make calls too.
-func own(err, said error) bool {
-	if err == nil || said == nil {
+// isHandlers reports whether err, which the Runner returned, is the handler's
+// own error. Both may wrap a *semel.Error, because handlers make calls, too.
+func isHandlers(err, handlerErr error) bool {
+	if err == nil || handlerErr == nil {
 		return false
 	}
 	e, ok := errors.AsType[*semel.Error](err)
 	if !ok {
 		return true
 	}
-	s, _ := errors.AsType[*semel.Error](said)
+	s, _ := errors.AsType[*semel.Error](handlerErr)
 	return e == s
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// extender is the deliveries to be kept from others.
+// extender holds the deliveries that must be extended.
 type extender struct {
 	mu   sync.Mutex
 	held map[driver.Delivery]*extension
 }
 
 type extension struct {
-	m     *Message
-	asked bool // an Extend is on its way
+	m         *Message
+	extending bool // an Extend runs
 }
 
 func (e *extender) add(d driver.Delivery, m *Message) {
@@ -31,27 +31,26 @@ func (e *extender) remove(d driver.Delivery) {
 	delete(e.held, d)
 }
 
-// each runs f for all, at once, so that one that hangs holds up no other: but not
-// for those that still hang.
+// each calls f for all deliveries at once, so that one that hangs does not
+// delay the others. It leaves out those whose earlier call still hangs.
 func (e *extender) each(all *sync.WaitGroup, f func(driver.Delivery, *Message)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for d, x := range e.held {
-		if x.asked {
+		if x.extending {
 			continue
 		}
-		x.asked = true
+		x.extending = true
 		all.Go(func() {
 			f(d, x.m)
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			x.asked = false
+			x.extending = false
 		})
 	}
 }
 
-// extend keeps what is taken from being delivered to others, until ctx ends:
-// what runs, and what waits, too.
+// extend extends all deliveries, running and waiting ones, until ctx ends.
 func (s *session) extend(ctx context.Context) {
 	if s.info.AckWait <= 0 {
 		return
@@ -75,7 +74,8 @@ func (s *session) extend(ctx context.Context) {
 	}
 }
 
-// await waits for all, but not for what heeds no context.
+// await waits for the group, but no longer than most, because an Extend may
+// ignore its context.
 func await(all *sync.WaitGroup, most time.Duration) {
 	ended := make(chan struct{})
 	go func() {

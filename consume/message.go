@@ -17,9 +17,8 @@ type Origin = driver.Origin
 
 type messageKey struct{}
 
-// FromContext finds the message that a handler's context belongs to: for code
-// below the handler whose signature is not ours. semel.FromContext finds the
-// run.
+// FromContext returns the message that a handler's context belongs to, for code
+// that the handler calls. semel.FromContext returns the run.
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageKey{}).(*Message)
 	return m, ok
@@ -28,10 +27,10 @@ func FromContext(ctx context.Context) (*Message, bool) {
 // KeyHeader is the header in which producers send the idempotency key.
 const KeyHeader = "idempotency-key"
 
-// Stamp is the headers of a message that a handler produces: a key derived
-// from the run's, so that each attempt produces the same one and the next
-// consumer drops the repeats, and the key of the message that caused it. Each
-// message that a handler produces needs a step of its own.
+// Stamp returns the headers of a message that a handler produces: a key derived
+// from the run's, and the key of the message that caused it. Each attempt
+// derives the same key, so that the next consumer drops the repeats. Use a
+// different step for each message that a handler produces.
 func Stamp(x *semel.Execution, step string) []semel.Header {
 	return []semel.Header{{Name: KeyHeader, Value: x.Derive(step)}, {Name: "semel-caused-by", Value: x.Key()}}
 }

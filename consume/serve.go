@@ -11,18 +11,18 @@ import (
 )
 
 // Serve takes messages from a source and handles them until ctx ends: up to
-// Options.Concurrency at once, those with equal OrderKeys in turn. It then
-// takes no more, gives back what it has not begun, lets the running handlers
-// end, and returns nil, also if it had not started yet. An error: it could not
-// start, the source was closed, a message was rejected (ErrRejected), or
-// handlers would not end.
+// Options.Concurrency at once, those with equal order keys one after the other.
+// Then it stops the source, gives back the messages that no handler has begun,
+// waits for the running handlers, and returns nil. While the store is down it
+// takes no message, and now and then tries one that it has.
 //
-// While the store is down it takes no message, and tries one of those that it
-// has now and then.
+// It returns an error if it could not start, if the source was closed, if a
+// message was rejected (ErrRejected), or if handlers ignored the end of their
+// context.
 func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	info, err := src.Info(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil // an end that was asked for, whatever the broker says to it
+		return nil // the caller ended it during the start
 	}
 	if err != nil {
 		return fmt.Errorf("consume: the source: %w", err)
@@ -48,8 +48,8 @@ func horizon(d time.Duration) string {
 	return d.String()
 }
 
-// session is one Serve. Its fields belong to the goroutine of the loop, but
-// for the channels and what is never written.
+// session is one Serve. Its fields belong to the goroutine of the loop, except
+// the channels and the fields that never change.
 type session struct {
 	c    *Consumer
 	src  driver.Source
@@ -58,29 +58,29 @@ type session struct {
 	fetched chan fetch
 	stopped chan error    // from the source's Stop
 	results chan *task    // from workers
-	woken   chan *task    // from those who held one
-	answers chan struct{} // from probes whose handlers begin
+	woken   chan *task    // from the goroutines that held a message
+	answers chan struct{} // from probes whose handlers have started
 	stop    chan struct{} // closed when draining begins
 	gone    chan struct{} // closed when Serve returns
 
-	ready     []*task            // to be started, in order
-	lanes     map[string][]*task // the first is ready, running or held; the others wait for it
-	running   int                // workers
-	taken     int                // deliveries that are not ended
-	extends   extender
-	fetching  bool
-	calm      pause // after a failed fetch
-	outage    outage
-	draining  bool
-	stopping  bool // the source's Stop was called
-	returning bool // it has returned: messages may be given back
-	// revocable: the broker may take messages away, also those that wait.
+	ready      []*task            // to be started, in order
+	lanes      map[string][]*task // by lane; the first message is ready, running or held, and the others wait for it
+	running    int                // workers
+	taken      int                // deliveries that are not settled
+	extends    extender
+	fetching   bool
+	fetchPause pause // after a failed fetch
+	outage     outage
+	draining   bool
+	stopping   bool // the source's Stop was called
+	returning  bool // it has returned: messages may be given back
+	// revocable: the broker may take messages away, waiting ones included.
 	revocable bool
 	endFetch  context.CancelFunc
 	err       error
 }
 
-// pause is a time in which something is not tried.
+// pause is a time in which something is not tried again.
 type pause struct {
 	step  int
 	timer <-chan time.Time
@@ -92,15 +92,15 @@ func (p *pause) begin(first, last time.Duration) {
 	p.step++
 }
 
-// revokedLook is how soon it is noticed that the broker has taken away a
+// revokedPoll is how often Serve checks whether the broker has taken away a
 // message that waits for a worker or for the store.
-const revokedLook = 100 * time.Millisecond
+const revokedPoll = 100 * time.Millisecond
 
-// settleGrace is how long handlers and settlements have to end after their
-// context has.
-const settleGrace = 2*settleTimeout + 5*time.Second // a letter and its ack, each to its time-out
+// settleGrace is how long handlers and settlements may take after their context
+// has ended: a letter and its ack, each up to its time-out.
+const settleGrace = 2*settleTimeout + 5*time.Second
 
-// errDraining is the cause with which handlers end when Options.Drain is over.
+// errDraining is the cause of the handlers' cancellation after Options.Drain.
 var errDraining = errors.New("consume: the time for draining is over")
 
 func (s *session) loop(ctx context.Context) error {
@@ -108,8 +108,8 @@ func (s *session) loop(ctx context.Context) error {
 	defer cancel(context.Canceled)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
-	// Not ended with the handlers' context: until they have ended, too, what
-	// they have is not for others.
+	// The extensions go on after the handlers' context has ended, because a
+	// handler that still runs must keep its message.
 	ectx, endExtends := context.WithCancel(context.WithoutCancel(ctx))
 	defer endExtends()
 	helpers.Go(func() { s.extend(ectx) })
@@ -121,7 +121,7 @@ func (s *session) loop(ctx context.Context) error {
 	stop := ctx.Done()
 	var deadline <-chan time.Time
 	for {
-		s.pump(fctx, hctx)
+		s.startReady(fctx, hctx)
 		if s.returning && s.taken == 0 {
 			return s.err
 		}
@@ -130,7 +130,7 @@ func (s *session) loop(ctx context.Context) error {
 		}
 		var look <-chan time.Time
 		if s.revocable && len(s.ready)+len(s.outage.stalled) > 0 {
-			look = time.After(revokedLook)
+			look = time.After(revokedPoll)
 		}
 		select {
 		case <-look:
@@ -151,8 +151,8 @@ func (s *session) loop(ctx context.Context) error {
 			s.ready = append(s.ready, t)
 		case <-s.answers:
 			s.resume(ctx)
-		case <-s.calm.timer:
-			s.calm.timer = nil
+		case <-s.fetchPause.timer:
+			s.fetchPause.timer = nil
 		case <-s.outage.pause.timer:
 			s.outage.pause.timer = nil
 			s.probe()
@@ -167,7 +167,7 @@ func (s *session) loop(ctx context.Context) error {
 	}
 }
 
-// drain begins the end. Nil err: it was asked for.
+// drain begins the end of Serve, which will return err.
 func (s *session) drain(err error) {
 	if s.draining {
 		return

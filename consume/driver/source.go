@@ -22,7 +22,7 @@ type Source interface {
 	// error Serve pauses and calls Next again.
 	Next(ctx context.Context, limit int) ([]Delivery, error)
 	// Stop ends taking, until the next Info: the broker sends nothing more to
-	// this member, and what it has sent ahead of Next goes back to it.
+	// this member, and the messages that Next has not returned go back to it.
 	// Deliveries that Next has returned are still settled. Serve calls Stop
 	// once, after its last Next has returned and before it gives back any
 	// message, so that nothing that is given back is delivered here again.

@@ -34,7 +34,7 @@
 //
 // For a queue "orders", unless Options.Declare says otherwise: "orders.retry.1s"
 // and so on, each when it is first needed; "orders.dead-letters";
-// "orders.parked". With DeclareAll "orders" itself. They are durable, and made
+// "orders.quarantine". With DeclareAll "orders" itself. They are durable, and made
 // again when a connection finds that they are gone.
 //
 // A retry waits in a queue whose TTL is about its delay, from 250 ms in steps of

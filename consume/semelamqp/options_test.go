@@ -55,7 +55,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.opt; o.DeadLetters != "orders.dead-letters" || o.Quarantine != "orders.parked" || o.Kind != Quorum || o.Horizon != driver.Forever || o.Declare != DeclareCopies {
+	if o := s.opt; o.DeadLetters != "orders.dead-letters" || o.Quarantine != "orders.quarantine" || o.Kind != Quorum || o.Horizon != driver.Forever || o.Declare != DeclareCopies {
 		t.Errorf("the defaults are %+v", o)
 	}
 }

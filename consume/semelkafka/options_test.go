@@ -25,7 +25,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"an empty topic":    {group: "g", topics: []string{"t", ""}, want: "topics"},
 		"its own letters":   {group: "g", topics: []string{"dead-letters.g"}, want: "dead-letters.g"},
 		"its own parked":    {group: "g", topics: []string{"p"}, o: Options{Quarantine: "p"}, want: `"p" is consumed`},
-		"one for both":      {group: "g", topics: []string{"t"}, o: Options{Quarantine: "x", DeadLetters: "x"}, want: "DeadLetters and Parked"},
+		"one for both":      {group: "g", topics: []string{"t"}, o: Options{Quarantine: "x", DeadLetters: "x"}, want: "DeadLetters and Quarantine"},
 		"a start":           {group: "g", topics: []string{"t"}, o: Options{Start: Refuse}, want: "Start: is refuse"},
 		"a position":        {group: "g", topics: []string{"t"}, o: Options{OutOfRange: 9}, want: "OutOfRange: is Position(9)"},
 		"outstanding":       {group: "g", topics: []string{"t"}, o: Options{Outstanding: -1}, want: "Outstanding"},

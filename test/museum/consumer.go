@@ -21,17 +21,17 @@ var consumers = []Mutant{
 	{
 		Name: "an ack is trusted to have arrived", Rule: "ack", Parent: "M24: nats-server#4786",
 		File: "consume/work.go", Package: consumer, Run: "TestAnAck",
-		Old: "\tcase s.tell(ctx, t, t.d.Ack):\n", New: "\tcase s.tell(ctx, t, t.d.Ack) || true:\n",
+		Old: "\tcase s.call(ctx, t, t.d.Ack):\n", New: "\tcase s.call(ctx, t, t.d.Ack) || true:\n",
 	},
 	{
 		Name: "a message is acked without its copy", Rule: "ack",
 		File: "consume/work.go", Package: consumer, Run: "TestACopy",
-		Old: "\t\t\ts.unsent(ctx, t)\n\t\t\treturn\n\t\t}\n\t\tt.forwarded", New: "\t\t\ts.overtaken(ctx, t)\n\t\t}\n\t\tt.forwarded",
+		Old: "\t\t\ts.letterFailed(ctx, t)\n\t\t\treturn\n\t\t}\n\t\tt.forwarded", New: "\t\t\ts.dropIfGone(ctx, t)\n\t\t}\n\t\tt.forwarded",
 	},
 	{
 		Name: "letters that cannot be sent stop the consumer", Rule: "ack",
 		File: "consume/work.go", Package: consumer, Run: "TestLetters",
-		Old: "if t.gone || t.failed < mostAcks || s.info.HoldsOnly {", New: "if true {",
+		Old: "if t.gone || t.failed < maxSettlements || s.info.HoldsOnly {", New: "if true {",
 	},
 	{
 		Name: "what another has taken over is acked", Rule: "ack",
@@ -66,11 +66,11 @@ var consumers = []Mutant{
 	{
 		Name: "an outage at COMMIT is an attempt", Rule: "rule 13",
 		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
-		Old: "t.undone && t.forgiven < mostForgiven {", New: "false {",
+		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "false {",
 	},
 	{
 		Name: "a message that drives the store away has no end", Rule: "rule 13",
 		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
-		Old: "t.undone && t.forgiven < mostForgiven {", New: "t.undone {",
+		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "t.uncommitted {",
 	},
 }
