@@ -24,7 +24,7 @@ type retains struct{ *semel.Guard }
 
 func (retains) Retention() time.Duration { return time.Hour }
 
-func TestNewNamesAllThatIsWrong(t *testing.T) {
+func TestNew_InvalidArguments_NamesEach(t *testing.T) {
 	_, err := consume.New(nil, nil, nil, &consume.Options{
 		MaxDeliveries: -1, Retention: time.Millisecond, Concurrency: -1, InFlight: -2, Drain: -1,
 	})
@@ -37,7 +37,7 @@ func TestNewNamesAllThatIsWrong(t *testing.T) {
 
 // A Guard keeps outcomes for 24 h by default, a broker messages for a week:
 // the consumer must not guess.
-func TestNewAsksForTheRetention(t *testing.T) {
+func TestNew_UnknownRetention_IsRefused(t *testing.T) {
 	g := newGuard(t, nil, nil)
 	if _, tells := any(g).(interface{ Retention() time.Duration }); !tells {
 		if _, err := consume.New(g, byHeader, done, nil); err == nil || !strings.Contains(err.Error(), "Retention") {
@@ -55,7 +55,7 @@ func TestNewAsksForTheRetention(t *testing.T) {
 	}
 }
 
-func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
+func TestHandle_Duplicate_RunsOnce(t *testing.T) {
 	var ran atomic.Int64
 	c := newConsumer(t, newGuard(t, nil, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 		ran.Add(1)
@@ -79,7 +79,7 @@ func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
 	}
 }
 
-func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
+func TestHandle_InvalidKey_DoesNotRun(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 		t.Error("it ran")
 		return nil
@@ -102,7 +102,7 @@ func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
+func TestHandle_LastAttemptFails_DeadLetters(t *testing.T) {
 	var ran int
 	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 		ran++
@@ -122,7 +122,7 @@ func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
 	}
 }
 
-func TestANegativeLimitIsNone(t *testing.T) {
+func TestHandle_NegativeMaxAttempts_HasNoLimit(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), fails, consume.Options{MaxAttempts: -1})
 	for i := range 50 {
 		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Retry || d.Attempt != i+1 {
@@ -133,7 +133,7 @@ func TestANegativeLimitIsNone(t *testing.T) {
 
 // NoEffect says that nothing was changed, so that a downstream that is away
 // for an hour does not fill the dead letters.
-func TestNoEffectIsNoAttempt(t *testing.T) {
+func TestHandle_NoEffect_CountsNoAttempt(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain": semel.NoEffect(errPlain), "wrapped": fmt.Errorf("call: %w", semel.NoEffect(errPlain)),
 		"joined":    errors.Join(semel.NoEffect(errPlain), semel.NoEffect(errPlain)),
@@ -158,7 +158,7 @@ func TestNoEffectIsNoAttempt(t *testing.T) {
 }
 
 // Under Park no count of attempts may turn doubt into failure.
-func TestUnderParkOneDoubtParks(t *testing.T) {
+func TestHandle_DoubtUnderPark_Quarantines(t *testing.T) {
 	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
 	c := newConsumer(t, g, fails, consume.Options{MaxAttempts: 1})
 	for range 2 {
@@ -168,7 +168,7 @@ func TestUnderParkOneDoubtParks(t *testing.T) {
 	}
 }
 
-func TestAPanicIsDoubt(t *testing.T) {
+func TestHandle_Panic_IsDoubt(t *testing.T) {
 	panics := func(context.Context, *semel.Execution, *consume.Message) error { panic("boom") }
 	d := newConsumer(t, newGuard(t, nil, nil), panics, consume.Options{}).Handle(t.Context(), keyed("k"))
 	var p *consume.PanicError
@@ -184,7 +184,7 @@ func TestAPanicIsDoubt(t *testing.T) {
 	}
 }
 
-func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
+func TestHandle_ErrorOfAnotherCall_Retries(t *testing.T) {
 	st := memstore.New(nil)
 	g := newGuard(t, st, nil)
 	inner := func(body string) semel.Call {
@@ -203,7 +203,7 @@ func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
 	}
 }
 
-func TestAMessageOlderThanTheRetentionDoesNotRun(t *testing.T) {
+func TestHandle_OlderThanRetention_DoesNotRun(t *testing.T) {
 	for late, want := range map[bool]driver.Action{false: driver.Quarantine, true: driver.DeadLetter} {
 		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, DeadLetterLate: late})
 		m := keyed("k")
@@ -218,7 +218,7 @@ func TestAMessageOlderThanTheRetentionDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestMaxDeliveriesIsTheBrokersCount(t *testing.T) {
+func TestHandle_MaxDeliveries_DeadLetters(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{MaxDeliveries: 3})
 	m := keyed("k")
 	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != driver.ReasonDeliveries {
@@ -229,7 +229,7 @@ func TestMaxDeliveriesIsTheBrokersCount(t *testing.T) {
 	}
 }
 
-func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
+func TestChain_FirstMiddleware_IsOutermost(t *testing.T) {
 	var trace []string
 	layer := func(name string) consume.Middleware {
 		return func(next consume.Handler) consume.Handler {
@@ -246,8 +246,8 @@ func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
 	}
 }
 
-// What a handler produces carries a key that is the same for each attempt.
-func TestStampIsTheSameForEachAttempt(t *testing.T) {
+// A message that a handler produces has the same key in each attempt.
+func TestStamp_NextAttempt_HasTheSameKey(t *testing.T) {
 	var stamps []string
 	c := newConsumer(t, newGuard(t, nil, nil), func(_ context.Context, x *semel.Execution, _ *consume.Message) error {
 		stamps = append(stamps, fmt.Sprint(consume.Stamp(x, "mail")), fmt.Sprint(consume.Stamp(x, "bill")))

@@ -17,7 +17,7 @@ import (
 
 type ctxt = context.Context
 
-func TestShutdownLetsHandlersEndAndGivesTheRestBack(t *testing.T) {
+func TestServe_ContextEnds_WaitsForHandlersAndGivesBackTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"), inLane("behind it", "p"), keyed("far"))
 		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
@@ -99,7 +99,7 @@ func TestServe_ContextEnds_StopsTheSourceBeforeItGivesBack(t *testing.T) {
 	}
 }
 
-func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
+func TestServe_DrainIsOver_CancelsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"), keyed("other")) // whose end does not give k more time
 		var cause error
@@ -125,7 +125,7 @@ func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
 	})
 }
 
-func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
+func TestServe_HandlerIgnoresItsContext_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		free := make(chan struct{})
@@ -143,7 +143,7 @@ func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
 
 // A handler that is still ending, when the time for draining is over, has its
 // message kept from others as before.
-func TestWhatEndsAfterTheDrainIsExtendedUntilThen(t *testing.T) {
+func TestServe_HandlerEndsAfterDrain_ExtendsItsMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.info.AckWait = 3 * time.Second
@@ -162,8 +162,9 @@ func TestWhatEndsAfterTheDrainIsExtendedUntilThen(t *testing.T) {
 	})
 }
 
-// What has run gets one more word with the broker at the end, and no more.
-func TestShutdownTriesAnAckOnceMore(t *testing.T) {
+// At the end Serve tries the ack of a message that has run once more, and only
+// once.
+func TestServe_ContextEnds_TriesAFailedAckOnceMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		works int // which ack is the first to work
 		want  string
@@ -191,7 +192,7 @@ func TestShutdownTriesAnAckOnceMore(t *testing.T) {
 
 // A Next that returns messages although its context has ended: they are given
 // back, and not lost.
-func TestMessagesThatComeTooLateAreGivenBack(t *testing.T) {
+func TestServe_MessageArrivesAfterTheEnd_GivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		s.next = func() error {
@@ -208,7 +209,7 @@ func TestMessagesThatComeTooLateAreGivenBack(t *testing.T) {
 	})
 }
 
-func TestAClosedSourceEndsServe(t *testing.T) {
+func TestServe_SourceIsClosed_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		n := 0
@@ -228,7 +229,7 @@ func TestAClosedSourceEndsServe(t *testing.T) {
 	})
 }
 
-func TestWhatIsRevokedIsNotStartedAndEndsItsRun(t *testing.T) {
+func TestServe_Revoked_IsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"))
 		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
@@ -254,7 +255,7 @@ func TestWhatIsRevokedIsNotStartedAndEndsItsRun(t *testing.T) {
 }
 
 // A source that returns at once with nothing must not turn into a busy loop.
-func TestAnEmptySourceIsNotSpunOn(t *testing.T) {
+func TestServe_SourceReturnsNothing_DoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &empty{}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
@@ -284,7 +285,7 @@ func (slow) Info(ctx context.Context) (driver.Info, error) {
 	return driver.Info{}, errors.New("i/o timeout")
 }
 
-func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
+func TestServe_ContextEndsDuringTheStart_ReturnsNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), slow{newSource(keyed("a"))})
 		synctest.Wait()
@@ -295,7 +296,7 @@ func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
 }
 
 // It would take no more messages, and never end.
-func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
+func TestServe_CallFuncCallsGoexit_GoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := consume.New(newGuard(t, nil, nil), func(m *consume.Message) (semel.Call, error) {
 			if string(m.Body) == "bad" {
@@ -318,7 +319,7 @@ func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
 	})
 }
 
-func TestASourceThatIsClosedDuringAShutdownIsNoError(t *testing.T) {
+func TestServe_SourceIsClosedDuringShutdown_ReturnsNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		s.next = func() error {

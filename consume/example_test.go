@@ -74,7 +74,8 @@ func ExampleUnprotected() {
 	// Output: <nil>
 }
 
-// What a handler sends on carries a key of its own, the same for each attempt.
+// A message that a handler sends has a key of its own, the same for each
+// attempt.
 func ExampleStamp() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {

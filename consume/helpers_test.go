@@ -62,7 +62,7 @@ func inLane(key, lane string) *consume.Message {
 type source struct {
 	info driver.Info
 	in   chan *consume.Message
-	// what a call returns; nil: nil
+	// the errors that the methods return; nil: none
 	ack, nak, forward, extend, next func() error
 
 	mu      sync.Mutex
@@ -206,7 +206,7 @@ func (r *serving) end() time.Duration {
 	return time.Since(began)
 }
 
-// pass lets time pass in a bubble, and what it brings about happen.
+// pass lets time pass in a bubble and waits for the goroutines that it wakes.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -31,7 +31,7 @@ func letterOf(t *testing.T, m *consume.Message, err error) (letter consume.Messa
 	return letter
 }
 
-func TestALetterSaysAllOfItsMessage(t *testing.T) {
+func TestLetter_HeadersTellOriginAndReason(t *testing.T) {
 	published := time.Date(2000, 1, 1, 0, 0, 0, 1000, time.UTC) // when a bubble's clock starts
 	m := keyed("k")
 	m.Origin = consume.Origin{Topic: "orders", Partition: 3, Offset: 42, ID: "orders/3/42"}
@@ -58,7 +58,7 @@ func TestALetterSaysAllOfItsMessage(t *testing.T) {
 	}
 }
 
-func TestALettersTextsAreShortOneLinedAndValid(t *testing.T) {
+func TestLetter_OddErrorText_BecomesOneValidLine(t *testing.T) {
 	l := letterOf(t, keyed("k"), fmt.Errorf("a\nb\r\x00c\xff %s", strings.Repeat("é", 5000)))
 	text, _ := l.Header(driver.LetterError)
 	if len(text) > 1000 || strings.ContainsAny(text, "\n\r\x00") || !utf8.ValidString(text) || !strings.Contains(text, "a b  c") {
@@ -67,7 +67,7 @@ func TestALettersTextsAreShortOneLinedAndValid(t *testing.T) {
 }
 
 // An ack may be lost after the letter was sent, and then it is sent again.
-func TestALettersIDIsTheMessages(t *testing.T) {
+func TestLetter_SentAgain_HasTheSameID(t *testing.T) {
 	id := func(change func(m *consume.Message)) string {
 		m := keyed("k")
 		m.Origin = consume.Origin{Topic: "orders", ID: "orders/3/42"}
@@ -98,7 +98,7 @@ func TestALettersIDIsTheMessages(t *testing.T) {
 	}
 }
 
-func TestMessagesWithoutANameOfTheBrokersHaveTheirOwnLetters(t *testing.T) {
+func TestLetter_NoOriginID_DiffersByKeyAndBody(t *testing.T) {
 	id := func(key, body string) string {
 		hs := driver.Letter(&consume.Message{Key: key, Body: []byte(body)}, driver.Disposition{Action: driver.DeadLetter}, "group")
 		v, _ := (&consume.Message{Headers: hs}).Header(driver.LetterID)

@@ -16,7 +16,7 @@ import (
 )
 
 // A probe that needs no store must not be the last.
-func TestARefusedMessageDoesNotEndTheProbing(t *testing.T) {
+func TestOutage_ProbeIsRefused_ProbesWithTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"), &consume.Message{}, keyed("b"))
@@ -33,7 +33,7 @@ func TestARefusedMessageDoesNotEndTheProbing(t *testing.T) {
 }
 
 // A rebalance in an outage takes away what would have asked.
-func TestAnOutageIsOverThoughItsMessagesWereRevoked(t *testing.T) {
+func TestOutage_AllMessagesRevoked_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"))
@@ -56,7 +56,7 @@ func TestAnOutageIsOverThoughItsMessagesWereRevoked(t *testing.T) {
 }
 
 // Nobody waits for a worker that is busy to give back what was not begun.
-func TestWhatIsRevokedWhileAllWorkersAreBusyIsGivenBack(t *testing.T) {
+func TestServe_RevokedWhileWorkersAreBusy_IsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"))
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
@@ -87,7 +87,7 @@ func (n noCommit) Run(ctx context.Context, call semel.Call, fn semel.Handler) (s
 }
 
 // A run that ended unavailable may be its own fault: it must not hold up the others.
-func TestATransactionThatCannotCommitIsNoOutage(t *testing.T) {
+func TestOutage_CommitFails_IsAFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &polled{newSource(keyed("poison"))}
 		var ran atomic.Int64
@@ -117,7 +117,7 @@ func (c corrupt) Claim(ctx context.Context, p store.Proposal) (store.Found, erro
 }
 
 // It would be tried for ever.
-func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
+func TestHandle_StoredFailureIsCorrupt_Quarantines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"), inLane("k", "o"))
 		var ev events
@@ -134,7 +134,7 @@ func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
 }
 
 // A stream that drops duplicates would drop the second group's.
-func TestLettersOfTwoGroupsDiffer(t *testing.T) {
+func TestLetter_TwoGroups_HaveTwoIDs(t *testing.T) {
 	for name, source := range map[string]consume.KeySource{
 		"no key": consume.FromHeader("k"), "a source that panics": func(*consume.Message) (string, error) { panic("oh") },
 	} {
@@ -163,8 +163,8 @@ func TestLettersOfTwoGroupsDiffer(t *testing.T) {
 	}
 }
 
-// What is older than the runner keeps would run again.
-func TestARetentionThatTheRunnerDoesNotKeepIsRefused(t *testing.T) {
+// A message older than the runner's Retention would run again.
+func TestNew_RetentionAboveTheRunners_IsRefused(t *testing.T) {
 	g, _ := semel.New(memstore.New(nil), nil) // 24 h
 	if _, err := consume.New(g, byHeader, done, &consume.Options{Retention: 7 * 24 * time.Hour}); err == nil {
 		t.Errorf("New takes a Retention of 7 days over a Guard that keeps outcomes for %v", g.Retention())
@@ -172,7 +172,7 @@ func TestARetentionThatTheRunnerDoesNotKeepIsRefused(t *testing.T) {
 }
 
 // An ack says nothing of the store.
-func TestOnlyTheStoreEndsItsOutage(t *testing.T) {
+func TestOutage_OnlyAStoresAnswerEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil)}
 		s := newSource(keyed("acked"))
@@ -200,7 +200,7 @@ func TestOnlyTheStoreEndsItsOutage(t *testing.T) {
 }
 
 // Extensions go together.
-func TestAnExtensionThatHangsHoldsUpNoOther(t *testing.T) {
+func TestServe_ExtendHangs_OthersAreExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &hangSource{source: newSource()}
 		for i := range 8 {
@@ -274,7 +274,7 @@ func (p *polled) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 
 // Where the runner forgets attempts, they are counted here, also of one that
 // leaves by Goexit.
-func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
+func TestHandle_Goexit_CountsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"))
 		var ran atomic.Int64
@@ -292,7 +292,7 @@ func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
 }
 
 // So do those that could not commit.
-func TestAttemptsThatCannotCommitCount(t *testing.T) {
+func TestHandle_CommitFails_CountsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("poison", "o"))
 		var ran atomic.Int64

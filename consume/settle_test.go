@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-func TestAnAckIsRepeatedAndThenGivenUp(t *testing.T) {
+func TestSettle_AckFails_RepeatsAndGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fail := range []int64{3, 1000} {
 			var ran, acks atomic.Int64
@@ -45,9 +45,9 @@ func TestAnAckIsRepeatedAndThenGivenUp(t *testing.T) {
 	})
 }
 
-// What a message did is stored: who waits behind it need not wait for the
-// broker to hear of it.
-func TestAnAckThatFailsHoldsUpNobody(t *testing.T) {
+// The outcome of a message is stored before its ack, so that the next message
+// of its lane need not wait for the ack.
+func TestSettle_AckFails_NextOfTheLaneStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("a", "o"), inLane("b", "o"))
 		first := true
@@ -71,7 +71,7 @@ func TestAnAckThatFailsHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestADeliveryThatIsOverIsLetGoOfAtOnce(t *testing.T) {
+func TestSettle_DeliveryGone_IsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := func() error { return fmt.Errorf("x: %w", driver.ErrGone) }
 		for name, h := range map[string]consume.Handler{
@@ -93,7 +93,7 @@ func TestADeliveryThatIsOverIsLetGoOfAtOnce(t *testing.T) {
 	})
 }
 
-func TestACopyIsTriedUntilTheBrokerHasItAndThenAckedOnce(t *testing.T) {
+func TestSettle_CopyFails_RepeatsThenAcksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.info.HoldsOnly = true // it cannot be given back for a while
@@ -120,7 +120,7 @@ func TestACopyIsTriedUntilTheBrokerHasItAndThenAckedOnce(t *testing.T) {
 func final(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errPlain) }
 
 // As many letters that cannot be sent as messages are taken would stop it all.
-func TestLettersThatCannotBeSentDoNotHoldUpTheRest(t *testing.T) {
+func TestSettle_LettersFail_OtherMessagesGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"), keyed("c"))
 		s.forward = func() error { return errPlain }
@@ -143,7 +143,7 @@ func TestLettersThatCannotBeSentDoNotHoldUpTheRest(t *testing.T) {
 	})
 }
 
-func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
+func TestSettle_AckOfALetterFails_DoesNotRepeatTheCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		acks := 0
@@ -166,7 +166,7 @@ func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
 
 // Forward need not know that a delivery is over. Where only Nak says so, the
 // message would be kept here for as long as letters are refused.
-func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
+func TestSettle_LetterFailsAndDeliveryIsGone_IsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"))
 		s.forward = func() error { return errPlain }
@@ -187,7 +187,7 @@ func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
 }
 
 // A broker that was away for a while has not refused the ack so often.
-func TestNaksThatFailDoNotCountAsAcks(t *testing.T) {
+func TestSettle_NakFails_LeavesAllTriesOfTheAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.nak = func() error { return errPlain }
@@ -216,7 +216,7 @@ func TestNaksThatFailDoNotCountAsAcks(t *testing.T) {
 }
 
 // The two are counted for themselves.
-func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
+func TestSettle_LetterNeededTries_LeavesAllTriesOfTheAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		fail := func(n int) func() error {
@@ -239,7 +239,7 @@ func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
 }
 
 // It would be with the broker until another consumer gets the message.
-func TestAnAckNeedsNoFreeWorker(t *testing.T) {
+func TestSettle_WorkersBusy_AcksAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("busy"))
 		first := true
@@ -265,7 +265,7 @@ func TestAnAckNeedsNoFreeWorker(t *testing.T) {
 	})
 }
 
-func TestAWordWithABrokerThatDoesNotAnswerIsGivenUp(t *testing.T) {
+func TestSettle_BrokerDoesNotAnswer_TimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &muteSource{source: newSource(keyed("k"))}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)

@@ -21,7 +21,7 @@ func failedGoesBack(w *world) {
 	w.once(ms)
 }
 
-// short is a lease for what is to die.
+// short is the lease of a process that the test kills.
 const short = lease / 4
 
 // crashing is a handler that does not return before its process is dead.
@@ -95,7 +95,7 @@ func crashAfterTheEffectParked(w *world) {
 	}
 }
 
-// The messages behind one that is in work are done and acked. That must not
+// The messages after one that still runs are done and acked. That must not
 // say of the one that it is done.
 func crashWithLaterDone(w *world) {
 	ms := many(30)

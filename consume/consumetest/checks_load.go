@@ -40,7 +40,7 @@ func storeGoesDown(w *world) {
 		w.until("the outage seen", func() bool { return w.saw(consume.EventOutage, "") > before })
 		p.store.down.Store(false)
 		w.until("its end seen", func() bool { return w.saw(consume.EventResumed, "") > before })
-		// What failed before and is told of only now begins another outage, which
+		// A failure that is reported only now begins another outage, which
 		// must be over: the next would go on from it, and not be seen.
 		w.settled()
 	}
@@ -53,7 +53,7 @@ func storeGoesDown(w *world) {
 	}
 }
 
-// A message that waits behind a slow one is extended, too.
+// A message that waits for a slow one is extended, too.
 func waitingIsKept(w *world) {
 	ms := []consume.Message{msg("first", "o"), msg("second", "o")}
 	release := make(chan struct{})
@@ -104,7 +104,7 @@ func shutdown(w *world) {
 	}
 }
 
-// What waits for a retry, or in line, is not kept until Drain is over.
+// Messages that wait for a retry, or in line, are given back before Drain is over.
 func shutdownGivesBack(w *world) {
 	ms := []consume.Message{msg("a", "o"), msg("b", "o"), msg("c", "p")}
 	w.broker.Publish(w, ms...)

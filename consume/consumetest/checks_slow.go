@@ -52,9 +52,9 @@ func (w *world) repeated() int {
 	return w.saw(consume.EventDecided, driver.ReasonInProgress) + w.saw(consume.EventDecided, driver.ReasonDuplicate)
 }
 
-// A process that cannot renew its lease has its handler cancelled. Another takes
-// over and has the effect; what the first returns then does not count, and its
-// message is not acked for it.
+// leaseLost: a process that cannot renew its lease has its handler cancelled.
+// Another takes over and has the effect. The result of the first handler does
+// not count, and does not ack its message.
 func leaseLost(w *world) {
 	m := msg("k", "")
 	lost, release := make(chan error, 1), make(chan struct{})
@@ -89,10 +89,10 @@ func leaseLost(w *world) {
 	}
 }
 
-// A consumer whose extensions do not arrive runs on, while the message is with
-// another, which finds it in flight. Then its ack comes, for a delivery that is
-// not the last: whether the broker takes it or not, there is one effect, and
-// nothing is left.
+// lateAck: a consumer whose extensions fail runs on, and the broker delivers
+// its message to another, which finds the key in progress. Then the first
+// consumer acks. Whether the broker accepts that ack or not, there is one
+// effect, and no message is left.
 func lateAck(w *world) {
 	m := msg("k", "")
 	release := make(chan struct{})

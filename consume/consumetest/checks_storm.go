@@ -80,9 +80,9 @@ func (s *storm) handler(fates map[string]string) consume.Handler {
 	}
 }
 
-// inAStorm has consumers live through it. What the broker is told fails, or its
-// answer is lost; the store goes away and comes back, or does not renew leases;
-// consumers are killed, and stop; others run the same keys.
+// inAStorm has consumers go through several faults at once: calls to the broker
+// fail, or their answers are lost; the store goes down and comes back, or
+// renews no leases; consumers are killed and stopped; others run the same keys.
 func inAStorm(w *world) {
 	s := &storm{world: w, rand: rand.New(rand.NewPCG(rand.Uint64(), 1)), failed: map[string]int{}}
 	ms, of := many(160), map[string]string{}

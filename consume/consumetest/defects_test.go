@@ -63,7 +63,7 @@ func (d *broken) Forward(ctx context.Context, to driver.Action, headers []semel.
 
 func nothing(context.Context) error { return nil }
 
-// ackNow acks behind the caller of deliver, who holds the lock.
+// ackNow acks in a goroutine, because the caller of deliver holds the lock.
 func ackNow(d *queueDelivery) { d.m.acked = true }
 
 // defects are broken adapters, each with the checks of which each finds it.
@@ -154,7 +154,7 @@ var defects = []struct {
 	}, []string{"a message older than the retention is not run"}},
 }
 
-// All at once, for most of them wait for what does not come.
+// All run at once, because most of them wait for events that do not come.
 func TestTheSuiteFindsBrokenAdapters(t *testing.T) {
 	var all sync.WaitGroup
 	for _, d := range defects {

@@ -1,8 +1,8 @@
-// Package consumetest proves the adapter of a broker: one suite, the same for
-// each. It runs real consumers over the adapter, takes away their store, their
-// broker and their life, and counts the effects.
+// Package consumetest tests the adapter of a broker with one suite, the same
+// for each. It runs real consumers over the adapter, takes away their store,
+// their broker and their process, and counts the effects.
 //
-// It needs the standard library and nothing else.
+// It needs the standard library only.
 package consumetest
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Harness is what the suite has to know of an adapter.
+// Harness describes an adapter to the suite.
 type Harness struct {
-	// Open makes a broker, or new and empty destinations on one, for one
-	// test; t cleans it up. Required. Tests run in parallel.
+	// Open makes a broker for one test, or new and empty destinations on a
+	// shared one; t cleans it up. Required. Tests run in parallel.
 	Open func(t testing.TB) Broker
-	// Store makes the store of one test, empty; t cleans it up. Required. A
-	// store in memory will do: it is the adapter that is tested.
+	// Store makes the empty store of one test; t cleans it up. Required. A
+	// store in memory is enough, because the suite tests the adapter.
 	Store func(t testing.TB) store.Store
-	// Patience is how long a test waits for what must happen, the return of a
-	// dead consumer's messages included: a minute by default.
+	// Patience is how long a test waits for an event, including the redelivery
+	// of a dead consumer's messages: a minute by default.
 	Patience time.Duration
 	// Unordered: the broker does not deliver in the order of publication, so
-	// that order per key cannot be asked for.
+	// that the suite does not check order per key.
 	Unordered bool
 }
 
@@ -37,10 +37,11 @@ type Broker interface {
 	// Publish sends messages in this order, with their OrderKey, Headers and
 	// Body, and returns when the broker has them.
 	Publish(t testing.TB, ms ...consume.Message)
-	// Connect makes one more member of the group, as a new process would. Its
-	// Info.AckWait, if there is one, is to be 1.2 to 1.6 s.
+	// Connect makes one more member of the group, as a new process would. If
+	// its Info has an AckWait, make that 1.2 to 1.6 s.
 	Connect(t testing.TB) Conn
-	// Copies is all that was ever forwarded to a destination.
+	// Copies returns every copy that was forwarded to the dead letters or to
+	// the quarantine.
 	Copies(t testing.TB, to driver.Action) []consume.Message
 	// Unsettled counts the published messages that are not acked.
 	Unsettled(t testing.TB) int
@@ -49,9 +50,9 @@ type Broker interface {
 // Conn is a member of the group: a Source that the suite can take away.
 type Conn interface {
 	driver.Source
-	// Kill ends it as the death of its process would: at once, with no word
-	// to the broker, which finds out by itself. From then on each call of it
-	// and its deliveries fails.
+	// Kill ends it as the death of its process would: at once and without a
+	// message to the broker. After that each call of it and of its deliveries
+	// fails.
 	Kill()
 	// Close ends it in an orderly way, after Serve has returned. After Kill it
 	// does nothing.

@@ -59,7 +59,7 @@ func (b *partitions) share() {
 		if len(b.members) > 0 {
 			to = b.members[i%len(b.members)]
 		}
-		if o := p.owner; o != nil && (o.member != to || !o.revoking.IsZero()) { // what was revoked is begun anew, also by the same
+		if o := p.owner; o != nil && (o.member != to || !o.revoking.IsZero()) { // a revoked partition begins again, also with the same member
 			if o.revoking.IsZero() {
 				o.revoking = time.Now()
 				close(o.revoked)

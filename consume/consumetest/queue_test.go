@@ -28,7 +28,7 @@ type queue struct {
 type queued struct {
 	consume.Message
 	holder *queueConn // nil: nobody
-	until  time.Time  // of the holder; else the earliest next delivery
+	until  time.Time  // the end of the holder's time; without a holder the earliest next delivery
 	acked  bool
 }
 

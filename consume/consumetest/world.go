@@ -21,7 +21,7 @@ const (
 	held = 30 * time.Second
 )
 
-// world is one test: a broker, a store, and what the handlers did.
+// world is one test: a broker, a store, and a journal of the handlers.
 type world struct {
 	testing.TB
 	h      Harness
@@ -36,7 +36,7 @@ func newWorld(t testing.TB, h Harness) *world {
 	return w
 }
 
-// journal is what happened to the world outside.
+// journal records the effects of the handlers.
 type journal struct {
 	mu      sync.Mutex
 	runs    map[string]int // handlers that ended well, by the message's key
@@ -46,7 +46,7 @@ type journal struct {
 	origins map[string]consume.Origin
 }
 
-// effect is what a handler does to the world outside.
+// effect records the effect of a handler.
 func (j *journal) effect(x *semel.Execution, m *consume.Message) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

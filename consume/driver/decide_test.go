@@ -17,7 +17,7 @@ var errPlain = errors.New("plain")
 func said(reason error) error { return &semel.Error{Reason: reason, Operation: "op"} }
 
 // The table of the package's documentation, row by row.
-func TestDecideIsTheTable(t *testing.T) {
+func TestDecide_EachResult_FollowsTheTable(t *testing.T) {
 	failure := &semel.Failure{Code: "declined", Message: "no"}
 	for _, c := range []struct {
 		name   string
@@ -66,9 +66,10 @@ func TestDecideIsTheTable(t *testing.T) {
 	}
 }
 
-// A handler makes calls of its own. What those were told is not said of the
-// message: a mismatch there must not dead-letter it, a park not park it.
-func TestAnErrorOfTheHandlersOwnCallsIsAPlainError(t *testing.T) {
+// A handler makes calls of its own. Their errors do not concern the message: a
+// mismatch there must not dead-letter it, and a parked call must not quarantine
+// it.
+func TestDecide_ErrorOfAnotherCall_Retries(t *testing.T) {
 	for _, reason := range []error{
 		semel.ErrMismatch, semel.ErrParked, semel.ErrInProgress, semel.ErrUnavailable, semel.ErrInvalid, semel.ErrOutcomeNotStored, semel.ErrNotKept,
 	} {
@@ -78,7 +79,7 @@ func TestAnErrorOfTheHandlersOwnCallsIsAPlainError(t *testing.T) {
 	}
 }
 
-func TestAckFailuresAcksResultsAndNotExhaustion(t *testing.T) {
+func TestDecide_AckFailures_AcksFailuresButNotExhaustion(t *testing.T) {
 	o := driver.Policy{AckFailures: true}
 	if d := driver.Decide(driver.Result{Err: semel.Final(errPlain)}, o); d.Action != driver.Ack {
 		t.Errorf("a failure: %v, want ack", d.Action)
@@ -88,7 +89,7 @@ func TestAckFailuresAcksResultsAndNotExhaustion(t *testing.T) {
 	}
 }
 
-func TestAHoldLooksAgainSoonAndThenLessOften(t *testing.T) {
+func TestDecide_Hold_WaitsLongerEachTime(t *testing.T) {
 	last := time.Duration(0)
 	for tries := range 30 {
 		d := driver.Decide(driver.Result{Err: said(semel.ErrInProgress), Tries: tries}, driver.Policy{})
@@ -106,7 +107,7 @@ func TestAHoldLooksAgainSoonAndThenLessOften(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsToFiveMinutes(t *testing.T) {
+func TestBackoff_GrowsToFiveMinutes(t *testing.T) {
 	for n, most := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 9: 256 * time.Second, 40: 5 * time.Minute} {
 		d := driver.Decide(driver.Result{Err: errPlain, FromHandler: true, Attempt: n}, driver.Policy{Backoff: consume.Backoff}).Delay
 		if d > most || d < most*3/4 {
@@ -119,7 +120,7 @@ func TestBackoffGrowsToFiveMinutes(t *testing.T) {
 	}
 }
 
-func TestActionsReasonsKindsHaveNames(t *testing.T) {
+func TestString_ActionsAndKinds_HaveNames(t *testing.T) {
 	for a, want := range map[fmt.Stringer]string{
 		driver.Hold: "hold", driver.Ack: "ack", driver.Retry: "retry", driver.DeadLetter: "dead-letter", driver.Quarantine: "quarantine", driver.Action(9): "invalid",
 		consume.EventDecided: "decided", consume.EventReceiveFailed: "receive failed", consume.Kind(0): "Kind(0)", consume.Kind(99): "Kind(99)",

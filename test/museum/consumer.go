@@ -5,47 +5,47 @@ package museum
 var consumers = []Mutant{
 	{
 		Name: "a message is acked before it has run", Rule: "ack", Parent: "M21: ack before complete",
-		File: "consume/work.go", Package: consumer, Run: "TestServe|TestShutdown|TestAnAck|TestARetry",
+		File: "consume/work.go", Package: consumer, Run: "TestServe|TestSettle",
 		Old: "\tcase stepRun:\n\t\ts.try(ctx, t)\n", New: "\tcase stepRun:\n\t\t_ = t.d.Ack(ctx)\n\t\ts.try(ctx, t)\n",
 	},
 	{
 		Name: "a message in flight elsewhere is acked", Rule: "ack", Parent: "M21: ack before complete",
-		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide_EachResult_FollowsTheTable",
 		Old: "return Disposition{Action: Hold, Reason: ReasonInProgress,", New: "return Disposition{Action: Ack, Reason: ReasonInProgress,",
 	},
 	{
 		Name: "a duplicate is never acked", Rule: "ack", Parent: "M23: wolverine#2639",
-		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide_EachResult_FollowsTheTable",
 		Old: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Ack,", New: "\tif r.Err == nil && r.Replayed {\n\t\treturn Disposition{Action: Hold,",
 	},
 	{
 		Name: "an ack is trusted to have arrived", Rule: "ack", Parent: "M24: nats-server#4786",
-		File: "consume/work.go", Package: consumer, Run: "TestAnAck",
+		File: "consume/work.go", Package: consumer, Run: "TestSettle",
 		Old: "\tcase s.call(ctx, t, t.d.Ack):\n", New: "\tcase s.call(ctx, t, t.d.Ack) || true:\n",
 	},
 	{
 		Name: "a message is acked without its copy", Rule: "ack",
-		File: "consume/work.go", Package: consumer, Run: "TestACopy",
+		File: "consume/work.go", Package: consumer, Run: "TestSettle_AckOfALetterFails_DoesNotRepeatTheCopy|TestSettle_CopyFails_RepeatsThenAcksOnce",
 		Old: "\t\t\ts.letterFailed(ctx, t)\n\t\t\treturn\n\t\t}\n\t\tt.forwarded", New: "\t\t\ts.dropIfGone(ctx, t)\n\t\t}\n\t\tt.forwarded",
 	},
 	{
 		Name: "letters that cannot be sent stop the consumer", Rule: "ack",
-		File: "consume/work.go", Package: consumer, Run: "TestLetters",
+		File: "consume/work.go", Package: consumer, Run: "TestLetter_TwoGroups_HaveTwoIDs|TestSettle_LettersFail_OtherMessagesGoOn",
 		Old: "if t.gone || t.failed < maxSettlements || s.info.HoldsOnly {", New: "if true {",
 	},
 	{
 		Name: "what another has taken over is acked", Rule: "ack",
-		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide_EachResult_FollowsTheTable",
 		Old: "return Disposition{Action: Hold, Reason: ReasonLeaseLost,", New: "return Disposition{Action: Ack, Reason: ReasonLeaseLost,",
 	},
 	{
 		Name: "an outage sends messages to the dead letters", Rule: "ack",
-		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide",
+		File: "consume/driver/decide.go", Package: consumer + "/driver", Run: "TestDecide_EachResult_FollowsTheTable",
 		Old: "return Disposition{Action: Hold, Reason: ReasonUnavailable,", New: "return Disposition{Action: DeadLetter, Reason: ReasonUnavailable,",
 	},
 	{
 		Name: "what still ends after the drain is given to others", Rule: "rule 7",
-		File: "consume/serve.go", Package: consumer, Run: "TestWhatEndsAfterTheDrain",
+		File: "consume/serve.go", Package: consumer, Run: "TestServe_HandlerEndsAfterDrain_ExtendsItsMessage",
 		Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(hctx)",
 	},
 	{
@@ -55,22 +55,22 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "a message without a key is tried for ever", Rule: "rule 13",
-		File: "consume/work.go", Package: consumer, Run: "TestAnUnprotectedMessage",
+		File: "consume/work.go", Package: consumer, Run: "TestServe_UnprotectedMessageFails_DeadLetters",
 		Old: "strings.HasPrefix(t.m.Key, unprotected) {", New: "strings.HasPrefix(t.m.Key, unprotected) && s.info.HoldsOnly {",
 	},
 	{
 		Name: "a group that is no name sends a stream to the dead letters", Rule: "scope",
-		File: "consume/consumer.go", Package: consumer, Run: "TestNewRefusesAGroup",
+		File: "consume/consumer.go", Package: consumer, Run: "TestNew_InvalidGroup_IsRefused",
 		Old: "if err := call.Check(); err != nil {", New: "if err := call.Check(); false {",
 	},
 	{
 		Name: "an outage at COMMIT is an attempt", Rule: "rule 13",
-		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
+		File: "consume/consumer.go", Package: consumer, Run: "TestOutage_CutsOffTries_CountsNoAttempt",
 		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "false {",
 	},
 	{
 		Name: "a message that drives the store away has no end", Rule: "rule 13",
-		File: "consume/consumer.go", Package: consumer, Run: "TestAnOutageUsesUp",
+		File: "consume/consumer.go", Package: consumer, Run: "TestOutage_CutsOffTries_CountsNoAttempt",
 		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "t.uncommitted {",
 	},
 }
