@@ -33,7 +33,7 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 	return m.meta, nil
 }
 
-func TestAMessageSaysWhereItComesFrom(t *testing.T) {
+func TestMessage_HasItsOrigin(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := &fakeMsg{
 		meta: &jetstream.MsgMetadata{Stream: "ORDERS", Sequence: jetstream.SequencePair{Stream: 42, Consumer: 99}, NumDelivered: 3, Timestamp: at},
@@ -56,7 +56,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 // The headers that tell the server what to do with the message are the
 // original's: a copy with its Nats-Msg-Id would be dropped as a duplicate, one
 // with its Nats-Expected-Stream refused.
-func TestALetterTellsTheServerNothingOfTheOriginals(t *testing.T) {
+func TestLetter_ControlHeaders_AreDropped(t *testing.T) {
 	l := letter("dead", "group", []semel.Header{
 		{Name: "Nats-Msg-Id", Value: "original"}, {Name: "nats-expected-stream", Value: "ORDERS"}, {Name: "Nats-TTL", Value: "1s"},
 		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: driver.LetterID, Value: "letter"},
@@ -67,7 +67,7 @@ func TestALetterTellsTheServerNothingOfTheOriginals(t *testing.T) {
 	}
 }
 
-func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
+func TestNew_InvalidOptionsOrConsumer_IsRefused(t *testing.T) {
 	good := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}
 	for name, c := range map[string]struct {
 		o      Options
@@ -103,7 +103,7 @@ func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
 	}
 }
 
-func TestTheShortestWaitForAnAckCounts(t *testing.T) {
+func TestAckWait_Backoffs_TakesTheShortest(t *testing.T) {
 	for want, c := range map[time.Duration]jetstream.ConsumerConfig{
 		30 * time.Second: {AckWait: 30 * time.Second},
 		time.Second:      {AckWait: 30 * time.Second, BackOff: []time.Duration{time.Minute, time.Second}},
@@ -114,7 +114,7 @@ func TestTheShortestWaitForAnAckCounts(t *testing.T) {
 	}
 }
 
-func TestADeletedConsumerEndsTheSource(t *testing.T) {
+func TestClosed_ConsumerDeleted_IsErrClosed(t *testing.T) {
 	for _, err := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound} {
 		if got := closed(err); !errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)

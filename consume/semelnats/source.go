@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// Source is a durable pull consumer as a driver.Source. Safe for concurrent
-// use. Nothing to close; the connection is the caller's.
+// Source is a durable pull consumer as a driver.Source. It is safe for
+// concurrent use. There is nothing to close; the caller closes the connection.
 type Source struct {
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
@@ -23,15 +23,15 @@ type Source struct {
 	limits   atomic.Pointer[limits]
 }
 
-// limits is how much one pull may ask for, and for how long: the server
-// refuses those that ask for more.
+// limits is how many messages a pull may ask for, and how long it may wait. The
+// server refuses a pull that asks for more.
 type limits struct {
 	batch int
 	wait  time.Duration
 }
 
-// limit notes the limits that a consumer has.
-func (s *Source) limit(c *jetstream.ConsumerConfig) {
+// setLimits stores the limits of a consumer.
+func (s *Source) setLimits(c *jetstream.ConsumerConfig) {
 	l := limits{batch: math.MaxInt, wait: s.opt.PollWait}
 	if c.MaxRequestBatch > 0 {
 		l.batch = c.MaxRequestBatch
@@ -42,26 +42,26 @@ func (s *Source) limit(c *jetstream.ConsumerConfig) {
 	s.limits.Store(&l)
 }
 
-// New makes a Source of a pull consumer. It does no I/O, and reports all that
-// is wrong with the consumer's configuration and o.
+// New makes a Source of a pull consumer. It does no I/O, and its error names
+// every mistake in the consumer's configuration and in o.
 func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, error) {
 	if js == nil || c == nil {
 		return nil, errors.New("semelnats: js and c: must not be nil")
 	}
 	info := c.CachedInfo()
 	if info == nil {
-		return nil, errors.New("semelnats: c: its configuration is not known; get it from JetStream.Consumer or CreateOrUpdateConsumer")
+		return nil, errors.New("semelnats: c: its configuration is unknown; get it from JetStream.Consumer or CreateOrUpdateConsumer")
 	}
 	s := &Source{js: js, consumer: c, stream: info.Stream, durable: info.Name, opt: o.withDefaults(info.Name)}
 	if err := s.opt.check(&info.Config); err != nil {
 		return nil, fmt.Errorf("semelnats: %w", err)
 	}
-	s.limit(&info.Config)
+	s.setLimits(&info.Config)
 	return s, nil
 }
 
-// Info implements driver.Source. It asks the server for the stream, and
-// checks that other streams take dead letters and parked messages.
+// Info implements driver.Source. It asks the server for the stream, and checks
+// that other streams take the dead letters and the quarantine.
 func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	stream, err := s.js.Stream(ctx, s.stream)
 	if err != nil {
@@ -74,13 +74,13 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if err := s.opt.check(&c.Config); err != nil {
 		return driver.Info{}, err
 	}
-	s.limit(&c.Config)
+	s.setLimits(&c.Config)
 	for _, subject := range []string{s.opt.DeadLetters, s.opt.Quarantine} {
 		switch name, err := s.js.StreamNameBySubject(ctx, subject); {
 		case err != nil:
-			return driver.Info{}, fmt.Errorf("subject %q: no stream takes it, and copies would be lost: %w", subject, err)
+			return driver.Info{}, fmt.Errorf("subject %q: no stream takes it, so copies would be lost; add it to a stream: %w", subject, err)
 		case name == s.stream:
-			return driver.Info{}, fmt.Errorf("subject %q: goes into %q, the stream that is consumed, and copies would be consumed, too; give it another stream", subject, name)
+			return driver.Info{}, fmt.Errorf("subject %q: belongs to %q, the stream that is consumed, so copies would be consumed, too; give it another stream", subject, name)
 		}
 	}
 	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
@@ -90,7 +90,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	return i, nil
 }
 
-// ackWait is the shortest that the server may wait for an ack.
+// ackWait is the shortest time that the server waits for an ack.
 func ackWait(c *jetstream.ConsumerConfig) time.Duration {
 	d := c.AckWait
 	if len(c.BackOff) > 0 {
@@ -102,11 +102,11 @@ func ackWait(c *jetstream.ConsumerConfig) time.Duration {
 	return d
 }
 
-// errNotConnected is what Next says while the client tries to reconnect.
+// errNotConnected is the error of Next while the client reconnects.
 var errNotConnected = errors.New("semelnats: not connected")
 
-// Next implements driver.Source. It takes all that is there, or waits
-// PollWait for one message.
+// Next implements driver.Source. It takes all messages that wait, or waits up
+// to PollWait for one.
 func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	conn := s.js.Conn()
 	switch {
@@ -117,25 +117,25 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	most := s.limits.Load()
-	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, most.batch)))
+	allowed := s.limits.Load()
+	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, allowed.batch)))
 	if len(ds) == 0 && err == nil && ctx.Err() == nil {
-		// Not ended with ctx: the server may have sent a message by then, and
-		// would not send it again before its AckWait is over.
-		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(most.wait)))
+		// This pull does not end with ctx: the server may have sent a message by
+		// then, and would not redeliver it before its AckWait is over.
+		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(allowed.wait)))
 	}
 	if err == nil || ctx.Err() != nil {
 		return ds, err
 	}
-	// A pull finds nobody there, be it a consumer that was deleted or a server
-	// that is about to come back. The server knows which.
-	if _, why := s.consumer.Info(ctx); errors.Is(closed(why), driver.ErrClosed) {
-		err = why
+	// The consumer was deleted, or the server restarts. Ask the server which.
+	if _, infoErr := s.consumer.Info(ctx); errors.Is(closed(infoErr), driver.ErrClosed) {
+		err = infoErr
 	}
 	return ds, closed(err)
 }
 
-// collect waits for the end of a pull. Its error counts only if nothing came.
+// collect waits for the end of a pull. It returns an error only if no message
+// came.
 func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []driver.Delivery, _ error) {
 	if err != nil {
 		return nil, err
@@ -156,7 +156,8 @@ func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []driver.D
 	return ds, nil
 }
 
-// closed marks the errors after which no message will come any more.
+// closed marks the errors after which no message will come any more as
+// ErrClosed.
 func closed(err error) error {
 	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("%w: %w", driver.ErrClosed, err)

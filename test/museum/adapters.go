@@ -11,37 +11,37 @@ const (
 var adapters = []Mutant{
 	{
 		Name: "NATS: an ack is not answered", Rule: "ack", Parent: "M24: nats-server#4786",
-		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
 		Old: "d.m.DoubleAck(ctx)", New: "d.m.Ack()",
 	},
 	{
 		Name: "NATS: a retry does not wait", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
 		Old: "d.m.NakWithDelay(delay)", New: "d.m.Nak()",
 	},
 	{
 		Name: "NATS: a message that is given back never comes again", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestTheServerIsTold",
+		File: "consume/semelnats/delivery.go", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
 		Old: "d.m.Nak()", New: "d.m.Term()",
 	},
 	{
 		Name: "NATS: a message in work is given to others", Rule: "rule 7",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestInfoSays",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestInfo_ReturnsTheServersSettings",
 		Old: ", AckWait: ackWait(&c.Config)}", New: "}",
 	},
 	{
 		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStream",
+		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText|TestForward_StreamRefuses_IsSentAgain",
 		Old: "_, err := s.js.PublishMsg(ctx, m)", New: "err := s.js.Conn().PublishMsg(m)",
 	},
 	{
 		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
-		File: "consume/semelnats/message.go", Package: stream, Run: "TestALetterTells",
+		File: "consume/semelnats/message.go", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
 		Old: `const control = "nats-"`, New: `const control = "nats-expected-"`,
 	},
 	{
 		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryIsNotForgotten",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyRefused_TriesAgain",
 		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
 	},
 	{
@@ -123,47 +123,47 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "NATS: what a member was told before its end is forgotten", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
 		Old: "\treturn errors.Join(err, s.finish(ctx, sub, waiting))", New: "\t_ = waiting\n\treturn err",
 	},
 	{
 		Name: "NATS: an advisory that has come and is not read is lost at the end", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
 		Old: "_ = sub.Drain() //", New: "_ = sub.Unsubscribe() //",
 	},
 	{
 		Name: "NATS: what could not be copied in the end is not named", Rule: "ack",
-		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestAnAdvisoryThatCannotBeServed|TestWhatWasToldBeforeTheEnd",
+		File: "consume/semelnats/advisory.go", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyFails_OthersGoOn|TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
 		Old: "len(waiting) == 0 {\n\t\treturn errors.Join", New: "len(waiting) >= 0 {\n\t\treturn errors.Join",
 	},
 	{
 		Name: "NATS: a pull asks for more than its consumer allows", Rule: "rule 14",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "FetchNoWait(min(limit, most.batch))", New: "FetchNoWait(limit)",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "FetchNoWait(min(limit, allowed.batch))", New: "FetchNoWait(limit)",
 	},
 	{
 		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "FetchMaxWait(most.wait)", New: "FetchMaxWait(s.opt.PollWait)",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "FetchMaxWait(allowed.wait)", New: "FetchMaxWait(s.opt.PollWait)",
 	},
 	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
-		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "\ts.limit(&c.Config)\n", New: "",
+		File: "consume/semelnats/source.go", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "\ts.setLimits(&c.Config)\n", New: "",
 	},
 	{
 		Name: "NATS: a consumer that refuses every pull is served", Rule: "rule 14",
-		File: "consume/semelnats/options.go", Package: stream, Run: "TestOptionsAndTheConsumer",
+		File: "consume/semelnats/options.go", Package: stream, Run: "TestNew_InvalidOptionsOrConsumer_IsRefused",
 		Old: "if c.PriorityPolicy != jetstream.PriorityPolicyNone {", New: "if c.PriorityPolicy < jetstream.PriorityPolicyNone {",
 	},
 	{
 		Name: "NATS: a letter beyond the limit of its stream is refused for ever", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_a_message",
+		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_a_message",
 		Old: "e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum || ", New: "",
 	},
 	{
 		Name: "NATS: a letter with too much of headers is refused for ever", Rule: "ack",
-		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_the_header",
+		File: "consume/semelnats/delivery.go", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_the_header",
 		Old: " || e.ErrorCode == headerExceedsMaximum)", New: ")",
 	},
 	{

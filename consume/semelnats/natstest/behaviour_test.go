@@ -55,7 +55,7 @@ func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() erro
 	return stop
 }
 
-// patience is for what must happen, on a machine that does much else.
+// patience is how long a test waits for an event, on a busy machine.
 const patience = 2 * time.Minute
 
 func until(t testing.TB, what string, is func() bool) {
@@ -71,14 +71,14 @@ func keyed(key string) consume.Message {
 	return consume.Message{Body: []byte(key), Headers: []semel.Header{{Name: consume.KeyHeader, Value: key}}}
 }
 
-func TestALimitOfDeliveriesIsRefusedUnlessItIsWatched(t *testing.T) {
+func TestNew_MaxDeliver_IsRefusedUnlessWatched(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 3 })
 	if _, err := semelnats.New(b.js, b.consumer, &b.opt); err == nil || !strings.Contains(err.Error(), "MaxDeliver") {
 		t.Errorf("New: %v", err)
 	}
 }
 
-func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
+func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 2, 200*time.Millisecond })
 	b.opt.MaxDeliver = true
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -117,9 +117,9 @@ func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
 	}
 }
 
-// What has no room for a letter must not hold up the others, and is named in the
-// end.
-func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
+// A message whose letter does not fit must not delay the others, and the error
+// at the end names it.
+func TestWatchMaxDeliver_CopyFails_OthersGoOn(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
 	b.opt.MaxDeliver = true
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -152,7 +152,7 @@ func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 }
 
 // A consumer may say how much one pull may ask for, and for how long.
-func TestPullsKeepToTheConsumersLimits(t *testing.T) {
+func TestNext_ConsumerLimits_AreKept(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) {
 		c.MaxRequestBatch, c.MaxRequestExpires = 2, 20*time.Millisecond
 	})
@@ -181,7 +181,7 @@ func TestPullsKeepToTheConsumersLimits(t *testing.T) {
 	}
 }
 
-func TestServeDoesNotStartWithoutAStreamForDeadLetters(t *testing.T) {
+func TestServe_NoStreamForDeadLetters_IsRefused(t *testing.T) {
 	b := open(t, nil)
 	b.opt.DeadLetters = "nobody.takes.this"
 	err := consumer(t, nop, nil).Serve(t.Context(), b.Connect(t))
@@ -192,7 +192,7 @@ func TestServeDoesNotStartWithoutAStreamForDeadLetters(t *testing.T) {
 
 func nop(context.Context, *semel.Execution, *consume.Message) error { return nil }
 
-func TestServeRefusesAStreamThatKeepsMessagesLongerThanOutcomes(t *testing.T) {
+func TestServe_StreamKeepsLongerThanRetention_IsRefused(t *testing.T) {
 	b := open(t, nil) // for ever
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestServeRefusesAStreamThatKeepsMessagesLongerThanOutcomes(t *testing.T) {
 	}
 }
 
-func TestADeletedConsumerEndsServe(t *testing.T) {
+func TestServe_ConsumerDeleted_Returns(t *testing.T) {
 	b := open(t, nil)
 	done := make(chan error, 1)
 	began := make(chan struct{}, 10)
@@ -231,8 +231,9 @@ func TestADeletedConsumerEndsServe(t *testing.T) {
 	}
 }
 
-// A stream that is made anew counts from 1 again. Its messages are others.
-func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
+// A stream that is deleted and created again counts from 1 again. Its messages
+// are different ones.
+func TestServe_StreamRecreated_RunsItsMessages(t *testing.T) {
 	ids := map[string]bool{}
 	b := open(t, nil)
 	for range 2 {
@@ -262,7 +263,7 @@ func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
 	}
 }
 
-func TestTerminateSaysWhy(t *testing.T) {
+func TestTerminate_Advisory_HasTheReason(t *testing.T) {
 	b := open(t, nil)
 	b.opt.Terminate = true
 	sub, err := b.js.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED." + b.name + ".group")
@@ -279,7 +280,7 @@ func TestTerminateSaysWhy(t *testing.T) {
 }
 
 // The server goes away and comes back, with messages in work and in the log.
-func TestTheServerGoesDownAndComesBack(t *testing.T) {
+func TestServe_ServerRestarts_GoesOn(t *testing.T) {
 	dir, addr := storeDir(t), freeAddr(t)
 	srv, err := restart(dir, addr)
 	if err != nil {
@@ -291,7 +292,7 @@ func TestTheServerGoesDownAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	// Short: what a server that goes down or comes up has not heard is said again.
+	// A short time-out: a request that is lost while the server restarts is repeated.
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(5*time.Second))
 	if err != nil {
 		t.Fatal(err)

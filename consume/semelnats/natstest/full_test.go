@@ -38,7 +38,7 @@ func (b *broker) fill(t *testing.T) (widen func()) {
 }
 
 // The server passes a letter on, and its stream refuses it: that is none.
-func TestALetterThatItsStreamRefusesIsSentAgain(t *testing.T) {
+func TestForward_StreamRefuses_IsSentAgain(t *testing.T) {
 	b := open(t, nil)
 	widen := b.fill(t)
 	b.Publish(t, consume.Message{Body: []byte("no key")})
@@ -65,7 +65,7 @@ func TestALetterThatItsStreamRefusesIsSentAgain(t *testing.T) {
 
 // The server says once that it stops to deliver a message. If its copy is
 // refused then, it is tried until it is kept.
-func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
+func TestWatchMaxDeliver_CopyRefused_TriesAgain(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 50*time.Millisecond })
 	b.opt.MaxDeliver = true
 	widen := b.fill(t)
@@ -117,9 +117,9 @@ func (b *broker) watch(t *testing.T, s *semelnats.Source) (cancel context.Cancel
 	return cancel, watched
 }
 
-// The server tells nobody else what one member was told. When that ends, what
-// it has not copied yet is copied, or named.
-func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
+// The server sends an advisory to one member only. When that member ends, it
+// copies the messages of its open advisories, or names them.
+func TestWatchMaxDeliver_ContextEnds_CopiesTheRest(t *testing.T) {
 	for name, full := range map[string]bool{"the copies are taken": false, "the copies are refused": true} {
 		t.Run(name, func(t *testing.T) {
 			const n = 50
@@ -170,7 +170,7 @@ func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
 }
 
 // A message that its stream has dropped needs no copy.
-func TestAnAdvisoryOfWhatIsGoneIsDone(t *testing.T) {
+func TestWatchMaxDeliver_MessageDeleted_IsDone(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 1 })
 	b.opt.MaxDeliver = true
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -191,9 +191,9 @@ func TestAnAdvisoryOfWhatIsGoneIsDone(t *testing.T) {
 	}
 }
 
-// Serve extends what it has in work by what Info says, so that the server gives
-// it to nobody else meanwhile.
-func TestInfoSaysWhatTheServerIsSetTo(t *testing.T) {
+// Serve extends its messages in the rhythm of Info.AckWait, so that the server
+// gives them to no other member.
+func TestInfo_ReturnsTheServersSettings(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 7 * time.Second })
 	if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}, MaxAge: time.Hour}); err != nil {
 		t.Fatal(err)

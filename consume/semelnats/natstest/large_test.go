@@ -21,7 +21,7 @@ func bulky(context.Context, *semel.Execution, *consume.Message) error {
 
 // A letter is larger than its message. One that would be too large for the
 // server goes without the text of the error.
-func TestALetterOfALargeMessageGoesWithoutTheText(t *testing.T) {
+func TestForward_LargeMessage_OmitsTheErrorText(t *testing.T) {
 	b := open(t, nil)
 	m := keyed("k")
 	m.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-1500))
@@ -42,7 +42,7 @@ func TestALetterOfALargeMessageGoesWithoutTheText(t *testing.T) {
 
 // The stream of the letters has limits, too: of its own, and one of all streams
 // on headers. A letter that they refuse goes without the text.
-func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
+func TestForward_StreamLimit_OmitsTheErrorText(t *testing.T) {
 	for name, c := range map[string]struct{ body, header, most int }{
 		"of a message":  {body: 5000, most: 6500},
 		"of the header": {header: 64000, most: -1},
@@ -75,7 +75,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 
 // A message for whose letter there is no room at all is not acked: it waits,
 // without haste and in nobody's way, until the server's limit is raised.
-func TestAMessageWhoseLetterTheServerRefusesIsKept(t *testing.T) {
+func TestForward_LetterRefused_KeepsTheMessage(t *testing.T) {
 	b := open(t, nil)
 	m := keyed("k")
 	m.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-60))

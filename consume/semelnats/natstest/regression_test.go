@@ -13,7 +13,7 @@ import (
 )
 
 // Two groups of one stream, one stream of letters: each has its own letter.
-func TestTwoGroupsHaveTwoLetters(t *testing.T) {
+func TestForward_TwoGroups_StoreTwoLetters(t *testing.T) {
 	b := open(t, nil)
 	ctx := t.Context()
 	second, err := b.js.CreateOrUpdateConsumer(ctx, b.name, jetstream.ConsumerConfig{Durable: "second", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1})
@@ -50,7 +50,7 @@ func TestTwoGroupsHaveTwoLetters(t *testing.T) {
 }
 
 // Copies that go into the stream that is consumed would be consumed, too.
-func TestLettersIntoTheOwnStreamAreRefused(t *testing.T) {
+func TestInfo_LettersIntoTheConsumedStream_AreRefused(t *testing.T) {
 	b := open(t, nil)
 	b.opt.DeadLetters = b.name + ".in.dead"
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -62,8 +62,8 @@ func TestLettersIntoTheOwnStreamAreRefused(t *testing.T) {
 	}
 }
 
-// The stream is made anew between two pulls of one Source.
-func TestAStreamMadeAnewBetweenTwoPullsHasOtherMessages(t *testing.T) {
+// The stream is deleted and created again between two pulls of one Source.
+func TestNext_StreamRecreatedBetweenPulls_HasOtherMessages(t *testing.T) {
 	b := open(t, nil)
 	ctx := t.Context()
 	s := b.Connect(t)
