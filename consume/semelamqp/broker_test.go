@@ -19,7 +19,7 @@ func bad(context.Context, *semel.Execution, *consume.Message) error { return sem
 
 // A broker without memory reads nothing from those who publish. Copies wait,
 // their messages stay; taking and acking go on. In the end there is one copy.
-func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
+func TestServe_BrokerBlocksPublishers_DelaysCopiesOnly(t *testing.T) {
 	t.Parallel()
 	s := amqptest.Start(t)
 	alarm := func(do string) {
@@ -51,7 +51,7 @@ func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
 	})
 	close(gate)
 	blocked := func(e consume.Event) bool {
-		return e.Err != nil && strings.Contains(e.Err.Error(), "takes no messages now")
+		return e.Err != nil && strings.Contains(e.Err.Error(), "blocks publishers now")
 	}
 	late := func(e consume.Event) bool {
 		return e.Err != nil && strings.Contains(e.Err.Error(), "not confirmed it yet")
@@ -73,7 +73,7 @@ func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
 
 // The queue of letters is deleted while the consumer runs: it is made again,
 // and no letter is lost, though the broker confirms what no queue takes.
-func TestALetterNeedsAQueue(t *testing.T) {
+func TestForward_QueueDeleted_MakesItAgain(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	j := &journal{}
 	serve(t, j.consumer(t, bad, consume.Options{}), b.connect(t))
@@ -93,7 +93,7 @@ func TestALetterNeedsAQueue(t *testing.T) {
 }
 
 // Where the Source makes no queues, a letter without a queue stays a message.
-func TestALetterThatNoQueueTakesIsKept(t *testing.T) {
+func TestForward_NoQueue_KeepsTheMessage(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	b.opt.Declare = semelamqp.DeclareNothing
 	j := &journal{}
@@ -125,7 +125,7 @@ func TestALetterThatNoQueueTakesIsKept(t *testing.T) {
 }
 
 // A retry whose queue is missing, and may not be made, waits in the consumer.
-func TestARetryWithoutAQueueWaitsInTheConsumer(t *testing.T) {
+func TestRetry_NoQueue_WaitsInTheConsumer(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	b.opt.Declare = semelamqp.DeclareNothing
 	j := &journal{}
@@ -141,7 +141,7 @@ func TestARetryWithoutAQueueWaitsInTheConsumer(t *testing.T) {
 }
 
 // The broker's own limit of deliveries ends in the dead letters, too.
-func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
+func TestDeliveryLimit_Reached_LosesNoMessage(t *testing.T) {
 	server := amqptest.Shared(t)
 	b := &broker{server: server, name: fmt.Sprint("limited", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, server.URL())}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, DeliveryLimit: 2}
@@ -174,7 +174,7 @@ func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
 }
 
 // A quorum queue counts; what goes around by a retry is counted on.
-func TestDeliveriesAreCountedOverRetries(t *testing.T) {
+func TestDeliveries_Retries_AreCounted(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	c := b.connect(t)
 	b.Publish(t, keyed("k0"))

@@ -13,7 +13,7 @@ import (
 )
 
 // A broker that goes silent in the middle holds up no shutdown.
-func TestWhatTheBrokerDoesNotAnswerEndsWithItsContext(t *testing.T) {
+func TestNext_CallUnanswered_EndsWithItsContext(t *testing.T) {
 	for name, call := range map[string][2]uint16{"of a channel": {20, 10}, "of a queue": {50, 10}, "of a prefetch": {60, 10}, "of a consumer": {60, 20}} {
 		p := newPuppet(t)
 		s := p.source(Options{})
@@ -38,7 +38,7 @@ func TestWhatTheBrokerDoesNotAnswerEndsWithItsContext(t *testing.T) {
 }
 
 // Copies go on when the broker has memory again.
-func TestCopiesGoOnWhenTheBrokerIsNoLongerBlocked(t *testing.T) {
+func TestForward_BrokerUnblocked_GoesOn(t *testing.T) {
 	p := newPuppet(t)
 	d := p.next(p.source(Options{}), "m")[0]
 	until := func(what string, is func(err error) bool) {
@@ -76,7 +76,7 @@ func (c *closing) Close() error {
 
 // A connection that is made while the Source is closed is closed, too: that of
 // taking, and that of copies.
-func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
+func TestClose_ConnectionBeingMade_ClosesIt(t *testing.T) {
 	for at, name := range []string{"taking", "copies"} {
 		p := newPuppet(t)
 		var s *Source
@@ -131,7 +131,7 @@ func (c *timed) Write(b []byte) (int, error) { return len(b), nil }
 
 // A broker that does not read, as one without memory does to those who publish,
 // holds up no write for ever: each has a deadline of its own.
-func TestWritesEnd(t *testing.T) {
+func TestWrite_BrokerDoesNotRead_TimesOut(t *testing.T) {
 	c := &timed{}
 	for range 2 {
 		c.until = time.Time{}
@@ -144,8 +144,8 @@ func TestWritesEnd(t *testing.T) {
 	}
 }
 
-// What went well ends the pauses: the next loss is mended at once.
-func TestPausesEndWhenTheBrokerTakesPart(t *testing.T) {
+// A success resets the pauses, so that the next reconnection is immediate.
+func TestPause_Success_EndsIt(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	s.dialer.ended(false)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(amqptest.Main(m))
 }
 
-// patience is for what must happen, on a machine that does much else.
+// patience is how long a test waits for an event, on a busy machine.
 const patience = 4 * time.Minute
 
 var queues atomic.Int64
@@ -44,7 +44,7 @@ type broker struct {
 	copies map[driver.Action][]consume.Message
 }
 
-// open makes a queue on the shared node. Kind is that of all its queues.
+// open makes a queue on the shared node. All its queues are of this kind.
 func open(t testing.TB, kind semelamqp.Kind) *broker {
 	t.Helper()
 	return openOn(t, amqptest.Shared(t), kind)
@@ -239,7 +239,7 @@ func (c *conn) Kill() {
 	c.cut()
 }
 
-// until waits for what must happen.
+// until waits for a condition.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {

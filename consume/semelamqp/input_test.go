@@ -18,8 +18,9 @@ import (
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
-// What cannot work is an error of Serve at its start, which says what to do.
-func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
+// A setup that cannot work is an error of Serve at its start, with the next
+// step.
+func TestServe_InvalidSetup_IsRefused(t *testing.T) {
 	s := amqptest.Shared(t)
 	b := open(t, semelamqp.Classic)
 	const nobody = "amqp://guest:guest@127.0.0.1:1/"
@@ -28,13 +29,13 @@ func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
 		o          semelamqp.Options
 		want       []string
 	}{
-		"an unknown queue":    {queue: "nowhere", want: []string{`queue "nowhere"`, "is not there", "Options.Declare"}},
+		"an unknown queue":    {queue: "nowhere", want: []string{`queue "nowhere"`, "does not exist", "Options.Declare"}},
 		"wrong credentials":   {url: strings.Replace(s.URL(), "guest:guest", "guest:wrong", 1), want: []string{"username or password"}},
 		"an unknown vhost":    {url: s.URL() + "nowhere", want: []string{"vhost"}},
 		"nobody there":        {url: nobody, want: []string{"no connection to the broker", "refused"}},
-		"no letters":          {o: semelamqp.Options{Declare: semelamqp.DeclareNothing, Quarantine: "nowhere"}, want: []string{`queue "nowhere"`, "is not there"}},
-		"another kind":        {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum}, want: []string{"is there with other arguments", "Options.Kind"}},
-		"another's arguments": {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Classic, SingleActive: true}, want: []string{"is there with other arguments"}},
+		"no letters":          {o: semelamqp.Options{Declare: semelamqp.DeclareNothing, Quarantine: "nowhere"}, want: []string{`queue "nowhere"`, "does not exist"}},
+		"another kind":        {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum}, want: []string{"exists with other arguments", "Options.Kind"}},
+		"another's arguments": {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Classic, SingleActive: true}, want: []string{"exists with other arguments"}},
 	} {
 		if c.url == "" {
 			c.url = s.URL()
@@ -65,7 +66,7 @@ func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
 }
 
 // A broker that takes the connection and says nothing holds up no shutdown.
-func TestASilentBrokerHoldsUpNobody(t *testing.T) {
+func TestServe_BrokerSilent_EndsWithItsContext(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestASilentBrokerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestBadMessagesAreDeadLetters(t *testing.T) {
+func TestServe_InvalidMessages_AreDeadLettered(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	j := &journal{}
 	big := keyed("k0")
@@ -126,7 +127,7 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 
 // Headers are sent in one frame, and the broker ends the connection of who
 // sends more.
-func TestALetterWithManyHeadersGoesWithoutTheText(t *testing.T) {
+func TestForward_ManyHeaders_OmitsTheErrorText(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	m := keyed("k0")
@@ -150,7 +151,7 @@ func TestALetterWithManyHeadersGoesWithoutTheText(t *testing.T) {
 
 // A message whose letter has no room at all is kept, without haste, and holds
 // up no other.
-func TestALetterWithTooManyHeadersIsKept(t *testing.T) {
+func TestForward_TooManyHeaders_KeepsTheMessage(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	m := keyed("k0")

@@ -15,7 +15,7 @@ import (
 
 // An error of the channel, such as a tag that it does not know, ends all its
 // deliveries, and the next one is on another channel.
-func TestAChannelThatTheBrokerClosesIsMadeAnew(t *testing.T) {
+func TestLink_BrokerClosesTheChannel_IsMadeAgain(t *testing.T) {
 	s := amqptest.Shared(t)
 	src, err := New(s.URL(), "channel-error", &Options{Declare: DeclareAll, Kind: Classic})
 	if err != nil {
@@ -108,7 +108,7 @@ func TestStop_MessagesSentAhead_ReturnsThemToTheQueue(t *testing.T) {
 	}
 }
 
-func TestPausesGrowAndEndWithTheirContext(t *testing.T) {
+func TestPause_Failures_GrowsAndEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dialer{}
 		if began := time.Now(); d.pause(t.Context()) != nil || time.Since(began) != 0 {

@@ -148,7 +148,7 @@ func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duratio
 	return d, took
 }
 
-func TestNothingIsLostAndEachKeyHasOneOutcomeWhileProcessesAreKilled(t *testing.T) {
+func TestServe_ProcessesKilled_EachKeyHasOneOutcome(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			messages, kills := size()
@@ -168,7 +168,7 @@ func TestNothingIsLostAndEachKeyHasOneOutcomeWhileProcessesAreKilled(t *testing.
 
 // With a single active consumer order per key holds from one process to the
 // next.
-func TestOrderIsKeptFromOneProcessToTheNext(t *testing.T) {
+func TestOrder_NextProcess_IsKept(t *testing.T) {
 	messages, kills := size()
 	messages, kills = messages/3, (kills+1)/2
 	d, _ := load(t, spec{Kind: semelamqp.Quorum, Single: true}, messages, kills)
@@ -182,7 +182,7 @@ func TestOrderIsKeptFromOneProcessToTheNext(t *testing.T) {
 	})
 }
 
-func TestWithoutDeduplicationDuplicatesTakeEffect(t *testing.T) {
+func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	messages, kills := size()
 	messages, kills = messages/5, kills/4
 	d, _ := load(t, spec{Kind: semelamqp.Classic, Naive: true}, messages, kills)

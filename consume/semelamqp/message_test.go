@@ -26,7 +26,7 @@ func full() *amqp.Delivery {
 	}
 }
 
-func TestAMessageSaysWhatAMQPKnows(t *testing.T) {
+func TestMessage_HasAMQPProperties(t *testing.T) {
 	m := message(full(), "orders")
 	want := []semel.Header{
 		{Name: "a", Value: "1"}, {Name: "b", Value: "2"}, {Name: "bytes", Value: "x"}, {Name: driver.LetterReason, Value: "old"}, {Name: "x-delivery-count", Value: "2"},
@@ -42,12 +42,12 @@ func TestAMessageSaysWhatAMQPKnows(t *testing.T) {
 	}
 }
 
-func TestDeliveriesAreAtLeastSoMany(t *testing.T) {
+func TestDeliveries_IsALowerBound(t *testing.T) {
 	for want, d := range map[int]amqp.Delivery{
 		1: {}, 2: {Redelivered: true}, 5: {Redelivered: true, Headers: amqp.Table{"x-delivery-count": int64(4)}},
 		8: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(6)}},
 		// A producer may write what it likes, and must not get past a limit by it.
-		mostDeliveries: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(math.MaxInt64)}},
+		maxDeliveries: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(math.MaxInt64)}},
 	} {
 		if got := deliveries(&d); got != want {
 			t.Errorf("%+v: %d, want %d", d, got, want)
@@ -55,7 +55,7 @@ func TestDeliveriesAreAtLeastSoMany(t *testing.T) {
 	}
 }
 
-func TestWhenItWasPublished(t *testing.T) {
+func TestPublished_BrokersTimeWins(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_123)
 	for name, c := range map[string]struct {
 		d    amqp.Delivery
@@ -72,8 +72,9 @@ func TestWhenItWasPublished(t *testing.T) {
 	}
 }
 
-// What tells the broker to do something with the message is the original's.
-func TestACopyTellsTheBrokerNothingOfTheOriginals(t *testing.T) {
+// A copy must not repeat the headers that tell the broker how to treat a
+// message.
+func TestCopy_Instructions_AreDropped(t *testing.T) {
 	p := retryOf(full())
 	if p.Expiration != "" || p.UserId != "" || p.DeliveryMode != amqp.Persistent {
 		t.Errorf("it has the expiration %q, the user %q and the mode %d", p.Expiration, p.UserId, p.DeliveryMode)
@@ -88,7 +89,7 @@ func TestACopyTellsTheBrokerNothingOfTheOriginals(t *testing.T) {
 }
 
 // After a retry the handler sees what it saw before, but for the count.
-func TestARetryLooksTheSame(t *testing.T) {
+func TestRetry_KeepsMessageAndCount(t *testing.T) {
 	first := full()
 	delete(first.Headers, "x-delivery-count")
 	delete(first.Headers, "x-first-death-queue")
@@ -115,7 +116,7 @@ func TestARetryLooksTheSame(t *testing.T) {
 	}
 }
 
-func TestALetterKeepsTheTypesOfItsHeaders(t *testing.T) {
+func TestLetter_Headers_KeepTheirTypes(t *testing.T) {
 	d := full()
 	m := message(d, "orders")
 	p := letterOf(d, driver.Letter(m, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonFailed}, "billing"))
@@ -129,7 +130,7 @@ func TestALetterKeepsTheTypesOfItsHeaders(t *testing.T) {
 	}
 }
 
-func TestHeadersThatDoNotFitLoseTheText(t *testing.T) {
+func TestFit_TooManyHeaders_OmitsTheErrorText(t *testing.T) {
 	const frame = 4096
 	p := amqp.Publishing{Headers: amqp.Table{"k": strings.Repeat("v", 3000), driver.LetterError: strings.Repeat("e", 900)}}
 	if err := fit(&p, frame); err != nil || p.Headers[driver.LetterError] == nil {
@@ -148,7 +149,7 @@ func TestHeadersThatDoNotFitLoseTheText(t *testing.T) {
 	}
 }
 
-func TestKeysOfProperties(t *testing.T) {
+func TestKeySources_Properties_AreKeys(t *testing.T) {
 	m := message(full(), "orders")
 	long := message(&amqp.Delivery{MessageId: strings.Repeat("m", 255), RoutingKey: strings.Repeat("k", 255)}, "orders")
 	for name, c := range map[string]struct {

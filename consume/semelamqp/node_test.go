@@ -15,7 +15,7 @@ import (
 
 // The node is killed with messages in work, in retries and in the queue, and
 // started again on the same files.
-func TestTheNodeIsKilledAndComesBack(t *testing.T) {
+func TestServe_NodeKilled_GoesOn(t *testing.T) {
 	t.Parallel()
 	s := amqptest.Start(t)
 	type side struct {

@@ -11,7 +11,7 @@ import (
 
 const someURL = "amqp://user:secret@127.0.0.1:5672/"
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, queue string
 		o          Options
@@ -22,7 +22,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"a password in the text": {url: "amqp://user:sec%zz@h/", want: "url: "},
 		"no queue":               {queue: "-", want: "queue: is empty"},
 		"a long queue":           {queue: strings.Repeat("q", 250), want: "at most 255"},
-		"a long name":            {o: Options{Quarantine: strings.Repeat("q", 256)}, want: "Quarantine: makes a queue's name of 256 bytes"},
+		"a long name":            {o: Options{Quarantine: strings.Repeat("q", 256)}, want: "Quarantine: gives a queue a name of 256 bytes"},
 		"letters come again":     {o: Options{DeadLetters: "orders"}, want: "would be consumed"},
 		"a declare":              {o: Options{Declare: 9}, want: "Declare: is 9"},
 		"a kind":                 {o: Options{Kind: "stream"}, want: `Kind: is "stream"`},
@@ -62,7 +62,7 @@ func TestOptionsAreChecked(t *testing.T) {
 
 // The first Next of a Serve asks for all; those on a later link ask for what is
 // left, and the broker must not be held to that.
-func TestThePrefetchIsTheMostThatWasAskedFor(t *testing.T) {
+func TestPrefetch_IsTheLargestLimit(t *testing.T) {
 	s, err := New(someURL, "orders", nil)
 	if err != nil {
 		t.Fatal(err)

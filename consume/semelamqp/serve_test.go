@@ -59,7 +59,7 @@ func (j *journal) saw(kind consume.Kind, is func(e consume.Event) bool) (n int) 
 	return n
 }
 
-// errors are those of the events.
+// errors returns the errors of the events.
 func (j *journal) errors() (errs []error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -134,7 +134,7 @@ func next(t testing.TB, s driver.Source) driver.Delivery {
 	t.Helper()
 	var ds []driver.Delivery
 	until(t, "a message", func() bool {
-		ds, _ = s.Next(t.Context(), 1) // what fails is tried again
+		ds, _ = s.Next(t.Context(), 1) // a failure is tried again
 		return len(ds) == 1
 	})
 	return ds[0]

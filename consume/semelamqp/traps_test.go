@@ -20,7 +20,7 @@ import (
 
 // Trap: acking before completing. While the handler runs, the message is the
 // broker's, so that it comes again when the process dies.
-func TestNothingIsAckedBeforeItIsComplete(t *testing.T) {
+func TestAck_BeforeCompletion_IsNeverSent(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	first := b.connect(t)
@@ -44,7 +44,7 @@ func TestNothingIsAckedBeforeItIsComplete(t *testing.T) {
 }
 
 // Trap: a duplicate is never acked, and fills the prefetch for ever.
-func TestADuplicateIsAcked(t *testing.T) {
+func TestServe_Duplicate_IsAcked(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	b.opt.Prefetch = 2
 	j := &journal{}
@@ -60,7 +60,7 @@ func TestADuplicateIsAcked(t *testing.T) {
 
 // Trap: a late ack for an older delivery. Its tag is another message's on the
 // next channel.
-func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
+func TestAck_OlderDelivery_AcksNoOther(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	c := b.connect(t)
 	b.Publish(t, many(1)...)
@@ -108,7 +108,7 @@ func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
 
 // Trap: a second ack of one delivery closes the channel, and with it all that
 // is in work.
-func TestAnAckThatIsRepeatedIsSaidOnce(t *testing.T) {
+func TestAck_Repeated_IsSentOnce(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	c := b.connect(t)
 	b.Publish(t, many(3)...)
@@ -136,9 +136,9 @@ func TestAnAckThatIsRepeatedIsSaidOnce(t *testing.T) {
 	}
 }
 
-// Trap: a queue that was deleted and made anew. The Source makes it again, takes
+// Trap: a queue that was deleted and made again. The Source makes it again, takes
 // its messages, and acks none of them for one of the old.
-func TestAQueueMadeAnewHasOtherMessages(t *testing.T) {
+func TestServe_QueueRecreated_RunsItsMessages(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestAQueueMadeAnewHasOtherMessages(t *testing.T) {
 
 // Trap: a message is dropped because its first handler failed. Here each of
 // them does, and the wait is the broker's.
-func TestAMessageIsNotDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
+func TestServe_FirstHandlerFails_RunsAgain(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +200,7 @@ func TestAMessageIsNotDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
 }
 
 // Trap: in one queue with many pauses, the long ones hold up the short ones.
-func TestALongRetryDoesNotHoldUpAShortOne(t *testing.T) {
+func TestRetry_LongBeforeShort_DoesNotDelayIt(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	c := b.connect(t)
 	b.Publish(t, many(2)...)
@@ -220,7 +220,7 @@ func TestALongRetryDoesNotHoldUpAShortOne(t *testing.T) {
 }
 
 // Connections are cut while acks, copies and retries are on their way.
-func TestConnectionsAreCutInMidAck(t *testing.T) {
+func TestServe_ConnectionsCut_LosesNoMessage(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestConnectionsAreCutInMidAck(t *testing.T) {
 
 // A queue's consumer is cancelled, its channel is closed by an error, its
 // connection by an operator: taking goes on.
-func TestTheBrokerClosesWhatItLikes(t *testing.T) {
+func TestServe_BrokerClosesChannelsAndConnections_GoesOn(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	serve(t, j.consumer(t, j.plain, consume.Options{}), b.connect(t))
@@ -283,7 +283,7 @@ func TestTheBrokerClosesWhatItLikes(t *testing.T) {
 
 // What was sent ahead goes back when Serve's context ends, and not when its
 // last handler does.
-func TestWhatWaitsGoesToOthersWhileHandlersDrain(t *testing.T) {
+func TestStop_HandlersDrain_OthersGetTheRest(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	b.opt.Prefetch, b.opt.OrderKey = 50, nil
 	j := &journal{}
@@ -313,7 +313,7 @@ func TestWhatWaitsGoesToOthersWhileHandlersDrain(t *testing.T) {
 
 // A consumer that ends lets its running handler finish before the next single
 // active consumer begins with what is behind it, and gives that back in order.
-func TestOrderIsKeptWhenAConsumerEnds(t *testing.T) {
+func TestOrder_ConsumerEnds_IsKept(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -361,7 +361,7 @@ func TestOrderIsKeptWhenAConsumerEnds(t *testing.T) {
 }
 
 // What a loop gives back in any order comes again in the order of the queue.
-func TestWhatIsGivenBackComesInItsOrder(t *testing.T) {
+func TestNak_GivenBack_ComesInQueueOrder(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -393,7 +393,7 @@ func TestWhatIsGivenBackComesInItsOrder(t *testing.T) {
 }
 
 // A copy is the message, and goes to one queue.
-func TestACopyGoesNowhereElse(t *testing.T) {
+func TestCopy_CCHeader_GoesToOneQueue(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	other := b.name + ".other"
 	if _, err := b.ch.QueueDeclare(other, false, true, false, false, nil); err != nil {

@@ -46,43 +46,43 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
-		File: "consume/semelamqp/outlet.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		File: "consume/semelamqp/outlet.go", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
 		Old: "\t\tdelete(o.made, name)\n\t\treturn errUnroutable\n", New: "\t\tdelete(o.made, name)\n",
 	},
 	{
 		Name: "RabbitMQ: a copy that a full queue refuses passes for kept", Rule: "ack",
-		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
 		Old: "\t<-confirm.Done()\n\treturn o.judge(l, confirm.Acked(), q.name)\n", New: "\t<-confirm.Done()\n\treturn o.judge(l, true, q.name)\n",
 	},
 	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
-		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestALateConfirm",
+		File: "consume/semelamqp/publisher.go", Package: rabbit, Run: "TestForward_LateConfirm_IsWaitedFor",
 		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
 	},
 	{
 		Name: "RabbitMQ: an ack is of all before it, too", Rule: "ack",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestAnAckIsOfOneMessage",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestAck_AcksOneMessage",
 		Old: "d.raw.Ack(false)", New: "d.raw.Ack(true)",
 	},
 	{
 		Name: "RabbitMQ: a delivery of an old channel is acked on the new one", Rule: "ack",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestWhatIsSaidOfAnOldChannel",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestAck_OldChannel_IsErrGone",
 		Old: "\tif err := d.gone(); err != nil {\n\t\treturn err\n\t}\n\tif err := d.raw.Ack(false); err != nil {",
 		New: "\tif d.back {\n\t\treturn d.gone()\n\t}\n\tif err := d.s.link.Load().ch.Ack(d.raw.DeliveryTag, false); err != nil {",
 	},
 	{
 		Name: "RabbitMQ: what was sent ahead is dropped at the end", Rule: "ack",
-		File: "consume/semelamqp/link.go", Package: rabbit, Run: "TestWhatWasSentAhead",
+		File: "consume/semelamqp/link.go", Package: rabbit, Run: "TestInfo_GivenBack_IsNotOvertaken|TestStop_SentAhead_GoesBack",
 		Old: "d.Nack(false, true)", New: "d.Nack(false, false)",
 	},
 	{
 		Name: "RabbitMQ: a retry counts from one again", Rule: "rule 13",
-		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
+		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestRetry_KeepsMessageAndCount",
 		Old: "int64(deliveries(d))", New: "int64(1)",
 	},
 	{
 		Name: "RabbitMQ: a second retry loses where the message was published to", Rule: "rule 15",
-		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestARetryLooksTheSame",
+		File: "consume/semelamqp/message.go", Package: rabbit, Run: "TestRetry_KeepsMessageAndCount",
 		Old: "\t\tif _, has := p.Headers[h.Name]; !has {\n", New: "\t\tif h.Value != \"\" {\n",
 	},
 	{
@@ -168,12 +168,12 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "RabbitMQ: what was sent ahead overtakes what was given back", Rule: "ack",
-		File: "consume/semelamqp/source.go", Package: rabbit, Run: "TestWhatWasSentAheadDoesNotOvertake",
+		File: "consume/semelamqp/source.go", Package: rabbit, Run: "TestInfo_GivenBack_IsNotOvertaken",
 		Old: "l != nil && l.holdsBack() && l.mark(errLost) {", New: "l != nil && l.holdsBack() && s.opt.OrderKey == nil {",
 	},
 	{
 		Name: "RabbitMQ: a copy's late failure is the next one's", Rule: "ack",
-		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestALateFailure",
+		File: "consume/semelamqp/delivery.go", Package: rabbit, Run: "TestForward_LateFailure_SendsAgain",
 		Old: "if c == nil || c.failed() {", New: "if c == nil {",
 	},
 }

@@ -35,7 +35,7 @@ var leave = map[string]func(ctx context.Context, d *delivery) error{
 
 // A full queue refuses, and what no queue takes comes back, though it is
 // confirmed: then the message itself is all that there is.
-func TestACopyThatTheBrokerDoesNotKeepIsNone(t *testing.T) {
+func TestForward_BrokerDoesNotKeepTheCopy_Fails(t *testing.T) {
 	for name, end := range leave {
 		for why, v := range map[error]verdict{errRefused: refused, errUnroutable: unroutable} {
 			p := newPuppet(t)
@@ -57,7 +57,7 @@ func TestACopyThatTheBrokerDoesNotKeepIsNone(t *testing.T) {
 
 // A confirm that is late is waited for: neither is the message acked before it,
 // nor is the copy sent again.
-func TestALateConfirmIsWaitedFor(t *testing.T) {
+func TestForward_LateConfirm_IsWaitedFor(t *testing.T) {
 	for name, end := range leave {
 		p := newPuppet(t)
 		d := p.next(p.source(Options{}), "m")[0]
@@ -85,7 +85,7 @@ func TestALateConfirmIsWaitedFor(t *testing.T) {
 }
 
 // A copy that fails after its waiter has gone says nothing of the next one.
-func TestALateFailureIsNotTheNextCopys(t *testing.T) {
+func TestForward_LateFailure_SendsAgain(t *testing.T) {
 	for name, end := range leave {
 		p := newPuppet(t)
 		d := p.next(p.source(Options{}), "m")[0]
@@ -116,7 +116,7 @@ func TestALateFailureIsNotTheNextCopys(t *testing.T) {
 
 // What is behind a message that is acked is in work still, and so is what is
 // before it.
-func TestAnAckIsOfOneMessage(t *testing.T) {
+func TestAck_AcksOneMessage(t *testing.T) {
 	p := newPuppet(t)
 	ds := p.next(p.source(Options{}), "a", "b", "c")
 	for _, i := range []int{2, 0} {
@@ -135,7 +135,7 @@ func TestAnAckIsOfOneMessage(t *testing.T) {
 
 // The tags of a channel begin anew with the next: what is said of an old
 // delivery must not reach the message that has its number now.
-func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
+func TestAck_OldChannel_IsErrGone(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	old := p.next(s, "old")[0]
@@ -159,8 +159,9 @@ func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
 	p.hears("2 nack 1 again")
 }
 
-// What was sent ahead is not lost when nobody asks for it any more.
-func TestWhatWasSentAheadGoesBack(t *testing.T) {
+// Messages that the broker sent ahead go back to the queue when the source
+// stops.
+func TestStop_SentAhead_GoesBack(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{Prefetch: 10})
 	p.holds("a", "b", "c")
@@ -178,9 +179,9 @@ func TestWhatWasSentAheadGoesBack(t *testing.T) {
 	p.hears("1 nack 2 again", "1 nack 3 again", "1 ack 1")
 }
 
-// Where there is an order, what is given back in another one goes back in that
-// of its delivery.
-func TestWhatIsGivenBackGoesInItsOrder(t *testing.T) {
+// Messages with an order key go back in the order of their delivery, whatever
+// the order of the Naks.
+func TestNak_OrderKey_GoesBackInDeliveryOrder(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{OrderKey: func(*consume.Message) string { return "lane" }})
 	ds := p.next(s, "a", "b", "c")
@@ -201,9 +202,9 @@ func TestWhatIsGivenBackGoesInItsOrder(t *testing.T) {
 	<-over
 }
 
-// A Serve that comes after another begins with what that has given back, and not
-// with what the broker had sent ahead of it.
-func TestWhatWasSentAheadDoesNotOvertakeWhatWasGivenBack(t *testing.T) {
+// A second Serve begins with the messages that the first has given back, not
+// with those that the broker had sent ahead.
+func TestInfo_GivenBack_IsNotOvertaken(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{Prefetch: 10, OrderKey: func(*consume.Message) string { return "lane" }})
 	p.holds("a", "b", "c")
@@ -227,8 +228,8 @@ func TestWhatWasSentAheadDoesNotOvertakeWhatWasGivenBack(t *testing.T) {
 	p.hears() // all went back with the connection
 }
 
-// What is given back while Next waits goes back at once.
-func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
+// A message that is given back while Next waits goes back at once.
+func TestNak_WhileNextWaits_GoesBackAtOnce(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{OrderKey: func(*consume.Message) string { return "lane" }})
 	d := p.next(s, "m")[0]
@@ -239,7 +240,7 @@ func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
 		_, _ = s.Next(ctx, 1) // nothing comes
 	}()
 	l := s.link.Load()
-	for l.wake(); len(l.some) > 0; <-time.After(time.Millisecond) { // until Next waits
+	for l.wake(); len(l.ready) > 0; <-time.After(time.Millisecond) { // until Next waits
 	}
 	if err := d.Nak(t.Context(), 0); err != nil {
 		t.Error(err)
@@ -251,7 +252,7 @@ func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
 
 // More is taken by another consumer, in place of the one before; for less
 // nothing happens.
-func TestAGreaterPrefetchTakesThePlaceOfTheSmaller(t *testing.T) {
+func TestTake_LargerPrefetch_ReplacesTheConsumer(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	for i, c := range []struct{ limit, cancels int }{{1, 0}, {5, 1}, {4, 1}, {3, 1}} {
@@ -276,7 +277,7 @@ func TestAGreaterPrefetchTakesThePlaceOfTheSmaller(t *testing.T) {
 }
 
 // A channel that was closed while nothing was sent costs no copy.
-func TestACopyNeedsNoChannelThatWasClosed(t *testing.T) {
+func TestForward_ChannelClosed_UsesAnother(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	ds := p.next(s, "a", "b")
