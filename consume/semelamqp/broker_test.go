@@ -173,7 +173,7 @@ func TestDeliveryLimit_Reached_LosesNoMessage(t *testing.T) {
 	settled(t, b)
 }
 
-// A quorum queue counts; what goes around by a retry is counted on.
+// A quorum queue counts deliveries, and the count goes on over retries.
 func TestDeliveries_Retries_AreCounted(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	c := b.connect(t)

@@ -74,8 +74,8 @@ func (c *closing) Close() error {
 	return c.Conn.Close()
 }
 
-// A connection that is made while the Source is closed is closed, too: that of
-// taking, and that of copies.
+// A connection that is made while the Source is closed is closed, too: the one
+// for taking, and the one for copies.
 func TestClose_ConnectionBeingMade_ClosesIt(t *testing.T) {
 	for at, name := range []string{"taking", "copies"} {
 		p := newPuppet(t)

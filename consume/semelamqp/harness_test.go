@@ -162,7 +162,7 @@ func (b *broker) retries() (names []string) {
 }
 
 // Unsettled implements consumetest.Broker. It looks at the retries before and
-// after, for a message goes there and back.
+// after, because a message moves between the queues.
 func (b *broker) Unsettled(t testing.TB) int {
 	t.Helper()
 	var ns [3]int

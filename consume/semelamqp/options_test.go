@@ -60,8 +60,8 @@ func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 	}
 }
 
-// The first Next of a Serve asks for all; those on a later link ask for what is
-// left, and the broker must not be held to that.
+// The first Next of a Serve asks for all messages, a Next on a later link for
+// the rest; the prefetch must not follow that.
 func TestPrefetch_IsTheLargestLimit(t *testing.T) {
 	s, err := New(someURL, "orders", nil)
 	if err != nil {

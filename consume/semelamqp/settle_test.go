@@ -33,8 +33,8 @@ var leave = map[string]func(ctx context.Context, d *delivery) error{
 	"a retry": func(ctx context.Context, d *delivery) error { return d.Nak(ctx, time.Second) },
 }
 
-// A full queue refuses, and what no queue takes comes back, though it is
-// confirmed: then the message itself is all that there is.
+// A full queue refuses a copy. A copy without a queue is returned, and
+// confirmed all the same. In both cases only the message itself is left.
 func TestForward_BrokerDoesNotKeepTheCopy_Fails(t *testing.T) {
 	for name, end := range leave {
 		for why, v := range map[error]verdict{errRefused: refused, errUnroutable: unroutable} {
@@ -64,7 +64,7 @@ func TestForward_LateConfirm_IsWaitedFor(t *testing.T) {
 		p.decides(silence)
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { // who waits has no more time when the broker has it
+			go func() { // the caller's time is over when the broker has the copy
 				for p.came() == 0 {
 					<-time.After(time.Millisecond)
 				}
@@ -102,7 +102,7 @@ func TestForward_LateFailure_SendsAgain(t *testing.T) {
 		}
 		p.decides(kept)
 		p.mu.Lock()
-		_ = p.lines[1].Close() // that of the copies
+		_ = p.lines[1].Close() // the connection for copies
 		p.mu.Unlock()
 		for _, c := range d.sent {
 			<-c.done
@@ -114,8 +114,7 @@ func TestForward_LateFailure_SendsAgain(t *testing.T) {
 	}
 }
 
-// What is behind a message that is acked is in work still, and so is what is
-// before it.
+// The messages before and after an acked one are still in hand.
 func TestAck_AcksOneMessage(t *testing.T) {
 	p := newPuppet(t)
 	ds := p.next(p.source(Options{}), "a", "b", "c")
@@ -133,8 +132,8 @@ func TestAck_AcksOneMessage(t *testing.T) {
 	}
 }
 
-// The tags of a channel begin anew with the next: what is said of an old
-// delivery must not reach the message that has its number now.
+// Each channel counts its delivery tags from 1: an ack of an old delivery must
+// not reach the message that has its tag now.
 func TestAck_OldChannel_IsErrGone(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})

@@ -281,7 +281,7 @@ func TestServe_BrokerClosesChannelsAndConnections_GoesOn(t *testing.T) {
 	j.once(t, 4)
 }
 
-// What was sent ahead goes back when Serve's context ends, and not when its
+// Messages that were sent ahead go back when Serve's context ends, not when its
 // last handler does.
 func TestStop_HandlersDrain_OthersGetTheRest(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
@@ -312,7 +312,7 @@ func TestStop_HandlersDrain_OthersGetTheRest(t *testing.T) {
 }
 
 // A consumer that ends lets its running handler finish before the next single
-// active consumer begins with what is behind it, and gives that back in order.
+// active consumer begins with the next messages, and gives those back in order.
 func TestOrder_ConsumerEnds_IsKept(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -360,7 +360,8 @@ func TestOrder_ConsumerEnds_IsKept(t *testing.T) {
 	}
 }
 
-// What a loop gives back in any order comes again in the order of the queue.
+// Messages that a loop gives back in any order come again in the order of the
+// queue.
 func TestNak_GivenBack_ComesInQueueOrder(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -53,7 +53,7 @@ func (b *batches) lookAhead(ctx context.Context, p Preparer) {
 	if ds, a.err = b.s.nextFull(MostInBatch); len(ds) == 0 {
 		return
 	}
-	a.ds = b.newWorks(ds)
+	a.ds = newWorks(ds)
 	slices.SortFunc(a.ds, compareWorks)
 	a.items = itemsOf(a.ds)
 	a.is = p.Prepare(ctx, a.items)

@@ -20,7 +20,7 @@ func lookedAhead(t *testing.T, records int) (*batches, []*work, *dropped) {
 	t.Helper()
 	b, is := looping(t, nil, consume.Options{}, records), &dropped{}
 	ds, _ := handed(t, b.s, records)
-	works := b.newWorks(ds)
+	works := newWorks(ds)
 	b.ahead = &ahead{ds: works, items: itemsOf(works), is: is}
 	return b, works, is
 }

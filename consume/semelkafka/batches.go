@@ -80,7 +80,6 @@ type batches struct {
 
 	held   map[string]*heldLane
 	ahead  *ahead        // nil: nothing is
-	free   []*work       // that have come to their ends
 	calm   time.Duration // after the brokers failed; zero: they did not
 	outage bool          // the ledger does not answer
 	slow   bool          // a settlement of this turn got no answer
@@ -98,7 +97,6 @@ type work struct {
 	it   Item
 	lane string
 
-	waits     bool // it is held
 	tries     int
 	decided   bool
 	effect    bool // it had one, or its end is in the ledger
@@ -108,31 +106,14 @@ type work struct {
 	failed    int // settlements
 }
 
-// newWorks makes the works of deliveries, of those that are free first.
-func (b *batches) newWorks(ds []driver.Delivery) []*work {
-	n := max(0, len(b.free)-len(ds))
-	works := append(make([]*work, 0, len(ds)), b.free[n:]...)
-	b.free = b.free[:n]
-	room := make([]work, len(ds)-len(works))
-	for i := range room {
-		works = append(works, &room[i])
-	}
+// newWorks makes the works of deliveries.
+func newWorks(ds []driver.Delivery) []*work {
+	works := make([]*work, len(ds))
 	for i, d := range ds {
-		w := works[i]
-		w.delivery = d.(*delivery)
-		w.it = Item{Message: w.m, Place: w.p.of, From: w.from}
+		d := d.(*delivery)
+		works[i] = &work{delivery: d, it: Item{Message: d.m, Place: d.p.of, From: d.from}}
 	}
 	return works
-}
-
-// over frees the works of a batch that do not wait.
-func (b *batches) over(batch []*work) {
-	for _, w := range batch {
-		if !w.waits {
-			*w = work{}
-			b.free = append(b.free, w)
-		}
-	}
 }
 
 // compareWorks is the order of a batch.
@@ -165,7 +146,6 @@ func (b *batches) loop(ctx context.Context) error {
 		batch := b.gather(ctx, fresh)
 		err = b.handle(hctx, batch)
 		b.settleAll(hctx, batch)
-		b.over(batch)
 		if err != nil {
 			return err
 		}
@@ -203,7 +183,7 @@ func (b *batches) next(ctx context.Context) ([]*work, error) {
 	if len(works) == 0 && err == nil {
 		var ds []driver.Delivery
 		ds, err = b.s.Next(wait, MostInBatch)
-		works = b.newWorks(ds)
+		works = newWorks(ds)
 	}
 	switch {
 	case err == nil:
@@ -261,9 +241,6 @@ func (b *batches) gather(ctx context.Context, fresh []*work) (batch []*work) {
 			batch = append(batch, h.works...)
 			delete(b.held, lane)
 		}
-	}
-	for _, w := range batch {
-		w.waits = false
 	}
 	batch = slices.DeleteFunc(batch, left)
 	slices.SortFunc(batch, compareWorks)

@@ -47,10 +47,9 @@ func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches
 func (b *batches) turn(t *testing.T) {
 	t.Helper()
 	ds, _ := handed(t, b.s, MostInBatch)
-	batch := b.gather(t.Context(), b.newWorks(ds))
+	batch := b.gather(t.Context(), newWorks(ds))
 	err := b.handle(t.Context(), batch)
 	b.settleAll(t.Context(), batch)
-	b.over(batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +214,7 @@ func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
 	}
 	for range 2 {
 		ds, _ := handed(t, s, 10)
-		for i, w := range (&batches{}).newWorks(ds) {
+		for i, w := range newWorks(ds) {
 			if want := []int64{3, 6, 7}[i]; w.it.From != want {
 				t.Errorf("offset %d comes behind %d, want %d", w.it.Origin.Offset, w.it.From, want)
 			}
@@ -225,7 +224,7 @@ func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
 			}
 		}
 		ds, _ = handed(t, s, 10)
-		for _, w := range (&batches{}).newWorks(ds) {
+		for _, w := range newWorks(ds) {
 			if w.m.Key != "" {
 				t.Errorf("offset %d comes again with the key %q", w.it.Origin.Offset, w.m.Key)
 			}
@@ -268,7 +267,7 @@ func TestWhatHasLeftIsNotHeld(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}}}
 	b := looping(t, l, consume.Options{}, 1)
 	ds, _ := handed(t, b.s, 1)
-	batch := b.gather(t.Context(), b.newWorks(ds))
+	batch := b.gather(t.Context(), newWorks(ds))
 	p := b.s.parts[place{"t", 0}]
 	p.leave()
 	if err := b.handle(t.Context(), batch); err != nil {

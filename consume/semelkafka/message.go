@@ -26,9 +26,8 @@ func (s *Source) topicID(t *kgo.FetchTopic) string {
 }
 
 // message is a record as package consume sees it.
-func (s *Source) message(ms *some[consume.Message], r *kgo.Record, topicID string) *consume.Message {
-	m := ms.next(size(r))
-	*m = consume.Message{
+func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
+	m := &consume.Message{
 		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: messageID(topicID, r)},
 		Headers:   make([]semel.Header, len(r.Headers)),
 		Body:      r.Value,

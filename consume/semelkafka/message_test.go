@@ -21,7 +21,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 		Headers: []kgo.RecordHeader{{Key: "B", Value: []byte("1")}, {Key: "A"}, {Key: "B", Value: []byte("\xff")}},
 	}
 	id := [16]byte{0xfb, 0xff}
-	m := s.message(&some[consume.Message]{}, r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
+	m := s.message(r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
 	want := []semel.Header{{Name: "B", Value: "1"}, {Name: "A"}, {Name: "B", Value: "\xff"}}
 	if m.Origin != (consume.Origin{Topic: "t", Partition: 2, Offset: 42, ID: "-_8AAAAAAAAAAAAAAAAAAA/2/42"}) || m.OrderKey != "k" || !m.Published.Equal(at) ||
 		string(m.Body) != "b" || !slices.Equal(m.Headers, want) || m.Deliveries != 0 {
@@ -36,7 +36,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 		t.Errorf("with the metadata's id it is %q", got)
 	}
 	s.opt.OrderKey = func(m *consume.Message, key []byte) string { return string(m.Body) + string(key) }
-	if m := s.message(&some[consume.Message]{}, r, "t"); m.OrderKey != "bk" {
+	if m := s.message(r, "t"); m.OrderKey != "bk" {
 		t.Errorf("the order key is %q", m.OrderKey)
 	}
 }
@@ -46,12 +46,12 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 func TestARecordWithoutATimestampHasNoAge(t *testing.T) {
 	s := apart(t, nil)
 	for millis, known := range map[int64]bool{-1: false, 0: false, 1: true} {
-		m := s.message(&some[consume.Message]{}, &kgo.Record{Topic: "t", Timestamp: time.UnixMilli(millis)}, "t")
+		m := s.message(&kgo.Record{Topic: "t", Timestamp: time.UnixMilli(millis)}, "t")
 		if m.Published.IsZero() == known {
 			t.Errorf("%d ms is %v", millis, m.Published)
 		}
 	}
-	if m := s.message(&some[consume.Message]{}, &kgo.Record{Topic: "t"}, "t"); !m.Published.IsZero() {
+	if m := s.message(&kgo.Record{Topic: "t"}, "t"); !m.Published.IsZero() {
 		t.Errorf("none is %v", m.Published)
 	}
 }

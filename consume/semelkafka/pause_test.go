@@ -84,7 +84,7 @@ func TestALedgerPassesOverWhatIsCopied(t *testing.T) {
 		ds, _ := handed(t, s, 1)
 		l := &passing{}
 		b := &batches{s: s, l: l, held: map[string]*heldLane{}}
-		w := b.newWorks(ds)[0]
+		w := newWorks(ds)[0]
 		w.decided, w.disp = true, driver.Disposition{Action: action, Reason: driver.ReasonFailed}
 		s.forget(slices.Collect(maps.Values(s.parts))) // so that no copy can be sent
 		if err := b.pass(t.Context(), w); errors.Is(err, driver.ErrGone) != copied || (l.passed == 0) != copied {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -92,9 +91,8 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 	at := place{t.Topic, f.Partition}
 	items := make([]item, len(f.Records))
 	id := s.topicID(t)
-	ms := some[consume.Message]{left: len(f.Records)}
 	for i, r := range f.Records {
-		items[i] = item{r: r, m: s.message(&ms, r, id)}
+		items[i] = item{r: r, m: s.message(r, id)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -103,7 +103,7 @@ func (b *batches) hold(w *work, d time.Duration) {
 	if due := time.Now().Add(d); due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {
 		h.due = due
 	}
-	h.works, w.waits = append(h.works, w), true
+	h.works = append(h.works, w)
 }
 
 // waitsFor reports whether v is before w in its partition: when w is looked at

@@ -173,7 +173,6 @@ func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 	}
 	most = min(most, limit)
 	ds = make([]driver.Delivery, 0, most)
-	room := some[delivery]{left: most}
 	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
 	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {
 		i %= len(ready)
@@ -186,9 +185,7 @@ func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 		}
 		it := p.pop(now)
 		s.taken++
-		d := room.next(size(it.r))
-		d.s, d.p, d.item = s, p, it
-		ds = append(ds, d)
+		ds = append(ds, &delivery{s: s, p: p, item: it})
 	}
 	s.turn++
 	return ds, nil

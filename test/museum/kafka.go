@@ -28,16 +28,6 @@ var kafkas = []Mutant{
 		Old: "_ = d.Nak(ctx, 0) // the next Next gives it again", New: "_ = d",
 	},
 	{
-		Name: "Kafka: what waits makes room for another message", Rule: "ack",
-		File: "consume/semelkafka/batches.go", Package: "consume/semelkafka", Run: "TestWorksAreUsedAgain",
-		Old: "\t\tif !w.waits {\n", New: "\t\t{\n",
-	},
-	{
-		Name: "Kafka: one message keeps the memory of thirty that are large", Rule: "rule 7",
-		File: "consume/semelkafka/some.go", Package: "consume/semelkafka", Run: "TestSomeAreFewAndShort",
-		Old: " || s.size+size > someBytes {", New: " {",
-	},
-	{
 		Name: "Kafka: a message's attempts are another's of a batch before", Rule: "lanes",
 		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestABatchBeginsWithNothing",
 		Old: "\tclear(r.ran)\n", New: "",

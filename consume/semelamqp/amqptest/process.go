@@ -62,9 +62,9 @@ func (p *process) end(how syscall.Signal) {
 	}
 }
 
-// freePort is one that nobody listens on, below those that the system hands out
-// by itself (32768 and up on Linux): while a node starts, or is down, nobody
-// else is given its port.
+// freePort returns a port without a listener, below the ports that the system
+// assigns (32768 and up on Linux), so that no other process gets the port while
+// a node starts or is down.
 func freePort() (int, error) {
 	var err error
 	for range 100 {

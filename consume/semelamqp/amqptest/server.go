@@ -191,7 +191,7 @@ func (s *Server) Remove() error {
 	var err error
 	for deadline := time.Now().Add(ready); time.Now().Before(deadline); pause(10 * time.Millisecond) {
 		if err = os.RemoveAll(s.dir); err == nil {
-			return nil // what the node has started may have written until now
+			return nil // processes of the node may have written until now
 		}
 	}
 	return err
