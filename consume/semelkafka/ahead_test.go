@@ -21,7 +21,7 @@ func lookedAhead(t *testing.T, records int) (*batches, []*work, *dropped) {
 	b, is := looping(t, nil, consume.Options{}, records), &dropped{}
 	ds, _ := handed(t, b.s, records)
 	works := newWorks(ds)
-	b.ahead = &ahead{ds: works, items: itemsOf(works), is: is}
+	b.ahead = &ahead{ds: works, items: itemsOf(works), prepared: is}
 	return b, works, is
 }
 

@@ -46,7 +46,7 @@ func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches
 // turn is one turn of the loop, with what is in the queues.
 func (b *batches) turn(t *testing.T) {
 	t.Helper()
-	ds, _ := handed(t, b.s, MostInBatch)
+	ds, _ := handed(t, b.s, MaxBatch)
 	batch := b.gather(t.Context(), newWorks(ds))
 	err := b.handle(t.Context(), batch)
 	b.settleAll(t.Context(), batch)

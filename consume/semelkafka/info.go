@@ -19,19 +19,19 @@ import (
 const startTimeout = 15 * time.Second
 
 // Info implements driver.Source. It asks the cluster, without joining the
-// group, whether the topics and those of the copies are there, how long they
-// keep messages and how large these may be.
+// group, whether the topics and the topics of copies exist, how long they keep
+// messages, and how large messages may be.
 func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	watch := &dialWatch{s}
-	cl, err := s.aside(kgo.WithHooks(watch))
+	cl, err := s.plainClient(kgo.WithHooks(watch))
 	if err != nil {
 		return driver.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
 	}
 	defer cl.Close()
 	if d, ok := cl.OptValue(kgo.RebalanceTimeout).(time.Duration); ok && s.opt.HandOver >= d {
-		return driver.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, or the member is thrown out of its group", s.opt.HandOver, d)
+		return driver.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, after which the group drops the member", s.opt.HandOver, d)
 	}
 	letters := []string{s.opt.DeadLetters, s.opt.Quarantine}
 	all := slices.Concat(s.topics, letters)
@@ -50,10 +50,10 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	}
 	for _, t := range letters {
 		if configs[t].compacted {
-			errs = append(errs, fmt.Errorf("topic %q: is compacted, so that of the copies with one key all but the last would be lost; set its cleanup.policy to delete", t))
+			errs = append(errs, fmt.Errorf("topic %q: is compacted, so that only the last copy of each key would be kept; set its cleanup.policy to delete", t))
 		}
 		if n := configs[t].messageBytes; n < largest {
-			errs = append(errs, fmt.Errorf("topic %q: takes messages of up to %d bytes, and those consumed may have %d; raise its max.message.bytes", t, n, largest))
+			errs = append(errs, fmt.Errorf("topic %q: takes messages of up to %d bytes, but consumed messages may have %d; raise its max.message.bytes", t, n, largest))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -68,7 +68,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	return info, nil
 }
 
-// explain adds to an error why no broker could be reached, if none could.
+// explain adds the reason why no broker could be reached, if there is one.
 func (s *Source) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +78,14 @@ func (s *Source) explain(err error) error {
 	return fmt.Errorf("semelkafka: %w", err)
 }
 
-// A topic that was made a moment ago is not known to each broker yet: so long
-// one is looked for, with pauses.
+// Brokers learn of a new topic one after the other: how long describe looks for
+// a topic, and the pause between its tries.
 const (
 	lookFor   = 3 * time.Second
 	lookAgain = 100 * time.Millisecond
 )
 
-// describe finds topics, all of which must be there, and their configurations.
+// describe finds topics and their configurations; a missing topic is an error.
 func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[string][16]byte, configs map[string]topicConfig, err error) {
 	for end := time.Now().Add(lookFor); ; {
 		if ids, err = topicIDs(ctx, cl, topics); err == nil {
@@ -103,7 +103,7 @@ func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[str
 	}
 }
 
-// topicIDs finds topics, all of which must be there.
+// topicIDs finds topics; a missing one is an error.
 func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string][16]byte, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	for _, t := range topics {
@@ -131,7 +131,7 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 	return ids, errors.Join(errs...)
 }
 
-// topicConfig is what counts here of a topic's configuration.
+// topicConfig is the part of a topic's configuration that matters here.
 type topicConfig struct {
 	keeps        time.Duration // driver.Forever: no limit
 	messageBytes int32

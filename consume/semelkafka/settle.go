@@ -13,13 +13,13 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// handle has the ledger do the work of those that are not decided. What is behind
-// one that was decided in an earlier turn, and is not settled, waits: to a ledger
-// nothing was done of that one yet.
+// handle has the ledger handle the messages that are not decided. A message
+// waits if an earlier one of its lane was decided in an earlier turn and is not
+// settled, because the ledger has no record of that one yet.
 func (b *batches) handle(ctx context.Context, batch []*work) error {
 	run := make([]*work, 0, len(batch))
 	now := time.Now()
-	open := map[string]bool{} // lanes that have such a one
+	open := map[string]bool{} // lanes with a decided, unsettled message
 	for _, w := range batch {
 		if w.decided {
 			open[w.lane] = true
@@ -37,17 +37,17 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		}
 		run = append(run, w)
 	}
-	is, items := b.prepared(run)
+	prepared, items := b.prepared(run)
 	if len(run) == 0 {
 		return nil
 	}
 	began := time.Now()
 	handle := func(ctx context.Context) []driver.Result { return b.l.Handle(ctx, items) }
 	if p, ok := b.l.(Preparer); ok {
-		if is == nil {
-			is = p.Prepare(ctx, items)
+		if prepared == nil {
+			prepared = p.Prepare(ctx, items)
 		}
-		handle = func(ctx context.Context) []driver.Result { return b.besides(ctx, p, is) }
+		handle = func(ctx context.Context) []driver.Result { return b.handlePrepared(ctx, p, prepared) }
 	}
 	ends := handle(ctx)
 	took := time.Since(began)
@@ -84,16 +84,16 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 	return nil
 }
 
-// late reports whether nobody knows any more if the message was handled.
+// late reports whether the ledger's record of the message may be deleted.
 func (w *work) late(now time.Time, keep time.Duration) bool {
 	return keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > keep
 }
 
-// hold keeps a message for a while, and its lane with it.
+// hold keeps a message, and its lane, for a while.
 func (b *batches) hold(w *work, d time.Duration) {
 	lane := w.lane
 	if lane == "" {
-		lane = "\x00" + w.m.Origin.ID // its own: no lane that a ledger would name
+		lane = "\x00" + w.m.Origin.ID // a lane of its own, with a name that no ledger uses
 	}
 	h := b.held[lane]
 	if h == nil {
@@ -106,22 +106,23 @@ func (b *batches) hold(w *work, d time.Duration) {
 	h.works = append(h.works, w)
 }
 
-// waitsFor reports whether v is before w in its partition: when w is looked at
-// again is then for v to say, as w would only be told once more to wait.
+// waitsFor reports whether v precedes w in its partition: then v decides when w
+// is tried again, because an earlier try of w would only wait again.
 func (w *work) waitsFor(v *work) bool {
 	return v.p == w.p && v.it.Origin.Offset < w.it.Origin.Offset
 }
 
-// The pauses between settlements that fail, and how long one may take.
+// The pauses between failed settlements, and the time limit of one.
 const (
 	firstSettle   = 20 * time.Millisecond
-	lastSettle    = 5 * time.Second
+	longestSettle = 5 * time.Second
 	settleTimeout = 10 * time.Second
 )
 
-// settleAll settles a batch. One that gets no answer is the last for which the
-// brokers, or the ledger, are asked in this turn: for all partitions wait, and the
-// end of the drain. So those that have failed before come behind the others.
+// settleAll settles a batch. After one settlement without an answer it asks
+// neither the brokers nor the ledger again in this turn, because all
+// partitions, and the end of the drain, wait for it. So messages that failed
+// before come last.
 func (b *batches) settleAll(ctx context.Context, batch []*work) {
 	b.slow = false
 	slices.SortStableFunc(batch, func(v, w *work) int { return cmp.Compare(v.failed, w.failed) })
@@ -130,8 +131,8 @@ func (b *batches) settleAll(ctx context.Context, batch []*work) {
 	}
 }
 
-// settle tells the brokers, and the ledger, what was decided of a message: the
-// copy comes first, the offset last.
+// settle tells the brokers and the ledger what was decided: the copy first, the
+// offset last.
 func (b *batches) settle(ctx context.Context, w *work) {
 	if !w.decided {
 		if !b.left(ctx, w) {
@@ -156,18 +157,18 @@ func (b *batches) settle(ctx context.Context, w *work) {
 	case err == nil:
 		b.observe(ctx, consume.Event{Kind: consume.EventSettled, Message: w.m, Disposition: w.disp})
 	case errors.Is(err, driver.ErrGone):
-		_ = w.Nak(ctx, 0) // it is over, if Ack has not ended it
+		_ = w.Nak(ctx, 0) // in case Ack has not ended the delivery
 		b.observe(ctx, consume.Event{Kind: consume.EventGivenUp, Message: w.m, Disposition: w.disp, Err: err})
 	default:
 		b.observe(ctx, consume.Event{Kind: consume.EventSettleFailed, Message: w.m, Disposition: w.disp, Err: err})
 		if !b.left(ctx, w) {
-			b.hold(w, min(firstSettle<<min(w.failed, 10), lastSettle))
+			b.hold(w, min(firstSettle<<min(w.failed, 10), longestSettle))
 			w.failed++
 		}
 	}
 }
 
-// pass is the end of a message without an effect.
+// pass ends a message without an effect.
 func (b *batches) pass(ctx context.Context, w *work) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
@@ -181,8 +182,8 @@ func (b *batches) pass(ctx context.Context, w *work) error {
 	return err
 }
 
-// closes ends the source if the ledger says that it is at its end: to ask again
-// is in vain.
+// closes ends the source if the ledger is closed, because asking again is
+// useless.
 func (b *batches) closes(err error) {
 	if errors.Is(err, driver.ErrClosed) {
 		b.s.fail(err)

@@ -21,7 +21,7 @@ func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []driver.
 	r := &offsetsRun{offsets: l, batch: batch, ends: make([]driver.Result, len(batch)), blocked: map[semelkafka.Place]error{}}
 	together := make([]int, 0, len(batch))
 	parts := func() {
-		for part := range slices.Chunk(together, semelkafka.MostInBatch) {
+		for part := range slices.Chunk(together, semelkafka.MaxBatch) {
 			r.part(ctx, part)
 		}
 		together = together[:0]

@@ -72,8 +72,8 @@ func serveBeside(t *testing.T, l *besideLedger) (ended chan struct{}, stop func(
 	t.Helper()
 	_, seed := fake(t)
 	br := open(t, seed)
-	br.to(t, 0, numbered("m", 10*semelkafka.MostInBatch, "")...)
-	s := br.source(t, func(o *semelkafka.Options) { o.Outstanding = 4 * semelkafka.MostInBatch })
+	br.to(t, 0, numbered("m", 10*semelkafka.MaxBatch, "")...)
+	s := br.source(t, func(o *semelkafka.Options) { o.Outstanding = 4 * semelkafka.MaxBatch })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended = make(chan struct{})
 	go func() {

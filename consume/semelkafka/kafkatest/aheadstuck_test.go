@@ -63,7 +63,7 @@ func TestWhatCannotBeHandledYetIsNotFetchedWithoutEnd(t *testing.T) {
 		t.Fatal(errors.Join(err, r.Err))
 	}
 	for range 40 {
-		ms := numbered("m", semelkafka.MostInBatch/2, "")
+		ms := numbered("m", semelkafka.MaxBatch/2, "")
 		for i := range ms { // one fetch is not to bring them all
 			ms[i].Body = make([]byte, 1<<10)
 			_, _ = rand.Read(ms[i].Body)
@@ -92,7 +92,7 @@ func TestWhatCannotBeHandledYetIsNotFetchedWithoutEnd(t *testing.T) {
 			}
 		}
 	}
-	if most > 4*semelkafka.MostInBatch {
+	if most > 4*semelkafka.MaxBatch {
 		t.Errorf("of one partition %d messages are fetched and not handled", most)
 	}
 }

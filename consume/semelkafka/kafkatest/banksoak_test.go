@@ -138,7 +138,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if err := br.cl.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MostInBatch}
+	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MaxBatch}
 	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
