@@ -64,7 +64,7 @@ func (b *batches) due() {
 
 // A message that has failed for good, but whose end the ledger or the brokers do
 // not take yet, is still before those behind it: they are not handled.
-func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
+func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
 	waits := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}
 	failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
 	l := &scripted{ends: map[string]driver.Result{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
@@ -90,7 +90,7 @@ func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
 
 // What waits behind a message is looked at when that message is, however often it
 // was told to wait: else each message of a lane that fails would cost a second.
-func TestALaneIsDueWhenItsFirstMessageIs(t *testing.T) {
+func TestHold_Lane_IsDueWithItsFirstMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits, flaky := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}, driver.Result{Err: errors.New("flaky"), FromHandler: true, Attempt: 1}
 		l := &scripted{ends: map[string]driver.Result{"0/0": flaky, "0/1": waits, "0/2": waits}}
@@ -110,7 +110,7 @@ var unavailable = driver.Result{Err: &semel.Error{Reason: semel.ErrUnavailable}}
 
 // An outage is over at the latest when nothing waits any more that would tell:
 // what it was noticed by may be another member's, while a retry has long to wait.
-func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
+func TestOutage_ItsMessagesLeave_Ends(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}, "1/0": unavailable}}
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 1, 1, 0)
 	b.turn(t)
@@ -134,7 +134,7 @@ func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
 
 // The source may be closed, or find that its topic was made anew, while the
 // ledger does not answer.
-func TestAnOutageDoesNotHideThatTheSourceEnds(t *testing.T) {
+func TestOutage_SourceCloses_EndsServe(t *testing.T) {
 	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": unavailable}}, consume.Options{}, 1)
 	b.turn(t)
 	b.s.fail(errors.New("made anew"))
@@ -145,7 +145,7 @@ func TestAnOutageDoesNotHideThatTheSourceEnds(t *testing.T) {
 
 // A ledger says that it has ended, or that it is of another topic, also when it
 // is to handle messages, or to pass over one.
-func TestALedgerThatIsClosedEndsTheSource(t *testing.T) {
+func TestServeBatches_LedgerClosed_Returns(t *testing.T) {
 	closed := fmt.Errorf("%w: made anew", driver.ErrClosed)
 	for name, l := range map[string]*scripted{
 		"handle": {ends: map[string]driver.Result{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
@@ -183,7 +183,7 @@ func (l *mute) Pass(ctx context.Context, it Item) error {
 // The topic of the letters is gone, so that each waits for as long as it may: a
 // turn does not wait for one after the other, for it holds up all partitions, and
 // the end of the drain.
-func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
+func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
 		l := &mute{answers: 3, asked: map[int32]int{}}
@@ -206,7 +206,7 @@ func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
 // A message tells behind which offset it comes: compaction and transactions leave
 // gaps, and what is before the first one was the ledger's to say. It tells the
 // same when it was given back.
-func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
+func TestItem_From_IsAfterThePreviousMessage(t *testing.T) {
 	s := apart(t, nil, 0)
 	s.parts[place{"t", 0}].from = 3
 	for _, offset := range []int64{5, 6, 9} {
@@ -235,7 +235,7 @@ func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
 
 // What is given back of a partition that is on its way to another member is that
 // member's.
-func TestWhatIsGivenBackDuringAHandOverIsNotHandedOut(t *testing.T) {
+func TestNak_DuringHandOver_IsNotReturnedAgain(t *testing.T) {
 	s := apart(t, nil, 2)
 	ds, _ := handed(t, s, 2)
 	s.parts[place{"t", 0}].leave()
@@ -249,7 +249,7 @@ func TestWhatIsGivenBackDuringAHandOverIsNotHandedOut(t *testing.T) {
 
 // A retry's pause is not cut short by those behind it, which would be looked at
 // sooner.
-func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
+func TestHold_Lane_WaitsForItsRetry(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{
 		"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1},
 		"0/1": {Err: &semel.Error{Reason: semel.ErrReleased}},
@@ -263,7 +263,7 @@ func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
 
 // A partition goes while its message is handled, or between two looks at what
 // waits: it is given back, and neither held nor handled again.
-func TestWhatHasLeftIsNotHeld(t *testing.T) {
+func TestHold_PartitionRevoked_IsGivenUp(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}}}
 	b := looping(t, l, consume.Options{}, 1)
 	ds, _ := handed(t, b.s, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestAMessageSaysWhereItComesFrom(t *testing.T) {
+func TestMessage_HasItsOrigin(t *testing.T) {
 	s := apart(t, nil)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	r := &kgo.Record{
@@ -43,7 +43,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 
 // Kafka's -1 is no time, and not the last day of 1969: such a message would be
 // parked for its age.
-func TestARecordWithoutATimestampHasNoAge(t *testing.T) {
+func TestMessage_NoTimestamp_HasNoAge(t *testing.T) {
 	s := apart(t, nil)
 	for millis, known := range map[int64]bool{-1: false, 0: false, 1: true} {
 		m := s.message(&kgo.Record{Topic: "t", Timestamp: time.UnixMilli(millis)}, "t")
@@ -57,7 +57,7 @@ func TestARecordWithoutATimestampHasNoAge(t *testing.T) {
 }
 
 // A tombstone stays one: an empty value would bring its key back to life.
-func TestALetterOfATombstoneIsATombstone(t *testing.T) {
+func TestLetter_OfATombstone_IsATombstone(t *testing.T) {
 	for _, value := range [][]byte{nil, {}, []byte("v")} {
 		l := letter("dead", &kgo.Record{Topic: "t", Key: []byte("k"), Value: value}, []semel.Header{{Name: "a", Value: "1"}, {Name: "a", Value: ""}})
 		if l.Topic != "dead" || string(l.Key) != "k" || (l.Value == nil) != (value == nil) || string(l.Value) != string(value) || len(l.Headers) != 2 || string(l.Headers[0].Value) != "1" {
@@ -74,7 +74,7 @@ func headersOf(r *kgo.Record) string {
 	return strings.Join(all, " ")
 }
 
-func TestAProducerStampsKeys(t *testing.T) {
+func TestStamper_RecordWithoutKey_GetsOne(t *testing.T) {
 	r := Keyed(&kgo.Record{Headers: []kgo.RecordHeader{{Key: "Idempotency-Key", Value: []byte("old")}, {Key: "trace", Value: []byte("1")}}}, "event-7")
 	if got := headersOf(r); got != "trace=1 idempotency-key=event-7" {
 		t.Errorf("Keyed: %s", got)
@@ -96,7 +96,7 @@ func TestAProducerStampsKeys(t *testing.T) {
 
 // Each attempt of a handler produces the same key, so that the next consumer
 // drops the repeats; each step another.
-func TestWhatAHandlerProducesIsStampedTheSameInEachAttempt(t *testing.T) {
+func TestStamp_NextAttempt_HasTheSameKey(t *testing.T) {
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		group  string
 		topics []string
@@ -51,7 +51,7 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 // A Source's own settings win: auto-commit would commit what is not done.
-func TestTheClientIsSetUpForThis(t *testing.T) {
+func TestOptions_Client_IsSetUp(t *testing.T) {
 	s, err := New("g", []string{"t"}, &Options{Client: []kgo.Opt{kgo.ConsumerGroup("other"), kgo.AutoCommitInterval(time.Second), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.ClientID("mine")}})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTheClientIsSetUpForThis(t *testing.T) {
 	}
 }
 
-func TestATopicsConfigurationIsRead(t *testing.T) {
+func TestReadConfig_EachSetting_IsRead(t *testing.T) {
 	config := func(values ...string) (cs []kmsg.DescribeConfigsResponseResourceConfig) {
 		for i, name := range []string{"retention.ms", "cleanup.policy", "max.message.bytes"} {
 			cs = append(cs, kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &values[i]})
@@ -120,7 +120,7 @@ func (*forgetful) Retention() time.Duration { return time.Hour }
 
 // What is older than the ledger's records would be taken for new, and done
 // again: no option may say that they are kept longer than they are.
-func TestServeBatchesRefusesARetentionThatTheLedgerDoesNotHave(t *testing.T) {
+func TestServeBatches_RetentionAboveTheLedgers_IsRefused(t *testing.T) {
 	s, err := New("g", []string{"t"}, &Options{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}})
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func paused(cl *kgo.Client) []int32 {
 
 // A partition that is full while another is empty is not fetched, but it is
 // again as soon as there is room.
-func TestWhatIsPausedIsFetchedAgainWhenThereIsRoom(t *testing.T) {
+func TestPace_RoomAgain_ResumesThePartition(t *testing.T) {
 	cl := unconnected(t)
 	s := apart(t, nil, queueRecords, 0)
 	s.pace(cl)
@@ -52,7 +52,7 @@ func TestWhatIsPausedIsFetchedAgainWhenThereIsRoom(t *testing.T) {
 
 // The client remembers what was paused when a partition went, and the partition
 // that comes back begins with an empty queue: nobody would resume it.
-func TestAPauseEndsWithItsTimeInTheGroup(t *testing.T) {
+func TestAssigned_PausedBefore_IsResumed(t *testing.T) {
 	cl := unconnected(t)
 	s := apart(t, nil, queueRecords, 0)
 	s.pace(cl)
@@ -78,7 +78,7 @@ func (l *passing) Pass(context.Context, Item) error {
 
 // A ledger that has passed over a message never gives it again: its letter, if
 // there is to be one, is with the brokers before.
-func TestALedgerPassesOverWhatIsCopied(t *testing.T) {
+func TestPass_CopyFails_IsNotCalled(t *testing.T) {
 	for action, copied := range map[driver.Action]bool{driver.DeadLetter: true, driver.Quarantine: true, driver.Ack: false} {
 		s := apart(t, nil, 1)
 		ds, _ := handed(t, s, 1)

@@ -51,7 +51,7 @@ func handed(t *testing.T, s *Source, limit int) (ds []driver.Delivery, by map[in
 	return ds, by
 }
 
-func TestAStuckPartitionLeavesPlacesForTheOthers(t *testing.T) {
+func TestNext_StuckPartition_LeavesPlacesForOthers(t *testing.T) {
 	s := apart(t, nil, 0, 0)
 	const places = 64
 	taken := 0
@@ -73,14 +73,14 @@ func TestAStuckPartitionLeavesPlacesForTheOthers(t *testing.T) {
 	}
 }
 
-func TestPartitionsAreHandedOutInTurn(t *testing.T) {
+func TestNext_Partitions_TakeTurns(t *testing.T) {
 	s := apart(t, nil, 100, 100, 100)
 	if _, by := handed(t, s, 30); min(by[0], by[1], by[2]) < 7 || max(by[0], by[1], by[2]) > 8 { // and 7 places are left
 		t.Errorf("of three full partitions %v were handed out", by)
 	}
 }
 
-func TestAPartitionIsReadNoFurtherThanOutstanding(t *testing.T) {
+func TestNext_Outstanding_LimitsAPartition(t *testing.T) {
 	s := apart(t, &Options{Outstanding: 10}, 50, 5)
 	ds, by := handed(t, s, 100)
 	if by[0] != 10 || by[1] != 5 {
@@ -113,7 +113,7 @@ func TestAPartitionIsReadNoFurtherThanOutstanding(t *testing.T) {
 }
 
 // Not committing does not bring a message back; giving it back does.
-func TestWhatIsGivenBackIsHandedOutAgainInItsPlace(t *testing.T) {
+func TestNak_Record_IsReturnedAgainByOffset(t *testing.T) {
 	s := apart(t, &Options{Outstanding: 3}, 5)
 	ds, _ := handed(t, s, 3)
 	for _, i := range []int{2, 0} {
@@ -138,7 +138,7 @@ func TestWhatIsGivenBackIsHandedOutAgainInItsPlace(t *testing.T) {
 	}
 }
 
-func TestADeliveryOfAPartitionThatIsAnothersIsGone(t *testing.T) {
+func TestDelivery_PartitionLost_IsErrGone(t *testing.T) {
 	s := apart(t, nil, 2)
 	ds, _ := handed(t, s, 2)
 	s.lost(t.Context(), nil, map[string][]int32{"t": {0}})
@@ -161,7 +161,7 @@ func TestADeliveryOfAPartitionThatIsAnothersIsGone(t *testing.T) {
 }
 
 // A log that was cut has other records at offsets that were read before.
-func TestALogThatWasCutIsReadAnew(t *testing.T) {
+func TestEnqueue_LogCut_ReadsAgain(t *testing.T) {
 	s := apart(t, nil, 10)
 	old, _ := handed(t, s, 4)
 	s.come(0, 2, 3)
@@ -184,7 +184,7 @@ func TestALogThatWasCutIsReadAnew(t *testing.T) {
 
 // A partition waits for its handlers when it is handed over, and no longer than
 // HandOver.
-func TestAHandOverWaitsForWhatRuns(t *testing.T) {
+func TestRevoked_HandlersRun_WaitsForThem(t *testing.T) {
 	s := apart(t, &Options{HandOver: time.Minute}, 3)
 	ds, _ := handed(t, s, 2)
 	over := make(chan struct{})
@@ -217,7 +217,7 @@ func TestAHandOverWaitsForWhatRuns(t *testing.T) {
 	}
 }
 
-func TestOffsetsOfAnEarlierTopicAreRefused(t *testing.T) {
+func TestFetchedOffsets_EarlierTopic_AreRefused(t *testing.T) {
 	id := [16]byte{1, 2, 3}
 	for name, c := range map[string]struct {
 		metadata *string
@@ -242,7 +242,7 @@ func TestOffsetsOfAnEarlierTopicAreRefused(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheClientAreToldOrEndTheSource(t *testing.T) {
+func TestFailed_ClientErrors_WarnOrEndTheSource(t *testing.T) {
 	at := place{"orders", 3}
 	for name, c := range map[string]struct {
 		err    error

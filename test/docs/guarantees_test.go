@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	testName = regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
-	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(t \*testing\.T\)`)
+	testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
+	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
 )
 
 // A guarantee is as good as the test that shows it, and that has to exist.

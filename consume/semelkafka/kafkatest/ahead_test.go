@@ -16,7 +16,7 @@ import (
 // Batches that are full are looked for ahead. A message that fails meanwhile
 // holds up those behind it with its record key, in whatever batch they are, and
 // what has come twice has one effect.
-func TestAFailureHoldsUpItsLaneInTheBatchBehindIt(t *testing.T) {
+func TestServeBatches_Failure_DelaysItsLaneInLaterBatches(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)

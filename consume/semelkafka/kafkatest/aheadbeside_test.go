@@ -85,7 +85,7 @@ func serveBeside(t *testing.T, l *besideLedger) (ended chan struct{}, stop func(
 	return ended, cancel
 }
 
-func TestABatchIsPreparedWhileTheOneBeforeItIsHandled(t *testing.T) {
+func TestServeBatches_WhileOneIsHandled_PreparesTheNext(t *testing.T) {
 	t.Parallel()
 	l := &besideLedger{end: func() {}, left: time.Millisecond}
 	ended, stop := serveBeside(t, l)
@@ -95,7 +95,7 @@ func TestABatchIsPreparedWhileTheOneBeforeItIsHandled(t *testing.T) {
 }
 
 // Whoever leaves by runtime.Goexit takes the goroutine of ServeBatches along.
-func TestAHandlerThatLeavesForGoodLeavesNoPreparationBehind(t *testing.T) {
+func TestServeBatches_HandlerCallsGoexit_EndsThePreparation(t *testing.T) {
 	t.Parallel()
 	l := &besideLedger{end: runtime.Goexit, left: 50 * time.Millisecond}
 	ended, stop := serveBeside(t, l)

@@ -15,7 +15,7 @@ import (
 // Partitions go to another member and come back while batches of theirs are
 // looked for ahead. Nothing of them is lost or done twice, and nothing
 // overtakes.
-func TestPartitionsMoveWhileABatchIsLookedFor(t *testing.T) {
+func TestServeBatches_PartitionsMoveDuringLookAhead_LosesNoMessage(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)

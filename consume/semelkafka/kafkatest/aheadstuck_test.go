@@ -54,7 +54,7 @@ func (stuckBatch) Drop() {}
 
 // A message waits, and as much is done behind it as may be: what the topic has
 // besides stays with the brokers, however often it is looked for the message.
-func TestWhatCannotBeHandledYetIsNotFetchedWithoutEnd(t *testing.T) {
+func TestServeBatches_StuckMessage_BoundsTheFetch(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br := open(t, seed)

@@ -22,7 +22,7 @@ import (
 
 // The connection breaks at COMMIT, before the server has it or before its
 // answer comes: what came of it is found out, and nothing is done twice.
-func TestACommitThatGetsNoAnswer(t *testing.T) {
+func TestServeBatches_CommitUnanswered_RunsOnce(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		commit := map[form]string{keyed: "COMMIT", offsets: "commit\x00"}[f]
@@ -56,7 +56,7 @@ func TestACommitThatGetsNoAnswer(t *testing.T) {
 
 // The server goes down under load, and comes back: also while a partition is
 // to be owned.
-func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
+func TestServeBatches_PostgreSQLRestarts_GoesOn(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	for _, f := range []form{keyed, offsets} {
@@ -110,7 +110,7 @@ func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
 // A partition goes to another member in the middle of a transaction. One that
 // ends in time is committed; by offsets, one that does not is refused, and by
 // keys the other finds it in progress.
-func TestARebalanceInTheMiddleOfATransaction(t *testing.T) {
+func TestServeBatches_RebalanceDuringTransaction_RunsOnce(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 			t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func rebalanceAmid(t *testing.T, seed string, f form, inTime bool) bool {
 
 // The offsets of a topic that was made anew begin at 0: to skip as many as were
 // done of the old one would lose them.
-func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
+func TestServeBatches_WatermarkOfAnEarlierTopic_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
@@ -214,7 +214,7 @@ func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
 }
 
 // The topic is made anew while it is read.
-func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
+func TestServeBatches_TopicRecreated_Returns(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("a", ""), msg("b", ""))
@@ -238,7 +238,7 @@ func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
 
 // What followed the watermark was deleted before it was read, or the log ends
 // before it: never silently on.
-func TestALogThatWasCut(t *testing.T) {
+func TestServeBatches_LogCut_Returns(t *testing.T) {
 	everywhere(t, logCut)
 }
 
@@ -282,7 +282,7 @@ func logCut(t *testing.T, seed string) {
 }
 
 // Where to begin is the watermark's to say, whatever Kafka has.
-func TestTheWatermarkSaysWhereToBegin(t *testing.T) {
+func TestServeBatches_Watermark_IsWhereItBegins(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, numbered("m", 10, "")...)

@@ -20,7 +20,7 @@ import (
 // The brokers refuse a letter for a while. What is behind it in its lane waits
 // for that, and is not taken for a fault of the ledger, which would stop all: the
 // other partitions go on.
-func TestALetterThatIsRefusedHoldsUpItsLaneAlone(t *testing.T) {
+func TestServeBatches_LetterRefused_DelaysItsLaneOnly(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		c, seed := fake(t)

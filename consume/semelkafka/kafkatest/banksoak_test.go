@@ -115,7 +115,7 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 
 // Members die while they have much to do: one batch in its transaction, and the
 // next looked for. What was looked for is done by another, once, and in order.
-func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
+func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	const n, lanes, kills = 40_000, 30, 6
@@ -205,7 +205,7 @@ func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
 	return ""
 }
 
-func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
+func TestServeBatches_MembersDie_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	for _, f := range []form{keyed, offsets, naked} {
 		t.Run(string(f), func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
 	}
 }
 
-func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
+func TestServeBatches_MembersDieOnARealKafka_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	seed := real(t)
 	for _, f := range []form{keyed, offsets, naked} {
@@ -223,7 +223,7 @@ func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
 	}
 }
 
-func TestAMemberThatWasFrozenIsRefusedOnARealKafka(t *testing.T) {
+func TestServeBatches_MemberFrozenOnARealKafka_IsRefused(t *testing.T) {
 	t.Parallel()
 	seed := real(t)
 	for _, f := range []form{keyed, offsets} {

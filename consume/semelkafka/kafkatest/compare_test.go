@@ -222,9 +222,9 @@ func (p *pitch) rateIn(t *testing.T, c *contender, b *bank, d time.Duration) flo
 	return float64(n) / took.Seconds()
 }
 
-// TestComparedWithThePublishedPattern measures messages a second, one business
+// TestCompare_PublishedPattern measures messages a second, one business
 // row for each, with default durability: SEMEL_TEST_COMPARE=1.
-func TestComparedWithThePublishedPattern(t *testing.T) {
+func TestCompare_PublishedPattern(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}
@@ -279,9 +279,9 @@ func spread(rates []map[string]float64, of func(map[string]float64) float64) (le
 	return v[0], v[len(v)/2], v[len(v)-1]
 }
 
-// TestTheCostOfAMessageDoesNotGrow measures the keyed form in a table of many
+// TestCompare_MoreRecords_CostTheSame measures the keyed form in a table of many
 // records against one of a tenth: SEMEL_TEST_COMPARE=1.
-func TestTheCostOfAMessageDoesNotGrow(t *testing.T) {
+func TestCompare_MoreRecords_CostTheSame(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}

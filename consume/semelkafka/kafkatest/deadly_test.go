@@ -51,7 +51,7 @@ func (m *tended) tend(t *testing.T) {
 
 // A message kills each process that handles it: by a signal, or by os.Exit. It is
 // a dead letter in the end, and all others have their effect, once and in order.
-func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
+func TestServeBatches_MessageKillsMembers_DeadLetters(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		const lanes, each, most, deadly = 4 * partitions, 40, 3, "00/000021"
 		br, b := open(t, seed), openBank(t)
@@ -117,7 +117,7 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 
 // A member that ends in order has not died: it leaves no beginning, though it has
 // got past nothing.
-func TestAMemberThatEndsInOrderLeavesNoBeginning(t *testing.T) {
+func TestServeBatches_OrderlyEnd_LeavesNoCrashMarker(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		_, seed := fake(t)

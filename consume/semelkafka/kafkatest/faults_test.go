@@ -42,7 +42,7 @@ func refused(t *testing.T, s driver.Source, o *consume.Options, want ...string) 
 	return err
 }
 
-func TestAnUnknownTopicIsAClearError(t *testing.T) {
+func TestInfo_UnknownTopic_SaysSo(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Quarantine} {
@@ -69,7 +69,7 @@ func TestAnUnknownTopicIsAClearError(t *testing.T) {
 	})
 }
 
-func TestTopicsThatWouldLoseCopiesAreRefused(t *testing.T) {
+func TestInfo_TopicsThatLoseCopies_AreRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed, "max.message.bytes", "3000000")
 		refused(t, b.source(t, nil), nil, b.opt.DeadLetters, "3000000", "max.message.bytes")
@@ -81,7 +81,7 @@ func TestTopicsThatWouldLoseCopiesAreRefused(t *testing.T) {
 	})
 }
 
-func TestRetentionIsComparedWithTheTopics(t *testing.T) {
+func TestInfo_Retention_IsThatOfTheTopics(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": driver.Forever} {
 			info, err := open(t, seed, "retention.ms", ms).source(t, nil).Info(t.Context())
@@ -104,13 +104,13 @@ func TestRetentionIsComparedWithTheTopics(t *testing.T) {
 	})
 }
 
-func TestWrongCredentialsAreAClearError(t *testing.T) {
+func TestInfo_WrongCredentials_SaysSo(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "semel", "secret"))
 	credentials(t, seed, "EOF") // kfake hangs up, and says nothing
 }
 
-func TestWrongCredentialsAreAClearErrorOnARealKafka(t *testing.T) {
+func TestInfo_WrongCredentialsOnARealKafka_SaysSo(t *testing.T) {
 	t.Parallel()
 	real(t)
 	credentials(t, shared.broker.addr(2), "SASL_AUTHENTICATION_FAILED")
@@ -156,7 +156,7 @@ func credentials(t *testing.T, secured, why string) {
 	wait(t, "the message run with the right password", ran)
 }
 
-func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
+func TestInfo_BrokerDown_SaysSo(t *testing.T) {
 	t.Parallel()
 	const nobody = "127.0.0.1:1"
 	s, err := semelkafka.New("g", []string{"t"}, &semelkafka.Options{Client: []kgo.Opt{kgo.SeedBrokers(nobody)}})
@@ -171,7 +171,7 @@ func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
 }
 
 // The broker goes away and comes back, with messages in work and in the log.
-func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
+func TestServe_BrokerRestarts_GoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p, err := freePorts(1)
@@ -185,7 +185,7 @@ func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 	downAndBack(t, seed, c.Close, func() { again() })
 }
 
-func TestTheBrokerIsKilledAndComesBackOnARealKafka(t *testing.T) {
+func TestServe_RealBrokerKilled_GoesOn(t *testing.T) {
 	t.Parallel()
 	real(t)
 	k, err := startKafka() // one that others do not need
@@ -238,7 +238,7 @@ func downAndBack(t *testing.T, seed string, down, up func()) {
 
 // What followed the group's offset was deleted before it was read: never
 // silently on from the end.
-func TestAnOffsetOutOfRangeIsAClearErrorUnlessItIsAllowed(t *testing.T) {
+func TestServe_OffsetOutOfRange_IsAnErrorUnlessAllowed(t *testing.T) {
 	everywhere(t, outOfRange)
 }
 
@@ -291,7 +291,7 @@ func outOfRange(t *testing.T, seed string) {
 
 // A commit that is refused is told; the messages go on, and are committed when
 // it is allowed again.
-func TestACommitThatIsRefusedIsTold(t *testing.T) {
+func TestServe_CommitRefused_IsReported(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
 	b := open(t, seed)
@@ -316,7 +316,7 @@ func TestACommitThatIsRefusedIsTold(t *testing.T) {
 
 // A member that is thrown out of its group joins again, and what it had is read
 // again from what is committed.
-func TestAMemberThatIsThrownOutJoinsAgain(t *testing.T) {
+func TestServe_MemberDropped_JoinsAgain(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
 	b := open(t, seed)

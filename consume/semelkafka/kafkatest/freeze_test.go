@@ -30,13 +30,13 @@ var points = []string{inTheMiddle, beforeCommit, afterCommit, beforeAck}
 // A member that is killed, at each point of a transaction: what the next one
 // does again is there once. Without deduplication what had been committed is
 // there twice.
-func TestAMemberThatIsKilledLeavesEachEffectOnce(t *testing.T) {
+func TestServeBatches_MemberKilled_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	killed(t, seed, "kfake")
 }
 
-func TestAMemberThatIsKilledLeavesEachEffectOnceOnARealKafka(t *testing.T) {
+func TestServeBatches_MemberKilledOnARealKafka_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	killed(t, real(t), "Apache Kafka")
 }
@@ -83,7 +83,7 @@ func killed(t *testing.T, seed, where string) {
 
 // A member freezes in a transaction, for longer than its session and its locks
 // last. Another does its work. When it wakes, what it goes on with is refused.
-func TestAMemberThatWasFrozenIsRefused(t *testing.T) {
+func TestServeBatches_MemberFrozen_IsRefused(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	for _, f := range []form{keyed, offsets} {

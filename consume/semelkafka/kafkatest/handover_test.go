@@ -19,7 +19,7 @@ import (
 
 // What is done is committed before its partition is another's, who would begin
 // with it again; and what is committed says in which topic.
-func TestWhatIsDoneIsCommittedBeforeItIsHandedOver(t *testing.T) {
+func TestHandOver_CommitsFirst(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		for p := range int32(partitions) {
@@ -81,7 +81,7 @@ func (w *joinWatch) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ t
 // Who leaves it then does not wait as long, and is not a member any more: it
 // would be given partitions, which nobody would read until its session ends.
 // But a static member keeps its place, as always.
-func TestAGroupThatWaitsForADeadMemberIsLeft(t *testing.T) {
+func TestClose_GroupWaitsForADeadMember_Leaves(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		for _, static := range []bool{false, true} {
 			t.Run(fmt.Sprintf("static: %v", static), func(t *testing.T) {
@@ -138,7 +138,7 @@ func leaveWhileItWaits(t *testing.T, b *broker, static bool) {
 }
 
 // The context of the user's client ends the source.
-func TestTheEndOfTheClientsContextIsTold(t *testing.T) {
+func TestServe_ClientsContextEnds_Returns(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ func cpu(t *testing.T) time.Duration {
 }
 
 // It is not parallel, and so runs before those that are.
-func TestWaitingForMessagesCostsLittle(t *testing.T) {
+func TestServe_NoMessages_UsesLittleCPU(t *testing.T) {
 	c, seed := fake(t)
 	b := open(t, seed)
 	b.opt.PollWait = 0 // the default

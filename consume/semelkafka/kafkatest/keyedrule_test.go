@@ -17,7 +17,7 @@ import (
 
 // What has no key, and what is older than outcomes are kept, is not handled,
 // and is in nobody's way.
-func TestMessagesThatMustNotBeHandled(t *testing.T) {
+func TestServeKeyed_NoKeyOrTooOld_IsNotHandled(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
@@ -45,7 +45,7 @@ func TestMessagesThatMustNotBeHandled(t *testing.T) {
 	}
 }
 
-func TestServeKeyedComparesTheRetention(t *testing.T) {
+func TestServeKeyed_Retention_IsChecked(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)

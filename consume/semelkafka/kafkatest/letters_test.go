@@ -27,7 +27,7 @@ func bulky(context.Context, *semel.Execution, *consume.Message) error {
 
 // A letter says where it comes from, and is with all replicas before the offset
 // moves.
-func TestALetterIsThereBeforeTheOffsetMoves(t *testing.T) {
+func TestForward_BeforeTheOffsetMoves_IsStored(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
 	b := open(t, seed)
@@ -83,7 +83,7 @@ func (b *broker) resize(t testing.TB, limit int) {
 	}
 }
 
-func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
+func TestServe_LargeMessages_RunOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		b.resize(t, 4<<20)
@@ -111,7 +111,7 @@ func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
 // A letter is larger than its message. One that would be too large goes without
 // its text; one that still is stays, and its message is not acked, without
 // haste and in nobody's way.
-func TestALetterThatIsTooLarge(t *testing.T) {
+func TestForward_TooLarge_OmitsTheErrorText(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		const limit = 20_000
@@ -162,7 +162,7 @@ func TestALetterThatIsTooLarge(t *testing.T) {
 
 // A tombstone has a nil body, which is not an empty one, and its copy is a
 // tombstone too.
-func TestTombstones(t *testing.T) {
+func TestServe_Tombstone_HasANilBody(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		tombstone, empty := msg("tombstone", "o"), msg("empty", "o")

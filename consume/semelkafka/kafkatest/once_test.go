@@ -49,7 +49,7 @@ func (b *bank) want(t testing.TB, keys ...string) {
 }
 
 // A whole poll is one transaction, and the order of a partition stays.
-func TestAPollIsOneTransaction(t *testing.T) {
+func TestServeBatches_Poll_IsOneTransaction(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		ms := numbered("m", 200, "")
@@ -74,7 +74,7 @@ func TestAPollIsOneTransaction(t *testing.T) {
 
 // What the producer sent twice has one effect by its key, and two by its
 // offset; what Kafka delivers again has one.
-func TestWhatIsADuplicate(t *testing.T) {
+func TestServeBatches_Duplicates_ByKeyOrOffset(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("a", ""), msg("b", ""), msg("a", ""))
@@ -99,7 +99,7 @@ func TestWhatIsADuplicate(t *testing.T) {
 
 // A message that fails is copied before the watermark passes it, and holds up
 // what must not overtake it, and nothing else.
-func TestAPoisonMessageInABatch(t *testing.T) {
+func TestServeBatches_PoisonMessage_DeadLettersItAlone(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		c, seed := fake(t)
@@ -155,7 +155,7 @@ func TestAPoisonMessageInABatch(t *testing.T) {
 
 // A message that fails for a while is tried again; nothing overtakes it that
 // must not. At last it is a dead letter.
-func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
+func TestServeBatches_FailsForAWhile_IsNotOvertaken(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("first", "o"), msg("flaky", "o"), msg("third", "o"), msg("hopeless", "o"), msg("fifth", "o"), msg("panics", "o"), msg("last", "o"))
@@ -204,7 +204,7 @@ func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
 
 // What comes while a message is tried again and again waits behind it, if it
 // must not overtake it.
-func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
+func TestServeBatches_Retry_LaterMessagesOfItsLaneWait(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		elsewhere := map[form]int32{keyed: 0, offsets: 1}[f]
@@ -232,7 +232,7 @@ func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
 
 // Serve ends under load: what runs ends, what waits is left, and the next
 // member goes on.
-func TestAShutdownUnderLoad(t *testing.T) {
+func TestServeBatches_ShutdownUnderLoad_LosesNoMessage(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		const n = 3000
@@ -262,7 +262,7 @@ func TestAShutdownUnderLoad(t *testing.T) {
 	})
 }
 
-func TestWhatServeDoesNotTake(t *testing.T) {
+func TestServeBatches_InvalidUse_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)

@@ -17,7 +17,7 @@ import (
 
 // A message that waits holds up its partition, when so many behind it are done,
 // and no other.
-func TestOnlyThePartitionOfAMessageThatWaitsIsPaused(t *testing.T) {
+func TestServe_MessageWaits_PausesItsPartitionOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		const n, outstanding = 600, 20
@@ -55,7 +55,7 @@ func TestOnlyThePartitionOfAMessageThatWaitsIsPaused(t *testing.T) {
 
 // There is no max.poll.interval.ms: however long a handler runs, and though
 // nothing is polled meanwhile, its member stays in the group.
-func TestAHandlerThatIsSlowerThanTheSessionKeepsItsPartition(t *testing.T) {
+func TestServe_HandlerSlowerThanSession_KeepsItsPartition(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		const short = time.Second
@@ -86,7 +86,7 @@ func TestAHandlerThatIsSlowerThanTheSessionKeepsItsPartition(t *testing.T) {
 
 // What one Serve gives back when it ends, the next gets, though the member has
 // not left its group.
-func TestASourceCanBeServedAgain(t *testing.T) {
+func TestServe_AgainOnOneSource_GoesOn(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		s := b.source(t, nil)
@@ -108,7 +108,7 @@ func TestASourceCanBeServedAgain(t *testing.T) {
 	})
 }
 
-func TestASourceThatIsClosedEndsServe(t *testing.T) {
+func TestServe_SourceClosed_Returns(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		s := b.source(t, nil)

@@ -178,13 +178,13 @@ func (r *runs) outOfOrder() (n int) {
 	return n
 }
 
-func TestNothingIsLostAndOrderIsKeptWhileMembersDie(t *testing.T) {
+func TestServe_MembersDie_LosesNoMessageAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	soakOn(t, seed, "kfake")
 }
 
-func TestNothingIsLostAndOrderIsKeptWhileMembersDieOnARealKafka(t *testing.T) {
+func TestServe_MembersDieOnARealKafka_LosesNoMessageAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	soakOn(t, real(t), "Apache Kafka")
 }
@@ -214,7 +214,7 @@ func soakOn(t *testing.T, seed, where string) {
 	})
 }
 
-func TestWithoutDeduplicationDuplicatesTakeEffect(t *testing.T) {
+func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	messages, _, limit := size()

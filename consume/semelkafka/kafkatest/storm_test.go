@@ -50,9 +50,9 @@ type storm struct {
 // stormLanes are the record keys of a storm.
 const stormLanes = 12
 
-// TestAStorm has a storm for each form. SEMEL_TEST_STORM=7,20 has those of 20
+// TestStorm_EachForm_KeepsItsGuarantee has a storm for each form. SEMEL_TEST_STORM=7,20 has those of 20
 // seeds from 7 on.
-func TestAStorm(t *testing.T) {
+func TestStorm_EachForm_KeepsItsGuarantee(t *testing.T) {
 	t.Parallel()
 	first, n := 1, 1
 	switch is := os.Getenv("SEMEL_TEST_STORM"); {
@@ -236,7 +236,7 @@ func judgeEffects(f form, keys, effects []string, letters map[string]bool, fate 
 }
 
 // The judge of a storm is not blind.
-func TestAStormIsJudged(t *testing.T) {
+func TestStorm_SeededBugs_AreFound(t *testing.T) {
 	t.Parallel()
 	fate := func(key string) string {
 		if key == "01/000002" {

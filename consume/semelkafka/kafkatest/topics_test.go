@@ -15,7 +15,7 @@ import (
 )
 
 // A topic that is made anew has other messages at the same offsets.
-func TestTrapARecreatedTopic(t *testing.T) {
+func TestTrap_TopicRecreated_LosesNoMessage(t *testing.T) {
 	everywhere(t, recreated)
 }
 
@@ -65,7 +65,7 @@ func recreated(t *testing.T, seed string) {
 
 // The brokers forget the offsets of a topic that is deleted. Where they do not,
 // what was committed in another topic of that name is not gone on from.
-func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
+func TestTrap_OffsetsOfAnEarlierTopic_AreRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		b.to(t, 0, msg("a", ""), msg("b", ""), msg("c", ""))
@@ -84,7 +84,7 @@ func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
 }
 
 // What a producer takes back is not handled.
-func TestAbortedTransactionsAreNotHandled(t *testing.T) {
+func TestServe_AbortedTransaction_IsNotHandled(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		p := client(t, seed, kgo.TransactionalID(b.name))

@@ -24,7 +24,7 @@ func (f *fetched) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, m kg
 // The client throws away what it has fetched of a partition that is paused. One
 // that is slower than the brokers must not have it fetch the same again and
 // again.
-func TestWhatIsFetchedIsNotThrownAway(t *testing.T) {
+func TestPace_PausedPartition_KeepsFetchedRecords(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		brokers int
