@@ -163,7 +163,7 @@ func TestHandle_DoubtUnderPark_Quarantines(t *testing.T) {
 	c := newConsumer(t, g, fails, consume.Options{MaxAttempts: 1})
 	for range 2 {
 		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Quarantine || d.Reason != driver.ReasonUnknown {
-			t.Errorf("%v for %q, want park", d.Action, d.Reason)
+			t.Errorf("%v for %q, want quarantine", d.Action, d.Reason)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestHandle_StoredFailureIsCorrupt_Quarantines(t *testing.T) {
 		}, consume.Options{Observe: ev.observe}), s)
 		pass(time.Hour)
 		if s.count("quarantine k") != 1 {
-			t.Error("not parked")
+			t.Error("not quarantined")
 		}
 		r.end()
 		pass(time.Minute)

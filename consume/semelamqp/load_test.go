@@ -143,7 +143,7 @@ func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duratio
 	settled(t, b)
 	took = time.Since(began)
 	if n := len(b.Copies(t, driver.DeadLetter)) + len(b.Copies(t, driver.Quarantine)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	return d, took
 }

@@ -424,6 +424,6 @@ func TestCopy_CCHeader_GoesToOneQueue(t *testing.T) {
 	}
 	got := drain(t, b.ch, b.letters(driver.Quarantine))
 	if len(got) != 1 || got[0].Expiration != "" || got[0].UserId != "" || got[0].DeliveryMode != amqp.Persistent || string(got[0].Body) != "b" {
-		t.Errorf("parked: %+v", got)
+		t.Errorf("quarantined: %+v", got)
 	}
 }

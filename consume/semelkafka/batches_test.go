@@ -43,7 +43,7 @@ func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches
 	return &batches{s: apart(t, nil, records...), l: l, opt: o, held: map[string]*heldLane{}}
 }
 
-// turn is one turn of the loop, with what is in the queues.
+// turn is one turn of the loop, with the messages in the queues.
 func (b *batches) turn(t *testing.T) {
 	t.Helper()
 	ds, _ := handed(t, b.s, MaxBatch)
@@ -62,8 +62,8 @@ func (b *batches) due() {
 	}
 }
 
-// A message that has failed for good, but whose end the ledger or the brokers do
-// not take yet, is still before those behind it: they are not handled.
+// A message that has failed for good, but whose letter is refused, still comes
+// before the later ones of its lane: they are not handled.
 func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
 	waits := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}
 	failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
@@ -88,8 +88,9 @@ func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
 	}
 }
 
-// What waits behind a message is looked at when that message is, however often it
-// was told to wait: else each message of a lane that fails would cost a second.
+// A message that waits for an earlier one of its lane is due with that one,
+// however often it had to wait. Otherwise each message of a lane that fails
+// would cost a second.
 func TestHold_Lane_IsDueWithItsFirstMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits, flaky := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}, driver.Result{Err: errors.New("flaky"), FromHandler: true, Attempt: 1}
@@ -108,8 +109,8 @@ func TestHold_Lane_IsDueWithItsFirstMessage(t *testing.T) {
 // unavailable is how a message ends for which the ledger did not answer.
 var unavailable = driver.Result{Err: &semel.Error{Reason: semel.ErrUnavailable}}
 
-// An outage is over at the latest when nothing waits any more that would tell:
-// what it was noticed by may be another member's, while a retry has long to wait.
+// An outage ends at the latest when no message waits for it: the one that
+// noticed it may belong to another member, and a retry may wait for long.
 func TestOutage_ItsMessagesLeave_Ends(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}, "1/0": unavailable}}
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 1, 1, 0)
@@ -132,7 +133,7 @@ func TestOutage_ItsMessagesLeave_Ends(t *testing.T) {
 	t.Error("nothing is taken, though nobody waits for the ledger to answer")
 }
 
-// The source may be closed, or find that its topic was made anew, while the
+// The source may be closed, or find that its topic was created again, while the
 // ledger does not answer.
 func TestOutage_SourceCloses_EndsServe(t *testing.T) {
 	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": unavailable}}, consume.Options{}, 1)
@@ -180,9 +181,9 @@ func (l *mute) Pass(ctx context.Context, it Item) error {
 	return ctx.Err()
 }
 
-// The topic of the letters is gone, so that each waits for as long as it may: a
-// turn does not wait for one after the other, for it holds up all partitions, and
-// the end of the drain.
+// The topic of the letters is gone, so that each letter times out. A turn waits
+// for one of them only, because all partitions, and the end of the drain, wait
+// for the turn.
 func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
@@ -203,9 +204,9 @@ func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
 	})
 }
 
-// A message tells behind which offset it comes: compaction and transactions leave
-// gaps, and what is before the first one was the ledger's to say. It tells the
-// same when it was given back.
+// Item.From is the offset after the previous message, also over the gaps of
+// compaction and transactions; for the first message it is the ledger's. It
+// stays the same after a Nak.
 func TestItem_From_IsAfterThePreviousMessage(t *testing.T) {
 	s := apart(t, nil, 0)
 	s.parts[place{"t", 0}].from = 3
@@ -233,8 +234,8 @@ func TestItem_From_IsAfterThePreviousMessage(t *testing.T) {
 	}
 }
 
-// What is given back of a partition that is on its way to another member is that
-// member's.
+// A message that is given back while its partition moves belongs to the next
+// member.
 func TestNak_DuringHandOver_IsNotReturnedAgain(t *testing.T) {
 	s := apart(t, nil, 2)
 	ds, _ := handed(t, s, 2)
@@ -247,8 +248,8 @@ func TestNak_DuringHandOver_IsNotReturnedAgain(t *testing.T) {
 	}
 }
 
-// A retry's pause is not cut short by those behind it, which would be looked at
-// sooner.
+// Later messages of the lane, whose own pause is shorter, do not shorten the
+// pause of a retry.
 func TestHold_Lane_WaitsForItsRetry(t *testing.T) {
 	l := &scripted{ends: map[string]driver.Result{
 		"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1},
@@ -277,7 +278,7 @@ func TestHold_PartitionRevoked_IsGivenUp(t *testing.T) {
 	if len(b.held) > 0 || p.unfinished > 0 {
 		t.Errorf("%d lanes wait, and %d messages are unfinished", len(b.held), p.unfinished)
 	}
-	p.unfinished, batch[0].over = 1, false // once more, of what came just before
+	p.unfinished, batch[0].over = 1, false // the same delivery, once more
 	if batch = b.gather(t.Context(), batch); len(batch) > 0 || p.unfinished > 0 {
 		t.Errorf("%d messages of a partition that has left are handled", len(batch))
 	}

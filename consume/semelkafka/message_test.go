@@ -42,7 +42,7 @@ func TestMessage_HasItsOrigin(t *testing.T) {
 }
 
 // Kafka's -1 is no time, and not the last day of 1969: such a message would be
-// parked for its age.
+// quarantined for its age.
 func TestMessage_NoTimestamp_HasNoAge(t *testing.T) {
 	s := apart(t, nil)
 	for millis, known := range map[int64]bool{-1: false, 0: false, 1: true} {

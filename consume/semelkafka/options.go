@@ -17,7 +17,7 @@ type Position uint8
 const (
 	// Earliest is the oldest record that the broker still has.
 	Earliest Position = iota + 1
-	// Latest is the end of the log: what is there is skipped.
+	// Latest is the end of the log: earlier records are skipped.
 	Latest
 	// Refuse ends the source with an error, for people to decide.
 	Refuse

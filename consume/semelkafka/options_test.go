@@ -19,24 +19,24 @@ func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 		o      Options
 		want   string
 	}{
-		"nothing":           {group: "g", topics: []string{"t"}},
-		"no group":          {topics: []string{"t"}, want: "group"},
-		"no topic":          {group: "g", want: "topics"},
-		"an empty topic":    {group: "g", topics: []string{"t", ""}, want: "topics"},
-		"its own letters":   {group: "g", topics: []string{"dead-letters.g"}, want: "dead-letters.g"},
-		"its own parked":    {group: "g", topics: []string{"p"}, o: Options{Quarantine: "p"}, want: `"p" is consumed`},
-		"one for both":      {group: "g", topics: []string{"t"}, o: Options{Quarantine: "x", DeadLetters: "x"}, want: "DeadLetters and Quarantine"},
-		"a start":           {group: "g", topics: []string{"t"}, o: Options{Start: Refuse}, want: "Start: is refuse"},
-		"a position":        {group: "g", topics: []string{"t"}, o: Options{OutOfRange: 9}, want: "OutOfRange: is Position(9)"},
-		"outstanding":       {group: "g", topics: []string{"t"}, o: Options{Outstanding: -1}, want: "Outstanding"},
-		"a rare commit":     {group: "g", topics: []string{"t"}, o: Options{CommitEvery: time.Hour}, want: "CommitEvery"},
-		"a long hand-over":  {group: "g", topics: []string{"t"}, o: Options{HandOver: time.Hour}, want: "HandOver"},
-		"a short wait":      {group: "g", topics: []string{"t"}, o: Options{PollWait: 1}, want: "PollWait"},
-		"a horizon":         {group: "g", topics: []string{"t"}, o: Options{Horizon: -1}, want: "Horizon"},
-		"the client's":      {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.SeedBrokers()}}, want: "Client"},
-		"marks":             {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.AutoCommitMarks()}}, want: "Client"},
-		"a transaction":     {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.TransactionalID("x")}}, want: "Client"},
-		"all that is wrong": {o: Options{PollWait: 1}, want: "PollWait"},
+		"nothing":            {group: "g", topics: []string{"t"}},
+		"no group":           {topics: []string{"t"}, want: "group"},
+		"no topic":           {group: "g", want: "topics"},
+		"an empty topic":     {group: "g", topics: []string{"t", ""}, want: "topics"},
+		"its own letters":    {group: "g", topics: []string{"dead-letters.g"}, want: "dead-letters.g"},
+		"its own quarantine": {group: "g", topics: []string{"p"}, o: Options{Quarantine: "p"}, want: `"p" is consumed`},
+		"one for both":       {group: "g", topics: []string{"t"}, o: Options{Quarantine: "x", DeadLetters: "x"}, want: "DeadLetters and Quarantine"},
+		"a start":            {group: "g", topics: []string{"t"}, o: Options{Start: Refuse}, want: "Start: is refuse"},
+		"a position":         {group: "g", topics: []string{"t"}, o: Options{OutOfRange: 9}, want: "OutOfRange: is Position(9)"},
+		"outstanding":        {group: "g", topics: []string{"t"}, o: Options{Outstanding: -1}, want: "Outstanding"},
+		"a rare commit":      {group: "g", topics: []string{"t"}, o: Options{CommitEvery: time.Hour}, want: "CommitEvery"},
+		"a long hand-over":   {group: "g", topics: []string{"t"}, o: Options{HandOver: time.Hour}, want: "HandOver"},
+		"a short wait":       {group: "g", topics: []string{"t"}, o: Options{PollWait: 1}, want: "PollWait"},
+		"a horizon":          {group: "g", topics: []string{"t"}, o: Options{Horizon: -1}, want: "Horizon"},
+		"the client's":       {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.SeedBrokers()}}, want: "Client"},
+		"marks":              {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.AutoCommitMarks()}}, want: "Client"},
+		"a transaction":      {group: "g", topics: []string{"t"}, o: Options{Client: []kgo.Opt{kgo.TransactionalID("x")}}, want: "Client"},
+		"all that is wrong":  {o: Options{PollWait: 1}, want: "PollWait"},
 	} {
 		_, err := New(c.group, c.topics, &c.o)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -118,8 +118,8 @@ type forgetful struct{ scripted }
 
 func (*forgetful) Retention() time.Duration { return time.Hour }
 
-// What is older than the ledger's records would be taken for new, and done
-// again: no option may say that they are kept longer than they are.
+// A message older than the ledger's records would run again, so no option may
+// claim a longer retention.
 func TestServeBatches_RetentionAboveTheLedgers_IsRefused(t *testing.T) {
 	s, err := New("g", []string{"t"}, &Options{Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever the order in which records are done, what is committed is below the
-// lowest that is not, and reaches the end when all are.
+// In whatever order the records end, the committed offset is below the lowest
+// unfinished one, and reaches the end when all are done.
 func TestWatermark_StaysBelowTheLowestUnfinishedRecord(t *testing.T) {
 	for range 300 {
 		n := 1 + rand.IntN(40)

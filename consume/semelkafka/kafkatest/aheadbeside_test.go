@@ -94,7 +94,7 @@ func TestServeBatches_WhileOneIsHandled_PreparesTheNext(t *testing.T) {
 	wait(t, "ended", ended)
 }
 
-// Whoever leaves by runtime.Goexit takes the goroutine of ServeBatches along.
+// A handler that calls runtime.Goexit ends the goroutine of ServeBatches.
 func TestServeBatches_HandlerCallsGoexit_EndsThePreparation(t *testing.T) {
 	t.Parallel()
 	l := &besideLedger{end: runtime.Goexit, left: 50 * time.Millisecond}

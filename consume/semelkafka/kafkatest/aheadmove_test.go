@@ -40,7 +40,7 @@ func TestServeBatches_PartitionsMoveDuringLookAhead_LosesNoMessage(t *testing.T)
 		}
 		return b.write(ctx, tx, ms)
 	}
-	var returned, full atomic.Int64 // of what was taken ahead, for nothing fails here
+	var returned, full atomic.Int64 // messages taken ahead, because no handler fails here
 	observe := &consume.Options{Observe: func(_ context.Context, e consume.Event) {
 		switch e.Kind {
 		case consume.EventReturned:

@@ -52,8 +52,9 @@ func (b stuckBatch) Handle(ctx context.Context) []driver.Result { return b.l.Han
 
 func (stuckBatch) Drop() {}
 
-// A message waits, and as much is done behind it as may be: what the topic has
-// besides stays with the brokers, however often it is looked for the message.
+// A message waits, and as many are done after it as Outstanding allows. The
+// rest of the topic stays with the brokers, however often the source looks
+// ahead.
 func TestServeBatches_StuckMessage_BoundsTheFetch(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)

@@ -21,7 +21,8 @@ import (
 )
 
 // The connection breaks at COMMIT, before the server has it or before its
-// answer comes: what came of it is found out, and nothing is done twice.
+// answer arrives. The ledger finds out whether it committed, and no message
+// runs twice.
 func TestServeBatches_CommitUnanswered_RunsOnce(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
@@ -137,7 +138,7 @@ func rebalanceAmid(t *testing.T, seed string, f form, inTime bool) bool {
 	slow := func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
 		err := b.write(ctx, tx, ms)
 		entered <- ms
-		for err == nil { // the transaction is not idle, for the server would end it
+		for err == nil { // keep the transaction busy, because the server ends idle ones
 			select {
 			case <-release:
 				return nil
@@ -184,8 +185,8 @@ func rebalanceAmid(t *testing.T, seed string, f form, inTime bool) bool {
 	return met
 }
 
-// The offsets of a topic that was made anew begin at 0: to skip as many as were
-// done of the old one would lose them.
+// The offsets of a topic that was created again begin at 0. The old topic's
+// watermark would skip its first messages.
 func TestServeBatches_WatermarkOfAnEarlierTopic_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
@@ -213,7 +214,7 @@ func TestServeBatches_WatermarkOfAnEarlierTopic_IsRefused(t *testing.T) {
 	b.want(t, "a")
 }
 
-// The topic is made anew while it is read.
+// The topic is deleted and created again while it is read.
 func TestServeBatches_TopicRecreated_Returns(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
@@ -236,8 +237,8 @@ func TestServeBatches_TopicRecreated_Returns(t *testing.T) {
 	})
 }
 
-// What followed the watermark was deleted before it was read, or the log ends
-// before it: never silently on.
+// The messages after the watermark were deleted unread, or the log ends before
+// it. Serve does not go on silently.
 func TestServeBatches_LogCut_Returns(t *testing.T) {
 	everywhere(t, logCut)
 }

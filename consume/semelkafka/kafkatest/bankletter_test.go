@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The brokers refuse a letter for a while. What is behind it in its lane waits
-// for that, and is not taken for a fault of the ledger, which would stop all: the
+// The brokers refuse a letter for a while. Later messages of its lane wait, but
+// the refusal is not taken for a fault of the ledger, which would stop all: the
 // other partitions go on.
 func TestServeBatches_LetterRefused_DelaysItsLaneOnly(t *testing.T) {
 	t.Parallel()

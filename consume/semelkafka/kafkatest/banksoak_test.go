@@ -93,7 +93,7 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 		t.Errorf("of %d, %d are lost and %d are double", want, lost, double)
 	}
 	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	claim := "a message published up to twice, to members that are killed, is in PostgreSQL exactly once, by its key"
 	if f == offsets {
@@ -113,8 +113,8 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 	}
 }
 
-// Members die while they have much to do: one batch in its transaction, and the
-// next looked for. What was looked for is done by another, once, and in order.
+// Members die under load, with one batch in its transaction and the next taken
+// ahead. Another member handles the messages of both, once and in order.
 func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
@@ -169,7 +169,7 @@ func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 		t.Errorf("%d effects of %d", len(effects), n)
 	}
 	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 }
 

@@ -39,7 +39,7 @@ func newFake(opts ...kfake.Opt) (*kfake.Cluster, error) {
 }
 
 // fakeBeside is the address of a kfake in a process of its own, which ends with the
-// test: what it holds, and does, is not this process's to carry.
+// test, so that its memory and work do not count for this process.
 func fakeBeside(t testing.TB) string {
 	t.Helper()
 	port, err := freePorts(1)

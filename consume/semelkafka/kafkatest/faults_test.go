@@ -236,8 +236,8 @@ func downAndBack(t *testing.T, seed string, down, up func()) {
 	}
 }
 
-// What followed the group's offset was deleted before it was read: never
-// silently on from the end.
+// The messages after the group's offset were deleted unread. Serve does not go
+// on silently from the end.
 func TestServe_OffsetOutOfRange_IsAnErrorUnlessAllowed(t *testing.T) {
 	everywhere(t, outOfRange)
 }
@@ -314,8 +314,8 @@ func TestServe_CommitRefused_IsReported(t *testing.T) {
 	b.settled(t)
 }
 
-// A member that is thrown out of its group joins again, and what it had is read
-// again from what is committed.
+// A member that the group has dropped joins again, and reads its partitions
+// from the committed offsets.
 func TestServe_MemberDropped_JoinsAgain(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)

@@ -27,9 +27,9 @@ func gated(t *testing.T, br *broker, b *bank, f form, point string) (*task, *os.
 
 var points = []string{inTheMiddle, beforeCommit, afterCommit, beforeAck}
 
-// A member that is killed, at each point of a transaction: what the next one
-// does again is there once. Without deduplication what had been committed is
-// there twice.
+// A member is killed at each point of a transaction. The next member repeats
+// messages, and each effect is there once. Without deduplication the committed
+// ones are there twice.
 func TestServeBatches_MemberKilled_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
@@ -82,7 +82,8 @@ func killed(t *testing.T, seed, where string) {
 }
 
 // A member freezes in a transaction, for longer than its session and its locks
-// last. Another does its work. When it wakes, what it goes on with is refused.
+// last. Another does its work. When the first wakes, its statements are
+// refused.
 func TestServeBatches_MemberFrozen_IsRefused(t *testing.T) {
 	t.Parallel()
 	const n = 20

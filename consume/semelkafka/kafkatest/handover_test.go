@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What is done is committed before its partition is another's, who would begin
-// with it again; and what is committed says in which topic.
+// Finished messages are committed before another member gets their partition,
+// because it would repeat them. The commit names the topic's id.
 func TestHandOver_CommitsFirst(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
@@ -51,7 +51,7 @@ func TestHandOver_CommitsFirst(t *testing.T) {
 			if m := d.Message(); !strings.HasPrefix(string(m.Body), "next") {
 				t.Errorf("%q was done before it was handed over, and comes again", m.Body)
 			}
-			if err := d.Nak(t.Context(), 0); err != nil { // else Close waits for it
+			if err := d.Nak(t.Context(), 0); err != nil { // otherwise Close waits for it
 				t.Error(err)
 			}
 		}
@@ -77,10 +77,10 @@ func (w *joinWatch) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ t
 	}
 }
 
-// While a group waits for a member that is dead, nobody's join has an answer.
-// Who leaves it then does not wait as long, and is not a member any more: it
-// would be given partitions, which nobody would read until its session ends.
-// But a static member keeps its place, as always.
+// While a group waits for a dead member, no join is answered. A member that
+// leaves then does not wait as long, and is removed: otherwise it would be
+// given partitions that nobody reads until its session ends. A static member
+// keeps its place, as always.
 func TestClose_GroupWaitsForADeadMember_Leaves(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		for _, static := range []bool{false, true} {

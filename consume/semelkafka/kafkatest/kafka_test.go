@@ -36,9 +36,9 @@ var shared struct {
 	err    error
 }
 
-// real is the address of the real broker. Without one the test is skipped,
-// loudly: what it shows there other tests show on kfake, or it does itself.
-// SEMEL_TEST_KAFKA=1: there must be one, =0: there is none.
+// real is the address of the real broker. Without one it skips the test with a
+// message; other tests, or the same one, run on kfake. SEMEL_TEST_KAFKA=1:
+// there must be a real broker, =0: there is none.
 func real(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {

@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What has no key, and what is older than outcomes are kept, is not handled,
-// and is in nobody's way.
+// A message without a key, or older than Retention, is not handled and delays
+// no other.
 func TestServeKeyed_NoKeyOrTooOld_IsNotHandled(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)

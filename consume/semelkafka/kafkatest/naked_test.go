@@ -13,7 +13,7 @@ import (
 )
 
 // naked is the form without deduplication: a transaction for each batch, and
-// then the offset. It is the control, and what the others are measured by.
+// then the offset. It is the control, and the baseline of the comparison.
 const naked form = "naked"
 
 // nakedLedger implements semelkafka.Ledger.

@@ -72,8 +72,8 @@ func TestServeBatches_Poll_IsOneTransaction(t *testing.T) {
 	})
 }
 
-// What the producer sent twice has one effect by its key, and two by its
-// offset; what Kafka delivers again has one.
+// A message that its producer sent twice has one effect by its key, and two by
+// its offset. A message that Kafka redelivers has one effect in both forms.
 func TestServeBatches_Duplicates_ByKeyOrOffset(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
@@ -97,8 +97,8 @@ func TestServeBatches_Duplicates_ByKeyOrOffset(t *testing.T) {
 	})
 }
 
-// A message that fails is copied before the watermark passes it, and holds up
-// what must not overtake it, and nothing else.
+// A message that fails is copied before the watermark passes it, and delays
+// only the messages that must not overtake it.
 func TestServeBatches_PoisonMessage_DeadLettersItAlone(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
@@ -202,8 +202,8 @@ func TestServeBatches_FailsForAWhile_IsNotOvertaken(t *testing.T) {
 	})
 }
 
-// What comes while a message is tried again and again waits behind it, if it
-// must not overtake it.
+// Messages that arrive during the retries of an earlier one wait if they must
+// not overtake it.
 func TestServeBatches_Retry_LaterMessagesOfItsLaneWait(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
@@ -230,7 +230,7 @@ func TestServeBatches_Retry_LaterMessagesOfItsLaneWait(t *testing.T) {
 	})
 }
 
-// Serve ends under load: what runs ends, what waits is left, and the next
+// Serve ends under load: the running batch ends, the rest is left, and the next
 // member goes on.
 func TestServeBatches_ShutdownUnderLoad_LosesNoMessage(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {

@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A message that waits holds up its partition, when so many behind it are done,
-// and no other.
+// A held message stops its partition, after Outstanding more are done, and no
+// other partition.
 func TestServe_MessageWaits_PausesItsPartitionOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
@@ -84,8 +84,8 @@ func TestServe_HandlerSlowerThanSession_KeepsItsPartition(t *testing.T) {
 	})
 }
 
-// What one Serve gives back when it ends, the next gets, though the member has
-// not left its group.
+// A second Serve of a source gets the messages that the first gave back,
+// although the member has not left its group.
 func TestServe_AgainOnOneSource_GoesOn(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)

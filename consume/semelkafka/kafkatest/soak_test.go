@@ -204,7 +204,7 @@ func soakOn(t *testing.T, seed, where string) {
 		t.Errorf("the group was in generation %d after %d kills", r.changes, kills)
 	}
 	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Quarantine)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	report(t, figure{
 		Claim: "a message published up to twice, to members that are killed, is handled, in the order of its key, and passes on one derived key",

@@ -50,8 +50,7 @@ type storm struct {
 // stormLanes are the record keys of a storm.
 const stormLanes = 12
 
-// TestStorm_EachForm_KeepsItsGuarantee has a storm for each form. SEMEL_TEST_STORM=7,20 has those of 20
-// seeds from 7 on.
+// A storm for each form. SEMEL_TEST_STORM=7,20 runs 20 seeds from 7 on.
 func TestStorm_EachForm_KeepsItsGuarantee(t *testing.T) {
 	t.Parallel()
 	first, n := 1, 1
@@ -116,7 +115,7 @@ func newStorm(t *testing.T, f form, seed uint64, size int) *storm {
 func (s *storm) hash(key, of string) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, s.seed, "/", key, "/", of)
-	x := h.Sum64() // whose last bits know little of what came first
+	x := h.Sum64() // its last bits depend little on the first bytes
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	return x ^ x>>33
 }
@@ -194,7 +193,7 @@ func (s *storm) judge(keys []string) (wrong []string) {
 		}
 	}
 	if n := len(s.br.Copies(s.t, driver.Quarantine)); n > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d messages are parked", n))
+		wrong = append(wrong, fmt.Sprintf("%d messages are in the quarantine", n))
 	}
 	effects := s.bank.effects(s.t)
 	wrong = append(wrong, judgeEffects(s.form, keys, effects, letters, s.fate)...)

@@ -91,7 +91,7 @@ func (s *storm) leave(m *stormy) {
 	}
 }
 
-// requests are those that fail, and by what.
+// requests are the requests that fail, with their errors.
 var requests = []struct {
 	key  kmsg.Key
 	errs []*kerr.Error

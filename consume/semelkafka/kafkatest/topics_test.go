@@ -14,7 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A topic that is made anew has other messages at the same offsets.
+// A topic that was deleted and created again has other messages at the same
+// offsets.
 func TestTrap_TopicRecreated_LosesNoMessage(t *testing.T) {
 	everywhere(t, recreated)
 }
@@ -63,8 +64,8 @@ func recreated(t *testing.T, seed string) {
 	}
 }
 
-// The brokers forget the offsets of a topic that is deleted. Where they do not,
-// what was committed in another topic of that name is not gone on from.
+// The brokers delete the offsets of a deleted topic. If they do not, Serve
+// refuses offsets that were committed in an earlier topic of the name.
 func TestTrap_OffsetsOfAnEarlierTopic_AreRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
@@ -83,7 +84,7 @@ func TestTrap_OffsetsOfAnEarlierTopic_AreRefused(t *testing.T) {
 	})
 }
 
-// What a producer takes back is not handled.
+// Messages of an aborted transaction are not handled.
 func TestServe_AbortedTransaction_IsNotHandled(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)

@@ -152,8 +152,9 @@ func TestTrap_Duplicate_IsAcked(t *testing.T) {
 	})
 }
 
-// The handler of a message fails, and its duplicate, behind it, must not be
-// taken for done; nor the message be dropped since others are.
+// The handler of a message fails. Its duplicate, later in the partition, must
+// not count as done, and the message must not be dropped because later ones are
+// done.
 func TestTrap_FirstHandlerFails_RunsAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
@@ -186,9 +187,9 @@ func TestTrap_FirstHandlerFails_RunsAgain(t *testing.T) {
 	})
 }
 
-// A partition is taken away while its handlers run: those that end in time are
-// committed, and do not come again; the others go on, and whoever gets their
-// messages waits for them.
+// A partition is taken away while its handlers run. Messages whose handlers end
+// in time are committed, and do not come again. The other handlers go on, and
+// the next member waits for them.
 func TestTrap_RevokedWhileHandlersRun_RunsOnce(t *testing.T) {
 	everywhere(t, revokedInMidFlight)
 }
