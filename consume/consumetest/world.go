@@ -115,10 +115,10 @@ func many(n int) (ms []consume.Message) {
 }
 
 // until waits for something that must happen.
-func (w *world) until(what string, is func() bool) {
+func (w *world) until(what string, ready func() bool) {
 	w.Helper()
 	end := time.Now().Add(w.h.Patience)
-	for d := time.Millisecond; !is(); d = min(2*d, 50*time.Millisecond) {
+	for d := time.Millisecond; !ready(); d = min(2*d, 50*time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("after %v: not %s", w.h.Patience, what)
 		}

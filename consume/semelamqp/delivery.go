@@ -70,7 +70,7 @@ func (d *delivery) gone() error {
 		return fmt.Errorf("%w: it was given back", driver.ErrGone)
 	}
 	if d.l.isOver() {
-		return fmt.Errorf("%w: %w", driver.ErrGone, d.l.why)
+		return fmt.Errorf("%w: %w", driver.ErrGone, d.l.err)
 	}
 	return nil
 }

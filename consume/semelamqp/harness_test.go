@@ -240,9 +240,9 @@ func (c *conn) Kill() {
 }
 
 // until waits for a condition.
-func until(t testing.TB, what string, is func() bool) {
+func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", patience, what)
 		}

@@ -23,7 +23,7 @@ type link struct {
 	ch   *amqp.Channel
 	over chan struct{} // closed when calls on this link have no effect any more
 	once sync.Once
-	why  error // set before over is closed
+	err  error // set before over is closed
 
 	calls    sync.Mutex // one RPC of the channel at a time
 	stop     func()     // ends taking; nil: not taking
@@ -58,16 +58,16 @@ func newLink(conn *amqp.Connection) (*link, error) {
 }
 
 // end ends the link. The broker gives its unacked messages to others.
-func (l *link) end(why error) {
-	if l.mark(why) {
+func (l *link) end(err error) {
+	if l.mark(err) {
 		go func() { _ = l.close() }() // the connection is useless in any case
 	}
 }
 
 // mark marks the link as over, and reports whether it was not before.
-func (l *link) mark(why error) (first bool) {
+func (l *link) mark(err error) (first bool) {
 	l.once.Do(func() {
-		first, l.why = true, why
+		first, l.err = true, err
 		close(l.over)
 	})
 	return first

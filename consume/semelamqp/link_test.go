@@ -34,8 +34,8 @@ func TestLink_BrokerClosesTheChannel_IsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-l.over
-	if !is(l.why, amqp.PreconditionFailed) {
-		t.Errorf("it ended for %v", l.why)
+	if !is(l.err, amqp.PreconditionFailed) {
+		t.Errorf("it ended for %v", l.err)
 	}
 	d := &delivery{s: src, l: l}
 	if err := d.Ack(t.Context()); !errors.Is(err, driver.ErrGone) || !is(err, amqp.PreconditionFailed) {

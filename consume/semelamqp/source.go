@@ -137,7 +137,7 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 		if err != nil {
 			l.end(err)
 			s.dialer.ended(false)
-			return nil, l.why
+			return nil, l.err
 		}
 	case <-ctx.Done(): // the next call finds the result in the link
 		return nil, ctx.Err()
@@ -161,7 +161,7 @@ func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error)
 	case s.isClosed():
 		return nil, errClosed
 	}
-	return nil, l.why
+	return nil, l.err
 }
 
 func (s *Source) isClosed() bool {

@@ -123,7 +123,10 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 		if t.Topic != nil {
 			name = *t.Topic
 		}
-		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		switch err := kerr.ErrorForCode(t.ErrorCode); {
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
+			errs = append(errs, fmt.Errorf("topic %q: does not exist; create it with: kafka-topics.sh --create --topic %s: %w", name, name, err))
+		case err != nil:
 			errs = append(errs, fmt.Errorf("topic %q: %w", name, err))
 		}
 		ids[name] = t.TopicID

@@ -17,9 +17,9 @@ import (
 // patience is how long a test waits for an event.
 const patience = 3 * time.Minute
 
-func until(t testing.TB, what string, is func() bool) {
+func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", patience, what)
 		}

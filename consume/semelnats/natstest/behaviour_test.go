@@ -58,9 +58,9 @@ func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() erro
 // patience is how long a test waits for an event, on a busy machine.
 const patience = 2 * time.Minute
 
-func until(t testing.TB, what string, is func() bool) {
+func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", patience, what)
 		}
