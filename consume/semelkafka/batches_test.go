@@ -138,7 +138,7 @@ func TestOutage_ItsMessagesLeave_Ends(t *testing.T) {
 func TestOutage_SourceCloses_EndsServe(t *testing.T) {
 	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": unavailable}}, consume.Options{}, 1)
 	b.turn(t)
-	b.s.fail(errors.New("made anew"))
+	b.s.fail(errors.New("created again"))
 	if _, err := b.next(t.Context()); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("the loop goes on: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestOutage_SourceCloses_EndsServe(t *testing.T) {
 // A ledger says that it has ended, or that it is of another topic, also when it
 // is to handle messages, or to pass over one.
 func TestServeBatches_LedgerClosed_Returns(t *testing.T) {
-	closed := fmt.Errorf("%w: made anew", driver.ErrClosed)
+	closed := fmt.Errorf("%w: created again", driver.ErrClosed)
 	for name, l := range map[string]*scripted{
 		"handle": {ends: map[string]driver.Result{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
 		"pass":   {ends: map[string]driver.Result{"0/0": {Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}}, pass: closed},

@@ -251,9 +251,9 @@ func TestFailed_ClientErrors_WarnOrEndTheSource(t *testing.T) {
 	}{
 		"the wait is over":     {err: context.DeadlineExceeded, quiet: true},
 		"out of range":         {err: kerr.OffsetOutOfRange, closed: true},
-		"made anew":            {err: fmt.Errorf("commit: %w", kerr.UnknownTopicID), closed: true},
+		"created again":        {err: fmt.Errorf("commit: %w", kerr.UnknownTopicID), closed: true},
 		"not allowed":          {err: kerr.TopicAuthorizationFailed},
-		"thrown out":           {err: &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}},
+		"dropped":              {err: &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}},
 		"records lost":         {err: &kgo.ErrDataLoss{Topic: "orders"}},
 		"closed behind us":     {err: kgo.ErrClientClosed, closed: true},
 		"the context is over":  {err: context.Canceled, quiet: true},

@@ -226,11 +226,11 @@ func TestServeBatches_TopicRecreated_Returns(t *testing.T) {
 		if _, err := br.adm.DeleteTopic(t.Context(), br.name); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "made anew", func() bool {
+		until(t, "created again", func() bool {
 			r, err := br.adm.CreateTopic(t.Context(), partitions, 1, nil, br.name)
 			return errors.Join(err, r.Err) == nil
 		})
-		if err := wait(t, "Serve ended", done); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
+		if err := wait(t, "Serve ended", done); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "created again") {
 			t.Errorf("Serve: %v", err)
 		}
 		b.want(t, "a", "b")

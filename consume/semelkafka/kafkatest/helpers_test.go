@@ -150,7 +150,7 @@ func (b *broker) cut(t testing.TB, before int64) {
 
 // take is the next deliveries of a source that nobody serves. Like Serve it
 // asks again after an error that does not end the source: on a machine that
-// stalls a member may be thrown out, and joins again.
+// stalls a member may be dropped by the group, and joins again.
 func take(t testing.TB, s driver.Source, n int) (ds []driver.Delivery) {
 	t.Helper()
 	until(t, "delivered", func() bool {

@@ -42,11 +42,11 @@ func recreated(t *testing.T, seed string) {
 	if _, err := b.adm.DeleteTopic(t.Context(), b.name); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "made anew", func() bool {
+	until(t, "created again", func() bool {
 		r, err := b.adm.CreateTopic(t.Context(), partitions, 1, nil, b.name)
 		return errors.Join(err, r.Err) == nil
 	})
-	if err := wait(t, "Serve ended", ended); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
+	if err := wait(t, "Serve ended", ended); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "created again") {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -60,7 +60,7 @@ func recreated(t *testing.T, seed string) {
 	serve(t, c, b.source(t, nil))
 	o := wait(t, "run", ran)
 	if o.Offset != 0 || ids[o.ID] {
-		t.Errorf("of the topic that was made anew came %+v, want offset 0, and none of the ids %v", o, ids)
+		t.Errorf("of the topic that was created again came %+v, want offset 0, and none of the ids %v", o, ids)
 	}
 }
 
