@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 func TestRun_OrderSentAgain_IsBookedOnce(t *testing.T) {
@@ -65,9 +66,9 @@ func TestServe_InvalidOrder_DeadLetter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []consume.Reason{consume.ReasonFailed, consume.ReasonMismatch} {
+	for i, want := range []driver.Reason{driver.ReasonFailed, driver.ReasonMismatch} {
 		m, err := letters.GetMsg(ctx, uint64(i+1))
-		if err != nil || m.Header.Get(consume.LetterReason) != string(want) {
+		if err != nil || m.Header.Get(driver.LetterReason) != string(want) {
 			t.Errorf("letter %d: %v, %v; want %s", i+1, m, err, want)
 		}
 	}
@@ -102,8 +103,8 @@ func TestServe_OrderAlwaysFails_DeadLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := letters.GetMsg(ctx, 1)
-	if err != nil || m.Header.Get(consume.LetterReason) != string(consume.ReasonDeliveries) {
-		t.Errorf("letter: %v, %v; want %s", m, err, consume.ReasonDeliveries)
+	if err != nil || m.Header.Get(driver.LetterReason) != string(driver.ReasonDeliveries) {
+		t.Errorf("letter: %v, %v; want %s", m, err, driver.ReasonDeliveries)
 	}
 }
 

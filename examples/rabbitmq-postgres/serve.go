@@ -54,7 +54,7 @@ func serve(ctx context.Context, c *config) error {
 	}
 	defer func() { _ = source.Close() }() // Serve has settled all messages
 	// The queue keeps messages without a limit, so a message may be older than the
-	// oldest record. ShortRetention accepts that such a message is parked.
+	// oldest record. ShortRetention accepts that such a message goes to the quarantine.
 	keys := consume.Keyed("orders", consume.FromHeader(consume.KeyHeader), semelamqp.FromMessageID())
 	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, ShortRetention: true})
 	if err != nil {

@@ -31,12 +31,13 @@ var allowed = map[string][]string{
 	"driver":                        {"store", ".", "internal/..."},
 	"sweep":                         {"store", ".", "internal/..."},
 	"semelhttp":                     {"store", ".", "internal/..."},
-	"consume":                       {"store", ".", "internal/..."},
-	"consume/consumetest":           {"store", ".", "consume"},
-	"consume/...":                   {"store", ".", "consume"},
-	"consume/semelnats/natstest":    {"store", ".", "consume", "consume/..."},                                                  // tests that need a server
-	"consume/semelkafka/kafkatest":  {"store", ".", "consume", "consume/..."},                                                  // likewise
-	"consume/semelkafka/kafkapg":    {"store", ".", "consume", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
+	"consume":                       {"store", ".", "consume/driver", "internal/..."},
+	"consume/driver":                {"store", "."},
+	"consume/consumetest":           {"store", ".", "consume", "consume/driver"},
+	"consume/...":                   {"store", ".", "consume", "consume/driver"},
+	"consume/semelnats/natstest":    {"store", ".", "consume", "consume/..."},                                                                    // tests that need a server
+	"consume/semelkafka/kafkatest":  {"store", ".", "consume", "consume/..."},                                                                    // likewise
+	"consume/semelkafka/kafkapg":    {"store", ".", "consume", "consume/driver", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
 	"saga":                          {"store", ".", "internal/..."},
 	"semellambda":                   {"store", ".", "consume", "semelhttp"},
 	"semelgrpc":                     {"store", "."},

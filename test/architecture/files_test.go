@@ -29,6 +29,7 @@ var longFiles = map[string]string{
 	"visit.go":                                       notSplit,
 	"cmd/semel/inspect_test.go":                      manyTests,
 	"cmd/semel/internal/verify/sick_test.go":         manyTests,
+	"consume/drain_test.go":                          manyTests,
 	"consume/outage_test.go":                         manyTests,
 	"consume/regression_test.go":                     manyTests,
 	"consume/semelamqp/puppet_test.go":               manyTests,

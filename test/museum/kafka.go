@@ -4,38 +4,28 @@ package museum
 var kafkas = []Mutant{
 	{
 		Name: "Kafka: the highest offset that is done is committed", Rule: "ack", Parent: "M22: highest offset committed",
-		File: "consume/semelkafka/watermark.go", Package: "consume/semelkafka", Run: "TestTheWatermark",
+		File: "consume/semelkafka/watermark.go", Package: "consume/semelkafka", Run: "TestWatermark_StaysBelowTheLowestUnfinishedRecord",
 		Old: "for n < len(w.entries) && w.entries[n].done {", New: "for n < len(w.entries) && (w.entries[n].done || w.entries[n].offset < offset) {",
 	},
 	{
 		Name: "Kafka: a record that is handed out again counts twice", Rule: "ack",
-		File: "consume/semelkafka/watermark.go", Package: "consume/semelkafka", Run: "TestARecordHandedOutAgain",
+		File: "consume/semelkafka/watermark.go", Package: "consume/semelkafka", Run: "TestWatermark_RecordReturnedAgain_CountsOnce",
 		Old: "n == 0 || w.entries[n-1].offset < offset {", New: "n >= 0 {",
 	},
 	{
 		Name: "Kafka: what was prepared ahead is handled in place of another batch", Rule: "ack",
-		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsPreparedIsForThatBatchAlone",
+		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestPrepared_OtherBatch_IsDropped",
 		Old: "return it.Message == w.m }", New: "return true }",
 	},
 	{
 		Name: "Kafka: a batch is prepared beyond the end of the one before it", Rule: "lanes",
-		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka/kafkatest", Run: "TestAHandlerThatLeavesForGood",
+		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_HandlerCallsGoexit_EndsThePreparation",
 		Old: "\tdefer looks.Wait() //", New: "\t//",
 	},
 	{
 		Name: "Kafka: what was taken ahead is lost in an outage", Rule: "ack",
-		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestWhatIsTakenAheadIsGivenBack",
+		File: "consume/semelkafka/ahead.go", Package: "consume/semelkafka", Run: "TestLookAhead_Outage_GivesMessagesBack",
 		Old: "_ = d.Nak(ctx, 0) // the next Next gives it again", New: "_ = d",
-	},
-	{
-		Name: "Kafka: what waits makes room for another message", Rule: "ack",
-		File: "consume/semelkafka/batches.go", Package: "consume/semelkafka", Run: "TestWorksAreUsedAgain",
-		Old: "\t\tif !w.waits {\n", New: "\t\t{\n",
-	},
-	{
-		Name: "Kafka: one message keeps the memory of thirty that are large", Rule: "rule 7",
-		File: "consume/semelkafka/some.go", Package: "consume/semelkafka", Run: "TestSomeAreFewAndShort",
-		Old: " || s.size+size > someBytes {", New: " {",
 	},
 	{
 		Name: "Kafka: a message's attempts are another's of a batch before", Rule: "lanes",
@@ -44,7 +34,7 @@ var kafkas = []Mutant{
 	},
 	{
 		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",
-		File: "consume/semelkafka/settle.go", Package: "consume/semelkafka", Run: "TestALaneIsDue",
+		File: "consume/semelkafka/settle.go", Package: "consume/semelkafka", Run: "TestHold_Lane_IsDueWithItsFirstMessage",
 		Old: "due.After(h.due) && !slices.ContainsFunc(h.works, w.waitsFor) {", New: "due.After(h.due) {",
 	},
 }

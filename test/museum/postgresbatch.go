@@ -136,7 +136,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: what is in flight elsewhere is overtaken", Rule: "ack",
 		File: "consume/semelkafka/kafkapg/keyedrun.go", Package: joined, Run: "TestWhatComesAgainIsNotOvertaken",
-		Old: "case consume.Hold, consume.Retry:\n", New: "case consume.Retry:\n",
+		Old: "case driver.Hold, driver.Retry:\n", New: "case driver.Retry:\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit that is refused is overtaken", Rule: "ack",

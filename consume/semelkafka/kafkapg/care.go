@@ -24,9 +24,9 @@ const (
 	// care is taken.
 	crashThreshold = 3
 	// careFor is how many messages are then done alone. What kills was in the first
-	// transaction that did not commit, and so is one of the next MostInBatch that
+	// transaction that did not commit, and so is one of the next MaxBatch that
 	// are not done, but for those that others held up.
-	careFor = 2 * semelkafka.MostInBatch
+	careFor = 2 * semelkafka.MaxBatch
 	// lastNote is how long a note may take that comes behind a try, or at the end.
 	lastNote = 5 * time.Second
 )

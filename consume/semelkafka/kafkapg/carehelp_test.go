@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgkafka"
@@ -78,7 +79,7 @@ type dying struct {
 	pid  uint32   // of its connection
 	with []string // it is in the handler with these
 	wake func()
-	ends chan []consume.Run
+	ends chan []driver.Result
 }
 
 // freeze runs a batch in a process of its own, which stops in the handler of the
@@ -98,7 +99,7 @@ func (p *shop) freeze(t *testing.T, by string, most int, batch []semelkafka.Item
 		}
 		return nil
 	}
-	ends := make(chan []consume.Run, 1)
+	ends := make(chan []driver.Result, 1)
 	go func() { ends <- m.Handle(context.WithoutCancel(t.Context()), batch) }()
 	var d dying
 	select {
@@ -106,7 +107,7 @@ func (p *shop) freeze(t *testing.T, by string, most int, batch []semelkafka.Item
 	case got := <-ends:
 		t.Fatalf("%q was not handled: %+v", at, got)
 	}
-	d.ends = make(chan []consume.Run, 1)
+	d.ends = make(chan []driver.Result, 1)
 	d.wake = func() { close(over); d.ends <- <-ends }
 	return d
 }

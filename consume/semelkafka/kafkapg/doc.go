@@ -44,7 +44,7 @@
 //     it is not, and those with its record key wait.
 //   - the database is down: no message is taken until it answers, partitions
 //     stay, and nothing is lost.
-//   - the topic was deleted and made anew: Serve ends with consume.ErrClosed. By
+//   - the topic was deleted and made anew: Serve ends with driver.ErrClosed. By
 //     offsets it does so until pgkafka.Forget was called.
 //   - the log was cut behind what is done, or its beginning was deleted before
 //     it was read: Serve ends, as semelkafka.Options.OutOfRange says.

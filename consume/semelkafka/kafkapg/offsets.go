@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgkafka"
@@ -57,7 +58,7 @@ func (l *offsets) Own(ctx context.Context, of semelkafka.Place, start int64) (in
 	w, err := pgkafka.Own(ctx, l.st, topicPartition(of), start)
 	switch {
 	case errors.Is(err, pgkafka.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
-		return 0, fmt.Errorf("%w: %w", consume.ErrClosed, err)
+		return 0, fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case err != nil:
 		return 0, err
 	}

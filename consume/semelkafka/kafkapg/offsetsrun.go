@@ -11,17 +11,18 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // Handle implements semelkafka.Ledger.
-func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
-	r := &offsetsRun{offsets: l, batch: batch, ends: make([]consume.Run, len(batch)), blocked: map[semelkafka.Place]error{}}
+func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []driver.Result {
+	r := &offsetsRun{offsets: l, batch: batch, ends: make([]driver.Result, len(batch)), blocked: map[semelkafka.Place]error{}}
 	together := make([]int, 0, len(batch))
 	parts := func() {
-		for part := range slices.Chunk(together, semelkafka.MostInBatch) {
+		for part := range slices.Chunk(together, semelkafka.MaxBatch) {
 			r.part(ctx, part)
 		}
 		together = together[:0]
@@ -47,7 +48,7 @@ func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []consume
 type offsetsRun struct {
 	*offsets
 	batch   []semelkafka.Item
-	ends    []consume.Run
+	ends    []driver.Result
 	blocked map[semelkafka.Place]error // why nothing more of a partition is done in this batch
 	fast    bool                       // no care is to be taken with the partition that begin saw last
 	care    *care                      // of the message that is handled alone; nil: there is none
@@ -117,7 +118,7 @@ func (r *offsetsRun) spans(ctx context.Context, which []int) (spans []*span) {
 			continue
 		}
 		if it.Origin.Offset < m.w.Next() {
-			r.ends[i] = consume.Run{Replayed: true}
+			r.ends[i] = driver.Result{Replayed: true}
 			continue
 		}
 		n := len(spans)
@@ -138,7 +139,7 @@ func (r *offsetsRun) spans(ctx context.Context, which []int) (spans []*span) {
 // block ends messages, and those behind them, with an error.
 func (r *offsetsRun) block(of semelkafka.Place, items []int, err error) {
 	for _, i := range items {
-		r.ends[i] = consume.Run{Err: err}
+		r.ends[i] = driver.Result{Err: err}
 	}
 	if r.blocked[of] == nil {
 		r.blocked[of] = err
@@ -224,7 +225,7 @@ func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 	} else {
 		err = fmt.Errorf("the transaction: %w", err)
 	}
-	r.ends[i] = consume.Run{Err: limited(err, n, r.most), Handlers: true, Attempt: n}
+	r.ends[i] = driver.Result{Err: limited(err, n, r.most), FromHandler: true, Attempt: n}
 	r.blocked[s.place] = waits(operation(s.place))
 }
 

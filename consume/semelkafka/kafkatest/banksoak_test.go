@@ -93,8 +93,8 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 	if lost != 0 || double > 0 {
 		t.Errorf("of %d, %d are lost and %d are double", want, lost, double)
 	}
-	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	claim := "a message published up to twice, to members that are killed, is in PostgreSQL exactly once, by its key"
 	if f == offsets {
@@ -114,9 +114,9 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 	}
 }
 
-// Members die while they have much to do: one batch in its transaction, and the
-// next looked for. What was looked for is done by another, once, and in order.
-func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
+// Members die under load, with one batch in its transaction and the next taken
+// ahead. Another member handles the messages of both, once and in order.
+func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	const n, lanes, kills = 40_000, 30, 6
@@ -139,7 +139,7 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if err := br.cl.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MostInBatch}
+	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MaxBatch}
 	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +169,8 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if len(effects) != n {
 		t.Errorf("%d effects of %d", len(effects), n)
 	}
-	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 }
 
@@ -206,7 +206,7 @@ func (b *bank) looksAhead(t *testing.T, members map[string]*proctest.Process) st
 	return ""
 }
 
-func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
+func TestServeBatches_MembersDie_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	for _, f := range []form{keyed, offsets, naked} {
 		t.Run(string(f), func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
 	}
 }
 
-func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
+func TestServeBatches_MembersDieOnARealKafka_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	seed := real(t)
 	for _, f := range []form{keyed, offsets, naked} {
@@ -224,7 +224,7 @@ func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
 	}
 }
 
-func TestAMemberThatWasFrozenIsRefusedOnARealKafka(t *testing.T) {
+func TestServeBatches_MemberFrozenOnARealKafka_IsRefused(t *testing.T) {
 	t.Parallel()
 	seed := real(t)
 	for _, f := range []form{keyed, offsets} {

@@ -82,7 +82,7 @@ func (k *task) serve() error {
 	}
 	gens := &generations{to: ledger}
 	source, err := semelkafka.New(k.Name, []string{k.Name}, &semelkafka.Options{
-		DeadLetters: k.Name + ".dead", Parked: k.Name + ".parked", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second,
+		DeadLetters: k.Name + ".dead", Quarantine: k.Name + ".quarantine", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second,
 		Client: k.client(gens),
 	})
 	if err != nil {

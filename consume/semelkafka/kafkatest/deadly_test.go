@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/internal/proctest"
 )
 
@@ -51,7 +52,7 @@ func (m *tended) tend(t *testing.T) {
 
 // A message kills each process that handles it: by a signal, or by os.Exit. It is
 // a dead letter in the end, and all others have their effect, once and in order.
-func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
+func TestServeBatches_MessageKillsMembers_DeadLetters(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		const lanes, each, most, deadly = 4 * partitions, 40, 3, "00/000021"
 		br, b := open(t, seed), openBank(t)
@@ -92,11 +93,11 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 		if len(effects) != 2*lanes*each-1 || slices.Contains(effects, deadly) {
 			t.Errorf("%d effects, want %d", len(effects), 2*lanes*each-1)
 		}
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 1 || string(letters[0].Body) != deadly {
 			t.Fatalf("%d letters", len(letters))
 		}
-		for name, want := range map[string]string{consume.LetterReason: string(consume.ReasonExhausted), consume.LetterAttempts: fmt.Sprint(most)} {
+		for name, want := range map[string]string{driver.LetterReason: string(driver.ReasonExhausted), driver.LetterAttempts: fmt.Sprint(most)} {
 			if got, _ := letters[0].Header(name); got != want {
 				t.Errorf("header %s is %q, want %q", name, got, want)
 			}
@@ -117,7 +118,7 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 
 // A member that ends in order has not died: it leaves no beginning, though it has
 // got past nothing.
-func TestAMemberThatEndsInOrderLeavesNoBeginning(t *testing.T) {
+func TestServeBatches_OrderlyEnd_LeavesNoCrashMarker(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		_, seed := fake(t)

@@ -179,13 +179,13 @@ func (r *runs) outOfOrder() (n int) {
 	return n
 }
 
-func TestNothingIsLostAndOrderIsKeptWhileMembersDie(t *testing.T) {
+func TestServe_MembersDie_LosesNoMessageAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	soakOn(t, seed, "kfake")
 }
 
-func TestNothingIsLostAndOrderIsKeptWhileMembersDieOnARealKafka(t *testing.T) {
+func TestServe_MembersDieOnARealKafka_LosesNoMessageAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	soakOn(t, real(t), "Apache Kafka")
 }
@@ -204,8 +204,8 @@ func soakOn(t *testing.T, seed, where string) {
 	if r.changes < kills/2 {
 		t.Errorf("the group was in generation %d after %d kills", r.changes, kills)
 	}
-	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	report(t, figure{
 		Claim: "a message published up to twice, to members that are killed, is handled, in the order of its key, and passes on one derived key",
@@ -215,7 +215,7 @@ func soakOn(t *testing.T, seed, where string) {
 	})
 }
 
-func TestWithoutDeduplicationDuplicatesTakeEffect(t *testing.T) {
+func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	messages, _, limit := size()

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 	"github.com/semel-go/semel/store"
 )
@@ -78,7 +79,7 @@ func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}}); err != nil {
+	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine"}}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 1500 * time.Millisecond, MaxDeliver: -1}
@@ -90,7 +91,7 @@ func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 		t.Fatal(err)
 	}
 	b.opt = semelnats.Options{
-		DeadLetters: b.name + ".dead", Parked: b.name + ".parked", PollWait: 100 * time.Millisecond,
+		DeadLetters: b.name + ".dead", Quarantine: b.name + ".quarantine", PollWait: 100 * time.Millisecond,
 		OrderKey: func(m *consume.Message) string {
 			key, _ := m.Header(orderHeader)
 			return key
@@ -123,7 +124,7 @@ func natsMsg(b *broker, in *consume.Message) *nats.Msg {
 }
 
 // Copies implements consumetest.Broker.
-func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Message) {
+func (b *broker) Copies(t testing.TB, to driver.Action) (ms []consume.Message) {
 	t.Helper()
 	ctx := context.Background()
 	s, err := b.js.Stream(ctx, b.name+"-copies")
@@ -131,8 +132,8 @@ func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Mess
 		t.Fatal(err)
 	}
 	subject := b.opt.DeadLetters
-	if to == consume.Parked {
-		subject = b.opt.Parked
+	if to == driver.Quarantine {
+		subject = b.opt.Quarantine
 	}
 	for seq := uint64(1); seq <= s.CachedInfo().State.LastSeq; seq++ {
 		raw, err := s.GetMsg(ctx, seq)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/demo/consumer"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/pipeline"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // evidence is what is found when all is over.
 type evidence struct {
 	charges   map[string][]int64 // of each order, in the database
-	letters   map[consume.Reason]int
+	letters   map[driver.Reason]int
 	completed map[string]bool // keys with a completed record; nil: there are no records
 	states    []*consumer.State
 }
@@ -28,8 +28,8 @@ func countEvents(plan *pipeline.Plan, e *evidence) (f Figures) {
 		f.Conflicts += s.Held
 		f.CutBeforeCharge += s.CutBefore
 		f.CutAfterCharge += s.CutAfter
-		f.Replays += s.Reasons[consume.ReasonDuplicate]
-		f.Failed += s.Reasons[consume.ReasonError]
+		f.Replays += s.Reasons[driver.ReasonDuplicate]
+		f.Failed += s.Reasons[driver.ReasonError]
 		took = append(took, s.Took...)
 	}
 	for _, n := range runs {
@@ -56,9 +56,9 @@ func countEvents(plan *pipeline.Plan, e *evidence) (f Figures) {
 			f.Stuck++
 		}
 	}
-	f.Refused = e.letters[consume.ReasonMismatch]
+	f.Refused = e.letters[driver.ReasonMismatch]
 	for why, n := range e.letters {
-		if why != consume.ReasonMismatch {
+		if why != driver.ReasonMismatch {
 			f.Unexpected += n
 		}
 	}

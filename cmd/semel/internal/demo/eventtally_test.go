@@ -7,7 +7,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/demo/consumer"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/pipeline"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 var errEnough = errors.New("enough")
@@ -15,10 +15,10 @@ var errEnough = errors.New("enough")
 // found is what is found of an order that was charged once, in two consumers.
 func found() (*pipeline.Plan, *evidence) {
 	a, b := consumer.NewState(), consumer.NewState()
-	a.RunsOf["order-1"], a.Reasons[consume.ReasonDone], a.Took = 1, 1, []time.Duration{time.Second}
-	b.Reasons[consume.ReasonDuplicate] = 2
+	a.RunsOf["order-1"], a.Reasons[driver.ReasonDone], a.Took = 1, 1, []time.Duration{time.Second}
+	b.Reasons[driver.ReasonDuplicate] = 2
 	return &pipeline.Plan{Orders: []pipeline.Order{{ID: "order-1", Amount: 100}}}, &evidence{
-		charges: map[string][]int64{"order-1": {100}}, letters: map[consume.Reason]int{consume.ReasonMismatch: 1},
+		charges: map[string][]int64{"order-1": {100}}, letters: map[driver.Reason]int{driver.ReasonMismatch: 1},
 		completed: map[string]bool{"order-1": true}, states: []*consumer.State{a, b},
 	}
 }
@@ -42,11 +42,11 @@ func TestTheTallyOfEventsNotices(t *testing.T) {
 		"a changed one":        {func(e *evidence) { e.charges["order-1"] = []int64{100, 101} }, func(f *Figures) int { return f.Accepted }, 1},
 		"an unequal one":       {func(e *evidence) { e.charges["order-1"] = []int64{100, 101} }, func(f *Figures) int { return f.UnequalReplays }, 1},
 		"a record not done":    {func(e *evidence) { e.completed["order-1"] = false }, func(f *Figures) int { return f.Stuck }, 1},
-		"an unexpected letter": {func(e *evidence) { e.letters[consume.ReasonExhausted] = 2 }, func(f *Figures) int { return f.Unexpected }, 2},
+		"an unexpected letter": {func(e *evidence) { e.letters[driver.ReasonExhausted] = 2 }, func(f *Figures) int { return f.Unexpected }, 2},
 		"a run elsewhere":      {func(e *evidence) { e.states[1].RunsOf["order-1"] = 2 }, func(f *Figures) int { return f.Reexecutions }, 2},
 		"a handler cut off":    {func(e *evidence) { e.states[1].CutBefore = 3 }, func(f *Figures) int { return f.CutBeforeCharge }, 3},
 		"and after":            {func(e *evidence) { e.states[1].CutAfter = 3 }, func(f *Figures) int { return f.CutAfterCharge }, 3},
-		"an error":             {func(e *evidence) { e.states[1].Reasons[consume.ReasonError] = 3 }, func(f *Figures) int { return f.Failed }, 3},
+		"an error":             {func(e *evidence) { e.states[1].Reasons[driver.ReasonError] = 3 }, func(f *Figures) int { return f.Failed }, 3},
 		"a held one":           {func(e *evidence) { e.states[1].Held = 3 }, func(f *Figures) int { return f.Conflicts }, 3},
 	} {
 		plan, e := found()

@@ -9,6 +9,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/demo/journal"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/pipeline"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // diary is the journal of this process. Safe for concurrent use.
@@ -49,9 +50,9 @@ func (d *diary) of(m *consume.Message, k Kind) {
 
 // settled notes why a message is off our hands, and how long it took if that is
 // measured.
-func (d *diary) settled(m *consume.Message, why consume.Reason) {
+func (d *diary) settled(m *consume.Message, why driver.Reason) {
 	e := Entry{Kind: Settled, Seq: m.Origin.Offset, Reason: why}
-	if _, calm := m.Header(pipeline.CalmHeader); calm && why == consume.ReasonDone && m.Deliveries == 1 {
+	if _, calm := m.Header(pipeline.CalmHeader); calm && why == driver.ReasonDone && m.Deliveries == 1 {
 		e.Took = time.Since(m.Published)
 	}
 	d.note(&e)
@@ -59,12 +60,12 @@ func (d *diary) settled(m *consume.Message, why consume.Reason) {
 
 // watched is a source whose messages are noted.
 type watched struct {
-	consume.Source
+	driver.Source
 	d *diary
 }
 
-// Next implements consume.Source.
-func (w watched) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+// Next implements driver.Source.
+func (w watched) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := w.Source.Next(ctx, limit)
 	for _, d := range ds {
 		w.d.of(d.Message(), Taken)

@@ -3,7 +3,7 @@ package consumer
 import (
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Kind is what a line of the journal tells.
@@ -27,8 +27,8 @@ type Entry struct {
 	Key  string `json:"key,omitempty"` // Begun
 	// Reason and Took are of Settled: why, and how long it is since the message
 	// was published; 0: that is not measured.
-	Reason consume.Reason `json:"reason,omitempty"`
-	Took   time.Duration  `json:"took_ns,omitempty"`
+	Reason driver.Reason `json:"reason,omitempty"`
+	Took   time.Duration `json:"took_ns,omitempty"`
 }
 
 // State is what the lines of a journal come to.
@@ -36,7 +36,7 @@ type State struct {
 	Boots   int
 	RunsOf  map[string]int // of the handler, by key
 	Held    int
-	Reasons map[consume.Reason]int // of settled messages
+	Reasons map[driver.Reason]int // of settled messages
 	Took    []time.Duration
 
 	// CutBefore and CutAfter count the handlers that a crash has cut off before
@@ -48,7 +48,7 @@ type State struct {
 
 // NewState is the state of an empty journal.
 func NewState() *State {
-	return &State{RunsOf: map[string]int{}, Reasons: map[consume.Reason]int{}, taken: map[int64]Kind{}}
+	return &State{RunsOf: map[string]int{}, Reasons: map[driver.Reason]int{}, taken: map[int64]Kind{}}
 }
 
 // Apply takes the next line.

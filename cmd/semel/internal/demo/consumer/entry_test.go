@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 func state(es ...Entry) *State {
@@ -40,9 +40,9 @@ func TestABootCutsOffWhatWasInFlight(t *testing.T) {
 }
 
 func TestWhatWasSettledIsCountedByReason(t *testing.T) {
-	s := state(Entry{Kind: Settled, Reason: consume.ReasonDone, Took: time.Second}, Entry{Kind: Held},
-		Entry{Kind: Settled, Reason: consume.ReasonDuplicate}, Entry{Kind: Settled, Reason: consume.ReasonDone})
-	if s.Reasons[consume.ReasonDone] != 2 || s.Reasons[consume.ReasonDuplicate] != 1 || s.Held != 1 || !slices.Equal(s.Took, []time.Duration{time.Second}) {
+	s := state(Entry{Kind: Settled, Reason: driver.ReasonDone, Took: time.Second}, Entry{Kind: Held},
+		Entry{Kind: Settled, Reason: driver.ReasonDuplicate}, Entry{Kind: Settled, Reason: driver.ReasonDone})
+	if s.Reasons[driver.ReasonDone] != 2 || s.Reasons[driver.ReasonDuplicate] != 1 || s.Held != 1 || !slices.Equal(s.Took, []time.Duration{time.Second}) {
 		t.Errorf("%+v", s)
 	}
 }

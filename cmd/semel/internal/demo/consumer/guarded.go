@@ -6,15 +6,16 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/sqlitestore"
 )
 
 // Operation is what the records are about.
-const Operation = "billing"
+const Operation string = "billing"
 
 // guarded consumes with Semel: the record and the charge commit in one
 // transaction.
-func guarded(ctx context.Context, o *Options, src consume.Source, d *diary) (err error) {
+func guarded(ctx context.Context, o *Options, src driver.Source, d *diary) (err error) {
 	st, err := sqlitestore.Open(ctx, o.Book, nil)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (d *diary) observe(_ context.Context, e consume.Event) {
 	case consume.EventSettled, consume.EventReturned:
 		d.settled(e.Message, e.Disposition.Reason)
 	case consume.EventDecided:
-		if e.Disposition.Action == consume.Hold {
+		if e.Disposition.Action == driver.Hold {
 			d.of(e.Message, Held)
 		}
 	}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // naive consumes as it is often written, with a table of the messages that
 // were seen: look there, note it there, do the work, ack. Copies that arrive
 // together all find nothing; what a crash cuts off between the note and the
 // work is taken for done when it comes again.
-func naive(ctx context.Context, o *Options, src consume.Source, d *diary) (err error) {
+func naive(ctx context.Context, o *Options, src driver.Source, d *diary) (err error) {
 	db, err := OpenBook(ctx, o.Book)
 	if err != nil {
 		return err
@@ -41,14 +42,14 @@ func naive(ctx context.Context, o *Options, src consume.Source, d *diary) (err e
 }
 
 // settleNaive acks what was handled, and gives back what was not.
-func settleNaive(ctx context.Context, o *Options, db *sql.DB, m consume.Delivery, d *diary) {
+func settleNaive(ctx context.Context, o *Options, db *sql.DB, m driver.Delivery, d *diary) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	why, err := handleNaive(ctx, o, db, m.Message(), d)
 	if err == nil {
 		err = m.Ack(ctx)
 	} else {
-		why = consume.ReasonError
+		why = driver.ReasonError
 		err = m.Nak(ctx, 100*time.Millisecond)
 	}
 	if err == nil {
@@ -56,14 +57,14 @@ func settleNaive(ctx context.Context, o *Options, db *sql.DB, m consume.Delivery
 	}
 }
 
-func handleNaive(ctx context.Context, o *Options, db *sql.DB, m *consume.Message, d *diary) (consume.Reason, error) {
+func handleNaive(ctx context.Context, o *Options, db *sql.DB, m *consume.Message, d *diary) (driver.Reason, error) {
 	key, _ := m.Header(consume.KeyHeader)
 	var seen bool
 	if err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM seen WHERE message = ?)", key).Scan(&seen); err != nil {
 		return "", err
 	}
 	if seen {
-		return consume.ReasonDuplicate, nil
+		return driver.ReasonDuplicate, nil
 	}
 	if _, err := db.ExecContext(ctx, "INSERT OR IGNORE INTO seen (message) VALUES (?)", key); err != nil {
 		return "", err
@@ -73,5 +74,5 @@ func handleNaive(ctx context.Context, o *Options, db *sql.DB, m *consume.Message
 		return "", err
 	}
 	d.of(m, Charged)
-	return consume.ReasonDone, nil
+	return driver.ReasonDone, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/demo/journal"
 	"github.com/semel-go/semel/cmd/semel/internal/demo/pipeline"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // desk is a broker with its consumers, all in this process.
@@ -82,8 +82,8 @@ func (d *desk) charges(t *testing.T) map[string][]int64 {
 	return all
 }
 
-func sum(states []*State) (runs int, reasons map[consume.Reason]int) {
-	reasons = map[consume.Reason]int{}
+func sum(states []*State) (runs int, reasons map[driver.Reason]int) {
+	reasons = map[driver.Reason]int{}
 	for _, s := range states {
 		for _, n := range s.RunsOf {
 			runs += n
@@ -106,11 +106,11 @@ func TestWithSemelEachOrderIsChargedOnce(t *testing.T) {
 		}
 	}
 	n, repeats := len(d.plan.Orders), d.plan.Messages-len(d.plan.Orders)-d.plan.Changes
-	if runs != n || reasons[consume.ReasonDone] != n || reasons[consume.ReasonDuplicate] != repeats || reasons[consume.ReasonMismatch] != d.plan.Changes {
+	if runs != n || reasons[driver.ReasonDone] != n || reasons[driver.ReasonDuplicate] != repeats || reasons[driver.ReasonMismatch] != d.plan.Changes {
 		t.Errorf("%d runs, %v", runs, reasons)
 	}
 	letters, err := d.b.Letters(t.Context())
-	if err != nil || letters[consume.ReasonMismatch] != d.plan.Changes || len(letters) != 1 {
+	if err != nil || letters[driver.ReasonMismatch] != d.plan.Changes || len(letters) != 1 {
 		t.Errorf("letters %v, %v", letters, err)
 	}
 }
@@ -140,7 +140,7 @@ func TestTheNaiveConsumerLosesWhatWasNotedAndNotDone(t *testing.T) {
 	if len(charges[lost]) != 0 || len(charges) != len(d.plan.Orders)-1 {
 		t.Errorf("%d orders were charged, and the lost one %v", len(charges), charges[lost])
 	}
-	if runs != reasons[consume.ReasonDone] || runs < len(charges) || reasons[consume.ReasonDuplicate] == 0 || runs+reasons[consume.ReasonDuplicate] != d.plan.Messages {
+	if runs != reasons[driver.ReasonDone] || runs < len(charges) || reasons[driver.ReasonDuplicate] == 0 || runs+reasons[driver.ReasonDuplicate] != d.plan.Messages {
 		t.Errorf("%d runs, %v", runs, reasons)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // What consumers have to know.
@@ -72,7 +72,7 @@ func (b *Broker) start(ctx context.Context, ackWait time.Duration) (err error) {
 	}
 	for _, c := range []jetstream.StreamConfig{
 		{Name: Stream, Subjects: []string{subject}, MaxAge: time.Hour},
-		{Name: letters, Subjects: []string{"dead-letters.>", "parked.>"}},
+		{Name: letters, Subjects: []string{"dead-letters.>", "quarantine.>"}},
 	} {
 		if _, err := b.js.CreateStream(ctx, c); err != nil {
 			return err
@@ -117,20 +117,20 @@ func (b *Broker) Backlog(ctx context.Context) (Backlog, error) {
 	return Backlog{int(i.NumPending) + i.NumAckPending, i.AckFloor.Stream}, nil
 }
 
-// Letters counts the messages that were dead-lettered or parked, by reason.
-func (b *Broker) Letters(ctx context.Context) (map[consume.Reason]int, error) {
+// Letters counts the messages that were dead-lettered or quarantined, by reason.
+func (b *Broker) Letters(ctx context.Context) (map[driver.Reason]int, error) {
 	s, err := b.js.Stream(ctx, letters)
 	if err != nil {
 		return nil, err
 	}
-	n := map[consume.Reason]int{}
+	n := map[driver.Reason]int{}
 	for seq := uint64(1); seq <= s.CachedInfo().State.LastSeq; seq++ {
 		m, err := s.GetMsg(ctx, seq)
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil, err
 		}
 		if err == nil {
-			n[consume.Reason(m.Header.Get(consume.LetterReason))]++
+			n[driver.Reason(m.Header.Get(driver.LetterReason))]++
 		}
 	}
 	return n, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
 
@@ -150,11 +151,11 @@ func TestLettersAreCountedByReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range ds {
-			why, to := consume.ReasonMismatch, consume.DeadLetters
+			why, to := driver.ReasonMismatch, driver.DeadLetter
 			if n == 2 {
-				why, to = consume.ReasonLate, consume.Parked
+				why, to = driver.ReasonLate, driver.Quarantine
 			}
-			hs := consume.Letter(d.Message(), consume.Disposition{Reason: why}, "x")
+			hs := driver.Letter(d.Message(), driver.Disposition{Reason: why}, "x")
 			if err := errors.Join(d.Forward(t.Context(), to, hs), d.Ack(t.Context())); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +163,7 @@ func TestLettersAreCountedByReason(t *testing.T) {
 		}
 	}
 	got, err := b.Letters(t.Context())
-	if err != nil || len(got) != 2 || got[consume.ReasonMismatch] != 2 || got[consume.ReasonLate] != 1 {
+	if err != nil || len(got) != 2 || got[driver.ReasonMismatch] != 2 || got[driver.ReasonLate] != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
 	if left, err := b.Backlog(t.Context()); err != nil || left != (Backlog{0, 3}) {

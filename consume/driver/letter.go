@@ -1,6 +1,9 @@
-package consume
+package driver
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +12,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Headers of dead letters and parked messages, beside the message's own.
+// The headers that a copy in the dead letters or in the quarantine has beside
+// the message's own.
 const (
 	letterPrefix = "semel-letter-"
 
@@ -25,15 +29,15 @@ const (
 	LetterOffset     = letterPrefix + "offset"
 	LetterOriginID   = letterPrefix + "origin-id" // if the broker has one
 	LetterPublished  = letterPrefix + "published" // RFC 3339, if known
-	// LetterID is the same when the letter is sent again, which happens if
-	// the ack that follows it is lost.
+	// LetterID stays the same when a copy is sent again because the ack after
+	// it was lost. Use it to drop such repeats.
 	LetterID = letterPrefix + "id"
 )
 
-// Letter is the headers of the copy of a message that d sends to the dead
-// letters or the parked ones: its own, then where it came from and why it goes
-// there, in place of what an earlier such journey left. A Consumer gives them
-// to Forward; for loops that are not Serve's.
+// Letter returns the headers of the copy that goes to the dead letters or to
+// the quarantine: the message's own, then where the message came from and why
+// it was moved. Headers of an earlier copy are replaced. A Consumer passes the
+// result to Forward.
 func Letter(m *Message, d Disposition, group string) []store.Header {
 	hs := slices.Clone(m.Headers)
 	hs = slices.DeleteFunc(hs, func(h store.Header) bool { return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) })
@@ -66,18 +70,19 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	return hs
 }
 
-// letterID names the letter by the message; by what it says, if the broker has
-// no name for it.
+// letterID hashes the message's origin; if the broker has no name for the
+// message, its key and body.
 func letterID(m *Message, d Disposition, group string) string {
-	id := []byte(m.Origin.ID)
-	if len(id) == 0 {
-		id = []byte(digest("", []byte(m.Key), m.Body))
+	id := fmt.Appendf(nil, "%q %q %q %q", group, d.Action, m.Origin.Topic, m.Origin.ID)
+	if m.Origin.ID == "" {
+		id = fmt.Appendf(id, " %q %q", m.Key, m.Body)
 	}
-	return digest("", []byte(group), []byte(m.Origin.Topic), id, []byte(d.Action.String()))
+	sum := sha256.Sum256(id)
+	return hex.EncodeToString(sum[:])
 }
 
-// oneLine is text that every broker takes as a header's value: short, in one
-// line and valid UTF-8.
+// oneLine returns text that every broker accepts as a header's value: short,
+// in one line, valid UTF-8.
 func oneLine(s string) string {
 	const limit = 1000 // bytes
 	if len(s) > limit {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // source is one of the puppet's queue "q".
@@ -24,7 +25,7 @@ func (p *puppet) source(o Options) *Source {
 // The ways to leave a message to a copy.
 var leave = map[string]func(ctx context.Context, d *delivery) error{
 	"a letter": func(ctx context.Context, d *delivery) error {
-		if err := d.Forward(ctx, consume.DeadLetters, nil); err != nil {
+		if err := d.Forward(ctx, driver.DeadLetter, nil); err != nil {
 			return err
 		}
 		return d.Ack(ctx)
@@ -32,9 +33,9 @@ var leave = map[string]func(ctx context.Context, d *delivery) error{
 	"a retry": func(ctx context.Context, d *delivery) error { return d.Nak(ctx, time.Second) },
 }
 
-// A full queue refuses, and what no queue takes comes back, though it is
-// confirmed: then the message itself is all that there is.
-func TestACopyThatTheBrokerDoesNotKeepIsNone(t *testing.T) {
+// A full queue refuses a copy. A copy without a queue is returned, and
+// confirmed all the same. In both cases only the message itself is left.
+func TestForward_BrokerDoesNotKeepTheCopy_Fails(t *testing.T) {
 	for name, end := range leave {
 		for why, v := range map[error]verdict{errRefused: refused, errUnroutable: unroutable} {
 			p := newPuppet(t)
@@ -56,14 +57,14 @@ func TestACopyThatTheBrokerDoesNotKeepIsNone(t *testing.T) {
 
 // A confirm that is late is waited for: neither is the message acked before it,
 // nor is the copy sent again.
-func TestALateConfirmIsWaitedFor(t *testing.T) {
+func TestForward_LateConfirm_IsWaitedFor(t *testing.T) {
 	for name, end := range leave {
 		p := newPuppet(t)
 		d := p.next(p.source(Options{}), "m")[0]
 		p.decides(silence)
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { // who waits has no more time when the broker has it
+			go func() { // the caller's time is over when the broker has the copy
 				for p.came() == 0 {
 					<-time.After(time.Millisecond)
 				}
@@ -84,7 +85,7 @@ func TestALateConfirmIsWaitedFor(t *testing.T) {
 }
 
 // A copy that fails after its waiter has gone says nothing of the next one.
-func TestALateFailureIsNotTheNextCopys(t *testing.T) {
+func TestForward_LateFailure_SendsAgain(t *testing.T) {
 	for name, end := range leave {
 		p := newPuppet(t)
 		d := p.next(p.source(Options{}), "m")[0]
@@ -101,7 +102,7 @@ func TestALateFailureIsNotTheNextCopys(t *testing.T) {
 		}
 		p.decides(kept)
 		p.mu.Lock()
-		_ = p.lines[1].Close() // that of the copies
+		_ = p.lines[1].Close() // the connection for copies
 		p.mu.Unlock()
 		for _, c := range d.sent {
 			<-c.done
@@ -113,9 +114,8 @@ func TestALateFailureIsNotTheNextCopys(t *testing.T) {
 	}
 }
 
-// What is behind a message that is acked is in work still, and so is what is
-// before it.
-func TestAnAckIsOfOneMessage(t *testing.T) {
+// The messages before and after an acked one are still in hand.
+func TestAck_AcksOneMessage(t *testing.T) {
 	p := newPuppet(t)
 	ds := p.next(p.source(Options{}), "a", "b", "c")
 	for _, i := range []int{2, 0} {
@@ -132,9 +132,9 @@ func TestAnAckIsOfOneMessage(t *testing.T) {
 	}
 }
 
-// The tags of a channel begin anew with the next: what is said of an old
-// delivery must not reach the message that has its number now.
-func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
+// Each channel counts its delivery tags from 1: an ack of an old delivery must
+// not reach the message that has its tag now.
+func TestAck_OldChannel_IsErrGone(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	old := p.next(s, "old")[0]
@@ -143,9 +143,9 @@ func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
 	again := p.next(s, "new")[0]
 	for name, err := range map[string]error{
 		"Ack": old.Ack(t.Context()), "Nak": old.Nak(t.Context(), 0), "a retry": old.Nak(t.Context(), time.Hour),
-		"Forward": old.Forward(t.Context(), consume.DeadLetters, nil),
+		"Forward": old.Forward(t.Context(), driver.DeadLetter, nil),
 	} {
-		if !errors.Is(err, consume.ErrGone) {
+		if !errors.Is(err, driver.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", name, err)
 		}
 	}
@@ -158,17 +158,19 @@ func TestWhatIsSaidOfAnOldChannelReachesNoOther(t *testing.T) {
 	p.hears("2 nack 1 again")
 }
 
-// What was sent ahead is not lost when nobody asks for it any more.
-func TestWhatWasSentAheadGoesBack(t *testing.T) {
+// Messages that the broker sent ahead go back to the queue when the source
+// stops.
+func TestStop_SentAhead_GoesBack(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{Prefetch: 10})
 	p.holds("a", "b", "c")
-	ctx, cancel := context.WithCancel(t.Context())
-	ds, err := s.Next(ctx, 1)
+	ds, err := s.Next(t.Context(), 1)
 	if err != nil || len(ds) != 1 {
 		t.Fatal(len(ds), err)
 	}
-	cancel()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
 	p.hears("1 nack 2 again", "1 nack 3 again")
 	if err := ds[0].Ack(t.Context()); err != nil {
 		t.Error(err)
@@ -176,9 +178,9 @@ func TestWhatWasSentAheadGoesBack(t *testing.T) {
 	p.hears("1 nack 2 again", "1 nack 3 again", "1 ack 1")
 }
 
-// Where there is an order, what is given back in another one goes back in that
-// of its delivery.
-func TestWhatIsGivenBackGoesInItsOrder(t *testing.T) {
+// Messages with an order key go back in the order of their delivery, whatever
+// the order of the Naks.
+func TestNak_OrderKey_GoesBackInDeliveryOrder(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{OrderKey: func(*consume.Message) string { return "lane" }})
 	ds := p.next(s, "a", "b", "c")
@@ -199,9 +201,9 @@ func TestWhatIsGivenBackGoesInItsOrder(t *testing.T) {
 	<-over
 }
 
-// A Serve that comes after another begins with what that has given back, and not
-// with what the broker had sent ahead of it.
-func TestWhatWasSentAheadDoesNotOvertakeWhatWasGivenBack(t *testing.T) {
+// A second Serve begins with the messages that the first has given back, not
+// with those that the broker had sent ahead.
+func TestInfo_GivenBack_IsNotOvertaken(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{Prefetch: 10, OrderKey: func(*consume.Message) string { return "lane" }})
 	p.holds("a", "b", "c")
@@ -225,8 +227,8 @@ func TestWhatWasSentAheadDoesNotOvertakeWhatWasGivenBack(t *testing.T) {
 	p.hears() // all went back with the connection
 }
 
-// What is given back while Next waits goes back at once.
-func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
+// A message that is given back while Next waits goes back at once.
+func TestNak_WhileNextWaits_GoesBackAtOnce(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{OrderKey: func(*consume.Message) string { return "lane" }})
 	d := p.next(s, "m")[0]
@@ -236,8 +238,8 @@ func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
 		defer close(over)
 		_, _ = s.Next(ctx, 1) // nothing comes
 	}()
-	for s.asked.Load() < 2 {
-		<-time.After(time.Millisecond)
+	l := s.link.Load()
+	for l.wake(); len(l.ready) > 0; <-time.After(time.Millisecond) { // until Next waits
 	}
 	if err := d.Nak(t.Context(), 0); err != nil {
 		t.Error(err)
@@ -249,7 +251,7 @@ func TestWhatIsGivenBackLateDoesNotWaitForAMessage(t *testing.T) {
 
 // More is taken by another consumer, in place of the one before; for less
 // nothing happens.
-func TestAGreaterPrefetchTakesThePlaceOfTheSmaller(t *testing.T) {
+func TestTake_LargerPrefetch_ReplacesTheConsumer(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	for i, c := range []struct{ limit, cancels int }{{1, 0}, {5, 1}, {4, 1}, {3, 1}} {
@@ -274,11 +276,11 @@ func TestAGreaterPrefetchTakesThePlaceOfTheSmaller(t *testing.T) {
 }
 
 // A channel that was closed while nothing was sent costs no copy.
-func TestACopyNeedsNoChannelThatWasClosed(t *testing.T) {
+func TestForward_ChannelClosed_UsesAnother(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	ds := p.next(s, "a", "b")
-	if err := ds[0].Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+	if err := ds[0].Forward(t.Context(), driver.DeadLetter, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range s.copies.out.spare {
@@ -286,7 +288,7 @@ func TestACopyNeedsNoChannelThatWasClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := ds[1].Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+	if err := ds[1].Forward(t.Context(), driver.DeadLetter, nil); err != nil {
 		t.Error(err)
 	}
 }
