@@ -156,7 +156,7 @@ var doors = []Mutant{
 	},
 	{
 		Name: "trailers that were not announced are lost", Rule: "http",
-		File: "semelhttp/stream.go", Package: upstream, Run: "TestTrailersReachTheFirstClient",
+		File: "semelhttp/stream.go", Package: upstream, Run: "TestAnswerTrailers_ReachFirstClient",
 		Old: "if err == nil && c.held && ", New: "if err == nil && c.held && c.mode == streaming && ",
 	},
 }

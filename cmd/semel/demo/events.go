@@ -93,7 +93,7 @@ func openStream(ctx context.Context, g *proc.Group, o *Options, plan *pipeline.P
 		}
 		st := consumer.NewState()
 		l := &log{state: st, tail: journal.NewTail(path, st.Apply)}
-		s.logs, s.targets = append(s.logs, l), append(s.targets, newConsumer(p, l, semel))
+		s.logs, s.targets = append(s.logs, l), append(s.targets, newConsumer(p, fmt.Sprint("consumer ", i+1), l, semel))
 	}
 	for _, t := range s.targets {
 		if err := t.ready(ctx); err != nil {
@@ -118,8 +118,8 @@ func (s *stream) consumerArgs(o *Options, path string) []string {
 // it was killed, and worth a kill when a handler is at work. With Semel only
 // one of all consumers' is at a time, for it has SQLite's write lock, so that a
 // consumer which only has messages will do after some looks.
-func newConsumer(p *proc.Process, l *log, semel bool) *target {
-	t := &target{Process: p}
+func newConsumer(p *proc.Process, title string, l *log, semel bool) *target {
+	t := &target{Process: p, title: title}
 	t.ready = func(ctx context.Context) error {
 		return p.Until(ctx, func(context.Context) error {
 			boots := 0
@@ -149,11 +149,11 @@ func newConsumer(p *proc.Process, l *log, semel bool) *target {
 // run lets the producers loose, and the storm, and counts.
 func (s *stream) run(ctx context.Context, o *Options, stderr io.Writer) (_ Figures, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
+	st := &storm{
+		targets: s.targets, steps: int64(s.plan.Messages), done: s.producers.Settled.Load, disturb: s.disturb, hold: s.producers.Hold,
+	}
 	err = perform(ctx, o, &act{
-		storm: &storm{
-			targets: s.targets, steps: int64(s.plan.Messages), done: s.producers.Settled.Load,
-			disturb: func() { s.producers.Disturbed.Store(true) }, hold: s.producers.Hold,
-		},
+		storm: st,
 		kills: o.Kills, hope: 4, now: func() string { return s.now(ctx) },
 		work: func(ctx context.Context) error { return s.producers.Run(ctx, o.Clients) },
 	}, stderr)
@@ -163,7 +163,24 @@ func (s *stream) run(ctx context.Context, o *Options, stderr io.Writer) (_ Figur
 	for _, t := range s.targets {
 		t.Stop(10 * time.Second)
 	}
-	return s.figures(ctx)
+	f, err := s.figures(ctx)
+	f.Timeline = st.kills
+	return f, err
+}
+
+// disturb ends the measurement of latencies before the first kill. A message
+// that is under way by then can wait for a killed consumer, so its latency must
+// not count either.
+func (s *stream) disturb() error {
+	if s.producers.Disturbed.Swap(true) {
+		return nil
+	}
+	for _, l := range s.logs {
+		if err := l.look(func(st *consumer.State) { st.StopMeasuring() }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // close ends the broker, after those who are connected to it.
@@ -182,12 +199,12 @@ func (s *stream) close() (err error) {
 
 // now is one line.
 func (s *stream) now(ctx context.Context) string {
-	text := fmt.Sprintf("%-14s %3d%%  sent %d", s.name, s.producers.Settled.Load()*100/int64(s.plan.Messages), s.producers.Sent.Load())
+	text := fmt.Sprintf("  %-14s %3d%%  messages %d", s.name, s.producers.Settled.Load()*100/int64(s.plan.Messages), s.producers.Sent.Load())
 	var charged, orders int
 	if err := s.book.QueryRowContext(context.WithoutCancel(ctx), "SELECT count(*), count(DISTINCT order_id) FROM charge").Scan(&charged, &orders); err != nil {
 		return text + "  " + err.Error()
 	}
-	return text + fmt.Sprintf("  charged %d  double %d  kills %d", charged, charged-orders, kills(s.targets))
+	return text + fmt.Sprintf("  charges %d  double charges %d  kills %d", charged, charged-orders, kills(s.targets))
 }
 
 func (s *stream) figures(ctx context.Context) (f Figures, err error) {
@@ -226,6 +243,6 @@ func (s *stream) figures(ctx context.Context) (f Figures, err error) {
 	f.Sent = int(s.producers.Sent.Load())
 	f.Duplicates = f.Sent - len(s.plan.Orders)
 	f.targets(s.targets)
-	f.WorkerKills = f.Kills
+	f.ConsumerKills = f.Kills
 	return f, nil
 }

@@ -39,6 +39,7 @@ func countEvents(plan *pipeline.Plan, e *evidence) (f Figures) {
 	for i := range plan.Orders {
 		o := &plan.Orders[i]
 		charges := e.charges[o.ID]
+		f.charged(len(charges))
 		f.Charges += len(charges)
 		f.DoubleCharges += max(0, len(charges)-1)
 		if !slices.Contains(charges, o.Amount) {

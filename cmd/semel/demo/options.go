@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +70,11 @@ func (o *Options) complete() error {
 	}
 	if scheme, _, _ := strings.Cut(o.Store, ":"); o.Store != "" && !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) {
 		return &input.Error{Field: "--store", Value: scheme + ":…", Want: "choose postgres://USER@HOST/DATABASE or redis://HOST:PORT/0, or leave it out for SQLite in a temporary directory"}
+	}
+	if o.HTML != "" { // so that a wrong path does not cost a whole demo
+		if info, err := os.Stat(filepath.Dir(o.HTML)); err != nil || !info.IsDir() {
+			return &input.Error{Field: "--html", Value: o.HTML, Want: "is in a directory that does not exist; create it first"}
+		}
 	}
 	if o.Program == "" {
 		path, err := os.Executable()

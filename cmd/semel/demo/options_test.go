@@ -13,10 +13,11 @@ func usual() Options { return Options{Orders: 2000, Clients: 16, Kills: 8, Seed:
 
 func TestOptionsHaveLimits(t *testing.T) {
 	for want, wrong := range map[string]func(*Options){
-		`--orders: "49": must be from 50 to 100000`: func(o *Options) { o.Orders = 49 },
-		`--clients: "0": must be from 1 to 256`:     func(o *Options) { o.Clients = 0 },
-		`--kills: "101": must be from 0 to 100`:     func(o *Options) { o.Kills = 101 },
-		`--on-doubt: "maybe": choose park or retry`: func(o *Options) { o.OnDoubt = "maybe" },
+		`--orders: "49": must be from 50 to 100000`:                                          func(o *Options) { o.Orders = 49 },
+		`--clients: "0": must be from 1 to 256`:                                              func(o *Options) { o.Clients = 0 },
+		`--kills: "101": must be from 0 to 100`:                                              func(o *Options) { o.Kills = 101 },
+		`--html: "none/report.html": is in a directory that does not exist; create it first`: func(o *Options) { o.HTML = "none/report.html" },
+		`--on-doubt: "maybe": choose park or retry`:                                          func(o *Options) { o.OnDoubt = "maybe" },
 		`--store: "redis+cluster:…": choose postgres://USER@HOST/DATABASE or redis://HOST:PORT/0, or leave it out for SQLite in a temporary directory`: func(o *Options) {
 			o.Store = "redis+cluster://ann:secret@h/0"
 		},

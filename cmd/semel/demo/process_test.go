@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
 )
 
 // TestMain lets the test binary be the demo's payment service, or a consumer.
@@ -136,18 +135,18 @@ func TestTheDemoShowsWhatSemelPromises(t *testing.T) {
 	if code != 0 || len(r.Broken) != 0 {
 		t.Fatalf("exit code %d, broken %q; told: %s", code, r.Broken, told)
 	}
-	s, u := r.Semel, r.Unprotected
+	s, u := r.With, r.Without
 	if r.Orders != 200 || r.Deliveries < 260 || r.Changes != 4 {
 		t.Errorf("%d orders, %d deliveries, %d changes", r.Orders, r.Deliveries, r.Changes)
 	}
-	if u.DoubleCharges == 0 || u.Lost != 0 || u.WorkerKills != 8 || u.InFlightAtKills < 8 || u.Accepted != 4 {
+	if u.DoubleCharges == 0 || u.Lost != 0 || u.ServiceKills != 8 || u.InFlightAtKills < 8 || u.Accepted != 4 {
 		t.Errorf("without Semel: %+v", u)
 	}
 	if s.DoubleCharges != 0 || s.Lost != 0 || s.UnequalReplays != 0 || s.Stuck != 0 || s.Charges != 200 {
 		t.Errorf("with Semel: %+v", s)
 	}
-	if s.WorkerKills != 8 || s.ProxyKills != 8 || s.Kills != 16 || s.InFlightAtKills < 16 {
-		t.Errorf("with Semel: %d + %d kills with %d in flight", s.WorkerKills, s.ProxyKills, s.InFlightAtKills)
+	if s.ServiceKills != 8 || s.ProxyKills != 8 || s.Kills != 16 || s.InFlightAtKills < 16 {
+		t.Errorf("with Semel: %d + %d kills with %d in flight", s.ServiceKills, s.ProxyKills, s.InFlightAtKills)
 	}
 	if s.Replays == 0 || s.Refused != 4 || s.Parked == 0 || s.Reconciled != s.Parked || s.Executions < 200 || s.Conflicts == 0 {
 		t.Errorf("with Semel: %+v", s)
@@ -160,8 +159,8 @@ func TestTheDemoShowsWhatSemelPromises(t *testing.T) {
 // If the demo could not see a double charge, its zero would mean nothing.
 func TestTheDemoSeesDoubleCharges(t *testing.T) {
 	r, code, told := result(t, "--on-doubt=retry")
-	if code != 1 || r.Semel.DoubleCharges == 0 || len(r.Broken) == 0 || !strings.Contains(told, "double charges") {
-		t.Errorf("exit code %d, %d double charges, broken %q; told: %s", code, r.Semel.DoubleCharges, r.Broken, told)
+	if code != 1 || r.With.DoubleCharges == 0 || len(r.Broken) == 0 || !strings.Contains(told, "double charges") {
+		t.Errorf("exit code %d, %d double charges, broken %q; told: %s", code, r.With.DoubleCharges, r.Broken, told)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/cmd/semel/demo/internal/ledger"
 )
 
-// progress tells how a side is getting on, until ctx ends: on a terminal in one
-// line that changes, elsewhere now and then.
+// progress writes the line of now until ctx ends: on a terminal ten times a
+// second over the same line, elsewhere a new line every five seconds.
 func progress(ctx context.Context, w io.Writer, now func() string) {
 	every, before, after := 5*time.Second, "", "\n"
 	if isTerminal(w) {
@@ -25,9 +25,9 @@ func progress(ctx context.Context, w io.Writer, now func() string) {
 
 // now is one line.
 func (s *side) now() string {
-	text := fmt.Sprintf("%-14s %3d%%  sent %d", s.name, s.fleet.Steps.Load()*100/int64(max(1, len(s.plan.Steps))), s.fleet.Sent.Load())
+	text := fmt.Sprintf("  %-14s %3d%%  requests %d", s.name, s.fleet.Steps.Load()*100/int64(max(1, len(s.plan.Steps))), s.fleet.Sent.Load())
 	err := s.look(func(st *ledger.State) {
-		text += fmt.Sprintf("  charged %d  double %d  kills %d", st.Charged, st.Double(), kills(s.targets()))
+		text += fmt.Sprintf("  charges %d  double charges %d  kills %d", st.Charged, st.Double(), kills(s.targets()))
 	})
 	if err != nil {
 		text += "  " + err.Error()

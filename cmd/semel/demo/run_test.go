@@ -66,7 +66,7 @@ func hasFields(t *testing.T, r *Report) {
 	if err := json.Unmarshal(doc, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"orders", "deliveries", "unprotected", "semel", "added_latency_p50_ms", "added_latency_p99_ms"} {
+	for _, field := range []string{"orders", "deliveries", "without_semel", "with_semel", "broken", "seconds"} {
 		if _, ok := got[field]; !ok {
 			t.Errorf("there is no %s", field)
 		}
@@ -74,11 +74,11 @@ func hasFields(t *testing.T, r *Report) {
 	if broken, ok := got["broken"].([]any); !ok || len(broken) != 0 {
 		t.Errorf("broken is %v, not an empty list", got["broken"])
 	}
-	for _, side := range []string{"unprotected", "semel"} {
+	for _, side := range []string{"without_semel", "with_semel"} {
 		figures, _ := got[side].(map[string]any)
 		for _, field := range []string{
-			"double_charges", "lost", "replays", "mismatches_refused", "kills", "in_flight_at_kills", "unequal_replays",
-			"stuck", "parked", "reconciled", "executions", "re_executions", "conflicts", "latency_p50_ms", "latency_p99_ms",
+			"double_charges", "lost_orders", "replays", "changed_payloads_refused", "kills", "in_flight_at_kills", "unequal_answers",
+			"stuck_orders", "parked", "reconciled", "executions", "re_executions", "conflicts", "latency_p50_ms", "latency_p99_ms",
 		} {
 			if _, ok := figures[field].(float64); !ok {
 				t.Errorf("%s has no number %s", side, field)
@@ -93,7 +93,7 @@ func TestProgressOnNoTerminalIsWholeLines(t *testing.T) {
 	defer cancel()
 	var b bytes.Buffer
 	progress(ctx, &b, s.now)
-	if got := b.String(); got != "without Semel    0%  sent 0  charged 0  double 0  kills 0\n" {
+	if got := b.String(); got != "  without Semel    0%  requests 0  charges 0  double charges 0  kills 0\n" {
 		t.Errorf("got %q", got)
 	}
 	f, err := os.Create(s.journal + ".txt")

@@ -13,15 +13,15 @@ import (
 	"github.com/semel-go/semel/cmd/semel/demo/internal/proc"
 )
 
-// side is one of the two ways to pay: straight, or through the proxy.
+// side is one of the two ways to pay: directly, or through semel proxy.
 type side struct {
 	name  string
 	plan  *fleet.Plan
 	fleet *fleet.Fleet
 
-	worker, proxy *target // proxy is nil on the straight side
-	journal       string
-	records       *records // nil on the straight side
+	service, proxy *target // proxy is nil without Semel
+	journal        string
+	records        *records // nil without Semel
 
 	mu   sync.Mutex
 	tail *ledger.Tail
@@ -30,7 +30,7 @@ type side struct {
 // straight starts a ledger, and clients that talk to it.
 func straight(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, dir string) (*side, error) {
 	s := &side{name: "without Semel", plan: plan, journal: filepath.Join(dir, "without.ledger")}
-	address, err := s.startWorker(ctx, g, o, "without-worker")
+	address, err := s.startService(ctx, g, o, "without-payment-service")
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func guarded(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, d
 	if s.records, err = newRecords(o, dir); err != nil {
 		return nil, err
 	}
-	upstream, err := s.startWorker(ctx, g, o, "with-worker")
+	upstream, err := s.startService(ctx, g, o, "with-payment-service")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func guarded(ctx context.Context, g *proc.Group, o *Options, plan *fleet.Plan, d
 		return nil, err
 	}
 	s.fleet = fleet.New(plan, "http://"+address+"/payments")
-	s.proxy = (&target{Process: p, inFlight: func() (int, error) {
+	s.proxy = (&target{Process: p, title: "semel proxy", inFlight: func() (int, error) {
 		return int(s.fleet.InFlight.Load()), nil
 	}}).answers("http://" + admin + "/readyz")
 	if err := s.proxy.ready(ctx); err != nil {
@@ -83,7 +83,7 @@ func proxyArgs(listen, admin, upstream string, store []string, onDoubt string) [
 	return args
 }
 
-func (s *side) startWorker(ctx context.Context, g *proc.Group, o *Options, name string) (address string, err error) {
+func (s *side) startService(ctx context.Context, g *proc.Group, o *Options, name string) (address string, err error) {
 	s.tail = ledger.NewTail(s.journal)
 	if address, err = proc.Address(); err != nil {
 		return "", err
@@ -92,12 +92,12 @@ func (s *side) startWorker(ctx context.Context, g *proc.Group, o *Options, name 
 	if err != nil {
 		return "", err
 	}
-	s.worker = (&target{Process: p, inFlight: func() (int, error) {
+	s.service = (&target{Process: p, title: "payment service", inFlight: func() (int, error) {
 		var before, after int
 		err := s.look(func(st *ledger.State) { before, after = st.InFlight() })
 		return before + after, err
 	}}).answers("http://" + address + "/healthz")
-	return address, s.worker.ready(ctx)
+	return address, s.service.ready(ctx)
 }
 
 // look shows the ledger's journal as far as it is written.
@@ -114,16 +114,16 @@ func (s *side) look(f func(*ledger.State)) error {
 // targets are the processes to kill, in turn.
 func (s *side) targets() []*target {
 	if s.proxy == nil {
-		return []*target{s.worker}
+		return []*target{s.service}
 	}
-	return []*target{s.worker, s.proxy}
+	return []*target{s.service, s.proxy}
 }
 
 // storm is what disturbs the side.
 func (s *side) storm() *storm {
 	return &storm{
 		targets: s.targets(), steps: int64(len(s.plan.Steps)), done: s.fleet.Steps.Load,
-		disturb: func() { s.fleet.Disturbed.Store(true) },
+		disturb: func() error { s.fleet.Disturbed.Store(true); return nil },
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *side) stop(patience time.Duration) {
 	if s.proxy != nil {
 		s.proxy.Stop(patience)
 	}
-	s.worker.Stop(patience)
+	s.service.Stop(patience)
 }
 
 // abandon is for a side that will not be counted.
@@ -153,6 +153,7 @@ func (s *side) run(ctx context.Context, o *Options, stderr io.Writer) (Figures, 
 	}
 	s.stop(10 * time.Second)
 	f, err := s.figures(ctx)
+	f.Timeline = st.kills
 	return f, errors.Join(err, s.records.drop(ctx))
 }
 

@@ -31,7 +31,7 @@ func TestTheDemoRunsOnPostgreSQL(t *testing.T) {
 	if code != 0 || len(r.Broken) != 0 {
 		t.Fatalf("exit code %d, broken %q; told: %s", code, r.Broken, told)
 	}
-	s := r.Semel
+	s := r.With
 	if s.DoubleCharges != 0 || s.Lost != 0 || s.Stuck != 0 || s.Charges != 200 || s.Kills != 16 || s.Replays == 0 || s.Reconciled == 0 {
 		t.Errorf("with Semel: %+v", s)
 	}

@@ -16,16 +16,20 @@ type storm struct {
 	targets []*target
 	steps   int64        // of the plan
 	done    func() int64 // of those
-	disturb func()       // latencies are not measured any more
+	disturb func() error // ends the measurement of latencies
 	// hold keeps those who work from going further than so many steps, while
 	// the processes are not ready to be killed. Nil: they cannot be held.
 	hold func(upTo int64)
+
+	begun time.Time // set by run
+	kills []Kill    // read it after run
 }
 
 // run kills n times, the processes in turn, spread over the plan. It ends early
 // when the plan is done. Hope is how many requests it would like to find in
 // flight.
 func (s *storm) run(ctx context.Context, n, hope int) error {
+	s.begun, s.kills = time.Now(), []Kill{}
 	defer s.holdAt(s.steps)
 	for i := range n {
 		at, apart := s.steps*calm/100, s.steps*(stormy-calm)/int64(100*n)
@@ -42,7 +46,9 @@ func (s *storm) run(ctx context.Context, n, hope int) error {
 				return err
 			}
 		}
-		s.disturb()
+		if err := s.disturb(); err != nil {
+			return err
+		}
 		if err := s.strike(ctx, s.targets[i%len(s.targets)], hope); err != nil {
 			return err
 		}
@@ -91,6 +97,7 @@ func (s *storm) strike(ctx context.Context, t *target, hope int) error {
 		if err == nil && n > 0 && n >= hope {
 			t.kills.Add(1)
 			t.lost.Add(int64(n))
+			s.kills = append(s.kills, Kill{time.Since(s.begun).Seconds(), t.title, n})
 			return t.Kill()
 		}
 		if err := errors.Join(err, t.Thaw()); err != nil {

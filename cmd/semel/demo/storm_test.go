@@ -55,15 +55,15 @@ func TestAProcessWithNothingToDoIsNotKilled(t *testing.T) {
 	s.plan.Steps = append(s.plan.Steps, fleet.Step{}) // something to do, but nobody does it
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.storm().strike(ctx, s.worker, 1); err != nil {
+	if err := s.storm().strike(ctx, s.service, 1); err != nil {
 		t.Fatal(err)
 	}
-	if s.worker.kills.Load() != 0 {
+	if s.service.kills.Load() != 0 {
 		t.Error("an idle process was killed")
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := s.worker.ready(ctx); err != nil {
+	if err := s.service.ready(ctx); err != nil {
 		t.Errorf("it was left frozen: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestAStormEndsWithItsContext(t *testing.T) {
 	s := startStraight(t, &Options{Orders: 50, Program: os.Args[0]})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.storm().run(ctx, 3, 1); err != nil || s.worker.kills.Load() != 0 {
-		t.Errorf("%d kills, %v", s.worker.kills.Load(), err)
+	if err := s.storm().run(ctx, 3, 1); err != nil || s.service.kills.Load() != 0 {
+		t.Errorf("%d kills, %v", s.service.kills.Load(), err)
 	}
 }

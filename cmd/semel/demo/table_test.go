@@ -42,7 +42,7 @@ func TestTheTableIsTheGoldenOne(t *testing.T) {
 
 func TestTheTableNamesWhatIsBroken(t *testing.T) {
 	r := shown()
-	r.Semel.DoubleCharges, r.Semel.Stuck = 3, 1
+	r.With.DoubleCharges, r.With.Stuck = 3, 1
 	if r.judge() == nil {
 		t.Fatal("nothing is broken")
 	}

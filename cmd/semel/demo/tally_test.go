@@ -1,6 +1,7 @@
 package main
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -50,8 +51,8 @@ func (s *scene) count() Figures {
 
 func TestWhatWentWellHasNothingBroken(t *testing.T) {
 	f := newScene().count()
-	want := Figures{Executions: 1, Charges: 1, Refused: 1}
-	if f != want {
+	want := Figures{Executions: 1, Charges: 1, Refused: 1, ChargesPerOrder: []int{0, 1}}
+	if !reflect.DeepEqual(f, want) {
 		t.Errorf("got %+v", f)
 	}
 }

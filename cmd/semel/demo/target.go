@@ -11,6 +11,7 @@ import (
 // target is a process to kill.
 type target struct {
 	*proc.Process
+	title string // the name that people read
 	// ready waits until it is at work.
 	ready func(context.Context) error
 	// inFlight counts what the frozen process is working on.

@@ -121,7 +121,7 @@ func cpu(p *proc) time.Duration {
 // memory, compared with a bare httputil.ReverseProxy under the same load.
 const benchFloor = 0.75
 
-func TestThroughputAgainstABareReverseProxy(t *testing.T) {
+func TestProxy_Throughput_AgainstBareReverseProxy(t *testing.T) {
 	if os.Getenv("SEMEL_BENCH") == "" {
 		t.Skip("a benchmark of half a minute; set SEMEL_BENCH=1 to run it")
 	}

@@ -16,7 +16,7 @@ import (
 
 // A store that takes a connection and says nothing would leave a proxy that does
 // not serve, and does not say why.
-func TestTheProxySaysWhatItWaitsForWhenItStarts(t *testing.T) {
+func TestProxy_StoreHangsAtStart_LogsWait(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts: the system does
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestTheProxySaysWhatItWaitsForWhenItStarts(t *testing.T) {
 
 // The proxy starts on a store that may lose what it was told: who knows better
 // than its settings need not be asked. But it says so, each time.
-func TestTheProxyWarnsOfAStoreThatMayLoseWhatItWasTold(t *testing.T) {
+func TestProxy_UnsafeStoreSettings_Warns(t *testing.T) {
 	unsafe := pgtest.Start(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
 	for url, settings := range map[string][]string{
 		unsafe.URL(): {"fsync is off", "full_page_writes is off", "synchronous_commit is off"},

@@ -69,7 +69,7 @@ func get(t testing.TB, address string) (int, error) {
 	return res.StatusCode, nil
 }
 
-func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
+func TestProxy_Stop_WaitsForRequestsInFlight(t *testing.T) {
 	g := newGate(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
 	p := start(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", db, "--on-doubt", "park")
@@ -105,7 +105,7 @@ func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
 	}
 }
 
-func TestAStopWithinItsTimeIsTold(t *testing.T) {
+func TestProxy_DrainTimeOver_ExitFailed(t *testing.T) {
 	g := newGate(t)
 	p := start(t, "--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "memory:", "--drain", "100ms")
 	_ = postLater(t, p.Addr, "k")
@@ -116,7 +116,7 @@ func TestAStopWithinItsTimeIsTold(t *testing.T) {
 	}
 }
 
-func TestTheProxySaysWhenItsStoreDies(t *testing.T) {
+func TestProxy_StoreDies_NotReady(t *testing.T) {
 	g := newGate(t)
 	db := filepath.Join(t.TempDir(), "semel.db")
 	p := start(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "sqlite:"+db)

@@ -26,7 +26,7 @@ func besideLoopback(s *httptest.Server) string {
 // What is sent to the service and to hooks holds what clients have sent, and
 // goes there straight, whatever the environment says: its proxy is for others
 // that this machine asks. The key set, which can be anywhere, is such a one.
-func TestTheProxyOfTheEnvironmentIsForTheKeySetAlone(t *testing.T) {
+func TestProxy_HTTPProxyVariable_OnlyForKeySet(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func fenceOf(t testing.TB, st store.Store, key string) string {
 	return fmt.Sprint(f.Record.Fence)
 }
 
-func TestListSelects(t *testing.T) {
+func TestInspectList_Filters(t *testing.T) {
 	url, _ := seed(t)
 	for name, c := range map[string]struct {
 		args []string
@@ -90,7 +90,7 @@ func TestListSelects(t *testing.T) {
 	}
 }
 
-func TestBodiesAndHeadersAreHiddenUnlessAskedFor(t *testing.T) {
+func TestInspect_WithoutShowBody_HidesBodyAndHeaders(t *testing.T) {
 	url, _ := seed(t)
 	get := func(key string, more ...string) result {
 		return command(t, append([]string{"inspect", "get", key, "--tenant", "ann", "--store", url}, more...)...)
@@ -122,7 +122,7 @@ func TestBodiesAndHeadersAreHiddenUnlessAskedFor(t *testing.T) {
 }
 
 // A tenant is what a header says, and a key what a program makes: any bytes.
-func TestARecordWhoseNameIsNoUTF8IsFoundAndResolved(t *testing.T) {
+func TestInspect_NamesNotUTF8_FoundAndResolved(t *testing.T) {
 	url, st := seed(t)
 	g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park})
 	if err != nil {
@@ -158,7 +158,7 @@ func TestARecordWhoseNameIsNoUTF8IsFoundAndResolved(t *testing.T) {
 	}
 }
 
-func TestAParkedRequestIsResolved(t *testing.T) {
+func TestInspectResolve_Parked_Resolved(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string
 		stdin string
@@ -198,7 +198,7 @@ func TestAParkedRequestIsResolved(t *testing.T) {
 	}
 }
 
-func TestAVerdictAboutAnEarlierStateChangesNothing(t *testing.T) {
+func TestInspectResolve_OldFence_ChangesNothing(t *testing.T) {
 	url, st := seed(t)
 	old := fenceOf(t, st, "parked")
 	g, err := semel.New(st, &semel.Options{OnDoubt: semel.Park, Reconcile: func(context.Context, *semel.Execution) (semel.Verdict, error) {
@@ -226,7 +226,7 @@ func TestAVerdictAboutAnEarlierStateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAVerdictWithoutItsPartsIsWrong(t *testing.T) {
+func TestInspectResolve_IncompleteVerdict_UsageError(t *testing.T) {
 	base := []string{"inspect", "resolve", "k", "--fence", "1", "--reason", "r"}
 	for want, args := range map[string][]string{
 		"--status: ":                            {"--verdict", "happened"},
@@ -243,7 +243,7 @@ func TestAVerdictWithoutItsPartsIsWrong(t *testing.T) {
 	}
 }
 
-func TestSweepDoctorAndMigrate(t *testing.T) {
+func TestSweepDoctorMigrate_OneStore(t *testing.T) {
 	url, st := seed(t)
 	p := store.Proposal{Key: store.Key{Operation: "http", Value: "dead"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Millisecond}
 	if _, err := st.Claim(t.Context(), p); err != nil {
@@ -290,7 +290,7 @@ func TestSweepDoctorAndMigrate(t *testing.T) {
 	}
 }
 
-func TestASweepGoesOnUntilItIsStopped(t *testing.T) {
+func TestSweep_WithoutOnce_RunsUntilStopped(t *testing.T) {
 	url, _ := seed(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &stopAfter{n: 3, stop: cancel}

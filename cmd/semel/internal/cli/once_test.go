@@ -15,7 +15,7 @@ import (
 
 // http.Transport sends a request with an Idempotency-Key again by itself when
 // a connection that was used before dies: the proxy must not let it.
-func TestAServiceThatDropsTheConnectionSeesOneEffect(t *testing.T) {
+func TestProxy_UpstreamDropsConnection_OneEffect(t *testing.T) {
 	var mu sync.Mutex
 	effects := map[string]int{}
 	b := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func storm() (keys, duplicates int) {
 	return 10000, 8
 }
 
-func TestAStormOfDuplicatesHasOneEffectEach(t *testing.T) {
+func TestProxy_ManyDuplicates_OneEffectEach(t *testing.T) {
 	l := newBank(t)
 	p := start(t, "--listen", "127.0.0.1:0", "--upstream", l.URL, "--scope", "header:X-Tenant", "--wait", "60s",
 		"--store", "sqlite:"+filepath.Join(t.TempDir(), "semel.db"))

@@ -43,7 +43,7 @@ func write(t testing.TB, name, content string) string {
 	return path
 }
 
-func TestWhatIsWrongIsOneLineAndExitCode2(t *testing.T) {
+func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 	good := []string{"--upstream", "http://127.0.0.1:1", "--scope", "single"}
 	proxy := func(more ...string) []string { return append(append([]string{"proxy"}, good...), more...) }
 	conf := func(doc string) []string { return []string{"proxy", "--config", write(t, "semel.yaml", doc)} }
@@ -100,7 +100,7 @@ func TestWhatIsWrongIsOneLineAndExitCode2(t *testing.T) {
 	}
 }
 
-func TestWhatFailsIsExitCode1(t *testing.T) {
+func TestRun_Failure_ExitCode1(t *testing.T) {
 	absent := "sqlite:" + filepath.Join(t.TempDir(), "none.db")
 	good := []string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single"}
 	for name, args := range map[string][]string{
@@ -118,7 +118,7 @@ func TestWhatFailsIsExitCode1(t *testing.T) {
 }
 
 // Of two addresses, the error says which is taken.
-func TestAnAddressThatCannotBeListenedOnIsToldWithItsOption(t *testing.T) {
+func TestProxy_AddressInUse_ErrorNamesOption(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestAnAddressThatCannotBeListenedOnIsToldWithItsOption(t *testing.T) {
 	}
 }
 
-func TestEveryVerbHasHelpWithAnExample(t *testing.T) {
+func TestHelp_EveryCommand_HasExample(t *testing.T) {
 	for _, verb := range []string{"proxy", "inspect get", "inspect list", "inspect resolve", "sweep", "migrate", "doctor", "version"} {
 		r := command(t, append(strings.Fields(verb), "--help")...)
 		if r.code != ExitOK || !strings.Contains(r.stdout, "Example") || !strings.Contains(r.stdout, "semel "+verb) || !strings.Contains(r.stdout, "--json") {
@@ -147,7 +147,7 @@ func TestEveryVerbHasHelpWithAnExample(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentGoesBetweenFileAndFlags(t *testing.T) {
+func TestEnvironment_OverridesFileNotFlags(t *testing.T) {
 	conf := write(t, "semel.yaml", "upstream: http://a\nscope: single\nlease: 1ms\ndrain: 2h\nwait: 1h\n")
 	vars := map[string]string{"SEMEL_CONFIG": conf, "SEMEL_LEASE": "2ms", "SEMEL_DRAIN": "3h", "SEMEL_REQUIRE_KEY": "false", "SEMEL_METHODS": "POST,put"}
 	r := commandIn(t, vars, "", "proxy", "--lease", "3ms")
@@ -192,7 +192,7 @@ func TestDemo_NamesItsProgram(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_TextAndJSON(t *testing.T) {
 	if r := command(t, "version"); r.code != ExitOK || !strings.HasPrefix(r.stdout, "semel ") {
 		t.Errorf("%+v", r)
 	}
@@ -202,7 +202,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestAWriterThatFailsIsAFailure(t *testing.T) {
+func TestRun_WriterFails_ExitFailed(t *testing.T) {
 	var stderr bytes.Buffer
 	w := iotest.TruncateWriter(&stderr, 0) // accepts all
 	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, w, &stderr); code != ExitOK {
@@ -219,7 +219,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 // The client of Redis logs by itself, in words of its own.
-func TestAllThatIsLoggedIsJSONIfItIsToBe(t *testing.T) {
+func TestLog_JSON_AllLinesJSON(t *testing.T) {
 	const nobody = "redis://127.0.0.1:1/0"
 	for verb, args := range map[string][]string{
 		"doctor": {"doctor"}, "inspect list": {"inspect", "list"}, "sweep": {"sweep", "--once"}, "verify": {"verify"},

@@ -23,7 +23,7 @@ func token(key ed25519.PrivateKey, claims string) string {
 	return "Bearer " + signed + "." + b64(ed25519.Sign(key, []byte(signed)))
 }
 
-func TestTheTenantOfAVerifiedToken(t *testing.T) {
+func TestProxy_JWT_TenantOfVerifiedToken(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTheTenantOfAVerifiedToken(t *testing.T) {
 	}
 }
 
-func TestSecretsAreRotated(t *testing.T) {
+func TestProxy_SecretsRotated_OldRecordsCompare(t *testing.T) {
 	l := newBank(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
 	const one, two = "one:00112233445566778899aabbccddeeff\n", "two:ff112233445566778899aabbccddeeff\n"
@@ -88,7 +88,7 @@ func TestSecretsAreRotated(t *testing.T) {
 	}
 }
 
-func TestAFileOfRulesIsServedAndLoggedAsJSON(t *testing.T) {
+func TestProxy_ConfigFile_RulesServedLoggedAsJSON(t *testing.T) {
 	l := newBank(t)
 	conf := write(t, "semel.yaml", `
 upstream: `+l.URL+`
@@ -116,7 +116,7 @@ rules:
 	}
 }
 
-func TestHeadersHaveALimit(t *testing.T) {
+func TestProxy_LargeHeaders_Refused(t *testing.T) {
 	l := newBank(t)
 	p := start(t, "--listen", "127.0.0.1:0", "--upstream", l.URL, "--store", "memory:", "--scope", "single")
 	for size, want := range map[int]int{10 << 10: 201, 32 << 10: 431} {

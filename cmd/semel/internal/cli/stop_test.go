@@ -12,7 +12,7 @@ import (
 
 // A proxy that is frozen for longer than its lease is taken over by another
 // one on the same store. When it wakes up, what it brings does not count.
-func TestAFrozenProxyIsTakenOverAndRefused(t *testing.T) {
+func TestProxy_FrozenPastLease_TakenOver(t *testing.T) {
 	g := newGate(t)
 	args := []string{"--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "sqlite:" + filepath.Join(t.TempDir(), "semel.db"),
 		"--lease", "3s", "--sweep-every", "0"}

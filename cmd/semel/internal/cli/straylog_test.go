@@ -22,7 +22,7 @@ var (
 
 // net/http logs what an upstream sends behind an answer that has no body, such
 // as 204, and quotes it. Some frameworks do that.
-func TestTheLogIsTheProxysAloneAndQuotesNoAnswer(t *testing.T) {
+func TestLog_StrayUpstreamBytes_NotQuoted(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

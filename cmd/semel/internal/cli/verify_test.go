@@ -32,7 +32,7 @@ func records(t *testing.T, url string) int {
 	return strings.Count(r.stdout, "\n")
 }
 
-func TestVerifyPassesOnSQLiteAndLeavesNothing(t *testing.T) {
+func TestVerify_SQLite_PassesAndLeavesNothing(t *testing.T) {
 	url := database(t)
 	r := command(t, "verify", "--store", url, "--keys", "10", "--parallel", "4", "--processes", "0", "--body", "64KiB", "--json")
 	var got verify.Report
@@ -52,7 +52,7 @@ func TestVerifyPassesOnSQLiteAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestVerifyPassesOnMemoryAndSaysWhatThatMeans(t *testing.T) {
+func TestVerify_Memory_PassesWithWarning(t *testing.T) {
 	r := command(t, "verify", "--store", "memory:", "--keys", "10", "--only", "settings,claim-race,process-race")
 	for _, want := range []string{"memory:, 1 connections", "ok         claim-race", "skipped    process-race", "warning: the records are in memory", "0 broke a promise, 1 warning"} {
 		if !strings.Contains(r.stdout, want) {
@@ -78,7 +78,7 @@ func spoilt(t *testing.T, url, statement string) {
 }
 
 // A trigger stands for a store that is broken: it takes the fence back.
-func TestVerifyOfABrokenStoreIsExitCode1(t *testing.T) {
+func TestVerify_BrokenStore_ExitCode1(t *testing.T) {
 	url := database(t)
 	spoilt(t, url, `CREATE TRIGGER spoil AFTER UPDATE ON semel_record WHEN new.fence > old.fence BEGIN UPDATE semel_record SET fence = old.fence WHERE n = new.n; END`)
 	r := command(t, "verify", "--store", url, "--keys", "5", "--processes", "0", "--only", "swap-race")
@@ -87,7 +87,7 @@ func TestVerifyOfABrokenStoreIsExitCode1(t *testing.T) {
 	}
 }
 
-func TestVerifyListsItsChecks(t *testing.T) {
+func TestVerify_List_NamesChecks(t *testing.T) {
 	r := command(t, "verify", "--list", "--store", "nowhere")
 	for _, name := range verify.Names() {
 		if !strings.Contains("\n"+r.stdout, "\n"+name+"  ") {
@@ -100,7 +100,7 @@ func TestVerifyListsItsChecks(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongForVerifyIsOneLineAndExitCode2(t *testing.T) {
+func TestVerify_InvalidFlag_OneLineExitCode2(t *testing.T) {
 	for want, args := range map[string][]string{
 		`semel verify: --keys: "0": must be from 1 to 100000`:                   {"--keys", "0"},
 		`semel verify: --parallel: "1": must be from 2 to 256`:                  {"--parallel", "1"},
@@ -119,7 +119,7 @@ func TestWhatIsWrongForVerifyIsOneLineAndExitCode2(t *testing.T) {
 	}
 }
 
-func TestVerifyOfAStoreThatIsNotThereIsExitCode1AndMakesNone(t *testing.T) {
+func TestVerify_MissingStore_ExitCode1CreatesNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.db")
 	r := command(t, "verify", "--store", "sqlite:"+path)
 	if names, _ := filepath.Glob(path + "*"); r.code != ExitFailed || !strings.Contains(r.stderr, "there is no such file") || len(names) > 0 {
@@ -128,7 +128,7 @@ func TestVerifyOfAStoreThatIsNotThereIsExitCode1AndMakesNone(t *testing.T) {
 }
 
 // Who is told that there is no store, or no schema in it, is told how to make it.
-func TestWhatIsNotMigratedIsToldWithTheCommandForIt(t *testing.T) {
+func TestCommands_NoSchema_ErrorNamesMigrate(t *testing.T) {
 	absent, empty := "sqlite:"+filepath.Join(t.TempDir(), "none.db"), "sqlite:"+write(t, "empty.db", "")
 	for _, url := range []string{absent, empty} {
 		for _, verb := range []string{"verify", "doctor", "sweep --once", "inspect list"} {
@@ -146,7 +146,7 @@ func TestWhatIsNotMigratedIsToldWithTheCommandForIt(t *testing.T) {
 	}
 }
 
-func TestVerifyHasHelpWithAnExample(t *testing.T) {
+func TestVerify_Help_HasExample(t *testing.T) {
 	r := command(t, "verify", "--help")
 	if r.code != ExitOK || !strings.Contains(r.stdout, "Examples") || !strings.Contains(r.stdout, "semel verify --store") || !strings.Contains(r.stdout, "--only") {
 		t.Errorf("%+v", r)
@@ -157,7 +157,7 @@ func TestVerifyHasHelpWithAnExample(t *testing.T) {
 }
 
 // Records of others stay as they are.
-func TestVerifyTouchesNoRecordOfOthers(t *testing.T) {
+func TestVerify_OtherRecords_Unchanged(t *testing.T) {
 	url := database(t)
 	st, err := sqlitestore.Open(t.Context(), strings.TrimPrefix(url, "sqlite:"), nil)
 	if err != nil {

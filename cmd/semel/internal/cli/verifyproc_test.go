@@ -30,7 +30,7 @@ func verifyCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer, *byt
 	return cmd, &stdout, &stderr
 }
 
-func TestVerifyRacesWithRealProcesses(t *testing.T) {
+func TestVerify_ProcessRace_UsesProcesses(t *testing.T) {
 	url := database(t)
 	cmd, stdout, stderr := verifyCommand(t, "--store", url, "--keys", "30", "--processes", "3", "--only", "process-race", "--json")
 	err := cmd.Run()
@@ -48,7 +48,7 @@ func TestVerifyRacesWithRealProcesses(t *testing.T) {
 
 // The processes race on the store that is tried, whatever the environment says
 // is the store of semel proxy.
-func TestVerifysProcessesOpenTheStoreThatIsTried(t *testing.T) {
+func TestVerify_ProcessRace_IgnoresStoreVariable(t *testing.T) {
 	tried, others := database(t), "sqlite:"+filepath.Join(t.TempDir(), "none.db")
 	cmd, stdout, stderr := verifyCommand(t, "--store", tried, "--keys", "3", "--processes", "1", "--only", "process-race", "--json")
 	cmd.Env = append(os.Environ(), "SEMEL_STORE="+others)
@@ -62,7 +62,7 @@ func TestVerifysProcessesOpenTheStoreThatIsTried(t *testing.T) {
 	}
 }
 
-func TestVerifyOnPostgreSQL(t *testing.T) {
+func TestVerify_PostgreSQL_Passes(t *testing.T) {
 	url := pgtest.Start(t, pgtest.Durable...).URL()
 	early, _, told := verifyCommand(t, "--store", url)
 	if err := early.Run(); err == nil || !strings.Contains(told.String(), "semel migrate --store "+url) {
@@ -81,7 +81,7 @@ func TestVerifyOnPostgreSQL(t *testing.T) {
 	}
 }
 
-func TestVerifyThatIsInterruptedLeavesNothing(t *testing.T) {
+func TestVerify_Interrupted_LeavesNothing(t *testing.T) {
 	url := database(t)
 	cmd, stdout, stderr := verifyCommand(t, "--store", url, "--keys", "100000", "--processes", "2", "--only", "claim-race,process-race")
 	if err := cmd.Start(); err != nil {

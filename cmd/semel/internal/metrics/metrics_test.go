@@ -19,7 +19,7 @@ func text(t *testing.T, r *metrics.Registry) string {
 	return b.String()
 }
 
-func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
+func TestWriteTo_Events_CountedByKindOperationRule(t *testing.T) {
 	var r metrics.Registry
 	pay, rest := r.Calls("pay", "POST /pay"), r.Calls("http", "/")
 	for range 2 {
@@ -49,7 +49,7 @@ func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
 	}
 }
 
-func TestEveryLineIsOfTheFormat(t *testing.T) {
+func TestWriteTo_EveryLine_PrometheusFormat(t *testing.T) {
 	var r metrics.Registry
 	c := r.Calls(`o"\`, "a\nb")
 	for k := semel.EventExecuted; k <= semel.EventRecovered; k++ {
@@ -71,7 +71,7 @@ func TestEveryLineIsOfTheFormat(t *testing.T) {
 	}
 }
 
-func TestCountingIsSafe(t *testing.T) {
+func TestObserve_Concurrent_CountsAll(t *testing.T) {
 	var r metrics.Registry
 	c := r.Calls("o", "/")
 	var wg sync.WaitGroup

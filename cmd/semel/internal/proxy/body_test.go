@@ -33,7 +33,7 @@ func (s *stage) half(request string) (net.Conn, *bufio.Reader) {
 const postHalf = "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 10\r\n"
 
 // Nobody waits for ever for the rest of a body, and nothing is held for it.
-func TestAClientThatFallsSilentIsRefused(t *testing.T) {
+func TestBody_ClientStopsSending_Refused(t *testing.T) {
 	for name, c := range map[string]struct {
 		doc, request string
 		status       int
@@ -79,7 +79,7 @@ func TestAClientThatFallsSilentIsRefused(t *testing.T) {
 }
 
 // The limit is on silence, not on an upload.
-func TestAnUploadThatGoesOnIsNotCut(t *testing.T) {
+func TestBody_SlowUpload_NotCutOff(t *testing.T) {
 	const limit, parts = time.Second, 15
 	s := play(t, created(), "scope: single\nbody-timeout: 1s\n")
 	c, answers := s.half(fmt.Sprintf("POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: %d\r\n\r\n", parts))
@@ -97,7 +97,7 @@ func TestAnUploadThatGoesOnIsNotCut(t *testing.T) {
 // What the server reads behind a body, to notice that its client leaves, has no
 // limit: neither a slow service nor the next request on the connection has to
 // do with it.
-func TestTheTimeOfABodyIsNotTheServices(t *testing.T) {
+func TestBody_SlowUpstream_NoBodyTimeout(t *testing.T) {
 	s := play(t, func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-time.After(600 * time.Millisecond):
@@ -119,7 +119,7 @@ func TestTheTimeOfABodyIsNotTheServices(t *testing.T) {
 }
 
 // What comes behind a body that was read so is still there.
-func TestTrailersThatWereNotAnnouncedComeAlong(t *testing.T) {
+func TestBody_UnannouncedTrailers_Kept(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	_, answers := s.half("POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Sum: 42\r\n\r\n")
 	if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != http.StatusCreated {

@@ -8,7 +8,7 @@ import (
 
 // An answer to keep is the upstream's. What the proxy says where none came is
 // none: the request may still have had its effect, or may yet.
-func TestKeep5xxKeepsNoAnswerThatNeverCame(t *testing.T) {
+func TestKeep5xx_NoAnswer_StaysInDoubt(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestKeep5xxKeepsNoAnswerThatNeverCame(t *testing.T) {
 	}
 }
 
-func TestKeep5xxKeepsWhatTheUpstreamAnswered(t *testing.T) {
+func TestKeep5xx_Answer_Kept(t *testing.T) {
 	for result, want := range map[string]int{"": 1, "final": 1, "no-effect": 2} {
 		s := play(t, func(w http.ResponseWriter, r *http.Request) {
 			if result != "" {

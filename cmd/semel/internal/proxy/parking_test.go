@@ -33,7 +33,7 @@ func (s *stage) state(k store.Key) store.State {
 
 // Each operation that parks is asked about once in a round, however many rules
 // share it, and no other is.
-func TestARoundAsksOnceAboutEachOperationThatParks(t *testing.T) {
+func TestReconcileRound_SharedOperation_AskedOnce(t *testing.T) {
 	o := newOracle(t)
 	s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+`
 rules:
@@ -50,7 +50,7 @@ rules:
 
 // An operation that some rules park is asked about as they say, whatever the
 // rules before them do with it.
-func TestAnOperationThatIsNotAlwaysParkedIsAskedAboutWhereItIs(t *testing.T) {
+func TestReconcileRound_OneRuleParks_OperationAsked(t *testing.T) {
 	o := newOracle(t)
 	o.say(`{"happened":true,"response":{"status":201,"body":"found"}}`)
 	s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+"\nreconcile-every: 20ms\nrules: [{match: POST /try, on-doubt: retry}, {match: POST /raw, pass-through: true, on-doubt: park}, {match: POST /pay, on-doubt: park}]\n")

@@ -8,7 +8,7 @@ import (
 // Some services change things by GET. Whoever has it protected wants each such
 // request to arrive once, too; http.Transport would send it again by itself
 // when a reused connection breaks.
-func TestASafeMethodThatIsProtectedIsNotSentTwice(t *testing.T) {
+func TestProtectedGet_ConnectionBreaks_SentOnce(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE", "DELETE"} {
 		for _, body := range []string{"", "body"} {
 			s := play(t, func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func TestASafeMethodThatIsProtectedIsNotSentTwice(t *testing.T) {
 	}
 }
 
-func TestASafeMethodThatIsProtectedArrivesAsItWas(t *testing.T) {
+func TestProtectedGet_ArrivesUnchanged(t *testing.T) {
 	s := play(t, created(), "scope: single\nmethods: [GET, HEAD, OPTIONS, DELETE]\n")
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE"} {
 		if r := s.send(method, "/pay", "", "Idempotency-Key", "k"+method); r.status != http.StatusCreated {

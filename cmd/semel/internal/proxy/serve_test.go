@@ -21,7 +21,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-func TestNothingIsLeftRunningAfterAStop(t *testing.T) {
+func TestServe_Stop_LeavesNoGoroutine(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\non-doubt: park\nreconcile-url: http://127.0.0.1:1\nreconcile-every: 100ms\n")
 	before := runtime.NumGoroutine()
 	clients, admin := listen(t), listen(t)
@@ -47,7 +47,7 @@ func TestNothingIsLeftRunningAfterAStop(t *testing.T) {
 }
 
 // Who serves closes the store behind it.
-func TestAStopWaitsForASweep(t *testing.T) {
+func TestServe_StopDuringSweep_Waits(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\n")
 	sweeps, served := make(chan struct{}), make(chan struct{})
 	var begun sync.Once
@@ -73,7 +73,7 @@ func TestAStopWaitsForASweep(t *testing.T) {
 }
 
 // Who connects and says nothing must not hold a connection for ever.
-func TestAClientThatIsSilentIsCutOff(t *testing.T) {
+func TestServe_SilentClient_CutOff(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	clients := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestAClientThatIsSilentIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAClientThatHangsUpLeavesNoDoubt(t *testing.T) {
+func TestServe_ClientHangsUp_OutcomeKept(t *testing.T) {
 	arrived := make(chan struct{})
 	s := play(t, func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -116,7 +116,7 @@ func TestAClientThatHangsUpLeavesNoDoubt(t *testing.T) {
 	eventually(t, "the answer is kept", func() bool { return s.pay("k").replayed() })
 }
 
-func TestAListenerThatFailsEndsTheServing(t *testing.T) {
+func TestServe_ListenerFails_ReturnsError(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	clients := listen(t)
 	_ = clients.Close()

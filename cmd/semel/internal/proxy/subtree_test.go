@@ -12,7 +12,7 @@ func failing(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.Status
 // For a path that lacks only the slash at the end of a rule's, ServeMux would
 // redirect. Nobody is redirected here, and the path is not that rule's; but it
 // may well be another's.
-func TestAPathWithoutTheSlashIsOfTheRuleThatHoldsIt(t *testing.T) {
+func TestRules_PathWithoutFinalSlash_ParentRuleApplies(t *testing.T) {
 	s := play(t, failing, `
 scope: single
 on-doubt: retry
@@ -47,7 +47,7 @@ rules:
 	}
 }
 
-func TestTheRuleOfAllIsThatOfPathsWithoutTheirSlash(t *testing.T) {
+func TestRules_RootRule_CoversPathWithoutFinalSlash(t *testing.T) {
 	s := play(t, failing, "scope: single\nrules: [{match: /, on-doubt: park}, {match: /files/, pass-through: true}]\n")
 	s.send("POST", "/files", "", "Idempotency-Key", "k")
 	if r := s.send("POST", "/files", "", "Idempotency-Key", "k"); !strings.Contains(r.body, "outcome_unknown") || s.backend.count() != 1 {

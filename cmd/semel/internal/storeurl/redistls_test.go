@@ -15,7 +15,7 @@ import (
 
 // The user of a rediss URL may do no more than what package redisstore asks
 // for, and the server's authority is one of the system's.
-func TestRedisOpensOverTLSAsAnACLUser(t *testing.T) {
+func TestRedis_TLSAndACLUser_Opens(t *testing.T) {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
 	}

@@ -44,7 +44,7 @@ func sendTrailers(t *testing.T, f *front, key, body string, announced bool) {
 // What a client sends behind its body, a checksum or a signature of it, is for
 // the upstream, with a key as without; but not what could be taken for a header
 // that decides.
-func TestTrailersOfARequestReachTheUpstream(t *testing.T) {
+func TestRequestTrailers_ReachUpstream(t *testing.T) {
 	var body string
 	var trailer http.Header
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,7 @@ import (
 
 // An upload without a key may take as long as its client does: what has a limit
 // is the upstream.
-func TestTheTimeOfAnUploadIsNotTheUpstreams(t *testing.T) {
+func TestUpload_SlowClient_NotUpstreamTimeout(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
@@ -58,7 +58,7 @@ func TestTheTimeOfAnUploadIsNotTheUpstreams(t *testing.T) {
 }
 
 // What stands behind a body that is broken is no request.
-func TestTheRestOfABrokenBodyIsNoRequest(t *testing.T) {
+func TestUpload_BrokenBody_RestIsNoRequest(t *testing.T) {
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/smuggled" {
@@ -94,7 +94,7 @@ func TestTheRestOfABrokenBodyIsNoRequest(t *testing.T) {
 
 // A client that falls silent in its upload is given up, too: nothing is held for
 // it, and it is told that it was not the upstream.
-func TestAnUploadThatFallsSilentEnds(t *testing.T) {
+func TestUpload_ClientStopsSending_BodyTimeout(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	f := newFront(t, b.URL, nil, limit, nil)
@@ -127,7 +127,7 @@ func TestAnUploadThatFallsSilentEnds(t *testing.T) {
 
 // When the answer has begun there is no limit any more, also if the upload goes
 // on.
-func TestAnUploadThatGoesOnBesideTheAnswerHasNoLimit(t *testing.T) {
+func TestUpload_AnswerHasBegun_NoLimit(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)

@@ -43,7 +43,8 @@ type State struct {
 	// and after their charge was inserted.
 	CutBefore, CutAfter int
 
-	taken map[int64]Kind // not settled, and how far
+	taken   map[int64]Kind // messages that are not settled, and how far each is
+	stopped bool           // by StopMeasuring
 }
 
 // NewState is the state of an empty journal.
@@ -77,11 +78,14 @@ func (s *State) Apply(e *Entry) {
 	case Settled:
 		delete(s.taken, e.Seq)
 		s.Reasons[e.Reason]++
-		if e.Took > 0 {
+		if e.Took > 0 && !s.stopped {
 			s.Took = append(s.Took, e.Took)
 		}
 	}
 }
+
+// StopMeasuring keeps later messages out of Took.
+func (s *State) StopMeasuring() { s.stopped = true }
 
 // InFlight counts the messages that are here and not settled, and of those the
 // ones whose handler is at work.

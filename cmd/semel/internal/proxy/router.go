@@ -14,22 +14,22 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// door looks at each request first, and finds its route.
-type door struct {
-	// protected are the headers that must reach the upstream as they came:
-	// what they say decided whose request it is, and which.
+// router checks each request and finds its route.
+type router struct {
+	// protected are the headers that decide the tenant or the key, or that many
+	// upstreams rely on. They must reach the upstream unchanged.
 	protected  map[string]bool
 	keyHeaders []string
-	rules      *http.ServeMux // nil: there are none
-	subtrees   *http.ServeMux // the rules that hold for all below a path
+	rules      *http.ServeMux // nil: no rules
+	subtrees   *http.ServeMux // the rules for all paths below a path
 	rest       *route
 
-	bodyTimeout time.Duration // see hurry
+	bodyTimeout time.Duration // see setBodyDeadline
 }
 
-// protectedNames are the canonical names of headers that a Connection header
-// must not remove: those that decide here, and those by which upstreams
-// commonly decide who asks for what.
+// protectedNames returns the canonical names of the headers that a Connection
+// header must not remove: the headers in lists, which decide in the proxy, and
+// the headers that many upstreams use to identify a caller.
 func protectedNames(lists ...[]string) map[string]bool {
 	names := map[string]bool{}
 	for _, list := range append(lists, []string{
@@ -52,47 +52,47 @@ func canonical(names []string) []string {
 }
 
 // ServeHTTP implements http.Handler.
-func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p := d.wrong(r); p != nil {
+func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := d.problemOf(r); p != nil {
 		d.refuse(w, r, *p)
 		return
 	}
 	to := d.find(r)
-	if d.keyed(to, r) && len(r.Header["Upgrade"]) > 0 {
+	if d.isProtected(to, r) && len(r.Header["Upgrade"]) > 0 {
 		d.refuse(w, r, problem.UpgradeRefused)
 		return
 	}
 	if d.reads(to, r) {
-		r = hear(w, r, d.bodyTimeout)
+		r = limitPauses(w, r, d.bodyTimeout)
 	}
 	to.ServeHTTP(w, r)
 }
 
-func (d *door) refuse(w http.ResponseWriter, r *http.Request, p semelhttp.Problem) {
-	hurry(w, r, d.bodyTimeout)
+func (d *router) refuse(w http.ResponseWriter, r *http.Request, p semelhttp.Problem) {
+	setBodyDeadline(w, r, d.bodyTimeout)
 	problem.Write(w, p)
 }
 
-// wrong says what is wrong with a request, whatever its route.
-func (d *door) wrong(r *http.Request) *semelhttp.Problem {
+// problemOf returns the reason to refuse a request on every route, or nil.
+func (d *router) problemOf(r *http.Request) *semelhttp.Problem {
 	switch {
 	case r.Method == http.MethodConnect:
 		return &problem.NotProxied
 	case !strings.HasPrefix(r.URL.Path, "/"):
 		return &problem.BadTarget
-	case d.strips(r.Header["Connection"]):
+	case d.removesProtected(r.Header["Connection"]):
 		return &problem.HopByHop
 	case d.ambiguous(r.Header):
 		return &problem.Ambiguous
 	case d.rules != nil && !isNormal(r.URL.Path):
-		return &problem.BadPath // it could be one rule's here and another's upstream
+		return &problem.BadPath // the upstream may normalize the path, and another rule would apply
 	}
 	return nil
 }
 
-// strips reports whether a Connection header names a protected one, which
-// would then be removed on the way, after it has decided here.
-func (d *door) strips(lines []string) bool {
+// removesProtected reports whether a Connection header names a protected header.
+// The proxy would have to remove that header after it used its value.
+func (d *router) removesProtected(lines []string) bool {
 	for _, line := range lines {
 		for name := range strings.SplitSeq(line, ",") {
 			name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
@@ -104,9 +104,9 @@ func (d *door) strips(lines []string) bool {
 	return false
 }
 
-// ambiguous reports whether a header could be taken for a protected one: many
-// servers (CGI, WSGI, Rack) do not tell an underscore from a hyphen.
-func (d *door) ambiguous(h http.Header) bool {
+// ambiguous reports whether an upstream can mistake a header for a protected
+// one: many servers (CGI, WSGI, Rack) treat an underscore like a hyphen.
+func (d *router) ambiguous(h http.Header) bool {
 	for name := range h {
 		if !strings.Contains(name, "_") {
 			continue
@@ -119,8 +119,7 @@ func (d *door) ambiguous(h http.Header) bool {
 	return false
 }
 
-// isNormal reports whether a path means the same to all who clean paths, and
-// to those who do not.
+// isNormal reports whether a path stays the same when a server cleans it.
 func isNormal(path string) bool {
 	for rest := path[1:]; rest != ""; {
 		segment, after, more := strings.Cut(rest, "/")
@@ -132,7 +131,7 @@ func isNormal(path string) bool {
 	return true
 }
 
-func (d *door) find(r *http.Request) *route {
+func (d *router) find(r *http.Request) *route {
 	if d.rules == nil {
 		return d.rest
 	}
@@ -141,20 +140,20 @@ func (d *door) find(r *http.Request) *route {
 	if to, ok := h.(*route); ok {
 		return to
 	}
-	// ServeMux would redirect to a rule's path with a slash: that is not this
-	// path. It does so only where no rule but one for all below a path matches,
-	// and that is the one which holds for the directory that the path is in.
+	// ServeMux wants to redirect to the same path with a slash at its end. It
+	// does so only if no rule matches but a rule for all paths below this one.
+	// The proxy does not redirect: the rule of the parent directory applies.
 	dir := *r
 	dir.URL = r.URL.ResolveReference(&url.URL{Path: "."})
 	h, _ = d.subtrees.Handler(&dir)
 	if to, ok := h.(*route); ok {
 		return to
 	}
-	return d.rest // cannot be: a path with a slash is not redirected, and all are below "/"
+	return d.rest // unreachable: a path with a slash at its end is not redirected, and "/" matches every path
 }
 
-// plainHost is r with its host as rules have it, for to ServeMux a host in
-// capitals, or with the dot of the root, would be another.
+// plainHost returns r with its host in the form of the rules, because ServeMux
+// does not ignore capitals or a dot at the end of a host name.
 func plainHost(r *http.Request) *http.Request {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil { // there is no port
@@ -168,18 +167,18 @@ func plainHost(r *http.Request) *http.Request {
 	return &plain
 }
 
-// reads reports whether the body of a request is read before anything else is
-// done with it.
-func (d *door) reads(to *route, r *http.Request) bool {
-	return d.keyed(to, r) || to.fromBody && slices.Contains(to.methods, r.Method)
+// reads reports whether the proxy reads the whole body before it does anything
+// else with the request.
+func (d *router) reads(to *route, r *http.Request) bool {
+	return d.isProtected(to, r) || to.fromBody && slices.Contains(to.methods, r.Method)
 }
 
-// keyed reports whether a request is one to protect.
-func (d *door) keyed(to *route, r *http.Request) bool {
+// isProtected reports whether a request takes effect once.
+func (d *router) isProtected(to *route, r *http.Request) bool {
 	if to.passThrough || !slices.Contains(to.methods, r.Method) {
 		return false
 	}
-	if !to.keyless {
+	if !to.keyOptional {
 		return true
 	}
 	return slices.ContainsFunc(d.keyHeaders, func(name string) bool { return len(r.Header[name]) > 0 })

@@ -11,7 +11,7 @@ import (
 
 const byTenant = "scope: header:X-Tenant\n"
 
-func TestADuplicateGetsTheFirstAnswer(t *testing.T) {
+func TestDuplicate_GetsFirstAnswer(t *testing.T) {
 	s := play(t, created(), byTenant)
 	first, again := s.pay("k", "X-Tenant", "ann"), s.pay("k", "X-Tenant", "ann")
 	if first.status != 201 || first.body != "answer 1" || first.replayed() || first.header.Get("Set-Cookie") == "" {
@@ -25,7 +25,7 @@ func TestADuplicateGetsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-func TestEqualKeysOfTwoTenantsNeverMeet(t *testing.T) {
+func TestTenants_EqualKeys_Separate(t *testing.T) {
 	s := play(t, created(), byTenant)
 	ann, bob := s.pay("k", "X-Tenant", "ann"), s.pay("k", "X-Tenant", "bob")
 	if ann.body == bob.body || bob.replayed() {
@@ -33,7 +33,7 @@ func TestEqualKeysOfTwoTenantsNeverMeet(t *testing.T) {
 	}
 }
 
-func TestARequestWhoseTenantCannotBeToldIs401(t *testing.T) {
+func TestTenant_Unknown_401(t *testing.T) {
 	s := play(t, created(), byTenant)
 	for name, headers := range map[string][]string{
 		"none": nil, "two": {"X-Tenant", "ann", "X-Tenant", "bob"}, "empty": {"X-Tenant", ""}, "joined": {"X-Tenant", "ann,bob"},
@@ -47,7 +47,7 @@ func TestARequestWhoseTenantCannotBeToldIs401(t *testing.T) {
 	}
 }
 
-func TestAConnectionHeaderCannotRemoveWhatDecides(t *testing.T) {
+func TestConnectionHeader_NamesProtectedHeader_Refused(t *testing.T) {
 	s := play(t, created(), byTenant)
 	for _, tokens := range []string{
 		"X-Tenant", "x-tenant", "close, X-TENANT", "keep-alive,x-tenant , foo", "Idempotency-Key", "Authorization", "cookie", "Content-Type",
@@ -75,7 +75,7 @@ func TestAConnectionHeaderCannotRemoveWhatDecides(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatCouldBeTakenForADecidingOneIsRefused(t *testing.T) {
+func TestHeader_UnderscoreLooksProtected_Refused(t *testing.T) {
 	s := play(t, created(), byTenant)
 	for _, name := range []string{"X_Tenant", "x_tenant", "Idempotency_Key", "Semel_Fence", "X_forwarded-For"} {
 		if r := s.pay("k", "X-Tenant", "ann", name, "bob"); r.status != 400 || !strings.Contains(r.body, `"ambiguous_header"`) {
@@ -87,7 +87,7 @@ func TestAHeaderThatCouldBeTakenForADecidingOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestARequestWithAKeyCannotSwitchProtocols(t *testing.T) {
+func TestUpgrade_WithKey_Refused(t *testing.T) {
 	s := play(t, created(), "scope: single\nrequire-key: false\nrules: [{match: /free/, pass-through: true}]\n")
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket"}
 	if r := s.pay("k", upgrade...); r.status != 400 || !strings.Contains(r.body, `"upgrade_refused"`) {
@@ -119,7 +119,7 @@ func raw(t *testing.T, address, request string) *http.Response {
 	return res
 }
 
-func TestATrailerIsNoHeaderThatDecides(t *testing.T) {
+func TestTrailer_ProtectedName_Dropped(t *testing.T) {
 	s := play(t, created(), byTenant)
 	res := raw(t, s.URL, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nX-Tenant: ann\r\nTransfer-Encoding: chunked\r\nTrailer: X-Tenant, X-Sum\r\n\r\n"+
 		"0\r\nX-Tenant: bob\r\nX-Sum: 42\r\n\r\n")
@@ -131,7 +131,7 @@ func TestATrailerIsNoHeaderThatDecides(t *testing.T) {
 	}
 }
 
-func TestThereIsOneUpstream(t *testing.T) {
+func TestRequestTarget_OtherHost_StillGoesToUpstream(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	for request, want := range map[string]int{
 		"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n":           501,
@@ -148,7 +148,7 @@ func TestThereIsOneUpstream(t *testing.T) {
 	}
 }
 
-func TestADuplicatedKeyHeaderIsRefused(t *testing.T) {
+func TestKeyHeader_Twice_Refused(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	for name, headers := range map[string][]string{
 		"two lines": {"Idempotency-Key", "a", "Idempotency-Key", "b"}, "joined": {"Idempotency-Key", "a, b"}, "empty": {"Idempotency-Key", ""},
