@@ -24,8 +24,7 @@ const consumers = 3
 // SQLite's write lock all the time.
 const eventWork = 2 * time.Millisecond
 
-// ackWait is short, so that nobody has to wait long for what a killed consumer
-// has left. In production it would be the default, 30 s.
+// ackWait is short, so that the messages of a killed consumer come again soon. In production it would be the default, 30 s.
 const ackWait = time.Second
 
 // patientLooks is how many looks a kill waits for a handler of Semel's.
@@ -116,7 +115,7 @@ func (s *stream) consumerArgs(o *Options, path string) []string {
 
 // newConsumer is a consumer as a target: ready when it has begun once more than
 // it was killed, and worth a kill when a handler is at work. With Semel only
-// one of all consumers' is at a time, for it has SQLite's write lock, so that a
+// one of all consumers' is at a time, because it holds SQLite's write lock, so a
 // consumer which only has messages will do after some looks.
 func newConsumer(p *proc.Process, title string, l *log, semel bool) *target {
 	t := &target{Process: p, title: title}

@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/consume"
 )
 
-// evidence is what is found when all is over.
+// evidence is the data that a part of the demo leaves.
 type evidence struct {
 	charges   map[string][]int64 // of each order, in the database
 	letters   map[consume.Reason]int
@@ -17,7 +17,7 @@ type evidence struct {
 	states    []*consumer.State
 }
 
-// countEvents compares what was ordered with what was charged.
+// countEvents compares the orders with the charges in the database.
 func countEvents(plan *pipeline.Plan, e *evidence) (f Figures) {
 	runs := map[string]int{}
 	var took []time.Duration

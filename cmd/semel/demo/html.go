@@ -73,7 +73,7 @@ type latencyChart struct {
 
 // part is one half of the demo, for the charts.
 type part struct {
-	class, name string // the class is that of page.html
+	class, name string // class is a CSS class of page.html
 	figures     *Figures
 }
 

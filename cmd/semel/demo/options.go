@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Options are what semel demo can be told.
+// Options are the options of the demo.
 type Options struct {
 	Orders  int
 	Clients int // at once
@@ -90,8 +90,7 @@ const (
 	// work is how long a payment takes: long enough that a kill finds some
 	// under way.
 	work = 10 * time.Millisecond
-	// lease is short, so that nobody has to wait long for what a killed proxy
-	// has left. In production it would be the default, 30 s.
+	// lease is short, so that the requests of a killed proxy are recovered soon. In production it would be the default, 30 s.
 	lease = time.Second
 )
 

@@ -20,9 +20,9 @@ import (
 // records are where the proxy keeps its own.
 type records struct {
 	url storeurl.URL
-	// name is that of the schema, or of the prefix of keys, which is the
-	// demo's own in a database server, and remove removes it there. Empty, and
-	// nil: a file in the temporary directory, which goes with that.
+	// name is the name of the demo's own schema or key prefix in a database
+	// server, and remove removes it. They are empty and nil for a file in the
+	// temporary directory.
 	name   string
 	remove func(context.Context) error
 }
@@ -51,7 +51,7 @@ func newRecords(o *Options, dir string) (r *records, err error) {
 		r.name += ":"
 		server, prefix := plainRedis(*u), r.name
 		q.Set("semel-prefix", prefix)
-		q.Set("semel-allow-park", "true") // what may be lost is the demo's own
+		q.Set("semel-allow-park", "true") // a lost record belongs to the demo
 		r.remove = func(ctx context.Context) error { return unlinkKeys(ctx, server, prefix) }
 	}
 	u.RawQuery = q.Encode()

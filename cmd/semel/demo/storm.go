@@ -38,7 +38,7 @@ func (s *storm) run(ctx context.Context, n, hope int) error {
 		if !s.reached(ctx, at) {
 			return nil
 		}
-		for _, t := range s.targets { // else it would be killed before it has begun
+		for _, t := range s.targets { // so that no process is killed before it is ready
 			if err := t.ready(ctx); err != nil {
 				if s.over(ctx) {
 					return nil

@@ -30,7 +30,7 @@ type Figures struct {
 	Charges      int `json:"charges"`
 	Replays      int `json:"replays"`
 	Conflicts    int `json:"conflicts"`         // 409
-	Unknown      int `json:"conflicts_unknown"` // of those, for a parked key
+	Unknown      int `json:"conflicts_unknown"` // conflicts for a parked key
 	Refused      int `json:"changed_payloads_refused"`
 	Accepted     int `json:"changed_payloads_accepted"`
 	Failed       int `json:"failed_requests"` // no answer, hung up, 5xx

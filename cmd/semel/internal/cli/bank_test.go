@@ -106,7 +106,7 @@ func (l *bank) reconcile(w http.ResponseWriter, r *http.Request) {
 			"status": 201, "headers": map[string]string{"Content-Type": "application/json", "Location": "/pay/" + q.Key}, "body": answer,
 		}}
 	} else {
-		l.floor[q.Key] = q.Fence // what is still on its way comes too late
+		l.floor[q.Key] = q.Fence // a request that is still on its way comes too late
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(a)

@@ -151,8 +151,8 @@ func testKills(t *testing.T, policy string) {
 		t.Errorf("%s, and %d more, are stuck", key, len(p.open))
 	}
 	l.busy.Wait()
-	p.tr.CloseIdleConnections() // those to the dead, of which nobody may have heard yet
-	// What was acknowledged is what every duplicate gets.
+	p.tr.CloseIdleConnections() // connections to the killed proxy, which the client may not have noticed
+	// Every duplicate gets the acknowledged answer.
 	for key, body := range p.acked {
 		r, err := post(t.Context(), p.tr, addr, "/pay", key, `{"amount":1}`)
 		if err != nil || r.status != http.StatusCreated || r.body != body || !r.replayed() || r.header.Get("Location") != "/pay/"+key {

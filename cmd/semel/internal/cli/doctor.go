@@ -19,7 +19,7 @@ type doctorCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCmd) Help() string {
-	return `Opens the store as semel proxy would, looks for settings under which it cannot keep its promises, and reads through its records. Exits with 1 if something is wrong.
+	return `Opens an existing store, checks for settings with which it can lose records, and reads all records. The exit code is 1 if there is a problem.
 
 Examples:
 
@@ -28,12 +28,12 @@ Examples:
 `
 }
 
-// diagnosis is what a doctor found.
+// diagnosis is the JSON of semel doctor.
 type diagnosis struct {
 	Store    string         `json:"store"`
 	OK       bool           `json:"ok"`
 	Records  map[string]int `json:"records"` // by state
-	Lapsed   int            `json:"lapsed"`  // whose holder died, not yet recovered
+	Lapsed   int            `json:"lapsed"`  // claims whose holder died, and that no sweep has recovered
 	Problems []string       `json:"problems"`
 }
 

@@ -125,7 +125,7 @@ func TestProxy_StoreDies_NotReady(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	<-g.in
-	for _, path := range []string{db, db + "-wal"} { // what a broken disk may leave
+	for _, path := range []string{db, db + "-wal"} { // as a broken disk may leave it
 		if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 4096)), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -18,14 +18,13 @@ import (
 )
 
 // besideLoopback is the address of s as one that leads to loopback, but that
-// net/http does not take for it: for what is on loopback it asks no proxy anyway.
+// net/http does not take for it: net/http never uses a proxy for loopback.
 func besideLoopback(s *httptest.Server) string {
 	return strings.Replace(s.URL, "127.0.0.1", "0.0.0.0", 1)
 }
 
-// What is sent to the service and to hooks holds what clients have sent, and
-// goes there straight, whatever the environment says: its proxy is for others
-// that this machine asks. The key set, which can be anywhere, is such a one.
+// Requests to the service and to hooks contain data of clients, so they ignore
+// HTTP_PROXY. Only the key set, which can be on another network, uses it.
 func TestProxy_HTTPProxyVariable_OnlyForKeySet(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

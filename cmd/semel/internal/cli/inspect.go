@@ -17,12 +17,12 @@ type inspectCmd struct {
 	Resolve inspectResolveCmd `cmd:"" help:"Say what became of a parked request."`
 }
 
-// storeFlag is common to the verbs of inspect.
+// storeFlag is common to the commands of inspect.
 type storeFlag struct {
 	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
 }
 
-// with runs fn with the store, which has to be there.
+// with runs fn with the store, which must exist.
 func (c *storeFlag) with(ctx context.Context, fn func(storeurl.Handle) error) (err error) {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
@@ -40,15 +40,15 @@ func (c *storeFlag) with(ctx context.Context, fn func(storeurl.Handle) error) (e
 type keyFlags struct {
 	Key       raw `arg:"" help:"The idempotency key, without quotes."`
 	Operation raw `name:"operation" placeholder:"NAME" default:"http" help:"The operation (default ${default}, which is semel proxy's)."`
-	Tenant    raw `name:"tenant" placeholder:"NAME" help:"Whose key it is; leave it out for scope single."`
+	Tenant    raw `name:"tenant" placeholder:"NAME" help:"The tenant of the key; leave it out for scope single."`
 }
 
 func (c *keyFlags) key() store.Key {
 	return store.Key{Operation: string(c.Operation), Tenant: string(c.Tenant), Value: string(c.Key)}
 }
 
-// raw is an argument as it was given. Kong would put what is no UTF-8 into
-// other words, and so name another record.
+// raw is an argument with its bytes unchanged. Kong would replace bytes that are
+// not UTF-8, and so name another record.
 type raw string
 
 // Decode implements kong.MapperValue.

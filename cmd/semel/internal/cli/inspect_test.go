@@ -186,7 +186,7 @@ func TestInspectResolve_Parked_Resolved(t *testing.T) {
 			if err := json.Unmarshal([]byte(r.stderr), &line); err != nil || strings.Count(r.stderr, "\n") != 1 {
 				t.Fatalf("not one line of JSON: %q: %v", r.stderr, err)
 			}
-			if !strings.Contains(line["who"].(string), "sudo: eve") || line["reason"] != "ledger 4711" || fmt.Sprintf("%.0f", line["fence"]) != fence ||
+			if !strings.Contains(line["operator"].(string), "sudo: eve") || line["reason"] != "ledger 4711" || fmt.Sprintf("%.0f", line["fence"]) != fence ||
 				line["verdict"] != c.args[1] || line["key"] == "parked" {
 				t.Errorf("logged %v", line)
 			}

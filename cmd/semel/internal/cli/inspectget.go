@@ -39,7 +39,7 @@ func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// look finds a record, or says where else it could be.
+// look finds a record. Its error says where else the record could be.
 func look(ctx context.Context, h storeurl.Handle, k store.Key) (store.Found, error) {
 	f, err := h.Get(ctx, k)
 	if errors.Is(err, store.ErrNotFound) {

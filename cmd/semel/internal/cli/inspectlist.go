@@ -17,17 +17,17 @@ import (
 
 type inspectListCmd struct {
 	storeFlag
-	State     []store.State   `name:"state" placeholder:"STATE,…" help:"Only these: started, processing, released, completed, failed, unknown. The unknown ones are parked."`
+	State     []store.State   `name:"state" placeholder:"STATE,…" help:"Only records in these states: started, processing, released, completed, failed, unknown. The unknown ones are parked."`
 	Operation raw             `name:"operation" placeholder:"NAME" help:"Only of this operation."`
 	Tenant    raw             `name:"tenant" placeholder:"NAME" help:"Only of this tenant."`
-	Idle      config.Duration `name:"idle" placeholder:"TIME" default:"0" help:"Only those that have not changed for so long."`
-	Limit     int             `name:"limit" placeholder:"N" default:"100" help:"At most so many (default ${default})."`
+	Idle      config.Duration `name:"idle" placeholder:"TIME" default:"0" help:"Only records that have not changed for this time."`
+	Limit     int             `name:"limit" placeholder:"N" default:"100" help:"Largest number of records to list (default ${default})."`
 	ShowBody  bool            `name:"show-body" help:"With --json: the headers and bodies of the kept answers, too. Cookies are never shown."`
 }
 
 // Help implements kong.HelpProvider.
 func (*inspectListCmd) Help() string {
-	return `The order is not stated. With --json, a line of JSON for each record.
+	return `Lists records in no particular order. With --json it writes one line of JSON for each record.
 
 Examples:
 
@@ -79,7 +79,7 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 	return errors.Join(errs...)
 }
 
-// more says that not all are listed.
+// more warns that the list is cut.
 func (c *inspectListCmd) more(e *env) error {
 	text := fmt.Sprintf("there are more than %d; raise --limit to see them", c.Limit)
 	if e.json {
@@ -122,7 +122,7 @@ func row(w io.Writer, cells ...string) error {
 	return err
 }
 
-// short is an error's text as far as a table has room.
+// short cuts an error text to the width of the table.
 func short(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {

@@ -34,7 +34,7 @@ type inspectResolveCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectResolveCmd) Help() string {
-	return `A parked request (state unknown) may or may not have taken effect. Find out in the service behind, then say so. The verdict did-not-happen must be true for good: a request that is still on its way must not arrive later. Nothing changes if the record is no longer as it was seen; the command then shows its present fence and exits with 1. Each use writes one line of JSON to standard error: who, what and why.
+	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict and the reason.
 
 Examples:
 
@@ -57,7 +57,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		c.record(e)
+		c.audit(e)
 		if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
 			return changed(&f.Record)
 		}
@@ -78,7 +78,7 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// changed says what the record is now.
+// changed reports the present state of a record that is not in the expected state.
 func changed(r *store.Record) error {
 	if r.State != store.Unknown {
 		return fmt.Errorf("nothing was changed: the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", r.State, r.Fence)
@@ -86,7 +86,7 @@ func changed(r *store.Record) error {
 	return fmt.Errorf("nothing was changed: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", r.Fence)
 }
 
-// verdict is what the flags say.
+// verdict makes the verdict from the flags.
 func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	if strings.TrimSpace(c.Reason) == "" {
 		return semel.Verdict{}, wrong("--reason", "", "must not be empty")
@@ -140,14 +140,14 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 	return body, err
 }
 
-// record writes the line for the log, before anything is changed.
-func (c *inspectResolveCmd) record(e *env) {
-	slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("resolve", "who", who(e), "operation", c.Operation, "tenant", c.Tenant,
+// audit logs the verdict before anything changes.
+func (c *inspectResolveCmd) audit(e *env) {
+	slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("resolve", "operator", operator(e), "operation", c.Operation, "tenant", c.Tenant,
 		"key", c.key().Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason)
 }
 
-// who is the user of the operating system.
-func who(e *env) string {
+// operator returns the name of the user of the operating system.
+func operator(e *env) string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -158,7 +158,7 @@ func who(e *env) string {
 	return name
 }
 
-// show writes what the record is now.
+// show writes the new state of the record.
 func (c *inspectResolveCmd) show(ctx context.Context, e *env, h storeurl.Handle) error {
 	f, err := look(ctx, h, c.key())
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 
 type migrateCmd struct {
 	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
-	Print bool   `name:"print" help:"Print the scripts that make the schema, and touch nothing."`
+	Print bool   `name:"print" help:"Print the scripts that create the schema, and change nothing."`
 
 	Partitions int `name:"partitions" placeholder:"N" help:"Make the table of records in N partitions, 1 to 256, by hash of the key (PostgreSQL). Fixed once it is made. None by default."`
 }
 
 // Help implements kong.HelpProvider.
 func (*migrateCmd) Help() string {
-	return `semel proxy brings the schema up to date by itself when it starts; this is for those who do it apart from that. It is harmless when there is nothing to do.
+	return `semel proxy updates the schema when it starts. Use this command to do that in a separate step. It changes nothing if the schema is up to date.
 
 Examples:
 

@@ -25,7 +25,7 @@ type proxyCmd struct {
 	config.Options `embed:""`
 }
 
-// plan is what the options come to.
+// plan is the checked configuration of the proxy.
 type plan struct {
 	config  *config.Config
 	rule    scope.Rule
@@ -34,7 +34,7 @@ type plan struct {
 	secrets []semel.Secret
 }
 
-// plan checks all options, and reports all that is wrong with them.
+// plan checks all options and reports every mistake.
 func (c *proxyCmd) plan() (*plan, error) {
 	var file *config.Source
 	if c.Config != "" {
@@ -50,9 +50,9 @@ func (c *proxyCmd) plan() (*plan, error) {
 	errs = append(errs, err)
 	p.store, err = storeurl.Parse(cfg.Store, cfg.Where("store"))
 	errs = append(errs, err)
-	if err == nil && cfg.Parks() && !p.store.TakesPark() { // else each such request would be answered 503
+	if err == nil && cfg.Parks() && !p.store.TakesPark() { // each parked request would be answered 503
 		errs = append(errs, &input.Error{Field: cfg.Where("store"), Value: p.store.String(),
-			Want: "does not take on-doubt park, for a crash or a fail-over of Redis may lose a claim, and the effect then happens twice; add semel-allow-park to its query if that may be, or choose postgres:// or sqlite:"})
+			Want: "does not take on-doubt park, because a crash or a fail-over of Redis can lose a claim, and the effect then happens twice; if that is acceptable add semel-allow-park to the query, or choose postgres:// or sqlite:"})
 	}
 	switch needs := p.rule.NeedsKeys(); {
 	case needs && cfg.JWKS == "":
@@ -86,7 +86,7 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 		return fmt.Errorf("store: %w", err)
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	caution(ctx, log, st)
+	warnSettings(ctx, log, st)
 	finder, err := scope.NewFinder(p.rule, p.keys)
 	if err != nil {
 		return err
@@ -116,17 +116,15 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	return px.Serve(ctx, clients, admin)
 }
 
-// openTime is how long the store may take to open before that is told.
+// openTime is how long the store may take to open before the proxy logs that.
 const openTime = 3 * time.Second
 
-// checkTime is how long a store's settings may be looked at before the proxy
-// starts without.
+// checkTime limits the check of the store's settings at the start.
 const checkTime = 5 * time.Second
 
-// caution logs each setting under which the store may lose what it was told, as
-// semel doctor tells them. It is no reason not to start: the settings may be
-// meant so, or be safe for a reason that the store cannot see.
-func caution(ctx context.Context, log *slog.Logger, st store.Store) {
+// warnSettings logs each setting with which the store can lose records, as semel
+// doctor does. The proxy starts anyway, because the settings may be intended.
+func warnSettings(ctx context.Context, log *slog.Logger, st store.Store) {
 	c, ok := store.As[store.Checker](st)
 	if !ok {
 		return
@@ -134,11 +132,11 @@ func caution(ctx context.Context, log *slog.Logger, st store.Store) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	for _, line := range input.Lines(c.Check(ctx)) {
-		log.Warn("the store may not keep its promises; see semel doctor", "why", line)
+		log.Warn("the settings of the store are unsafe; see semel doctor", "reason", line)
 	}
 }
 
-// listen listens on an address, which was given where errors say.
+// listen listens on an address. where names the option in errors.
 func listen(ctx context.Context, where, addr string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {

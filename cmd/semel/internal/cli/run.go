@@ -23,23 +23,23 @@ const (
 	ExitUsage  = 2 // a flag, an argument or the configuration file is wrong
 )
 
-// cli is the command line: a field is a verb.
+// cli is the command line: one field for each command.
 type cli struct {
 	JSON      bool        `name:"json" help:"Write results and logs as JSON."`
 	ShowBuild versionFlag `name:"version" help:"Print the version and exit."`
 
 	verifyVerbs `embed:""`
 
-	Proxy   proxyCmd   `cmd:"" help:"Put a proxy in front of a service: requests with an Idempotency-Key take effect once."`
-	Inspect inspectCmd `cmd:"" help:"Look at the records, and say what became of parked requests."`
-	Sweep   sweepCmd   `cmd:"" help:"Remove what has expired, and recover what has lapsed."`
-	Migrate migrateCmd `cmd:"" help:"Make a store's schema, or bring it up to date."`
-	Doctor  doctorCmd  `cmd:"" help:"Check that a store can keep its promises."`
+	Proxy   proxyCmd   `cmd:"" help:"Run a reverse proxy in front of a service: a request with an Idempotency-Key takes effect once."`
+	Inspect inspectCmd `cmd:"" help:"List and show records, and resolve parked requests."`
+	Sweep   sweepCmd   `cmd:"" help:"Delete expired records and recover lapsed claims."`
+	Migrate migrateCmd `cmd:"" help:"Create the schema of a store, or update it."`
+	Doctor  doctorCmd  `cmd:"" help:"Check the settings and the records of a store."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 	Demo    demoCmd    `cmd:"" hidden:""`
 }
 
-// env is what a verb may touch of the world. A verb is run by its method
+// env is the environment of a command. Kong runs a command by its method
 // Run(context.Context, *env) error.
 type env struct {
 	getenv         func(string) string
@@ -79,7 +79,7 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	level := new(slog.LevelVar)
 	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON, log: logger(stderr, c.JSON, level), level: level}
-	defer adopt(e.log)()
+	defer captureLogs(e.log)()
 	verb, _, _ := strings.Cut(parsed.Command(), " <")
 	return Report(stderr, "semel "+verb, parsed.Run(e))
 }
@@ -99,15 +99,15 @@ func Report(stderr io.Writer, who string, err error) int {
 	return ExitFailed
 }
 
-// environment reads options of semel proxy that are not given as flags from
-// SEMEL_ variables: SEMEL_ADMIN_LISTEN is --admin-listen.
+// environment reads flags that are not on the command line from SEMEL_ variables:
+// SEMEL_ADMIN_LISTEN sets --admin-listen.
 func environment(getenv func(string) string) kong.Resolver {
 	names := map[string]bool{"json": true, "config": true, "log-level": true}
 	for _, name := range config.Names() {
 		names[name] = true
 	}
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		if !names[flag.Name] || len(flag.Envs) > 0 { // one with a variable of its own has been read from that
+		if !names[flag.Name] || len(flag.Envs) > 0 { // kong has read a flag with a variable of its own
 			return nil, nil
 		}
 		if v := getenv("SEMEL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {

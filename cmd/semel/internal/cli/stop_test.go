@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A proxy that is frozen for longer than its lease is taken over by another
-// one on the same store. When it wakes up, what it brings does not count.
+// Another proxy on the same store takes over from a proxy that is frozen for longer
+// than its lease. The store refuses the outcome of the frozen proxy.
 func TestProxy_FrozenPastLease_TakenOver(t *testing.T) {
 	g := newGate(t)
 	args := []string{"--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "sqlite:" + filepath.Join(t.TempDir(), "semel.db"),

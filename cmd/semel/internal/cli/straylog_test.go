@@ -38,7 +38,7 @@ func TestLog_StrayUpstreamBytes_NotQuoted(t *testing.T) {
 				_, _ = io.Copy(io.Discard, r.Body)
 			}
 			_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n{\"card\":\"canary\"}")
-			defer c.Close() // at the end: what is on the connection is to be looked at
+			defer c.Close() // at the end: the connection is examined
 		}
 	}()
 	p := spawn(t, "proxy", "--json", "--listen", "127.0.0.1:0", "--upstream", "http://"+l.Addr().String(), "--scope", "single", "--store", "memory:")

@@ -16,13 +16,13 @@ type sweepCmd struct {
 	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
 	Once        bool            `name:"once" help:"Make one pass and end."`
 	Every       config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
-	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Give it that of semel proxy."`
-	MaxAttempts int             `name:"max-attempts" placeholder:"N" default:"0" help:"That of semel proxy (default 0: no limit)."`
+	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Use the same as semel proxy."`
+	MaxAttempts int             `name:"max-attempts" placeholder:"N" default:"0" help:"The --max-attempts of semel proxy (default 0: no limit)."`
 }
 
 // Help implements kong.HelpProvider.
 func (*sweepCmd) Help() string {
-	return `semel proxy sweeps by itself; this is for stores of programs that do not, and for a look at what there is to do. A pass removes records whose retention is over, and recovers claims whose holder died: they may run again, or are parked, as their policy says. It never touches a live claim or a parked request. A pass rests for three quarters of its time, so that callers hardly notice it. Any number of sweeps may run.
+	return `semel proxy sweeps by itself. Use this command for the stores of programs that do not. A pass deletes records whose retention is over, and recovers claims whose holder died: by their policy they may run again, or they are parked. It never touches a live claim or a parked request. A pass pauses for three quarters of its time, to leave the store to other callers. Any number of sweeps may run.
 
 Examples:
 
@@ -31,7 +31,7 @@ Examples:
 `
 }
 
-// swept is what a pass did.
+// swept is the JSON of one pass.
 type swept struct {
 	Deleted  int    `json:"deleted"`
 	Released int    `json:"released"`
@@ -84,7 +84,7 @@ func (c *sweepCmd) print(e *env, s semel.SweepStats, err error) {
 		r.Error = err.Error()
 	}
 	if e.json {
-		_ = json.NewEncoder(e.stdout).Encode(r) // a reader that has gone does not stop the sweeping
+		_ = json.NewEncoder(e.stdout).Encode(r) // a closed output does not stop the sweep
 		return
 	}
 	_, _ = fmt.Fprintf(e.stdout, "deleted %d, released %d, parked %d, failed %d\n", r.Deleted, r.Released, r.Parked, r.Failed)

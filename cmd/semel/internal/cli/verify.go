@@ -15,7 +15,7 @@ import (
 
 // verifyVerbs are verify, and the processes that it starts to race with.
 type verifyVerbs struct {
-	Verify       verifyCmd       `cmd:"" help:"Try out on a store what Semel relies on: races, lost replies, zombies, expiry, data."`
+	Verify       verifyCmd       `cmd:"" help:"Test on a real store what Semel relies on: races, lost replies, stale owners, expiry, data."`
 	VerifyWorker verifyWorkerCmd `cmd:"" name:"verify-worker" hidden:"" help:"A process that races for verify."`
 }
 
@@ -23,24 +23,24 @@ type verifyCmd struct {
 	Store     string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to try: sqlite:PATH (default ${default}), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or memory:."`
 	Only      []string        `name:"only" placeholder:"CHECK" help:"Only these checks; --list names them."`
 	Skip      []string        `name:"skip" placeholder:"CHECK" help:"All checks but these."`
-	Keys      int             `name:"keys" placeholder:"N" default:"100" help:"How many keys to race for in each check (default ${default})."`
-	Parallel  int             `name:"parallel" placeholder:"N" default:"8" help:"How many callers race for a key (default ${default})."`
-	Processes int             `name:"processes" placeholder:"N" default:"3" help:"How many more processes race (default ${default}; 0: none)."`
+	Keys      int             `name:"keys" placeholder:"N" default:"100" help:"Number of keys in each check (default ${default})."`
+	Parallel  int             `name:"parallel" placeholder:"N" default:"8" help:"Number of callers that race for a key (default ${default})."`
+	Processes int             `name:"processes" placeholder:"N" default:"3" help:"Number of further processes that race (default ${default}; 0: none)."`
 	Body      config.Size     `name:"body" placeholder:"SIZE" default:"1MiB" help:"The largest body to keep (default ${default}, which is the most that semel proxy keeps by default)."`
 	Seed      uint64          `name:"seed" placeholder:"N" default:"1" help:"Of the random bodies and headers (default ${default})."`
-	Limit     config.Duration `name:"limit" placeholder:"TIME" default:"2m" help:"Give up after so long (default ${default}). To remove the records takes at most 1m more."`
+	Limit     config.Duration `name:"limit" placeholder:"TIME" default:"2m" help:"Time limit (default ${default}). Removing the records takes at most 1m more."`
 	List      bool            `name:"list" help:"List the checks, and touch nothing."`
 }
 
 // Help implements kong.HelpProvider.
 func (*verifyCmd) Help() string {
-	return `semel doctor looks at a store; this tries it. It opens the store several times, in this and in other processes, and checks what keeps an operation from taking effect twice: that one of many claims of a key wins, that what is sent again finds itself done, that an owner who lost its lease can change nothing, that nothing is forgotten too early or kept too long, that answers come back byte for byte, and how the store's clock and speed are.
+	return `semel doctor reads a store; semel verify tests it. It opens the store several times, in this and in other processes, and checks what keeps an operation from taking effect twice: that one of many claims of a key wins, that what is sent again finds itself done, that an owner who lost its lease can change nothing, that nothing is forgotten too early or kept too long, that answers come back byte for byte, and how the store's clock and speed are.
 
 The store may be in use. All records are of operation semel-verify and a tenant that is new for each run; no other record is changed, but its sweeps remove what has expired, as any sweep does. At the end its own records are removed, also after Ctrl-C. What a run leaves that was killed is removed by a later one. It costs the store a few thousand writes, and some passes over all records, of a few seconds for each million. Sweeps that run meanwhile may tell that they recovered records of semel-verify.
 
-It cannot see what only a crash shows: whether what was acknowledged is still there after a power loss. For that it reports what the store says of its own settings.
+It cannot test a power loss, which shows whether acknowledged data survives. For that it reports the settings of the store.
 
-The exit code is 0 if all promises were kept (there may be warnings), 1 if one was broken or could not be tried, and 2 if what was asked for is wrong. For a store that is not there yet, run semel migrate first. Some checks park records, which Redis takes with semel-allow-park only; see semel proxy --help.
+The exit code is 0 if every check passed (with or without warnings), 1 if one failed or could not run, and 2 if a flag is wrong. For a store that is not there yet, run semel migrate first. Some checks park records, which Redis takes with semel-allow-park only; see semel proxy --help.
 
 Examples:
 
@@ -51,7 +51,7 @@ Examples:
 `
 }
 
-// connections is how often this process opens the store.
+// connections is the number of times that this process opens the store.
 const connections = 3
 
 func (c *verifyCmd) Run(ctx context.Context, e *env) (err error) {

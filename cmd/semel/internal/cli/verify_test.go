@@ -22,7 +22,7 @@ func database(t *testing.T) (url string) {
 	return url
 }
 
-// records is how many there are, by what semel inspect lists.
+// records counts the records that semel inspect list shows.
 func records(t *testing.T, url string) int {
 	t.Helper()
 	r := command(t, "inspect", "list", "--json", "--limit", "100000", "--store", url)
@@ -64,7 +64,7 @@ func TestVerify_Memory_PassesWithWarning(t *testing.T) {
 	}
 }
 
-// spoilt changes a database behind the store's back.
+// spoilt changes a database without the store.
 func spoilt(t *testing.T, url, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", strings.TrimPrefix(url, "sqlite:")) // the store's driver
@@ -127,7 +127,7 @@ func TestVerify_MissingStore_ExitCode1CreatesNone(t *testing.T) {
 	}
 }
 
-// Who is told that there is no store, or no schema in it, is told how to make it.
+// The error for a missing store or schema names the command that creates it.
 func TestCommands_NoSchema_ErrorNamesMigrate(t *testing.T) {
 	absent, empty := "sqlite:"+filepath.Join(t.TempDir(), "none.db"), "sqlite:"+write(t, "empty.db", "")
 	for _, url := range []string{absent, empty} {

@@ -33,8 +33,8 @@ func (c *verifyWorkerCmd) Run(ctx context.Context, e *env) (err error) {
 	return verify.Work(ctx, h, c.Tenant, c.Parallel, e.stdin, e.stdout)
 }
 
-// starter starts this program again, for the store. A process ends when its
-// standard input does, and so with this one.
+// starter returns a function that starts this program as a worker on the store. A
+// worker ends at the end of its standard input, and so with this process.
 func starter(u storeurl.URL, parallel int) func(context.Context, string) (*verify.Worker, error) {
 	return func(ctx context.Context, tenant string) (*verify.Worker, error) {
 		path, err := os.Executable()
@@ -42,7 +42,7 @@ func starter(u storeurl.URL, parallel int) func(context.Context, string) (*verif
 			return nil, fmt.Errorf("where this program is: %w", err)
 		}
 		cmd := exec.CommandContext(ctx, path, "verify-worker", "--tenant="+tenant, "--parallel="+strconv.Itoa(parallel))
-		cmd.Env = append(os.Environ(), "SEMEL_VERIFY_STORE="+u.Secret()) // others may see the arguments
+		cmd.Env = append(os.Environ(), "SEMEL_VERIFY_STORE="+u.Secret()) // other users can see the arguments
 		var said bytes.Buffer
 		cmd.Stderr = &said
 		in, err := cmd.StdinPipe()

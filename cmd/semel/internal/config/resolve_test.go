@@ -168,7 +168,7 @@ func TestOptions_FlagsAndFields_SameNames(t *testing.T) {
 	}
 }
 
-// What passes through is never parked, whatever it says or inherits.
+// A rule with pass-through never parks, even if it sets or inherits on-doubt park.
 func TestParks_PassThroughRule_False(t *testing.T) {
 	c, err := resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true, on-doubt: park}]\n")
 	if err != nil || c.Parks() {

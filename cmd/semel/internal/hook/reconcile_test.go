@@ -64,8 +64,8 @@ func TestReconcile_QuestionNamesRequest(t *testing.T) {
 	}
 }
 
-// JSON would write each byte that is no UTF-8 alike, so that of two tenants
-// nobody could tell who is asked about.
+// JSON replaces every byte that is not UTF-8 by the same character, so that two
+// tenants could not be told apart.
 func TestReconcile_KeyNotUTF8_NotAsked(t *testing.T) {
 	h := to(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		t.Error("it was asked about")

@@ -14,8 +14,7 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// kinds is how many kinds of events there are, and one for those that a later
-// version may add.
+// kinds is the number of event kinds, with one more for unknown kinds.
 const kinds = int(semel.EventRecovered) + 1
 
 // Registry holds all counts of a process. Safe for concurrent use, once it is
@@ -45,13 +44,13 @@ func (r *Registry) Calls(operation, rule string) *Calls {
 	return c
 }
 
-// Counter adds a count that is read when it is written. Not safe for
+// Counter adds a counter whose value WriteTo reads. Not safe for
 // concurrent use.
 func (r *Registry) Counter(name, help string, read func() float64) {
 	r.values = append(r.values, value{name, "counter", help, read})
 }
 
-// Gauge adds a value that goes up and down. Not safe for concurrent use.
+// Gauge adds a gauge whose value WriteTo reads. Not safe for concurrent use.
 func (r *Registry) Gauge(name, help string, read func() float64) {
 	r.values = append(r.values, value{name, "gauge", help, read})
 }
@@ -72,13 +71,13 @@ func (c *Calls) Observe(_ context.Context, e semel.Event) {
 // Count is how many events of a kind there were.
 func (c *Calls) Count(k semel.Kind) uint64 { return c.by[int(k)%kinds].Load() }
 
-// WriteTo writes all counts; those of events that never were are left out.
+// WriteTo writes all metrics. It omits counts of events that never occurred.
 func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	head := func(name, kind, help string) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
-	head("semel_events_total", "counter", "What happened to calls; see the kinds of semel.Event.")
+	head("semel_events_total", "counter", "Events of calls by kind; see semel.Kind.")
 	for _, c := range r.calls {
 		for k := range kinds {
 			name := "other"
@@ -90,10 +89,10 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 			}
 		}
 	}
-	head("semel_run_seconds", "summary", "How long the upstream took, for requests that reached it.")
+	head("semel_upstream_seconds", "summary", "Time that the upstream took for requests that reached it.")
 	for _, c := range r.calls {
 		if n := c.runs.Load(); n > 0 {
-			fmt.Fprintf(&b, "semel_run_seconds_sum{%s} %g\nsemel_run_seconds_count{%s} %d\n",
+			fmt.Fprintf(&b, "semel_upstream_seconds_sum{%s} %g\nsemel_upstream_seconds_count{%s} %d\n",
 				c.labels(), time.Duration(c.took.Load()).Seconds(), c.labels(), n)
 		}
 	}

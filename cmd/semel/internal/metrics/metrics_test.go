@@ -32,8 +32,8 @@ func TestWriteTo_Events_CountedByKindOperationRule(t *testing.T) {
 		"semel_events_total{kind=\"executed\",operation=\"pay\",rule=\"POST /pay\"} 2\n",
 		"semel_events_total{kind=\"parked_refused\",operation=\"http\",rule=\"/\"} 1\n",
 		"semel_events_total{kind=\"other\",operation=\"http\",rule=\"/\"} 1\n",
-		"semel_run_seconds_sum{operation=\"pay\",rule=\"POST /pay\"} 0.5\n",
-		"semel_run_seconds_count{operation=\"pay\",rule=\"POST /pay\"} 2\n",
+		"semel_upstream_seconds_sum{operation=\"pay\",rule=\"POST /pay\"} 0.5\n",
+		"semel_upstream_seconds_count{operation=\"pay\",rule=\"POST /pay\"} 2\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)

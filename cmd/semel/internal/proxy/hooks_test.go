@@ -55,8 +55,8 @@ func TestAuthorize_Replay_ShownOnlyIfAllowed(t *testing.T) {
 	}
 }
 
-// Who may see an answer can depend on where the request came from, and the
-// authorizer has to be told the same of that as the upstream.
+// Access to an answer can depend on the origin of a request, so the authorizer
+// must get the same X-Forwarded-* headers as the upstream.
 func TestAuthorize_ForwardedHeaders_SameAsUpstream(t *testing.T) {
 	names := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 	for _, doc := range []string{"", "trust-forwarded: true\n"} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// An answer to keep is the upstream's. What the proxy says where none came is
-// none: the request may still have had its effect, or may yet.
+// keep-5xx keeps only answers of the upstream. The proxy's own 502 and 504 say
+// that no answer came, so the request stays in doubt.
 func TestKeep5xx_NoAnswer_StaysInDoubt(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)

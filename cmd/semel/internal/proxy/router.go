@@ -167,8 +167,8 @@ func plainHost(r *http.Request) *http.Request {
 	return &plain
 }
 
-// reads reports whether the proxy reads the whole body before it does anything
-// else with the request.
+// reads reports whether the proxy reads the whole body first, before it looks for
+// the key.
 func (d *router) reads(to *route, r *http.Request) bool {
 	return d.isProtected(to, r) || to.fromBody && slices.Contains(to.methods, r.Method)
 }

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Some services change things by GET. Whoever has it protected wants each such
-// request to arrive once, too; http.Transport would send it again by itself
-// when a reused connection breaks.
+// Some services change data on GET, so a user can protect GET. http.Transport
+// sends a GET again if a reused connection breaks; the proxy must prevent that.
 func TestProtectedGet_ConnectionBreaks_SentOnce(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE", "DELETE"} {
 		for _, body := range []string{"", "body"} {

@@ -46,7 +46,7 @@ func TestServe_Stop_LeavesNoGoroutine(t *testing.T) {
 	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// Who serves closes the store behind it.
+// The caller of Serve closes the store after Serve returns.
 func TestServe_StopDuringSweep_Waits(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\n")
 	sweeps, served := make(chan struct{}), make(chan struct{})
@@ -72,7 +72,7 @@ func TestServe_StopDuringSweep_Waits(t *testing.T) {
 	<-served
 }
 
-// Who connects and says nothing must not hold a connection for ever.
+// A client that connects and sends nothing must not hold a connection for ever.
 func TestServe_SilentClient_CutOff(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	clients := listen(t)

@@ -50,7 +50,7 @@ func TestKeyHeaders_OwnNames_KeyFound(t *testing.T) {
 	}
 }
 
-// A secret that is replaced still compares what it has keyed.
+// After rotation the old secret still compares the records that it keyed.
 func TestSecrets_Rotated_OldStillCompares(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	one, two := semel.Secret{ID: "one", Key: []byte("0123456789abcdef")}, semel.Secret{ID: "two", Key: []byte("fedcba9876543210")}
@@ -82,8 +82,8 @@ func TestSecrets_Rotated_OldStillCompares(t *testing.T) {
 	}
 }
 
-// A claim whose holder died, and which was the last that may be, ends as it
-// would have: it is kept for the longest time that any rule says.
+// A sweep fails the last attempt of a dead holder, and keeps that record for the
+// longest retention of all rules.
 func TestSweep_LastAttempt_UsesProxyLimits(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\nmax-attempts: 1\nretention: 1h\nrules: [{match: /long, retention: 7d}]\n")
 	key := store.Key{Operation: "http", Value: "k"}
@@ -109,7 +109,7 @@ func TestSweep_LastAttempt_UsesProxyLimits(t *testing.T) {
 	}
 }
 
-// The upstream compresses only for a client that can take it.
+// The upstream must compress only if the client accepts it.
 func TestAcceptEncoding_ClientNamesNone_NoneSent(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	raw(t, s.URL, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")

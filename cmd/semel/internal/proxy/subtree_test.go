@@ -9,9 +9,8 @@ import (
 // failing leaves each request in doubt.
 func failing(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 
-// For a path that lacks only the slash at the end of a rule's, ServeMux would
-// redirect. Nobody is redirected here, and the path is not that rule's; but it
-// may well be another's.
+// ServeMux redirects a path that lacks only the slash at the end of a rule's
+// path. The proxy does not redirect: another rule may match the path.
 func TestRules_PathWithoutFinalSlash_ParentRuleApplies(t *testing.T) {
 	s := play(t, failing, `
 scope: single

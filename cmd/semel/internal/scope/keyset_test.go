@@ -34,8 +34,8 @@ func TestKeySet_KeyAdded_Found(t *testing.T) {
 	}
 }
 
-// Some issuers give their keys no names, or the new one that of the old. Then
-// it shows only by a token that nothing verifies.
+// Some issuers reuse the id of a key, or give no ids. Then only a token that no key
+// verifies shows that the set has changed.
 func TestKeySet_KeyReplacedUnderSameID_Found(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "ec"))

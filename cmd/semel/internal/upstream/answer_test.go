@@ -37,8 +37,8 @@ func code(t *testing.T, res *http.Response) string {
 	return p.Code
 }
 
-// What says how a request came out comes from the proxy alone, also ahead of
-// the answer: 103 and the like pass, without such headers.
+// Only the proxy may set Semel-* headers. Informational answers such as 103 pass,
+// but without these headers.
 func TestInformationalAnswer_SemelHeaders_Removed(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -76,8 +76,8 @@ func TestInformationalAnswer_SemelHeaders_Removed(t *testing.T) {
 	}
 }
 
-// What an answer is was said by the upstream, or by nobody: net/http would guess,
-// and make a page of what looks like one.
+// net/http guesses a Content-Type that is missing. The proxy must not, because a
+// guess of text/html makes a page of any bytes.
 func TestAnswer_NoContentType_NoneAdded(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hints" {
@@ -97,7 +97,7 @@ func TestAnswer_NoContentType_NoneAdded(t *testing.T) {
 	}
 }
 
-// nobody is an address where nobody listens.
+// nobody is an address without a listener.
 const nobody = "http://127.0.0.1:1"
 
 func TestNotSent_EveryPolicy_MayRunAgain(t *testing.T) {
@@ -113,8 +113,8 @@ func TestNotSent_EveryPolicy_MayRunAgain(t *testing.T) {
 	}
 }
 
-// Without a key there is nothing to park, but what the client is told must be
-// true all the same.
+// Without a key nothing is parked, but the client must still learn whether its
+// request was sent.
 func TestUnkeyed_NotSentOrLost_Distinguished(t *testing.T) {
 	f := newFront(t, nobody, nil, time.Minute, nil)
 	for _, method := range []string{"GET", "POST", "PUT"} {
@@ -219,7 +219,7 @@ func TestAnswerOfUnknownLength_Replayed(t *testing.T) {
 	}
 }
 
-// What comes behind the body, announced or not, is for the first client.
+// The first client gets the trailers of an answer, announced or not.
 func TestAnswerTrailers_ReachFirstClient(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		b := backend(t, func(w http.ResponseWriter, r *http.Request) {

@@ -101,7 +101,7 @@ func TestIdleConnection_ClosedAfterLimit(t *testing.T) {
 	}
 }
 
-// Without this the test above could pass for want of a trap.
+// This shows that the backend of the test above provokes a repeated request.
 func TestPlainReverseProxy_SendsTwice(t *testing.T) {
 	var e effects
 	u, err := url.Parse(dropping(t, &e).URL)

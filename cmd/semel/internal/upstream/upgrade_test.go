@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A connection that has switched protocols is the two ends' own: it has no
-// limit, and nothing of it is the proxy's.
+// After a protocol switch the proxy copies bytes in both directions, without a
+// limit.
 func TestUpgrade_ConnectionPassedThrough(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {

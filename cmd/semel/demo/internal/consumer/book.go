@@ -28,9 +28,8 @@ func OpenBook(ctx context.Context, path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A charge names its order, but nothing keeps an order from having two:
-	// what would is one constraint in one table, and the next effect is an
-	// e-mail.
+	// A charge names its order, but nothing prevents a second charge of
+	// an order. A unique constraint would, but the next effect may be an e-mail.
 	const tables = "CREATE TABLE IF NOT EXISTS charge (id INTEGER PRIMARY KEY, order_id TEXT NOT NULL, amount INTEGER NOT NULL);" +
 		"CREATE TABLE IF NOT EXISTS seen (message TEXT PRIMARY KEY)"
 	if _, err := db.ExecContext(ctx, tables); err != nil {

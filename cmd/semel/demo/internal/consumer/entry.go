@@ -6,12 +6,12 @@ import (
 	"github.com/semel-go/semel/consume"
 )
 
-// Kind is what a line of the journal tells.
+// Kind is the kind of a line of the journal.
 type Kind string
 
 // The kinds of lines.
 const (
-	Boot    Kind = "boot"    // a process has begun to consume; what the one before had taken is cut off
+	Boot    Kind = "boot"    // a process has begun to consume; the messages of the process before it are cut off
 	Taken   Kind = "taken"   // a message was delivered here
 	Begun   Kind = "begun"   // its handler runs
 	Charged Kind = "charged" // the handler has inserted the charge; with Semel, not committed yet
@@ -31,7 +31,7 @@ type Entry struct {
 	Took   time.Duration  `json:"took_ns,omitempty"`
 }
 
-// State is what the lines of a journal come to.
+// State is the state after all lines of a journal.
 type State struct {
 	Boots   int
 	RunsOf  map[string]int // of the handler, by key

@@ -12,8 +12,8 @@ import (
 
 // naive consumes as it is often written, with a table of the messages that
 // were seen: look there, note it there, do the work, ack. Copies that arrive
-// together all find nothing; what a crash cuts off between the note and the
-// work is taken for done when it comes again.
+// together all find nothing; if a kill falls between the note and the work,
+// the next delivery takes the message for done.
 func naive(ctx context.Context, o *Options, src consume.Source, d *diary) (err error) {
 	db, err := OpenBook(ctx, o.Book)
 	if err != nil {

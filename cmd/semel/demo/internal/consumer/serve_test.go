@@ -128,7 +128,7 @@ func TestTheBrokersOwnNameIsTheWrongKey(t *testing.T) {
 	}
 }
 
-// What a crash leaves behind: noted, and not done.
+// A crash leaves a message that is noted but not charged.
 func TestTheNaiveConsumerLosesWhatWasNotedAndNotDone(t *testing.T) {
 	d := newDesk(t)
 	lost := d.plan.Orders[3].ID

@@ -53,9 +53,9 @@ type Outcome struct {
 	Open int
 	// Odd is a final answer that is none of those which a client can expect.
 	Odd []Answer
-	// Latency is that of the first request, if it was answered at once, took
-	// the usual work, and nothing disturbed it; else 0. It is taken when all
-	// is warm.
+	// Latency is the latency of the first request if it was answered at once,
+	// needed the usual work, and no kill came before its end. Otherwise it is 0.
+	// The first requests, which find no connections, do not count.
 	Latency time.Duration
 }
 

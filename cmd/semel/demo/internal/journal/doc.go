@@ -1,4 +1,4 @@
-// Package journal is a file of lines, one JSON object each, that a process
-// writes down what it does in, and that others may follow. What was written
-// outlives the process, however it is killed.
+// Package journal keeps a file of lines, one JSON object each. A process writes
+// its steps to the file, and other processes can follow it. A line that was
+// written survives a kill of the process.
 package journal

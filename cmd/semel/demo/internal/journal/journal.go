@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Journal is open for writing. A line is written by one call, and what was
-// written outlives the process, however it is killed; fsync would protect from
-// a power cut as well, which nobody demonstrates. Not safe for concurrent use.
+// Journal is a journal that is open for writing. One call writes one line, which
+// survives a kill of the process. The journal does not call fsync, because the demo
+// shows no power cut. Not safe for concurrent use.
 type Journal[E any] struct {
 	f   *os.File
 	err error // the first failure; nothing is written after it
@@ -60,7 +60,7 @@ func (j *Journal[E]) Append(e *E) error {
 		return err
 	}
 	if _, err = j.f.Write(line); err != nil {
-		// Part of the line may be there. Whoever opens the file cuts it off.
+		// Part of the line may be in the file. Open removes it.
 		j.err = fmt.Errorf("journal: %w", err)
 	}
 	return j.err

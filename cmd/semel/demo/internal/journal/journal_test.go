@@ -35,7 +35,7 @@ func add(t *testing.T, j *Journal[entry], es ...entry) {
 	}
 }
 
-// follow is a tail, and what it has seen.
+// follow is a tail with the entries that it has read.
 func follow(path string) (*Tail[entry], *[]entry) {
 	var seen []entry
 	return NewTail(path, func(e *entry) { seen = append(seen, *e) }), &seen

@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/demo/internal/journal"
 )
 
-// Book is the ledger without its door. Safe for concurrent use.
+// Book is the ledger without its HTTP server. Safe for concurrent use.
 type Book struct {
 	mu sync.Mutex
 	j  *journal.Journal[Entry]
@@ -16,7 +16,7 @@ type Book struct {
 }
 
 // ErrStale refuses a charge that the ledger has promised not to make.
-var ErrStale = errors.New("ledger: this key is closed for requests that are so old")
+var ErrStale = errors.New("ledger: this key is closed for requests with this fence")
 
 // Open opens the book in the file at path, or begins a new one.
 func Open(path string) (*Book, error) {
@@ -35,7 +35,7 @@ func Open(path string) (*Book, error) {
 // Close closes the file.
 func (b *Book) Close() error { return b.j.Close() }
 
-// write adds a line, and what it means. The caller holds mu, or is alone.
+// write adds a line and applies it. The caller holds mu, or is alone.
 func (b *Book) write(e *Entry) error {
 	if err := b.j.Append(e); err != nil {
 		return err
@@ -71,9 +71,10 @@ func (b *Book) End(run int) error {
 	return b.write(&Entry{Kind: End, Run: run})
 }
 
-// Ask says what became of a key, to somebody whose fence is above those of all
-// requests that may be under way. Yes comes with the first charge. No is kept
-// before it is said: from then on, no request up to that fence can charge.
+// Ask reports whether a key was charged. The fence of the caller must be above the
+// fences of all requests that may be under way. Yes comes with the first charge.
+// Before Ask returns No, it records the fence: from then on no request with this
+// fence or a lower one can charge.
 func (b *Book) Ask(id ID, fence uint64) (Answer, Entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

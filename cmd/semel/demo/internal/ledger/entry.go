@@ -8,7 +8,7 @@ import (
 // ID names a request: two tenants may use the same key.
 type ID struct{ Tenant, Key string }
 
-// Kind is what a line of the journal tells.
+// Kind is the kind of a line of the journal.
 type Kind string
 
 // The kinds of lines.
@@ -16,10 +16,10 @@ const (
 	Boot   Kind = "boot"   // a process has begun; the requests of the one before are gone
 	Begin  Kind = "begin"  // a request has arrived
 	Paid   Kind = "charge" // the effect
-	Stale  Kind = "stale"  // a request was refused, for its fence is not above the closed one
+	Stale  Kind = "stale"  // a request was refused, because its fence is not above the closed one
 	End    Kind = "end"    // a request is answered
 	Closed Kind = "closed" // a final "it did not happen", for every fence up to this one
-	Asked  Kind = "asked"  // what the ledger has said of a key
+	Asked  Kind = "asked"  // the ledger has answered a question about a key
 )
 
 // Entry is a line of the journal. Which fields are set depends on Kind.
@@ -36,7 +36,7 @@ type Entry struct {
 	Answer Answer `json:"answer,omitempty"` // Asked
 }
 
-// Answer is what the ledger says of a key.
+// Answer is the answer to a question about a key.
 type Answer string
 
 // The answers.

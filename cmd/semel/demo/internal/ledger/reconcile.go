@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// question is what semel proxy --reconcile-url asks. More is sent, but this is
-// all that a ledger needs.
+// question is the part of the JSON of semel proxy --reconcile-url that the ledger
+// needs.
 type question struct {
 	Tenant string `json:"tenant"`
 	Key    string `json:"key"`
@@ -48,5 +48,5 @@ func (h *Handler) reconcile(w http.ResponseWriter, r *http.Request) {
 	case Unsure:
 	}
 	w.Header().Set("Content-Type", contentType)
-	_ = json.NewEncoder(w).Encode(v) // who asked has gone, and asks again
+	_ = json.NewEncoder(w).Encode(v) // if the caller is gone, it asks again
 }

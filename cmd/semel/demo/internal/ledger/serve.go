@@ -9,7 +9,7 @@ import (
 )
 
 // Serve runs a ledger until ctx ends: on the address, over the file at path.
-// The address comes first, for it keeps two ledgers off one file.
+// Serve listens before it opens the file, so that two ledgers never share a file.
 func Serve(ctx context.Context, listen, path string, work time.Duration) (err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The headers that a payment comes with.
+// The headers of a payment.
 const (
 	KeyHeader    = "Idempotency-Key"
 	TenantHeader = "X-Tenant"
@@ -26,7 +26,7 @@ type Payment struct {
 	Amount int64  `json:"amount"` // in cents
 }
 
-// Handler is the door of a ledger.
+// Handler is the HTTP server of a ledger.
 type Handler struct {
 	Book *Book
 	// Work is how long a payment without WorkHeader takes: half of it before

@@ -1,11 +1,11 @@
 package ledger
 
-// State is what the lines of a journal come to. The ledger itself, the
+// State is the state after all lines of a journal. The ledger itself, the
 // progress line and the final count all read it the same way.
 type State struct {
 	Boots   int
 	Runs    int        // requests that were worked on
-	RunsOf  map[ID]int // the same, for each key
+	RunsOf  map[ID]int // requests that were worked on, by key
 	Charges map[ID][]Entry
 	Charged int // the number of the last charge
 	Refused int // late requests that were refused by their fence
@@ -19,7 +19,7 @@ type State struct {
 	Asked   int // questions
 
 	working map[int]work
-	busy    map[ID]int // working, for each key
+	busy    map[ID]int // requests that are being worked on, by key
 	closed  map[ID]uint64
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/consume"
 )
 
-// What consumers have to know.
+// Names that consumers need.
 const (
 	Stream  = "ORDERS"
 	Durable = "billing"

@@ -61,13 +61,13 @@ func (p *Producers) Hold(messages int64) { p.limit.Store(messages) }
 const (
 	// look is how often the server is asked what is left to do.
 	look = 4 * time.Millisecond
-	// While nothing disturbs them, few messages are under way, so that the
-	// time which one takes is its own, and not that of those before it.
+	// Before the first kill few messages are under way, so that the latency of a
+	// message does not include the wait for earlier ones.
 	fewUnderWay, manyUnderWay = 3, 96
 )
 
 // Run sends all messages with n producers, and returns when consumers have
-// settled them all. The error is that of ctx, or the server's.
+// settled them all. The error comes from ctx or from the server.
 func (p *Producers) Run(ctx context.Context, n int) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

@@ -70,8 +70,8 @@ func (g *Group) Start(name, path string, args ...string) (*Process, error) {
 	return g.StartWith(nil, name, path, args...)
 }
 
-// StartWith is Start with variables of the environment, for what others must
-// not see among the arguments.
+// StartWith is Start with variables of the environment, for secrets that other
+// users must not see in the arguments.
 func (g *Group) StartWith(env []string, name, path string, args ...string) (*Process, error) {
 	p := &Process{g: g, name: name, path: path, args: args, env: env, over: make(chan struct{})}
 	p.reaped = sync.NewCond(&p.mu)

@@ -14,8 +14,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// A store that takes a connection and says nothing would leave a proxy that does
-// not serve, and does not say why.
+// If the store accepts a connection and never answers, the log must say why the
+// proxy does not serve.
 func TestProxy_StoreHangsAtStart_LogsWait(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts: the system does
 	if err != nil {
@@ -31,8 +31,8 @@ func TestProxy_StoreHangsAtStart_LogsWait(t *testing.T) {
 	}
 }
 
-// The proxy starts on a store that may lose what it was told: who knows better
-// than its settings need not be asked. But it says so, each time.
+// The proxy starts on a store with unsafe settings, because they may be intended,
+// and it logs a warning each time.
 func TestProxy_UnsafeStoreSettings_Warns(t *testing.T) {
 	unsafe := pgtest.Start(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
 	for url, settings := range map[string][]string{
