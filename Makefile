@@ -91,11 +91,11 @@ tools: ## Install what the tests need besides Go (as root on Debian; elsewhere: 
 
 .PHONY: demo
 demo: ## Watch duplicates, races and crashes go through Semel
-	$(GO) run ./cmd/semel demo
+	$(GO) run ./cmd/semel/demo
 
 .PHONY: demo-events
 demo-events: ## The same with messages, a broker and consumers
-	$(GO) run ./cmd/semel demo --events
+	$(GO) run ./cmd/semel/demo --events
 
 .PHONY: test-kafka
 test-kafka: ## Run the tests of semelkafka on a real Kafka, too, fetched from Maven Central

@@ -27,7 +27,7 @@ const (
 var longFiles = map[string]string{
 	"store/pgstore/tx.go":                            notSplit,
 	"visit.go":                                       notSplit,
-	"cmd/semel/inspect_test.go":                      manyTests,
+	"cmd/semel/internal/cli/inspect_test.go":         manyTests,
 	"cmd/semel/internal/verify/sick_test.go":         manyTests,
 	"consume/drain_test.go":                          manyTests,
 	"consume/outage_test.go":                         manyTests,

@@ -62,13 +62,14 @@ func TestPage_Links_Found(t *testing.T) {
 
 func TestPage_CommandLines_Found(t *testing.T) {
 	for line, want := range map[string]string{
-		"go run ./cmd/semel demo --kill": "demo",
-		"$ semel inspect list":           "inspect",
-		"semel proxy \\":                 "proxy",
-		"SEMEL_STORE=x semel doctor":     "doctor",
-		"semel --help":                   "",
-		"semelhttp":                      "",
-		"echo semel proxy":               "",
+		"go run ./cmd/semel verify --list": "verify",
+		"go run ./cmd/semel/demo --events": "",
+		"$ semel inspect list":             "inspect",
+		"semel proxy \\":                   "proxy",
+		"SEMEL_STORE=x semel doctor":       "doctor",
+		"semel --help":                     "",
+		"semelhttp":                        "",
+		"echo semel proxy":                 "",
 	} {
 		if got := verbOf(line); got != want {
 			t.Errorf("%q: verb %q, want %q", line, got, want)

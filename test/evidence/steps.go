@@ -24,6 +24,6 @@ var steps = []step{
 	{"kafka", "Members of a consumer group are killed and frozen while a hundred thousand messages, three in ten of them twice, take effect; the controls double. On Apache Kafka, where it can be had, and on kfake. In storms all else fails at once.", "consume/semelkafka/kafkatest", []string{"-run=^Test(NothingIsLost|WithoutDeduplication|PostgreSQLHasEachMessageOnce|AMemberThatWasFrozen|AStorm$)", "-timeout=60m"}, long},
 	{"rabbitmq", "Consumers of RabbitMQ are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles.", "consume/semelamqp", []string{"-run=^Test(NothingIsLost|OrderIsKept|WithoutDeduplication)", "-timeout=60m"}, long},
 	{"nats", "Consumers of NATS JetStream are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles.", "consume/semelnats/natstest", []string{"-run=^Test(NothingIsLost|WithoutDeduplication)", "-timeout=60m"}, long},
-	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel", []string{"-run=^TestTheProxyIsKilled$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}},
+	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_Killed_EachKeyTakesEffectOnce$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}},
 	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil},
 }

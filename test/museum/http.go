@@ -146,7 +146,7 @@ var doors = []Mutant{
 	},
 	{
 		Name: "trailers that were not announced are lost", Rule: "http",
-		File: "semelhttp/stream.go", Package: upstream, Run: "TestTrailersReachTheFirstClient",
+		File: "semelhttp/stream.go", Package: upstream, Run: "TestAnswerTrailers_ReachFirstClient",
 		Old: "if err == nil && a.heldFlush && ", New: "if err == nil && a.heldFlush && a.mode == streaming && ",
 	},
 }
