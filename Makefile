@@ -91,11 +91,11 @@ tools: ## Install what the tests need besides Go (as root on Debian; elsewhere: 
 
 .PHONY: demo
 demo: ## Watch duplicates, races and crashes go through Semel
-	$(GO) run ./cmd/semel demo
+	$(GO) run ./cmd/semel/demo
 
 .PHONY: demo-events
 demo-events: ## The same with messages, a broker and consumers
-	$(GO) run ./cmd/semel demo --events
+	$(GO) run ./cmd/semel/demo --events
 
 .PHONY: test-kafka
 test-kafka: ## Run the tests of semelkafka on a real Kafka, too, fetched from Maven Central
@@ -113,3 +113,11 @@ test-pgbouncer: ## Run the tests of pgstore that need PgBouncer on 1.24, fetched
 .PHONY: test-redis8
 test-redis8: ## Run the tests of redisstore on Redis 8 and on Valkey 8, fetched on Debian
 	for server in redis valkey; do (cd store/redisstore && bin="$$(../../scripts/redis8 $$server)" && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_REDIS_BIN="$$bin" $(GO) test -count=1 ./...); done
+
+.PHONY: release-test
+release-test: ## Make a release twice, compare the bytes, and use it as users do (minutes)
+	cd test && SEMEL_TEST_RELEASE=1 $(GO) test -count=1 -timeout 30m -v ./release
+
+.PHONY: release
+release: ## Make the release VERSION in bin/release-VERSION; publishes nothing
+	./scripts/release $(VERSION)

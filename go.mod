@@ -1,3 +1,3 @@
 module github.com/semel-go/semel
 
-go 1.26
+go 1.26.0

@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// What the way through Serve costs, over what the Guard costs: no broker, and
+// The cost of Serve beyond that of the Guard, without a broker and
 // the store in memory.
 func BenchmarkServe(b *testing.B) {
 	for _, c := range []struct {

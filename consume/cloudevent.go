@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// CloudEvent takes source and id of a CloudEvent, which its producer keeps
-// when it sends again. It reads both forms: the attributes in headers (ce_id
-// of Kafka, ce-id of NATS and HTTP, cloudEvents:id and cloudEvents_id of AMQP),
-// and the JSON envelope. A message that is no CloudEvent has no key; one that
-// lacks either attribute is malformed, which is an error.
+// CloudEvent takes source and id of a CloudEvent, which its producer keeps when
+// it sends again. It reads both forms: the attributes in headers (ce_id in
+// Kafka, ce-id in NATS and HTTP, cloudEvents:id and cloudEvents_id in AMQP) and
+// the JSON envelope. A message that is no CloudEvent has no key; a CloudEvent
+// that lacks an attribute is an error.
 func CloudEvent() KeySource {
 	return func(m *Message) (string, error) {
 		if kind, ok := m.Header("content-type"); ok {
@@ -42,39 +42,40 @@ func attribute(m *Message, name string) (string, bool) {
 }
 
 func structured(body []byte) (string, error) {
-	source, isText, err := eventText(body, "source")
+	source, sourceExact, err := eventText(body, "source")
 	if err != nil {
 		return "", err
 	}
-	id, alsoText, err := eventText(body, "id")
+	id, idExact, err := eventText(body, "id")
 	if err != nil {
 		return "", err
 	}
-	if !isText || !alsoText {
+	if !sourceExact || !idExact {
 		return digest("ce:raw:sha256:", []byte(source), []byte(id)), nil
 	}
 	return eventKey(source, id)
 }
 
-// eventText is an attribute of an envelope; see text. Empty: it is not there.
-func eventText(body []byte, name string) (s string, whole bool, err error) {
+// eventText returns an attribute of an envelope; empty if it is absent. See
+// text.
+func eventText(body []byte, name string) (s string, exact bool, err error) {
 	raw, err := member(body, name)
 	if err == nil && raw != nil {
-		s, whole, err = text(raw)
+		s, exact, err = text(raw)
 	} else {
-		whole = true
+		exact = true
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("cloudevent: the envelope: %w", err)
 	}
-	return s, whole, nil
+	return s, exact, nil
 }
 
 func eventKey(source, id string) (string, error) {
 	if source == "" || id == "" {
 		return "", fmt.Errorf("cloudevent: has a source of %d bytes and an id of %d; both must be there", len(source), len(id))
 	}
-	if strings.Contains(source, " ") { // a URI has none; with one, two events could meet
+	if strings.Contains(source, " ") { // a URI has no space; with one, two events could have one key
 		return digest("ce:sha256:", []byte(source), []byte(id)), nil
 	}
 	return short("ce:", source+" "+id), nil

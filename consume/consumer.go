@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/consume/driver"
+	semeldriver "github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 )
 
-// Consumer runs a handler once for each message's call. Safe for concurrent
-// use, also of several Serve loops. Nothing to close.
+// Consumer runs a handler once for each message's call. It is safe for
+// concurrent use, also by several Serve loops. There is nothing to close.
 type Consumer struct {
 	runner semel.Runner
 	call   CallFunc
@@ -20,12 +21,12 @@ type Consumer struct {
 	opt    Options
 }
 
-// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. It
-// does no I/O, and reports all that is wrong.
+// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. New
+// does no I/O, and its error names every invalid argument.
 func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, error) {
 	var errs []error
-	missing := func(name string, is bool) {
-		if is {
+	missing := func(name string, absent bool) {
+		if absent {
 			errs = append(errs, fmt.Errorf("%s: is nil", name))
 		}
 	}
@@ -42,13 +43,13 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	switch {
 	case o != nil && o.Retention != 0:
 		if ok && r.Retention() < opt.Retention {
-			errs = append(errs, fmt.Errorf("options: Retention: is %v, but the runner keeps outcomes for %v; leave it zero, or keep them longer", opt.Retention, r.Retention()))
+			errs = append(errs, fmt.Errorf("options: Retention: is %v, but the runner keeps outcomes for %v; leave it zero, or raise the runner's Retention", opt.Retention, r.Retention()))
 		}
 	default:
 		if ok {
 			opt.Retention = r.Retention()
 		} else {
-			errs = append(errs, errors.New("options: Retention is zero, and the runner does not tell its own; set it to that of the Guard, such as DefaultRetention"))
+			errs = append(errs, errors.New("options: Retention is zero, and the runner has no method Retention; set it to the Guard's Retention, such as DefaultRetention"))
 		}
 	}
 	if err := errors.Join(append(errs, opt.validate())...); err != nil {
@@ -57,9 +58,9 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 	return &Consumer{runner: run, call: call, handle: h, opt: opt}, nil
 }
 
-// Handle tries one message and says what is to become of it: for tests, and
-// for loops that are not Serve's. It changes m.Key.
-func (c *Consumer) Handle(ctx context.Context, m *Message) Disposition {
+// Handle tries one message and says what should happen to it. Use it in tests,
+// and in loops other than Serve's. It sets m.Key.
+func (c *Consumer) Handle(ctx context.Context, m *Message) driver.Disposition {
 	t := &task{m: m}
 	c.identify(t)
 	return c.try(ctx, t)
@@ -69,27 +70,27 @@ func (c *Consumer) Handle(ctx context.Context, m *Message) Disposition {
 type task struct {
 	m    *Message
 	call semel.Call
-	// refused is why there is no call; nil: there is one.
-	refused *Disposition
+	// refused says why there is no call; nil: there is a call.
+	refused *driver.Disposition
 
-	tries    int  // since it was delivered
-	failures int  // of those, the ones that count as attempts
-	undone   bool // the last one counts because its transaction did not commit
-	forgiven int  // of those that were undone, the ones that were an outage's
+	tries       int  // since the delivery
+	failures    int  // tries that count as attempts
+	uncommitted bool // the last try counts because its transaction did not commit
+	forgiven    int  // uncommitted tries that an outage caused, which do not count
 
 	work
 }
 
-// identify finds the message's call. It looks at the message alone, so it is
-// done once.
+// identify finds the message's call. The call depends on the message alone, so
+// identify runs once per delivery.
 func (c *Consumer) identify(t *task) {
 	returned := false
 	defer func() {
 		switch v := recover(); {
 		case v != nil:
-			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
+			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: fmt.Errorf("the CallFunc panicked: %v", v)}
 		case !returned:
-			t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: errors.New("the CallFunc called runtime.Goexit")}
+			t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: errors.New("the CallFunc called runtime.Goexit")}
 		}
 	}()
 	var err error
@@ -99,79 +100,81 @@ func (c *Consumer) identify(t *task) {
 	case err == nil:
 		t.m.Key = t.call.Key
 	case errors.Is(err, ErrRejected):
-		t.refused = &Disposition{Action: Hold, Reason: ReasonRejected, Err: err}
+		t.refused = &driver.Disposition{Action: driver.Hold, Reason: driver.ReasonRejected, Err: err}
 	case errors.Is(err, ErrNoKey):
-		t.refused = &Disposition{Action: DeadLetter, Reason: ReasonNoKey, Err: err}
+		t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonNoKey, Err: err}
 	default:
-		t.refused = &Disposition{Action: DeadLetter, Reason: ReasonInvalid, Err: err}
+		t.refused = &driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: err}
 	}
 }
 
-// mostForgiven is how many tries of a message whose transactions did not commit
-// are put down to the store, since it was away afterwards: not all, for it may be
-// the message that drives it away.
-const mostForgiven = 3
+// maxForgiven is how many uncommitted tries of a message do not count because
+// the store was down afterwards. There is a limit, because the message itself
+// may bring the store down.
+const maxForgiven = 3
 
 // try runs the message's call once.
-func (c *Consumer) try(ctx context.Context, t *task) Disposition {
+func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
 	if t.refused != nil {
 		return *t.refused
 	}
 	if d, ok := c.overdue(t.m); ok {
 		return d
 	}
-	r := Run{Tries: t.tries}
-	var said error // by the handler
+	r := driver.Result{Tries: t.tries}
+	var handlerErr error
 	ran := false
 	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		if t.begins != nil {
-			t.begins()
+		if t.onStart != nil {
+			t.onStart()
 		}
-		ran, said = true, errGoexit
+		ran, handlerErr = true, errGoexit
 		defer func() {
-			if errors.Is(said, errGoexit) { // nothing after Run is reached then
+			if errors.Is(handlerErr, errGoexit) { // the code after Run does not run then
 				t.failures++
 			}
 		}()
 		r.Attempt = max(x.Attempt(), t.failures+1)
-		said = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
-		return store.Outcome{}, said
+		handlerErr = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
+		return store.Outcome{}, handlerErr
 	})
-	r.Err, r.Replayed, r.Handlers = err, res.Replayed, ran && own(err, said)
+	r.Err, r.Replayed, r.FromHandler = err, res.Replayed, ran && isHandlers(err, handlerErr)
 	t.tries++
-	away := errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled)
-	noEffect := driver.IsNoEffect(said)
-	if away && !ran && t.undone && t.forgiven < mostForgiven {
+	unavailable := errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled)
+	noEffect := semeldriver.IsNoEffect(handlerErr)
+	if unavailable && !ran && t.uncommitted && t.forgiven < maxForgiven {
 		t.failures, t.forgiven = t.failures-1, t.forgiven+1
 	}
-	t.undone = ran && away && !noEffect // its transaction did not commit
-	if t.undone || r.Handlers && !noEffect {
+	t.uncommitted = ran && unavailable && !noEffect
+	if t.uncommitted || r.FromHandler && !noEffect {
 		t.failures++
 	}
-	if r.Handlers && noEffect { // which the Runner does not pass on: it is said of a run that has ended
-		r.Err = said
+	if r.FromHandler && noEffect { // the Runner has removed the mark
+		r.Err = handlerErr
 	}
-	d := Decide(r, &c.opt)
+	d := driver.Decide(r, driver.Policy{Backoff: c.opt.Backoff, AckFailures: c.opt.AckFailures})
 	d.Err = err
 	return d
 }
 
-// overdue are the messages that must not be run at all.
-func (c *Consumer) overdue(m *Message) (Disposition, bool) {
+// overdue finds the messages that must not run, because they were delivered too
+// often or are older than Retention.
+func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
 	if n := c.opt.MaxDeliveries; n > 0 && m.Deliveries > n {
 		err := fmt.Errorf("delivered %d times; at most %d are allowed", m.Deliveries, n)
-		return Disposition{Action: DeadLetter, Reason: ReasonDeliveries, Err: err}, true
+		return driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonDeliveries, Err: err}, true
 	}
 	if age := time.Since(m.Published); !m.Published.IsZero() && age > c.opt.Retention {
 		err := fmt.Errorf("published %v ago; outcomes are kept for %v", age.Round(time.Second), c.opt.Retention)
-		return Disposition{Action: c.opt.Late, Reason: ReasonLate, Err: err}, true
+		return driver.Disposition{Action: c.opt.lateAction(), Reason: driver.ReasonLate, Err: err}, true
 	}
-	return Disposition{}, false
+	return driver.Disposition{}, false
 }
 
-// attempt runs the handler, if an attempt is left, and ends the key with the
-// last one. Under Park that is not needed: one doubt parks the key.
-func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *Run) error {
+// attempt runs the handler if an attempt is left, and ends the key with the
+// last one. Under semel.Park it does not count, because the first attempt in
+// doubt parks the call.
+func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *driver.Result) error {
 	n := c.opt.MaxAttempts
 	if n < 0 || x.Policy() != semel.Retry {
 		return safely(ctx, c.handle, x, t.m)
@@ -181,7 +184,7 @@ func (c *Consumer) attempt(ctx context.Context, t *task, x *semel.Execution, r *
 		return exhausted(n, "its process died, or it was on another consumer")
 	}
 	err := safely(ctx, c.handle, x, t.m)
-	if _, final := asFailure(err); err == nil || final || r.Attempt < n || driver.IsNoEffect(err) {
+	if _, final := asFailure(err); err == nil || final || r.Attempt < n || semeldriver.IsNoEffect(err) {
 		return err
 	}
 	return exhausted(n, err.Error())
@@ -191,17 +194,17 @@ func exhausted(n int, last string) error {
 	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %s", n, last)}
 }
 
-// own reports whether the Runner passed the handler's error on, in place of
-// one of its own: both may hold a *semel.Error, for handlers make calls too.
-func own(err, said error) bool {
-	if err == nil || said == nil {
+// isHandlers reports whether err, which the Runner returned, is the handler's
+// own error. Both may wrap a *semel.Error, because handlers make calls, too.
+func isHandlers(err, handlerErr error) bool {
+	if err == nil || handlerErr == nil {
 		return false
 	}
 	e, ok := errors.AsType[*semel.Error](err)
 	if !ok {
 		return true
 	}
-	s, _ := errors.AsType[*semel.Error](said)
+	s, _ := errors.AsType[*semel.Error](handlerErr)
 	return e == s
 }
 

@@ -11,7 +11,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
-	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/consume/driver"
+	semeldriver "github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -24,11 +25,11 @@ type retains struct{ *semel.Guard }
 
 func (retains) Retention() time.Duration { return time.Hour }
 
-func TestNewNamesAllThatIsWrong(t *testing.T) {
+func TestNew_InvalidArguments_NamesEach(t *testing.T) {
 	_, err := consume.New(nil, nil, nil, &consume.Options{
-		MaxDeliveries: -1, Late: consume.Ack, Retention: time.Millisecond, Concurrency: -1, InFlight: -2, Drain: -1,
+		MaxDeliveries: -1, Retention: time.Millisecond, Concurrency: -1, InFlight: -2, Drain: -1,
 	})
-	for _, want := range []string{"run: is nil", "call: is nil", "handler: is nil", "MaxDeliveries", "Late", "Retention", "Concurrency", "InFlight", "Drain"} {
+	for _, want := range []string{"run: is nil", "call: is nil", "handler: is nil", "MaxDeliveries", "Retention", "Concurrency", "InFlight", "Drain"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not speak of %q: %v", want, err)
 		}
@@ -37,7 +38,7 @@ func TestNewNamesAllThatIsWrong(t *testing.T) {
 
 // A Guard keeps outcomes for 24 h by default, a broker messages for a week:
 // the consumer must not guess.
-func TestNewAsksForTheRetention(t *testing.T) {
+func TestNew_UnknownRetention_IsRefused(t *testing.T) {
 	g := newGuard(t, nil, nil)
 	if _, tells := any(g).(interface{ Retention() time.Duration }); !tells {
 		if _, err := consume.New(g, byHeader, done, nil); err == nil || !strings.Contains(err.Error(), "Retention") {
@@ -50,12 +51,12 @@ func TestNewAsksForTheRetention(t *testing.T) {
 	}
 	m := keyed("old")
 	m.Published = time.Now().Add(-2 * time.Hour)
-	if d := c.Handle(t.Context(), m); d.Reason != consume.ReasonLate {
+	if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonLate {
 		t.Errorf("the runner's retention does not count: %v", d.Reason)
 	}
 }
 
-func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
+func TestHandle_Duplicate_RunsOnce(t *testing.T) {
 	var ran atomic.Int64
 	c := newConsumer(t, newGuard(t, nil, nil), func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 		ran.Add(1)
@@ -66,8 +67,8 @@ func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
 		}
 		return nil
 	}, consume.Options{})
-	for i, want := range []consume.Reason{consume.ReasonDone, consume.ReasonDuplicate, consume.ReasonDuplicate} {
-		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Ack || d.Reason != want {
+	for i, want := range []driver.Reason{driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonDuplicate} {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Ack || d.Reason != want {
 			t.Errorf("delivery %d: %v for %q", i, d.Action, d.Reason)
 		}
 	}
@@ -79,16 +80,16 @@ func TestHandleRunsOnceAndKnowsDuplicates(t *testing.T) {
 	}
 }
 
-func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
+func TestHandle_InvalidKey_DoesNotRun(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 		t.Error("it ran")
 		return nil
 	}, consume.Options{})
-	for want, m := range map[consume.Reason]*consume.Message{
-		consume.ReasonNoKey:   {},
-		consume.ReasonInvalid: keyed(strings.Repeat("x", 300)),
+	for want, m := range map[driver.Reason]*consume.Message{
+		driver.ReasonNoKey:   {},
+		driver.ReasonInvalid: keyed(strings.Repeat("x", 300)),
 	} {
-		if d := c.Handle(t.Context(), m); d.Action != consume.DeadLetter || d.Reason != want {
+		if d := c.Handle(t.Context(), m); d.Action != driver.DeadLetter || d.Reason != want {
 			t.Errorf("%v for %q, want dead-letter for %q", d.Action, d.Reason, want)
 		}
 	}
@@ -97,23 +98,23 @@ func TestAMessageWithoutAGoodKeyDoesNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.DeadLetter || !strings.Contains(d.Err.Error(), "oh") {
+	if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.DeadLetter || !strings.Contains(d.Err.Error(), "oh") {
 		t.Errorf("a CallFunc that panics: %v, %v", d.Action, d.Err)
 	}
 }
 
-func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
+func TestHandle_LastAttemptFails_DeadLetters(t *testing.T) {
 	var ran int
 	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
 		ran++
 		return fmt.Errorf("failure number %d", ran)
 	}, consume.Options{MaxAttempts: 3})
-	for i, want := range []consume.Action{consume.Retry, consume.Retry, consume.DeadLetter, consume.DeadLetter} {
+	for i, want := range []driver.Action{driver.Retry, driver.Retry, driver.DeadLetter, driver.DeadLetter} {
 		d := c.Handle(t.Context(), keyed("k"))
 		if d.Action != want {
 			t.Errorf("delivery %d: %v, want %v", i+1, d.Action, want)
 		}
-		if d.Action == consume.DeadLetter && (d.Reason != consume.ReasonExhausted || !strings.Contains(d.Err.Error(), "failure number 3")) {
+		if d.Action == driver.DeadLetter && (d.Reason != driver.ReasonExhausted || !strings.Contains(d.Err.Error(), "failure number 3")) {
 			t.Errorf("delivery %d: %q, %v", i+1, d.Reason, d.Err)
 		}
 	}
@@ -122,10 +123,10 @@ func TestTheLastAttemptEndsInTheDeadLetters(t *testing.T) {
 	}
 }
 
-func TestANegativeLimitIsNone(t *testing.T) {
+func TestHandle_NegativeMaxAttempts_HasNoLimit(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), fails, consume.Options{MaxAttempts: -1})
 	for i := range 50 {
-		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Retry || d.Attempt != i+1 {
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Retry || d.Attempt != i+1 {
 			t.Fatalf("delivery %d: %v of attempt %d", i+1, d.Action, d.Attempt)
 		}
 	}
@@ -133,7 +134,7 @@ func TestANegativeLimitIsNone(t *testing.T) {
 
 // NoEffect says that nothing was changed, so that a downstream that is away
 // for an hour does not fill the dead letters.
-func TestNoEffectIsNoAttempt(t *testing.T) {
+func TestHandle_NoEffect_CountsNoAttempt(t *testing.T) {
 	for name, err := range map[string]error{
 		"plain": semel.NoEffect(errPlain), "wrapped": fmt.Errorf("call: %w", semel.NoEffect(errPlain)),
 		"joined":    errors.Join(semel.NoEffect(errPlain), semel.NoEffect(errPlain)),
@@ -142,49 +143,49 @@ func TestNoEffectIsNoAttempt(t *testing.T) {
 		c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return err }, consume.Options{MaxAttempts: 1})
 		for i := range 10 {
 			d := c.Handle(t.Context(), keyed("k"))
-			if d.Action != consume.Retry || d.Attempt != 1 {
+			if d.Action != driver.Retry || d.Attempt != 1 {
 				t.Fatalf("%s: delivery %d: %v of attempt %d", name, i+1, d.Action, d.Attempt)
 			}
-			if driver.IsNoEffect(d.Err) {
+			if semeldriver.IsNoEffect(d.Err) {
 				t.Errorf("%s: who passes on %v says it of his own work", name, d.Err)
 			}
 		}
 	}
 	half := errors.Join(semel.NoEffect(errPlain), errPlain)
 	c := newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error { return half }, consume.Options{MaxAttempts: 1})
-	if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.DeadLetter {
+	if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.DeadLetter {
 		t.Errorf("half an error without effect: %v", d.Action)
 	}
 }
 
 // Under Park no count of attempts may turn doubt into failure.
-func TestUnderParkOneDoubtParks(t *testing.T) {
+func TestHandle_DoubtUnderPark_Quarantines(t *testing.T) {
 	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
 	c := newConsumer(t, g, fails, consume.Options{MaxAttempts: 1})
 	for range 2 {
-		if d := c.Handle(t.Context(), keyed("k")); d.Action != consume.Park || d.Reason != consume.ReasonUnknown {
-			t.Errorf("%v for %q, want park", d.Action, d.Reason)
+		if d := c.Handle(t.Context(), keyed("k")); d.Action != driver.Quarantine || d.Reason != driver.ReasonUnknown {
+			t.Errorf("%v for %q, want quarantine", d.Action, d.Reason)
 		}
 	}
 }
 
-func TestAPanicIsDoubt(t *testing.T) {
+func TestHandle_Panic_IsDoubt(t *testing.T) {
 	panics := func(context.Context, *semel.Execution, *consume.Message) error { panic("boom") }
 	d := newConsumer(t, newGuard(t, nil, nil), panics, consume.Options{}).Handle(t.Context(), keyed("k"))
 	var p *consume.PanicError
-	if d.Action != consume.Retry || !errors.As(d.Err, &p) || p.Value != "boom" || !strings.Contains(string(p.Stack), "consumer_test.go") {
+	if d.Action != driver.Retry || !errors.As(d.Err, &p) || p.Value != "boom" || !strings.Contains(string(p.Stack), "consumer_test.go") {
 		t.Errorf("%v, %v", d.Action, d.Err)
 	}
 	if strings.Contains(p.Error(), "consumer_test.go") {
 		t.Error("the text has the stack")
 	}
 	g := newGuard(t, nil, &semel.Options{OnDoubt: semel.Park})
-	if d := newConsumer(t, g, panics, consume.Options{}).Handle(t.Context(), keyed("k")); d.Action != consume.Park {
+	if d := newConsumer(t, g, panics, consume.Options{}).Handle(t.Context(), keyed("k")); d.Action != driver.Quarantine {
 		t.Errorf("under Park: %v", d.Action)
 	}
 }
 
-func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
+func TestHandle_ErrorOfAnotherCall_Retries(t *testing.T) {
 	st := memstore.New(nil)
 	g := newGuard(t, st, nil)
 	inner := func(body string) semel.Call {
@@ -198,38 +199,38 @@ func TestWhatTheHandlersOwnCallsWereToldIsNotTheMessages(t *testing.T) {
 	}
 	c := newConsumer(t, g, func(ctx context.Context, _ *semel.Execution, _ *consume.Message) error { return once(ctx, "second") }, consume.Options{})
 	d := c.Handle(t.Context(), keyed("k"))
-	if !errors.Is(d.Err, semel.ErrMismatch) || d.Action != consume.Retry {
+	if !errors.Is(d.Err, semel.ErrMismatch) || d.Action != driver.Retry {
 		t.Errorf("%v, %v; want retry, for the mismatch is of another call", d.Action, d.Err)
 	}
 }
 
-func TestAMessageOlderThanTheRetentionDoesNotRun(t *testing.T) {
-	for late, want := range map[consume.Action]consume.Action{0: consume.Park, consume.DeadLetter: consume.DeadLetter} {
-		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, Late: late})
+func TestHandle_OlderThanRetention_DoesNotRun(t *testing.T) {
+	for late, want := range map[bool]driver.Action{false: driver.Quarantine, true: driver.DeadLetter} {
+		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{Retention: time.Hour, DeadLetterLate: late})
 		m := keyed("k")
 		m.Published = time.Now().Add(-time.Hour - time.Minute)
-		if d := c.Handle(t.Context(), m); d.Action != want || d.Reason != consume.ReasonLate {
+		if d := c.Handle(t.Context(), m); d.Action != want || d.Reason != driver.ReasonLate {
 			t.Errorf("%v for %q, want %v", d.Action, d.Reason, want)
 		}
 		m.Published = time.Now().Add(-time.Hour + time.Minute)
-		if d := c.Handle(t.Context(), m); d.Reason != consume.ReasonDone {
+		if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonDone {
 			t.Errorf("a younger one: %q", d.Reason)
 		}
 	}
 }
 
-func TestMaxDeliveriesIsTheBrokersCount(t *testing.T) {
+func TestHandle_MaxDeliveries_DeadLetters(t *testing.T) {
 	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{MaxDeliveries: 3})
 	m := keyed("k")
-	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != consume.ReasonDeliveries {
+	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != driver.ReasonDeliveries {
 		t.Error("the fourth delivery ran")
 	}
-	if m.Deliveries = 3; c.Handle(t.Context(), m).Reason != consume.ReasonDone {
+	if m.Deliveries = 3; c.Handle(t.Context(), m).Reason != driver.ReasonDone {
 		t.Error("the third delivery did not run")
 	}
 }
 
-func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
+func TestChain_FirstMiddleware_IsOutermost(t *testing.T) {
 	var trace []string
 	layer := func(name string) consume.Middleware {
 		return func(next consume.Handler) consume.Handler {
@@ -246,8 +247,8 @@ func TestMiddlewareWrapsFromTheOutside(t *testing.T) {
 	}
 }
 
-// What a handler produces carries a key that is the same for each attempt.
-func TestStampIsTheSameForEachAttempt(t *testing.T) {
+// A message that a handler produces has the same key in each attempt.
+func TestStamp_NextAttempt_HasTheSameKey(t *testing.T) {
 	var stamps []string
 	c := newConsumer(t, newGuard(t, nil, nil), func(_ context.Context, x *semel.Execution, _ *consume.Message) error {
 		stamps = append(stamps, fmt.Sprint(consume.Stamp(x, "mail")), fmt.Sprint(consume.Stamp(x, "bill")))

@@ -12,11 +12,12 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 type ctxt = context.Context
 
-func TestShutdownLetsHandlersEndAndGivesTheRestBack(t *testing.T) {
+func TestServe_ContextEnds_WaitsForHandlersAndGivesBackTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"), inLane("behind it", "p"), keyed("far"))
 		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
@@ -46,7 +47,59 @@ func TestShutdownLetsHandlersEndAndGivesTheRestBack(t *testing.T) {
 	})
 }
 
-func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
+// stopping is a source that notes its last Next and its Stop among what it is told.
+type stopping struct {
+	*source
+	stop func(ctx context.Context) error
+}
+
+func (s *stopping) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
+	ds, err := s.source.Next(ctx, limit)
+	if ctx.Err() != nil {
+		time.Sleep(time.Second) // the broker's answer is on its way
+		_ = s.say(context.WithoutCancel(ctx), nil, "last next")
+	}
+	return ds, err
+}
+
+func (s *stopping) Stop(ctx context.Context) error {
+	_ = s.say(ctx, nil, "stop")
+	return s.stop(ctx)
+}
+
+func TestServe_ContextEnds_StopsTheSourceBeforeItGivesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		stop   func(ctx context.Context) error
+		took   time.Duration
+		failed int
+	}{
+		"stop answers": {func(context.Context) error { return nil }, time.Second, 0},
+		"stop fails":   {func(context.Context) error { return errPlain }, time.Second, 1},
+		"stop hangs":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 11 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stopping{newSource(inLane("a", "o"), inLane("b", "o"), inLane("c", "o")), c.stop}
+				var ev events
+				r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(ctxt, *semel.Execution, *consume.Message) error { return errPlain },
+					consume.Options{Backoff: func(int) time.Duration { return time.Hour }, Observe: ev.observe}), s)
+				pass(time.Second)
+				if took := r.end(); took != c.took || r.err != nil {
+					t.Errorf("Serve ended after %v with %v, want %v", took, r.err, c.took)
+				}
+				want := []string{"last next", "stop", "nak a 0s", "nak b 0s", "nak c 0s"}
+				if got := s.heard(); !slices.Equal(got, want) {
+					t.Errorf("the source was told %v, want %v", got, want)
+				}
+				if n := ev.count(consume.EventReceiveFailed); n != c.failed {
+					t.Errorf("%d failures of the source were reported, want %d", n, c.failed)
+				}
+			})
+		})
+	}
+}
+
+func TestServe_DrainIsOver_CancelsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"), keyed("other")) // whose end does not give k more time
 		var cause error
@@ -72,7 +125,7 @@ func TestHandlersAreCancelledWhenTheTimeForDrainingIsOver(t *testing.T) {
 	})
 }
 
-func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
+func TestServe_HandlerIgnoresItsContext_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		free := make(chan struct{})
@@ -90,7 +143,7 @@ func TestServeReturnsThoughAHandlerIgnoresItsContext(t *testing.T) {
 
 // A handler that is still ending, when the time for draining is over, has its
 // message kept from others as before.
-func TestWhatEndsAfterTheDrainIsExtendedUntilThen(t *testing.T) {
+func TestServe_HandlerEndsAfterDrain_ExtendsItsMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.info.AckWait = 3 * time.Second
@@ -109,8 +162,9 @@ func TestWhatEndsAfterTheDrainIsExtendedUntilThen(t *testing.T) {
 	})
 }
 
-// What has run gets one more word with the broker at the end, and no more.
-func TestShutdownTriesAnAckOnceMore(t *testing.T) {
+// At the end Serve tries the ack of a message that has run once more, and only
+// once.
+func TestServe_ContextEnds_TriesAFailedAckOnceMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		works int // which ack is the first to work
 		want  string
@@ -138,7 +192,7 @@ func TestShutdownTriesAnAckOnceMore(t *testing.T) {
 
 // A Next that returns messages although its context has ended: they are given
 // back, and not lost.
-func TestMessagesThatComeTooLateAreGivenBack(t *testing.T) {
+func TestServe_MessageArrivesAfterTheEnd_GivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		s.next = func() error {
@@ -155,13 +209,13 @@ func TestMessagesThatComeTooLateAreGivenBack(t *testing.T) {
 	})
 }
 
-func TestAClosedSourceEndsServe(t *testing.T) {
+func TestServe_SourceIsClosed_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		n := 0
 		s.next = func() error {
 			if n++; n > 1 {
-				return fmt.Errorf("x: %w", consume.ErrClosed)
+				return fmt.Errorf("x: %w", driver.ErrClosed)
 			}
 			return nil
 		}
@@ -169,13 +223,13 @@ func TestAClosedSourceEndsServe(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil
 		}, consume.Options{})
-		if err := c.Serve(t.Context(), s); !errors.Is(err, consume.ErrClosed) || s.count("ack k") != 1 {
+		if err := c.Serve(t.Context(), s); !errors.Is(err, driver.ErrClosed) || s.count("ack k") != 1 {
 			t.Errorf("Serve: %v, told %v", err, s.heard())
 		}
 	})
 }
 
-func TestWhatIsRevokedIsNotStartedAndEndsItsRun(t *testing.T) {
+func TestServe_Revoked_IsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("running", "o"), inLane("behind", "o"), inLane("waits", "p"))
 		h := func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
@@ -201,7 +255,7 @@ func TestWhatIsRevokedIsNotStartedAndEndsItsRun(t *testing.T) {
 }
 
 // A source that returns at once with nothing must not turn into a busy loop.
-func TestAnEmptySourceIsNotSpunOn(t *testing.T) {
+func TestServe_SourceReturnsNothing_DoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &empty{}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
@@ -218,7 +272,7 @@ type empty struct {
 	nexts int
 }
 
-func (e *empty) Next(context.Context, int) ([]consume.Delivery, error) {
+func (e *empty) Next(context.Context, int) ([]driver.Delivery, error) {
 	e.nexts++
 	return nil, nil
 }
@@ -226,12 +280,12 @@ func (e *empty) Next(context.Context, int) ([]consume.Delivery, error) {
 // slow is a source whose broker does not answer at the start.
 type slow struct{ *source }
 
-func (slow) Info(ctx context.Context) (consume.Info, error) {
+func (slow) Info(ctx context.Context) (driver.Info, error) {
 	<-ctx.Done()
-	return consume.Info{}, errors.New("i/o timeout")
+	return driver.Info{}, errors.New("i/o timeout")
 }
 
-func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
+func TestServe_ContextEndsDuringTheStart_ReturnsNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), slow{newSource(keyed("a"))})
 		synctest.Wait()
@@ -242,7 +296,7 @@ func TestAShutdownDuringTheStartIsNoError(t *testing.T) {
 }
 
 // It would take no more messages, and never end.
-func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
+func TestServe_CallFuncCallsGoexit_GoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := consume.New(newGuard(t, nil, nil), func(m *consume.Message) (semel.Call, error) {
 			if string(m.Body) == "bad" {
@@ -256,7 +310,7 @@ func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
 		s := newSource(keyed("a"), &consume.Message{Body: []byte("bad")}, keyed("b"))
 		r := serve(t, c, s)
 		pass(time.Hour)
-		if s.count("ack a") != 1 || s.count("ack b") != 1 || s.count("dead letters ") != 1 {
+		if s.count("ack a") != 1 || s.count("ack b") != 1 || s.count("dead-letter ") != 1 {
 			t.Errorf("told %v", s.heard())
 		}
 		if took := r.end(); took != 0 || r.err != nil {
@@ -265,12 +319,12 @@ func TestACallFuncThatLeavesByGoexitDoesNotStopServe(t *testing.T) {
 	})
 }
 
-func TestASourceThatIsClosedDuringAShutdownIsNoError(t *testing.T) {
+func TestServe_SourceIsClosedDuringShutdown_ReturnsNil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		s.next = func() error {
 			time.Sleep(2 * time.Second)
-			return consume.ErrClosed
+			return driver.ErrClosed
 		}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
 		pass(time.Second)

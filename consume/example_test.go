@@ -3,7 +3,6 @@ package consume_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -75,7 +74,8 @@ func ExampleUnprotected() {
 	// Output: <nil>
 }
 
-// What a handler sends on carries a key of its own, the same for each attempt.
+// A message that a handler sends has a key of its own, the same for each
+// attempt.
 func ExampleStamp() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -114,15 +114,4 @@ func ExampleChain() {
 	}, within(time.Minute))
 	_ = h(context.Background(), nil, nil)
 	// Output: true
-}
-
-// The table, for a loop of one's own.
-func ExampleDecide() {
-	d := consume.Decide(consume.Run{Err: errors.New("timeout"), Handlers: true, Attempt: 1}, nil)
-	fmt.Println(d.Action, d.Delay > 0)
-	d = consume.Decide(consume.Run{Err: &semel.Error{Reason: semel.ErrParked}}, nil)
-	fmt.Println(d.Action, d.Reason)
-	// Output:
-	// retry true
-	// park outcome_unknown
 }

@@ -4,52 +4,53 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// extender is the deliveries to be kept from others.
+// extender holds the deliveries that must be extended.
 type extender struct {
 	mu   sync.Mutex
-	held map[Delivery]*extension
+	held map[driver.Delivery]*extension
 }
 
 type extension struct {
-	m     *Message
-	asked bool // an Extend is on its way
+	m         *Message
+	extending bool // an Extend runs
 }
 
-func (e *extender) add(d Delivery, m *Message) {
+func (e *extender) add(d driver.Delivery, m *Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.held[d] = &extension{m: m}
 }
 
-func (e *extender) remove(d Delivery) {
+func (e *extender) remove(d driver.Delivery) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.held, d)
 }
 
-// each runs f for all, at once, so that one that hangs holds up no other: but not
-// for those that still hang.
-func (e *extender) each(all *sync.WaitGroup, f func(Delivery, *Message)) {
+// each calls f for all deliveries at once, so that one that hangs does not
+// delay the others. It leaves out those whose earlier call still hangs.
+func (e *extender) each(all *sync.WaitGroup, f func(driver.Delivery, *Message)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for d, x := range e.held {
-		if x.asked {
+		if x.extending {
 			continue
 		}
-		x.asked = true
+		x.extending = true
 		all.Go(func() {
 			f(d, x.m)
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			x.asked = false
+			x.extending = false
 		})
 	}
 }
 
-// extend keeps what is taken from being delivered to others, until ctx ends:
-// what runs, and what waits, too.
+// extend extends all deliveries, running and waiting ones, until ctx ends.
 func (s *session) extend(ctx context.Context) {
 	if s.info.AckWait <= 0 {
 		return
@@ -65,7 +66,7 @@ func (s *session) extend(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		s.extends.each(&all, func(d Delivery, m *Message) {
+		s.extends.each(&all, func(d driver.Delivery, m *Message) {
 			if err := s.extendOne(ctx, d, every/2); err != nil && ctx.Err() == nil {
 				s.c.observe(ctx, Event{Kind: EventExtendFailed, Message: m, Err: err})
 			}
@@ -73,7 +74,8 @@ func (s *session) extend(ctx context.Context) {
 	}
 }
 
-// await waits for all, but not for what heeds no context.
+// await waits for the group, but no longer than most, because an Extend may
+// ignore its context.
 func await(all *sync.WaitGroup, most time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -86,7 +88,7 @@ func await(all *sync.WaitGroup, most time.Duration) {
 	}
 }
 
-func (s *session) extendOne(ctx context.Context, d Delivery, within time.Duration) error {
+func (s *session) extendOne(ctx context.Context, d driver.Delivery, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return d.Extend(ctx)

@@ -13,7 +13,7 @@ import (
 
 // An Extend that ignores even its context is waited for by no other, and not by
 // the end of Serve.
-func TestAnExtensionThatNeverReturnsHoldsUpNothing(t *testing.T) {
+func TestServe_ExtendNeverReturns_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"))
 		s.info.AckWait = 30 * time.Second

@@ -5,23 +5,29 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// fetch is what a Next returned.
+// fetch is the result of a Next.
 type fetch struct {
 	tasks []*task
 	err   error
 }
 
-// pump starts what can be started.
-func (s *session) pump(ctx, hctx context.Context) {
-	s.release()
+// startReady starts the work of messages that are ready, and the next fetch.
+func (s *session) startReady(ctx, hctx context.Context) {
+	s.releaseRevoked()
+	s.stopSource(hctx)
 	waiting := s.ready[:0]
 	for i, t := range s.ready {
 		switch {
-		case s.draining || t.revoked():
-			t.resign()
-		case t.step == stepCarry: // it needs no handler, and its slot is wanted
+		case s.returning || t.revoked():
+			t.prepareReturn()
+		case s.draining: // given back once the source has stopped
+			waiting = append(waiting, s.ready[i])
+			continue
+		case t.step == stepSettle: // it needs no handler, so Concurrency does not limit it
 		case s.outage.on && !t.probe:
 			s.outage.stalled = append(s.outage.stalled, t)
 			continue
@@ -35,11 +41,29 @@ func (s *session) pump(ctx, hctx context.Context) {
 	clear(s.ready[len(waiting):])
 	s.ready = waiting
 
-	if s.draining || s.fetching || s.outage.on || s.calm.timer != nil || len(s.ready) >= s.c.opt.Concurrency || s.taken >= s.c.opt.InFlight {
+	if s.draining || s.fetching || s.outage.on || s.fetchPause.timer != nil || len(s.ready) >= s.c.opt.Concurrency || s.taken >= s.c.opt.InFlight {
 		return
 	}
 	s.fetching = true
 	go s.fetch(ctx, s.c.opt.InFlight-s.taken)
+}
+
+// stopSource has the source stop when Serve ends, once its last Next has
+// returned.
+func (s *session) stopSource(ctx context.Context) {
+	if !s.draining || s.fetching || s.stopping {
+		return
+	}
+	s.stopping = true
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		defer cancel()
+		err := s.src.Stop(ctx)
+		select {
+		case s.stopped <- err:
+		case <-s.gone:
+		}
+	}()
 }
 
 func (s *session) fetch(ctx context.Context, limit int) {
@@ -51,10 +75,10 @@ func (s *session) fetch(ctx context.Context, limit int) {
 	s.identify(f, 0)
 }
 
-// identify finds the calls of what was fetched, from a message on.
+// identify finds the calls of fetched messages, beginning with message i.
 func (s *session) identify(f fetch, i int) {
 	defer func() {
-		if i < len(f.tasks) { // a CallFunc called runtime.Goexit, which ends only its own message
+		if i < len(f.tasks) { // a CallFunc called runtime.Goexit, which must end its own message only
 			go s.identify(f, i+1)
 			return
 		}
@@ -70,8 +94,8 @@ func (s *session) identify(f fetch, i int) {
 
 // The first and the longest pause after the broker has failed.
 const (
-	firstCalm = 50 * time.Millisecond
-	lastCalm  = 10 * time.Second
+	firstFetchPause   = 50 * time.Millisecond
+	longestFetchPause = 10 * time.Second
 )
 
 func (s *session) take(ctx context.Context, f fetch) {
@@ -92,19 +116,19 @@ func (s *session) take(ctx context.Context, f fetch) {
 	}
 	switch {
 	case len(f.tasks) > 0:
-		s.calm = pause{}
-	case errors.Is(f.err, ErrClosed):
+		s.fetchPause = pause{}
+	case errors.Is(f.err, driver.ErrClosed):
 		s.drain(f.err)
 	case f.err != nil && ctx.Err() == nil:
 		s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: f.err})
-		s.calm.begin(firstCalm, lastCalm)
-	case f.err == nil: // a source that does not wait must not spin
-		s.calm = pause{timer: time.After(firstCalm / 10)}
+		s.fetchPause.begin(firstFetchPause, longestFetchPause)
+	case f.err == nil: // so that a source that does not wait does not spin
+		s.fetchPause = pause{timer: time.After(firstFetchPause / 10)}
 	}
 }
 
-// lane is what messages wait in line for: their order, or else their key, of
-// which all but one would find it in progress.
+// lane returns the name of the line in which a message waits: its order key;
+// without one, its idempotency key, because only one message of a key can run.
 func lane(m *Message) string {
 	switch {
 	case m.OrderKey != "":
@@ -115,9 +139,9 @@ func lane(m *Message) string {
 	return ""
 }
 
-// ended says what is next for a task whose worker has ended.
+// ended says what follows after a worker has ended.
 func (s *session) ended(ctx context.Context, t *task) {
-	s.heard(ctx, t)
+	s.probed(ctx, t)
 	switch t.next {
 	case nextDone:
 		s.finish(t)
@@ -127,14 +151,14 @@ func (s *session) ended(ctx context.Context, t *task) {
 		s.drain(t.disp.Err)
 		s.ready = append(s.ready, t)
 	case nextHold:
-		if t.step == stepCarry { // what it did is stored, and only the broker must be told
+		if t.step == stepSettle { // its outcome is stored, so the next message need not wait for the ack
 			s.leave(t)
 		}
 		go s.hold(t, t.delay)
 	}
 }
 
-// hold keeps a message where it is for a while.
+// hold keeps a message here for a while.
 func (s *session) hold(t *task, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -149,14 +173,14 @@ func (s *session) hold(t *task, d time.Duration) {
 	}
 }
 
-// finish lets go of a message.
+// finish removes a message from the session.
 func (s *session) finish(t *task) {
 	s.taken--
 	s.extends.remove(t.d)
 	s.leave(t)
 }
 
-// leave starts the next that waited for a message.
+// leave starts the next message of the lane.
 func (s *session) leave(t *task) {
 	if t.lane == "" {
 		return

@@ -9,16 +9,18 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Handler does the work of one message. nil: done. A *semel.Failure, or
-// semel.Final(err): not to be tried again. Any other error: again later, or
-// parked, by the Guard's policy. A panic counts as such an error. Its context
-// ends when the lease may be lost, or when the time for draining is over.
+// Handler does the work of one message. It returns nil when the work is done; a
+// *semel.Failure, or semel.Final(err), if the message must not be tried again;
+// any other error to try again later, or under semel.Park to park the call. A
+// panic counts as such an error. Its context ends when the lease may be lost,
+// and after Options.Drain.
 type Handler func(ctx context.Context, x *semel.Execution, m *Message) error
 
-// Middleware wraps a handler: logging, a time limit, decoding.
+// Middleware wraps a handler, for instance with logging, a time limit or
+// decoding.
 type Middleware func(next Handler) Handler
 
-// Chain wraps a handler; the first of the middleware is the outermost.
+// Chain wraps a handler in middleware; the first one is the outermost.
 func Chain(h Handler, with ...Middleware) Handler {
 	for i := len(with) - 1; i >= 0; i-- {
 		h = with[i](h)
@@ -32,15 +34,15 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error names the value. The stack is not part of it, for it goes to dead
-// letters.
+// Error names the value. It leaves out the stack, because the text goes to the
+// dead letters.
 func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
 
-// errGoexit is the error of a handler that left by runtime.Goexit.
+// errGoexit is the error of a handler that called runtime.Goexit.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
-// safely turns a panic into an error, inside the run: there it is doubt, as
-// any plain error is.
+// safely turns a panic into an error inside the run, where it is doubt, like
+// any other error.
 func safely(ctx context.Context, h Handler, x *semel.Execution, m *Message) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -59,13 +60,14 @@ func inLane(key, lane string) *consume.Message {
 
 // source hands out what it is given, and writes down what it is told.
 type source struct {
-	info consume.Info
+	info driver.Info
 	in   chan *consume.Message
-	// what a call returns; nil: nil
+	// the errors that the methods return; nil: none
 	ack, nak, forward, extend, next func() error
 
 	mu      sync.Mutex
-	told    []string // "ack k", "nak k 1s", "dead letters k"
+	told    []string // "ack k", "nak k 1s", "dead-letter k"
+	stops   int
 	at      []time.Time
 	nexts   atomic.Int64
 	extends int
@@ -81,9 +83,16 @@ func newSource(ms ...*consume.Message) *source {
 	return s
 }
 
-func (s *source) Info(context.Context) (consume.Info, error) { return s.info, nil }
+func (s *source) Info(context.Context) (driver.Info, error) { return s.info, nil }
 
-func (s *source) Next(ctx context.Context, limit int) (ds []consume.Delivery, err error) {
+func (s *source) Stop(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stops++
+	return nil
+}
+
+func (s *source) Next(ctx context.Context, limit int) (ds []driver.Delivery, err error) {
 	s.nexts.Add(1)
 	if s.next != nil {
 		if err := s.next(); err != nil {
@@ -160,7 +169,7 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	return d.s.say(ctx, d.s.nak, "nak %s %v", d.m.Key, delay)
 }
 
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	err := d.s.say(ctx, d.s.forward, "%v %s", to, d.m.Key)
 	if err == nil {
 		d.s.mu.Lock()
@@ -179,7 +188,7 @@ type serving struct {
 	err  error
 }
 
-func serve(t testing.TB, c *consume.Consumer, s consume.Source) *serving {
+func serve(t testing.TB, c *consume.Consumer, s driver.Source) *serving {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &serving{stop: cancel, done: make(chan struct{})}
 	go func() {
@@ -197,7 +206,7 @@ func (r *serving) end() time.Duration {
 	return time.Since(began)
 }
 
-// pass lets time pass in a bubble, and what it brings about happen.
+// pass lets time pass in a bubble and waits for the goroutines that it wakes.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -262,3 +271,7 @@ func (b *brittle) claimed() int {
 	defer b.mu.Unlock()
 	return b.claims
 }
+
+var errPlain = errors.New("plain")
+
+func said(reason error) error { return &semel.Error{Reason: reason, Operation: "op"} }

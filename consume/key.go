@@ -14,37 +14,39 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/consume/driver"
+	semeldriver "github.com/semel-go/semel/driver"
 )
 
-// CallFunc says which call a message is: whose key, and what a duplicate must
-// equal. ErrNoKey and any other error send the message to the dead letters,
-// never on with a weaker key; ErrRejected stops the consumer. The call that is
-// returned with an error only names the group, for the dead letter: make it
-// with the group's scope and no key. It is asked about an empty message, too:
-// see Check. Safe for concurrent use.
+// CallFunc returns the call of a message: the key, and the payload that a
+// duplicate must equal. If it returns ErrNoKey or another error, the message
+// goes to the dead letters; after ErrRejected the consumer stops. The call that
+// it returns beside an error names only the group of the dead letter: make it
+// with the group's scope and an empty key. It is also called with an empty
+// message: see Check. It must be safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 
-// KeySource finds a message's idempotency key. ErrNoKey: it has none of this
-// kind, ask the next source. Safe for concurrent use.
+// KeySource finds a message's idempotency key. It returns ErrNoKey if the
+// message has no key of this kind. It must be safe for concurrent use.
 type KeySource func(m *Message) (string, error)
 
 var (
-	// ErrNoKey is a key source's answer if a message has no key of its kind.
-	ErrNoKey = errors.New("consume: the message has no idempotency key")
+	// ErrNoKey is the error of a key source if a message has no key of its
+	// kind.
+	ErrNoKey = driver.ErrNoKey
 	// ErrRejected stops the consumer: see Reject.
-	ErrRejected = errors.New("consume: a message without an idempotency key was rejected")
+	ErrRejected = driver.ErrRejected
 )
 
-// Keyed makes calls of one consumer group: the first source that has a key
+// Keyed makes the calls of a consumer group. The first source that has a key
 // decides, and a duplicate must have the same body, byte for byte. A message
-// for which no source has a key is dead-lettered; end the list with Unprotected
-// or Reject to have it otherwise. A group that is no valid Operation, and a
-// source that is nil, are refused by New. For keys of several tenants, or to
-// compare less than the body, write a CallFunc with First.
+// without a key is dead-lettered; end the list with Unprotected or Reject to
+// change that. New refuses an invalid group and a nil source. For keys of
+// several tenants, or to compare less than the body, write a CallFunc with
+// First.
 func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 	sources := append([]KeySource{first}, more...)
-	wrong := driver.CheckOperation(group)
+	wrong := semeldriver.CheckOperation(group)
 	if i := slices.IndexFunc(sources, func(s KeySource) bool { return s == nil }); i >= 0 {
 		wrong = errors.Join(wrong, fmt.Errorf("source %d: is nil", i+1))
 	}
@@ -55,38 +57,38 @@ func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 	return func(m *Message) (semel.Call, error) {
 		key, err := ask(find, m)
 		if err != nil {
-			return semel.Call{Operation: group, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, err // the dead letter names the group
+			return semel.Call{Operation: group, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, err // its scope is the group of the dead letter
 		}
 		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes(m.Body)}, nil
 	}
 }
 
-// setupError is what is wrong with every message.
+// setupError is a mistake that concerns every message.
 type setupError struct{ error }
 
 func (e *setupError) Unwrap() error { return e.error }
 
-// Check reports what is wrong with the calls of all messages, such as the name
-// of the group, which would send each to the dead letters. It asks about an
-// empty message, and an answer that says nothing of others, such as an error or
-// a panic, is none. New and kafkapg call it.
+// Check reports a mistake that would dead-letter every message, such as an
+// invalid group. It calls f with an empty message, and ignores errors and
+// panics that concern only that message. New and kafkapg call it.
 func (f CallFunc) Check() (err error) {
-	asked := make(chan struct{})
-	go func() { // a CallFunc that calls runtime.Goexit ends no more than this
-		defer close(asked)
+	done := make(chan struct{})
+	go func() { // so that runtime.Goexit in a CallFunc ends only this goroutine
+		defer close(done)
 		defer func() { _ = recover() }()
-		call, said := f(&Message{})
-		if wrong, ok := errors.AsType[*setupError](said); ok {
+		call, callErr := f(&Message{})
+		if wrong, ok := errors.AsType[*setupError](callErr); ok {
 			err = wrong
 		} else if op := call.Operation; op != "" {
-			err = driver.CheckOperation(op)
+			err = semeldriver.CheckOperation(op)
 		}
 	}()
-	<-asked
+	<-done
 	return err
 }
 
-// ask turns a panic into an error, for the call of a panic has no group.
+// ask turns a panic of the source into an error, so that the dead letter names
+// the group.
 func ask(find KeySource, m *Message) (key string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -96,7 +98,7 @@ func ask(find KeySource, m *Message) (key string, err error) {
 	return find(m)
 }
 
-// First is a source that asks each in turn, and takes the first key.
+// First asks each source in turn and takes the first key.
 func First(sources ...KeySource) KeySource {
 	return func(m *Message) (string, error) {
 		for _, s := range sources {
@@ -109,11 +111,11 @@ func First(sources ...KeySource) KeySource {
 	}
 }
 
-// FromHeader takes the key that the producer set, such as in KeyHeader: the
-// best one, for it is the same when the producer sends again. It takes no key
-// of a message with two different ones. It is text: one with control characters,
-// such as the bytes of a number, makes an invalid call. New refuses an empty
-// name.
+// FromHeader takes the key from a header that the producer sets, such as
+// KeyHeader. It is the best source, because the key stays the same when the
+// producer sends again. Two such headers with different values are an error.
+// The key must be text: control characters make the call invalid. New refuses
+// an empty name.
 func FromHeader(name string) KeySource {
 	if name == "" {
 		return func(*Message) (string, error) { return "", &setupError{errors.New("FromHeader: the name is empty")} }
@@ -136,8 +138,8 @@ func FromHeader(name string) KeySource {
 	}
 }
 
-// BrokerID takes the broker's own name of the message. It finds redeliveries
-// and nothing else: a producer that sends again makes a new one.
+// BrokerID takes the broker's own ID of the message. It recognizes redeliveries
+// only: a producer that sends again makes a new ID.
 func BrokerID() KeySource {
 	return func(m *Message) (string, error) {
 		if m.Origin.ID == "" {
@@ -147,9 +149,10 @@ func BrokerID() KeySource {
 	}
 }
 
-// JSONField takes a member of a JSON body, such as "order.id": a text as it
-// is, a number as it is written. Absent or null: no key. Any other kind, and a
-// body that is not a JSON object, is an error.
+// JSONField takes a member of a JSON body, such as "order.id": a string's text,
+// or a number as it is written. If the member is absent or null, there is no
+// key. Another type of member, and a body that is not a JSON object, are
+// errors.
 func JSONField(path string) KeySource {
 	return func(m *Message) (string, error) {
 		raw, err := member(m.Body, path)
@@ -159,11 +162,11 @@ func JSONField(path string) KeySource {
 		case raw == nil:
 			return "", ErrNoKey
 		case raw[0] == '"':
-			s, whole, err := text(raw)
+			s, exact, err := text(raw)
 			if err != nil {
 				return "", fmt.Errorf("field %q: %w", path, err)
 			}
-			if !whole {
+			if !exact {
 				return digest("field:raw:sha256:", raw), nil
 			}
 			return short("field:", s), nil
@@ -174,9 +177,9 @@ func JSONField(path string) KeySource {
 	}
 }
 
-// Hash makes the key of members of a JSON body; of the whole body, of any
-// kind, if none are named. Two messages that are meant to be two must differ
-// in them. A body that has none of the members has no key.
+// Hash makes the key from members of a JSON body, or from the whole body, of
+// any format, if no member is named. Two different messages must differ in
+// them. If a body has none of the members, there is no key.
 func Hash(paths ...string) KeySource {
 	return func(m *Message) (string, error) {
 		if len(paths) == 0 {
@@ -197,30 +200,31 @@ func Hash(paths ...string) KeySource {
 	}
 }
 
-// unprotected begins the keys that are made for one delivery.
+// unprotected is the prefix of keys that are made for one delivery.
 const unprotected = "unprotected:"
 
-// Unprotected is a last source: a message without a key runs under a key of
-// its own, new for each delivery, so that its duplicates run too. Its retries
-// wait in the Consumer, which counts the attempts; for one that kills its
-// process see Options.MaxDeliveries.
+// Unprotected is a last source: a message without a key runs under a new key
+// for each delivery, so that its duplicates run, too. Its retries wait in the
+// Consumer, which counts the attempts. Set Options.MaxDeliveries for a message
+// that kills its process.
 func Unprotected() KeySource {
 	return func(*Message) (string, error) { return unprotected + rand.Text(), nil }
 }
 
-// Reject is a last source: a message without a key stops Serve with
-// ErrRejected, and stays with the broker.
+// Reject is a last source: a message without a key stops Serve with ErrRejected
+// and stays with the broker.
 func Reject() KeySource {
 	return func(*Message) (string, error) { return "", ErrRejected }
 }
 
-// member is the text of a member of a JSON object; nil: absent or null.
+// member returns the text of a member of a JSON object; nil if it is absent or
+// null.
 func member(doc []byte, path string) (json.RawMessage, error) {
 	raw := json.RawMessage(doc)
 	for name := range strings.SplitSeq(path, ".") {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &object); err != nil {
-			return nil, fmt.Errorf("field %q: the body has no such place: %w", path, err)
+			return nil, fmt.Errorf("field %q: the body has no such member: %w", path, err)
 		}
 		raw = object[name]
 		if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
@@ -230,9 +234,9 @@ func member(doc []byte, path string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// text is what a JSON text says. Where it holds U+FFFD that may stand for anything
-// that is no text: then it is given as it is written, and whole is false.
-func text(raw json.RawMessage) (s string, whole bool, err error) {
+// text decodes a JSON string. If the result holds U+FFFD, which may stand for
+// any invalid text, it returns the string as it is written, and exact is false.
+func text(raw json.RawMessage) (s string, exact bool, err error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", false, err
 	}
@@ -242,18 +246,18 @@ func text(raw json.RawMessage) (s string, whole bool, err error) {
 	return s, true, nil
 }
 
-const longestKey = 255 // bytes, of semel.NewCall
+const maxKeyBytes = 255 // bytes, the limit of a call's key
 
-// short is a key, or its hash if it is too long to be one. The prefix keeps
-// the keys of two kinds of source apart.
+// short returns prefix and key, or prefix and a hash if that is too long for a
+// key. The prefix separates the keys of different sources.
 func short(prefix, key string) string {
-	if len(prefix)+len(key) <= longestKey {
+	if len(prefix)+len(key) <= maxKeyBytes {
 		return prefix + key
 	}
 	return digest(prefix+"sha256:", []byte(key))
 }
 
-// digest hashes parts, each behind its length.
+// digest hashes parts, each after its length.
 func digest(prefix string, parts ...[]byte) string {
 	h := sha256.New()
 	var n [8]byte

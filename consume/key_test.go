@@ -47,8 +47,8 @@ func TestKeySources(t *testing.T) {
 		{"absent parent", consume.JSONField("order.id"), json(`{}`), ""},
 		{"bool field", consume.JSONField("id"), json(`{"id":true}`), failsWith + "neither"},
 		{"object field", consume.JSONField("id"), json(`{"id":{}}`), failsWith + "neither"},
-		{"no object on the way", consume.JSONField("order.id"), json(`{"order":7}`), failsWith + "no such place"},
-		{"not JSON", consume.JSONField("id"), json(`{"id":`), failsWith + "no such place"},
+		{"no object on the way", consume.JSONField("order.id"), json(`{"order":7}`), failsWith + "no such member"},
+		{"not JSON", consume.JSONField("id"), json(`{"id":`), failsWith + "no such member"},
 		{"long field", consume.JSONField("id"), json(`{"id":"` + long + `"}`), "field:sha256:5720b0d2abf5c6a5a2c0e6d2d3bd2e1d"},
 		{"event in headers of Kafka", consume.CloudEvent(), &consume.Message{Headers: headers("ce_id", "1", "ce_source", "/s")}, "ce:/s 1"},
 		{"event in headers of NATS", consume.CloudEvent(), &consume.Message{Headers: headers("Ce-Id", "1", "Ce-Source", "/s")}, "ce:/s 1"},
@@ -90,7 +90,7 @@ func TestKeySources(t *testing.T) {
 }
 
 // Two messages that differ in what is hashed have two keys, and none else.
-func TestHashesOfDifferentFieldsDiffer(t *testing.T) {
+func TestHash_DifferentFields_Differ(t *testing.T) {
 	hash := func(body string, paths ...string) string {
 		key, err := consume.Hash(paths...)(&consume.Message{Body: []byte(body)})
 		if err != nil {
@@ -115,7 +115,7 @@ func TestHashesOfDifferentFieldsDiffer(t *testing.T) {
 }
 
 // Source and id must not run into each other.
-func TestEventsOfTwoSourcesHaveTwoKeys(t *testing.T) {
+func TestCloudEvent_TwoSources_HaveTwoKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range [][2]string{{"/a", "b c"}, {"/a b", "c"}, {"/ab", "c"}, {"/a", "bc"}} {
 		key, err := consume.CloudEvent()(&consume.Message{Headers: headers("ce_source", c[0], "ce_id", c[1])})
@@ -128,7 +128,7 @@ func TestEventsOfTwoSourcesHaveTwoKeys(t *testing.T) {
 
 // encoding/json reads all that is no text as one and the same character: two
 // identifiers that differ in it must not become one key.
-func TestTextsThatAreNoTextHaveKeysOfTheirOwn(t *testing.T) {
+func TestJSONField_InvalidTexts_HaveDifferentKeys(t *testing.T) {
 	event := func(body string) *consume.Message {
 		return &consume.Message{Headers: headers("content-type", "application/cloudevents+json"), Body: []byte(body)}
 	}
@@ -149,7 +149,7 @@ func TestTextsThatAreNoTextHaveKeysOfTheirOwn(t *testing.T) {
 			}
 			seen[key] = name + " " + id
 			if err := names.Check("key", key); err != nil {
-				t.Errorf("%q is no key: %v", key, err)
+				t.Errorf("%q is no key", key)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func TestTextsThatAreNoTextHaveKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestUnprotectedKeysNeverMeetAndRejectStops(t *testing.T) {
+func TestUnprotected_TwoDeliveries_HaveTwoKeys(t *testing.T) {
 	a, _ := consume.Unprotected()(nil)
 	b, _ := consume.Unprotected()(nil)
 	if a == b {
@@ -169,7 +169,7 @@ func TestUnprotectedKeysNeverMeetAndRejectStops(t *testing.T) {
 	}
 }
 
-func TestKeyedMakesACallOfTheKey(t *testing.T) {
+func TestKeyed_Message_MakesItsCall(t *testing.T) {
 	m := &consume.Message{Headers: headers("k", "v")}
 	if call, err := consume.Keyed("op", consume.FromHeader("k"))(m); err != nil || call.Key != "v" {
 		t.Errorf("key %q, %v", call.Key, err)
@@ -181,7 +181,7 @@ func TestKeyedMakesACallOfTheKey(t *testing.T) {
 }
 
 // A prefix must not make a key too long: its message would be a dead letter.
-func TestALongFieldIsAKeyAllTheSame(t *testing.T) {
+func TestJSONField_LongText_MakesAKey(t *testing.T) {
 	for n := 240; n < 270; n++ {
 		key, err := consume.JSONField("id")(&consume.Message{Body: []byte(`{"id":"` + strings.Repeat("x", n) + `"}`)})
 		if err != nil || len(key) > 255 {
@@ -190,9 +190,9 @@ func TestALongFieldIsAKeyAllTheSame(t *testing.T) {
 	}
 }
 
-// What is wrong with every message's call is the program's mistake: it is told
-// before a message is taken, and none goes to the dead letters for it.
-func TestNewRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
+// A mistake that concerns every message is the program's: New reports it,
+// instead of one dead letter per message.
+func TestNew_InvalidGroup_IsRefused(t *testing.T) {
 	own := func(op string) consume.CallFunc {
 		return func(m *consume.Message) (semel.Call, error) {
 			key, ok := m.Header(consume.KeyHeader)

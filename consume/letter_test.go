@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // letterOf is the copy that a message leaves when its handler fails so.
@@ -30,7 +31,7 @@ func letterOf(t *testing.T, m *consume.Message, err error) (letter consume.Messa
 	return letter
 }
 
-func TestALetterSaysAllOfItsMessage(t *testing.T) {
+func TestLetter_HeadersTellOriginAndReason(t *testing.T) {
 	published := time.Date(2000, 1, 1, 0, 0, 0, 1000, time.UTC) // when a bubble's clock starts
 	m := keyed("k")
 	m.Origin = consume.Origin{Topic: "orders", Partition: 3, Offset: 42, ID: "orders/3/42"}
@@ -42,7 +43,7 @@ func TestALetterSaysAllOfItsMessage(t *testing.T) {
 	for _, h := range l.Headers {
 		got = append(got, h.Name+"="+h.Value)
 	}
-	id, _ := l.Header(consume.LetterID)
+	id, _ := l.Header(driver.LetterID)
 	want := []string{
 		"idempotency-key=k", "trace=t", "semel-caused-by=c",
 		"semel-letter-reason=failed", "semel-letter-code=declined", "semel-letter-error=no", "semel-letter-attempts=1", "semel-letter-deliveries=2",
@@ -57,22 +58,22 @@ func TestALetterSaysAllOfItsMessage(t *testing.T) {
 	}
 }
 
-func TestALettersTextsAreShortOneLinedAndValid(t *testing.T) {
+func TestLetter_OddErrorText_BecomesOneValidLine(t *testing.T) {
 	l := letterOf(t, keyed("k"), fmt.Errorf("a\nb\r\x00c\xff %s", strings.Repeat("é", 5000)))
-	text, _ := l.Header(consume.LetterError)
+	text, _ := l.Header(driver.LetterError)
 	if len(text) > 1000 || strings.ContainsAny(text, "\n\r\x00") || !utf8.ValidString(text) || !strings.Contains(text, "a b  c") {
 		t.Errorf("the error is %q", text)
 	}
 }
 
 // An ack may be lost after the letter was sent, and then it is sent again.
-func TestALettersIDIsTheMessages(t *testing.T) {
+func TestLetter_SentAgain_HasTheSameID(t *testing.T) {
 	id := func(change func(m *consume.Message)) string {
 		m := keyed("k")
 		m.Origin = consume.Origin{Topic: "orders", ID: "orders/3/42"}
 		change(m)
 		l := letterOf(t, m, errPlain)
-		id, _ := l.Header(consume.LetterID)
+		id, _ := l.Header(driver.LetterID)
 		return id
 	}
 	same := id(func(*consume.Message) {})
@@ -97,10 +98,10 @@ func TestALettersIDIsTheMessages(t *testing.T) {
 	}
 }
 
-func TestMessagesWithoutANameOfTheBrokersHaveTheirOwnLetters(t *testing.T) {
+func TestLetter_NoOriginID_DiffersByKeyAndBody(t *testing.T) {
 	id := func(key, body string) string {
-		hs := consume.Letter(&consume.Message{Key: key, Body: []byte(body)}, consume.Disposition{Action: consume.DeadLetter}, "group")
-		v, _ := (&consume.Message{Headers: hs}).Header(consume.LetterID)
+		hs := driver.Letter(&consume.Message{Key: key, Body: []byte(body)}, driver.Disposition{Action: driver.DeadLetter}, "group")
+		v, _ := (&consume.Message{Headers: hs}).Header(driver.LetterID)
 		return v
 	}
 	if a := id("a", "body"); a == id("b", "body") || a == id("a", "another") {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Event is something that happened to a message or to a Serve loop.
@@ -11,28 +13,28 @@ type Event struct {
 	Kind Kind
 	// Message is nil for events of the loop. Read only.
 	Message *Message
-	// Disposition is what was decided of the message.
-	Disposition Disposition
-	// Took is how long the try took, for EventDecided.
+	// Disposition is the decision about the message.
+	Disposition driver.Disposition
+	// Took is the duration of the try, in EventDecided.
 	Took time.Duration
-	// Err is the broker's error, for the events that tell of one.
+	// Err is the broker's error, in events that report one.
 	Err error
 }
 
-// Kind is what kind of an Event.
+// Kind is the kind of an Event.
 type Kind uint8
 
 // The kinds.
 const (
-	EventDecided       Kind = iota + 1 // a message was tried: see Disposition
-	EventSettled                       // the broker knows: the message is off our hands
-	EventSettleFailed                  // the broker did not take an ack, a nak or a dead letter; it is tried again
-	EventGivenUp                       // the ack, or the letter, was tried often enough: the message may come again
-	EventReturned                      // the message was given back unfinished: revoked, or shutting down
-	EventExtendFailed                  // the broker may deliver the message again while it is in work
-	EventOutage                        // the store is down: no message is taken until it answers
+	EventDecided       Kind = iota + 1 // a message was tried; see Disposition
+	EventSettled                       // the broker knows what was decided
+	EventSettleFailed                  // an ack, a nak or a copy failed; it is tried again
+	EventGivenUp                       // the last try of an ack or a copy failed; the message may be redelivered
+	EventReturned                      // the message was given back: it was revoked, or Serve ends
+	EventExtendFailed                  // the broker may redeliver the message while its handler runs
+	EventOutage                        // the store is down; no message is taken until it answers
 	EventResumed                       // the store answers again
-	EventReceiveFailed                 // the broker is down, or refuses: see Err
+	EventReceiveFailed                 // Next or Stop of the source failed; see Err
 )
 
 var kindNames = [...]string{

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// outage is what a session knows of a store that does not answer.
+// outage is a session's knowledge of a store that does not answer.
 type outage struct {
 	on      bool
-	stalled []*task // what was tried in vain, or not started
+	stalled []*task // messages for which the store did not answer, or that wait for it
 	pause   pause   // until the next probe
 }
 
-// The first and the longest pause between two probes of a store that is down.
+// The first and the longest pause between two probes of the store.
 const (
-	firstProbe = 100 * time.Millisecond
-	lastProbe  = 10 * time.Second
+	firstProbe   = 100 * time.Millisecond
+	longestProbe = 10 * time.Second
 )
 
 // stall keeps a message for which the store did not answer.
@@ -31,29 +31,29 @@ func (s *session) stall(ctx context.Context, t *task) {
 		s.c.observe(ctx, Event{Kind: EventOutage, Message: t.m, Disposition: t.disp, Err: t.disp.Err})
 	}
 	if t.probe = false; s.outage.pause.timer == nil {
-		s.outage.pause.begin(firstProbe, lastProbe)
+		s.outage.pause.begin(firstProbe, longestProbe)
 	}
 }
 
 // probe tries one message.
 func (s *session) probe() {
-	if len(s.outage.stalled) == 0 { // nothing to ask with: the next messages will tell
+	if len(s.outage.stalled) == 0 { // there is no message to probe with: the next ones show whether it answers
 		s.outage = outage{}
 		return
 	}
 	t := s.outage.stalled[0]
 	s.outage.stalled = s.outage.stalled[1:]
-	t.probe, t.asked = true, false
+	t.probe, t.storeAnswered = true, false
 	s.ready = append(s.ready, t)
 }
 
-// begun says that the store has let the handler of a probe begin. The others
-// do not wait for its end, which may be far.
-func (s *session) begun(t *task) {
+// started ends the outage when the store has let a probe's handler start. The
+// other messages need not wait for the handler's end.
+func (s *session) started(t *task) {
 	if !t.probe {
 		return
 	}
-	t.probe = false // its end says nothing more
+	t.probe = false // its end has no further meaning
 	select {
 	case s.answers <- struct{}{}:
 	case <-s.gone:
@@ -70,24 +70,24 @@ func (s *session) resume(ctx context.Context) {
 	s.c.observe(ctx, Event{Kind: EventResumed})
 }
 
-// heard ends the outage if a probe has found that the store answers. What
-// began before says nothing of now.
-func (s *session) heard(ctx context.Context, t *task) {
+// probed ends the outage if a probe's end shows that the store answers. Tries
+// that began before the outage show nothing.
+func (s *session) probed(ctx context.Context, t *task) {
 	if !t.probe {
 		return
 	}
 	t.probe = false
 	switch {
 	case !s.outage.on || t.next == nextStall:
-	case t.asked:
+	case t.storeAnswered:
 		s.resume(ctx)
-	default: // it did not ask the store: the next one may
+	default: // it did not reach the store; the next message may
 		s.probe()
 	}
 }
 
-// release takes what the broker has taken away out of the outage.
-func (s *session) release() {
+// releaseRevoked removes the messages that the broker has taken away.
+func (s *session) releaseRevoked() {
 	s.outage.stalled = slices.DeleteFunc(s.outage.stalled, func(t *task) bool {
 		gone := t.revoked()
 		if gone {

@@ -14,11 +14,12 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestAnOutageOfTheStoreStopsTheTaking(t *testing.T) {
+func TestOutage_StoreDown_TakesNoMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"), inLane("b", "o"), inLane("c", "o"))
@@ -51,7 +52,7 @@ func TestAnOutageOfTheStoreStopsTheTaking(t *testing.T) {
 	})
 }
 
-func TestServeEndsDuringAnOutage(t *testing.T) {
+func TestOutage_ContextEnds_ServeReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"), inLane("b", "o"), inLane("c", "o"))
@@ -69,7 +70,7 @@ func TestServeEndsDuringAnOutage(t *testing.T) {
 	})
 }
 
-func TestServeEndsThoughTheStoreFailsOnlyThen(t *testing.T) {
+func TestOutage_BeginsDuringShutdown_ServeReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true, slow: time.Second}
 		s := newSource()
@@ -91,7 +92,7 @@ func TestServeEndsThoughTheStoreFailsOnlyThen(t *testing.T) {
 
 // A key that is in flight elsewhere is looked at again and again, and not so
 // often that it is felt.
-func TestAKeyInFlightElsewhereIsHeldWithoutHaste(t *testing.T) {
+func TestHold_KeyInProgressElsewhere_WaitsLongerEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil)}
 		m := keyed("k")
@@ -122,7 +123,7 @@ func TestAKeyInFlightElsewhereIsHeldWithoutHaste(t *testing.T) {
 	})
 }
 
-func TestABrokerThatIsDownIsAskedWithoutHaste(t *testing.T) {
+func TestServe_BrokerDown_PausesBetweenFetches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		var down atomic.Bool
@@ -150,7 +151,7 @@ func TestABrokerThatIsDownIsAskedWithoutHaste(t *testing.T) {
 }
 
 // Some messages are judged without the store.
-func TestWhatDoesNotAskTheStoreDoesNotEndAnOutage(t *testing.T) {
+func TestOutage_ProbeSkipsTheStore_GoesOn(t *testing.T) {
 	late, often := keyed("late"), keyed("often")
 	late.Published, often.Deliveries = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), 4 // the clock of a bubble begins in 2000
 	for name, m := range map[string]*consume.Message{
@@ -172,7 +173,7 @@ func TestWhatDoesNotAskTheStoreDoesNotEndAnOutage(t *testing.T) {
 }
 
 // It was answered before, and not now.
-func TestAProbeThatBeganBeforeTheNextOutageDoesNotEndIt(t *testing.T) {
+func TestOutage_ProbeOfAnEarlierOutage_DoesNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("slow"))
@@ -198,7 +199,7 @@ func TestAProbeThatBeganBeforeTheNextOutageDoesNotEndIt(t *testing.T) {
 }
 
 // Not only when the next probe is due. One of them may be the probe just then.
-func TestWhatIsRevokedInAnOutageIsGivenBackSoon(t *testing.T) {
+func TestOutage_Revoked_IsGivenBackSoon(t *testing.T) {
 	for i := range 8 {
 		synctest.Test(t, func(t *testing.T) {
 			st := &brittle{Store: memstore.New(nil), down: true}
@@ -216,7 +217,7 @@ func TestWhatIsRevokedInAnOutageIsGivenBackSoon(t *testing.T) {
 	}
 }
 
-func TestABrokerThatWasDownForLongIsAskedAtOnceTheNextTime(t *testing.T) {
+func TestServe_BrokerAnswersAgain_ResetsThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		var fails atomic.Int64
@@ -242,9 +243,9 @@ func TestABrokerThatWasDownForLongIsAskedAtOnceTheNextTime(t *testing.T) {
 	})
 }
 
-// What was tried before the outage, and is revoked when it is to be the probe,
-// was answered before, and not now. When that is, nobody can say exactly.
-func TestAProbeThatIsRevokedDoesNotEndAnOutage(t *testing.T) {
+// A message that failed before the outage, and is revoked when it should be the
+// probe, does not end the outage.
+func TestOutage_ProbeIsRevoked_GoesOn(t *testing.T) {
 	for at := 1600 * time.Millisecond; at < 1900*time.Millisecond; at += 5 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			st := &brittle{Store: memstore.New(nil)}
@@ -271,7 +272,7 @@ func TestAProbeThatIsRevokedDoesNotEndAnOutage(t *testing.T) {
 
 // The store answers when it lets a handler begin: the others need not wait
 // for its end.
-func TestAnOutageIsOverWhenTheHandlerOfAProbeBegins(t *testing.T) {
+func TestOutage_HandlerOfAProbeStarts_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("slow"), keyed("a"), keyed("b"))
@@ -293,7 +294,7 @@ func TestAnOutageIsOverWhenTheHandlerOfAProbeBegins(t *testing.T) {
 	})
 }
 
-func TestTheNextOutageIsProbedAsSoonAsTheFirst(t *testing.T) {
+func TestOutage_Next_IsProbedAsSoonAsTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"))
@@ -342,26 +343,26 @@ func (s *script) Run(ctx context.Context, c semel.Call, fn semel.Handler) (res s
 
 // An outage that begins while a message's transaction commits is no attempt of
 // the message; but one that makes the store go away each time has an end.
-func TestAnOutageUsesUpNoAttempt(t *testing.T) {
-	const failed, down, out, ok = consume.ReasonError, consume.ReasonUnavailable, consume.ReasonExhausted, consume.ReasonDone
+func TestOutage_CutsOffTries_CountsNoAttempt(t *testing.T) {
+	const failed, down, out, ok = driver.ReasonError, driver.ReasonUnavailable, driver.ReasonExhausted, driver.ReasonDone
 	for name, c := range map[string]struct {
 		steps []string
 		most  int
-		want  []consume.Reason
+		want  []driver.Reason
 	}{
-		"the store goes away":     {[]string{"lost", "away", "away", ""}, 1, []consume.Reason{failed, down, down, ok}},
-		"twice":                   {[]string{"lost", "away", "lost", "away", ""}, 1, []consume.Reason{failed, down, failed, down, ok}},
-		"it answers at once":      {[]string{"lost", ""}, 1, []consume.Reason{failed, out}},
-		"in between it was there": {[]string{"lost", "lost", "away", ""}, 2, []consume.Reason{failed, failed, down, ok}},
+		"the store goes away":     {[]string{"lost", "away", "away", ""}, 1, []driver.Reason{failed, down, down, ok}},
+		"twice":                   {[]string{"lost", "away", "lost", "away", ""}, 1, []driver.Reason{failed, down, failed, down, ok}},
+		"it answers at once":      {[]string{"lost", ""}, 1, []driver.Reason{failed, out}},
+		"in between it was there": {[]string{"lost", "lost", "away", ""}, 2, []driver.Reason{failed, failed, down, ok}},
 		"it is the message's doing": {
 			slices.Repeat([]string{"lost", "away"}, 20), 1,
-			[]consume.Reason{failed, down, failed, down, failed, down, failed, down, out},
+			[]driver.Reason{failed, down, failed, down, failed, down, failed, down, out},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
-				var seen []consume.Reason
+				var seen []driver.Reason
 				s := newSource(keyed("k"))
 				s.info.HoldsOnly = true // so that the attempts of all tries are counted here
 				r := serve(t, newConsumer(t, &script{steps: c.steps}, done, consume.Options{MaxAttempts: c.most, Observe: func(_ context.Context, e consume.Event) {

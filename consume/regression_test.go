@@ -10,12 +10,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
 
 // A probe that needs no store must not be the last.
-func TestARefusedMessageDoesNotEndTheProbing(t *testing.T) {
+func TestOutage_ProbeIsRefused_ProbesWithTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"), &consume.Message{}, keyed("b"))
@@ -32,7 +33,7 @@ func TestARefusedMessageDoesNotEndTheProbing(t *testing.T) {
 }
 
 // A rebalance in an outage takes away what would have asked.
-func TestAnOutageIsOverThoughItsMessagesWereRevoked(t *testing.T) {
+func TestOutage_AllMessagesRevoked_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil), down: true}
 		s := newSource(keyed("a"))
@@ -55,7 +56,7 @@ func TestAnOutageIsOverThoughItsMessagesWereRevoked(t *testing.T) {
 }
 
 // Nobody waits for a worker that is busy to give back what was not begun.
-func TestWhatIsRevokedWhileAllWorkersAreBusyIsGivenBack(t *testing.T) {
+func TestServe_RevokedWhileWorkersAreBusy_IsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"))
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(context.Context, *semel.Execution, *consume.Message) error {
@@ -86,7 +87,7 @@ func (n noCommit) Run(ctx context.Context, call semel.Call, fn semel.Handler) (s
 }
 
 // A run that ended unavailable may be its own fault: it must not hold up the others.
-func TestATransactionThatCannotCommitIsNoOutage(t *testing.T) {
+func TestOutage_CommitFails_IsAFailedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &polled{newSource(keyed("poison"))}
 		var ran atomic.Int64
@@ -116,7 +117,7 @@ func (c corrupt) Claim(ctx context.Context, p store.Proposal) (store.Found, erro
 }
 
 // It would be tried for ever.
-func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
+func TestHandle_StoredFailureIsCorrupt_Quarantines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"), inLane("k", "o"))
 		var ev events
@@ -124,8 +125,8 @@ func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
 			return semel.Final(errPlain)
 		}, consume.Options{Observe: ev.observe}), s)
 		pass(time.Hour)
-		if s.count("parked k") != 1 {
-			t.Error("not parked")
+		if s.count("quarantine k") != 1 {
+			t.Error("not quarantined")
 		}
 		r.end()
 		pass(time.Minute)
@@ -133,7 +134,7 @@ func TestAKeptFailureThatCannotBeReadIsParked(t *testing.T) {
 }
 
 // A stream that drops duplicates would drop the second group's.
-func TestLettersOfTwoGroupsDiffer(t *testing.T) {
+func TestLetter_TwoGroups_HaveTwoIDs(t *testing.T) {
 	for name, source := range map[string]consume.KeySource{
 		"no key": consume.FromHeader("k"), "a source that panics": func(*consume.Message) (string, error) { panic("oh") },
 	} {
@@ -147,8 +148,8 @@ func TestLettersOfTwoGroupsDiffer(t *testing.T) {
 				s := newSource(&consume.Message{Origin: consume.Origin{Topic: "orders", ID: "ORDERS/1"}})
 				r := serve(t, c, s)
 				synctest.Wait()
-				id, _ := s.letters[0].Header(consume.LetterID)
-				if g, _ := s.letters[0].Header(consume.LetterGroup); g != string(group) {
+				id, _ := s.letters[0].Header(driver.LetterID)
+				if g, _ := s.letters[0].Header(driver.LetterGroup); g != string(group) {
 					t.Errorf("%s: the letter is of group %q, want %q", name, g, group)
 				}
 				ids[id] = true
@@ -162,8 +163,8 @@ func TestLettersOfTwoGroupsDiffer(t *testing.T) {
 	}
 }
 
-// What is older than the runner keeps would run again.
-func TestARetentionThatTheRunnerDoesNotKeepIsRefused(t *testing.T) {
+// A message older than the runner's Retention would run again.
+func TestNew_RetentionAboveTheRunners_IsRefused(t *testing.T) {
 	g, _ := semel.New(memstore.New(nil), nil) // 24 h
 	if _, err := consume.New(g, byHeader, done, &consume.Options{Retention: 7 * 24 * time.Hour}); err == nil {
 		t.Errorf("New takes a Retention of 7 days over a Guard that keeps outcomes for %v", g.Retention())
@@ -171,7 +172,7 @@ func TestARetentionThatTheRunnerDoesNotKeepIsRefused(t *testing.T) {
 }
 
 // An ack says nothing of the store.
-func TestOnlyTheStoreEndsItsOutage(t *testing.T) {
+func TestOutage_OnlyAStoresAnswerEndsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil)}
 		s := newSource(keyed("acked"))
@@ -199,7 +200,7 @@ func TestOnlyTheStoreEndsItsOutage(t *testing.T) {
 }
 
 // Extensions go together.
-func TestAnExtensionThatHangsHoldsUpNoOther(t *testing.T) {
+func TestServe_ExtendHangs_OthersAreExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &hangSource{source: newSource()}
 		for i := range 8 {
@@ -233,7 +234,7 @@ type hangDelivery struct {
 	h *hangSource
 }
 
-func (h *hangSource) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (h *hangSource) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := h.source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &hangDelivery{d.(*delivery), h}
@@ -261,7 +262,7 @@ func (d *hangDelivery) Extend(ctx context.Context) error {
 // polled waits for a second for a message, as NATS and Kafka do.
 type polled struct{ *source }
 
-func (p *polled) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (p *polled) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	c, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	ds, err := p.source.Next(c, limit)
@@ -273,7 +274,7 @@ func (p *polled) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 
 // Where the runner forgets attempts, they are counted here, also of one that
 // leaves by Goexit.
-func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
+func TestHandle_Goexit_CountsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"))
 		var ran atomic.Int64
@@ -283,7 +284,7 @@ func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
 			return nil
 		}, consume.Options{MaxAttempts: 3}), s)
 		pass(time.Hour)
-		if n, _ := s.letters[0].Header(consume.LetterAttempts); ran.Load() != 3 || n != "3" {
+		if n, _ := s.letters[0].Header(driver.LetterAttempts); ran.Load() != 3 || n != "3" {
 			t.Errorf("ran %d times, and the letter says %s", ran.Load(), n)
 		}
 		r.end()
@@ -291,7 +292,7 @@ func TestAttemptsThatLeaveByGoexitCount(t *testing.T) {
 }
 
 // So do those that could not commit.
-func TestAttemptsThatCannotCommitCount(t *testing.T) {
+func TestHandle_CommitFails_CountsAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("poison", "o"))
 		var ran atomic.Int64

@@ -6,76 +6,81 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Serve takes messages from a source and handles them until ctx ends: up to
-// Options.Concurrency at once, those with equal OrderKeys in turn. It then
-// takes no more, gives back what it has not begun, lets the running handlers
-// end, and returns nil, also if it had not started yet. An error: it could not
-// start, the source was closed, a message was rejected (ErrRejected), or
-// handlers would not end.
+// Options.Concurrency at once, those with equal order keys one after the other.
+// Then it stops the source, gives back the messages that no handler has begun,
+// waits for the running handlers, and returns nil. While the store is down it
+// takes no message, and now and then tries one that it has.
 //
-// While the store is down it takes no message, and tries one of those that it
-// has now and then.
-func (c *Consumer) Serve(ctx context.Context, src Source) error {
+// It returns an error if it could not start, if the source was closed, if a
+// message was rejected (ErrRejected), or if handlers ignored the end of their
+// context.
+func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
 	info, err := src.Info(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil // an end that was asked for, whatever the broker says to it
+		return nil // the caller ended it during the start
 	}
 	if err != nil {
 		return fmt.Errorf("consume: the source: %w", err)
 	}
 	if !c.opt.ShortRetention && info.Horizon > c.opt.Retention {
-		return fmt.Errorf("consume: Retention: is %v, but the broker keeps messages for %s, so that an old one may come again when its outcome is "+
-			"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", c.opt.Retention, horizon(info.Horizon), c.opt.Late)
+		return fmt.Errorf("consume: Retention: is %v, but the broker keeps messages for %s, so that a message may be redelivered after its outcome was "+
+			"deleted; keep outcomes longer, or set ShortRetention to move such messages to the quarantine", c.opt.Retention, horizon(info.Horizon))
 	}
 	s := &session{
 		c: c, src: src, info: info,
-		fetched: make(chan fetch), results: make(chan *task), woken: make(chan *task),
+		fetched: make(chan fetch), stopped: make(chan error), results: make(chan *task), woken: make(chan *task),
 		answers: make(chan struct{}), stop: make(chan struct{}), gone: make(chan struct{}),
-		lanes: map[string][]*task{}, extends: extender{held: map[Delivery]*extension{}},
+		lanes: map[string][]*task{}, extends: extender{held: map[driver.Delivery]*extension{}},
 	}
 	defer close(s.gone)
 	return s.loop(ctx)
 }
 
 func horizon(d time.Duration) string {
-	if d == Forever {
+	if d == driver.Forever {
 		return "ever"
 	}
 	return d.String()
 }
 
-// session is one Serve. Its fields belong to the goroutine of the loop, but
-// for the channels and what is never written.
+// session is one Serve. Its fields belong to the goroutine of the loop, except
+// the channels and the fields that never change.
 type session struct {
 	c    *Consumer
-	src  Source
-	info Info
+	src  driver.Source
+	info driver.Info
 
 	fetched chan fetch
+	stopped chan error    // from the source's Stop
 	results chan *task    // from workers
-	woken   chan *task    // from those who held one
-	answers chan struct{} // from probes whose handlers begin
+	woken   chan *task    // from the goroutines that held a message
+	answers chan struct{} // from probes whose handlers have started
 	stop    chan struct{} // closed when draining begins
 	gone    chan struct{} // closed when Serve returns
 
-	ready    []*task            // to be started, in order
-	lanes    map[string][]*task // the first is ready, running or held; the others wait for it
-	running  int                // workers
-	taken    int                // deliveries that are not ended
-	extends  extender
-	fetching bool
-	calm     pause // after a failed fetch
-	outage   outage
-	draining bool
-	// revocable: the broker may take messages away, also those that wait.
+	ready      []*task            // to be started, in order
+	lanes      map[string][]*task // by lane; the first message is ready, running or held, and the others wait for it
+	running    int                // workers
+	taken      int                // deliveries that are not settled
+	extends    extender
+	fetching   bool
+	fetchPause pause // after a failed fetch
+	outage     outage
+	draining   bool
+	stopping   bool // the source's Stop was called
+	returning  bool // it has returned: messages may be given back
+	// revocable: the broker may take messages away, waiting ones included.
 	revocable bool
 	endFetch  context.CancelFunc
 	err       error
 }
 
-// pause is a time in which something is not tried.
+// pause is a time in which something is not tried again.
 type pause struct {
 	step  int
 	timer <-chan time.Time
@@ -87,15 +92,15 @@ func (p *pause) begin(first, last time.Duration) {
 	p.step++
 }
 
-// revokedLook is how soon it is noticed that the broker has taken away a
+// revokedPoll is how often Serve checks whether the broker has taken away a
 // message that waits for a worker or for the store.
-const revokedLook = 100 * time.Millisecond
+const revokedPoll = 100 * time.Millisecond
 
-// settleGrace is how long handlers and settlements have to end after their
-// context has.
-const settleGrace = 2*settleTimeout + 5*time.Second // a letter and its ack, each to its time-out
+// settleGrace is how long handlers and settlements may take after their context
+// has ended: a letter and its ack, each up to its time-out.
+const settleGrace = 2*settleTimeout + 5*time.Second
 
-// errDraining is the cause with which handlers end when Options.Drain is over.
+// errDraining is the cause of the handlers' cancellation after Options.Drain.
 var errDraining = errors.New("consume: the time for draining is over")
 
 func (s *session) loop(ctx context.Context) error {
@@ -103,8 +108,8 @@ func (s *session) loop(ctx context.Context) error {
 	defer cancel(context.Canceled)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
-	// Not ended with the handlers' context: until they have ended, too, what
-	// they have is not for others.
+	// The extensions go on after the handlers' context has ended, because a
+	// handler that still runs must keep its message.
 	ectx, endExtends := context.WithCancel(context.WithoutCancel(ctx))
 	defer endExtends()
 	helpers.Go(func() { s.extend(ectx) })
@@ -116,8 +121,8 @@ func (s *session) loop(ctx context.Context) error {
 	stop := ctx.Done()
 	var deadline <-chan time.Time
 	for {
-		s.pump(fctx, hctx)
-		if s.draining && s.taken == 0 && !s.fetching {
+		s.startReady(fctx, hctx)
+		if s.returning && s.taken == 0 {
 			return s.err
 		}
 		if s.draining && deadline == nil {
@@ -125,7 +130,7 @@ func (s *session) loop(ctx context.Context) error {
 		}
 		var look <-chan time.Time
 		if s.revocable && len(s.ready)+len(s.outage.stalled) > 0 {
-			look = time.After(revokedLook)
+			look = time.After(revokedPoll)
 		}
 		select {
 		case <-look:
@@ -134,6 +139,11 @@ func (s *session) loop(ctx context.Context) error {
 			s.drain(nil)
 		case f := <-s.fetched:
 			s.take(fctx, f)
+		case err := <-s.stopped:
+			s.returning = true
+			if err != nil {
+				s.c.observe(ctx, Event{Kind: EventReceiveFailed, Err: err})
+			}
 		case t := <-s.results:
 			s.running--
 			s.ended(ctx, t)
@@ -141,8 +151,8 @@ func (s *session) loop(ctx context.Context) error {
 			s.ready = append(s.ready, t)
 		case <-s.answers:
 			s.resume(ctx)
-		case <-s.calm.timer:
-			s.calm.timer = nil
+		case <-s.fetchPause.timer:
+			s.fetchPause.timer = nil
 		case <-s.outage.pause.timer:
 			s.outage.pause.timer = nil
 			s.probe()
@@ -157,7 +167,7 @@ func (s *session) loop(ctx context.Context) error {
 	}
 }
 
-// drain begins the end. Nil err: it was asked for.
+// drain begins the end of Serve, which will return err.
 func (s *session) drain(err error) {
 	if s.draining {
 		return

@@ -13,10 +13,11 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestServeRunsAndAcks(t *testing.T) {
+func TestServe_Message_RunsAndIsAcked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"), keyed("a"))
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
@@ -30,7 +31,7 @@ func TestServeRunsAndAcks(t *testing.T) {
 	})
 }
 
-func TestConcurrencyAndInFlightAreLimits(t *testing.T) {
+func TestServe_ConcurrencyAndInFlight_AreLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int64
 		h := func(context.Context, *semel.Execution, *consume.Message) error {
@@ -62,13 +63,13 @@ func TestConcurrencyAndInFlightAreLimits(t *testing.T) {
 // oneByOne is a broker that has one message ready at a time.
 type oneByOne struct{ *source }
 
-func (o *oneByOne) Next(ctx context.Context, _ int) ([]consume.Delivery, error) {
+func (o *oneByOne) Next(ctx context.Context, _ int) ([]driver.Delivery, error) {
 	return o.source.Next(ctx, 1)
 }
 
-// What waits for a worker is as much as there are workers, though InFlight has
-// room: others may be idle.
-func TestNoMoreIsAskedForThanWorkersWillSoonTake(t *testing.T) {
+// As many messages wait for a worker as there are workers, though InFlight
+// would allow more, because other members may be idle.
+func TestServe_WorkersBusy_TakesNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &oneByOne{newSource()}
 		for i := range 100 {
@@ -85,7 +86,7 @@ func TestNoMoreIsAskedForThanWorkersWillSoonTake(t *testing.T) {
 	})
 }
 
-func TestMessagesOfOneOrderKeyWaitForEachOther(t *testing.T) {
+func TestServe_EqualOrderKeys_RunInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("a", "o"), inLane("b", "o"), inLane("c", "p"), keyed("free"))
 		tries := 0
@@ -110,9 +111,9 @@ func TestMessagesOfOneOrderKeyWaitForEachOther(t *testing.T) {
 	})
 }
 
-// The broker has more room for those that wait; what others wait behind, and
-// what is due at once, stays.
-func TestARetryGoesBackToTheBrokerUnlessOthersWaitForIt(t *testing.T) {
+// The broker has more room for messages that wait. A message that delays
+// others, and one that is due soon, stays here.
+func TestServe_Retry_GoesToTheBrokerUnlessOthersWait(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		m     *consume.Message
@@ -152,7 +153,7 @@ func TestARetryGoesBackToTheBrokerUnlessOthersWaitForIt(t *testing.T) {
 	}
 }
 
-func TestANakThatFailsHoldsTheMessage(t *testing.T) {
+func TestServe_NakFails_HoldsTheMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.nak = func() error { return errPlain }
@@ -173,7 +174,7 @@ func TestANakThatFailsHoldsTheMessage(t *testing.T) {
 }
 
 // Duplicates that are here together need not ask the store about each other.
-func TestADuplicateWaitsHereForTheFirst(t *testing.T) {
+func TestServe_Duplicate_WaitsForTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &brittle{Store: memstore.New(nil)}
 		s := newSource(keyed("k"), keyed("k"), keyed("k"))
@@ -196,7 +197,7 @@ func (f forgetful) Run(ctx context.Context, call semel.Call, fn semel.Handler) (
 	return newGuard(f.t, nil, nil).Run(ctx, call, fn)
 }
 
-func TestAttemptsAreCountedHereIfTheRunnerForgetsThem(t *testing.T) {
+func TestServe_RunnerForgetsAttempts_CountsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"))
 		ran := 0
@@ -205,14 +206,14 @@ func TestAttemptsAreCountedHereIfTheRunnerForgetsThem(t *testing.T) {
 			return errPlain
 		}, consume.Options{MaxAttempts: 3}), s)
 		pass(time.Hour)
-		if ran != 3 || !slices.Equal(s.heard(), []string{"dead letters k", "ack k"}) {
+		if ran != 3 || !slices.Equal(s.heard(), []string{"dead-letter k", "ack k"}) {
 			t.Errorf("ran %d times, want 3; told %v", ran, s.heard())
 		}
 		r.end()
 	})
 }
 
-func TestNoEffectIsNoAttemptWhileTheMessageIsHere(t *testing.T) {
+func TestServe_NoEffect_CountsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"))
 		ran := 0
@@ -230,7 +231,7 @@ func TestNoEffectIsNoAttemptWhileTheMessageIsHere(t *testing.T) {
 	})
 }
 
-func TestWhatIsTakenIsExtended(t *testing.T) {
+func TestServe_MessagesInHand_AreExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("a", "o"), inLane("b", "o"))
 		s.info.AckWait = 30 * time.Second
@@ -257,7 +258,7 @@ type returning struct{ *source }
 
 type returned struct{ *delivery }
 
-func (r *returning) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (r *returning) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := r.source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &returned{d.(*delivery)}
@@ -272,7 +273,7 @@ func (r *returned) Nak(_ context.Context, delay time.Duration) error {
 }
 
 // With a key that is new for each delivery, each would be the first attempt.
-func TestAnUnprotectedMessageEndsInTheDeadLettersToo(t *testing.T) {
+func TestServe_UnprotectedMessageFails_DeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &returning{newSource(&consume.Message{Body: []byte("b")})}
 		ran := 0
@@ -293,7 +294,7 @@ func TestAnUnprotectedMessageEndsInTheDeadLettersToo(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatLeavesByGoexitIsRetried(t *testing.T) {
+func TestServe_HandlerCallsGoexit_Retries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("k", "o"))
 		tries := 0
@@ -311,7 +312,7 @@ func TestAHandlerThatLeavesByGoexitIsRetried(t *testing.T) {
 	})
 }
 
-func TestARejectedMessageStopsServe(t *testing.T) {
+func TestServe_RejectedMessage_Stops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := consume.New(newGuard(t, nil, nil), consume.Keyed("test", consume.FromHeader("k"), consume.Reject()), done, &consume.Options{Retention: time.Hour})
 		if err != nil {
@@ -327,8 +328,8 @@ func TestARejectedMessageStopsServe(t *testing.T) {
 	})
 }
 
-func TestServeRefusesARetentionBelowTheHorizon(t *testing.T) {
-	for horizon, starts := range map[time.Duration]bool{0: true, time.Hour: true, time.Hour + 1: false, consume.Forever: false} {
+func TestServe_RetentionBelowHorizon_IsRefused(t *testing.T) {
+	for horizon, starts := range map[time.Duration]bool{0: true, time.Hour: true, time.Hour + 1: false, driver.Forever: false} {
 		s := newSource()
 		s.info.Horizon = horizon
 		ctx, cancel := context.WithCancel(t.Context())
@@ -344,7 +345,7 @@ func TestServeRefusesARetentionBelowTheHorizon(t *testing.T) {
 	}
 }
 
-func TestAKeyAndAnOrderKeyAreTwoThings(t *testing.T) {
+func TestServe_KeyEqualsAnOrderKey_DoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("a", "7"), keyed("7"))
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), func(_ ctxt, _ *semel.Execution, m *consume.Message) error {
@@ -362,7 +363,7 @@ func TestAKeyAndAnOrderKeyAreTwoThings(t *testing.T) {
 	})
 }
 
-func TestALaneThatWasEmptyIsUsedAgain(t *testing.T) {
+func TestServe_EmptyLane_IsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource()
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)

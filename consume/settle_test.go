@@ -11,9 +11,10 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-func TestAnAckIsRepeatedAndThenGivenUp(t *testing.T) {
+func TestSettle_AckFails_RepeatsAndGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fail := range []int64{3, 1000} {
 			var ran, acks atomic.Int64
@@ -44,9 +45,9 @@ func TestAnAckIsRepeatedAndThenGivenUp(t *testing.T) {
 	})
 }
 
-// What a message did is stored: who waits behind it need not wait for the
-// broker to hear of it.
-func TestAnAckThatFailsHoldsUpNobody(t *testing.T) {
+// The outcome of a message is stored before its ack, so that the next message
+// of its lane need not wait for the ack.
+func TestSettle_AckFails_NextOfTheLaneStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(inLane("a", "o"), inLane("b", "o"))
 		first := true
@@ -70,9 +71,9 @@ func TestAnAckThatFailsHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestADeliveryThatIsOverIsLetGoOfAtOnce(t *testing.T) {
+func TestSettle_DeliveryGone_IsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gone := func() error { return fmt.Errorf("x: %w", consume.ErrGone) }
+		gone := func() error { return fmt.Errorf("x: %w", driver.ErrGone) }
 		for name, h := range map[string]consume.Handler{
 			"ack": done, "nak": fails,
 			"forward": func(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errPlain) },
@@ -92,7 +93,7 @@ func TestADeliveryThatIsOverIsLetGoOfAtOnce(t *testing.T) {
 	})
 }
 
-func TestACopyIsTriedUntilTheBrokerHasItAndThenAckedOnce(t *testing.T) {
+func TestSettle_CopyFails_RepeatsThenAcksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.info.HoldsOnly = true // it cannot be given back for a while
@@ -109,7 +110,7 @@ func TestACopyIsTriedUntilTheBrokerHasItAndThenAckedOnce(t *testing.T) {
 			t.Errorf("with no dead letters to be had, told %v after %d tries", s.heard(), tries.Load())
 		}
 		pass(time.Hour)
-		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) {
+		if got := s.heard(); !slices.Equal(got, []string{"dead-letter k", "ack k"}) {
 			t.Errorf("told %v", got)
 		}
 		r.end()
@@ -119,7 +120,7 @@ func TestACopyIsTriedUntilTheBrokerHasItAndThenAckedOnce(t *testing.T) {
 func final(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errPlain) }
 
 // As many letters that cannot be sent as messages are taken would stop it all.
-func TestLettersThatCannotBeSentDoNotHoldUpTheRest(t *testing.T) {
+func TestSettle_LettersFail_OtherMessagesGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"), keyed("c"))
 		s.forward = func() error { return errPlain }
@@ -142,7 +143,7 @@ func TestLettersThatCannotBeSentDoNotHoldUpTheRest(t *testing.T) {
 	})
 }
 
-func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
+func TestSettle_AckOfALetterFails_DoesNotRepeatTheCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		acks := 0
@@ -156,7 +157,7 @@ func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
 			return semel.Final(errPlain)
 		}, consume.Options{}), s)
 		pass(time.Minute)
-		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) {
+		if got := s.heard(); !slices.Equal(got, []string{"dead-letter k", "ack k"}) {
 			t.Errorf("told %v", got)
 		}
 		r.end()
@@ -165,11 +166,11 @@ func TestACopyIsNotSentAgainBecauseItsAckFailed(t *testing.T) {
 
 // Forward need not know that a delivery is over. Where only Nak says so, the
 // message would be kept here for as long as letters are refused.
-func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
+func TestSettle_LetterFailsAndDeliveryIsGone_IsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("b"))
 		s.forward = func() error { return errPlain }
-		s.nak = func() error { return fmt.Errorf("x: %w", consume.ErrGone) }
+		s.nak = func() error { return fmt.Errorf("x: %w", driver.ErrGone) }
 		h := func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 			if m.Key == "b" {
 				return nil
@@ -186,7 +187,7 @@ func TestALetterThatCannotBeSentOfADeliveryThatIsOverIsLetGoOf(t *testing.T) {
 }
 
 // A broker that was away for a while has not refused the ack so often.
-func TestNaksThatFailDoNotCountAsAcks(t *testing.T) {
+func TestSettle_NakFails_LeavesAllTriesOfTheAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		s.nak = func() error { return errPlain }
@@ -215,7 +216,7 @@ func TestNaksThatFailDoNotCountAsAcks(t *testing.T) {
 }
 
 // The two are counted for themselves.
-func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
+func TestSettle_LetterNeededTries_LeavesAllTriesOfTheAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("k"))
 		fail := func(n int) func() error {
@@ -230,7 +231,7 @@ func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
 		var ev events
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), final, consume.Options{Observe: ev.observe}), s)
 		pass(time.Hour)
-		if got := s.heard(); !slices.Equal(got, []string{"dead letters k", "ack k"}) || ev.count(consume.EventGivenUp) != 0 {
+		if got := s.heard(); !slices.Equal(got, []string{"dead-letter k", "ack k"}) || ev.count(consume.EventGivenUp) != 0 {
 			t.Errorf("told %v, and %d were given up", got, ev.count(consume.EventGivenUp))
 		}
 		r.end()
@@ -238,7 +239,7 @@ func TestALetterThatWasHardToSendHasAllTriesOfItsAck(t *testing.T) {
 }
 
 // It would be with the broker until another consumer gets the message.
-func TestAnAckNeedsNoFreeWorker(t *testing.T) {
+func TestSettle_WorkersBusy_AcksAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(keyed("a"), keyed("busy"))
 		first := true
@@ -264,7 +265,7 @@ func TestAnAckNeedsNoFreeWorker(t *testing.T) {
 	})
 }
 
-func TestAWordWithABrokerThatDoesNotAnswerIsGivenUp(t *testing.T) {
+func TestSettle_BrokerDoesNotAnswer_TimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &muteSource{source: newSource(keyed("k"))}
 		r := serve(t, newConsumer(t, newGuard(t, nil, nil), done, consume.Options{}), s)
@@ -287,7 +288,7 @@ type muteDelivery struct {
 	m *muteSource
 }
 
-func (m *muteSource) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (m *muteSource) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := m.source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &muteDelivery{d.(*delivery), m}

@@ -5,39 +5,41 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// work is where a task of a session stands. It belongs to the worker while
-// there is one, else to the loop.
+// work is the state of a task in a session. It belongs to the task's worker
+// while one runs, otherwise to the loop.
 type work struct {
-	d     Delivery
+	d     driver.Delivery
 	lane  string
 	probe bool // started although the store is down
 
 	step      step
-	disp      Disposition
-	forwarded bool // the copy is with the broker
-	failed    int  // settlements, since it was tried
-	lastTry   bool // of a settlement, before the message is given back
+	disp      driver.Disposition
+	forwarded bool // the broker has stored the copy
+	failed    int  // failed settlements since the last try
+	lastTry   bool // of the settlement, before the message is given back
 	gone      bool // ErrGone
 
-	next  next
-	delay time.Duration // of nextHold
-	asked bool          // of a probe: the store answered
+	next          next
+	delay         time.Duration // of nextHold
+	storeAnswered bool          // during a probe
 
-	begins func() // told when the handler of a probe begins; nil: it is none
+	onStart func() // called when the handler of a probe starts; nil: the task is no probe
 }
 
-// step is what the next worker has to do.
+// step is the next worker's task.
 type step uint8
 
 const (
-	stepRun   step = iota
-	stepCarry      // carry out disp
+	stepRun    step = iota
+	stepSettle      // carry out disp
 	stepReturn
 )
 
-// next is what comes after a worker.
+// next says what follows after a worker.
 type next uint8
 
 const (
@@ -56,9 +58,10 @@ func (t *task) revoked() bool {
 	}
 }
 
-// resign gives the message back, after a last try to settle what has run.
-func (t *task) resign() {
-	if t.step == stepCarry && !t.lastTry {
+// prepareReturn gives the message back, after a last try to settle it if its
+// handler has run.
+func (t *task) prepareReturn() {
+	if t.step == stepSettle && !t.lastTry {
 		t.lastTry = true
 		return
 	}
@@ -67,7 +70,7 @@ func (t *task) resign() {
 
 // work does one step of a task.
 func (s *session) work(ctx context.Context, t *task) {
-	defer func() { // also when a handler calls runtime.Goexit
+	defer func() { // runs also after runtime.Goexit
 		select {
 		case s.results <- t:
 		case <-s.gone:
@@ -76,8 +79,8 @@ func (s *session) work(ctx context.Context, t *task) {
 	switch t.step {
 	case stepRun:
 		s.try(ctx, t)
-	case stepCarry:
-		s.carry(ctx, t)
+	case stepSettle:
+		s.settle(ctx, t)
 	case stepReturn:
 		s.giveBack(ctx, t)
 	}
@@ -85,141 +88,132 @@ func (s *session) work(ctx context.Context, t *task) {
 
 func (s *session) try(ctx context.Context, t *task) {
 	began := time.Now()
-	t.disp = Disposition{Action: Retry, Reason: ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
+	t.disp = driver.Disposition{Action: driver.Retry, Reason: driver.ReasonError, Delay: s.c.opt.Backoff(1), Err: errGoexit}
 	t.next, t.delay, t.failed = nextHold, t.disp.Delay, 0
-	t.begins = nil
+	t.onStart = nil
 	if t.probe {
-		t.begins = func() { s.begun(t) }
+		t.onStart = func() { s.started(t) }
 	}
 	t.disp = s.c.try(ctx, t)
 	s.c.observe(ctx, Event{Kind: EventDecided, Message: t.m, Disposition: t.disp, Took: time.Since(began)})
 	switch t.disp.Reason {
-	case ReasonUnavailable:
+	case driver.ReasonUnavailable:
 		t.next = nextStall
 		return
-	case ReasonRejected:
+	case driver.ReasonRejected:
 		t.next = nextReject
 		return
-	case ReasonLate, ReasonDeliveries, ReasonInvalid, ReasonDoneButNotStored:
+	case driver.ReasonLate, driver.ReasonDeliveries, driver.ReasonInvalid, driver.ReasonDoneButNotStored:
 	default:
-		t.asked = t.refused == nil
+		t.storeAnswered = t.refused == nil
 	}
 	switch t.disp.Action {
-	case Hold:
+	case driver.Hold:
 		t.next, t.delay = nextHold, t.disp.Delay
-	case Retry:
+	case driver.Retry:
 		s.retry(ctx, t)
-	case Ack, DeadLetter, Park:
-		s.carry(ctx, t)
+	case driver.Ack, driver.DeadLetter, driver.Quarantine:
+		s.settle(ctx, t)
 	}
 }
 
-// shortRetry is how long a retry waits here in any case: less than it takes to
-// send the message there and back.
+// shortRetry is the longest pause that always passes here, because sending the
+// message to the broker and back would take as long.
 const shortRetry = 100 * time.Millisecond
 
-// retry leaves the wait to the broker, which has more room, unless the messages
-// behind this one have to wait, too, or the next delivery would have another key,
-// and so no attempts behind it.
+// retry leaves the wait to the broker, which has more room. The message waits
+// here if messages of its order key wait for it, or if its next delivery would
+// have a new key, and so would not count this attempt.
 func (s *session) retry(ctx context.Context, t *task) {
 	t.next, t.delay = nextHold, t.disp.Delay
 	if s.info.HoldsOnly || t.m.OrderKey != "" || t.delay <= shortRetry || strings.HasPrefix(t.m.Key, unprotected) {
 		return
 	}
-	if s.tell(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, t.delay) }) || t.gone {
+	if s.call(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, t.delay) }) || t.gone {
 		t.next = nextDone
 	}
 }
 
 // How often an ack or a letter is tried before the message is given back, and
-// the pauses between the settlements that fail.
+// the first and the longest pause between these tries.
 const (
-	mostAcks    = 10
-	firstSettle = 20 * time.Millisecond
-	lastSettle  = 5 * time.Second
+	maxSettlements     = 10
+	firstSettlePause   = 20 * time.Millisecond
+	longestSettlePause = 5 * time.Second
 )
 
-// carry tells the broker what was decided: first the copy, then the ack.
-func (s *session) carry(ctx context.Context, t *task) {
-	t.step, t.next, t.delay = stepCarry, nextHold, min(firstSettle<<min(t.failed, 10), lastSettle)
-	if to := t.disp.destination(); to != 0 && !t.forwarded {
-		headers := Letter(t.m, t.disp, t.call.Operation)
-		if !s.tell(ctx, t, func(ctx context.Context) error { return t.d.Forward(ctx, to, headers) }) {
-			s.unsent(ctx, t)
+// settle tells the broker what was decided: the copy first, then the ack.
+func (s *session) settle(ctx context.Context, t *task) {
+	t.step, t.next, t.delay = stepSettle, nextHold, min(firstSettlePause<<min(t.failed, 10), longestSettlePause)
+	if to := t.disp.Action; (to == driver.DeadLetter || to == driver.Quarantine) && !t.forwarded {
+		headers := driver.Letter(t.m, t.disp, t.call.Operation)
+		if !s.call(ctx, t, func(ctx context.Context) error { return t.d.Forward(ctx, to, headers) }) {
+			s.letterFailed(ctx, t)
 			return
 		}
 		t.forwarded, t.failed = true, 0
 	}
 	switch {
-	case s.tell(ctx, t, t.d.Ack):
+	case s.call(ctx, t, t.d.Ack):
 		t.next = nextDone
 		s.c.observe(ctx, Event{Kind: EventSettled, Message: t.m, Disposition: t.disp})
 	case t.gone:
-		s.overtaken(ctx, t)
-	case t.failed >= mostAcks:
+		s.dropIfGone(ctx, t)
+	case t.failed >= maxSettlements:
 		s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp})
 		s.giveBack(ctx, t)
 	}
 }
 
 // letterPause is how long the broker keeps a message whose letter it does not
-// take: as many as InFlight would stop the consumer.
+// accept. Held here, such messages would fill InFlight and stop the consumer.
 const letterPause = 5 * time.Minute
 
-// unsent is a letter that could not be sent. What it is about is stored, and is
-// found again when the message comes back.
-func (s *session) unsent(ctx context.Context, t *task) {
-	if t.gone || t.failed < mostAcks || s.info.HoldsOnly {
-		s.overtaken(ctx, t)
+// letterFailed gives the message back after the last try. Its outcome is
+// stored, and found again at the next delivery.
+func (s *session) letterFailed(ctx context.Context, t *task) {
+	if t.gone || t.failed < maxSettlements || s.info.HoldsOnly {
+		s.dropIfGone(ctx, t)
 		return
 	}
-	if !s.tell(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, letterPause) }) {
-		s.overtaken(ctx, t) // the delivery may be over, which Forward need not know
+	if !s.call(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, letterPause) }) {
+		s.dropIfGone(ctx, t) // Forward need not notice that the delivery is over
 		return
 	}
 	t.next = nextDone
 	s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp})
 }
 
-// overtaken lets go of a message that is not this delivery's any more.
-func (s *session) overtaken(ctx context.Context, t *task) {
+// dropIfGone ends the work on a message that does not belong to this delivery
+// any more.
+func (s *session) dropIfGone(ctx context.Context, t *task) {
 	if t.gone {
 		t.next = nextDone
-		s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp, Err: ErrGone})
+		s.c.observe(ctx, Event{Kind: EventGivenUp, Message: t.m, Disposition: t.disp, Err: driver.ErrGone})
 	}
 }
 
-// destination is where a copy goes; zero: there is none.
-func (d *Disposition) destination() Destination {
-	switch d.Action {
-	case DeadLetter:
-		return DeadLetters
-	case Park:
-		return Parked
-	}
-	return 0
-}
-
-// giveBack says that nothing more will be done here. If the broker does not
-// hear it, the message comes again all the same, later.
+// giveBack tells the broker that this consumer does nothing more with the
+// message. If the broker misses it, it redelivers the message later.
 func (s *session) giveBack(ctx context.Context, t *task) {
 	t.next = nextDone
-	if s.tell(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, 0) }) {
+	if s.call(ctx, t, func(ctx context.Context) error { return t.d.Nak(ctx, 0) }) {
 		s.c.observe(ctx, Event{Kind: EventReturned, Message: t.m, Disposition: t.disp})
 	}
 }
 
-// settleTimeout is how long one word with the broker may take.
+// settleTimeout is how long one call of a Delivery or of Stop may take.
 const settleTimeout = 10 * time.Second
 
-// tell has a word with the broker, also when the handlers' context has ended.
-func (s *session) tell(ctx context.Context, t *task, say func(context.Context) error) bool {
+// call calls a method of the delivery, also after the handlers' context has
+// ended, and reports whether it succeeded.
+func (s *session) call(ctx context.Context, t *task, f func(context.Context) error) bool {
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	err := say(sctx)
+	err := f(sctx)
 	if err != nil {
 		t.failed++
-		t.gone = errors.Is(err, ErrGone)
+		t.gone = errors.Is(err, driver.ErrGone)
 		s.c.observe(ctx, Event{Kind: EventSettleFailed, Message: t.m, Disposition: t.disp, Err: err})
 	}
 	return err == nil

@@ -10,7 +10,7 @@ require (
 	github.com/semel-go/semel v0.0.0
 	github.com/semel-go/semel/consume/semelamqp v0.0.0
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
-	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0-00010101000000-000000000000
+	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0
 	github.com/semel-go/semel/consume/semelnats v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/semel-go/semel/store/redisstore v0.0.0
@@ -51,19 +51,3 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.60.1 // indirect
 )
-
-replace github.com/semel-go/semel => ..
-
-replace github.com/semel-go/semel/consume/semelamqp => ../consume/semelamqp
-
-replace github.com/semel-go/semel/consume/semelkafka/kafkapg => ../consume/semelkafka/kafkapg
-
-replace github.com/semel-go/semel/consume/semelkafka => ../consume/semelkafka
-
-replace github.com/semel-go/semel/consume/semelnats => ../consume/semelnats
-
-replace github.com/semel-go/semel/store/pgstore => ../store/pgstore
-
-replace github.com/semel-go/semel/store/redisstore => ../store/redisstore
-
-replace github.com/semel-go/semel/store/sqlitestore => ../store/sqlitestore

@@ -76,22 +76,22 @@ func (a *acceptor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !t.Fresh {
 		w.Header().Set(a.cfg.ReplayedHeader, "true")
 		if t.Result == nil {
-			w = &replayMarker{ResponseWriter: w, header: a.cfg.ReplayedHeader}
+			w = &replayUnmarker{ResponseWriter: w, header: a.cfg.ReplayedHeader}
 		}
 	}
 	a.fn(w, e.handlerRequest(r.Context()), t)
 }
 
-// replayMarker removes the replay header from an answer that says that fn could not
+// replayUnmarker removes the replay header from an answer that says that fn could not
 // send the token on. A client does not repeat a request after a replay, and here it
 // has to.
-type replayMarker struct {
+type replayUnmarker struct {
 	http.ResponseWriter
 	header string
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (m *replayMarker) WriteHeader(status int) {
+func (m *replayUnmarker) WriteHeader(status int) {
 	if status >= 200 && !keepDefault(status) {
 		m.Header().Del(m.header)
 	}
@@ -99,7 +99,7 @@ func (m *replayMarker) WriteHeader(status int) {
 }
 
 // Flush implements http.Flusher.
-func (m *replayMarker) Flush() { _ = http.NewResponseController(m.ResponseWriter).Flush() }
+func (m *replayUnmarker) Flush() { _ = http.NewResponseController(m.ResponseWriter).Flush() }
 
 // Unwrap is for http.ResponseController.
-func (m *replayMarker) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+func (m *replayUnmarker) Unwrap() http.ResponseWriter { return m.ResponseWriter }

@@ -18,16 +18,16 @@ import (
 )
 
 // desk accepts requests and remembers their tokens.
-type desk struct {
-	*site
+type acceptSite struct {
+	*testSite
 	guard *semel.Guard
 	mu    sync.Mutex
 	token []string
 }
 
-func newDesk(t *testing.T, st store.Store, o *semelhttp.Options) *desk {
+func newAcceptSite(t *testing.T, st store.Store, o *semelhttp.Options) *acceptSite {
 	t.Helper()
-	d := &desk{site: &site{t: t}, guard: newGuard(t, st, nil)}
+	d := &acceptSite{testSite: &testSite{t: t}, guard: newGuard(t, st, nil)}
 	o = payments(o)
 	h, err := semelhttp.Accept(d.guard, byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		d.runs.Add(1)
@@ -52,7 +52,7 @@ func newDesk(t *testing.T, st store.Store, o *semelhttp.Options) *desk {
 	return d
 }
 
-func (d *desk) work(fn func() error) error {
+func (d *acceptSite) runWork(fn func() error) error {
 	call, err := d.guard.Redeem(d.token[len(d.token)-1])
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (d *desk) work(fn func() error) error {
 }
 
 func TestAccept_TokenSentAndWorkDone_DuplicateGetsResult(t *testing.T) {
-	d := newDesk(t, nil, nil)
+	d := newAcceptSite(t, nil, nil)
 	first, again := d.post("k", "hello"), d.post("k", "hello")
 	d.want(first, 202, "accepted hello")
 	d.want(again, 202, "accepted hello")
@@ -76,7 +76,7 @@ func TestAccept_TokenSentAndWorkDone_DuplicateGetsResult(t *testing.T) {
 	}
 	d.want(d.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
 	d.want(d.post("", "hello"), 400, semelhttp.CodeKeyMissing)
-	if err := d.work(func() error { return nil }); err != nil {
+	if err := d.runWork(func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	done := d.post("k", "hello")
@@ -87,9 +87,9 @@ func TestAccept_TokenSentAndWorkDone_DuplicateGetsResult(t *testing.T) {
 }
 
 func TestAccept_WorkerFailed_IsProblem(t *testing.T) {
-	d := newDesk(t, nil, nil)
+	d := newAcceptSite(t, nil, nil)
 	d.post("k", "hello")
-	if err := d.work(func() error { return semel.Final(errors.New("secret")) }); err == nil {
+	if err := d.runWork(func() error { return semel.Final(errors.New("secret")) }); err == nil {
 		t.Fatal("the worker's failure was lost")
 	}
 	a := d.post("k", "hello")
@@ -101,11 +101,11 @@ func TestAccept_WorkerFailed_IsProblem(t *testing.T) {
 
 func TestAccept_AuthorizeFails_HidesResult(t *testing.T) {
 	var denied error
-	d := newDesk(t, nil, &semelhttp.Options{Authorize: func(*http.Request) error { return denied }})
+	d := newAcceptSite(t, nil, &semelhttp.Options{Authorize: func(*http.Request) error { return denied }})
 	d.post("k", "hello")
 	denied = errors.New("no more")
-	d.want(d.post("k", "hello"), 202, "accepted hello") // there is nothing to show yet
-	if err := d.work(func() error { return nil }); err != nil {
+	d.want(d.post("k", "hello"), 202, "accepted hello") // no result to hide yet
+	if err := d.runWork(func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	d.want(d.post("k", "hello"), 403, semelhttp.CodeReplayForbidden)
@@ -114,8 +114,8 @@ func TestAccept_AuthorizeFails_HidesResult(t *testing.T) {
 }
 
 func TestAccept_StoreDown_IsRefused(t *testing.T) {
-	st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
-	d := newDesk(t, st, nil)
+	st := &faultyStore{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
+	d := newAcceptSite(t, st, nil)
 	a := d.post("k", "hello")
 	d.want(a, 503, semelhttp.CodeStoreUnavailable)
 	if a.Header.Get("Retry-After") == "" {
@@ -126,7 +126,7 @@ func TestAccept_StoreDown_IsRefused(t *testing.T) {
 
 func TestAccept_BodyOverLimit_IsRefused(t *testing.T) {
 	dir := t.TempDir()
-	d := newDesk(t, nil, &semelhttp.Options{MaxBody: 100_000, TempDir: dir})
+	d := newAcceptSite(t, nil, &semelhttp.Options{MaxBody: 100_000, TempDir: dir})
 	d.want(d.post("k", strings.Repeat("x", 100_001)), 413, semelhttp.CodeBodyTooLarge)
 	body := strings.Repeat("x", 100_000)
 	d.want(d.post("k", body), 202, "accepted "+body)
@@ -134,7 +134,7 @@ func TestAccept_BodyOverLimit_IsRefused(t *testing.T) {
 }
 
 func TestAccept_ResultNotKept_AnswersTombstone(t *testing.T) {
-	d := &desk{site: &site{t: t}, guard: newGuard(t, nil, &semel.Options{MaxOutcome: 3})}
+	d := &acceptSite{testSite: &testSite{t: t}, guard: newGuard(t, nil, &semel.Options{MaxOutcome: 3})}
 	h, err := semelhttp.Accept(d.guard, byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		d.runs.Add(1)
 		d.token = append(d.token, ticket.Token)
@@ -144,7 +144,7 @@ func TestAccept_ResultNotKept_AnswersTombstone(t *testing.T) {
 	}
 	d.serve(h, false)
 	d.want(d.post("k", "hello"), 200, "")
-	if err := d.work(func() error { return nil }); err != nil {
+	if err := d.runWork(func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	a := d.post("k", "hello")
@@ -156,7 +156,7 @@ func TestAccept_ResultNotKept_AnswersTombstone(t *testing.T) {
 }
 
 func TestAccept_TokenNotSent_ClientRepeats(t *testing.T) {
-	d, calls := &site{t: t}, 0
+	d, calls := &testSite{t: t}, 0
 	h, err := semelhttp.Accept(newGuard(t, nil, nil), byAccount, func(w http.ResponseWriter, r *http.Request, ticket semel.Ticket) {
 		if _, ok := w.(http.Flusher); !ok {
 			t.Error("a duplicate's answer cannot be flushed")

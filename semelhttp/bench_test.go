@@ -17,7 +17,7 @@ import (
 // payment is a body of 62 bytes.
 const payment = `{"account":"acc-17","amount":1099,"currency":"EUR","ref":"x1"}`
 
-// pay is a handler with next to no work: it reads a payment and answers.
+// pay is a handler with little work: it reads a payment and answers.
 func pay(w http.ResponseWriter, r *http.Request) {
 	var buf [128]byte
 	n, err := io.ReadFull(r.Body, buf[:])
@@ -47,7 +47,7 @@ func payments(o *semelhttp.Options) *semelhttp.Options {
 
 func paymentsOperation(*http.Request) string { return "POST /payments" }
 
-func byAccount(r *http.Request) (string, error) {
+func byAccount(*http.Request) (string, error) {
 	return "acc-17", nil
 }
 
@@ -61,7 +61,7 @@ func (w *nullWriter) Header() http.Header         { return w.h }
 func (w *nullWriter) WriteHeader(int)             {}
 func (w *nullWriter) Write(p []byte) (int, error) { w.n += len(p); return len(p), nil }
 
-// onlyReader hides what a bytes.Reader can do besides.
+// onlyReader hides the other methods of a bytes.Reader.
 type onlyReader struct{ r *bytes.Reader }
 
 func (o onlyReader) Read(p []byte) (int, error) { return o.r.Read(p) }
@@ -113,7 +113,7 @@ func BenchmarkBare(b *testing.B)      { bench(b, http.HandlerFunc(pay), true) }
 func BenchmarkNewKey(b *testing.B)    { bench(b, protected(b, http.HandlerFunc(pay), nil), true) }
 func BenchmarkDuplicate(b *testing.B) { bench(b, protected(b, http.HandlerFunc(pay), nil), false) }
 
-// BenchmarkGuardAlone is what the Guard and the store take of BenchmarkNewKey.
+// BenchmarkGuardAlone is the part of the Guard and the store in BenchmarkNewKey.
 func BenchmarkGuardAlone(b *testing.B) {
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// TestDraft07 goes through draft-ietf-httpapi-idempotency-key-header-07,
-// clause by clause; the numbers are ours. Client clauses are checked on the
-// Transport.
+// TestDraft07 checks each clause of draft-ietf-httpapi-idempotency-key-header-07. The
+// clause numbers are this project's. Client clauses are checked on the Transport.
 func TestDraft07(t *testing.T) {
 	const docs = "https://api.example.com/docs/idempotency"
 	published := setup{options: semelhttp.Options{DocsURL: docs}}
@@ -53,10 +52,10 @@ func TestDraft07(t *testing.T) {
 	}
 }
 
-// first is one request of a Transport, as the server sees it.
-func first(t *testing.T, ctx context.Context, o *semelhttp.TransportOptions, lines ...any) *script {
+// first sends one request with a Transport and returns the server's view of it.
+func first(t *testing.T, ctx context.Context, o *semelhttp.TransportOptions, lines ...any) *scriptedServer {
 	t.Helper()
-	s := &script{lines: lines, start: time.Now()}
+	s := &scriptedServer{lines: lines, start: time.Now()}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/pay", strings.NewReader("hello"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,10 +85,10 @@ func wantTitle(t *testing.T, a answer, status int, title, docs string) {
 var clauses = map[string]func(t *testing.T, s setup, docs string){
 	"N1": func(t *testing.T, s setup, _ string) {
 		s.options.Strict = true
-		x := newSite(t, s, echo)
-		x.want(x.post(`"8e03978e-40d5-43dd-bc93-6894a57f9324"`, "hello"), 201, "you said hello")
-		x.want(x.post(`"a \" \\ b"`, "hello"), 201, "you said hello")
-		x.want(x.post(`8e03978e-40d5-43dd-bc93-6894a57f9324`, "hello"), 400, semelhttp.CodeKeyMalformed)
+		site := newSite(t, s, echo)
+		site.want(site.post(`"8e03978e-40d5-43dd-bc93-6894a57f9324"`, "hello"), 201, "you said hello")
+		site.want(site.post(`"a \" \\ b"`, "hello"), 201, "you said hello")
+		site.want(site.post(`8e03978e-40d5-43dd-bc93-6894a57f9324`, "hello"), 400, semelhttp.CodeKeyMalformed)
 		if key := first(t, t.Context(), nil, "200").attempts[0].key[0]; !uuid.MatchString(key) {
 			t.Errorf("the Transport sends %s", key)
 		}
@@ -106,15 +105,15 @@ var clauses = map[string]func(t *testing.T, s setup, docs string){
 		}
 	},
 	"N3": func(t *testing.T, s setup, _ string) { // one key, two routes and two tenants: four operations
-		x := newSite(t, s, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get(tenantHeader)) })
+		site := newSite(t, s, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get(tenantHeader)) })
 		for range 2 {
 			for _, tenant := range []string{"bob", "eve"} {
-				r := x.request(`"k"`, "hello")
+				r := site.request(`"k"`, "hello")
 				r.Header.Set(tenantHeader, tenant)
-				x.want(x.do(r), 200, tenant)
+				site.want(site.do(r), 200, tenant)
 			}
 		}
-		x.wantRuns(2)
+		site.wantRuns(2)
 	},
 	"N4": func(t *testing.T, _ setup, _ string) {
 		seen := map[string]bool{}
@@ -134,9 +133,9 @@ var clauses = map[string]func(t *testing.T, s setup, docs string){
 		}
 	},
 	"N7": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
-		x.post("k", "hello")
-		x.want(x.post("k", "hellO"), 422, semelhttp.CodePayloadMismatch)
+		site := newSite(t, s, echo)
+		site.post("k", "hello")
+		site.want(site.post("k", "hellO"), 422, semelhttp.CodePayloadMismatch)
 	},
 	"N8": func(t *testing.T, _ setup, _ string) {
 		if a, b := first(t, t.Context(), nil, "200"), first(t, t.Context(), nil, "200"); a.attempts[0].key[0] == b.attempts[0].key[0] {
@@ -149,37 +148,37 @@ var clauses = map[string]func(t *testing.T, s setup, docs string){
 		}
 	},
 	"N10": func(t *testing.T, s setup, docs string) {
-		x := newSite(t, s, echo)
-		a := x.post("", "hello")
+		site := newSite(t, s, echo)
+		a := site.post("", "hello")
 		if !strings.Contains(a.Header.Get("Link"), docs) || !strings.Contains(a.body, docs) {
 			t.Errorf("no link to the documentation: %v %s", a.Header, a.body)
 		}
 	},
 	"N11": expires,
 	"N12": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
-		x.want(x.post("", "hello"), 400, semelhttp.CodeKeyMissing)
-		x.want(x.post("k", "hello"), 201, "you said hello")
-		x.want(x.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
-		x.wantRuns(1)
+		site := newSite(t, s, echo)
+		site.want(site.post("", "hello"), 400, semelhttp.CodeKeyMissing)
+		site.want(site.post("k", "hello"), 201, "you said hello")
+		site.want(site.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
+		site.wantRuns(1)
 	},
 	"N13": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
-		a := x.post("k", "hello")
-		x.want(a, 201, "you said hello")
+		site := newSite(t, s, echo)
+		a := site.post("k", "hello")
+		site.want(a, 201, "you said hello")
 		if a.replayed() {
 			t.Error("the first answer is marked as a replay")
 		}
 	},
 	"N14": func(t *testing.T, s setup, _ string) {
 		for _, status := range []int{201, 303, 404, 422} {
-			x := newSite(t, s, func(w http.ResponseWriter, r *http.Request) {
+			site := newSite(t, s, func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(status)
 				_, _ = io.WriteString(w, "answer")
 			})
-			x.want(x.post("k", "hello"), status, "answer")
-			x.want(x.post("k", "hello"), status, "answer")
-			x.wantRuns(1)
+			site.want(site.post("k", "hello"), status, "answer")
+			site.want(site.post("k", "hello"), status, "answer")
+			site.wantRuns(1)
 		}
 	},
 	"N15": outstanding,
@@ -187,19 +186,19 @@ var clauses = map[string]func(t *testing.T, s setup, docs string){
 		wantTitle(t, newSite(t, s, echo).post("", "hello"), 400, "Idempotency-Key is missing", docs)
 	},
 	"N17": func(t *testing.T, s setup, docs string) {
-		x := newSite(t, s, echo)
-		x.post("k", "hello")
-		wantTitle(t, x.post("k", "other"), 422, "Idempotency-Key is already used", docs)
+		site := newSite(t, s, echo)
+		site.post("k", "hello")
+		wantTitle(t, site.post("k", "other"), 422, "Idempotency-Key is already used", docs)
 	},
 	"N18": outstanding,
 	"N19": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
-		x.post("k", "hello")
+		site := newSite(t, s, echo)
+		site.post("k", "hello")
 		for range 3 {
-			x.want(x.post("", "hello"), 400, semelhttp.CodeKeyMissing)
-			x.want(x.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
+			site.want(site.post("", "hello"), 400, semelhttp.CodeKeyMissing)
+			site.want(site.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
 		}
-		for _, line := range []string{"400", "422"} { // the Transport does not repeat what cannot succeed
+		for _, line := range []string{"400", "422"} { // the Transport does not repeat a request that cannot succeed
 			if s := first(t, t.Context(), nil, line); len(s.attempts) != 1 {
 				t.Errorf("%s was tried %d times", line, len(s.attempts))
 			}
@@ -214,70 +213,71 @@ var clauses = map[string]func(t *testing.T, s setup, docs string){
 		}
 	},
 	"N21": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
-		r := x.request("", "hello")
+		site := newSite(t, s, echo)
+		r := site.request("", "hello")
 		r.Header.Set("X-Idempotency-Key", "k")
-		x.want(x.do(r), 400, semelhttp.CodeKeyMissing)
-		r = x.request("", "hello")
-		r.Header["idempotency-key"] = []string{"k"} // names have no case
-		x.want(x.do(r), 201, "you said hello")
+		site.want(site.do(r), 400, semelhttp.CodeKeyMissing)
+		r = site.request("", "hello")
+		r.Header["idempotency-key"] = []string{"k"} // header names are case-insensitive
+		site.want(site.do(r), 201, "you said hello")
 	},
 	"N22": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
+		site := newSite(t, s, echo)
 		for _, key := range []string{"a b", "a,b", `"a", "b"`, `"a`, `""`, strings.Repeat("k", 256), "k\xfcy", "k\ty"} {
-			x.want(x.post(key, "hello"), 400, semelhttp.CodeKeyMalformed)
+			site.want(site.post(key, "hello"), 400, semelhttp.CodeKeyMalformed)
 		}
-		r := x.request("a", "hello")
+		r := site.request("a", "hello")
 		r.Header.Add("Idempotency-Key", "a")
-		x.want(x.do(r), 400, semelhttp.CodeKeyMalformed)
-		x.wantRuns(0)
+		site.want(site.do(r), 400, semelhttp.CodeKeyMalformed)
+		site.wantRuns(0)
 	},
 	"N23": func(t *testing.T, s setup, _ string) {
-		x := newSite(t, s, echo)
-		x.post("k", "hello")
-		r := x.request("k", "hello")
+		site := newSite(t, s, echo)
+		site.post("k", "hello")
+		r := site.request("k", "hello")
 		r.Header.Set(tenantHeader, "eve")
-		if a := x.do(r); a.replayed() {
+		if a := site.do(r); a.replayed() {
 			t.Error("a key of another tenant was found")
 		}
 	},
 }
 
-// expires: a key lives for the Guard's Retention, and is new after it.
+// expires checks that a key is kept for the Guard's Retention and is new after it.
 func expires(t *testing.T, s setup, _ string) {
 	begin := time.Now()
 	var passed atomic.Int64
 	s.store = memstore.New(&memstore.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
 	s.guard = semel.Options{Retention: time.Hour}
-	x := newSite(t, s, echo)
-	x.post("k", "hello")
+	site := newSite(t, s, echo)
+	site.post("k", "hello")
 	passed.Store(int64(time.Hour - time.Second))
-	if a := x.post("k", "hello"); !a.replayed() {
+	if a := site.post("k", "hello"); !a.replayed() {
 		t.Error("the key expired too early")
 	}
 	passed.Add(int64(2 * time.Second))
-	if a := x.post("k", "another"); a.replayed() || a.StatusCode != 201 {
+	if a := site.post("k", "another"); a.replayed() || a.StatusCode != 201 {
 		t.Errorf("after its retention the key got %d %s", a.StatusCode, a.body)
 	}
-	x.wantRuns(2)
+	site.wantRuns(2)
 }
 
-// outstanding: a request in flight is a conflict, and says when to come again.
+// outstanding checks that a duplicate of a running request gets a conflict with
+// Retry-After.
 func outstanding(t *testing.T, s setup, docs string) {
 	running, release := make(chan struct{}), make(chan struct{})
-	x := newSite(t, s, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, s, func(w http.ResponseWriter, r *http.Request) {
 		close(running)
 		<-release
 	})
 	done := make(chan answer, 1)
-	go func() { done <- x.post("k", "hello") }()
+	go func() { done <- site.post("k", "hello") }()
 	receive(t, running, "the first run")
-	a := x.post("k", "hello")
+	a := site.post("k", "hello")
 	wantTitle(t, a, 409, "A request is outstanding for this Idempotency-Key", docs)
 	if v := a.Header.Get("Retry-After"); v != "30" {
 		t.Errorf("Retry-After is %q, want what is left of the lease", v)
 	}
-	x.want(x.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
+	site.want(site.post("k", "other"), 422, semelhttp.CodePayloadMismatch)
 	close(release)
-	x.want(receive(t, done, "the first answer"), 200, "")
+	site.want(receive(t, done, "the first answer"), 200, "")
 }

@@ -15,8 +15,8 @@ import (
 )
 
 func TestTransport_KeySources_InOrder(t *testing.T) {
-	send := func(t *testing.T, o *semelhttp.TransportOptions, method string, ctx context.Context, header string) (*script, error) {
-		s := &script{lines: []any{"200"}}
+	send := func(t *testing.T, o *semelhttp.TransportOptions, method string, ctx context.Context, header string) (*scriptedServer, error) {
+		s := &scriptedServer{lines: []any{"200"}}
 		r, err := http.NewRequestWithContext(ctx, method, "http://example.com/", strings.NewReader("hello"))
 		if err != nil {
 			t.Fatal(err)
@@ -85,12 +85,12 @@ func TestTransport_KeySources_InOrder(t *testing.T) {
 	}
 }
 
-// A key tells when it was made, so that a server's index of keys grows at its end.
+// A new key starts with its time, so that a server's index of keys grows at its end.
 func TestTransport_NewKeys_AreOrderedByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := ""
 		for range 100 {
-			s := &script{lines: []any{"200"}, start: time.Now()}
+			s := &scriptedServer{lines: []any{"200"}, start: time.Now()}
 			resp, err := newClient(t, s, nil).Post("http://example.com/pay", "text/plain", strings.NewReader("hello"))
 			if err != nil {
 				t.Fatal(err)

@@ -16,28 +16,28 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// crowd sends n requests with one key at a time, and counts the answers. The
-// handler's run ends when all the others are answered, or wait.
-func crowd(t *testing.T, n int, wait time.Duration) (x *site, answers map[string]int, replays int) {
+// sendConcurrently sends n requests with one key at the same time and counts the
+// answers. The handler returns when all other requests are answered or wait.
+func sendConcurrently(t *testing.T, n int, wait time.Duration) (site *testSite, answers map[string]int, replays int) {
 	t.Helper()
 	release := make(chan struct{})
 	var arrived atomic.Int64
-	front := func(h http.Handler) http.Handler {
+	outer := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { arrived.Add(1); h.ServeHTTP(w, r) })
 	}
-	x = newSite(t, setup{options: semelhttp.Options{Wait: wait}, guard: semel.Options{MaxWaiters: n}, outer: front}, func(w http.ResponseWriter, r *http.Request) {
+	site = newSite(t, setup{options: semelhttp.Options{Wait: wait}, guard: semel.Options{MaxWaiters: n}, outer: outer}, func(w http.ResponseWriter, r *http.Request) {
 		<-release
 		w.WriteHeader(201)
-		_, _ = io.WriteString(w, "receipt "+strconv.FormatInt(x.runs.Load(), 10))
+		_, _ = io.WriteString(w, "receipt "+strconv.FormatInt(site.runs.Load(), 10))
 	})
-	x.client.Transport = &http.Transport{MaxConnsPerHost: n}
+	site.client.Transport = &http.Transport{MaxConnsPerHost: n}
 	var mu sync.Mutex
 	answers = map[string]int{}
 	answered := make(chan struct{}, n)
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			a := x.post("k", "hello")
+			a := site.post("k", "hello")
 			mu.Lock()
 			defer mu.Unlock()
 			if a.replayed() {
@@ -62,21 +62,21 @@ func crowd(t *testing.T, n int, wait time.Duration) (x *site, answers map[string
 	}
 	close(release)
 	wg.Wait()
-	return x, answers, replays
+	return site, answers, replays
 }
 
 func TestMiddleware_ThousandRequestsOneKey_OneRuns(t *testing.T) {
 	const n = 1000
 	t.Run("the others wait", func(t *testing.T) {
-		x, answers, replays := crowd(t, n, patience)
-		x.wantRuns(1)
+		site, answers, replays := sendConcurrently(t, n, waitLimit)
+		site.wantRuns(1)
 		if answers["201 receipt 1"] != n || replays != n-1 {
 			t.Errorf("answers are %v, %d of them replays", answers, replays)
 		}
 	})
 	t.Run("the others are told to come again", func(t *testing.T) {
-		x, answers, replays := crowd(t, n, 0)
-		x.wantRuns(1)
+		site, answers, replays := sendConcurrently(t, n, 0)
+		site.wantRuns(1)
 		if answers["201 receipt 1"] != 1 || answers["409 in_progress"] != n-1 || replays != 0 {
 			t.Errorf("answers are %v, %d of them replays", answers, replays)
 		}
@@ -86,23 +86,23 @@ func TestMiddleware_ThousandRequestsOneKey_OneRuns(t *testing.T) {
 func TestMiddleware_PreferWait_OnlyShortensWait(t *testing.T) {
 	release := make(chan struct{})
 	running := make(chan struct{}, 1)
-	x := newSite(t, setup{options: semelhttp.Options{Wait: patience, BusyStatus: 429}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{options: semelhttp.Options{Wait: waitLimit, BusyStatus: 429}}, func(w http.ResponseWriter, r *http.Request) {
 		running <- struct{}{}
 		<-release
 	})
 	first := make(chan answer, 1)
-	go func() { first <- x.post("k", "hello") }()
+	go func() { first <- site.post("k", "hello") }()
 	receive(t, running, "the first run")
-	r := x.request("k", "hello")
+	r := site.request("k", "hello")
 	r.Header.Set("Prefer", "respond-async, wait=0")
-	x.want(x.do(r), 429, semelhttp.CodeInProgress)
+	site.want(site.do(r), 429, semelhttp.CodeInProgress)
 	close(release)
-	x.want(receive(t, first, "the first answer"), 200, "")
+	site.want(receive(t, first, "the first answer"), 200, "")
 }
 
 func TestMiddleware_AttemptFailed_WaiterGetsProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Wait: patience})
+		once, err := semelhttp.Middleware(newGuard(t, nil, nil), byAccount, &semelhttp.Options{Operation: paymentsOperation, Wait: waitLimit})
 		if err != nil {
 			t.Fatal(err)
 		}

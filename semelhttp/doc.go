@@ -8,7 +8,7 @@
 // Here account is a [TenantFunc]: it returns the tenant that a request belongs to.
 // [Middleware] protects a handler. [Accept] takes a request now for work that is
 // done later. [Transport] is the client's side: it gives each request a key and
-// repeats it. What is promised depends on the Guard's policy; see package semel.
+// repeats it. The promise depends on the Guard's policy; see package semel.
 //
 // The package follows draft-ietf-httpapi-idempotency-key-header-07, which expired
 // without becoming a standard. The guide docs/http.md in the repository has the whole

@@ -17,7 +17,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// accountKey is where this program's authentication puts who it found.
+// accountKey is the context key under which the authentication puts the account.
 type accountKey struct{}
 
 func authenticate(next http.Handler) http.Handler {
@@ -27,13 +27,13 @@ func authenticate(next http.Handler) http.Handler {
 	})
 }
 
-// account keeps the keys of this program's customers apart.
+// account returns the tenant of a request.
 func account(r *http.Request) (string, error) {
 	name, _ := r.Context().Value(accountKey{}).(string)
 	return name, nil
 }
 
-// send is a client: it prints what it gets.
+// send is a client that prints the answer.
 func send(url, key, body string) {
 	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -93,7 +93,7 @@ func ExampleMiddleware() {
 	// 400 Idempotency-Key is missing (replayed: false)
 }
 
-// Clients that send no key: it is made of the fields that name the operation.
+// If clients send no key, KeyFrom makes it from the fields that identify the order.
 func ExampleOptions_keyFrom() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -109,7 +109,7 @@ func ExampleOptions_keyFrom() {
 		},
 		Payload: func(r *http.Request, body io.Reader) (semel.Payload, error) {
 			doc, err := io.ReadAll(body)
-			return semel.Fields(doc, "id", "total"), err // when it was sent does not matter
+			return semel.Fields(doc, "id", "total"), err // the time of sending does not count
 		},
 	})
 	if err != nil {
@@ -129,16 +129,16 @@ func ExampleOptions_keyFrom() {
 	// 400 Idempotency-Key is missing (replayed: false)
 }
 
-// Work that takes long is accepted now and done by a worker.
+// A long report is accepted now and made by a worker.
 func ExampleAccept() {
 	guard, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	queue := make(chan string, 10) // whatever brings a token to a worker at least once
+	queue := make(chan string, 10) // stands for a queue that delivers at least once
 	reports, err := semelhttp.Accept(guard, account, func(w http.ResponseWriter, r *http.Request, t semel.Ticket) {
 		if t.Result == nil {
-			queue <- t.Token // each time: twice is harmless, never is not
+			queue <- t.Token // each time, because sending it twice is harmless
 			w.WriteHeader(http.StatusAccepted)
 			fmt.Fprint(w, "wait")
 			return
@@ -202,7 +202,7 @@ func ExampleTransport() {
 	// Output: 3 attempts: hello, with a key: true
 }
 
-// A handler's own requests need keys that stay the same in its next attempt.
+// The requests of a handler need keys that are the same in each attempt.
 func ExampleWithKey() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("the webhook is called")

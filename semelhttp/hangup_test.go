@@ -14,14 +14,14 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// hangUp sends a request and leaves as soon as its handler runs.
-func hangUp(t *testing.T, x *site, key string, running <-chan struct{}) {
+// hangUp sends a request and disconnects as soon as its handler runs.
+func hangUp(t *testing.T, site *testSite, key string, running <-chan struct{}) {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	r := x.request(key, "hello").WithContext(ctx)
+	r := site.request(key, "hello").WithContext(ctx)
 	go func() {
-		resp, err := x.client.Do(r)
+		resp, err := site.client.Do(r)
 		if err == nil {
 			_ = resp.Body.Close()
 		}
@@ -37,8 +37,8 @@ func hangUp(t *testing.T, x *site, key string, running <-chan struct{}) {
 func TestHangup_HandlerAnswers_AnswerIsKept(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		running, stored := make(chan struct{}, 1), make(chan store.Settlement, 1)
-		st := &faulty{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
-		x := newSite(t, setup{http2: http2, store: st}, func(w http.ResponseWriter, r *http.Request) {
+		st := &faultyStore{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
+		site := newSite(t, setup{http2: http2, store: st}, func(w http.ResponseWriter, r *http.Request) {
 			running <- struct{}{}
 			<-r.Context().Done()
 			if cause := context.Cause(r.Context()); !errors.Is(cause, context.Canceled) {
@@ -46,26 +46,26 @@ func TestHangup_HandlerAnswers_AnswerIsKept(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "done all the same")
 		})
-		hangUp(t, x, "k", running)
+		hangUp(t, site, "k", running)
 		if s := receive(t, stored, "the settlement"); s.State != store.Completed {
 			t.Errorf("stored is %v", s.State)
 		}
-		x.want(x.post("k", "hello"), 200, "done all the same")
-		x.wantRuns(1)
+		site.want(site.post("k", "hello"), 200, "done all the same")
+		site.wantRuns(1)
 	})
 }
 
 func TestDetach_ClientLeaves_HandlerGoesOn(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		running, gone, stored := make(chan struct{}, 1), make(chan struct{}), make(chan store.Settlement, 1)
-		st := &faulty{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
-		front := func(h http.Handler) http.Handler {
+		st := &faultyStore{Store: memstore.New(nil), settled: func(s store.Settlement) { stored <- s }}
+		outer := func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				context.AfterFunc(r.Context(), func() { gone <- struct{}{} })
 				h.ServeHTTP(w, r)
 			})
 		}
-		x := newSite(t, setup{http2: http2, store: st, options: semelhttp.Options{Detach: true}, outer: front}, func(w http.ResponseWriter, r *http.Request) {
+		site := newSite(t, setup{http2: http2, store: st, options: semelhttp.Options{Detach: true}, outer: outer}, func(w http.ResponseWriter, r *http.Request) {
 			running <- struct{}{}
 			receive(t, gone, "the client's leaving")
 			if err := r.Context().Err(); err != nil {
@@ -76,34 +76,34 @@ func TestDetach_ClientLeaves_HandlerGoesOn(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "done")
 		})
-		hangUp(t, x, "k", running)
+		hangUp(t, site, "k", running)
 		if s := receive(t, stored, "the settlement"); s.State != store.Completed {
 			t.Errorf("stored is %v", s.State)
 		}
-		go func() { // for the next request's end
+		go func() { // the next request's context ends, too
 			for range gone {
 			}
 		}()
-		x.want(x.post("k", "hello"), 200, "done")
+		site.want(site.post("k", "hello"), 200, "done")
 	})
 }
 
 func TestDetach_LeaseLost_EndsContext(t *testing.T) {
-	st := &faulty{Store: memstore.New(nil)}
+	st := &faultyStore{Store: memstore.New(nil)}
 	frozen := &noRenewal{st}
 	ended := make(chan error, 1)
-	x := newSite(t, setup{store: frozen, guard: semel.Options{Lease: 50e6}, options: semelhttp.Options{Detach: true}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{store: frozen, guard: semel.Options{Lease: 50e6}, options: semelhttp.Options{Detach: true}}, func(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		ended <- context.Cause(r.Context())
 		w.WriteHeader(201)
 	})
-	_ = x.post("k", "hello")
+	_ = site.post("k", "hello")
 	if err := receive(t, ended, "the end of the lease"); !errors.Is(err, semel.ErrLeaseLost) {
 		t.Errorf("the context ended with %v", err)
 	}
 }
 
-// noRenewal is a store that renews nothing.
+// noRenewal is a store whose renewals fail.
 type noRenewal struct{ store.Store }
 
 func (noRenewal) Renew(context.Context, []store.Lease, time.Duration) ([]error, error) {
@@ -114,7 +114,7 @@ func TestHangup_BeforeHandler_LeavesKeyFree(t *testing.T) {
 	for name, detach := range map[string]bool{"attached": false, "detached": true} {
 		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
-			st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { leave(); return nil }}
+			st := &faultyStore{Store: memstore.New(nil), claim: func(store.Proposal) error { leave(); return nil }}
 			g := newGuard(t, st, &semel.Options{OnDoubt: semel.Park})
 			once, err := semelhttp.Middleware(g, byAccount, &semelhttp.Options{Operation: paymentsOperation, Detach: detach})
 			if err != nil {

@@ -18,21 +18,21 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// quiet is for servers whose handlers misbehave on purpose.
-var quiet = log.New(io.Discard, "", 0)
+// discardLog is for servers whose handlers fail on purpose.
+var discardLog = log.New(io.Discard, "", 0)
 
-// patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
+// waitLimit is how long a test waits for an event.
+const waitLimit = 2 * time.Minute
 
-// site is a protected handler on a server.
-type site struct {
+// testSite is a server with a protected handler.
+type testSite struct {
 	t      testing.TB
 	url    string
 	client *http.Client
 	runs   atomic.Int64
 }
 
-// setup says what a site is made of; zero fields are the defaults.
+// setup configures a testSite. Zero fields are the defaults.
 type setup struct {
 	options semelhttp.Options
 	guard   semel.Options
@@ -54,7 +54,7 @@ func newGuard(t testing.TB, st store.Store, o *semel.Options) *semel.Guard {
 	return g
 }
 
-// tenantHeader stands for authentication.
+// tenantHeader replaces authentication in tests.
 const tenantHeader = "X-Account"
 
 func byHeader(r *http.Request) (string, error) {
@@ -65,7 +65,7 @@ func byHeader(r *http.Request) (string, error) {
 	return tenant, nil
 }
 
-func newSite(t testing.TB, s setup, handler http.HandlerFunc) *site {
+func newSite(t testing.TB, s setup, handler http.HandlerFunc) *testSite {
 	t.Helper()
 	if s.runner == nil {
 		s.runner = newGuard(t, s.store, &s.guard)
@@ -74,39 +74,39 @@ func newSite(t testing.TB, s setup, handler http.HandlerFunc) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t}
+	site := &testSite{t: t}
 	mux := http.NewServeMux()
 	mux.Handle("/", once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x.runs.Add(1)
+		site.runs.Add(1)
 		handler(w, r)
 	})))
 	var h http.Handler = mux
 	if s.outer != nil {
 		h = s.outer(mux)
 	}
-	x.serve(h, s.http2)
-	return x
+	site.serve(h, s.http2)
+	return site
 }
 
-func (x *site) serve(h http.Handler, http2 bool) {
+func (site *testSite) serve(h http.Handler, http2 bool) {
 	srv := httptest.NewUnstartedServer(h)
-	srv.Config.ErrorLog = quiet
+	srv.Config.ErrorLog = discardLog
 	if http2 {
 		srv.EnableHTTP2 = true
 		srv.StartTLS()
 	} else {
 		srv.Start()
 	}
-	x.t.Cleanup(srv.Close)
-	x.url, x.client = srv.URL, srv.Client()
+	site.t.Cleanup(srv.Close)
+	site.url, site.client = srv.URL, srv.Client()
 }
 
 // request is a POST with a key.
-func (x *site) request(key, body string) *http.Request {
-	x.t.Helper()
-	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/pay", strings.NewReader(body))
+func (site *testSite) request(key, body string) *http.Request {
+	site.t.Helper()
+	r, err := http.NewRequestWithContext(site.t.Context(), http.MethodPost, site.url+"/pay", strings.NewReader(body))
 	if err != nil {
-		x.t.Fatal(err)
+		site.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if key != "" {
@@ -122,18 +122,18 @@ type answer struct {
 	err  error // from reading the body
 }
 
-func (x *site) do(r *http.Request) answer {
-	x.t.Helper()
-	resp, err := x.client.Do(r)
+func (site *testSite) do(r *http.Request) answer {
+	site.t.Helper()
+	resp, err := site.client.Do(r)
 	if err != nil {
-		x.t.Fatal(err)
+		site.t.Fatal(err)
 	}
 	return readAnswer(resp)
 }
 
-func (x *site) post(key, body string) answer {
-	x.t.Helper()
-	return x.do(x.request(key, body))
+func (site *testSite) post(key, body string) answer {
+	site.t.Helper()
+	return site.do(site.request(key, body))
 }
 
 func readAnswer(resp *http.Response) answer {
@@ -153,17 +153,17 @@ func (a answer) code() string {
 func (a answer) replayed() bool { return semelhttp.Replayed(a.Response) }
 
 // want checks an answer's status and problem code, or body.
-func (x *site) want(a answer, status int, codeOrBody string) {
-	x.t.Helper()
+func (site *testSite) want(a answer, status int, codeOrBody string) {
+	site.t.Helper()
 	if a.StatusCode != status || a.code() != codeOrBody && a.body != codeOrBody {
-		x.t.Errorf("got %d %q, want %d %q", a.StatusCode, a.body, status, codeOrBody)
+		site.t.Errorf("got %d %q, want %d %q", a.StatusCode, a.body, status, codeOrBody)
 	}
 }
 
-func (x *site) wantRuns(n int64) {
-	x.t.Helper()
-	if got := x.runs.Load(); got != n {
-		x.t.Errorf("the handler ran %d times, want %d", got, n)
+func (site *testSite) wantRuns(n int64) {
+	site.t.Helper()
+	if got := site.runs.Load(); got != n {
+		site.t.Errorf("the handler ran %d times, want %d", got, n)
 	}
 }
 
@@ -173,27 +173,27 @@ func bothProtocols(t *testing.T, f func(t *testing.T, http2 bool)) {
 	t.Run("http2", func(t *testing.T) { t.Parallel(); f(t, true) })
 }
 
-// receive waits for a channel, with an end.
+// receive waits for a value of a channel, up to waitLimit.
 func receive[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("%s: nothing came within %v", what, patience)
+	case <-time.After(waitLimit):
+		t.Fatalf("%s: nothing came within %v", what, waitLimit)
 		panic("unreachable")
 	}
 }
 
-// faulty lets a test stand between a Guard and its store.
-type faulty struct {
+// faultyStore calls a test's functions between a Guard and its store.
+type faultyStore struct {
 	store.Store
-	claim   func(store.Proposal) error // an error: the store is not reached
+	claim   func(store.Proposal) error // if it returns an error, the store is not called
 	settle  func(store.Settlement) error
-	settled func(store.Settlement) // told once the store has it
+	settled func(store.Settlement) // called after the store has stored it
 }
 
-func (f *faulty) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+func (f *faultyStore) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if f.claim != nil {
 		if err := f.claim(p); err != nil {
 			return store.Found{}, err
@@ -202,7 +202,7 @@ func (f *faulty) Claim(ctx context.Context, p store.Proposal) (store.Found, erro
 	return f.Store.Claim(ctx, p)
 }
 
-func (f *faulty) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+func (f *faultyStore) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
 	if f.settle != nil {
 		if err := f.settle(s); err != nil {
 			return err
@@ -215,7 +215,7 @@ func (f *faulty) Settle(ctx context.Context, l store.Lease, s store.Settlement) 
 	return err
 }
 
-// serve answers a request without a network.
+// serve sends a request to a handler without a network.
 func serve(t testing.TB, ctx context.Context, h http.Handler, key string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/pay", strings.NewReader("hello"))
@@ -225,12 +225,12 @@ func serve(t testing.TB, ctx context.Context, h http.Handler, key string) *httpt
 	return w
 }
 
-// poll waits for what happens in the background.
+// poll waits until ok returns true.
 func poll(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(waitLimit); !ok(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

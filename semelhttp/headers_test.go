@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// secret is written down independently of forbidden.
-func secret(name string) bool {
+// neverReplayed lists the forbidden headers again, independently of forbidden.
+func neverReplayed(name string) bool {
 	name = strings.ToLower(name)
 	for _, prefix := range []string{"set-cookie", "proxy-", "access-control-", "trailer:"} {
 		if strings.HasPrefix(name, prefix) {
@@ -34,12 +34,12 @@ func FuzzReplayHeaders(f *testing.F) {
 			t.Skip() // not a header's name
 		}
 		kept := c.keptHeaders(http.Header{set: {value}, textproto.CanonicalMIMEHeaderKey(set): {value}, "Set-Cookie": {"x"}, "Location": {"/7"}}, gone)
-		// A store may give back anything: what is sent is judged again.
+		// A store may return any header, so replay checks each one again.
 		for name, header := range map[string][]store.Header{"kept": kept, "found": {{Name: set, Value: value}, {Name: "Set-Cookie", Value: "x"}, {Name: "Location", Value: "/7"}}} {
 			w := httptest.NewRecorder()
 			c.replay(w, &store.Outcome{Code: 201, Header: header, Gone: gone, Body: []byte("b")})
 			for sent := range w.Header() {
-				if secret(sent) && sent != "Cache-Control" || sent == "Set-Cookie" {
+				if neverReplayed(sent) && sent != "Cache-Control" || sent == "Set-Cookie" {
 					t.Fatalf("%s: %q was replayed (listed %q, set %q)", name, sent, listed, set)
 				}
 			}
@@ -51,7 +51,7 @@ func FuzzReplayHeaders(f *testing.F) {
 			}
 		}
 		for _, h := range kept {
-			if secret(h.Name) {
+			if neverReplayed(h.Name) {
 				t.Fatalf("%q was kept", h.Name)
 			}
 		}

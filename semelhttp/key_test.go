@@ -10,7 +10,7 @@ func TestKey_Forms_AreParsed(t *testing.T) {
 	long := strings.Repeat("k", maxKey)
 	for _, c := range []struct {
 		value  string
-		lax    string // what it means; empty: refused
+		lax    string // the key; empty: refused
 		strict string
 	}{
 		{`abc`, "abc", ""},
@@ -110,12 +110,12 @@ func FuzzKeyHeader(f *testing.F) {
 			if again, err := parseKey(quoteKey(key), true); again != key || err != nil {
 				t.Fatalf("parseKey(%q) = %q, but quoted it is %q, %v", s, key, again, err)
 			}
-			// The same characters bare are refused, or the same key.
+			// A bare value with the same characters is refused or is the same key.
 			if bare, err := parseKey(key, false); err == nil && bare != key && key[0] != '"' && strings.Trim(key, " ") == key {
 				t.Fatalf("bare %q is %q", key, bare)
 			}
 		}
-		if checkKey(s) == nil { // what can be a key can be sent
+		if checkKey(s) == nil { // each valid key can be sent
 			if got, err := parseKey(quoteKey(s), true); got != s || err != nil {
 				t.Fatalf("quoted %q is %q, %v", s, got, err)
 			}

@@ -27,10 +27,10 @@ var (
 	loadRounds = flag.Int("loadrounds", 5, "how many rounds TestLoad takes the median of")
 )
 
-// TestLoad compares requests a second over loopback, bare and protected, in
-// interleaved rounds, and the processor time of each. Client and server share
-// the machine and the process, so the time of both counts; where other
-// processes are busy, the ratio of the times says more than that of the rates.
+// TestLoad compares a bare and a protected handler over loopback: requests a second
+// and processor time, in alternating rounds. Client and server share the process, so
+// the time of both counts. If other processes are busy, compare the processor times
+// and not the rates.
 func TestLoad(t *testing.T) {
 	if *loadFor == 0 {
 		t.Skip("a measurement: run it with -load 1s")
@@ -82,7 +82,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// cpuTime is what this process has used.
+// cpuTime is the processor time of this process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -91,8 +91,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// load is the requests a second of conns clients that each wait for an answer
-// before they send again, and the microseconds of processor time of each.
+// load measures conns clients that each wait for an answer before the next request:
+// requests a second, and microseconds of processor time for each request.
 func load(t *testing.T, h http.Handler, conns int, d time.Duration, key func([]byte) []byte) (rate, cpu float64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -101,7 +101,7 @@ func load(t *testing.T, h http.Handler, conns int, d time.Duration, key func([]b
 	srv := &http.Server{Handler: h}
 	go func() { _ = srv.Serve(l) }() // ends with Close
 	defer srv.Close()
-	// The key of all duplicates has its answer before they come, all at once.
+	// Record the answer of the duplicates' key before they start.
 	if _, err := client(l.Addr().String(), time.Now().Add(time.Millisecond), key); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func load(t *testing.T, h http.Handler, conns int, d time.Duration, key func([]b
 
 var contentLength = []byte("Content-Length: ")
 
-// client costs as little as it can: the answers have no chunks.
+// client is a cheap HTTP client. It cannot read chunked answers.
 func client(addr string, until time.Time, key func([]byte) []byte) (n int64, err error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -27,15 +27,15 @@ func echo(w http.ResponseWriter, r *http.Request) {
 
 func TestMiddleware_Duplicate_GetsFirstAnswer(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
-		x := newSite(t, setup{http2: http2}, echo)
-		first := x.post("k", "hello")
-		x.want(first, 201, "you said hello")
+		site := newSite(t, setup{http2: http2}, echo)
+		first := site.post("k", "hello")
+		site.want(first, 201, "you said hello")
 		if first.replayed() {
 			t.Error("the first answer is marked as a replay")
 		}
 		for range 3 {
-			again := x.post("k", "hello")
-			x.want(again, 201, "you said hello")
+			again := site.post("k", "hello")
+			site.want(again, 201, "you said hello")
 			if !again.replayed() {
 				t.Error("a replay is not marked")
 			}
@@ -43,59 +43,59 @@ func TestMiddleware_Duplicate_GetsFirstAnswer(t *testing.T) {
 				t.Errorf("a replay has Cache-Control %q", v)
 			}
 		}
-		x.want(x.post("k2", "hello"), 201, "you said hello")
-		x.wantRuns(2)
+		site.want(site.post("k2", "hello"), 201, "you said hello")
+		site.wantRuns(2)
 	})
 }
 
 func TestMiddleware_OtherPayload_IsRefused(t *testing.T) {
-	x := newSite(t, setup{}, echo)
-	x.post("k", "hello")
-	x.want(x.post("k", "goodbye"), 422, semelhttp.CodePayloadMismatch)
-	x.want(x.post("k", "hello"), 201, "you said hello") // the first record is not spoilt
-	x.wantRuns(1)
+	site := newSite(t, setup{}, echo)
+	site.post("k", "hello")
+	site.want(site.post("k", "goodbye"), 422, semelhttp.CodePayloadMismatch)
+	site.want(site.post("k", "hello"), 201, "you said hello") // the first record is unchanged
+	site.wantRuns(1)
 }
 
 func TestMiddleware_TwoTenantsOneKey_BothRun(t *testing.T) {
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get(tenantHeader)) })
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get(tenantHeader)) })
 	for range 2 {
 		for _, tenant := range []string{"bob", "eve"} {
-			r := x.request("k", "hello")
+			r := site.request("k", "hello")
 			r.Header.Set(tenantHeader, tenant)
-			x.want(x.do(r), 200, tenant)
+			site.want(site.do(r), 200, tenant)
 		}
 	}
-	x.wantRuns(2)
+	site.wantRuns(2)
 }
 
 func TestMiddleware_OtherMethods_PassThrough(t *testing.T) {
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		_, protected := semel.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, r.Method, protected)
 	})
 	for method, want := range map[string]string{"GET": "GETfalse", "PUT": "PUTfalse", "DELETE": "DELETEfalse", "POST": "POSTtrue", "PATCH": "PATCHtrue"} {
-		r := x.request("k"+method, "hello")
+		r := site.request("k"+method, "hello")
 		r.Method = method
-		x.want(x.do(r), 200, want)
+		site.want(site.do(r), 200, want)
 	}
 }
 
 func TestOptional_NoKey_PassesUnprotected(t *testing.T) {
-	x := newSite(t, setup{options: semelhttp.Options{Optional: true}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{options: semelhttp.Options{Optional: true}}, func(w http.ResponseWriter, r *http.Request) {
 		_, protected := semel.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, protected)
 	})
-	x.want(x.post("", "hello"), 200, "false")
-	x.want(x.post("", "hello"), 200, "false")
-	x.want(x.post("k", "hello"), 200, "true")
-	r := x.request("", "hello")
+	site.want(site.post("", "hello"), 200, "false")
+	site.want(site.post("", "hello"), 200, "false")
+	site.want(site.post("k", "hello"), 200, "true")
+	r := site.request("", "hello")
 	r.Header.Set("Idempotency-Key", "")
-	x.want(x.do(r), 400, semelhttp.CodeKeyMalformed) // present, but empty
-	x.wantRuns(3)
+	site.want(site.do(r), 400, semelhttp.CodeKeyMalformed) // present, but empty
+	site.wantRuns(3)
 }
 
 func TestMiddleware_Handler_FindsExecution(t *testing.T) {
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		run, ok := semel.FromContext(r.Context())
 		if !ok {
 			t.Error("FromContext found nothing")
@@ -103,7 +103,7 @@ func TestMiddleware_Handler_FindsExecution(t *testing.T) {
 		}
 		_, _ = fmt.Fprint(w, run.Operation(), run.Tenant(), run.Key(), run.Attempt(), run.Fence() > 0, run.DownstreamKey("psp") != "")
 	})
-	x.want(x.post(`"k"`, "hello"), 200, "POST /annk1 true true")
+	site.want(site.post(`"k"`, "hello"), 200, "POST /annk1 true true")
 }
 
 func TestKeyFrom_NoKey_MakesKeyOfBody(t *testing.T) {
@@ -114,30 +114,30 @@ func TestKeyFrom_NoKey_MakesKeyOfBody(t *testing.T) {
 		}
 		return "", errors.Join(err, errors.New("secret: no reference"))
 	}}
-	x := newSite(t, setup{options: o}, echo)
-	x.want(x.post("", "ref=17"), 201, "you said ref=17")
-	if again := x.post("", "ref=17"); !again.replayed() {
+	site := newSite(t, setup{options: o}, echo)
+	site.want(site.post("", "ref=17"), 201, "you said ref=17")
+	if again := site.post("", "ref=17"); !again.replayed() {
 		t.Error("a derived key was not found again")
 	}
-	bad := x.post("", "no")
-	x.want(bad, 400, semelhttp.CodePayloadMalformed)
+	bad := site.post("", "no")
+	site.want(bad, 400, semelhttp.CodePayloadMalformed)
 	if strings.Contains(bad.body, "secret") {
 		t.Errorf("the error's text was sent: %s", bad.body)
 	}
-	x.want(x.post("", "ref="), 400, semelhttp.CodeKeyMissing)
-	x.want(x.post("", "ref="+strings.Repeat("x", 256)), 400, semelhttp.CodeKeyMalformed)
-	x.want(x.post("own", "anything"), 201, "you said anything") // a key of the client's own comes first
-	x.wantRuns(2)
+	site.want(site.post("", "ref="), 400, semelhttp.CodeKeyMissing)
+	site.want(site.post("", "ref="+strings.Repeat("x", 256)), 400, semelhttp.CodeKeyMalformed)
+	site.want(site.post("own", "anything"), 201, "you said anything") // the client's own key has precedence
+	site.wantRuns(2)
 }
 
 func TestKeyFrom_EmptyAndOptional_Passes(t *testing.T) {
 	o := semelhttp.Options{Optional: true, KeyFrom: func(*http.Request, io.Reader) (string, error) { return "", nil }}
-	x := newSite(t, setup{options: o}, echo)
+	site := newSite(t, setup{options: o}, echo)
 	for range 2 {
-		x.want(x.post("", "hello"), 201, "you said hello") // the body is there although it was read
-		x.want(x.post("", ""), 201, "you said ")
+		site.want(site.post("", "hello"), 201, "you said hello") // KeyFrom has read the body, and the handler can read it again
+		site.want(site.post("", ""), 201, "you said ")
 	}
-	x.wantRuns(4)
+	site.wantRuns(4)
 }
 
 func TestPayload_Chosen_ComparesOnlyThat(t *testing.T) {
@@ -145,14 +145,14 @@ func TestPayload_Chosen_ComparesOnlyThat(t *testing.T) {
 		doc, err := io.ReadAll(body)
 		return semel.Fields(doc, "amount"), err
 	}}
-	x := newSite(t, setup{options: o}, echo)
-	x.want(x.post("k", `{"amount":1,"at":"12:00"}`), 201, `you said {"amount":1,"at":"12:00"}`)
-	if a := x.post("k", `{"at":"12:01","amount":1.0}`); !a.replayed() {
+	site := newSite(t, setup{options: o}, echo)
+	site.want(site.post("k", `{"amount":1,"at":"12:00"}`), 201, `you said {"amount":1,"at":"12:00"}`)
+	if a := site.post("k", `{"at":"12:01","amount":1.0}`); !a.replayed() {
 		t.Errorf("fields that were not chosen count: %d %s", a.StatusCode, a.body)
 	}
-	x.want(x.post("k", `{"amount":2}`), 422, semelhttp.CodePayloadMismatch)
-	x.want(x.post("k3", `not JSON`), 400, semelhttp.CodePayloadMalformed)
-	x.wantRuns(1)
+	site.want(site.post("k", `{"amount":2}`), 422, semelhttp.CodePayloadMismatch)
+	site.want(site.post("k3", `not JSON`), 400, semelhttp.CodePayloadMalformed)
+	site.wantRuns(1)
 }
 
 func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
@@ -166,7 +166,7 @@ func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
 	})
 	n := 0
 	var before io.Reader
-	x := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
 		if n++; n == 1 {
 			before = r.Body
 		} else if _, err := before.Read(make([]byte, 1)); !errors.Is(err, http.ErrBodyReadAfterClose) {
@@ -175,18 +175,18 @@ func TestMiddleware_RunnerRepeatsHandler_LastAnswerCounts(t *testing.T) {
 		w.Header().Set(fmt.Sprint("Run-", n), "yes")
 		echo(w, r)
 	})
-	a := x.post("k", "hello")
-	x.want(a, 201, "you said hello")
+	a := site.post("k", "hello")
+	site.want(a, 201, "you said hello")
 	if a.Header.Get("Run-1") != "" || a.Header.Get("Run-2") != "yes" {
 		t.Errorf("headers of the undone run were sent: %v", a.Header)
 	}
-	x.wantRuns(2)
+	site.wantRuns(2)
 }
 
 func TestMiddleware_RunUndone_SendsReplay(t *testing.T) {
 	late := runnerFunc(func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error) {
 		x := semel.Call{Operation: "undone", Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}
-		if _, err := g.Run(ctx, x, fn); err != nil { // as in a transaction that is then undone
+		if _, err := g.Run(ctx, x, fn); err != nil { // like a transaction that is undone afterwards
 			return semel.Result{}, err
 		}
 		return g.Run(ctx, call, func(context.Context, *semel.Execution) (store.Outcome, error) {
@@ -203,21 +203,21 @@ func TestMiddleware_RunUndone_SendsReplay(t *testing.T) {
 		return late(ctx, g, call, fn)
 	})
 	runs := 0
-	x := newSite(t, setup{runner: choose.with(g)}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{runner: choose.with(g)}, func(w http.ResponseWriter, r *http.Request) {
 		runs++
 		w.Header().Set(fmt.Sprint("Run-", runs), "yes")
 		_, _ = fmt.Fprint(w, "run ", runs)
 	})
-	x.want(x.post("k", "hello"), 200, "run 1")
-	a := x.post("k", "hello")
-	x.want(a, 200, "run 1")
+	site.want(site.post("k", "hello"), 200, "run 1")
+	a := site.post("k", "hello")
+	site.want(a, 200, "run 1")
 	if !a.replayed() || a.Header.Get("Run-2") != "" {
 		t.Errorf("headers %v", a.Header)
 	}
-	x.wantRuns(2)
+	site.wantRuns(2)
 }
 
-// runnerFunc makes runners out of a Guard.
+// runnerFunc makes a Runner of a function and a Guard.
 type runnerFunc func(ctx context.Context, g *semel.Guard, call semel.Call, fn semel.Handler) (semel.Result, error)
 
 type runner struct {

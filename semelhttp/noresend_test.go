@@ -17,21 +17,21 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// treacherous is a server that answers the first request on each connection,
-// and drops the connection at the second, after its effect.
-type treacherous struct {
+// droppingServer answers the first request on each connection. At the second, it
+// performs the effect and drops the connection.
+type droppingServer struct {
 	url     string
 	effects atomic.Int64 // of requests with a key
 }
 
-func newTreacherous(t *testing.T) *treacherous {
+func newDroppingServer(t *testing.T) *droppingServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	s := &treacherous{url: "http://" + l.Addr().String()}
+	s := &droppingServer{url: "http://" + l.Addr().String()}
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -44,7 +44,7 @@ func newTreacherous(t *testing.T) *treacherous {
 	return s
 }
 
-func (s *treacherous) serve(c net.Conn) {
+func (s *droppingServer) serve(c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for n := 1; ; n++ {
@@ -65,7 +65,7 @@ func (s *treacherous) serve(c net.Conn) {
 	}
 }
 
-// bodies are what a request may bring.
+// bodies are request bodies of each kind.
 var bodies = map[string]func() io.Reader{
 	"nil":      func() io.Reader { return nil },
 	"none":     func() io.Reader { return http.NoBody },
@@ -73,7 +73,7 @@ var bodies = map[string]func() io.Reader{
 	"streamed": func() io.Reader { return io.MultiReader(strings.NewReader("hel"), strings.NewReader("lo")) },
 }
 
-// warm leaves an idle connection to the server in the client's pool.
+// warm leaves an idle connection in the client's pool.
 func warm(t *testing.T, c *http.Client, url string) {
 	t.Helper()
 	resp, err := c.Get(url)
@@ -93,9 +93,10 @@ func keyed(t *testing.T, url string, body io.Reader) *http.Request {
 	return r
 }
 
-// TestNoResend_Unused_NetHTTPSendsTwice fails when net/http no longer does what NoResend is for.
+// TestNoResend_Unused_NetHTTPSendsTwice fails if net/http no longer sends
+// twice; then NoResend is not needed any more.
 func TestNoResend_Unused_NetHTTPSendsTwice(t *testing.T) {
-	s := newTreacherous(t)
+	s := newDroppingServer(t)
 	c := &http.Client{Transport: &http.Transport{}}
 	warm(t, c, s.url)
 	resp, err := c.Do(keyed(t, s.url, nil))
@@ -111,7 +112,7 @@ func TestNoResend_Unused_NetHTTPSendsTwice(t *testing.T) {
 func TestNoResend_ConnectionBreaks_SendsOnce(t *testing.T) {
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			s := newTreacherous(t)
+			s := newDroppingServer(t)
 			c := &http.Client{Transport: &http.Transport{}}
 			warm(t, c, s.url)
 			r := keyed(t, s.url, body())
@@ -131,13 +132,13 @@ func TestNoResend_ReverseProxy_SendsOnce(t *testing.T) {
 	for name, body := range bodies {
 		for _, guarded := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, guarded), func(t *testing.T) {
-				s := newTreacherous(t)
+				s := newDroppingServer(t)
 				target, err := url.Parse(s.url)
 				if err != nil {
 					t.Fatal(err)
 				}
 				proxy := httptest.NewServer(&httputil.ReverseProxy{
-					ErrorLog:  quiet,
+					ErrorLog:  discardLog,
 					Transport: &http.Transport{},
 					Rewrite: func(p *httputil.ProxyRequest) {
 						p.SetURL(target)
@@ -192,7 +193,7 @@ func TestNoResend_Request_SameBytesOnWire(t *testing.T) {
 	}
 }
 
-// canonicalHead makes the order and the case of headers not count.
+// canonicalHead sorts the headers and writes them in lower case.
 func canonicalHead(s string) string {
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(s)))
 	if err != nil {
@@ -202,7 +203,7 @@ func canonicalHead(s string) string {
 	return fmt.Sprint(r.Method, r.URL, r.Header, r.ContentLength, r.TransferEncoding, string(b), err, strings.Count(strings.ToLower(s), "content-length"))
 }
 
-// onTheWire is what http.Transport sends.
+// onTheWire returns the bytes that http.Transport sends.
 func onTheWire(t *testing.T, r *http.Request) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,8 +20,8 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// parity is what handlers may do with a http.ResponseWriter. Bare and
-// protected, each must look alike from outside, and to the handler.
+// parity lists uses of a http.ResponseWriter. For each, a bare and a protected handler
+// must look the same to the client and to the handler.
 var parity = map[string]func(w http.ResponseWriter, r *http.Request, note func(...any)){
 	"nothing": func(w http.ResponseWriter, r *http.Request, note func(...any)) {},
 	"implicit 200": func(w http.ResponseWriter, r *http.Request, note func(...any)) {
@@ -122,7 +122,7 @@ var parity = map[string]func(w http.ResponseWriter, r *http.Request, note func(.
 	},
 }
 
-// seen is an answer as a client sees it.
+// seen is an answer from the client's view.
 type seen struct {
 	Status  int
 	Header  http.Header
@@ -133,18 +133,18 @@ type seen struct {
 	Interim []string
 }
 
-func look(t *testing.T, x *site, key string) seen {
+func observeAnswer(t *testing.T, site *testSite, key string) seen {
 	t.Helper()
 	var interim []string
-	r := x.request(key, "hello")
+	r := site.request(key, "hello")
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 			interim = append(interim, fmt.Sprint(code, h["Link"]))
 			return nil
 		},
 	}))
-	x.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := x.client.Do(r)
+	site.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := site.client.Do(r)
 	if err != nil {
 		return seen{Broken: true}
 	}
@@ -169,14 +169,14 @@ func TestParity_ProtectedAndBare_SameAnswer(t *testing.T) {
 						})
 					}
 				}
-				bare := &site{t: t}
+				bare := &testSite{t: t}
 				bare.serve(handler(false), http2)
-				x := newSite(t, setup{http2: http2, options: semelhttp.Options{Keep: func(int) bool { return true }}}, handler(true))
-				want, got := look(t, bare, ""), look(t, x, "k")
+				site := newSite(t, setup{http2: http2, options: semelhttp.Options{Keep: func(int) bool { return true }}}, handler(true))
+				want, got := observeAnswer(t, bare, ""), observeAnswer(t, site, "k")
 				switch {
-				case name == "too long" && http2: // HTTP/2 breaks off; protected it is as with HTTP/1.1
+				case name == "too long" && http2: // bare HTTP/2 breaks off; a protected handler behaves as with HTTP/1.1
 					return
-				case name == "no length": // with the whole answer at hand, the length is known
+				case name == "no length": // the answer is buffered, so its length is known
 					got.Length = want.Length
 					got.Header.Del("Content-Length")
 					want.Header.Del("Content-Length")
@@ -194,7 +194,7 @@ func TestParity_ProtectedAndBare_SameAnswer(t *testing.T) {
 	})
 }
 
-// TestReplay_KeptAnswer_EqualsFirst compares what is documented to be replayed.
+// TestReplay_KeptAnswer_EqualsFirst compares the documented parts of a replay.
 func TestReplay_KeptAnswer_EqualsFirst(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		for name, h := range parity {
@@ -203,9 +203,9 @@ func TestReplay_KeptAnswer_EqualsFirst(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				x := newSite(t, setup{http2: http2, options: semelhttp.Options{Keep: func(int) bool { return true }}},
+				site := newSite(t, setup{http2: http2, options: semelhttp.Options{Keep: func(int) bool { return true }}},
 					func(w http.ResponseWriter, r *http.Request) { h(w, r, func(...any) {}) })
-				first, again := look(t, x, "k"), look(t, x, "k")
+				first, again := observeAnswer(t, site, "k"), observeAnswer(t, site, "k")
 				if again.Header.Get("Idempotent-Replayed") != "true" {
 					t.Error("not marked as a replay")
 				}
@@ -218,7 +218,7 @@ func TestReplay_KeptAnswer_EqualsFirst(t *testing.T) {
 				if !reflect.DeepEqual(first, again) {
 					t.Errorf("first:\n%+v\nagain:\n%+v", first, again)
 				}
-				x.wantRuns(1)
+				site.wantRuns(1)
 			})
 		}
 	})
@@ -226,11 +226,11 @@ func TestReplay_KeptAnswer_EqualsFirst(t *testing.T) {
 
 func TestTrailers_Replay_AreLeftOut(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
-		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) { parity["trailers"](w, r, func(...any) {}) })
-		if a := x.post("k", "hello"); a.Trailer.Get("X-Sum") != "42" {
+		site := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) { parity["trailers"](w, r, func(...any) {}) })
+		if a := site.post("k", "hello"); a.Trailer.Get("X-Sum") != "42" {
 			t.Errorf("the first answer has trailers %v", a.Trailer)
 		}
-		if a := x.post("k", "hello"); len(a.Trailer) > 0 || a.Header.Get("X-Sum") != "" || a.Header.Get("Trailer") != "" {
+		if a := site.post("k", "hello"); len(a.Trailer) > 0 || a.Header.Get("X-Sum") != "" || a.Header.Get("Trailer") != "" {
 			t.Errorf("the replay has trailers %v, headers %v", a.Trailer, a.Header)
 		}
 	})
@@ -248,46 +248,46 @@ func TestReplay_AnswerShorterThanDeclared_IsTombstone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newSite(t, setup{}, h)
-			if first := x.post("k", "hello"); first.err == nil {
+			site := newSite(t, setup{}, h)
+			if first := site.post("k", "hello"); first.err == nil {
 				t.Error("the first answer is not broken")
 			}
-			a := x.post("k", "hello")
-			x.want(a, 200, "")
+			a := site.post("k", "hello")
+			site.want(a, 200, "")
 			if a.Header.Get("Semel-Outcome") != "not-kept" {
 				t.Errorf("the replay has headers %v", a.Header)
 			}
-			x.wantRuns(1)
+			site.wantRuns(1)
 		})
 	}
 }
 
 func TestRefuse_HandlerSetHeaders_AreDropped(t *testing.T) {
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusSwitchingProtocols)
 		w.WriteHeader(http.StatusEarlyHints)
 	})
-	if a := look(t, x, "k"); a.Status != 500 || len(a.Interim) > 0 {
+	if a := observeAnswer(t, site, "k"); a.Status != 500 || len(a.Interim) > 0 {
 		t.Errorf("got %d behind %q", a.Status, a.Interim)
 	}
 }
 
 func TestHeaders_SetByOuterHandler_Stay(t *testing.T) {
-	front := func(h http.Handler) http.Handler {
+	outer := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Request-Id", r.Header.Get("X-Request-Id"))
-			w.Header().Set("X-Default", "front")
+			w.Header().Set("X-Default", "outer")
 			h.ServeHTTP(w, r)
 		})
 	}
-	x := newSite(t, setup{outer: front}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{outer: outer}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Del("X-Default")
 		w.WriteHeader(201)
 	})
 	for i, id := range []string{"1", "2"} {
-		r := x.request("k", "hello")
+		r := site.request("k", "hello")
 		r.Header.Set("X-Request-Id", id)
-		a := x.do(r)
+		a := site.do(r)
 		if a.Header.Get("X-Request-Id") != id {
 			t.Errorf("answer %d has X-Request-Id %q", i, a.Header.Get("X-Request-Id"))
 		}
@@ -303,7 +303,7 @@ func TestWriter_WriteAfterReturn_Fails(t *testing.T) {
 		err error
 	}
 	late, sent := make(chan outcome, 1), make(chan struct{})
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "hello")
 		go func() {
 			<-sent
@@ -313,28 +313,28 @@ func TestWriter_WriteAfterReturn_Fails(t *testing.T) {
 			late <- outcome{n, err}
 		}()
 	})
-	a := x.post("k", "hello")
+	a := site.post("k", "hello")
 	close(sent)
 	if o := receive(t, late, "the late write"); o.n != 0 || o.err == nil {
 		t.Errorf("a late write: %+v", o)
 	}
-	x.want(a, 200, "hello")
-	x.want(x.post("k", "hello"), 200, "hello")
+	site.want(a, 200, "hello")
+	site.want(site.post("k", "hello"), 200, "hello")
 }
 
 func TestWriter_WriteWhileStoring_ChangesNeitherStoredNorSent(t *testing.T) {
 	var leaked http.ResponseWriter
 	late := errors.New("not tried")
-	st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error {
-		_, late = leaked.Write([]byte(" and more")) // a goroutine of the handler's, while the answer is being stored
+	st := &faultyStore{Store: memstore.New(nil), settle: func(store.Settlement) error {
+		_, late = leaked.Write([]byte(" and more")) // a goroutine of the handler writes while the answer is being stored
 		return nil
 	}}
-	x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
 		leaked = w
 		_, _ = io.WriteString(w, "hello")
 	})
 	for range 2 {
-		x.want(x.post("k", "hello"), 200, "hello")
+		site.want(site.post("k", "hello"), 200, "hello")
 	}
 	if late == nil {
 		t.Error("a write after the handler's return succeeded")

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// refusal is an answer with a problem, as text.
+// refusal returns the answer to a problem as text.
 func refusal(t *testing.T, o *Options, p *Problem) string {
 	t.Helper()
 	c, err := o.config()

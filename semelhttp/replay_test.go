@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// manyHeaders sets one of each kind.
+// manyHeaders sets one header of each kind.
 func manyHeaders(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	for _, name := range []string{
@@ -39,8 +39,8 @@ func TestReplay_Headers_ByAllowList(t *testing.T) {
 		"never":   {[]string{"Set-Cookie", "set-cookie2", "WWW-Authenticate", "Authorization", "Access-Control-Allow-Origin", "Age", "Proxy-Authenticate", "Date", "X-Listed"}, "X-Listed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newSite(t, setup{options: semelhttp.Options{ReplayHeaders: c.list}}, manyHeaders)
-			first, again := x.post("k", "hello"), x.post("k", "hello")
+			site := newSite(t, setup{options: semelhttp.Options{ReplayHeaders: c.list}}, manyHeaders)
+			first, again := site.post("k", "hello"), site.post("k", "hello")
 			if first.Header.Get("X-Other") != "1" || first.Header.Get("Set-Cookie") != "1" {
 				t.Errorf("the first answer has headers %v", first.Header)
 			}
@@ -49,7 +49,7 @@ func TestReplay_Headers_ByAllowList(t *testing.T) {
 				switch name {
 				case "Date", "Content-Length", "Idempotent-Replayed", "Cache-Control":
 				case "Content-Type":
-					if again.Header.Get(name) == "1" { // else guessed
+					if again.Header.Get(name) == "1" { // otherwise the server has guessed it
 						got = append(got, name)
 					}
 				default:
@@ -66,21 +66,21 @@ func TestReplay_Headers_ByAllowList(t *testing.T) {
 	}
 }
 
-// Without its Content-Range a part of an answer passes for the whole, and a 416
-// does not say how long that is; without Allow a 405 breaks RFC 9110.
+// Without Content-Range, a partial answer looks like a whole one and a 416 lacks the
+// length. Without Allow, a 405 breaks RFC 9110.
 func TestReplay_PartialAnd416And405_HaveRequiredHeaders(t *testing.T) {
 	for status, h := range map[int][2]string{
 		http.StatusPartialContent:               {"Content-Range", "bytes 0-4/11"},
 		http.StatusRequestedRangeNotSatisfiable: {"Content-Range", "bytes */11"},
 		http.StatusMethodNotAllowed:             {"Allow", "GET, HEAD"},
 	} {
-		x := newSite(t, setup{}, func(w http.ResponseWriter, _ *http.Request) {
+		site := newSite(t, setup{}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set(h[0], h[1])
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, "hello")
 		})
-		x.post("k", "")
-		if again := x.post("k", ""); again.StatusCode != status || again.Header.Get("Idempotent-Replayed") == "" || again.Header.Get(h[0]) != h[1] {
+		site.post("k", "")
+		if again := site.post("k", ""); again.StatusCode != status || again.Header.Get("Idempotent-Replayed") == "" || again.Header.Get(h[0]) != h[1] {
 			t.Errorf("%d is replayed as %d with %v", status, again.StatusCode, again.Header)
 		}
 	}
@@ -96,16 +96,16 @@ func sorted(h http.Header) []string {
 }
 
 func TestNoStore_Duplicate_GetsNoBody(t *testing.T) {
-	front := func(h http.Handler) http.Handler {
+	outer := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/html") // until a handler knows better
+			w.Header().Set("Content-Type", "text/html") // a default that the handler may replace
 			h.ServeHTTP(w, r)
 		})
 	}
-	x := newSite(t, setup{options: semelhttp.Options{NoStore: true}, outer: front}, manyHeaders)
-	x.want(x.post("k", "hello"), 201, "secret")
-	a := x.post("k", "hello")
-	x.want(a, 201, "")
+	site := newSite(t, setup{options: semelhttp.Options{NoStore: true}, outer: outer}, manyHeaders)
+	site.want(site.post("k", "hello"), 201, "secret")
+	a := site.post("k", "hello")
+	site.want(a, 201, "")
 	for name, want := range map[string]string{
 		"Semel-Outcome": "not-kept", "Idempotent-Replayed": "true", "Location": "1", "Link": "1", "Retry-After": "1", "Content-Length": "0",
 		"Content-Type": "", "Content-Encoding": "", "Etag": "", "Last-Modified": "", "Content-Language": "", "Content-Disposition": "",
@@ -114,7 +114,7 @@ func TestNoStore_Duplicate_GetsNoBody(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	x.wantRuns(1)
+	site.wantRuns(1)
 }
 
 func TestAuthorize_Fails_NothingKeptIsShown(t *testing.T) {
@@ -140,17 +140,17 @@ func TestAuthorize_Fails_NothingKeptIsShown(t *testing.T) {
 			revoked.Store(false)
 			asked.Store(0)
 			c.options.Authorize = authorize
-			x := newSite(t, setup{guard: c.guard, options: c.options}, c.handler)
-			x.post("k", "hello")
+			site := newSite(t, setup{guard: c.guard, options: c.options}, c.handler)
+			site.post("k", "hello")
 			if asked.Load() != 0 {
 				t.Error("asked about an answer that is not a replay")
 			}
-			if a := x.post("k", "hello"); !a.replayed() || asked.Load() != 1 {
+			if a := site.post("k", "hello"); !a.replayed() || asked.Load() != 1 {
 				t.Errorf("asked %d times, got %d", asked.Load(), a.StatusCode)
 			}
 			revoked.Store(true)
-			a := x.post("k", "hello")
-			x.want(a, 403, semelhttp.CodeReplayForbidden)
+			a := site.post("k", "hello")
+			site.want(a, 403, semelhttp.CodeReplayForbidden)
 			if strings.Contains(a.body, "secret") || a.Header.Get("Location") != "" || a.replayed() || a.Header.Get("Semel-Outcome") != "" {
 				t.Errorf("the refusal tells %q, %v", a.body, a.Header)
 			}
@@ -159,16 +159,16 @@ func TestAuthorize_Fails_NothingKeptIsShown(t *testing.T) {
 }
 
 func TestReplayedHeader_Set_MarksReplay(t *testing.T) {
-	x := newSite(t, setup{options: semelhttp.Options{ReplayedHeader: "idempotency-replayed", CacheReplays: true}}, echo)
-	x.post("k", "hello")
-	a := x.post("k", "hello")
+	site := newSite(t, setup{options: semelhttp.Options{ReplayedHeader: "idempotency-replayed", CacheReplays: true}}, echo)
+	site.post("k", "hello")
+	a := site.post("k", "hello")
 	if a.Header.Get("Idempotency-Replayed") != "true" || a.Header.Get("Idempotent-Replayed") != "" || a.Header.Get("Cache-Control") != "" || !a.replayed() {
 		t.Errorf("headers %v", a.Header)
 	}
 }
 
 func TestReplay_ChangedByOuterHandler_RecordStays(t *testing.T) {
-	front := func(h http.Handler) http.Handler {
+	outer := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)
 			for _, values := range w.Header() {
@@ -178,16 +178,16 @@ func TestReplay_ChangedByOuterHandler_RecordStays(t *testing.T) {
 			}
 		})
 	}
-	x := newSite(t, setup{outer: front}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{outer: outer}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "/7")
 		w.WriteHeader(201)
 	})
 	for range 3 {
-		if a := x.post("k", "hello"); a.Header.Get("Location") == "changed" {
+		if a := site.post("k", "hello"); a.Header.Get("Location") == "changed" {
 			t.Fatal("a kept header was changed")
 		}
 	}
-	if a := x.post("k", "hello"); a.Header.Get("Location") != "/7" {
+	if a := site.post("k", "hello"); a.Header.Get("Location") != "/7" {
 		t.Errorf("Location is %q", a.Header.Get("Location"))
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// closeable tells whether it was closed.
-type closeable struct {
+// closeRecorder records whether it was closed.
+type closeRecorder struct {
 	io.Reader
 	closed bool
 }
 
-func (c *closeable) Close() error { c.closed = true; return nil }
+func (c *closeRecorder) Close() error { c.closed = true; return nil }
 
 func TestTransport_Bodies_AreRepeatable(t *testing.T) {
 	big := strings.Repeat("x", 100)
@@ -27,7 +27,7 @@ func TestTransport_Bodies_AreRepeatable(t *testing.T) {
 		body   io.Reader
 		o      semelhttp.TransportOptions
 		length int64
-		want   string // "": refused
+		want   string // empty: refused
 	}{
 		"streamed":            {strings.NewReader("hello"), semelhttp.TransportOptions{}, -1, "hello"},
 		"of known length":     {strings.NewReader("hello"), semelhttp.TransportOptions{}, 5, "hello"},
@@ -41,8 +41,8 @@ func TestTransport_Bodies_AreRepeatable(t *testing.T) {
 		"one attempt":         {strings.NewReader(big + "x"), semelhttp.TransportOptions{MaxBody: 100, MaxAttempts: 1}, -1, big + "x"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{lines: []any{"503"}}
-			body := &closeable{Reader: c.body}
+			s := &scriptedServer{lines: []any{"503"}}
+			body := &closeRecorder{Reader: c.body}
 			r, _ := http.NewRequest(http.MethodPost, "http://example.com/", body)
 			r.ContentLength = c.length
 			_, err := newClient(t, s, &c.o).Do(r)
@@ -76,7 +76,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
 func TestTransport_GetBodyFails_EndsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lines: []any{"503"}}
+		s := &scriptedServer{lines: []any{"503"}}
 		r, _ := http.NewRequest(http.MethodPost, "http://example.com/", strings.NewReader("hello"))
 		r.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("the file is gone") }
 		if _, err := newClient(t, s, nil).Do(r); err == nil || len(s.attempts) != 1 || !strings.Contains(err.Error(), "the file is gone") {
@@ -90,7 +90,7 @@ func TestTransport_BodyNeverComes_EndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		body, writer := io.Pipe()
-		s := &script{lines: []any{"200"}}
+		s := &scriptedServer{lines: []any{"200"}}
 		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/", body)
 		if _, err := newClient(t, s, nil).Do(r); !errors.Is(err, context.DeadlineExceeded) || len(s.attempts) > 0 {
 			t.Errorf("%v after %d attempts", err, len(s.attempts))

@@ -3,7 +3,9 @@ package semelhttp
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/semel-go/semel"
@@ -145,13 +147,18 @@ func (a *response) finish() (streamed bool) {
 // discard sets the server's header back to its state before the handler ran.
 func (a *response) discard() { setHeader(a.server.Header(), a.outerHeader) }
 
-// setHeader makes h equal to from.
+// setHeader makes h equal to from. If they are equal already, it does not touch h.
 func setHeader(h, from http.Header) {
+	if sameHeader(h, from) {
+		return
+	}
 	clear(h)
 	for name, values := range from {
 		h[name] = values
 	}
 }
+
+func sameHeader(a, b http.Header) bool { return maps.EqualFunc(a, b, slices.Equal[[]string]) }
 
 func bodyAllowed(status int) bool {
 	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified

@@ -70,7 +70,7 @@ func TestSpool_OpenFileNotRemovable_CloseRemovesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := spool{file: f, path: path} // as on a system that removes no open files
+	s := spool{file: f, path: path} // like on a system that cannot remove an open file
 	s.close()
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)

@@ -17,29 +17,28 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// storm is clients that send the same keys in every way that there is, to servers
-// that come and go over one store, while the handlers, the store and the clients
-// themselves fail in all their ways. Each of these has tests of its own; here they
-// meet.
+// storm runs many faults at the same time: clients send the same keys in different
+// ways to servers that start and stop over one store, while handlers, the store and
+// the clients fail. Other tests check each fault alone.
 type storm struct {
-	t     *testing.T
-	seed  uint64
-	store *memstore.Store
-	dir   string          // of the bodies that were put in files
-	older map[string]bool // goroutines of the tests before
-	calm  atomic.Bool     // handlers and stores are good from now on
+	t                *testing.T
+	seed             uint64
+	store            *memstore.Store
+	dir              string          // for the files of spooled bodies
+	goroutinesBefore map[string]bool // goroutines of earlier tests
+	faultsOff        atomic.Bool     // handlers and stores do not fail any more
 
-	mu      sync.Mutex
-	rand    *rand.Rand
-	nodes   []*stormNode
-	runs    []*stormRun
-	answers []*stormAnswer
-	wrong   []string
+	mu       sync.Mutex
+	rand     *rand.Rand
+	nodes    []*stormNode
+	runs     []*stormRun
+	answers  []*stormAnswer
+	failures []string
 
-	left sync.WaitGroup // what handlers leave behind, workers, and servers that end
+	background sync.WaitGroup // goroutines of handlers, workers, and stopping servers
 }
 
-// SEMEL_TEST_STORM=7,20 has the storms of 20 seeds from 7 on.
+// SEMEL_TEST_STORM=7,20 runs 20 seeds, starting with seed 7.
 func TestStorm_ManyFaults_EachKeyHasOneOutcome(t *testing.T) {
 	first, n := 1, 2
 	if is := os.Getenv("SEMEL_TEST_STORM"); is != "" {
@@ -50,8 +49,8 @@ func TestStorm_ManyFaults_EachKeyHasOneOutcome(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := &storm{t: t, seed: uint64(seed), store: memstore.New(nil), dir: t.TempDir()} //nolint:gosec // it is a seed
-			s.rand, s.older = rand.New(rand.NewPCG(s.seed, 0)), s.working()
-			s.blow()
+			s.rand, s.goroutinesBefore = rand.New(rand.NewPCG(s.seed, 0)), s.semelGoroutines()
+			s.runClients()
 			s.settle()
 			s.judge()
 		})
@@ -59,21 +58,21 @@ func TestStorm_ManyFaults_EachKeyHasOneOutcome(t *testing.T) {
 }
 
 const (
-	stormKeys    = 140
-	stormWindow  = 32 // so many keys are sent at the same time: a key lives for some leases
-	stormClients = 12
-	stormOften   = 8 // how often each key is sent
-	stormLease   = 200 * time.Millisecond
+	stormKeys        = 140
+	stormWindow      = 32 // keys that are sent at the same time; a key is sent over several leases
+	stormClients     = 12
+	stormSendsPerKey = 8 // requests for each key
+	stormLease       = 200 * time.Millisecond
 )
 
-// stormForm is a way in which a route is protected.
+// stormForm is a route and its options.
 type stormForm struct {
-	path         string
-	policy       semel.Policy
-	wait         time.Duration
-	detach, hold bool
-	large        bool // large bodies
-	method       string
+	path              string
+	policy            semel.Policy
+	wait              time.Duration
+	detach, holdFlush bool
+	large             bool // large bodies
+	method            string
 }
 
 var stormForms = []stormForm{
@@ -81,41 +80,41 @@ var stormForms = []stormForm{
 	{path: "/park", method: http.MethodPost, policy: semel.Park},
 	{path: "/wait", method: http.MethodPatch, wait: 150 * time.Millisecond, large: true},
 	{path: "/detach", method: http.MethodPost, policy: semel.Park, wait: 100 * time.Millisecond, detach: true},
-	{path: "/hold", method: http.MethodPost, hold: true, detach: true, large: true},
+	{path: "/hold", method: http.MethodPost, holdFlush: true, detach: true, large: true},
 	{path: "/head", method: http.MethodHead},
 	{path: "/accept", method: http.MethodPost},
 }
 
 func formOf(key int) *stormForm { return &stormForms[key%len(stormForms)] }
 
-// upTo is from 0 to n-1.
-func (s *storm) upTo(n int) int {
+// randN returns a random number from 0 to n-1.
+func (s *storm) randN(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rand.IntN(n)
 }
 
-func (s *storm) oneIn(n int) bool { return s.upTo(n) == 0 }
+func (s *storm) oneIn(n int) bool { return s.randN(n) == 0 }
 
-func (s *storm) bad(format string, args ...any) {
+func (s *storm) fail(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
 }
 
-// blow has clients send keys until each had its time.
-func (s *storm) blow() {
+// runClients sends every key stormSendsPerKey times.
+func (s *storm) runClients() {
 	s.start(false)
 	s.start(true)
 	var sent atomic.Int64
 	var clients, weather sync.WaitGroup
 	over := make(chan struct{})
-	weather.Go(func() { s.weather(over) })
+	weather.Go(func() { s.injectFaults(over) })
 	for c := range stormClients {
 		r := rand.New(rand.NewPCG(s.seed, uint64(c)+1))
 		clients.Go(func() {
 			for {
-				at := int(sent.Add(1)) / stormOften
+				at := int(sent.Add(1)) / stormSendsPerKey
 				if at >= stormKeys {
 					return
 				}
@@ -123,45 +122,45 @@ func (s *storm) blow() {
 			}
 		})
 	}
-	s.within("the clients", clients.Wait)
+	s.waitFor("the clients", clients.Wait)
 	close(over)
 	weather.Wait()
 }
 
-// weather is what comes from outside: servers that are killed or shut down, and
-// stores that go away, or take no renewals or no settlements for a while.
-func (s *storm) weather(over chan struct{}) {
+// injectFaults kills and stops servers, and makes a node's store fail for a while:
+// completely, or for renewals or settlements only.
+func (s *storm) injectFaults(over chan struct{}) {
 	for {
 		select {
 		case <-over:
 			return
-		case <-time.After(time.Duration(s.upTo(120)) * time.Millisecond):
+		case <-time.After(time.Duration(s.randN(120)) * time.Millisecond):
 		}
 		n := s.node()
-		switch s.upTo(7) {
+		switch s.randN(7) {
 		case 0:
-			s.replace(n, n.kill)
+			s.replaceNode(n, n.kill)
 		case 1:
-			s.replace(n, n.shutdown)
+			s.replaceNode(n, n.shutdown)
 		case 2:
-			n.hold(&n.down, time.Duration(s.upTo(600))*time.Millisecond)
+			n.failFor(&n.down, time.Duration(s.randN(600))*time.Millisecond)
 		case 3:
-			n.hold(&n.stale, 4*stormLease)
+			n.failFor(&n.renewDown, 4*stormLease)
 		case 4:
-			n.hold(&n.mute, 3*stormLease)
+			n.failFor(&n.settleDown, 3*stormLease)
 		default:
 			n.fault.Deliver(s.t.Context())
 		}
 	}
 }
 
-// replace has another server take over, over another protocol perhaps.
-func (s *storm) replace(n *stormNode, end func()) {
+// replaceNode starts another server, perhaps with another protocol, and ends n.
+func (s *storm) replaceNode(n *stormNode, end func()) {
 	s.start(s.oneIn(2))
 	s.mu.Lock()
 	s.nodes = slices.DeleteFunc(s.nodes, func(is *stormNode) bool { return is == n })
 	s.mu.Unlock()
-	s.left.Go(end)
+	s.background.Go(end)
 }
 
 func (s *storm) node() *stormNode {
@@ -170,31 +169,31 @@ func (s *storm) node() *stormNode {
 	return s.nodes[s.rand.IntN(len(s.nodes))]
 }
 
-// within fails the test if f takes for ever.
-func (s *storm) within(what string, f func()) {
+// waitFor fails the test if f does not return in time.
+func (s *storm) waitFor(what string, f func()) {
 	s.t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(patience / 4):
-		s.t.Fatalf("%s: stuck for %v\n%s", what, patience/4, stacks())
+	case <-time.After(waitLimit / 4):
+		s.t.Fatalf("%s: stuck for %v\n%s", what, waitLimit/4, stacks())
 	}
 }
 
-// stacks are those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() string {
 	b := make([]byte, 4<<20)
 	return string(b[:runtime.Stack(b, true)])
 }
 
-// working are the goroutines that are somewhere in Semel, or come from there, by
-// name: none of those that were there before the storm.
-func (s *storm) working() map[string]bool {
+// semelGoroutines returns the names of goroutines that run code of Semel or were
+// started by it, except those of earlier tests.
+func (s *storm) semelGoroutines() map[string]bool {
 	all := map[string]bool{}
 	for g := range strings.SplitSeq(stacks(), "\n\n") {
 		name, _, _ := strings.Cut(g, " [")
-		if strings.Contains(g, "semel-go/semel") && !strings.Contains(g, "testing.tRunner(") && !s.older[name] && !strings.Contains(g, "semelhttp_test.stacks") {
+		if strings.Contains(g, "semel-go/semel") && !strings.Contains(g, "testing.tRunner(") && !s.goroutinesBefore[name] && !strings.Contains(g, "semelhttp_test.stacks") {
 			all[name] = true
 		}
 	}

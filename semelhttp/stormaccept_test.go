@@ -11,12 +11,12 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// accept hands the token to a worker, sometimes twice, and answers with the
-// result when there is one.
-func (s *storm) accept(g *semel.Guard, w http.ResponseWriter, r *http.Request, t semel.Ticket) {
+// acceptWork sends the token to a worker, sometimes twice. If the work is done, it
+// answers with the result.
+func (s *storm) acceptWork(g *semel.Guard, w http.ResponseWriter, r *http.Request, t semel.Ticket) {
 	payload, err := payloadOf(r)
 	if err != nil {
-		s.bad("accepted: %v", err)
+		s.fail("accepted: %v", err)
 	}
 	if t.Result != nil {
 		for _, h := range t.Result.Header {
@@ -26,15 +26,15 @@ func (s *storm) accept(g *semel.Guard, w http.ResponseWriter, r *http.Request, t
 		_, _ = w.Write(t.Result.Body)
 		return
 	}
-	if !s.calm.Load() && s.oneIn(8) {
+	if !s.faultsOff.Load() && s.oneIn(8) {
 		w.WriteHeader(http.StatusServiceUnavailable) // the queue is down
 		return
 	}
-	for range 1 + s.upTo(2) {
-		d := time.Duration(s.upTo(20)) * time.Millisecond
-		s.left.Go(func() {
+	for range 1 + s.randN(2) {
+		d := time.Duration(s.randN(20)) * time.Millisecond
+		s.background.Go(func() {
 			<-time.After(d)
-			s.work(g, t.Token, payload)
+			s.runWork(g, t.Token, payload)
 		})
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -42,19 +42,19 @@ func (s *storm) accept(g *semel.Guard, w http.ResponseWriter, r *http.Request, t
 
 var errWork = errors.New("the work failed")
 
-// work is what is done with a token.
-func (s *storm) work(g *semel.Guard, token, payload string) {
-	defer func() { _ = recover() }() // fates panic
+// runWork redeems a token and runs its call.
+func (s *storm) runWork(g *semel.Guard, token, payload string) {
+	defer func() { _ = recover() }() // some behaviours panic
 	call, err := g.Redeem(token)
 	if err != nil {
-		s.bad("a token: %v", err)
+		s.fail("a token: %v", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the store may hang
 	defer cancel()
 	_, _ = g.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		run := s.begin(x, payload)
-		switch run.fate {
+		run := s.recordRun(x, payload)
+		switch run.behaviour {
 		case "no effect", "unauthorised":
 			return store.Outcome{}, semel.NoEffect(errWork)
 		case "fails before", "panics before":
@@ -62,8 +62,8 @@ func (s *storm) work(g *semel.Guard, token, payload string) {
 		case "hangs", "slow":
 			s.hang(ctx, "/accept")
 		}
-		s.effect(run)
-		switch run.fate {
+		s.recordEffect(run)
+		switch run.behaviour {
 		case "unavailable":
 			return store.Outcome{}, errWork
 		case "panics after":

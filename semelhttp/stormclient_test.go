@@ -16,16 +16,16 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// stormAnswer is what a client was told.
+// stormAnswer is an answer that a client got.
 type stormAnswer struct {
 	answer
 	key, payload, method string
 	policy               semel.Policy
-	run                  int // whose answer it is; 0: no run's
+	run                  int // the run that made the answer; 0: none
 }
 
-// bodyFor is the body with a payload: it ends with its hash, so that a handler
-// sees whether it has got all of it.
+// bodyFor makes a body with a payload. It ends with its hash, so that a handler can
+// check that it is complete.
 func bodyFor(payload string, large bool) []byte {
 	b := []byte(payload + " ")
 	if large {
@@ -35,7 +35,7 @@ func bodyFor(payload string, large bool) []byte {
 	return append(b, sum[:]...)
 }
 
-// payloadOf is the opposite of bodyFor.
+// payloadOf is the inverse of bodyFor.
 func payloadOf(r *http.Request) (string, error) {
 	if r.Method == http.MethodHead {
 		return r.URL.Query().Get("payload"), nil
@@ -51,20 +51,20 @@ func payloadOf(r *http.Request) (string, error) {
 	return payload, nil
 }
 
-var errBroken = errors.New("the client broke off")
+var errCutOff = errors.New("the client broke off")
 
-// brokenOff is a body that breaks off.
-type brokenOff struct{ io.Reader }
+// cutBody is a body that ends with an error.
+type cutBody struct{ io.Reader }
 
-func (b brokenOff) Read(p []byte) (int, error) {
+func (b cutBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if errors.Is(err, io.EOF) {
-		err = errBroken
+		err = errCutOff
 	}
 	return n, err
 }
 
-// request is one for a key, in one of many ways.
+// request makes a request for a key, in one of several ways.
 func (s *storm) request(ctx context.Context, r *rand.Rand, n *stormNode, key int, payload string) (*http.Request, *http.Client) {
 	f, client := formOf(key), n.plain
 	req, err := http.NewRequestWithContext(ctx, f.method, n.srv.URL+f.path, nil)
@@ -79,15 +79,15 @@ func (s *storm) request(ctx context.Context, r *rand.Rand, n *stormNode, key int
 	}
 	setBody(req, b)
 	switch way := r.IntN(12); {
-	case s.calm.Load():
+	case s.faultsOff.Load():
 	case way < 3:
 		client = n.resend
-	case way == 3: // chunks, and a trailer that nobody asked for
+	case way == 3: // chunked, with an unexpected trailer
 		req.Body, req.GetBody, req.ContentLength = io.NopCloser(bytes.NewReader(b)), nil, -1
 		req.Trailer = http.Header{"X-Late": {"late"}}
-	case way == 4: // it must leave no trace
+	case way == 4: // it must leave no record
 		req.Header.Set("Idempotency-Key", fmt.Sprint("torn-", key))
-		req.Body, req.GetBody = io.NopCloser(brokenOff{bytes.NewReader(b[:r.IntN(len(b))])}), nil
+		req.Body, req.GetBody = io.NopCloser(cutBody{bytes.NewReader(b[:r.IntN(len(b))])}), nil
 	case way == 5:
 		req.Header.Set("Expect", "100-continue")
 	case way == 6:
@@ -105,8 +105,8 @@ func setBody(req *http.Request, b []byte) {
 	req.ContentLength = int64(len(b))
 }
 
-// send is one request of a client that may have no patience, or leave in the
-// middle of the answer.
+// send sends one request. The client may time out early, or disconnect in the middle
+// of the answer.
 func (s *storm) send(r *rand.Rand, key int) {
 	patience, payload := time.Second, "this"
 	if r.IntN(4) == 0 {
@@ -127,11 +127,11 @@ func (s *storm) send(r *rand.Rand, key int) {
 		_ = resp.Body.Close()
 		return
 	}
-	s.told(resp, key, payload)
+	s.recordAnswer(resp, key, payload)
 }
 
-// told notes an answer.
-func (s *storm) told(resp *http.Response, key int, payload string) *stormAnswer {
+// recordAnswer reads an answer and records it.
+func (s *storm) recordAnswer(resp *http.Response, key int, payload string) *stormAnswer {
 	f := formOf(key)
 	a := &stormAnswer{answer: readAnswer(resp), key: fmt.Sprint("key-", key), payload: payload, method: f.method, policy: f.policy}
 	_, _ = fmt.Sscanf(a.Header.Get("Location"), "/runs/%d", &a.run)
@@ -141,8 +141,8 @@ func (s *storm) told(resp *http.Response, key int, payload string) *stormAnswer 
 	return a
 }
 
-// ask sends a key's request, when all is calm, until it has its end.
-func (s *storm) ask(r *rand.Rand, key int, end time.Time) {
+// askUntilFinal repeats a key's request, without faults, until it gets a final answer.
+func (s *storm) askUntilFinal(r *rand.Rand, key int, end time.Time) {
 	why := "there was no time left"
 	for ; time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 		for _, payload := range []string{"this", "that"} {
@@ -152,7 +152,7 @@ func (s *storm) ask(r *rand.Rand, key int, end time.Time) {
 				why = err.Error()
 				continue
 			}
-			a := s.told(resp, key, payload)
+			a := s.recordAnswer(resp, key, payload)
 			code := a.code()
 			if f := formOf(key); a.run > 0 || f.policy == semel.Park && (code == semelhttp.CodeOutcomeUnknown || f.method == http.MethodHead && a.StatusCode == 409) {
 				return
@@ -160,5 +160,5 @@ func (s *storm) ask(r *rand.Rand, key int, end time.Time) {
 			why = fmt.Sprint(a.StatusCode, " ", code)
 		}
 	}
-	s.bad("key-%d has no end: %s", key, why)
+	s.fail("key-%d has no end: %s", key, why)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// settle lets the storm end, and sees that nothing is left of it.
+// settle ends the storm and checks that no goroutine, file or running record is left.
 func (s *storm) settle() {
-	s.calm.Store(true)
+	s.faultsOff.Store(true)
 	s.start(false)
 	s.mu.Lock()
 	last := s.nodes[len(s.nodes)-1]
@@ -25,39 +25,39 @@ func (s *storm) settle() {
 	s.mu.Unlock()
 	for _, n := range others {
 		n.fault.Deliver(s.t.Context())
-		s.left.Go(n.shutdown)
+		s.background.Go(n.shutdown)
 	}
-	s.within("what was left behind", s.left.Wait)
-	r, end := rand.New(rand.NewPCG(s.seed, 99)), time.Now().Add(patience/8)
+	s.waitFor("what was left behind", s.background.Wait)
+	r, end := rand.New(rand.NewPCG(s.seed, 99)), time.Now().Add(waitLimit/8)
 	for key := range stormKeys {
-		s.ask(r, key, end)
+		s.askUntilFinal(r, key, end)
 	}
-	s.within("work", s.left.Wait)
+	s.waitFor("work", s.background.Wait)
 	last.srv.Close()
-	s.within("goroutines", func() {
-		for len(s.working()) > 0 {
+	s.waitFor("goroutines", func() {
+		for len(s.semelGoroutines()) > 0 {
 			<-time.After(5 * time.Millisecond)
 		}
 	})
 	if files, err := os.ReadDir(s.dir); err != nil || len(files) > 0 {
-		s.bad("%d files are left, %v", len(files), err)
+		s.fail("%d files are left, %v", len(files), err)
 	}
 	for f, err := range s.store.List(s.t.Context(), store.Filter{}) {
 		switch r := &f.Record; {
 		case err != nil || r.State == store.Processing || r.State == store.Started:
-			s.bad("%s is still %v, %v", r.Key.Value, r.State, err)
+			s.fail("%s is still %v, %v", r.Key.Value, r.State, err)
 		case strings.HasPrefix(r.Key.Value, "torn"):
-			s.bad("half a request has left a record: %s is %v", r.Key.Value, r.State)
+			s.fail("half a request has left a record: %s is %v", r.Key.Value, r.State)
 		}
 	}
 	renewals := last.fault.Calls(storetest.OpRenew)
 	<-time.After(stormLease)
 	if n := last.fault.Calls(storetest.OpRenew) - renewals; n > 0 {
-		s.bad("%d renewals when nothing runs any more", n)
+		s.fail("%d renewals when nothing runs any more", n)
 	}
 }
 
-// judge compares all that clients were told with all that was run.
+// judge compares the clients' answers with the handlers' runs.
 func (s *storm) judge() {
 	byKey := map[string][]*stormRun{}
 	for _, run := range s.runs {
@@ -74,7 +74,7 @@ func (s *storm) judge() {
 	}
 	for n, times := range first {
 		if times > 1 {
-			s.bad("run %d was answered %d times as if it were the first", n, times)
+			s.fail("run %d was answered %d times as if it were the first", n, times)
 		}
 	}
 	for key, as := range answers {
@@ -83,10 +83,10 @@ func (s *storm) judge() {
 	s.report(first)
 }
 
-// judgeAnswer looks at one alone.
+// judgeAnswer checks one answer.
 func (s *storm) judgeAnswer(a *stormAnswer) {
 	bad := func(format string, args ...any) {
-		s.bad("%s %s was told %d %q (%s) %.60q: %s", a.key, a.payload, a.StatusCode, a.Header.Get("Semel-Outcome"), a.code(), a.body, fmt.Sprintf(format, args...))
+		s.fail("%s %s got %d %q (%s) %.60q: %s", a.key, a.payload, a.StatusCode, a.Header.Get("Semel-Outcome"), a.code(), a.body, fmt.Sprintf(format, args...))
 	}
 	outcome := a.Header.Get("Semel-Outcome")
 	if a.run == 0 {
@@ -100,9 +100,9 @@ func (s *storm) judgeAnswer(a *stormAnswer) {
 		bad("it is the answer to %s %s", run.key, run.payload)
 	case a.StatusCode != run.status:
 		bad("the status was %d", run.status)
-	case a.replayed() && !run.keeps:
-		bad("it was kept, although it was %q", run.fate)
-	case gone != (a.replayed() && gone), outcome == "unknown" && (a.policy != semel.Park || run.keeps), outcome == "unprotected":
+	case a.replayed() && !run.isKept:
+		bad("it was kept, although it was %q", run.behaviour)
+	case gone != (a.replayed() && gone), outcome == "unknown" && (a.policy != semel.Park || run.isKept), outcome == "unprotected":
 		bad("the mark is wrong")
 	case a.replayed() && a.Header.Get("Set-Cookie") != "":
 		bad("a replay has a cookie")
@@ -110,8 +110,8 @@ func (s *storm) judgeAnswer(a *stormAnswer) {
 		bad("it was not kept, and has a body")
 	case !gone && (a.Header.Get("Etag") != fmt.Sprintf(`"%d"`, run.n) || a.Header.Get("Content-Type") != fmt.Sprintf("text/plain; run=%d", run.n)):
 		bad("the headers are %v", a.Header)
-	case a.err == nil && !gone && run.torn:
-		bad("it looks whole, but was %q", run.fate)
+	case a.err == nil && !gone && run.incomplete:
+		bad("it looks whole, but was %q", run.behaviour)
 	case a.err == nil && !gone && !head && a.body != run.body:
 		bad("the body was %.60q, of %d bytes", run.body, len(run.body))
 	case a.err == nil && !a.replayed() && !head && a.Trailer.Get("X-Sum") != run.trailer:
@@ -119,7 +119,7 @@ func (s *storm) judgeAnswer(a *stormAnswer) {
 	}
 }
 
-// stormRefusals are the statuses that refusals have here.
+// stormRefusals are the expected refusals and their statuses.
 var stormRefusals = map[string]int{
 	semelhttp.CodeInProgress: 409, semelhttp.CodeOutcomeUnknown: 409, semelhttp.CodeLeaseLost: 409, semelhttp.CodePayloadMismatch: 422,
 	semelhttp.CodeUpgradeUnsupported: 500, semelhttp.CodeAttemptFailed: 503, semelhttp.CodeStoreUnavailable: 503, semelhttp.CodeBodyUnreadable: 400,
@@ -129,7 +129,7 @@ func (s *storm) judgeRefusal(a *stormAnswer, bad func(string, ...any)) {
 	code := a.code()
 	switch {
 	case a.err != nil || a.method == "HEAD":
-	case a.body == "" && formOfName(a.key).path == "/accept": // it says whether the token was handed on
+	case a.body == "" && formOfName(a.key).path == "/accept": // its status says whether the token was sent
 		if a.StatusCode != 202 && (a.StatusCode != 503 || a.replayed()) {
 			bad("that is no answer to an acceptance")
 		}
@@ -148,14 +148,14 @@ func formOfName(key string) *stormForm {
 	return formOf(n)
 }
 
-// judgeKey looks at all that became of a key.
+// judgeKey checks all runs and answers of a key.
 func (s *storm) judgeKey(key string, runs []*stormRun, answers []*stormAnswer) {
 	effects, kept, whole, gone := 0, map[int]bool{}, 0, 0
 	for _, a := range answers {
 		if a.run == 0 {
 			continue
 		}
-		if run := s.runs[a.run-1]; a.replayed() || run.keeps && a.Header.Get("Semel-Outcome") == "" {
+		if run := s.runs[a.run-1]; a.replayed() || run.isKept && a.Header.Get("Semel-Outcome") == "" {
 			kept[a.run] = true
 		}
 		if a.Header.Get("Semel-Outcome") == "not-kept" {
@@ -165,21 +165,21 @@ func (s *storm) judgeKey(key string, runs []*stormRun, answers []*stormAnswer) {
 		}
 	}
 	if len(kept) > 1 || gone > 0 && whole > 0 {
-		s.bad("%s has the answers of the runs %v, %d of them whole and %d not kept", key, kept, whole, gone)
+		s.fail("%s has the answers of the runs %v, %d of them whole and %d not kept", key, kept, whole, gone)
 	}
 	for _, run := range runs {
 		effects += run.effects
 		if run.payload != runs[0].payload {
-			s.bad("%s ran with two payloads", key)
+			s.fail("%s ran with two payloads", key)
 		}
 		for n := range kept {
 			if run.fence > s.runs[n-1].fence {
-				s.bad("%s: run %d (%s) began although run %d had been told as kept", key, run.n, run.fate, n)
+				s.fail("%s: run %d (%s) began although run %d was already kept", key, run.n, run.behaviour, n)
 			}
 		}
 	}
 	if formOfName(key).policy == semel.Park && effects > 1 {
-		s.bad("%s had %d effects", key, effects)
+		s.fail("%s had %d effects", key, effects)
 	}
 	if len(runs) == 0 {
 		return
@@ -189,18 +189,18 @@ func (s *storm) judgeKey(key string, runs []*stormRun, answers []*stormAnswer) {
 		switch {
 		case a.method == "HEAD" || a.err != nil:
 		case code == semelhttp.CodePayloadMismatch && same:
-			s.bad("%s was told of a mismatch, but not by another payload", key)
+			s.fail("%s got a mismatch, although its payload was the same", key)
 		case !same && code != semelhttp.CodePayloadMismatch && code != semelhttp.CodeStoreUnavailable && code != semelhttp.CodeBodyUnreadable:
-			s.bad("%s was told %d %s, but its payload was another one", key, a.StatusCode, code)
+			s.fail("%s got %d %s, although its payload was another one", key, a.StatusCode, code)
 		}
 	}
 }
 
-// report tells what was wrong, and what was seen.
+// report logs the counts and fails the test if anything was wrong.
 func (s *storm) report(first map[int]int) {
 	fates, replays, codes, marks := map[string]int{}, 0, map[string]int{}, map[string]int{}
 	for _, run := range s.runs {
-		fates[run.fate]++
+		fates[run.behaviour]++
 	}
 	for _, a := range s.answers {
 		if a.replayed() {
@@ -214,10 +214,10 @@ func (s *storm) report(first map[int]int) {
 		}
 	}
 	s.t.Logf("%d runs %v; %d first answers, %d replays, marks %v, refusals %v", len(s.runs), fates, len(first), replays, marks, codes)
-	if len(s.wrong) > 0 {
-		s.t.Errorf("%d things are wrong:\n%s", len(s.wrong), strings.Join(s.wrong[:min(len(s.wrong), 12)], "\n"))
+	if len(s.failures) > 0 {
+		s.t.Errorf("%d failures:\n%s", len(s.failures), strings.Join(s.failures[:min(len(s.failures), 12)], "\n"))
 	}
 	if replays < 10 || len(first) < 10 || codes[semelhttp.CodePayloadMismatch] == 0 {
-		s.t.Error("too little was seen to tell anything")
+		s.t.Error("too few answers: the storm shows nothing")
 	}
 }

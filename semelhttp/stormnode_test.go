@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// stormNode is a server with Guards of its own, over the store that all share.
+// stormNode is a server with its own Guards over the shared store.
 type stormNode struct {
 	s      *storm
 	srv    *httptest.Server
@@ -21,14 +21,14 @@ type stormNode struct {
 	resend *http.Client // with the client transport
 	fault  *storetest.Fault
 	dead   atomic.Bool
-	// How many hold it so that the store does not answer at all, or not to
+	// The number of active faults: the store does not answer at all, or not to
 	// renewals, or not to settlements.
-	down, stale, mute atomic.Int64
+	down, renewDown, settleDown atomic.Int64
 }
 
 func (s *storm) start(http2 bool) {
 	n := &stormNode{s: s}
-	n.fault = storetest.NewFault(s.store, n.fate)
+	n.fault = storetest.NewFault(s.store, n.behaviour)
 	mux := http.NewServeMux()
 	for policy := range semel.Park + 1 {
 		g := newGuard(s.t, &stormStore{n.fault, s}, &semel.Options{
@@ -36,12 +36,12 @@ func (s *storm) start(http2 bool) {
 		})
 		for i := range stormForms {
 			if f := &stormForms[i]; f.policy == policy {
-				mux.Handle(f.path, s.door(g, f))
+				mux.Handle(f.path, s.protect(g, f))
 			}
 		}
 	}
 	n.srv = httptest.NewUnstartedServer(mux)
-	n.srv.Config.ErrorLog = quiet
+	n.srv.Config.ErrorLog = discardLog
 	if n.srv.EnableHTTP2 = http2; http2 {
 		n.srv.StartTLS()
 	} else {
@@ -60,13 +60,13 @@ func (s *storm) start(http2 bool) {
 	s.mu.Unlock()
 }
 
-// door protects the handler of a route.
-func (s *storm) door(g *semel.Guard, f *stormForm) http.Handler {
+// protect makes the protected handler of a route.
+func (s *storm) protect(g *semel.Guard, f *stormForm) http.Handler {
 	o := &semelhttp.Options{
-		Methods: []string{f.method}, MaxResponse: 16 << 10, TempDir: s.dir, Wait: f.wait, Detach: f.detach, HoldFlush: f.hold,
+		Methods: []string{f.method}, MaxResponse: 16 << 10, TempDir: s.dir, Wait: f.wait, Detach: f.detach, HoldFlush: f.holdFlush,
 	}
 	if f.path == "/accept" {
-		h, err := semelhttp.Accept(g, byAccount, func(w http.ResponseWriter, r *http.Request, t semel.Ticket) { s.accept(g, w, r, t) }, payments(o))
+		h, err := semelhttp.Accept(g, byAccount, func(w http.ResponseWriter, r *http.Request, t semel.Ticket) { s.acceptWork(g, w, r, t) }, o)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -79,55 +79,54 @@ func (s *storm) door(g *semel.Guard, f *stormForm) http.Handler {
 	return once(http.HandlerFunc(s.handle))
 }
 
-// kill ends the server as a crash does for all but its handlers, which do not
-// know of it yet, and reach the store no more.
+// kill ends the server like a crash. Its handlers go on, but cannot reach the store.
 func (n *stormNode) kill() {
 	n.dead.Store(true)
 	n.srv.CloseClientConnections()
 	n.srv.Close()
 }
 
-// shutdown ends the server as it should be done, but with little patience.
+// shutdown ends the server gracefully, with a short limit.
 func (n *stormNode) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	_ = n.srv.Config.Shutdown(ctx) // of those that take longer the connections break
+	_ = n.srv.Config.Shutdown(ctx) // requests that take longer are cut off
 	n.srv.CloseClientConnections()
 	n.srv.Close()
 }
 
-// hold has the store be down, stale or mute for a while.
-func (n *stormNode) hold(what *atomic.Int64, d time.Duration) {
+// failFor keeps a fault active for a while.
+func (n *stormNode) failFor(what *atomic.Int64, d time.Duration) {
 	what.Add(1)
-	n.s.left.Go(func() {
+	n.s.background.Go(func() {
 		<-time.After(d)
 		what.Add(-1)
 	})
 }
 
-// fate is what becomes of one call of the store.
-func (n *stormNode) fate(op storetest.Op, _ int) storetest.Mode {
+// behaviour chooses the fault of one store call.
+func (n *stormNode) behaviour(op storetest.Op, _ int) storetest.Mode {
 	switch {
-	case n.dead.Load(), n.down.Load() > 0, n.stale.Load() > 0 && op == storetest.OpRenew, n.mute.Load() > 0 && op == storetest.OpSettle:
+	case n.dead.Load(), n.down.Load() > 0, n.renewDown.Load() > 0 && op == storetest.OpRenew, n.settleDown.Load() > 0 && op == storetest.OpSettle:
 		return storetest.Before
-	case n.s.calm.Load() || !n.s.oneIn(12):
+	case n.s.faultsOff.Load() || !n.s.oneIn(12):
 		return storetest.None
 	}
-	return [...]storetest.Mode{storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late, storetest.Stall}[n.s.upTo(5)]
+	return [...]storetest.Mode{storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late, storetest.Stall}[n.s.randN(5)]
 }
 
-// stormStore is a slow store.
+// stormStore delays some calls of a store.
 type stormStore struct {
 	store.Store
 	s *storm
 }
 
-// Unwrap is for store.As.
+// Unwrap implements the interface that store.As uses.
 func (f *stormStore) Unwrap() store.Store { return f.Store }
 
 func (f *stormStore) slow() {
-	if !f.s.calm.Load() && f.s.oneIn(6) {
-		<-time.After(time.Duration(f.s.upTo(15)) * time.Millisecond)
+	if !f.s.faultsOff.Load() && f.s.oneIn(6) {
+		<-time.After(time.Duration(f.s.randN(15)) * time.Millisecond)
 	}
 }
 

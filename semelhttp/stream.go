@@ -58,8 +58,11 @@ func (a *response) unprotected() bool { return a.execution.Fence() == 0 }
 // buffered body. Headers that were set afterwards are put back for the trailers.
 func (a *response) send(marker string) error {
 	h := a.server.Header()
-	later := h.Clone()
-	setHeader(h, a.header)
+	var later http.Header
+	if !sameHeader(h, a.header) {
+		later = h.Clone()
+		setHeader(h, a.header)
+	}
 	if marker != "" {
 		h.Set(outcomeHeader, marker)
 	}

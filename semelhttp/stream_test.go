@@ -20,7 +20,7 @@ import (
 func TestStream_Flush_StoresTombstoneFirst(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		more := make(chan struct{})
-		x := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) {
+		site := newSite(t, setup{http2: http2}, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "/payments/7")
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.WriteHeader(201)
@@ -31,7 +31,7 @@ func TestStream_Flush_StoresTombstoneFirst(t *testing.T) {
 			<-more
 			_, _ = io.WriteString(w, "two")
 		})
-		resp, err := x.client.Do(x.request("k", "hello"))
+		resp, err := site.client.Do(site.request("k", "hello"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,19 +40,19 @@ func TestStream_Flush_StoresTombstoneFirst(t *testing.T) {
 		if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != "one " {
 			t.Fatalf("got %q, %v", first, err)
 		}
-		during := x.post("k", "hello") // the tombstone is stored already
+		during := site.post("k", "hello") // the tombstone is already stored
 		close(more)
 		rest, err := io.ReadAll(resp.Body)
 		if err != nil || string(rest) != "two" {
 			t.Errorf("got %q, %v", rest, err)
 		}
-		for _, a := range []answer{during, x.post("k", "hello")} {
-			x.want(a, 201, "")
+		for _, a := range []answer{during, site.post("k", "hello")} {
+			site.want(a, 201, "")
 			if a.Header.Get("Semel-Outcome") != "not-kept" || a.Header.Get("Location") != "/payments/7" || !a.replayed() || a.Header.Get("Content-Type") != "" {
 				t.Errorf("the tombstone has headers %v", a.Header)
 			}
 		}
-		x.wantRuns(1)
+		site.wantRuns(1)
 	})
 }
 
@@ -60,48 +60,48 @@ func TestStream_OverMaxResponse_IsNotKept(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		const limit = 1000
 		for size, kept := range map[int]bool{limit: true, limit + 1: false, 300 * limit: false} {
-			x := newSite(t, setup{http2: http2, options: semelhttp.Options{MaxResponse: limit}}, func(w http.ResponseWriter, r *http.Request) {
+			site := newSite(t, setup{http2: http2, options: semelhttp.Options{MaxResponse: limit}}, func(w http.ResponseWriter, r *http.Request) {
 				for range size / 10 {
 					_, _ = io.WriteString(w, "0123456789")
 				}
 				_, _ = io.WriteString(w, "0123456789"[:size%10])
 			})
-			if a := x.post("k", "hello"); len(a.body) != size || a.err != nil {
+			if a := site.post("k", "hello"); len(a.body) != size || a.err != nil {
 				t.Errorf("%d bytes: the first caller got %d, %v", size, len(a.body), a.err)
 			}
-			a := x.post("k", "hello")
+			a := site.post("k", "hello")
 			if gone := a.Header.Get("Semel-Outcome") == "not-kept"; gone == kept || kept && len(a.body) != size || !a.replayed() {
 				t.Errorf("%d bytes: the duplicate got %d, %v", size, len(a.body), a.Header)
 			}
-			x.wantRuns(1)
+			site.wantRuns(1)
 		}
 	})
 }
 
 func TestStream_OverGuardLimit_SentAndNotKept(t *testing.T) {
-	x := newSite(t, setup{guard: semel.Options{MaxOutcome: 100}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{guard: semel.Options{MaxOutcome: 100}}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"7"`)
 		_, _ = io.WriteString(w, strings.Repeat("x", 200))
 	})
-	if a := x.post("k", "hello"); len(a.body) != 200 {
+	if a := site.post("k", "hello"); len(a.body) != 200 {
 		t.Errorf("the first caller got %d bytes", len(a.body))
 	}
-	if a := x.post("k", "hello"); a.body != "" || a.Header.Get("Semel-Outcome") != "not-kept" || a.Header.Get("ETag") != "" {
+	if a := site.post("k", "hello"); a.body != "" || a.Header.Get("Semel-Outcome") != "not-kept" || a.Header.Get("ETag") != "" {
 		t.Errorf("the duplicate got %q, %v", a.body, a.Header)
 	}
 }
 
 func TestHoldFlush_Flush_AnswerIsKept(t *testing.T) {
-	x := newSite(t, setup{options: semelhttp.Options{HoldFlush: true}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{options: semelhttp.Options{HoldFlush: true}}, func(w http.ResponseWriter, r *http.Request) {
 		for _, s := range []string{"a", "b", "c"} {
 			w.(http.Flusher).Flush()
-			w.WriteHeader(404) // too late, as without protection
+			w.WriteHeader(404) // too late, as with a bare handler
 			_, _ = io.WriteString(w, s)
 		}
 	})
-	x.want(x.post("k", "hello"), 200, "abc")
-	x.want(x.post("k", "hello"), 200, "abc")
-	x.wantRuns(1)
+	site.want(site.post("k", "hello"), 200, "abc")
+	site.want(site.post("k", "hello"), 200, "abc")
+	site.wantRuns(1)
 }
 
 func TestStream_LeaseLost_IsRefused(t *testing.T) {
@@ -110,16 +110,16 @@ func TestStream_LeaseLost_IsRefused(t *testing.T) {
 		"overflow": func(w http.ResponseWriter) error { _, err := w.Write(make([]byte, 2000)); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
+			st := &faultyStore{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
 			var first, then error
-			x := newSite(t, setup{store: st, options: semelhttp.Options{MaxResponse: 1000}}, func(w http.ResponseWriter, r *http.Request) {
+			site := newSite(t, setup{store: st, options: semelhttp.Options{MaxResponse: 1000}}, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("X-Secret", "1")
 				_, _ = io.WriteString(w, "one")
 				first = write(w)
 				_, then = io.WriteString(w, "two")
 			})
-			a := x.post("k", "hello")
-			x.want(a, 409, semelhttp.CodeLeaseLost)
+			a := site.post("k", "hello")
+			site.want(a, 409, semelhttp.CodeLeaseLost)
 			if !errors.Is(first, semel.ErrLeaseLost) || !errors.Is(then, semel.ErrLeaseLost) {
 				t.Errorf("the handler's writes got %v and %v", first, then)
 			}
@@ -131,14 +131,14 @@ func TestStream_LeaseLost_IsRefused(t *testing.T) {
 }
 
 func TestAnswer_LeaseLost_IsDropped(t *testing.T) {
-	st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
+	st := &faultyStore{Store: memstore.New(nil), settle: func(store.Settlement) error { return store.ErrLeaseLost }}
 	for _, status := range []int{201, 404, 401, 503} {
-		x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
+		site := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Secret", "1")
 			w.WriteHeader(status)
 		})
-		a := x.post(fmt.Sprint("k", status), "hello")
-		x.want(a, 409, semelhttp.CodeLeaseLost)
+		a := site.post(fmt.Sprint("k", status), "hello")
+		site.want(a, 409, semelhttp.CodeLeaseLost)
 		if a.Header.Get("X-Secret") != "" {
 			t.Errorf("the answer has headers %v", a.Header)
 		}
@@ -149,15 +149,15 @@ func TestAnswer_StoreFails_SentAsNotStored(t *testing.T) {
 	down := errors.New("down")
 	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
-			st := &faulty{Store: memstore.New(nil), settle: func(store.Settlement) error { return down }}
-			x := newSite(t, setup{store: st, guard: semel.Options{SettleTimeout: 1e6}}, func(w http.ResponseWriter, r *http.Request) {
+			st := &faultyStore{Store: memstore.New(nil), settle: func(store.Settlement) error { return down }}
+			site := newSite(t, setup{store: st, guard: semel.Options{SettleTimeout: 1e6}}, func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.WriteString(w, "done")
 				if flush {
 					w.(http.Flusher).Flush()
 				}
 			})
-			a := x.post("k", "hello")
-			x.want(a, 200, "done")
+			a := site.post("k", "hello")
+			site.want(a, 200, "done")
 			if a.Header.Get("Semel-Outcome") != "not-stored" {
 				t.Errorf("the answer has headers %v", a.Header)
 			}
@@ -166,19 +166,19 @@ func TestAnswer_StoreFails_SentAsNotStored(t *testing.T) {
 }
 
 func TestStream_Unprotected_IsMarked(t *testing.T) {
-	st := &faulty{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
+	st := &faultyStore{Store: memstore.New(nil), claim: func(store.Proposal) error { return errors.New("down") }}
 	for name, flush := range map[string]bool{"buffered": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
 			var streamed bool
-			x := newSite(t, setup{store: st, guard: semel.Options{UnprotectedOnOutage: true}}, func(w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(503) // whatever the status
+			site := newSite(t, setup{store: st, guard: semel.Options{UnprotectedOnOutage: true}}, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(503) // with any status
 				_, _ = io.WriteString(w, "done")
 				if flush {
 					streamed = http.NewResponseController(w).Flush() == nil
 				}
 			})
-			a := x.post("k", "hello")
-			x.want(a, 503, "done")
+			a := site.post("k", "hello")
+			site.want(a, 503, "done")
 			if a.Header.Get("Semel-Outcome") != "unprotected" || streamed != flush {
 				t.Errorf("streamed is %v, the answer has headers %v", streamed, a.Header)
 			}
@@ -188,24 +188,24 @@ func TestStream_Unprotected_IsMarked(t *testing.T) {
 
 func TestStream_StatusNotKept_StoresNothing(t *testing.T) {
 	var settled atomic.Int64
-	st := &faulty{Store: memstore.New(nil), settle: func(s store.Settlement) error {
+	st := &faultyStore{Store: memstore.New(nil), settle: func(s store.Settlement) error {
 		if s.State == store.Completed {
 			settled.Add(1)
 		}
 		return nil
 	}}
-	x := newSite(t, setup{store: st, guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{store: st, guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(502)
 		_, _ = io.WriteString(w, "bad")
 		w.(http.Flusher).Flush()
 		_, _ = io.WriteString(w, " gateway")
 	})
-	a := x.post("k", "hello")
-	x.want(a, 502, "bad gateway")
+	a := site.post("k", "hello")
+	site.want(a, 502, "bad gateway")
 	if a.Header.Get("Semel-Outcome") != "unknown" || settled.Load() != 0 {
 		t.Errorf("completed %d times, headers %v", settled.Load(), a.Header)
 	}
-	x.want(x.post("k", "hello"), 409, semelhttp.CodeOutcomeUnknown)
+	site.want(site.post("k", "hello"), 409, semelhttp.CodeOutcomeUnknown)
 }
 
 func TestStream_InTransaction_IsBuffered(t *testing.T) {
@@ -216,7 +216,7 @@ func TestStream_InTransaction_IsBuffered(t *testing.T) {
 		committed.Store(true)
 		return res, err
 	})
-	x := newSite(t, setup{runner: atomicRunner.with(newGuard(t, st, nil)), options: semelhttp.Options{MaxResponse: 10}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{runner: atomicRunner.with(newGuard(t, st, nil)), options: semelhttp.Options{MaxResponse: 10}}, func(w http.ResponseWriter, r *http.Request) {
 		for range 5 {
 			_, _ = io.WriteString(w, "0123456789")
 			if err := http.NewResponseController(w).Flush(); err != nil {
@@ -228,9 +228,9 @@ func TestStream_InTransaction_IsBuffered(t *testing.T) {
 		}
 	})
 	want := strings.Repeat("0123456789", 5)
-	x.want(x.post("k", "hello"), 200, want)
-	x.want(x.post("k", "hello"), 200, want)
-	x.wantRuns(1)
+	site.want(site.post("k", "hello"), 200, want)
+	site.want(site.post("k", "hello"), 200, want)
+	site.wantRuns(1)
 }
 
 func TestAnswer_CommitFails_IsDropped(t *testing.T) {
@@ -241,34 +241,34 @@ func TestAnswer_CommitFails_IsDropped(t *testing.T) {
 		}
 		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Cause: errors.New("commit: connection reset")}
 	})
-	x := newSite(t, setup{runner: atomicRunner.with(newGuard(t, st, nil))}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{runner: atomicRunner.with(newGuard(t, st, nil))}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "/payments/7")
 		w.WriteHeader(201)
 	})
-	a := x.post("k", "hello")
-	x.want(a, 503, semelhttp.CodeStoreUnavailable)
+	a := site.post("k", "hello")
+	site.want(a, 503, semelhttp.CodeStoreUnavailable)
 	if a.Header.Get("Location") != "" {
 		t.Errorf("the answer has headers %v", a.Header)
 	}
 }
 
 func TestStream_Rerun_IsBuffered(t *testing.T) {
-	x := newSite(t, setup{guard: semel.Options{Rerun: true}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{guard: semel.Options{Rerun: true}}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "fresh ")
 		w.(http.Flusher).Flush()
 		_, _ = io.WriteString(w, "data")
 	})
 	for range 4 {
-		a := x.post("k", "hello")
-		x.want(a, 200, "fresh data")
+		a := site.post("k", "hello")
+		site.want(a, 200, "fresh data")
 		if a.replayed() {
 			t.Error("marked as a replay")
 		}
 	}
-	x.wantRuns(4)
+	site.wantRuns(4)
 }
 
-// memTx is a transaction that cannot be undone: enough to run in.
+// memTx is a transaction without rollback.
 type memTx struct{ *memstore.Store }
 
 func (memTx) Nested(ctx context.Context, fn func() error) error { return fn() }
@@ -282,16 +282,16 @@ func TestStream_RunnerRepeatsHandler_Fails(t *testing.T) {
 			return fn(ctx, x)
 		})
 	})
-	x := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{runner: twice.with(newGuard(t, nil, nil))}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "once")
 		w.(http.Flusher).Flush()
 	})
-	x.want(x.post("k", "hello"), 200, "once")
-	x.wantRuns(1)
+	site.want(site.post("k", "hello"), 200, "once")
+	site.wantRuns(1)
 }
 
 func TestAnswer_HandlerCompletes_OutcomeIsKept(t *testing.T) {
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		run, _ := semel.FromContext(r.Context())
 		if err := driver.Complete(r.Context(), run, store.Outcome{Code: 202, Body: []byte("summary")}); err != nil {
 			t.Error(err)
@@ -299,30 +299,30 @@ func TestAnswer_HandlerCompletes_OutcomeIsKept(t *testing.T) {
 		_, _ = io.WriteString(w, "a long story")
 		w.(http.Flusher).Flush()
 	})
-	a := x.post("k", "hello")
-	x.want(a, 200, "a long story")
+	a := site.post("k", "hello")
+	site.want(a, 200, "a long story")
 	if a.Header.Get("Semel-Outcome") != "" {
 		t.Errorf("headers %v", a.Header)
 	}
-	x.want(x.post("k", "hello"), 202, "summary")
-	x.wantRuns(1)
+	site.want(site.post("k", "hello"), 202, "summary")
+	site.wantRuns(1)
 }
 
-// noFlusher hides what the server's writer can do.
+// noFlusher hides the optional methods of the server's writer.
 type noFlusher struct{ http.ResponseWriter }
 
 func TestFlush_ServerCannotFlush_ChangesNothing(t *testing.T) {
-	front := func(h http.Handler) http.Handler {
+	outer := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(noFlusher{w}, r) })
 	}
-	x := newSite(t, setup{outer: front}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{outer: outer}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "kept")
 		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
 			t.Errorf("flush: %v", err)
 		}
 	})
 	for range 2 {
-		x.want(x.post("k", "hello"), 200, "kept")
+		site.want(site.post("k", "hello"), 200, "kept")
 	}
-	x.wantRuns(1)
+	site.wantRuns(1)
 }

@@ -57,7 +57,7 @@ func TestMiddleware_NoTenantOrOperation_RefusesTheRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			ran := false
-			x := &site{t: t}
+			x := &testSite{t: t}
 			x.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true })), false)
 			a := x.post("k", "hello")
 			x.want(a, c.status, c.code)
@@ -88,7 +88,7 @@ func TestMiddleware_InvalidOperationOrTenant_IsTheServersFault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &site{t: t}
+		x := &testSite{t: t}
 		x.serve(once(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%s: the handler ran", name) })), false)
 		if a := x.post("k", "hello"); a.StatusCode != 500 || !strings.Contains(a.body, semelhttp.CodeMisconfigured) {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)

@@ -19,7 +19,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// attempt is a request as a scripted server saw it.
+// attempt is a request that the scripted server got.
 type attempt struct {
 	key  []string
 	body string
@@ -27,17 +27,17 @@ type attempt struct {
 	err  error
 }
 
-// script is a base RoundTripper that answers as it is told: a status with
-// headers ("503 Retry-After: 2"), or an error. The last line is repeated.
-type script struct {
+// scriptedServer is a base RoundTripper that answers with its lines: a status with
+// headers ("503 Retry-After: 2"), or an error. It repeats the last line.
+type scriptedServer struct {
 	mu       sync.Mutex
 	lines    []any
 	start    time.Time
 	attempts []attempt
-	closed   int // bodies of answers
+	closed   int // closed response bodies
 }
 
-func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *scriptedServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := attempt{key: r.Header["Idempotency-Key"], at: time.Since(s.start)}
@@ -66,7 +66,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type closeCounter struct {
 	io.Reader
-	s *script
+	s *scriptedServer
 }
 
 func (c *closeCounter) Close() error { c.s.closed++; return nil }
@@ -80,9 +80,9 @@ func newClient(t testing.TB, base http.RoundTripper, o *semelhttp.TransportOptio
 	return &http.Client{Transport: tr}
 }
 
-// try sends one POST by a scripted transport, in a time of its own.
-func try(t *testing.T, o *semelhttp.TransportOptions, lines ...any) (s *script, status int, err error) {
-	s = &script{lines: lines}
+// sendScripted sends one POST with a scripted transport, under virtual time.
+func sendScripted(t *testing.T, o *semelhttp.TransportOptions, lines ...any) (s *scriptedServer, status int, err error) {
+	s = &scriptedServer{lines: lines}
 	synctest.Test(t, func(t *testing.T) {
 		s.start = time.Now()
 		var resp *http.Response
@@ -98,7 +98,7 @@ func try(t *testing.T, o *semelhttp.TransportOptions, lines ...any) (s *script, 
 var uuid = regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`)
 
 func TestTransport_Attempts_SameKeyAndBytes(t *testing.T) {
-	s, status, err := try(t, nil, errors.New("connection reset"), "503", "429 Retry-After: 1", "201")
+	s, status, err := sendScripted(t, nil, errors.New("connection reset"), "503", "429 Retry-After: 1", "201")
 	if err != nil || status != 201 || len(s.attempts) != 4 {
 		t.Fatalf("got %d, %v after %d attempts", status, err, len(s.attempts))
 	}
@@ -140,7 +140,7 @@ func TestTransport_Answers_RetriedOrFinal(t *testing.T) {
 		errors.New("no route"):                                        true,
 		&tls.CertificateVerificationError{Err: errors.New("expired")}: false,
 	} {
-		s, _, _ := try(t, nil, line)
+		s, _, _ := sendScripted(t, nil, line)
 		if got := len(s.attempts) > 1; got != again {
 			t.Errorf("%v: tried again is %v", line, got)
 		}
@@ -152,7 +152,7 @@ func TestTransport_Answers_RetriedOrFinal(t *testing.T) {
 
 func TestTransport_LastAnswer_ReturnedWhole(t *testing.T) {
 	body := `{"code":"outcome_unknown","title":"x"}`
-	s := &script{lines: []any{"409 Content-Type: application/problem+json\n" + body}}
+	s := &scriptedServer{lines: []any{"409 Content-Type: application/problem+json\n" + body}}
 	resp, err := newClient(t, s, nil).Post("http://example.com/", "text/plain", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestTransport_LastAnswer_ReturnedWhole(t *testing.T) {
 }
 
 func TestTransport_Pauses_FollowRetryAfterAndBackoff(t *testing.T) {
-	gaps := func(s *script) (g []time.Duration) {
+	gaps := func(s *scriptedServer) (g []time.Duration) {
 		for i := 1; i < len(s.attempts); i++ {
 			g = append(g, s.attempts[i].at-s.attempts[i-1].at)
 		}
@@ -182,25 +182,25 @@ func TestTransport_Pauses_FollowRetryAfterAndBackoff(t *testing.T) {
 		}
 	}
 	const ms = time.Millisecond
-	s, _, _ := try(t, nil, "503")
+	s, _, _ := sendScripted(t, nil, "503")
 	check("default", gaps(s), 100*ms, 200*ms, 400*ms)
-	s, _, _ = try(t, &semelhttp.TransportOptions{MaxAttempts: 6, Backoff: time.Second, MaxBackoff: 3 * time.Second}, "503")
+	s, _, _ = sendScripted(t, &semelhttp.TransportOptions{MaxAttempts: 6, Backoff: time.Second, MaxBackoff: 3 * time.Second}, "503")
 	check("bounded", gaps(s), time.Second, 2*time.Second, 3*time.Second, 3*time.Second, 3*time.Second)
-	s, _, _ = try(t, &semelhttp.TransportOptions{MaxAttempts: 70, MaxBackoff: time.Second}, "503")
+	s, _, _ = sendScripted(t, &semelhttp.TransportOptions{MaxAttempts: 70, MaxBackoff: time.Second}, "503")
 	if g := gaps(s); len(g) != 69 || g[68] > 1500*ms {
 		t.Errorf("the last of many pauses is %v", g[len(g)-1])
 	}
-	s, _, _ = try(t, &semelhttp.TransportOptions{MaxAttempts: 2}, "409 Retry-After: 30")
+	s, _, _ = sendScripted(t, &semelhttp.TransportOptions{MaxAttempts: 2}, "409 Retry-After: 30")
 	if g := gaps(s); len(g) != 1 || g[0] < 30*time.Second || g[0] > 31*time.Second {
 		t.Errorf("after Retry-After 30 the pauses are %v", g)
 	}
-	s, _, _ = try(t, &semelhttp.TransportOptions{MaxAttempts: 1}, "503")
+	s, _, _ = sendScripted(t, &semelhttp.TransportOptions{MaxAttempts: 1}, "503")
 	check("one attempt", gaps(s))
 }
 
 func TestTransport_ContextEnds_StopsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lines: []any{"503 Retry-After: 10"}, start: time.Now()}
+		s := &scriptedServer{lines: []any{"503 Retry-After: 10"}, start: time.Now()}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/", nil)
@@ -210,7 +210,7 @@ func TestTransport_ContextEnds_StopsRetries(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{lines: []any{"503 Retry-After: 10"}, start: time.Now()}
+		s := &scriptedServer{lines: []any{"503 Retry-After: 10"}, start: time.Now()}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(5*time.Second, cancel)
 		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://example.com/", nil)
@@ -223,7 +223,7 @@ func TestTransport_ContextEnds_StopsRetries(t *testing.T) {
 
 func TestTransport_NoKey_IsNotRepeated(t *testing.T) {
 	for _, method := range []string{"GET", "PUT", "DELETE"} {
-		s := &script{lines: []any{"503"}}
+		s := &scriptedServer{lines: []any{"503"}}
 		r, _ := http.NewRequest(method, "http://example.com/", nil)
 		resp, err := newClient(t, s, nil).Do(r)
 		if err != nil || resp.StatusCode != 503 || len(s.attempts) != 1 {
@@ -235,7 +235,7 @@ func TestTransport_NoKey_IsNotRepeated(t *testing.T) {
 func TestTransport_ConnectionBreaks_OneSendPerAttempt(t *testing.T) {
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			s := newTreacherous(t)
+			s := newDroppingServer(t)
 			c := newClient(t, &http.Transport{}, &semelhttp.TransportOptions{MaxAttempts: 1})
 			warm(t, c, s.url)
 			r := keyed(t, s.url, body())
@@ -246,7 +246,7 @@ func TestTransport_ConnectionBreaks_OneSendPerAttempt(t *testing.T) {
 			if n := s.effects.Load(); n != 1 {
 				t.Errorf("the server saw %d requests", n)
 			}
-			// With more attempts it is this Transport that sends again.
+			// With more attempts, this Transport repeats the request.
 			s.effects.Store(0)
 			c = newClient(t, &http.Transport{}, &semelhttp.TransportOptions{Backoff: time.Millisecond})
 			warm(t, c, s.url)
@@ -264,7 +264,7 @@ func TestTransport_ConnectionBreaks_OneSendPerAttempt(t *testing.T) {
 func TestTransport_WithMiddleware_OneEffect(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, http2 bool) {
 		var fail sync.Map
-		front := func(h http.Handler) http.Handler { // loses the first answer to each key
+		outer := func(h http.Handler) http.Handler { // drops the first answer to each key
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, again := fail.LoadOrStore(r.Header.Get("Idempotency-Key"), true)
 				if again {
@@ -275,30 +275,30 @@ func TestTransport_WithMiddleware_OneEffect(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			})
 		}
-		x := newSite(t, setup{http2: http2, outer: front}, echo)
-		c := newClient(t, x.client.Transport, &semelhttp.TransportOptions{Backoff: time.Millisecond})
+		site := newSite(t, setup{http2: http2, outer: outer}, echo)
+		c := newClient(t, site.client.Transport, &semelhttp.TransportOptions{Backoff: time.Millisecond})
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
 				body := fmt.Sprint("hello ", i)
-				resp, err := c.Post(x.url, "text/plain", bytes.NewBufferString(body))
+				resp, err := c.Post(site.url, "text/plain", bytes.NewBufferString(body))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				a := readAnswer(resp)
-				x.want(a, 201, "you said "+body)
+				site.want(a, 201, "you said "+body)
 				if !semelhttp.Replayed(resp) {
 					t.Error("the second answer is no replay")
 				}
 			})
 		}
 		wg.Wait()
-		x.wantRuns(20)
+		site.wantRuns(20)
 	})
 }
 
-// A trailer's value is known, and set, when the body has been read to its end.
+// The caller sets a trailer's value when the body has been read to its end.
 func TestTransport_Trailers_SentWithEachAttempt(t *testing.T) {
 	for name, again := range map[string]bool{"copied": false, "had again": true} {
 		t.Run(name, func(t *testing.T) {
@@ -342,11 +342,11 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestTransport_CloseIdleConnections_ReachesBase(t *testing.T) {
 	closed := false
-	newClient(t, idleCloser{&script{}, &closed}, nil).CloseIdleConnections()
+	newClient(t, idleCloser{&scriptedServer{}, &closed}, nil).CloseIdleConnections()
 	if !closed {
 		t.Error("not passed on")
 	}
-	newClient(t, &script{}, nil).CloseIdleConnections() // has none
+	newClient(t, &scriptedServer{}, nil).CloseIdleConnections() // its base has no such method
 }
 
 type idleCloser struct {

@@ -16,8 +16,8 @@ import (
 func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 	type result struct {
 		runs    int64
-		status  int    // of the duplicate
-		body    string // or the code of its problem
+		status  int    // status of the duplicate
+		body    string // its body, or its problem's code
 		outcome string // Semel-Outcome of the first answer
 	}
 	kept := func(status int) result { return result{1, status, "answer", ""} }
@@ -54,21 +54,21 @@ func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 	} {
 		for policy, want := range map[semel.Policy]result{semel.Retry: c.retry, semel.Park: c.park} {
 			t.Run(fmt.Sprint(c.status, policy, c.mark != nil), func(t *testing.T) {
-				x := newSite(t, setup{guard: semel.Options{OnDoubt: policy}}, func(w http.ResponseWriter, r *http.Request) {
+				site := newSite(t, setup{guard: semel.Options{OnDoubt: policy}}, func(w http.ResponseWriter, r *http.Request) {
 					if c.mark != nil {
 						c.mark(r)
 					}
 					w.WriteHeader(c.status)
 					_, _ = io.WriteString(w, "answer")
 				})
-				first := x.post("k", "hello")
-				x.want(first, c.status, "answer")
+				first := site.post("k", "hello")
+				site.want(first, c.status, "answer")
 				if got := first.Header.Get("Semel-Outcome"); got != want.outcome {
 					t.Errorf("Semel-Outcome is %q, want %q", got, want.outcome)
 				}
-				second := x.post("k", "hello")
-				x.want(second, want.status, want.body)
-				x.wantRuns(want.runs)
+				second := site.post("k", "hello")
+				site.want(second, want.status, want.body)
+				site.wantRuns(want.runs)
 				if isReplay := want.runs == 1 && want.body == "answer"; second.replayed() != isReplay {
 					t.Errorf("marked as a replay: %v", second.replayed())
 				}
@@ -78,43 +78,43 @@ func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 }
 
 func TestKeep_Set_Decides(t *testing.T) {
-	x := newSite(t, setup{options: semelhttp.Options{Keep: func(status int) bool { return status == 500 }}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{options: semelhttp.Options{Keep: func(status int) bool { return status == 500 }}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(map[string]int{"/500": 500, "/404": 404, "/202": 202}[r.URL.Path])
 	})
 	for path, runs := range map[string]int64{"/500": 1, "/404": 2, "/202": 2} {
-		x.runs.Store(0)
+		site.runs.Store(0)
 		for range 2 {
-			r := x.request("k"+path, "hello")
+			r := site.request("k"+path, "hello")
 			r.URL.Path = path
-			x.do(r)
+			site.do(r)
 		}
-		if got := x.runs.Load(); got != runs {
+		if got := site.runs.Load(); got != runs {
 			t.Errorf("%s: ran %d times, want %d", path, got, runs)
 		}
 	}
 }
 
 func TestVerdict_NoEffect_CountsNoAttempt(t *testing.T) {
-	x := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(429) })
+	site := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(429) })
 	for range 5 {
-		x.want(x.post("k", "hello"), 429, "")
+		site.want(site.post("k", "hello"), 429, "")
 	}
-	x.wantRuns(5)
+	site.wantRuns(5)
 }
 
 func TestMaxAttempts_LastAnswerSent_ThenExhausted(t *testing.T) {
-	x := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{guard: semel.Options{MaxAttempts: 2}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(502)
 		_, _ = io.WriteString(w, "secret")
 	})
-	x.want(x.post("k", "hello"), 502, "secret")
-	x.want(x.post("k", "hello"), 502, "secret")
-	a := x.post("k", "hello")
-	x.want(a, 500, semelhttp.CodeAttemptsExhausted)
+	site.want(site.post("k", "hello"), 502, "secret")
+	site.want(site.post("k", "hello"), 502, "secret")
+	a := site.post("k", "hello")
+	site.want(a, 500, semelhttp.CodeAttemptsExhausted)
 	if !a.replayed() {
 		t.Error("a kept failure is not marked as a replay")
 	}
-	x.wantRuns(2)
+	site.wantRuns(2)
 }
 
 func TestMarks_UnprotectedRequest_DoNothing(t *testing.T) {
@@ -140,14 +140,14 @@ func TestReplay_ReconciledOutcome_IsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reconcile := func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) { return c.verdict, nil }
-			x := newSite(t, setup{guard: semel.Options{OnDoubt: semel.Park, Reconcile: reconcile}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502) })
-			x.want(x.post("k", "hello"), 502, "")
-			a := x.post("k", "hello")
-			x.want(a, c.status, c.body)
+			site := newSite(t, setup{guard: semel.Options{OnDoubt: semel.Park, Reconcile: reconcile}}, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502) })
+			site.want(site.post("k", "hello"), 502, "")
+			a := site.post("k", "hello")
+			site.want(a, c.status, c.body)
 			if a.Header.Get("Content-Type") != c.ctype || a.Header.Get("Set-Cookie") != "" {
 				t.Errorf("headers %v", a.Header)
 			}
-			x.wantRuns(1)
+			site.wantRuns(1)
 		})
 	}
 }

@@ -13,12 +13,11 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// What a handler leaves behind holds nothing of the requests that come after:
-// their memory is used again.
+// A goroutine that a handler leaves behind must not change any later answer.
 func TestWriter_GoroutineAfterReturn_ReachesNoRequest(t *testing.T) {
 	var left sync.WaitGroup
 	answered, stop := make(chan chan struct{}, 1), make(chan struct{})
-	x := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		body, done := r.Body, make(chan struct{})
 		answered <- done
@@ -44,26 +43,26 @@ func TestWriter_GoroutineAfterReturn_ReachesNoRequest(t *testing.T) {
 	})
 	for i := range 30 {
 		text := fmt.Sprint("body ", i)
-		x.want(x.post(fmt.Sprint("k", i), text), 200, "got "+text)
+		site.want(site.post(fmt.Sprint("k", i), text), 200, "got "+text)
 		close(<-answered)
-		x.want(x.post(fmt.Sprint("k", i), text), 200, "got "+text)
+		site.want(site.post(fmt.Sprint("k", i), text), 200, "got "+text)
 	}
 	close(stop)
 	left.Wait()
-	x.wantRuns(30)
+	site.wantRuns(30)
 }
 
 func TestWriter_HeaderAfterReturn_IsIgnored(t *testing.T) {
 	late := make(chan func(), 1)
-	st := &faulty{Store: memstore.New(nil), settled: func(store.Settlement) { (<-late)() }} // the handler has returned
-	x := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
+	st := &faultyStore{Store: memstore.New(nil), settled: func(store.Settlement) { (<-late)() }} // called after the handler has returned
+	site := newSite(t, setup{store: st}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Trailer", "X-Sum")
 		_, _ = io.WriteString(w, "answer")
 		w.Header().Set("X-Sum", "right")
 		late <- func() { w.Header().Set("X-Sum", "wrong") }
 	})
-	a := x.post("k", "hello")
-	x.want(a, 200, "answer")
+	a := site.post("k", "hello")
+	site.want(a, 200, "answer")
 	if got := a.Trailer.Get("X-Sum"); got != "right" {
 		t.Errorf("the trailer is %q", got)
 	}

@@ -35,11 +35,3 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.60.1 // indirect
 )
-
-replace github.com/semel-go/semel => ..
-
-replace github.com/semel-go/semel/store/sqlitestore => ../store/sqlitestore
-
-replace github.com/semel-go/semel/store/pgstore => ../store/pgstore
-
-replace github.com/semel-go/semel/store/redisstore => ../store/redisstore

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -62,7 +63,7 @@ func copyFails(w *world) {
 	}}})
 	w.wait("the copy refused", held)
 	w.settled()
-	w.copies(consume.DeadLetters, 1)
+	w.copies(driver.DeadLetter, 1)
 }
 
 func poison(w *world) {
@@ -80,11 +81,11 @@ func poison(w *world) {
 	if len(runs) != most {
 		w.Errorf("the handler ran %d times, want %d", len(runs), most)
 	}
-	c := w.copies(consume.DeadLetters, 1)[0]
-	if r, _ := c.Header(consume.LetterReason); r != string(consume.ReasonExhausted) {
-		w.Errorf("dead-lettered for %q, want %q", r, consume.ReasonExhausted)
+	c := w.copies(driver.DeadLetter, 1)[0]
+	if r, _ := c.Header(driver.LetterReason); r != string(driver.ReasonExhausted) {
+		w.Errorf("dead-lettered for %q, want %q", r, driver.ReasonExhausted)
 	}
-	if e, _ := c.Header(consume.LetterError); !strings.Contains(e, errHandler.Error()) {
+	if e, _ := c.Header(driver.LetterError); !strings.Contains(e, errHandler.Error()) {
 		w.Errorf("the dead letter's error is %q, and does not have the handler's", e)
 	}
 	w.once([]consume.Message{msg("next", ""), msg("free", "")})
@@ -95,12 +96,12 @@ func failureIsADeadLetter(w *world) {
 	w.broker.Publish(w, m, m) // the duplicate gets the kept failure
 	w.start(setup{handler: alwaysFinal})
 	w.settled()
-	for _, c := range w.broker.Copies(w, consume.DeadLetters) {
-		if code, _ := c.Header(consume.LetterCode); code != "declined" || string(c.Body) != string(m.Body) {
+	for _, c := range w.broker.Copies(w, driver.DeadLetter) {
+		if code, _ := c.Header(driver.LetterCode); code != "declined" || string(c.Body) != string(m.Body) {
 			w.Errorf("the dead letter has the code %q and the body %q", code, c.Body)
 		}
 	}
-	if len(w.broker.Copies(w, consume.DeadLetters)) == 0 {
+	if len(w.broker.Copies(w, driver.DeadLetter)) == 0 {
 		w.Error("there is no dead letter")
 	}
 }
@@ -114,9 +115,9 @@ func mismatch(w *world) {
 	w.broker.Publish(w, b)
 	w.settled()
 	w.once([]consume.Message{a})
-	c := w.copies(consume.DeadLetters, 1)[0]
-	if r, _ := c.Header(consume.LetterReason); r != string(consume.ReasonMismatch) || string(c.Body) != "another" {
-		w.Errorf("dead-lettered %q for %q, want the other body for %q", c.Body, r, consume.ReasonMismatch)
+	c := w.copies(driver.DeadLetter, 1)[0]
+	if r, _ := c.Header(driver.LetterReason); r != string(driver.ReasonMismatch) || string(c.Body) != "another" {
+		w.Errorf("dead-lettered %q for %q, want the other body for %q", c.Body, r, driver.ReasonMismatch)
 	}
 }
 
@@ -129,11 +130,11 @@ func unknown(w *world) {
 		return w.plain(ctx, x, m)
 	}})
 	w.settled()
-	if got := reasons(w.copies(consume.Parked, 1)); got[0] != string(consume.ReasonUnknown) {
-		w.Errorf("parked for %q, want %q", got[0], consume.ReasonUnknown)
+	if got := reasons(w.copies(driver.Quarantine, 1)); got[0] != string(driver.ReasonUnknown) {
+		w.Errorf("quarantined for %q, want %q", got[0], driver.ReasonUnknown)
 	}
 	w.once([]consume.Message{msg("next", "")})
-	w.copies(consume.DeadLetters, 0)
+	w.copies(driver.DeadLetter, 0)
 }
 
 func noKey(w *world) {
@@ -142,8 +143,8 @@ func noKey(w *world) {
 	}, msg("next", ""))
 	w.start(setup{})
 	w.settled()
-	got := reasons(w.copies(consume.DeadLetters, 2))
-	if want := []string{string(consume.ReasonInvalid), string(consume.ReasonNoKey)}; !slices.Equal(got, want) {
+	got := reasons(w.copies(driver.DeadLetter, 2))
+	if want := []string{string(driver.ReasonInvalid), string(driver.ReasonNoKey)}; !slices.Equal(got, want) {
 		w.Errorf("dead-lettered for %q, want %q", got, want)
 	}
 	w.once([]consume.Message{msg("next", "")})
@@ -159,7 +160,7 @@ func rejected(w *world) {
 	if n := w.broker.Unsettled(w); n != 1 {
 		w.Errorf("%d messages unsettled, want 1: the rejected one must stay", n)
 	}
-	w.copies(consume.DeadLetters, 0)
+	w.copies(driver.DeadLetter, 0)
 }
 
 func late(w *world) {
@@ -167,8 +168,8 @@ func late(w *world) {
 	<-time.After(1300 * time.Millisecond) // the broker's clock, which no test can set
 	w.start(setup{options: consume.Options{Retention: time.Second}})
 	w.settled()
-	if got := reasons(w.copies(consume.Parked, 1)); got[0] != string(consume.ReasonLate) {
-		w.Errorf("parked for %q, want %q", got[0], consume.ReasonLate)
+	if got := reasons(w.copies(driver.Quarantine, 1)); got[0] != string(driver.ReasonLate) {
+		w.Errorf("quarantined for %q, want %q", got[0], driver.ReasonLate)
 	}
 	if w.total() != 0 {
 		w.Error("it was run")
@@ -177,14 +178,14 @@ func late(w *world) {
 
 func letterContents(w *world) {
 	m := msg("k", "order-7")
-	m.Headers = append(m.Headers, store.Header{Name: "trace", Value: "t1"}, store.Header{Name: consume.LetterReason, Value: "of an earlier journey"})
+	m.Headers = append(m.Headers, store.Header{Name: "trace", Value: "t1"}, store.Header{Name: driver.LetterReason, Value: "of an earlier journey"})
 	w.broker.Publish(w, m)
 	w.start(setup{handler: func(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 		w.begun(m)
 		return alwaysFinal(ctx, x, m)
 	}})
 	w.settled()
-	c := w.copies(consume.DeadLetters, 1)[0]
+	c := w.copies(driver.DeadLetter, 1)[0]
 	w.mu.Lock()
 	from := w.origins["k"]
 	w.mu.Unlock()
@@ -193,15 +194,15 @@ func letterContents(w *world) {
 	}
 	for name, want := range map[string]string{
 		consume.KeyHeader: "k", "trace": "t1",
-		consume.LetterReason: string(consume.ReasonFailed), consume.LetterCode: "declined", consume.LetterError: "the card was declined",
-		consume.LetterAttempts: "1", consume.LetterGroup: string(group), consume.LetterKey: "k",
-		consume.LetterTopic: from.Topic, consume.LetterOriginID: from.ID,
+		driver.LetterReason: string(driver.ReasonFailed), driver.LetterCode: "declined", driver.LetterError: "the card was declined",
+		driver.LetterAttempts: "1", driver.LetterGroup: string(group), driver.LetterKey: "k",
+		driver.LetterTopic: from.Topic, driver.LetterOriginID: from.ID,
 	} {
 		if got, _ := c.Header(name); got != want {
 			w.Errorf("header %s is %q, want %q", name, got, want)
 		}
 	}
-	for _, name := range []string{consume.LetterID, consume.LetterPartition, consume.LetterOffset} {
+	for _, name := range []string{driver.LetterID, driver.LetterPartition, driver.LetterOffset} {
 		if got, ok := c.Header(name); !ok || got == "" {
 			w.Errorf("there is no header %s", name)
 		}

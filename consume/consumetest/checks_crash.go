@@ -7,6 +7,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // goesBack is a backoff that is left to the broker.
@@ -20,7 +21,7 @@ func failedGoesBack(w *world) {
 	w.once(ms)
 }
 
-// short is a lease for what is to die.
+// short is the lease of a process that the test kills.
 const short = lease / 4
 
 // crashing is a handler that does not return before its process is dead.
@@ -89,12 +90,12 @@ func crashAfterTheEffectParked(w *world) {
 	w.start(setup{policy: semel.Park})
 	w.settled()
 	w.once([]consume.Message{m})
-	if got := reasons(w.copies(consume.Parked, 1)); got[0] != string(consume.ReasonUnknown) {
-		w.Errorf("parked for %q, want %q", got[0], consume.ReasonUnknown)
+	if got := reasons(w.copies(driver.Quarantine, 1)); got[0] != string(driver.ReasonUnknown) {
+		w.Errorf("quarantined for %q, want %q", got[0], driver.ReasonUnknown)
 	}
 }
 
-// The messages behind one that is in work are done and acked. That must not
+// The messages after one that still runs are done and acked. That must not
 // say of the one that it is done.
 func crashWithLaterDone(w *world) {
 	ms := many(30)
@@ -132,7 +133,7 @@ func crashBeforeTheAck(w *world) {
 	w.start(setup{})
 	w.settled()
 	w.once([]consume.Message{m})
-	if w.saw(consume.EventDecided, consume.ReasonDuplicate) == 0 {
+	if w.saw(consume.EventDecided, driver.ReasonDuplicate) == 0 {
 		w.Error("the message did not come again as a duplicate")
 	}
 }
@@ -152,8 +153,8 @@ func crashBetweenCopyAndAck(w *world) {
 	w.start(setup{handler: bad})
 	w.settled()
 	ids := map[string]bool{}
-	for _, c := range w.broker.Copies(w, consume.DeadLetters) {
-		id, _ := c.Header(consume.LetterID)
+	for _, c := range w.broker.Copies(w, driver.DeadLetter) {
+		id, _ := c.Header(driver.LetterID)
 		ids[id] = true
 	}
 	if len(ids) != 1 || ids[""] {
@@ -173,8 +174,8 @@ func poisonKills(w *world) {
 	w.broker.Publish(w, msg("next", "o"))
 	w.start(setup{options: opt})
 	w.settled()
-	if got := reasons(w.copies(consume.DeadLetters, 1)); got[0] != string(consume.ReasonExhausted) {
-		w.Errorf("dead-lettered for %q, want %q", got[0], consume.ReasonExhausted)
+	if got := reasons(w.copies(driver.DeadLetter, 1)); got[0] != string(driver.ReasonExhausted) {
+		w.Errorf("dead-lettered for %q, want %q", got[0], driver.ReasonExhausted)
 	}
 	if w.ran("k") != 0 || w.ran("next") != 1 {
 		w.Errorf("the poison ran to its end %d times and the next %d times, want 0 and 1", w.ran("k"), w.ran("next"))

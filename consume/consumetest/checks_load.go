@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 func storeDownAtStart(w *world) {
@@ -23,8 +24,8 @@ func storeDownAtStart(w *world) {
 	p.store.down.Store(false)
 	w.settled()
 	w.once(ms)
-	w.copies(consume.DeadLetters, 0)
-	w.copies(consume.Parked, 0)
+	w.copies(driver.DeadLetter, 0)
+	w.copies(driver.Quarantine, 0)
 }
 
 func storeGoesDown(w *world) {
@@ -39,7 +40,7 @@ func storeGoesDown(w *world) {
 		w.until("the outage seen", func() bool { return w.saw(consume.EventOutage, "") > before })
 		p.store.down.Store(false)
 		w.until("its end seen", func() bool { return w.saw(consume.EventResumed, "") > before })
-		// What failed before and is told of only now begins another outage, which
+		// A failure that is reported only now begins another outage, which
 		// must be over: the next would go on from it, and not be seen.
 		w.settled()
 	}
@@ -52,7 +53,7 @@ func storeGoesDown(w *world) {
 	}
 }
 
-// A message that waits behind a slow one is extended, too.
+// A message that waits for a slow one is extended, too.
 func waitingIsKept(w *world) {
 	ms := []consume.Message{msg("first", "o"), msg("second", "o")}
 	release := make(chan struct{})
@@ -103,13 +104,13 @@ func shutdown(w *world) {
 	}
 }
 
-// What waits for a retry, or in line, is not kept until Drain is over.
+// Messages that wait for a retry, or in line, are given back before Drain is over.
 func shutdownGivesBack(w *world) {
 	ms := []consume.Message{msg("a", "o"), msg("b", "o"), msg("c", "p")}
 	w.broker.Publish(w, ms...)
 	long := consume.Options{Backoff: func(int) time.Duration { return time.Hour }}
 	p := w.start(setup{handler: w.failing(1000, plainError), options: long})
-	w.until("failed", func() bool { return w.saw(consume.EventDecided, consume.ReasonError) >= 2 })
+	w.until("failed", func() bool { return w.saw(consume.EventDecided, driver.ReasonError) >= 2 })
 	p.shutdown()
 	if n := w.broker.Unsettled(w); n != len(ms) {
 		w.Errorf("%d messages unsettled after the shutdown, want %d", n, len(ms))
@@ -179,6 +180,35 @@ func orderOverRetries(w *world) {
 	w.settled()
 	w.once(ms)
 	w.inOrder()
+}
+
+// orderOverAStop stops a consumer while messages of one order key wait behind
+// one that has failed. The next consumer runs them in their order.
+func orderOverAStop(w *world) {
+	const rounds, inRound = 5, 5
+	long := consume.Options{MaxAttempts: -1, Backoff: func(int) time.Duration { return time.Hour }}
+	for round := range rounds {
+		key := fmt.Sprint("round", round)
+		var ms []consume.Message
+		for i := range inRound {
+			ms = append(ms, msg(fmt.Sprintf("%s-%d", key, i), key))
+		}
+		w.broker.Publish(w, ms...)
+		failed := w.saw(consume.EventDecided, driver.ReasonError)
+		p := w.start(setup{handler: w.failing(1000, plainError), options: long})
+		w.until("the head fails", func() bool { return w.saw(consume.EventDecided, driver.ReasonError) > failed })
+		p.shutdown()
+		next := w.start(setup{options: long})
+		w.settled()
+		next.shutdown()
+		w.once(ms)
+		w.mu.Lock()
+		order := w.order[key]
+		w.mu.Unlock()
+		if !slices.IsSorted(order) {
+			w.Errorf("after the stop the messages of one order key ran in the order %v", order)
+		}
+	}
 }
 
 // nothingLost kills consumers, and loses what they say, until all messages are

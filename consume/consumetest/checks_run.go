@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 func eachRunsOnce(w *world) {
@@ -18,8 +19,8 @@ func eachRunsOnce(w *world) {
 	w.until("all messages run", func() bool { return w.total() >= len(ms) })
 	w.settled()
 	w.once(ms)
-	w.copies(consume.DeadLetters, 0)
-	w.copies(consume.Parked, 0)
+	w.copies(driver.DeadLetter, 0)
+	w.copies(driver.Quarantine, 0)
 }
 
 // failing makes a handler that fails each key so often before it has its
@@ -46,10 +47,10 @@ func failedComesAgain(w *world) {
 	w.start(setup{handler: w.failing(6, plainError)})
 	w.settled()
 	w.once(ms)
-	if n := w.saw(consume.EventDecided, consume.ReasonError); n != 6 {
+	if n := w.saw(consume.EventDecided, driver.ReasonError); n != 6 {
 		w.Errorf("%d tries failed, want 6", n)
 	}
-	w.copies(consume.DeadLetters, 0)
+	w.copies(driver.DeadLetter, 0)
 }
 
 func panicIsAFailure(w *world) {
@@ -65,10 +66,10 @@ func duplicateInTheBatch(w *world) {
 	w.start(setup{})
 	w.settled()
 	w.once(ms)
-	if n := w.saw(consume.EventDecided, consume.ReasonDuplicate); n < 4 {
+	if n := w.saw(consume.EventDecided, driver.ReasonDuplicate); n < 4 {
 		w.Errorf("%d duplicates were found, want 4", n)
 	}
-	w.copies(consume.DeadLetters, 0)
+	w.copies(driver.DeadLetter, 0)
 }
 
 func duplicatesOnTwoConsumers(w *world) {
@@ -81,7 +82,7 @@ func duplicatesOnTwoConsumers(w *world) {
 	w.until("all messages run", func() bool { return w.total() >= len(ms) })
 	w.settled()
 	w.once(ms)
-	w.copies(consume.DeadLetters, 0)
+	w.copies(driver.DeadLetter, 0)
 }
 
 // elsewhere runs a message's call in this process, until it is let go.
@@ -121,15 +122,15 @@ func inFlightElsewhere(w *world) {
 	letGo, _ := w.elsewhere(m, held, func() error { return nil })
 	w.broker.Publish(w, m)
 	w.start(setup{})
-	w.until("looked at twice", func() bool { return w.saw(consume.EventDecided, consume.ReasonInProgress) >= 2 })
+	w.until("looked at twice", func() bool { return w.saw(consume.EventDecided, driver.ReasonInProgress) >= 2 })
 	if n := w.broker.Unsettled(w); n != 1 {
 		w.Errorf("%d messages unsettled while the first call runs, want 1: it was acked or dropped", n)
 	}
 	close(letGo)
 	w.settled()
 	w.once([]consume.Message{m})
-	w.copies(consume.DeadLetters, 0)
-	w.copies(consume.Parked, 0)
+	w.copies(driver.DeadLetter, 0)
+	w.copies(driver.Quarantine, 0)
 }
 
 func inFlightElsewhereDies(w *world) {
@@ -138,7 +139,7 @@ func inFlightElsewhereDies(w *world) {
 	fl.down.Store(true)
 	w.broker.Publish(w, m)
 	w.start(setup{})
-	w.until("looked at", func() bool { return w.saw(consume.EventDecided, consume.ReasonInProgress) >= 1 })
+	w.until("looked at", func() bool { return w.saw(consume.EventDecided, driver.ReasonInProgress) >= 1 })
 	close(letGo)
 	w.settled()
 	w.once([]consume.Message{m})

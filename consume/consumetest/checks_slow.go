@@ -7,6 +7,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // A handler runs longer than the lease and the broker's wait for an ack: both
@@ -48,12 +49,12 @@ func slowHandler(w *world) {
 
 // repeated counts the tries of messages that were in work, or done.
 func (w *world) repeated() int {
-	return w.saw(consume.EventDecided, consume.ReasonInProgress) + w.saw(consume.EventDecided, consume.ReasonDuplicate)
+	return w.saw(consume.EventDecided, driver.ReasonInProgress) + w.saw(consume.EventDecided, driver.ReasonDuplicate)
 }
 
-// A process that cannot renew its lease has its handler cancelled. Another takes
-// over and has the effect; what the first returns then does not count, and its
-// message is not acked for it.
+// leaseLost: a process that cannot renew its lease has its handler cancelled.
+// Another takes over and has the effect. The result of the first handler does
+// not count, and does not ack its message.
 func leaseLost(w *world) {
 	m := msg("k", "")
 	lost, release := make(chan error, 1), make(chan struct{})
@@ -83,15 +84,15 @@ func leaseLost(w *world) {
 	close(release)
 	w.settled()
 	w.once([]consume.Message{m})
-	if w.saw(consume.EventDecided, consume.ReasonLeaseLost) == 0 {
+	if w.saw(consume.EventDecided, driver.ReasonLeaseLost) == 0 {
 		w.Error("the first run was not told that it lost its lease")
 	}
 }
 
-// A consumer whose extensions do not arrive runs on, while the message is with
-// another, which finds it in flight. Then its ack comes, for a delivery that is
-// not the last: whether the broker takes it or not, there is one effect, and
-// nothing is left.
+// lateAck: a consumer whose extensions fail runs on, and the broker delivers
+// its message to another, which finds the key in progress. Then the first
+// consumer acks. Whether the broker accepts that ack or not, there is one
+// effect, and no message is left.
 func lateAck(w *world) {
 	m := msg("k", "")
 	release := make(chan struct{})
@@ -107,6 +108,6 @@ func lateAck(w *world) {
 	close(release)
 	w.settled()
 	w.once([]consume.Message{m})
-	w.copies(consume.DeadLetters, 0)
-	w.copies(consume.Parked, 0)
+	w.copies(driver.DeadLetter, 0)
+	w.copies(driver.Quarantine, 0)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // storm is a world in which all fails at once that other checks have fail one by
@@ -79,9 +80,9 @@ func (s *storm) handler(fates map[string]string) consume.Handler {
 	}
 }
 
-// inAStorm has consumers live through it. What the broker is told fails, or its
-// answer is lost; the store goes away and comes back, or does not renew leases;
-// consumers are killed, and stop; others run the same keys.
+// inAStorm has consumers go through several faults at once: calls to the broker
+// fail, or their answers are lost; the store goes down and comes back, or
+// renews no leases; consumers are killed and stopped; others run the same keys.
 func inAStorm(w *world) {
 	s := &storm{world: w, rand: rand.New(rand.NewPCG(rand.Uint64(), 1)), failed: map[string]int{}}
 	ms, of := many(160), map[string]string{}
@@ -166,12 +167,12 @@ func (w *world) borrow(m consume.Message, d time.Duration) {
 // judge wants an effect of each good message, and a letter of each dead one.
 func (s *storm) judge(ms []consume.Message, of map[string]string) {
 	letters := map[string]string{}
-	for _, m := range s.broker.Copies(s, consume.DeadLetters) {
+	for _, m := range s.broker.Copies(s, driver.DeadLetter) {
 		key, _ := m.Header(consume.KeyHeader)
-		letters[key], _ = m.Header(consume.LetterReason)
+		letters[key], _ = m.Header(driver.LetterReason)
 	}
-	if n := len(s.broker.Copies(s, consume.Parked)); n > 0 {
-		s.Errorf("%d messages are parked", n)
+	if n := len(s.broker.Copies(s, driver.Quarantine)); n > 0 {
+		s.Errorf("%d messages are in the quarantine", n)
 	}
 	s.world.mu.Lock()
 	defer s.world.mu.Unlock()

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
 // defect is what is wrong with an adapter; nil: nothing.
-type defect func(*queueDelivery) consume.Delivery
+type defect func(*queueDelivery) driver.Delivery
 
-func (d defect) deliver(to *queueDelivery) consume.Delivery {
+func (d defect) deliver(to *queueDelivery) driver.Delivery {
 	if d == nil {
 		return to
 	}
@@ -29,7 +30,7 @@ type broken struct {
 	ack     func(ctx context.Context) error
 	nak     func(ctx context.Context, delay time.Duration) error
 	extend  func(ctx context.Context) error
-	forward func(ctx context.Context, to consume.Destination, headers []store.Header) error
+	forward func(ctx context.Context, to driver.Action, headers []store.Header) error
 }
 
 func (d *broken) Ack(ctx context.Context) error {
@@ -53,7 +54,7 @@ func (d *broken) Extend(ctx context.Context) error {
 	return d.queueDelivery.Extend(ctx)
 }
 
-func (d *broken) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
+func (d *broken) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	if d.forward != nil {
 		return d.forward(ctx, to, headers)
 	}
@@ -62,7 +63,7 @@ func (d *broken) Forward(ctx context.Context, to consume.Destination, headers []
 
 func nothing(context.Context) error { return nil }
 
-// ackNow acks behind the caller of deliver, who holds the lock.
+// ackNow acks in a goroutine, because the caller of deliver holds the lock.
 func ackNow(d *queueDelivery) { d.m.acked = true }
 
 // defects are broken adapters, each with the checks of which each finds it.
@@ -71,14 +72,14 @@ var defects = []struct {
 	defect defect
 	caught []string
 }{
-	{"acks before running", func(d *queueDelivery) consume.Delivery {
+	{"acks before running", func(d *queueDelivery) driver.Delivery {
 		ackNow(d)
 		return &broken{queueDelivery: d, ack: nothing}
 	}, []string{"a crash before the effect", "in flight elsewhere is held, and acked when done", "the store is down at the start"}},
-	{"acks on error", func(d *queueDelivery) consume.Delivery {
+	{"acks on error", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, nak: func(ctx context.Context, _ time.Duration) error { return d.Ack(ctx) }}
 	}, []string{"a failed message goes back to the broker", "shutdown gives back what waits"}},
-	{"loses on shutdown", func(d *queueDelivery) consume.Delivery {
+	{"loses on shutdown", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, nak: func(ctx context.Context, delay time.Duration) error {
 			if delay == 0 {
 				return d.Ack(ctx)
@@ -86,74 +87,74 @@ var defects = []struct {
 			return d.Nak(ctx, delay)
 		}}
 	}, []string{"shutdown gives back what waits", "no key can stop the consumer"}},
-	{"drops order", func(d *queueDelivery) consume.Delivery {
+	{"drops order", func(d *queueDelivery) driver.Delivery {
 		d.own.OrderKey = ""
 		return d
 	}, []string{"order per key", "order per key over retries"}},
-	{"dead-letters without origin", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []store.Header) error {
+	{"dead-letters without origin", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to driver.Action, headers []store.Header) error {
 			var some []store.Header
 			for _, h := range headers {
-				if !strings.HasPrefix(h.Name, consume.LetterTopic) {
+				if !strings.HasPrefix(h.Name, driver.LetterTopic) {
 					some = append(some, h)
 				}
 			}
 			return d.Forward(ctx, to, some)
 		}}
 	}, []string{"a dead letter says where it came from"}},
-	{"dead-letters nothing", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(context.Context, consume.Destination, []store.Header) error { return nil }}
-	}, []string{"poison ends in the dead letters", "a failure is a dead letter", "another payload is a dead letter", "an unknown outcome is parked"}},
-	{"dead-letters without the message", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, to consume.Destination, headers []store.Header) error {
+	{"dead-letters nothing", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(context.Context, driver.Action, []store.Header) error { return nil }}
+	}, []string{"poison ends in the dead letters", "a failure is a dead letter", "another payload is a dead letter", "an unknown outcome goes to the quarantine"}},
+	{"dead-letters without the message", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, to driver.Action, headers []store.Header) error {
 			own := *d.own
 			own.Body = nil
 			return (&queueDelivery{c: d.c, m: d.m, own: &own, n: d.n}).Forward(ctx, to, headers)
 		}}
 	}, []string{"a failure is a dead letter", "a dead letter says where it came from"}},
-	{"parks into the dead letters", func(d *queueDelivery) consume.Delivery {
-		return &broken{queueDelivery: d, forward: func(ctx context.Context, _ consume.Destination, headers []store.Header) error {
-			return d.Forward(ctx, consume.DeadLetters, headers)
+	{"parks into the dead letters", func(d *queueDelivery) driver.Delivery {
+		return &broken{queueDelivery: d, forward: func(ctx context.Context, _ driver.Action, headers []store.Header) error {
+			return d.Forward(ctx, driver.DeadLetter, headers)
 		}}
-	}, []string{"an unknown outcome is parked", "a message older than the retention is not run"}},
-	{"acks with the copy", func(d *queueDelivery) consume.Delivery {
+	}, []string{"an unknown outcome goes to the quarantine", "a message older than the retention is not run"}},
+	{"acks with the copy", func(d *queueDelivery) driver.Delivery {
 		acked := false
 		return &broken{queueDelivery: d, ack: func(ctx context.Context) error {
 			if acked {
 				return nil
 			}
 			return d.Ack(ctx)
-		}, forward: func(ctx context.Context, to consume.Destination, headers []store.Header) error {
+		}, forward: func(ctx context.Context, to driver.Action, headers []store.Header) error {
 			acked = true
 			_ = d.Ack(ctx)
 			return d.Forward(ctx, to, nil)
 		}}
 	}, []string{"a dead letter says where it came from"}},
-	{"never acks", func(d *queueDelivery) consume.Delivery {
+	{"never acks", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, ack: nothing}
 	}, []string{"each message runs once and is acked", "a duplicate in the same batch does not run"}},
-	{"does not extend", func(d *queueDelivery) consume.Delivery {
+	{"does not extend", func(d *queueDelivery) driver.Delivery {
 		return &broken{queueDelivery: d, extend: nothing}
 	}, []string{"a slow handler keeps its message"}},
-	{"loses the headers", func(d *queueDelivery) consume.Delivery {
+	{"loses the headers", func(d *queueDelivery) driver.Delivery {
 		d.own.Headers = nil
 		return d
 	}, []string{"each message runs once and is acked"}},
-	{"has no origin", func(d *queueDelivery) consume.Delivery {
+	{"has no origin", func(d *queueDelivery) driver.Delivery {
 		d.own.Origin = consume.Origin{}
 		return d
 	}, []string{"a dead letter says where it came from"}},
-	{"cuts the body", func(d *queueDelivery) consume.Delivery {
+	{"cuts the body", func(d *queueDelivery) driver.Delivery {
 		d.own.Body = d.own.Body[:min(len(d.own.Body), 1<<16)]
 		return d
 	}, []string{"large messages and odd headers"}},
-	{"does not say when it was published", func(d *queueDelivery) consume.Delivery {
+	{"does not say when it was published", func(d *queueDelivery) driver.Delivery {
 		d.own.Published = time.Time{}
 		return d
 	}, []string{"a message older than the retention is not run"}},
 }
 
-// All at once, for most of them wait for what does not come.
+// All run at once, because most of them wait for events that do not come.
 func TestTheSuiteFindsBrokenAdapters(t *testing.T) {
 	var all sync.WaitGroup
 	for _, d := range defects {

@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// An adapter is proved by one call in a test of its own. What openBroker
-// returns publishes, connects and looks at the dead letters.
+// One call in a test of its own tests an adapter. The Broker that openBroker
+// returns publishes messages, connects members and reads the dead letters.
 func Example() {
 	var openBroker func(t testing.TB) consumetest.Broker
 	_ = func(t *testing.T) { // TestTheAdapterPassesTheSuite

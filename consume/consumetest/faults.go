@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -71,11 +72,11 @@ type faults struct {
 }
 
 type flakySource struct {
-	consume.Source
+	driver.Source
 	faults
 }
 
-func (s *flakySource) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (s *flakySource) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	ds, err := s.Source.Next(ctx, limit)
 	for i, d := range ds {
 		ds[i] = &flakyDelivery{d, s.faults}
@@ -84,7 +85,7 @@ func (s *flakySource) Next(ctx context.Context, limit int) ([]consume.Delivery, 
 }
 
 type flakyDelivery struct {
-	consume.Delivery
+	driver.Delivery
 	faults
 }
 
@@ -100,7 +101,7 @@ func (d *flakyDelivery) Extend(ctx context.Context) error {
 	return around(d.Message(), d.beforeExtend, nil, func() error { return d.Delivery.Extend(ctx) })
 }
 
-func (d *flakyDelivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
+func (d *flakyDelivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	return around(d.Message(), d.beforeForward, nil, func() error { return d.Delivery.Forward(ctx, to, headers) })
 }
 

@@ -1,8 +1,8 @@
-// Package consumetest proves the adapter of a broker: one suite, the same for
-// each. It runs real consumers over the adapter, takes away their store, their
-// broker and their life, and counts the effects.
+// Package consumetest tests the adapter of a broker with one suite, the same
+// for each. It runs real consumers over the adapter, takes away their store,
+// their broker and their process, and counts the effects.
 //
-// It needs the standard library and nothing else.
+// It needs the standard library only.
 package consumetest
 
 import (
@@ -10,47 +10,49 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
-// Harness is what the suite has to know of an adapter.
+// Harness describes an adapter to the suite.
 type Harness struct {
-	// Open makes a broker, or new and empty destinations on one, for one
-	// test; t cleans it up. Required. Tests run in parallel.
+	// Open makes a broker for one test, or new and empty destinations on a
+	// shared one; t cleans it up. Required. Tests run in parallel.
 	Open func(t testing.TB) Broker
-	// Store makes the store of one test, empty; t cleans it up. Required. A
-	// store in memory will do: it is the adapter that is tested.
+	// Store makes the empty store of one test; t cleans it up. Required. A
+	// store in memory is enough, because the suite tests the adapter.
 	Store func(t testing.TB) store.Store
-	// Patience is how long a test waits for what must happen, the return of a
-	// dead consumer's messages included: a minute by default.
+	// Patience is how long a test waits for an event, including the redelivery
+	// of a dead consumer's messages: a minute by default.
 	Patience time.Duration
 	// Unordered: the broker does not deliver in the order of publication, so
-	// that order per key cannot be asked for.
+	// that the suite does not check order per key.
 	Unordered bool
 }
 
 // Broker is a topic or queue with one consumer group, and with its dead
-// letters and parked messages. Safe for concurrent use. It fails the test by
+// letters and its quarantine. Safe for concurrent use. It fails the test by
 // t.
 type Broker interface {
 	// Publish sends messages in this order, with their OrderKey, Headers and
 	// Body, and returns when the broker has them.
 	Publish(t testing.TB, ms ...consume.Message)
-	// Connect makes one more member of the group, as a new process would. Its
-	// Info.AckWait, if there is one, is to be 1.2 to 1.6 s.
+	// Connect makes one more member of the group, as a new process would. If
+	// its Info has an AckWait, make that 1.2 to 1.6 s.
 	Connect(t testing.TB) Conn
-	// Copies is all that was ever forwarded to a destination.
-	Copies(t testing.TB, to consume.Destination) []consume.Message
+	// Copies returns every copy that was forwarded to the dead letters or to
+	// the quarantine.
+	Copies(t testing.TB, to driver.Action) []consume.Message
 	// Unsettled counts the published messages that are not acked.
 	Unsettled(t testing.TB) int
 }
 
 // Conn is a member of the group: a Source that the suite can take away.
 type Conn interface {
-	consume.Source
-	// Kill ends it as the death of its process would: at once, with no word
-	// to the broker, which finds out by itself. From then on each call of it
-	// and its deliveries fails.
+	driver.Source
+	// Kill ends it as the death of its process would: at once and without a
+	// message to the broker. After that each call of it and of its deliveries
+	// fails.
 	Kill()
 	// Close ends it in an orderly way, after Serve has returned. After Kill it
 	// does nothing.
@@ -76,7 +78,7 @@ func checks() []check {
 		{name: "in flight elsewhere is held, and run when that dies", run: inFlightElsewhereDies},
 		{name: "a crash before the effect", run: crashBeforeTheEffect},
 		{name: "a crash after the effect", run: crashAfterTheEffect},
-		{name: "a crash after the effect, parked", run: crashAfterTheEffectParked},
+		{name: "a crash after the effect, under park", run: crashAfterTheEffectParked},
 		{name: "a crash with later messages done", run: crashWithLaterDone},
 		{name: "a crash before the ack", run: crashBeforeTheAck},
 		{name: "an ack that fails is repeated", run: ackFails},
@@ -88,7 +90,7 @@ func checks() []check {
 		{name: "poison that kills its process ends in the dead letters", run: poisonKills},
 		{name: "a failure is a dead letter", run: failureIsADeadLetter},
 		{name: "another payload is a dead letter", run: mismatch},
-		{name: "an unknown outcome is parked", run: unknown},
+		{name: "an unknown outcome goes to the quarantine", run: unknown},
 		{name: "no key is a dead letter", run: noKey},
 		{name: "no key can stop the consumer", run: rejected},
 		{name: "a message older than the retention is not run", run: late},
@@ -103,6 +105,7 @@ func checks() []check {
 		{name: "shutdown gives back what waits", run: shutdownGivesBack},
 		{name: "order per key", run: orderPerKey, ordered: true},
 		{name: "order per key over retries", run: orderOverRetries, ordered: true},
+		{name: "order per key over a stop", run: orderOverAStop, ordered: true},
 		{name: "large messages and odd headers", run: largeMessage},
 		{name: "consumers die all the time and nothing is lost", run: nothingLost},
 		{name: "all fails at once and each message has its end", run: inAStorm},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -22,7 +23,7 @@ type partitions struct {
 	parts   [3]partition
 	next    int // the partition of the next message without an order key
 	members []*member
-	copies  map[consume.Destination][]consume.Message
+	copies  map[driver.Action][]consume.Message
 	highest bool // a defect: commits the highest offset that is acked
 }
 
@@ -46,7 +47,7 @@ type ownership struct {
 const rebalanceTimeout = 500 * time.Millisecond
 
 func newPartitions() *partitions {
-	return &partitions{changed: make(chan struct{}), copies: map[consume.Destination][]consume.Message{}}
+	return &partitions{changed: make(chan struct{}), copies: map[driver.Action][]consume.Message{}}
 }
 
 // share moves partitions to where they belong, as far as they are free. The
@@ -58,7 +59,7 @@ func (b *partitions) share() {
 		if len(b.members) > 0 {
 			to = b.members[i%len(b.members)]
 		}
-		if o := p.owner; o != nil && (o.member != to || !o.revoking.IsZero()) { // what was revoked is begun anew, also by the same
+		if o := p.owner; o != nil && (o.member != to || !o.revoking.IsZero()) { // a revoked partition begins again, also with the same member
 			if o.revoking.IsZero() {
 				o.revoking = time.Now()
 				close(o.revoked)
@@ -110,7 +111,7 @@ func (b *partitions) Connect(testing.TB) Conn {
 	return m
 }
 
-func (b *partitions) Copies(_ testing.TB, to consume.Destination) []consume.Message {
+func (b *partitions) Copies(_ testing.TB, to driver.Action) []consume.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.copies[to])
@@ -134,11 +135,13 @@ type member struct {
 	dead bool // guarded by b.mu
 }
 
-func (m *member) Info(context.Context) (consume.Info, error) {
-	return consume.Info{Horizon: consume.Forever, HoldsOnly: true}, nil
+func (m *member) Info(context.Context) (driver.Info, error) {
+	return driver.Info{Horizon: driver.Forever, HoldsOnly: true}, nil
 }
 
-func (m *member) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (m *member) Stop(context.Context) error { return nil }
+
+func (m *member) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	for {
 		m.b.mu.Lock()
 		changed, dead, ds := m.b.changed, m.dead, m.ready(limit)
@@ -158,7 +161,7 @@ func (m *member) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 }
 
 // ready takes what can be delivered. The caller holds mu.
-func (m *member) ready(limit int) (ds []consume.Delivery) {
+func (m *member) ready(limit int) (ds []driver.Delivery) {
 	for i := range m.b.parts {
 		p := &m.b.parts[i]
 		o := p.owner
@@ -203,7 +206,7 @@ func (d *logDelivery) end(f func()) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d.o.member.dead || d.p.owner != d.o {
-		return fmt.Errorf("log: the partition is another's: %w", consume.ErrGone)
+		return fmt.Errorf("log: the partition is another's: %w", driver.ErrGone)
 	}
 	if !d.ended {
 		d.ended = true
@@ -233,7 +236,7 @@ func (d *logDelivery) Ack(context.Context) error {
 
 func (d *logDelivery) Nak(context.Context, time.Duration) error { return d.end(func() {}) }
 
-func (d *logDelivery) Forward(_ context.Context, to consume.Destination, headers []store.Header) error {
+func (d *logDelivery) Forward(_ context.Context, to driver.Action, headers []store.Header) error {
 	b := d.o.member.b
 	b.mu.Lock()
 	defer b.mu.Unlock()

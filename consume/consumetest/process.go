@@ -110,7 +110,7 @@ func (p *process) shutdown() {
 	p.stopped = true
 }
 
-// kill ends it as kill -9 would: what it does from now on reaches nobody.
+// kill ends it as kill -9 would: its later calls reach neither store nor broker.
 func (p *process) kill() {
 	p.store.down.Store(true)
 	p.conn.Kill()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -19,7 +20,7 @@ type queue struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed at each change
 	msgs    []*queued
-	copies  map[consume.Destination][]consume.Message
+	copies  map[driver.Action][]consume.Message
 	ackWait time.Duration
 	defect  defect
 }
@@ -27,12 +28,12 @@ type queue struct {
 type queued struct {
 	consume.Message
 	holder *queueConn // nil: nobody
-	until  time.Time  // of the holder; else the earliest next delivery
+	until  time.Time  // the end of the holder's time; without a holder the earliest next delivery
 	acked  bool
 }
 
 func newQueue() *queue {
-	return &queue{changed: make(chan struct{}), copies: map[consume.Destination][]consume.Message{}, ackWait: 1500 * time.Millisecond}
+	return &queue{changed: make(chan struct{}), copies: map[driver.Action][]consume.Message{}, ackWait: 1500 * time.Millisecond}
 }
 
 // notify wakes who waits. The caller holds mu.
@@ -55,7 +56,7 @@ func (q *queue) Publish(_ testing.TB, ms ...consume.Message) {
 
 func (q *queue) Connect(testing.TB) Conn { return &queueConn{q: q} }
 
-func (q *queue) Copies(_ testing.TB, to consume.Destination) []consume.Message {
+func (q *queue) Copies(_ testing.TB, to driver.Action) []consume.Message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.copies[to])
@@ -79,11 +80,13 @@ type queueConn struct {
 	dead bool // guarded by q.mu
 }
 
-func (c *queueConn) Info(context.Context) (consume.Info, error) {
-	return consume.Info{Horizon: consume.Forever, AckWait: c.q.ackWait}, nil
+func (c *queueConn) Info(context.Context) (driver.Info, error) {
+	return driver.Info{Horizon: driver.Forever, AckWait: c.q.ackWait}, nil
 }
 
-func (c *queueConn) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (c *queueConn) Stop(context.Context) error { return nil }
+
+func (c *queueConn) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	for {
 		c.q.mu.Lock()
 		changed, dead := c.q.changed, c.dead
@@ -106,7 +109,7 @@ func (c *queueConn) Next(ctx context.Context, limit int) ([]consume.Delivery, er
 
 // ready takes what can be delivered, and says when to look again. The caller
 // holds mu.
-func (c *queueConn) ready(limit int) (ds []consume.Delivery, wait time.Duration) {
+func (c *queueConn) ready(limit int) (ds []driver.Delivery, wait time.Duration) {
 	now, wait := time.Now(), time.Second
 	for _, m := range c.q.msgs {
 		if m.acked || len(ds) == limit || c.dead {
@@ -178,7 +181,7 @@ func (d *queueDelivery) Extend(context.Context) error {
 	return d.change(func() { d.m.until = time.Now().Add(d.c.q.ackWait) })
 }
 
-func (d *queueDelivery) Forward(_ context.Context, to consume.Destination, headers []store.Header) error {
+func (d *queueDelivery) Forward(_ context.Context, to driver.Action, headers []store.Header) error {
 	d.c.q.mu.Lock()
 	defer d.c.q.mu.Unlock()
 	if d.c.dead {

@@ -10,17 +10,18 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
 const (
-	group = "consumetest"
-	lease = 2 * time.Second
+	group string = "consumetest"
+	lease        = 2 * time.Second
 	// held is the lease of those who live: no pause of the machine outlasts it.
 	held = 30 * time.Second
 )
 
-// world is one test: a broker, a store, and what the handlers did.
+// world is one test: a broker, a store, and a journal of the handlers.
 type world struct {
 	testing.TB
 	h      Harness
@@ -35,7 +36,7 @@ func newWorld(t testing.TB, h Harness) *world {
 	return w
 }
 
-// journal is what happened to the world outside.
+// journal records the effects of the handlers.
 type journal struct {
 	mu      sync.Mutex
 	runs    map[string]int // handlers that ended well, by the message's key
@@ -45,7 +46,7 @@ type journal struct {
 	origins map[string]consume.Origin
 }
 
-// effect is what a handler does to the world outside.
+// effect records the effect of a handler.
 func (j *journal) effect(x *semel.Execution, m *consume.Message) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -83,7 +84,7 @@ func (j *journal) total() (n int) {
 }
 
 // saw counts the events of a kind, and for EventDecided of a reason.
-func (j *journal) saw(kind consume.Kind, reason consume.Reason) (n int) {
+func (j *journal) saw(kind consume.Kind, reason driver.Reason) (n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range j.events {
@@ -114,10 +115,10 @@ func many(n int) (ms []consume.Message) {
 }
 
 // until waits for something that must happen.
-func (w *world) until(what string, is func() bool) {
+func (w *world) until(what string, ready func() bool) {
 	w.Helper()
 	end := time.Now().Add(w.h.Patience)
-	for d := time.Millisecond; !is(); d = min(2*d, 50*time.Millisecond) {
+	for d := time.Millisecond; !ready(); d = min(2*d, 50*time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("after %v: not %s", w.h.Patience, what)
 		}
@@ -148,7 +149,7 @@ func (w *world) once(ms []consume.Message) {
 }
 
 // copies checks how many copies a destination has, and returns them.
-func (w *world) copies(to consume.Destination, n int) []consume.Message {
+func (w *world) copies(to driver.Action, n int) []consume.Message {
 	w.Helper()
 	got := w.broker.Copies(w, to)
 	if len(got) != n {
@@ -160,7 +161,7 @@ func (w *world) copies(to consume.Destination, n int) []consume.Message {
 // reasons are the reasons of copies, in order of the alphabet.
 func reasons(ms []consume.Message) (rs []string) {
 	for i := range ms {
-		r, _ := ms[i].Header(consume.LetterReason)
+		r, _ := ms[i].Header(driver.LetterReason)
 		rs = append(rs, r)
 	}
 	slices.Sort(rs)

@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
@@ -18,7 +19,7 @@ func bad(context.Context, *semel.Execution, *consume.Message) error { return sem
 
 // A broker without memory reads nothing from those who publish. Copies wait,
 // their messages stay; taking and acking go on. In the end there is one copy.
-func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
+func TestServe_BrokerBlocksPublishers_DelaysCopiesOnly(t *testing.T) {
 	t.Parallel()
 	s := amqptest.Start(t)
 	alarm := func(do string) {
@@ -50,7 +51,7 @@ func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
 	})
 	close(gate)
 	blocked := func(e consume.Event) bool {
-		return e.Err != nil && strings.Contains(e.Err.Error(), "takes no messages now")
+		return e.Err != nil && strings.Contains(e.Err.Error(), "blocks publishers now")
 	}
 	late := func(e consume.Event) bool {
 		return e.Err != nil && strings.Contains(e.Err.Error(), "not confirmed it yet")
@@ -65,44 +66,44 @@ func TestABlockedBrokerHoldsUpCopiesOnly(t *testing.T) {
 	settled(t, b)
 	b.Publish(t, keyed("k1"))
 	settled(t, b)
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 2 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 2 {
 		t.Errorf("%d dead letters, want 2", n)
 	}
 }
 
 // The queue of letters is deleted while the consumer runs: it is made again,
 // and no letter is lost, though the broker confirms what no queue takes.
-func TestALetterNeedsAQueue(t *testing.T) {
+func TestForward_QueueDeleted_MakesItAgain(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	j := &journal{}
 	serve(t, j.consumer(t, bad, consume.Options{}), b.connect(t))
 	b.Publish(t, keyed("k0"))
 	settled(t, b)
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 1 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 1 {
 		t.Fatalf("%d dead letters", n)
 	}
-	if _, err := b.ch.QueueDelete(b.letters(consume.DeadLetters), false, false, false); err != nil {
+	if _, err := b.ch.QueueDelete(b.letters(driver.DeadLetter), false, false, false); err != nil {
 		t.Fatal(err)
 	}
 	b.Publish(t, keyed("k1"))
 	settled(t, b)
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 2 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 2 {
 		t.Errorf("%d dead letters, want 2", n)
 	}
 }
 
 // Where the Source makes no queues, a letter without a queue stays a message.
-func TestALetterThatNoQueueTakesIsKept(t *testing.T) {
+func TestForward_NoQueue_KeepsTheMessage(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	b.opt.Declare = semelamqp.DeclareNothing
 	j := &journal{}
 	serve(t, j.consumer(t, bad, consume.Options{}), b.connect(t))
 	b.Publish(t, keyed("k0"))
 	settled(t, b)
-	if got := reasons(t, b, consume.DeadLetters); len(got) != 1 {
+	if got := reasons(t, b, driver.DeadLetter); len(got) != 1 {
 		t.Errorf("the dead letters are %v, want one", got)
 	}
-	if _, err := b.ch.QueueDelete(b.letters(consume.DeadLetters), false, false, false); err != nil {
+	if _, err := b.ch.QueueDelete(b.letters(driver.DeadLetter), false, false, false); err != nil {
 		t.Fatal(err)
 	}
 	b.Publish(t, keyed("k1"))
@@ -114,17 +115,17 @@ func TestALetterThatNoQueueTakesIsKept(t *testing.T) {
 	if n := b.Unsettled(t); n != 1 {
 		t.Errorf("%d messages are unsettled, want 1", n)
 	}
-	if _, err := b.ch.QueueDeclare(b.letters(consume.DeadLetters), true, false, false, false, nil); err != nil {
+	if _, err := b.ch.QueueDeclare(b.letters(driver.DeadLetter), true, false, false, false, nil); err != nil {
 		t.Fatal(err)
 	}
 	settled(t, b)
-	if got := reasons(t, b, consume.DeadLetters); len(got) != 2 {
+	if got := reasons(t, b, driver.DeadLetter); len(got) != 2 {
 		t.Errorf("the dead letters are %v, want two", got)
 	}
 }
 
 // A retry whose queue is missing, and may not be made, waits in the consumer.
-func TestARetryWithoutAQueueWaitsInTheConsumer(t *testing.T) {
+func TestRetry_NoQueue_WaitsInTheConsumer(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	b.opt.Declare = semelamqp.DeclareNothing
 	j := &journal{}
@@ -140,9 +141,9 @@ func TestARetryWithoutAQueueWaitsInTheConsumer(t *testing.T) {
 }
 
 // The broker's own limit of deliveries ends in the dead letters, too.
-func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
+func TestDeliveryLimit_Reached_LosesNoMessage(t *testing.T) {
 	server := amqptest.Shared(t)
-	b := &broker{server: server, name: fmt.Sprint("limited", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}, ch: channel(t, server.URL())}
+	b := &broker{server: server, name: fmt.Sprint("limited", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, server.URL())}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, DeliveryLimit: 2}
 	c := b.connect(t)
 	if _, err := c.Info(t.Context()); err != nil {
@@ -163,7 +164,7 @@ func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
 	}
 	var letters []amqp.Delivery
 	until(t, "a dead letter", func() bool {
-		letters = append(letters, drain(t, b.ch, b.letters(consume.DeadLetters))...)
+		letters = append(letters, drain(t, b.ch, b.letters(driver.DeadLetter))...)
 		return len(letters) == 1
 	})
 	if r := letters[0].Headers["x-first-death-reason"]; r != "delivery_limit" {
@@ -172,8 +173,8 @@ func TestTheBrokersLimitOfDeliveriesLosesNothing(t *testing.T) {
 	settled(t, b)
 }
 
-// A quorum queue counts; what goes around by a retry is counted on.
-func TestDeliveriesAreCountedOverRetries(t *testing.T) {
+// A quorum queue counts deliveries, and the count goes on over retries.
+func TestDeliveries_Retries_AreCounted(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	c := b.connect(t)
 	b.Publish(t, keyed("k0"))

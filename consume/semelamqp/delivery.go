@@ -9,6 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -21,32 +22,32 @@ type delivery struct {
 
 	mu    sync.Mutex
 	acked bool
-	back  bool // with the broker again
-	// sent are the copies on their way, by their queues: one whose confirm is
-	// late is waited for, and not sent again.
+	back  bool // it was given back
+	// sent are the copies on their way, by queue. A copy whose confirm is late
+	// is waited for, not sent again.
 	sent map[string]*sent
 }
 
-// Message implements consume.Delivery.
+// Message implements driver.Delivery.
 func (d *delivery) Message() *consume.Message { return d.own }
 
-// Revoked implements consume.Delivery. It is closed when the channel is: then
-// the broker gives the message to another.
+// Revoked implements driver.Delivery. It is closed with the channel, because
+// the broker gives the message to another consumer then.
 func (d *delivery) Revoked() <-chan struct{} { return d.l.over }
 
-// Extend implements consume.Delivery. There is nothing to extend: a message is
-// the channel's until the broker's consumer_timeout, 30 minutes by default.
+// Extend implements driver.Delivery. It does nothing: the channel keeps a
+// message until the broker's consumer_timeout, 30 minutes by default.
 func (d *delivery) Extend(context.Context) error { return nil }
 
-// Ack implements consume.Delivery. The broker does not answer an ack. If it is
-// lost, the channel is, too, and the message comes again.
+// Ack implements driver.Delivery. The broker does not answer an ack. If the ack
+// is lost, so is the channel, and the message comes again.
 func (d *delivery) Ack(context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ack()
 }
 
-// ack says it once: the broker closes a channel that acks twice.
+// ack acks once, because the broker closes a channel that acks twice.
 func (d *delivery) ack() error {
 	if d.acked {
 		return nil
@@ -56,27 +57,26 @@ func (d *delivery) ack() error {
 	}
 	if err := d.raw.Ack(false); err != nil {
 		d.l.end(err)
-		return fmt.Errorf("%w: %w", consume.ErrGone, err)
+		return fmt.Errorf("%w: %w", driver.ErrGone, err)
 	}
 	d.acked = true
 	d.l.out.Add(-1)
 	return nil
 }
 
-// gone is the error of what is said too late.
+// gone returns the error of a call after the delivery's end.
 func (d *delivery) gone() error {
 	if d.back {
-		return fmt.Errorf("%w: it was given back", consume.ErrGone)
+		return fmt.Errorf("%w: it was given back", driver.ErrGone)
 	}
 	if d.l.isOver() {
-		return fmt.Errorf("%w: %w", consume.ErrGone, d.l.why)
+		return fmt.Errorf("%w: %w", driver.ErrGone, d.l.err)
 	}
 	return nil
 }
 
-// Nak implements consume.Delivery. For a delay it sends a copy to a queue from
-// which it comes back, and acks; without, the message goes to the head of its
-// own queue.
+// Nak implements driver.Delivery. With a delay it sends a copy to a retry
+// queue, and acks. Without one the message goes back to the head of its queue.
 func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	if delay <= 0 {
 		if err := d.raw.Nack(false, true); err != nil {
 			d.l.end(err)
-			return fmt.Errorf("%w: %w", consume.ErrGone, err)
+			return fmt.Errorf("%w: %w", driver.ErrGone, err)
 		}
 		d.back = true
 		d.l.out.Add(-1)
@@ -108,30 +108,30 @@ func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
 	return d.ack()
 }
 
-// Forward implements consume.Delivery. It returns nil when the broker has
+// Forward implements driver.Delivery. It returns nil after the broker has
 // confirmed that the copy is in its queue.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.gone(); err != nil {
 		return err
 	}
 	name := d.s.opt.DeadLetters
-	if to == consume.Parked {
-		name = d.s.opt.Parked
+	if to == driver.Quarantine {
+		name = d.s.opt.Quarantine
 	}
 	return d.copy(ctx, name, d.s.queues.letters(name), func() amqp.Publishing { return letterOf(&d.raw, headers) })
 }
 
-// copy sends a copy, or waits for one that is on its way. If its queue was
-// deleted, it is made again, once.
+// copy sends a copy, or waits for one on its way. If its queue was deleted,
+// copy makes it again, once.
 func (d *delivery) copy(ctx context.Context, slot string, q queue, m func() amqp.Publishing) error {
 	fail := func(err error) error {
 		return fmt.Errorf("semelamqp: copy of %d bytes to queue %q: %w", len(d.raw.Body), q.name, err)
 	}
 	for again := range 2 {
 		c := d.sent[slot]
-		if c == nil || c.failed() { // when nobody waited for it any more
+		if c == nil || c.failed() { // it failed after an earlier call had given up
 			if d.sent == nil {
 				d.sent = map[string]*sent{}
 			}

@@ -22,13 +22,13 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// dialer makes connections, with pauses between those that fail.
+// dialer makes connections, and pauses after failures.
 type dialer struct {
 	url    string
 	config amqp.Config
 
 	mu       sync.Mutex
-	failures int // since it last went well
+	failures int // since the last success
 }
 
 func (d *dialer) dial(ctx context.Context) (*amqp.Connection, error) {
@@ -43,23 +43,23 @@ func (d *dialer) dial(ctx context.Context) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// ended notes how it went: with the connection, and with what it is for.
-func (d *dialer) ended(well bool) {
+// ended notes the success or failure of a connection, or of its first use.
+func (d *dialer) ended(succeeded bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failures++; well {
+	if d.failures++; succeeded {
 		d.failures = 0
 	}
 }
 
-// The bounds of the pause after the first and after many failures.
+// The longest random pause after the first failure, and after many.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
-// pause waits for a random part of a bound that doubles with each failure, so
-// that the members do not come back all at once.
+// pause waits for a random part of a limit that doubles with each failure, so
+// that members do not reconnect all at once.
 func (d *dialer) pause(ctx context.Context) error {
 	d.mu.Lock()
 	n := d.failures
@@ -81,7 +81,7 @@ func (d *dialer) connect(ctx context.Context) (*amqp.Connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	c := d.config
-	c.Properties, c.TLSClientConfig = maps.Clone(c.Properties), c.TLSClientConfig.Clone() // the library writes into them
+	c.Properties, c.TLSClientConfig = maps.Clone(c.Properties), c.TLSClientConfig.Clone() // because the library writes into them
 	base := c.Dial
 	if base == nil {
 		base = func(network, addr string) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, addr) }
@@ -92,11 +92,11 @@ func (d *dialer) connect(ctx context.Context) (*amqp.Connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // the handshake fails by it
+		stop = context.AfterFunc(ctx, func() { _ = conn.Close() }) // so that the handshake fails
 		return limited{conn}, nil
 	}
 	conn, err := amqp.DialConfig(d.url, c)
-	if !stop() && err == nil { // it was closed under the handshake's hands
+	if !stop() && err == nil { // it was closed during the handshake
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *dialer) connect(ctx context.Context) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// limited is a connection whose writes end.
+// limited is a connection whose writes time out.
 type limited struct{ net.Conn }
 
 func (c limited) Write(b []byte) (int, error) {

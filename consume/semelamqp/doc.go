@@ -1,66 +1,66 @@
-// Package semelamqp brings messages of RabbitMQ, by AMQP 0-9-1, to package
-// consume, from a classic or quorum queue. [Source] is what
-// consume.Consumer.Serve takes.
+// Package semelamqp is the adapter of RabbitMQ (AMQP 0-9-1) for package
+// consume: a [Source] takes messages from a classic or quorum queue. Pass it to
+// consume.Consumer.Serve.
 //
-// A message is acked by itself, after its outcome is stored; never in advance,
-// and never several with one ack. A copy (a retry, a dead letter, a parked
-// message) is published as persistent and mandatory, and confirmed by the
-// broker, before the message is acked. Whatever the channel of a delivery has
-// been through, an ack goes to that channel or nowhere: when it is closed, the
-// delivery is over (consume.ErrGone), and the message comes again.
+// Each message is acked by itself, after its outcome is stored. A copy (a
+// retry, a dead letter, a quarantined message) is published as persistent and
+// mandatory, and confirmed by the broker, before the message is acked. An ack
+// goes to the channel of its delivery or nowhere: when that channel is closed,
+// the delivery is over (driver.ErrGone), and the broker redelivers the message.
 //
 // # What AMQP's settings mean here
 //
 //	setting                  here
-//	no-ack                   never: it would lose what is in work
+//	no-ack                   never, because a crash would lose messages
 //	prefetch                 the Consumer's InFlight, or Options.Prefetch
-//	ack, multiple            one by one; the broker does not answer it, and one that is lost comes again
-//	nack, requeue            what is given back at the end; never for a retry, which it would repeat at once
+//	ack, multiple            one by one; the broker does not answer, and after a lost ack it redelivers
+//	nack, requeue            for messages given back at the end; never for a retry, which would repeat at once
 //	redelivered              consume.Message.Deliveries is 2 or more
-//	x-delivery-count         quorum: counted exactly, and on over retries; classic: at least so many
-//	x-delivery-limit         the broker's own, and blind to reasons: let consume's MaxAttempts be less
-//	publisher confirms       for every copy, with mandatory: a copy that no queue takes is no copy
-//	message TTL, max-length  drop messages, to the dead letters if the queue was made here
+//	x-delivery-count         quorum: exact, retries included; classic: a lower bound
+//	x-delivery-limit         the broker's own limit, without a reason: set consume's MaxAttempts below it
+//	publisher confirms       for every copy, with mandatory: a copy that no queue takes has failed
+//	message TTL, max-length  drop messages, to the dead letters if the Source made the queue
 //	priority                 kept by copies; messages then overtake
-//	expiration, user-id, CC  not repeated by copies: they would drop, refuse or multiply them
-//	message-id               of the producer: see FromMessageID; AMQP has no id of the broker's
-//	timestamp                the time of publication, which the producer says; timestamp_in_ms is the broker's.
-//	                         Without either a message never counts as older than outcomes are kept
-//	connection.blocked       copies fail, and are tried again; taking and acking go on, on their own connection
-//	consumer_timeout         30 minutes: a message that is in work for longer comes again, and waits for its first run
+//	expiration, user-id, CC  not repeated by copies, which they would drop, refuse or multiply
+//	message-id               the producer's: see FromMessageID; AMQP has no ID of the broker
+//	timestamp                the time of publication, set by the producer; timestamp_in_ms is the broker's.
+//	                         Without either a message never counts as older than Retention
+//	connection.blocked       copies fail, and are tried again; taking and acking go on, on another connection
+//	consumer_timeout         30 minutes: a message whose handler runs longer is redelivered, and waits for its end
 //	x-single-active-consumer order per key for several members: see Options.SingleActive
 //
-// # What it makes
+// # The queues that it makes
 //
 // For a queue "orders", unless Options.Declare says otherwise: "orders.retry.1s"
-// and so on, each when it is first needed; "orders.dead-letters";
-// "orders.parked". With DeclareAll "orders" itself. They are durable, and made
-// again when a connection finds that they are gone.
+// and so on, each at its first use; "orders.dead-letters"; "orders.quarantine".
+// With DeclareAll also "orders" itself. They are durable, and each new
+// connection makes the missing ones again.
 //
 // A retry waits in a queue whose TTL is about its delay, from 250 ms in steps of
-// two, and comes back by dead-lettering: it holds up nobody, and no process has
-// to live for it. It is a new message to the broker, at the end of the queue.
-// Quorum queues pass it on at least once, classic ones at most once. Messages
-// with an OrderKey wait in the consumer instead.
+// two, and comes back by dead-lettering. It delays no other message, and no
+// process must stay alive for it. To the broker it is a new message, at the end
+// of the queue. Quorum queues pass it on at least once, classic ones at most
+// once. Messages with an OrderKey wait in the consumer instead.
 //
 // # What it needs
 //
-//   - RabbitMQ 3.10 or later for quorum queues. A stream is no queue.
+//   - RabbitMQ 3.10 or later for quorum queues. Streams are not supported.
 //   - The permission to configure, write and read "orders" and "orders.*", and
 //     to write to the default exchange, "amq.default".
 //   - No policy that drops messages of "orders.*": no TTL, no max-length.
 //   - For a quorum queue that the Source does not make: a dead-letter exchange.
 //     RabbitMQ 4 drops a message without it after 20 deliveries.
-//   - Options.Horizon, if the queue has a TTL; else consume.Options.ShortRetention,
-//     for a queue keeps its messages without end.
-//   - The time of publication in each message, unless the queue has a TTL that is
-//     shorter than outcomes are kept: the producers' timestamp, or the broker's own
-//     (message_interceptors.incoming.set_header_timestamp.overwrite = true). What is
-//     without it, and comes again when its outcome is forgotten, runs again: see
-//     consume.Options.Late.
-//   - Somebody who reads the dead letters and the parked messages.
+//   - Options.Horizon, if the queue has a TTL; without a TTL
+//     consume.Options.ShortRetention, because a queue keeps messages for ever.
+//   - The time of publication in each message, unless the queue has a TTL that
+//     is shorter than Retention: the producers' timestamp, or the broker's own
+//     (message_interceptors.incoming.set_header_timestamp.overwrite = true). A
+//     message without it runs again if it is redelivered after its outcome was
+//     deleted.
+//   - An operator who reads the dead letters and the quarantine.
 //
-// Order per key holds within one Serve, as long as its connection does: a broker
-// that notices a loss later than the consumer sends what is behind first. For
-// that, and for several members, give the queue a single active consumer.
+// Order per key holds within one Serve, as long as its connection lasts: a
+// broker that notices a lost connection later than the consumer delivers later
+// messages first. For that case, and for several members, give the queue a
+// single active consumer.
 package semelamqp

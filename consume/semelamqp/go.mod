@@ -6,5 +6,3 @@ require (
 	github.com/rabbitmq/amqp091-go v1.16.0
 	github.com/semel-go/semel v0.0.0
 )
-
-replace github.com/semel-go/semel => ../..

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // A broker that goes silent in the middle holds up no shutdown.
-func TestWhatTheBrokerDoesNotAnswerEndsWithItsContext(t *testing.T) {
+func TestNext_CallUnanswered_EndsWithItsContext(t *testing.T) {
 	for name, call := range map[string][2]uint16{"of a channel": {20, 10}, "of a queue": {50, 10}, "of a prefetch": {60, 10}, "of a consumer": {60, 20}} {
 		p := newPuppet(t)
 		s := p.source(Options{})
@@ -38,13 +38,13 @@ func TestWhatTheBrokerDoesNotAnswerEndsWithItsContext(t *testing.T) {
 }
 
 // Copies go on when the broker has memory again.
-func TestCopiesGoOnWhenTheBrokerIsNoLongerBlocked(t *testing.T) {
+func TestForward_BrokerUnblocked_GoesOn(t *testing.T) {
 	p := newPuppet(t)
 	d := p.next(p.source(Options{}), "m")[0]
 	until := func(what string, is func(err error) bool) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
-			err := d.Forward(t.Context(), consume.DeadLetters, nil)
+			err := d.Forward(t.Context(), driver.DeadLetter, nil)
 			if delete(d.sent, d.s.opt.DeadLetters); is(err) {
 				return
 			}
@@ -74,9 +74,9 @@ func (c *closing) Close() error {
 	return c.Conn.Close()
 }
 
-// A connection that is made while the Source is closed is closed, too: that of
-// taking, and that of copies.
-func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
+// A connection that is made while the Source is closed is closed, too: the one
+// for taking, and the one for copies.
+func TestClose_ConnectionBeingMade_ClosesIt(t *testing.T) {
 	for at, name := range []string{"taking", "copies"} {
 		p := newPuppet(t)
 		var s *Source
@@ -100,7 +100,7 @@ func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = ds[0].Forward(t.Context(), consume.DeadLetters, nil)
+			err = ds[0].Forward(t.Context(), driver.DeadLetter, nil)
 		}
 		if err == nil {
 			t.Errorf("%s: there is no error", name)
@@ -110,7 +110,7 @@ func TestAConnectionThatCloseDoesNotSeeIsClosed(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			t.Errorf("%s: the connection stays", name)
 		}
-		if _, err := s.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		if _, err := s.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%s: Next after Close: %v", name, err)
 		}
 	}
@@ -131,7 +131,7 @@ func (c *timed) Write(b []byte) (int, error) { return len(b), nil }
 
 // A broker that does not read, as one without memory does to those who publish,
 // holds up no write for ever: each has a deadline of its own.
-func TestWritesEnd(t *testing.T) {
+func TestWrite_BrokerDoesNotRead_TimesOut(t *testing.T) {
 	c := &timed{}
 	for range 2 {
 		c.until = time.Time{}
@@ -144,14 +144,14 @@ func TestWritesEnd(t *testing.T) {
 	}
 }
 
-// What went well ends the pauses: the next loss is mended at once.
-func TestPausesEndWhenTheBrokerTakesPart(t *testing.T) {
+// A success resets the pauses, so that the next reconnection is immediate.
+func TestPause_Success_EndsIt(t *testing.T) {
 	p := newPuppet(t)
 	s := p.source(Options{})
 	s.dialer.ended(false)
 	s.copies.dialer.ended(false)
 	d := p.next(s, "m")[0]
-	if err := d.Forward(t.Context(), consume.DeadLetters, nil); err != nil {
+	if err := d.Forward(t.Context(), driver.DeadLetter, nil); err != nil {
 		t.Fatal(err)
 	}
 	if s.dialer.failures != 0 || s.copies.dialer.failures != 0 {

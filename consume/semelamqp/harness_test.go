@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 	"github.com/semel-go/semel/store"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(amqptest.Main(m))
 }
 
-// patience is for what must happen, on a machine that does much else.
+// patience is how long a test waits for an event, on a busy machine.
 const patience = 4 * time.Minute
 
 var queues atomic.Int64
@@ -40,10 +41,10 @@ type broker struct {
 	opt    semelamqp.Options
 	ch     *amqp.Channel // of the test
 	mu     sync.Mutex    // one copy read at a time
-	copies map[consume.Destination][]consume.Message
+	copies map[driver.Action][]consume.Message
 }
 
-// open makes a queue on the shared node. Kind is that of all its queues.
+// open makes a queue on the shared node. All its queues are of this kind.
 func open(t testing.TB, kind semelamqp.Kind) *broker {
 	t.Helper()
 	return openOn(t, amqptest.Shared(t), kind)
@@ -51,7 +52,7 @@ func open(t testing.TB, kind semelamqp.Kind) *broker {
 
 func openOn(t testing.TB, s *amqptest.Server, kind semelamqp.Kind) *broker {
 	t.Helper()
-	b := &broker{server: s, name: fmt.Sprintf("q%d", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}}
+	b := &broker{server: s, name: fmt.Sprintf("q%d", queues.Add(1)), copies: map[driver.Action][]consume.Message{}}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: kind, OrderKey: semelamqp.ByHeader(orderHeader)}
 	src, err := semelamqp.New(s.URL(), b.name, &b.opt)
 	if err != nil {
@@ -116,7 +117,7 @@ func publishing(m *consume.Message) amqp.Publishing {
 
 // Copies implements consumetest.Broker. It takes what is in the queue, and
 // remembers it.
-func (b *broker) Copies(t testing.TB, to consume.Destination) []consume.Message {
+func (b *broker) Copies(t testing.TB, to driver.Action) []consume.Message {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,9 +146,9 @@ func drain(t testing.TB, ch *amqp.Channel, queue string) (ds []amqp.Delivery) {
 	}
 }
 
-func (b *broker) letters(to consume.Destination) string {
-	if to == consume.Parked {
-		return b.name + ".parked"
+func (b *broker) letters(to driver.Action) string {
+	if to == driver.Quarantine {
+		return b.name + ".quarantine"
 	}
 	return b.name + ".dead-letters"
 }
@@ -161,7 +162,7 @@ func (b *broker) retries() (names []string) {
 }
 
 // Unsettled implements consumetest.Broker. It looks at the retries before and
-// after, for a message goes there and back.
+// after, because a message moves between the queues.
 func (b *broker) Unsettled(t testing.TB) int {
 	t.Helper()
 	var ns [3]int
@@ -238,10 +239,10 @@ func (c *conn) Kill() {
 	c.cut()
 }
 
-// until waits for what must happen.
-func until(t testing.TB, what string, is func() bool) {
+// until waits for a condition.
+func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", patience, what)
 		}

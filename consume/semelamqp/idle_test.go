@@ -22,8 +22,8 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Waiting is cheap: for messages, and for a queue that is not there.
-func TestWaitingCostsLittle(t *testing.T) {
+// Waiting for messages, or for a missing queue, uses little CPU.
+func TestServe_NoMessages_UsesLittleCPU(t *testing.T) {
 	for name, lost := range map[string]bool{"for messages": false, "for a queue that is gone": true} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, semelamqp.Classic)
@@ -39,7 +39,7 @@ func TestWaitingCostsLittle(t *testing.T) {
 				until(t, "the loss noticed", func() bool { return j.saw(consume.EventReceiveFailed, nil) > 4 })
 			}
 			share := 1.0
-			for n := 0; n < 5 && share > 0.05; n++ { // what another test has left may end in the first
+			for n := 0; n < 5 && share > 0.05; n++ { // work that another test has left may end in the first
 				const wait = 2 * time.Second
 				before := cpu(t)
 				<-time.After(wait)

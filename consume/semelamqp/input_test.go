@@ -13,13 +13,15 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 	"github.com/semel-go/semel/store"
 )
 
-// What cannot work is an error of Serve at its start, which says what to do.
-func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
+// A setup that cannot work is an error of Serve at its start, with the next
+// step.
+func TestServe_InvalidSetup_IsRefused(t *testing.T) {
 	s := amqptest.Shared(t)
 	b := open(t, semelamqp.Classic)
 	const nobody = "amqp://guest:guest@127.0.0.1:1/"
@@ -28,13 +30,13 @@ func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
 		o          semelamqp.Options
 		want       []string
 	}{
-		"an unknown queue":    {queue: "nowhere", want: []string{`queue "nowhere"`, "is not there", "Options.Declare"}},
+		"an unknown queue":    {queue: "nowhere", want: []string{`queue "nowhere"`, "does not exist", "Options.Declare"}},
 		"wrong credentials":   {url: strings.Replace(s.URL(), "guest:guest", "guest:wrong", 1), want: []string{"username or password"}},
 		"an unknown vhost":    {url: s.URL() + "nowhere", want: []string{"vhost"}},
 		"nobody there":        {url: nobody, want: []string{"no connection to the broker", "refused"}},
-		"no letters":          {o: semelamqp.Options{Declare: semelamqp.DeclareNothing, Parked: "nowhere"}, want: []string{`queue "nowhere"`, "is not there"}},
-		"another kind":        {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum}, want: []string{"is there with other arguments", "Options.Kind"}},
-		"another's arguments": {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Classic, SingleActive: true}, want: []string{"is there with other arguments"}},
+		"no letters":          {o: semelamqp.Options{Declare: semelamqp.DeclareNothing, Quarantine: "nowhere"}, want: []string{`queue "nowhere"`, "does not exist"}},
+		"another kind":        {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum}, want: []string{"exists with other arguments", "Options.Kind"}},
+		"another's arguments": {o: semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Classic, SingleActive: true}, want: []string{"exists with other arguments"}},
 	} {
 		if c.url == "" {
 			c.url = s.URL()
@@ -58,14 +60,14 @@ func TestServeDoesNotStartOnWhatCannotWork(t *testing.T) {
 		if err := src.Close(); err != nil {
 			t.Errorf("%s: Close: %v", name, err)
 		}
-		if _, err := src.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		if _, err := src.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%s: Next after Close: %v", name, err)
 		}
 	}
 }
 
 // A broker that takes the connection and says nothing holds up no shutdown.
-func TestASilentBrokerHoldsUpNobody(t *testing.T) {
+func TestServe_BrokerSilent_EndsWithItsContext(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +93,7 @@ func TestASilentBrokerHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestBadMessagesAreDeadLetters(t *testing.T) {
+func TestServe_InvalidMessages_AreDeadLettered(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	j := &journal{}
 	big := keyed("k0")
@@ -116,7 +118,7 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 		return j.plain(ctx, x, m)
 	}, consume.Options{}), b.connect(t))
 	settled(t, b)
-	if got, want := fmt.Sprint(reasons(t, b, consume.DeadLetters)), "[invalid_call invalid_call invalid_call no_key]"; got != want {
+	if got, want := fmt.Sprint(reasons(t, b, driver.DeadLetter)), "[invalid_call invalid_call invalid_call no_key]"; got != want {
 		t.Errorf("the dead letters are for %s, want %s", got, want)
 	}
 	if j.total() != 2 {
@@ -126,7 +128,7 @@ func TestBadMessagesAreDeadLetters(t *testing.T) {
 
 // Headers are sent in one frame, and the broker ends the connection of who
 // sends more.
-func TestALetterWithManyHeadersGoesWithoutTheText(t *testing.T) {
+func TestForward_ManyHeaders_OmitsTheErrorText(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	m := keyed("k0")
@@ -136,21 +138,21 @@ func TestALetterWithManyHeadersGoesWithoutTheText(t *testing.T) {
 		return semel.Final(errors.New(strings.Repeat("no ", 1000)))
 	}, consume.Options{}), b.connect(t))
 	settled(t, b)
-	l := b.Copies(t, consume.DeadLetters)
+	l := b.Copies(t, driver.DeadLetter)
 	if len(l) != 1 {
 		t.Fatalf("%d dead letters", len(l))
 	}
-	if text, ok := l[0].Header(consume.LetterError); ok {
+	if text, ok := l[0].Header(driver.LetterError); ok {
 		t.Errorf("it has the text %.20q", text)
 	}
-	if why, _ := l[0].Header(consume.LetterReason); why != string(consume.ReasonFailed) {
+	if why, _ := l[0].Header(driver.LetterReason); why != string(driver.ReasonFailed) {
 		t.Errorf("its reason is %q", why)
 	}
 }
 
 // A message whose letter has no room at all is kept, without haste, and holds
 // up no other.
-func TestALetterWithTooManyHeadersIsKept(t *testing.T) {
+func TestForward_TooManyHeaders_KeepsTheMessage(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	m := keyed("k0")
@@ -160,7 +162,7 @@ func TestALetterWithTooManyHeadersIsKept(t *testing.T) {
 	refused := func(e consume.Event) bool { return e.Err != nil && strings.Contains(e.Err.Error(), "frame_max") }
 	until(t, "refused", func() bool { return j.saw(consume.EventSettleFailed, refused) >= 3 })
 	b.Publish(t, keyed("k1"))
-	until(t, "the next one is settled", func() bool { return len(b.Copies(t, consume.DeadLetters)) == 1 })
+	until(t, "the next one is settled", func() bool { return len(b.Copies(t, driver.DeadLetter)) == 1 })
 	<-time.After(time.Second)
 	if n := j.saw(consume.EventSettleFailed, refused); n > 12 {
 		t.Errorf("it was tried %d times", n)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestALevelIsTheOneNearest(t *testing.T) {
+func TestLevel_IsTheNearest(t *testing.T) {
 	for d, want := range map[time.Duration]time.Duration{
 		1: firstLevel, 150 * time.Millisecond: firstLevel, 250 * time.Millisecond: firstLevel, 350 * time.Millisecond: firstLevel,
 		360 * time.Millisecond: 500 * time.Millisecond, 750 * time.Millisecond: time.Second, time.Second: time.Second, 1500 * time.Millisecond: 2 * time.Second,
@@ -24,7 +24,7 @@ func TestALevelIsTheOneNearest(t *testing.T) {
 }
 
 // The pauses of consume.Backoff have few queues.
-func TestTheDefaultBackoffNeedsFewQueues(t *testing.T) {
+func TestLevel_DefaultBackoff_NeedsFewQueues(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for n := range 20 {
 		full := min(time.Second<<min(n, 10), 5*time.Minute)

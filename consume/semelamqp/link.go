@@ -16,27 +16,29 @@ var (
 	errLost      = errors.New("semelamqp: the connection is closed")
 )
 
-// link is one life of a connection with its channel. Delivery tags are of this
-// channel and mean nothing, or another message, to the next: so a delivery
-// keeps its link, and when that is over, so is the delivery.
+// link is one connection with its channel. Delivery tags are valid on this
+// channel only, so a delivery keeps its link, and is over when the link is.
 type link struct {
 	conn *amqp.Connection
 	ch   *amqp.Channel
-	over chan struct{} // closed when nothing that is said here counts any more
+	over chan struct{} // closed when calls on this link have no effect any more
 	once sync.Once
-	why  error // set before over is closed
+	err  error // set before over is closed
 
 	calls    sync.Mutex // one RPC of the channel at a time
 	stop     func()     // ends taking; nil: not taking
-	prefetch int        // what it takes
-	takes    int
+	prefetch int        // the prefetch of the broker's consumer
+	takes    int        // consumers made so far
+	// stopped: Stop was called, and no Info after it. A take that was waiting
+	// for calls then takes nothing.
+	stopped atomic.Bool
 
-	out atomic.Int64 // messages that were asked for, and not ended
+	out atomic.Int64 // messages that Next has returned, and that are not settled
 
-	mu     sync.Mutex
-	buffer []amqp.Delivery // taken and not asked for yet
-	late   []uint64        // the tags of what is to go back together
-	some   chan struct{}   // has one if there is something in either
+	mu      sync.Mutex
+	buffer  []amqp.Delivery // messages that Next has not returned yet
+	returns []uint64        // the tags of messages to give back
+	ready   chan struct{}   // has a token if buffer or returns is not empty
 }
 
 func newLink(conn *amqp.Connection) (*link, error) {
@@ -44,7 +46,7 @@ func newLink(conn *amqp.Connection) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{conn: conn, ch: ch, over: make(chan struct{}), some: make(chan struct{}, 1)}
+	l := &link{conn: conn, ch: ch, over: make(chan struct{}), ready: make(chan struct{}, 1)}
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
 	go func() {
 		if err := <-closed; err != nil {
@@ -55,23 +57,23 @@ func newLink(conn *amqp.Connection) (*link, error) {
 	return l, nil
 }
 
-// end ends the link. The broker gives all that was not acked to others.
-func (l *link) end(why error) {
-	if l.mark(why) {
-		go func() { _ = l.close() }() // it is lost in any case
+// end ends the link. The broker gives its unacked messages to others.
+func (l *link) end(err error) {
+	if l.mark(err) {
+		go func() { _ = l.close() }() // the connection is useless in any case
 	}
 }
 
-// mark says that nothing counts any more; false: it was said before.
-func (l *link) mark(why error) (first bool) {
+// mark marks the link as over, and reports whether it was not before.
+func (l *link) mark(err error) (first bool) {
 	l.once.Do(func() {
-		first, l.why = true, why
+		first, l.err = true, err
 		close(l.over)
 	})
 	return first
 }
 
-// close closes the connection. Harmless when repeated.
+// close closes the connection. Repeated calls do nothing.
 func (l *link) close() error {
 	if err := l.conn.CloseDeadline(time.Now().Add(closeTimeout)); err != nil && !errors.Is(err, amqp.ErrClosed) {
 		return fmt.Errorf("semelamqp: %w", err)
@@ -88,21 +90,21 @@ func (l *link) isOver() bool {
 	}
 }
 
-// take has the broker send messages of a queue, no more than prefetch ahead of
-// their acks. Nothing happens if it sends as many already.
+// take makes the broker's consumer of a queue with a prefetch. It does nothing
+// if the consumer has one as large.
 func (l *link) take(queue string, prefetch int) error {
 	l.calls.Lock()
 	defer l.calls.Unlock()
-	if l.stop != nil && prefetch <= l.prefetch {
+	if l.stopped.Load() || l.stop != nil && prefetch <= l.prefetch {
 		return nil
 	}
-	if l.stop != nil { // a prefetch is of a consumer, and stays
+	if l.stop != nil { // a consumer's prefetch cannot be changed
 		l.stop()
 	}
 	if err := l.ch.Qos(prefetch, 0, false); err != nil {
 		return fmt.Errorf("semelamqp: prefetch of %d: %w", prefetch, err)
 	}
-	l.takes++ // a quorum queue fails at a consumer's name that comes again while it has messages
+	l.takes++ // a quorum queue fails if a consumer's name is used again while it has messages
 	tag := fmt.Sprint("semel-", l.takes)
 	cancelled := l.ch.NotifyCancel(make(chan string, 1))
 	ds, err := l.ch.Consume(queue, tag, false, false, false, false, nil)
@@ -116,11 +118,11 @@ func (l *link) take(queue string, prefetch int) error {
 			l.put(d)
 		}
 		select {
-		case _, told := <-cancelled:
-			if told {
+		case _, ok := <-cancelled:
+			if ok {
 				l.end(errCancelled)
 			}
-		default: // by us
+		default: // cancelled here
 		}
 	}()
 	l.prefetch = prefetch
@@ -134,16 +136,16 @@ func (l *link) take(queue string, prefetch int) error {
 	return nil
 }
 
-// release ends taking, and gives back what nobody has asked for. What is in
-// work stays. Unwanted is asked while no take can begin.
-func (l *link) release(unwanted func() bool) {
+// release ends taking, and gives back the messages that Next has not returned.
+func (l *link) release() {
+	l.stopped.Store(true)
 	l.calls.Lock()
 	defer l.calls.Unlock()
-	if l.stop == nil || l.isOver() || !unwanted() {
+	if l.stop == nil || l.isOver() {
 		return
 	}
 	l.stop()
-	for _, d := range l.get(mostPrefetch) {
+	for _, d := range l.get(maxPrefetch) {
 		if err := d.Nack(false, true); err != nil {
 			l.end(err) // the broker gives back the rest
 			return
@@ -160,33 +162,33 @@ func (l *link) put(d amqp.Delivery) {
 
 func (l *link) wake() {
 	select {
-	case l.some <- struct{}{}:
+	case l.ready <- struct{}{}:
 	default:
 	}
 }
 
-// putBack notes what is to go back. A quorum queue delivers in the order in
-// which messages came back, which must be that in which they were delivered;
-// if the channel is closed, the broker sees to that itself.
+// putBack notes a message to give back. Messages go back together, sorted,
+// because a quorum queue delivers in the order in which they came back. When
+// the channel is closed, the broker restores the order itself.
 func (l *link) putBack(tag uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.late = append(l.late, tag)
+	l.returns = append(l.returns, tag)
 	l.wake()
 }
 
-// holdsBack reports whether something was noted that has not gone back.
+// holdsBack reports whether messages are noted that have not gone back.
 func (l *link) holdsBack() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.late) > 0
+	return len(l.returns) > 0
 }
 
-// giveBack gives back what was noted.
+// giveBack gives back the noted messages.
 func (l *link) giveBack() {
 	l.mu.Lock()
-	tags := l.late
-	l.late = nil
+	tags := l.returns
+	l.returns = nil
 	l.mu.Unlock()
 	slices.Sort(tags)
 	for _, tag := range tags {
@@ -197,7 +199,7 @@ func (l *link) giveBack() {
 	}
 }
 
-// get is up to limit messages, in the order of their delivery.
+// get returns up to limit messages, in the order of their delivery.
 func (l *link) get(limit int) []amqp.Delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
 // An error of the channel, such as a tag that it does not know, ends all its
 // deliveries, and the next one is on another channel.
-func TestAChannelThatTheBrokerClosesIsMadeAnew(t *testing.T) {
+func TestLink_BrokerClosesTheChannel_IsMadeAgain(t *testing.T) {
 	s := amqptest.Shared(t)
 	src, err := New(s.URL(), "channel-error", &Options{Declare: DeclareAll, Kind: Classic})
 	if err != nil {
@@ -34,11 +34,11 @@ func TestAChannelThatTheBrokerClosesIsMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-l.over
-	if !is(l.why, amqp.PreconditionFailed) {
-		t.Errorf("it ended for %v", l.why)
+	if !is(l.err, amqp.PreconditionFailed) {
+		t.Errorf("it ended for %v", l.err)
 	}
 	d := &delivery{s: src, l: l}
-	if err := d.Ack(t.Context()); !errors.Is(err, consume.ErrGone) || !is(err, amqp.PreconditionFailed) {
+	if err := d.Ack(t.Context()); !errors.Is(err, driver.ErrGone) || !is(err, amqp.PreconditionFailed) {
 		t.Errorf("an ack says %v", err)
 	}
 	if _, err := src.Info(t.Context()); err != nil {
@@ -49,9 +49,9 @@ func TestAChannelThatTheBrokerClosesIsMadeAnew(t *testing.T) {
 	}
 }
 
-// What was sent ahead, and not asked for, goes back; a Next that has begun in
-// the meantime keeps it.
-func TestReleaseGivesBackUnlessItIsWanted(t *testing.T) {
+// Stop gives back the messages that were sent ahead; after the next Info they
+// are taken again.
+func TestStop_MessagesSentAhead_ReturnsThemToTheQueue(t *testing.T) {
 	s := amqptest.Shared(t)
 	name := fmt.Sprint("release", time.Now().UnixNano())
 	src, err := New(s.URL(), name, &Options{Declare: DeclareAll, Kind: Classic})
@@ -82,19 +82,24 @@ func TestReleaseGivesBackUnlessItIsWanted(t *testing.T) {
 		}
 		return n
 	}
-	l.release(func() bool { return false })
-	if l.stop == nil {
-		t.Error("it was released, though it is wanted")
+	for range 2 { // the second finds nothing to do
+		if err := src.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	l.release(func() bool { return true })
-	l.release(func() bool { return true })
 	if l.stop != nil {
-		t.Error("it was not released")
+		t.Error("the broker's consumer was not cancelled")
+	}
+	if err := l.take(name, 10); err != nil || l.stop != nil {
+		t.Errorf("a late take began after Stop, or failed: %v", err)
 	}
 	for end := time.Now().Add(4 * time.Minute); ready() != string(rune('0'+5-len(ds))) && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 	}
 	if n := ready(); n != string(rune('0'+5-len(ds))) {
 		t.Errorf("%s messages are ready, %d are in work", n, len(ds))
+	}
+	if _, err := src.Info(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	publish(1) // the first Next may have had all
 	again, err := src.Next(t.Context(), 10)
@@ -103,7 +108,7 @@ func TestReleaseGivesBackUnlessItIsWanted(t *testing.T) {
 	}
 }
 
-func TestPausesGrowAndEndWithTheirContext(t *testing.T) {
+func TestPause_Failures_GrowsAndEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dialer{}
 		if began := time.Now(); d.pause(t.Context()) != nil || time.Since(began) != 0 {

@@ -13,6 +13,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 	"github.com/semel-go/semel/store"
@@ -91,7 +92,7 @@ func member(t *testing.T, s spec) (kill func()) {
 // load publishes messages, 30 % of them twice, and kills members meanwhile.
 func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duration) {
 	server := amqptest.Shared(t)
-	b := &broker{server: server, name: fmt.Sprintf("load%d", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}}
+	b := &broker{server: server, name: fmt.Sprintf("load%d", queues.Add(1)), copies: map[driver.Action][]consume.Message{}}
 	d = openDesk(t)
 	s.URL, s.Queue, s.Desk = server.URL(), b.name, d.addr
 	src, err := semelamqp.New(s.URL, s.Queue, s.options())
@@ -141,13 +142,13 @@ func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duratio
 	}
 	settled(t, b)
 	took = time.Since(began)
-	if n := len(b.Copies(t, consume.DeadLetters)) + len(b.Copies(t, consume.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(b.Copies(t, driver.DeadLetter)) + len(b.Copies(t, driver.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	return d, took
 }
 
-func TestNothingIsLostAndEachKeyHasOneOutcomeWhileProcessesAreKilled(t *testing.T) {
+func TestServe_ProcessesKilled_EachKeyHasOneOutcome(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			messages, kills := size()
@@ -167,7 +168,7 @@ func TestNothingIsLostAndEachKeyHasOneOutcomeWhileProcessesAreKilled(t *testing.
 
 // With a single active consumer order per key holds from one process to the
 // next.
-func TestOrderIsKeptFromOneProcessToTheNext(t *testing.T) {
+func TestOrder_NextProcess_IsKept(t *testing.T) {
 	messages, kills := size()
 	messages, kills = messages/3, (kills+1)/2
 	d, _ := load(t, spec{Kind: semelamqp.Quorum, Single: true}, messages, kills)
@@ -181,7 +182,7 @@ func TestOrderIsKeptFromOneProcessToTheNext(t *testing.T) {
 	})
 }
 
-func TestWithoutDeduplicationDuplicatesTakeEffect(t *testing.T) {
+func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	messages, kills := size()
 	messages, kills = messages/5, kills/4
 	d, _ := load(t, spec{Kind: semelamqp.Classic, Naive: true}, messages, kills)

@@ -12,10 +12,10 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Headers that a message has for handlers, key sources and copies beside its
-// own: where it was published to, and AMQP's properties. The content type is
-// plain "content-type", and the encoding "content-encoding". A header of its
-// own with one of these names comes first.
+// Headers that handlers, key sources and copies see beside the message's own:
+// where it was published to, and AMQP's properties. The content type is
+// "content-type", the encoding "content-encoding". A header of the message with
+// one of these names wins.
 const (
 	Exchange      = "amqp-exchange"
 	RoutingKey    = "amqp-routing-key"
@@ -26,11 +26,10 @@ const (
 	AppID         = "amqp-app-id"
 )
 
-// deliveriesHeader counts the deliveries before a retry that the broker waited
-// for.
+// deliveriesHeader counts the deliveries before a retry by the broker.
 const deliveriesHeader = "semel-retry-deliveries"
 
-// properties are those that copies have, too.
+// properties are the properties that copies keep.
 func properties(d *amqp.Delivery) []store.Header {
 	return []store.Header{
 		{Name: "content-type", Value: d.ContentType}, {Name: "content-encoding", Value: d.ContentEncoding},
@@ -39,12 +38,12 @@ func properties(d *amqp.Delivery) []store.Header {
 	}
 }
 
-// address is where the message was published to. A copy carries it as headers.
+// address is where the message was published to. A copy has it as headers.
 func address(d *amqp.Delivery) []store.Header {
 	return []store.Header{{Name: Exchange, Value: d.Exchange}, {Name: RoutingKey, Value: d.RoutingKey}}
 }
 
-// message is a message as package consume sees it.
+// message converts a message for package consume.
 func message(d *amqp.Delivery, queue string) *consume.Message {
 	m := &consume.Message{
 		Origin: consume.Origin{Topic: queue}, Headers: headers(d), Body: d.Body,
@@ -53,13 +52,14 @@ func message(d *amqp.Delivery, queue string) *consume.Message {
 	return m
 }
 
-// headers are in the order of their names: AMQP keeps none.
+// headers returns the headers in the order of their names, because AMQP keeps
+// no order.
 func headers(d *amqp.Delivery) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
 		value, ok := text(d.Headers[name])
 		switch {
 		case !ok, name == deliveriesHeader:
-		case value == "" && (name == Exchange || name == RoutingKey): // of a copy, and as good as none
+		case value == "" && (name == Exchange || name == RoutingKey): // of a copy; as if absent
 		default:
 			hs = append(hs, store.Header{Name: name, Value: value})
 		}
@@ -72,7 +72,8 @@ func headers(d *amqp.Delivery) (hs []store.Header) {
 	return hs
 }
 
-// text is a header's value as text; false: it is a table, an array or such.
+// text returns a header's value as text; false if it is a table, an array or
+// the like.
 func text(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -114,8 +115,8 @@ func integer(v any) (int64, bool) {
 	return 0, false
 }
 
-// published is what the broker noted, if its interceptor of messages is on,
-// else what the producer said.
+// published returns the broker's time, if its message interceptor sets one,
+// otherwise the producer's timestamp.
 func published(d *amqp.Delivery) time.Time {
 	if ms, ok := integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 {
 		return time.UnixMilli(ms)
@@ -126,23 +127,23 @@ func published(d *amqp.Delivery) time.Time {
 	return time.Time{}
 }
 
-// deliveries are at least so many: quorum queues count, classic ones only say
-// that there was an earlier one.
+// deliveries returns the number of deliveries, or a lower bound: quorum queues
+// count, classic ones only tell that there was an earlier delivery.
 func deliveries(d *amqp.Delivery) int {
 	before, _ := integer(d.Headers[deliveriesHeader])
 	again, counted := integer(d.Headers["x-delivery-count"])
 	if !counted && d.Redelivered {
 		again = 1
 	}
-	return int(min(min(max(before, 0), mostDeliveries)+min(max(again, 0), mostDeliveries)+1, mostDeliveries))
+	return int(min(min(max(before, 0), maxDeliveries)+min(max(again, 0), maxDeliveries)+1, maxDeliveries))
 }
 
-// mostDeliveries is where counting ends: headers are the producer's, too.
-const mostDeliveries = 1 << 30
+// maxDeliveries limits the count, because producers can set headers, too.
+const maxDeliveries = 1 << 30
 
-// instructions reports whether a header tells the broker what to do with a
-// message, or is its own account of the past: a copy must not repeat it. CC
-// would send it to other queues as well.
+// instructions reports whether a header tells the broker how to treat a
+// message, or is the broker's record of the past. A copy must not repeat these;
+// CC, for instance, would send it to more queues.
 func instructions(name string) bool {
 	switch name {
 	case "CC", "BCC", "x-delivery-count", "x-acquired-count", "x-delay", "x-death", deliveriesHeader:
@@ -151,8 +152,8 @@ func instructions(name string) bool {
 	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-")
 }
 
-// copyOf is a copy that the broker keeps: without an expiry, which would drop
-// it, and without the user, who must be the publisher's.
+// copyOf makes a copy that the broker keeps: without an expiry, which would
+// drop it, and without the user, who must be the publisher.
 func copyOf(d *amqp.Delivery) amqp.Publishing {
 	p := amqp.Publishing{
 		ContentType: d.ContentType, ContentEncoding: d.ContentEncoding, DeliveryMode: amqp.Persistent, Priority: d.Priority,
@@ -172,20 +173,20 @@ func copyOf(d *amqp.Delivery) amqp.Publishing {
 	return p
 }
 
-// retryOf is the copy that waits for its next delivery.
+// retryOf makes the copy that waits for the next delivery.
 func retryOf(d *amqp.Delivery) amqp.Publishing {
 	p := copyOf(d)
 	p.Headers[deliveriesHeader] = int64(deliveries(d))
 	return p
 }
 
-// letterOf is the copy with these headers. Its own keep their types.
+// letterOf makes a copy with these headers. The message's own keep their types.
 func letterOf(d *amqp.Delivery, hs []store.Header) amqp.Publishing {
 	p := copyOf(d)
 	own := p.Headers
 	p.Headers = amqp.Table{}
 	for name, value := range own {
-		if _, ok := text(value); !ok { // what hs cannot tell of
+		if _, ok := text(value); !ok { // hs holds text only
 			p.Headers[name] = value
 		}
 	}

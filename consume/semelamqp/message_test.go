@@ -11,6 +11,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -18,17 +19,17 @@ func full() *amqp.Delivery {
 	return &amqp.Delivery{
 		Headers: amqp.Table{
 			"b": "2", "a": int32(1), "bytes": []byte("x"), "yes": true, "deep": amqp.Table{"k": "v"}, "CC": []any{"other"}, "x-death": []any{amqp.Table{}},
-			"x-first-death-queue": "q", "x-delivery-count": int64(2), deliveriesHeader: int64(3), consume.LetterReason: "old",
+			"x-first-death-queue": "q", "x-delivery-count": int64(2), deliveriesHeader: int64(3), driver.LetterReason: "old",
 		},
 		ContentType: "application/json", ContentEncoding: "utf8", DeliveryMode: amqp.Transient, Priority: 5, CorrelationId: "c", ReplyTo: "r", Expiration: "1",
 		MessageId: "m", Timestamp: time.Unix(1000, 0), Type: "t", UserId: "guest", AppId: "app", Redelivered: true, Exchange: "ex", RoutingKey: "rk", Body: []byte("body"),
 	}
 }
 
-func TestAMessageSaysWhatAMQPKnows(t *testing.T) {
+func TestMessage_HasAMQPProperties(t *testing.T) {
 	m := message(full(), "orders")
 	want := []store.Header{
-		{Name: "a", Value: "1"}, {Name: "b", Value: "2"}, {Name: "bytes", Value: "x"}, {Name: consume.LetterReason, Value: "old"}, {Name: "x-delivery-count", Value: "2"},
+		{Name: "a", Value: "1"}, {Name: "b", Value: "2"}, {Name: "bytes", Value: "x"}, {Name: driver.LetterReason, Value: "old"}, {Name: "x-delivery-count", Value: "2"},
 		{Name: "x-first-death-queue", Value: "q"}, {Name: "yes", Value: "true"}, {Name: Exchange, Value: "ex"}, {Name: RoutingKey, Value: "rk"},
 		{Name: "content-type", Value: "application/json"}, {Name: "content-encoding", Value: "utf8"}, {Name: MessageID, Value: "m"},
 		{Name: CorrelationID, Value: "c"}, {Name: ReplyTo, Value: "r"}, {Name: Type, Value: "t"}, {Name: AppID, Value: "app"},
@@ -41,12 +42,12 @@ func TestAMessageSaysWhatAMQPKnows(t *testing.T) {
 	}
 }
 
-func TestDeliveriesAreAtLeastSoMany(t *testing.T) {
+func TestDeliveries_IsALowerBound(t *testing.T) {
 	for want, d := range map[int]amqp.Delivery{
 		1: {}, 2: {Redelivered: true}, 5: {Redelivered: true, Headers: amqp.Table{"x-delivery-count": int64(4)}},
 		8: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(6)}},
 		// A producer may write what it likes, and must not get past a limit by it.
-		mostDeliveries: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(math.MaxInt64)}},
+		maxDeliveries: {Redelivered: true, Headers: amqp.Table{deliveriesHeader: int64(math.MaxInt64)}},
 	} {
 		if got := deliveries(&d); got != want {
 			t.Errorf("%+v: %d, want %d", d, got, want)
@@ -54,7 +55,7 @@ func TestDeliveriesAreAtLeastSoMany(t *testing.T) {
 	}
 }
 
-func TestWhenItWasPublished(t *testing.T) {
+func TestPublished_BrokersTimeWins(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_123)
 	for name, c := range map[string]struct {
 		d    amqp.Delivery
@@ -71,13 +72,14 @@ func TestWhenItWasPublished(t *testing.T) {
 	}
 }
 
-// What tells the broker to do something with the message is the original's.
-func TestACopyTellsTheBrokerNothingOfTheOriginals(t *testing.T) {
+// A copy must not repeat the headers that tell the broker how to treat a
+// message.
+func TestCopy_Instructions_AreDropped(t *testing.T) {
 	p := retryOf(full())
 	if p.Expiration != "" || p.UserId != "" || p.DeliveryMode != amqp.Persistent {
 		t.Errorf("it has the expiration %q, the user %q and the mode %d", p.Expiration, p.UserId, p.DeliveryMode)
 	}
-	if want := []string{"a", Exchange, RoutingKey, "b", "bytes", "deep", consume.LetterReason, deliveriesHeader, "yes"}; !slices.Equal(slices.Sorted(maps.Keys(p.Headers)), slices.Sorted(slices.Values(want))) {
+	if want := []string{"a", Exchange, RoutingKey, "b", "bytes", "deep", driver.LetterReason, deliveriesHeader, "yes"}; !slices.Equal(slices.Sorted(maps.Keys(p.Headers)), slices.Sorted(slices.Values(want))) {
 		t.Errorf("it has the headers %v", p.Headers)
 	}
 	if p.ContentType != "application/json" || p.ContentEncoding != "utf8" || p.Priority != 5 || p.CorrelationId != "c" || p.ReplyTo != "r" || p.MessageId != "m" ||
@@ -87,7 +89,7 @@ func TestACopyTellsTheBrokerNothingOfTheOriginals(t *testing.T) {
 }
 
 // After a retry the handler sees what it saw before, but for the count.
-func TestARetryLooksTheSame(t *testing.T) {
+func TestRetry_KeepsMessageAndCount(t *testing.T) {
 	first := full()
 	delete(first.Headers, "x-delivery-count")
 	delete(first.Headers, "x-first-death-queue")
@@ -114,28 +116,28 @@ func TestARetryLooksTheSame(t *testing.T) {
 	}
 }
 
-func TestALetterKeepsTheTypesOfItsHeaders(t *testing.T) {
+func TestLetter_Headers_KeepTheirTypes(t *testing.T) {
 	d := full()
 	m := message(d, "orders")
-	p := letterOf(d, consume.Letter(m, consume.Disposition{Action: consume.DeadLetter, Reason: consume.ReasonFailed}, "billing"))
+	p := letterOf(d, driver.Letter(m, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonFailed}, "billing"))
 	want := amqp.Table{
 		"a": int32(1), "b": "2", "bytes": []byte("x"), "yes": true, "deep": amqp.Table{"k": "v"}, Exchange: "ex", RoutingKey: "rk",
-		consume.LetterReason: "failed", consume.LetterGroup: "billing", consume.LetterTopic: "orders", consume.LetterDeliveries: "6", consume.LetterAttempts: "0",
-		consume.LetterPartition: "0", consume.LetterOffset: "0", consume.LetterPublished: "1970-01-01T00:16:40Z", consume.LetterID: p.Headers[consume.LetterID],
+		driver.LetterReason: "failed", driver.LetterGroup: "billing", driver.LetterTopic: "orders", driver.LetterDeliveries: "6", driver.LetterAttempts: "0",
+		driver.LetterPartition: "0", driver.LetterOffset: "0", driver.LetterPublished: "1970-01-01T00:16:40Z", driver.LetterID: p.Headers[driver.LetterID],
 	}
 	if !reflect.DeepEqual(p.Headers, want) {
 		t.Errorf("the headers are\n%v, want\n%v", p.Headers, want)
 	}
 }
 
-func TestHeadersThatDoNotFitLoseTheText(t *testing.T) {
+func TestFit_TooManyHeaders_OmitsTheErrorText(t *testing.T) {
 	const frame = 4096
-	p := amqp.Publishing{Headers: amqp.Table{"k": strings.Repeat("v", 3000), consume.LetterError: strings.Repeat("e", 900)}}
-	if err := fit(&p, frame); err != nil || p.Headers[consume.LetterError] == nil {
+	p := amqp.Publishing{Headers: amqp.Table{"k": strings.Repeat("v", 3000), driver.LetterError: strings.Repeat("e", 900)}}
+	if err := fit(&p, frame); err != nil || p.Headers[driver.LetterError] == nil {
 		t.Errorf("what fits: %v, %d headers", err, len(p.Headers))
 	}
 	p.Headers["more"] = []any{strings.Repeat("v", 200), amqp.Table{"a": []byte("b")}, 7}
-	if err := fit(&p, frame); err != nil || p.Headers[consume.LetterError] != nil || len(p.Headers) != 2 {
+	if err := fit(&p, frame); err != nil || p.Headers[driver.LetterError] != nil || len(p.Headers) != 2 {
 		t.Errorf("what fits without the text: %v, %d headers", err, len(p.Headers))
 	}
 	p.Headers["more"] = strings.Repeat("v", 1100)
@@ -147,7 +149,7 @@ func TestHeadersThatDoNotFitLoseTheText(t *testing.T) {
 	}
 }
 
-func TestKeysOfProperties(t *testing.T) {
+func TestKeySources_Properties_AreKeys(t *testing.T) {
 	m := message(full(), "orders")
 	long := message(&amqp.Delivery{MessageId: strings.Repeat("m", 255), RoutingKey: strings.Repeat("k", 255)}, "orders")
 	for name, c := range map[string]struct {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
 // The node is killed with messages in work, in retries and in the queue, and
 // started again on the same files.
-func TestTheNodeIsKilledAndComesBack(t *testing.T) {
+func TestServe_NodeKilled_GoesOn(t *testing.T) {
 	t.Parallel()
 	s := amqptest.Start(t)
 	type side struct {
@@ -64,7 +65,7 @@ func TestTheNodeIsKilledAndComesBack(t *testing.T) {
 	for _, d := range sides {
 		settled(t, d.b)
 		d.j.once(t, n)
-		if got := len(d.b.Copies(t, consume.DeadLetters)); got != 0 {
+		if got := len(d.b.Copies(t, driver.DeadLetter)); got != 0 {
 			t.Errorf("%d dead letters", got)
 		}
 	}

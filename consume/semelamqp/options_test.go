@@ -6,12 +6,12 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 const someURL = "amqp://user:secret@127.0.0.1:5672/"
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		url, queue string
 		o          Options
@@ -22,7 +22,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"a password in the text": {url: "amqp://user:sec%zz@h/", want: "url: "},
 		"no queue":               {queue: "-", want: "queue: is empty"},
 		"a long queue":           {queue: strings.Repeat("q", 250), want: "at most 255"},
-		"a long name":            {o: Options{Parked: strings.Repeat("q", 256)}, want: "Parked: makes a queue's name of 256 bytes"},
+		"a long name":            {o: Options{Quarantine: strings.Repeat("q", 256)}, want: "Quarantine: gives a queue a name of 256 bytes"},
 		"letters come again":     {o: Options{DeadLetters: "orders"}, want: "would be consumed"},
 		"a declare":              {o: Options{Declare: 9}, want: "Declare: is 9"},
 		"a kind":                 {o: Options{Kind: "stream"}, want: `Kind: is "stream"`},
@@ -55,14 +55,14 @@ func TestOptionsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.opt; o.DeadLetters != "orders.dead-letters" || o.Parked != "orders.parked" || o.Kind != Quorum || o.Horizon != consume.Forever || o.Declare != DeclareCopies {
+	if o := s.opt; o.DeadLetters != "orders.dead-letters" || o.Quarantine != "orders.quarantine" || o.Kind != Quorum || o.Horizon != driver.Forever || o.Declare != DeclareCopies {
 		t.Errorf("the defaults are %+v", o)
 	}
 }
 
-// The first Next of a Serve asks for all; those on a later link ask for what is
-// left, and the broker must not be held to that.
-func TestThePrefetchIsTheMostThatWasAskedFor(t *testing.T) {
+// The first Next of a Serve asks for all messages, a Next on a later link for
+// the rest; the prefetch must not follow that.
+func TestPrefetch_IsTheLargestLimit(t *testing.T) {
 	s, err := New(someURL, "orders", nil)
 	if err != nil {
 		t.Fatal(err)

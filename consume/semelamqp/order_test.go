@@ -11,12 +11,12 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 )
 
-// inOneLane is n messages that have to run one behind the other, and their keys
-// in that order.
+// inOneLane returns n messages of one order key, and their keys in order.
 func inOneLane(n int) (ms []consume.Message, want string) {
 	ms = many(n)
 	for i := range ms {
@@ -26,9 +26,9 @@ func inOneLane(n int) (ms []consume.Message, want string) {
 	return ms, want
 }
 
-// A Source that serves again goes on with what its first Serve did not finish,
-// though the broker has sent ahead what is behind that.
-func TestOrderIsKeptFromOneServeToTheNext(t *testing.T) {
+// A second Serve of a Source begins with the messages that the first did not
+// finish, although the broker has sent later ones.
+func TestOrder_NextServe_IsKept(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -93,9 +93,9 @@ func (h *half) lose() {
 // A connection is lost, and the broker hears of it later than the consumer. The
 // single active consumer stays the old one until then, so that nothing
 // overtakes what the broker believes to be in work.
-func TestOrderIsKeptThoughTheBrokerNoticesALossLate(t *testing.T) {
+func TestOrder_BrokerNoticesALossLate_IsKept(t *testing.T) {
 	s := amqptest.Shared(t)
-	b := &broker{server: s, name: fmt.Sprint("half", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}, ch: channel(t, s.URL())}
+	b := &broker{server: s, name: fmt.Sprint("half", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, s.URL())}
 	b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: semelamqp.Quorum, SingleActive: true, OrderKey: semelamqp.ByHeader(orderHeader)}
 	b.opt.Config.Heartbeat = time.Second // it notices after two
 	var conns []*half
@@ -105,7 +105,7 @@ func TestOrderIsKeptThoughTheBrokerNoticesALossLate(t *testing.T) {
 			return nil, err
 		}
 		h := &half{Conn: c}
-		conns = append(conns, h) // one by one, for there are no copies
+		conns = append(conns, h) // no lock is needed, because the test makes no copies
 		return h, nil
 	}
 	src, err := semelamqp.New(s.URL(), b.name, &b.opt)

@@ -14,14 +14,14 @@ var (
 	errRefused    = errors.New("the broker refused it: its queue is full, or in trouble")
 )
 
-// outlet is one life of the connection that copies go by.
+// outlet is one connection for copies.
 type outlet struct {
 	conn    *amqp.Connection
-	blocked atomic.Pointer[string] // why; nil: it is not
-	making  chan struct{}          // holds one: who makes a queue
+	blocked atomic.Pointer[string] // the broker's reason; nil: not blocked
+	making  chan struct{}          // holds a token while a queue is made
 
 	mu    sync.Mutex
-	made  map[string]bool // queues that are there, as far as is known
+	made  map[string]bool // queues that exist, as far as is known
 	spare []*lane
 }
 
@@ -47,7 +47,7 @@ func newOutlet(conn *amqp.Connection) *outlet {
 	return o
 }
 
-// lane is a spare or a new one.
+// lane returns a spare channel or a new one.
 func (o *outlet) lane() (*lane, error) {
 	for {
 		o.mu.Lock()
@@ -73,7 +73,8 @@ func (o *outlet) lane() (*lane, error) {
 	return &lane{ch, ch.NotifyReturn(make(chan amqp.Return, 1)), ch.NotifyClose(make(chan *amqp.Error, 1))}, nil
 }
 
-// judge says what became of a lane's copy. A return comes before its confirm.
+// judge says whether the broker keeps a lane's copy. A return arrives before
+// its confirm.
 func (o *outlet) judge(l *lane, acked bool, name string) error {
 	if !acked {
 		select {
@@ -83,7 +84,7 @@ func (o *outlet) judge(l *lane, acked bool, name string) error {
 			}
 			return errLost
 		default:
-			_ = l.ch.Close() // its confirms are not to be trusted any more
+			_ = l.ch.Close() // later confirms on this channel could be wrong
 			return errRefused
 		}
 	}
@@ -102,8 +103,8 @@ func (o *outlet) judge(l *lane, acked bool, name string) error {
 	return nil
 }
 
-// ensure makes a queue, if this connection has not seen it yet: one at a time,
-// for a broker may fail at two that make the same one at once.
+// ensure makes a queue that this connection has not seen yet: one at a time,
+// because a broker may fail if two make the same queue at once.
 func (o *outlet) ensure(ctx context.Context, q *queue) error {
 	if !q.make || o.seen(q.name) {
 		return nil

@@ -10,15 +10,15 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// mostCopies is how many copies are on their way at once. Each has a channel of
-// its own, so that there is no doubt to which one a return belongs.
-const mostCopies = 16
+// maxCopies is how many copies are on their way at once. Each has its own
+// channel, so that a returned copy can be told from the others.
+const maxCopies = 16
 
-// publisher sends copies, and knows when the broker keeps them.
+// publisher sends copies, and waits until the broker keeps them.
 type publisher struct {
 	dialer dialer
 	slots  chan struct{} // one for each copy on its way
-	making chan struct{} // holds one: who makes an outlet
+	making chan struct{} // holds a token while an outlet is made
 
 	mu     sync.Mutex
 	closed bool
@@ -26,18 +26,18 @@ type publisher struct {
 }
 
 func newPublisher(url string, config amqp.Config) *publisher {
-	return &publisher{dialer: dialer{url: url, config: config}, slots: make(chan struct{}, mostCopies), making: make(chan struct{}, 1)}
+	return &publisher{dialer: dialer{url: url, config: config}, slots: make(chan struct{}, maxCopies), making: make(chan struct{}, 1)}
 }
 
 func (p *publisher) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed = true; p.out != nil {
-		_ = p.out.conn.CloseDeadline(time.Now().Add(closeTimeout)) // nothing waits for it any more
+		_ = p.out.conn.CloseDeadline(time.Now().Add(closeTimeout)) // no copy waits for it
 	}
 }
 
-// open is an outlet that is not closed, as far as is known.
+// open returns an outlet whose connection is open, as far as is known.
 func (p *publisher) open(ctx context.Context) (*outlet, error) {
 	select {
 	case p.making <- struct{}{}:
@@ -62,8 +62,8 @@ func (p *publisher) open(ctx context.Context) (*outlet, error) {
 	o = newOutlet(conn)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.out = o; p.closed { // close has not seen it
-		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // nobody waits for it
+	if p.out = o; p.closed { // close did not see it
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // no copy waits for it
 		return nil, errLost
 	}
 	return o, nil
@@ -75,7 +75,7 @@ type sent struct {
 	err  error // when done: nil if the broker keeps it
 }
 
-// failed reports whether it is known that the broker does not keep the copy.
+// failed reports whether the copy is known to have failed.
 func (s *sent) failed() bool {
 	select {
 	case <-s.done:
@@ -100,8 +100,8 @@ func (s *sent) wait(ctx context.Context) error {
 	}
 }
 
-// send begins to send a copy to a queue, as far as ctx lets it. What the broker
-// holds up, as it does when its memory runs out, ends by itself later.
+// send starts to send a copy to a queue; ctx limits the start only. A copy that
+// the broker delays, for instance when its memory runs out, ends later.
 func (p *publisher) send(ctx context.Context, q queue, m amqp.Publishing) *sent {
 	s := &sent{done: make(chan struct{})}
 	go func() {
@@ -123,7 +123,7 @@ func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) err
 		return err
 	}
 	if why := o.blocked.Load(); why != nil {
-		return fmt.Errorf("the broker takes no messages now: %s", *why)
+		return fmt.Errorf("the broker blocks publishers now, because of: %s", *why)
 	}
 	if err := fit(&m, o.conn.Config.FrameSize); err != nil {
 		return err

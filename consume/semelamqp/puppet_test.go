@@ -173,8 +173,8 @@ func (p *puppet) cut() {
 	}
 }
 
-// method sends one. A string is a short one of AMQP, a []byte a long one. Who
-// has left hears nothing.
+// method sends a method of AMQP. A string is a short string there, a []byte a
+// long one. A closed connection gets nothing.
 func (l *puppetLine) method(ch, class, method uint16, fields ...any) {
 	b := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, class), method)
 	for _, f := range fields {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -59,7 +60,7 @@ func (j *journal) saw(kind consume.Kind, is func(e consume.Event) bool) (n int) 
 	return n
 }
 
-// errors are those of the events.
+// errors returns the errors of the events.
 func (j *journal) errors() (errs []error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,7 +106,7 @@ func (j *journal) consumer(t testing.TB, h consume.Handler, o consume.Options) *
 }
 
 // serve serves until the test ends, or the returned function is called.
-func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() error) {
+func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Serve(ctx, s) }()
@@ -130,18 +131,18 @@ func many(n int) (ms []consume.Message) {
 }
 
 // next is the next message of a source.
-func next(t testing.TB, s consume.Source) consume.Delivery {
+func next(t testing.TB, s driver.Source) driver.Delivery {
 	t.Helper()
-	var ds []consume.Delivery
+	var ds []driver.Delivery
 	until(t, "a message", func() bool {
-		ds, _ = s.Next(t.Context(), 1) // what fails is tried again
+		ds, _ = s.Next(t.Context(), 1) // a failure is tried again
 		return len(ds) == 1
 	})
 	return ds[0]
 }
 
 // key is the header that keyed sets.
-func key(d consume.Delivery) string {
+func key(d driver.Delivery) string {
 	k, _ := d.Message().Header(consume.KeyHeader)
 	return k
 }
@@ -152,10 +153,10 @@ func settled(t testing.TB, b *broker) {
 	until(t, "all messages acked", func() bool { return b.Unsettled(t) == 0 })
 }
 
-func reasons(t testing.TB, b *broker, to consume.Destination) (rs []string) {
+func reasons(t testing.TB, b *broker, to driver.Action) (rs []string) {
 	t.Helper()
 	for _, m := range b.Copies(t, to) {
-		r, _ := m.Header(consume.LetterReason)
+		r, _ := m.Header(driver.LetterReason)
 		rs = append(rs, r)
 	}
 	slices.Sort(rs)

@@ -4,25 +4,25 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// fit makes sure that a copy's headers fit into one frame, for the broker ends
-// the connection of who sends more. If they do not, the text for people goes.
+// fit makes a copy's headers fit into one frame, because the broker closes a
+// connection that sends more. If they do not fit, it drops the error's text.
 func fit(p *amqp.Publishing, frame int) error {
-	const around = 64 // of the frame, and of the lengths of the properties
-	limit := frame - around
+	const overhead = 64 // the frame, and the lengths of the properties
+	limit := frame - overhead
 	if frame <= 0 || size(p) <= limit {
 		return nil
 	}
-	delete(p.Headers, consume.LetterError)
+	delete(p.Headers, driver.LetterError)
 	if n := size(p); n > limit {
-		return fmt.Errorf("semelamqp: a copy's headers have %d bytes; at most %d fit into a frame: raise frame_max, here and at the broker", n, limit)
+		return fmt.Errorf("semelamqp: a copy's headers have %d bytes, but a frame takes %d; raise frame_max, here and at the broker", n, limit)
 	}
 	return nil
 }
 
-// size is that of the headers and properties, or a little more.
+// size is the size of the headers and properties, or a little more.
 func size(p *amqp.Publishing) int {
 	n := 0
 	for _, s := range [...]string{p.ContentType, p.ContentEncoding, p.CorrelationId, p.ReplyTo, p.Expiration, p.MessageId, p.Type, p.UserId, p.AppId} {
@@ -31,9 +31,9 @@ func size(p *amqp.Publishing) int {
 	return n + fieldSize(p.Headers)
 }
 
-// fieldSize is that of a header's value.
+// fieldSize is the size of a header's value.
 func fieldSize(v any) int {
-	const most = 9 // of a number
+	const largestNumber = 9
 	switch v := v.(type) {
 	case string:
 		return 5 + len(v)
@@ -52,5 +52,5 @@ func fieldSize(v any) int {
 		}
 		return n
 	}
-	return most
+	return largestNumber
 }

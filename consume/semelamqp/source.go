@@ -7,18 +7,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-const mostPrefetch = 65535 // of AMQP
+const maxPrefetch = 65535 // the limit of AMQP
 
-// Source is a queue as a consume.Source. Safe for concurrent use; one Serve at
-// a time. Close it after Serve, for messages with an OrderKey that were given
-// back go to others then.
+// Source is a queue as a driver.Source. It is safe for concurrent use, by one
+// Serve at a time. Close it after Serve, because messages with an OrderKey that
+// were given back go to other consumers then.
 //
-// It has a connection of its own to take and to ack, and another to publish,
-// for a broker that runs out of memory stops to read from those who publish.
-// Each is made anew when it is lost, and the queues with it.
+// It has one connection to take and ack messages, and another to publish
+// copies, because a broker that runs out of memory stops reading from
+// publishers. A lost connection is made again, and its queues with it.
 type Source struct {
 	opt     Options
 	queues  topology
@@ -27,17 +27,15 @@ type Source struct {
 	closed  chan struct{}
 	closing sync.Once
 
-	making chan struct{} // holds one: who makes a link
+	making chan struct{} // holds a token while a link is made
 	link   atomic.Pointer[link]
 
-	most  atomic.Int64 // that a Next ever asked for
-	asked atomic.Int64 // calls of Next
-	watch atomic.Value // the <-chan struct{} that ends taking
+	most atomic.Int64 // the largest number of messages that a Next had to allow for
 }
 
 // New makes a Source of a queue. The url is like
-// amqp://user:password@host:5672/vhost, or amqps://. It does no I/O, and reports
-// all that is wrong.
+// amqp://user:password@host:5672/vhost, or amqps://. It does no I/O, and its
+// error names every mistake in its arguments.
 func New(url, queue string, o *Options) (*Source, error) {
 	opt := o.withDefaults(queue)
 	if err := opt.check(url, queue); err != nil {
@@ -49,10 +47,11 @@ func New(url, queue string, o *Options) (*Source, error) {
 	return s, nil
 }
 
-var errClosed = fmt.Errorf("%w: by Close", consume.ErrClosed)
+var errClosed = fmt.Errorf("%w: by Close", driver.ErrClosed)
 
-// Close ends the connections. What was not acked goes to others. From then on
-// Next returns consume.ErrClosed. Harmless when repeated.
+// Close ends the connections; the broker gives messages that are not acked to
+// other consumers. After Close, Next returns driver.ErrClosed. Repeated calls
+// do nothing.
 func (s *Source) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	s.copies.close()
@@ -63,21 +62,23 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// Info implements consume.Source. It connects, and sees to the queues. If an
-// earlier Serve has given back messages with an OrderKey, it connects anew: what
-// the broker has sent ahead is behind them, and goes back with them.
-func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+// Info implements driver.Source. It connects, and makes the queues or checks
+// that they exist. If an earlier Serve has given back messages with an
+// OrderKey, it connects again: the messages that the broker has sent since then
+// go back with them, in the queue's order.
+func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	if l := s.link.Load(); l != nil && l.holdsBack() && l.mark(errLost) {
-		_ = l.close() // when the broker has answered, all of it is in the queue again
+		_ = l.close() // after the broker's answer all its messages are in the queue again
 	}
-	if _, err := s.connected(ctx); err != nil {
-		return consume.Info{}, err
+	l, err := s.connected(ctx)
+	if err != nil {
+		return driver.Info{}, err
 	}
-	return consume.Info{Horizon: s.opt.Horizon}, nil
+	l.stopped.Store(false)
+	return driver.Info{Horizon: s.opt.Horizon}, nil
 }
 
-// connected is a link that is not over, as far as is known. It makes one if
-// there is none, with all queues.
+// connected returns the current link, or makes one, with all queues.
 func (s *Source) connected(ctx context.Context) (*link, error) {
 	select {
 	case s.making <- struct{}{}:
@@ -101,7 +102,7 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })() // what hangs ends
+	defer context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })() // so that calls that hang end
 	l, err := newLink(conn)
 	if err == nil {
 		if err = s.queues.declare(conn); err != nil {
@@ -110,7 +111,7 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	}
 	if err != nil {
 		s.dialer.ended(false)
-		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // it is of no use
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // the connection is useless
 		return nil, err
 	}
 	s.link.Store(l)
@@ -120,11 +121,8 @@ func (s *Source) connected(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// Next implements consume.Source. Soon after ctx has ended, and no later Next
-// has begun, what the broker has sent ahead goes back to it; if there is an
-// OrderKey, not before Close.
-func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
-	s.asked.Add(1)
+// Next implements driver.Source.
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	if s.isClosed() {
 		return nil, errClosed
 	}
@@ -132,7 +130,6 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	if err != nil {
 		return nil, err
 	}
-	s.releaseWith(ctx)
 	taken := make(chan error, 1)
 	go func() { taken <- l.take(s.queues.name, s.prefetch(l, limit)) }()
 	select {
@@ -140,9 +137,9 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 		if err != nil {
 			l.end(err)
 			s.dialer.ended(false)
-			return nil, l.why
+			return nil, l.err
 		}
-	case <-ctx.Done(): // another Next, or Close, will find what became of it
+	case <-ctx.Done(): // the next call finds the result in the link
 		return nil, ctx.Err()
 	}
 	s.dialer.ended(true)
@@ -152,7 +149,7 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 			return ds, nil
 		}
 		select {
-		case <-l.some:
+		case <-l.ready:
 		case <-l.over:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -164,7 +161,7 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	case s.isClosed():
 		return nil, errClosed
 	}
-	return nil, l.why
+	return nil, l.err
 }
 
 func (s *Source) isClosed() bool {
@@ -176,23 +173,24 @@ func (s *Source) isClosed() bool {
 	}
 }
 
-// prefetch is the most that was ever wanted at once, unless it was set: the
-// first Next of a Serve asks for all that it takes, a later one for what is
-// left, and some of that may be of a link that is over.
+// prefetch returns Options.Prefetch; without one the largest number of messages
+// that was ever in hand or asked for, because the first Next of a Serve asks
+// for all, and a later one for the rest, part of which may belong to a lost
+// link.
 func (s *Source) prefetch(l *link, limit int) int {
 	if s.opt.Prefetch > 0 {
 		return s.opt.Prefetch
 	}
 	for {
 		old := s.most.Load()
-		now := max(old, min(int64(limit)+l.out.Load(), mostPrefetch))
+		now := max(old, min(int64(limit)+l.out.Load(), maxPrefetch))
 		if s.most.CompareAndSwap(old, now) {
 			return int(now)
 		}
 	}
 }
 
-func (s *Source) deliveries(l *link, limit int) (ds []consume.Delivery) {
+func (s *Source) deliveries(l *link, limit int) (ds []driver.Delivery) {
 	for _, raw := range l.get(limit) {
 		l.out.Add(1)
 		d := &delivery{s: s, l: l, raw: raw, own: message(&raw, s.queues.name)}
@@ -204,27 +202,28 @@ func (s *Source) deliveries(l *link, limit int) (ds []consume.Delivery) {
 	return ds
 }
 
-// idle is how long after the end of its context a Next may be followed by
-// another before taking ends.
-const idle = 200 * time.Millisecond
-
-// releaseWith ends taking soon after ctx has ended, also between two calls of
-// Next: Serve does not say that it is over, but its context does. Not where
-// there is an order: the next of a single active consumer would begin with what
-// is behind the message that still runs here.
-func (s *Source) releaseWith(ctx context.Context) {
-	if s.opt.OrderKey != nil {
-		return
+// Stop implements driver.Source. It cancels the broker's consumer and gives
+// back the messages that Next has not returned.
+//
+// If Options.OrderKey is set, Stop does nothing, and Close gives them back: a
+// queue's next single active consumer would otherwise begin with these messages
+// while an earlier one still runs here.
+func (s *Source) Stop(ctx context.Context) error {
+	l := s.link.Load()
+	if l == nil || s.opt.OrderKey != nil {
+		return nil
 	}
-	if s.watch.Swap(ctx.Done()) == any(ctx.Done()) {
-		return
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		l.release()
+	}()
+	select {
+	case <-released:
+		return nil
+	case <-ctx.Done():
+		err := fmt.Errorf("semelamqp: queue %q: the broker does not answer the cancellation of its consumer: %w", s.queues.name, ctx.Err())
+		l.end(err) // the broker gives back all that is not acked
+		return err
 	}
-	context.AfterFunc(ctx, func() {
-		n := s.asked.Load()
-		time.AfterFunc(idle, func() {
-			if l := s.link.Load(); l != nil {
-				l.release(func() bool { return s.asked.Load() == n })
-			}
-		})
-	})
 }

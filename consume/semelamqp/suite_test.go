@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestTheAdapterPassesTheSuite(t *testing.T) {
+func TestAdapter_PassesTheSuite(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			consumetest.Run(t, consumetest.Harness{

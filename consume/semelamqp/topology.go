@@ -9,17 +9,16 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// The shortest and the longest pause of a retry that the broker knows: each
-// level is twice the one before, and has a queue of its own. In one queue for
-// all, a long pause would hold up the short ones behind it, for messages expire
-// at the head only.
+// The shortest and the longest delay of a retry by the broker. Each level is
+// twice the one before, and has its own queue: messages expire at the head of a
+// queue only, so that in one queue a long delay would hold up the short ones.
 const (
 	firstLevel = 250 * time.Millisecond
 	levels     = 20
 	lastLevel  = firstLevel << (levels - 1) // 36 h
 )
 
-// level is the one nearest to a pause, as a ratio.
+// level returns the nearest level to a delay, by ratio.
 func level(d time.Duration) time.Duration {
 	if d <= firstLevel {
 		return firstLevel
@@ -36,24 +35,24 @@ func level(d time.Duration) time.Duration {
 
 func retryName(queue string, l time.Duration) string { return queue + ".retry." + l.String() }
 
-// queue is one that a Source needs.
+// queue describes a queue that a Source needs.
 type queue struct {
 	name string
 	args amqp.Table
-	// exact: one that is there with other arguments will not do.
+	// exact: a queue with other arguments is an error.
 	exact bool
-	// make it if it is not there.
+	// make: make the queue if it is missing.
 	make bool
 }
 
-// topology is the queues of a Source.
+// topology describes the queues of a Source.
 type topology struct {
 	name string
 	opt  *Options
 }
 
-// consumed is the queue that messages come from. What the broker itself gives
-// up goes to the dead letters.
+// consumed is the queue that messages come from. Messages that the broker
+// itself drops go to the dead letters.
 func (t *topology) consumed() queue {
 	args := t.pass("", t.opt.DeadLetters)
 	if t.opt.DeliveryLimit > 0 {
@@ -65,32 +64,32 @@ func (t *topology) consumed() queue {
 	return queue{name: t.name, args: args, exact: true, make: t.opt.Declare == DeclareAll}
 }
 
-// retry is the queue in which a message waits until it goes back.
+// retry is the queue in which a message waits for its retry.
 func (t *topology) retry(l time.Duration) queue {
 	args := t.pass("", t.name)
 	args[amqp.QueueMessageTTLArg] = l.Milliseconds()
 	return queue{name: retryName(t.name, l), args: args, exact: true, make: t.opt.Declare != DeclareNothing}
 }
 
-// letters is a queue of copies.
+// letters is a queue for copies.
 func (t *topology) letters(name string) queue {
 	return queue{name: name, args: amqp.Table{amqp.QueueTypeArg: string(t.opt.Kind)}, make: t.opt.Declare != DeclareNothing}
 }
 
-// pass is the arguments of a queue that passes on what it drops. A quorum queue
-// keeps it until the next one has it.
+// pass returns the arguments of a queue that passes on the messages that it
+// drops. A quorum queue keeps a message until the next queue has it.
 func (t *topology) pass(exchange, key string) amqp.Table {
 	args := amqp.Table{amqp.QueueTypeArg: string(t.opt.Kind), "x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": key}
 	if t.opt.Kind == Quorum {
 		args["x-dead-letter-strategy"] = "at-least-once"
-		args[amqp.QueueOverflowArg] = amqp.QueueOverflowRejectPublish // it requires that
+		args[amqp.QueueOverflowArg] = amqp.QueueOverflowRejectPublish // at-least-once requires it
 	}
 	return args
 }
 
-// declare makes, or looks for, all that must be there from the start.
+// declare makes, or looks for, every queue that must exist from the start.
 func (t *topology) declare(conn *amqp.Connection) error {
-	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Parked), t.consumed()} {
+	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Quarantine), t.consumed()} {
 		if err := q.ensure(conn); err != nil {
 			return err
 		}
@@ -98,7 +97,7 @@ func (t *topology) declare(conn *amqp.Connection) error {
 	return nil
 }
 
-// ensure looks for the queue, and makes it if that is asked for.
+// ensure looks for the queue, and makes it if make is set.
 func (q *queue) ensure(conn *amqp.Connection) error {
 	if !q.exact || !q.make {
 		err := q.on(conn, func(ch *amqp.Channel) error {
@@ -111,7 +110,7 @@ func (q *queue) ensure(conn *amqp.Connection) error {
 		case !is(err, amqp.NotFound):
 			return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
 		case !q.make:
-			return fmt.Errorf("semelamqp: queue %q: is not there; make it, or see Options.Declare: %w", q.name, err)
+			return fmt.Errorf("semelamqp: queue %q: does not exist; declare it, or see Options.Declare: %w", q.name, err)
 		}
 	}
 	err := q.on(conn, func(ch *amqp.Channel) error {
@@ -120,24 +119,24 @@ func (q *queue) ensure(conn *amqp.Connection) error {
 	})
 	switch {
 	case is(err, amqp.PreconditionFailed):
-		return fmt.Errorf("semelamqp: queue %q: is there with other arguments than %v; make it so, or see Options.Declare and Options.Kind: %w", q.name, q.args, err)
+		return fmt.Errorf("semelamqp: queue %q: exists with other arguments than %v; declare it with these, or see Options.Declare and Options.Kind: %w", q.name, q.args, err)
 	case err != nil:
 		return fmt.Errorf("semelamqp: queue %q: %w", q.name, err)
 	}
 	return nil
 }
 
-// on uses a channel that nobody else does, for an error closes it.
+// on uses a channel of its own, because an error closes the channel.
 func (q *queue) on(conn *amqp.Connection, f func(ch *amqp.Channel) error) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = ch.Close() }() // what it did is done
+	defer func() { _ = ch.Close() }() // its effects stay
 	return f(ch)
 }
 
-// is reports whether an error is the broker's of a code.
+// is reports whether an error is the broker's, with this code.
 func is(err error, code int) bool {
 	e, ok := errors.AsType[*amqp.Error](err)
 	return ok && e.Code == code

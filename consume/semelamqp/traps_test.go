@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelamqp"
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 	"github.com/semel-go/semel/store"
@@ -20,7 +21,7 @@ import (
 
 // Trap: acking before completing. While the handler runs, the message is the
 // broker's, so that it comes again when the process dies.
-func TestNothingIsAckedBeforeItIsComplete(t *testing.T) {
+func TestAck_BeforeCompletion_IsNeverSent(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	first := b.connect(t)
@@ -44,7 +45,7 @@ func TestNothingIsAckedBeforeItIsComplete(t *testing.T) {
 }
 
 // Trap: a duplicate is never acked, and fills the prefetch for ever.
-func TestADuplicateIsAcked(t *testing.T) {
+func TestServe_Duplicate_IsAcked(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	b.opt.Prefetch = 2
 	j := &journal{}
@@ -60,7 +61,7 @@ func TestADuplicateIsAcked(t *testing.T) {
 
 // Trap: a late ack for an older delivery. Its tag is another message's on the
 // next channel.
-func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
+func TestAck_OlderDelivery_AcksNoOther(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	c := b.connect(t)
 	b.Publish(t, many(1)...)
@@ -83,9 +84,9 @@ func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
 		func() error { return old.Ack(t.Context()) },
 		func() error { return old.Nak(t.Context(), 0) },
 		func() error { return old.Nak(t.Context(), time.Hour) },
-		func() error { return old.Forward(t.Context(), consume.DeadLetters, nil) },
+		func() error { return old.Forward(t.Context(), driver.DeadLetter, nil) },
 	} {
-		if err := late(); !errors.Is(err, consume.ErrGone) {
+		if err := late(); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("it says %v, want ErrGone", err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
 	if n := b.Unsettled(t); n != 1 {
 		t.Errorf("%d messages are unsettled, want 1", n)
 	}
-	if n := len(b.Copies(t, consume.DeadLetters)); n != 0 {
+	if n := len(b.Copies(t, driver.DeadLetter)); n != 0 {
 		t.Errorf("%d dead letters", n)
 	}
 	if err := again.Ack(t.Context()); err != nil {
@@ -108,7 +109,7 @@ func TestALateAckForAnOlderDeliveryAcksNoOther(t *testing.T) {
 
 // Trap: a second ack of one delivery closes the channel, and with it all that
 // is in work.
-func TestAnAckThatIsRepeatedIsSaidOnce(t *testing.T) {
+func TestAck_Repeated_IsSentOnce(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	c := b.connect(t)
 	b.Publish(t, many(3)...)
@@ -124,7 +125,7 @@ func TestAnAckThatIsRepeatedIsSaidOnce(t *testing.T) {
 	if err := two.Nak(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
-	if err := two.Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+	if err := two.Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("an ack of what was given back: %v", err)
 	}
 	next(t, c)
@@ -136,9 +137,9 @@ func TestAnAckThatIsRepeatedIsSaidOnce(t *testing.T) {
 	}
 }
 
-// Trap: a queue that was deleted and made anew. The Source makes it again, takes
+// Trap: a queue that was deleted and made again. The Source makes it again, takes
 // its messages, and acks none of them for one of the old.
-func TestAQueueMadeAnewHasOtherMessages(t *testing.T) {
+func TestServe_QueueRecreated_RunsItsMessages(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +157,7 @@ func TestAQueueMadeAnewHasOtherMessages(t *testing.T) {
 			})
 			b.Publish(t, keyed("k1"))
 			again := next(t, c)
-			if err := old.Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+			if err := old.Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 				t.Errorf("the old one: %v", err)
 			}
 			if n := b.Unsettled(t); n != 1 || key(again) != "k1" {
@@ -172,7 +173,7 @@ func TestAQueueMadeAnewHasOtherMessages(t *testing.T) {
 
 // Trap: a message is dropped because its first handler failed. Here each of
 // them does, and the wait is the broker's.
-func TestAMessageIsNotDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
+func TestServe_FirstHandlerFails_RunsAgain(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +201,7 @@ func TestAMessageIsNotDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
 }
 
 // Trap: in one queue with many pauses, the long ones hold up the short ones.
-func TestALongRetryDoesNotHoldUpAShortOne(t *testing.T) {
+func TestRetry_LongBeforeShort_DoesNotDelayIt(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	c := b.connect(t)
 	b.Publish(t, many(2)...)
@@ -220,7 +221,7 @@ func TestALongRetryDoesNotHoldUpAShortOne(t *testing.T) {
 }
 
 // Connections are cut while acks, copies and retries are on their way.
-func TestConnectionsAreCutInMidAck(t *testing.T) {
+func TestServe_ConnectionsCut_LosesNoMessage(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -248,21 +249,21 @@ func TestConnectionsAreCutInMidAck(t *testing.T) {
 			settled(t, b)
 			j.once(t, n)
 			ids := map[string]bool{}
-			for _, m := range b.Copies(t, consume.DeadLetters) {
-				id, _ := m.Header(consume.LetterID)
+			for _, m := range b.Copies(t, driver.DeadLetter) {
+				id, _ := m.Header(driver.LetterID)
 				ids[id] = true
 			}
 			if len(ids) != 1 {
 				t.Errorf("the dead letters are of %d messages, want 1", len(ids))
 			}
-			t.Logf("%d lost channels were noticed by those who settled", j.saw(consume.EventSettleFailed, errIs(consume.ErrGone)))
+			t.Logf("%d lost channels were noticed by those who settled", j.saw(consume.EventSettleFailed, errIs(driver.ErrGone)))
 		})
 	}
 }
 
 // A queue's consumer is cancelled, its channel is closed by an error, its
 // connection by an operator: taking goes on.
-func TestTheBrokerClosesWhatItLikes(t *testing.T) {
+func TestServe_BrokerClosesChannelsAndConnections_GoesOn(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	j := &journal{}
 	serve(t, j.consumer(t, j.plain, consume.Options{}), b.connect(t))
@@ -281,9 +282,9 @@ func TestTheBrokerClosesWhatItLikes(t *testing.T) {
 	j.once(t, 4)
 }
 
-// What was sent ahead goes back when Serve's context ends, and not when its
+// Messages that were sent ahead go back when Serve's context ends, not when its
 // last handler does.
-func TestWhatWaitsGoesToOthersWhileHandlersDrain(t *testing.T) {
+func TestStop_HandlersDrain_OthersGetTheRest(t *testing.T) {
 	b := open(t, semelamqp.Quorum)
 	b.opt.Prefetch, b.opt.OrderKey = 50, nil
 	j := &journal{}
@@ -312,13 +313,13 @@ func TestWhatWaitsGoesToOthersWhileHandlersDrain(t *testing.T) {
 }
 
 // A consumer that ends lets its running handler finish before the next single
-// active consumer begins with what is behind it, and gives that back in order.
-func TestOrderIsKeptWhenAConsumerEnds(t *testing.T) {
+// active consumer begins with the next messages, and gives those back in order.
+func TestOrder_ConsumerEnds_IsKept(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := amqptest.Shared(t)
-			b := &broker{server: s, name: fmt.Sprint("single", queues.Add(1)), copies: map[consume.Destination][]consume.Message{}, ch: channel(t, s.URL())}
+			b := &broker{server: s, name: fmt.Sprint("single", queues.Add(1)), copies: map[driver.Action][]consume.Message{}, ch: channel(t, s.URL())}
 			b.opt = semelamqp.Options{Declare: semelamqp.DeclareAll, Kind: kind, SingleActive: true, OrderKey: semelamqp.ByHeader(orderHeader)}
 			j := &journal{}
 			begun, over := make(chan struct{}), make(chan struct{})
@@ -360,8 +361,9 @@ func TestOrderIsKeptWhenAConsumerEnds(t *testing.T) {
 	}
 }
 
-// What a loop gives back in any order comes again in the order of the queue.
-func TestWhatIsGivenBackComesInItsOrder(t *testing.T) {
+// Messages that a loop gives back in any order come again in the order of the
+// queue.
+func TestNak_GivenBack_ComesInQueueOrder(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -372,7 +374,7 @@ func TestWhatIsGivenBackComesInItsOrder(t *testing.T) {
 				ms[i].OrderKey = "lane"
 			}
 			b.Publish(t, ms...)
-			ds := []consume.Delivery{next(t, c), next(t, c), next(t, c)}
+			ds := []driver.Delivery{next(t, c), next(t, c), next(t, c)}
 			for _, i := range []int{1, 2, 0} {
 				if err := ds[i].Nak(t.Context(), 0); err != nil {
 					t.Fatal(err)
@@ -393,7 +395,7 @@ func TestWhatIsGivenBackComesInItsOrder(t *testing.T) {
 }
 
 // A copy is the message, and goes to one queue.
-func TestACopyGoesNowhereElse(t *testing.T) {
+func TestCopy_CCHeader_GoesToOneQueue(t *testing.T) {
 	b := open(t, semelamqp.Classic)
 	other := b.name + ".other"
 	if _, err := b.ch.QueueDeclare(other, false, true, false, false, nil); err != nil {
@@ -411,7 +413,7 @@ func TestACopyGoesNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := next(t, c)
-	if err := d.Forward(t.Context(), consume.Parked, d.Message().Headers); err != nil {
+	if err := d.Forward(t.Context(), driver.Quarantine, d.Message().Headers); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Ack(t.Context()); err != nil {
@@ -421,8 +423,8 @@ func TestACopyGoesNowhereElse(t *testing.T) {
 	if n := len(drain(t, b.ch, other)); n != 0 {
 		t.Errorf("%d copies went to the queue of the original's CC", n)
 	}
-	got := drain(t, b.ch, b.letters(consume.Parked))
+	got := drain(t, b.ch, b.letters(driver.Quarantine))
 	if len(got) != 1 || got[0].Expiration != "" || got[0].UserId != "" || got[0].DeliveryMode != amqp.Persistent || string(got[0].Body) != "b" {
-		t.Errorf("parked: %+v", got)
+		t.Errorf("quarantined: %+v", got)
 	}
 }

@@ -5,61 +5,60 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// Preparer is what a [Ledger] may be besides: one that can begin the work of a
-// batch while the one before it is handled. Prepare is called in the order in
-// which batches are to be handled, at the same time as the Handle of the one
-// before, but not as anything else, and must change nothing that counts. Then
-// Prepared.Handle is called in place of Ledger.Handle, when all before are
-// handled; or Drop, if the batch does not come as it was expected.
+// Preparer is implemented by a [Ledger] that can begin the work of a batch
+// while it handles the one before. Prepare is called in the order in which the
+// batches will be handled, beside the Handle of the batch before it, and must
+// change no record. Then Prepared.Handle is called in place of Ledger.Handle,
+// after all earlier batches; or Drop, if another batch comes first.
 type Preparer interface {
 	Prepare(ctx context.Context, batch []Item) Prepared
 }
 
-// Prepared is a batch that is prepared. One of its methods is called, once.
+// Prepared is a prepared batch. One of its methods is called, once.
 type Prepared interface {
-	Handle(ctx context.Context) []consume.Run
+	Handle(ctx context.Context) []driver.Result
 	Drop()
 }
 
-// ahead is the batch behind the one that is handled.
+// ahead is the batch after the one that is handled.
 type ahead struct {
-	ds    []*work
-	err   error // of the source
-	items []Item
-	is    Prepared
+	ds       []*work
+	err      error // of the source
+	items    []Item
+	prepared Prepared
 }
 
-// besides handles a batch, and looks ahead meanwhile: to prepare a batch costs
-// this process as much as it waits for the database in another.
-func (b *batches) besides(ctx context.Context, p Preparer, is Prepared) []consume.Run {
+// handlePrepared handles a batch, and prepares the next one meanwhile, because
+// this process is idle while it waits for the database.
+func (b *batches) handlePrepared(ctx context.Context, p Preparer, batch Prepared) []driver.Result {
 	var looks sync.WaitGroup
-	defer looks.Wait() // also if the handler leaves by runtime.Goexit: what is ahead is the loop's
+	defer looks.Wait() // also after runtime.Goexit in a handler, because the loop owns b.ahead
 	looks.Go(func() { b.lookAhead(ctx, p) })
-	return is.Handle(ctx)
+	return batch.Handle(ctx)
 }
 
-// lookAhead takes the next batch and prepares it. It takes a full one, or none:
-// of a few that have come, more are to come until they can be handled.
+// lookAhead takes the next batch and prepares it. It takes a full batch or
+// none, because a small one can still grow.
 func (b *batches) lookAhead(ctx context.Context, p Preparer) {
 	if b.outage || len(b.held) > 0 {
 		return
 	}
 	a := &ahead{}
 	b.ahead = a
-	var ds []consume.Delivery
-	if ds, a.err = b.s.nextFull(MostInBatch); len(ds) == 0 {
+	var ds []driver.Delivery
+	if ds, a.err = b.s.nextFull(MaxBatch); len(ds) == 0 {
 		return
 	}
-	a.ds = b.newWorks(ds)
+	a.ds = newWorks(ds)
 	slices.SortFunc(a.ds, compareWorks)
 	a.items = itemsOf(a.ds)
-	a.is = p.Prepare(ctx, a.items)
+	a.prepared = p.Prepare(ctx, a.items)
 }
 
-// taken is what was taken ahead, once.
+// taken returns the messages that were taken ahead, once.
 func (b *batches) taken(ctx context.Context) ([]*work, error) {
 	a := b.ahead
 	if a == nil {
@@ -67,7 +66,7 @@ func (b *batches) taken(ctx context.Context) ([]*work, error) {
 	}
 	ds, err := a.ds, a.err
 	a.ds, a.err = nil, nil
-	if b.outage { // nothing is taken until it is over
+	if b.outage { // no message is taken until the outage ends
 		for _, d := range ds {
 			_ = d.Nak(ctx, 0) // the next Next gives it again
 		}
@@ -76,15 +75,15 @@ func (b *batches) taken(ctx context.Context) ([]*work, error) {
 	return ds, err
 }
 
-// prepared is what was prepared of a batch, nil if that was another one, and its
-// items.
+// prepared returns the prepared form of a batch, nil if another batch was
+// prepared, and its items.
 func (b *batches) prepared(batch []*work) (Prepared, []Item) {
 	a := b.ahead
-	if b.ahead = nil; a != nil && a.is != nil {
+	if b.ahead = nil; a != nil && a.prepared != nil {
 		if slices.EqualFunc(a.items, batch, func(it Item, w *work) bool { return it.Message == w.m }) {
-			return a.is, a.items
+			return a.prepared, a.items
 		}
-		a.is.Drop()
+		a.prepared.Drop()
 	}
 	return nil, itemsOf(batch)
 }
@@ -97,7 +96,7 @@ func itemsOf(batch []*work) []Item {
 	return items
 }
 
-// drop gives up what was taken ahead.
+// drop gives back the messages that were taken ahead.
 func (b *batches) drop(ctx context.Context) {
 	ds, _ := b.taken(ctx)
 	for _, d := range ds {

@@ -20,12 +20,12 @@ func lookedAhead(t *testing.T, records int) (*batches, []*work, *dropped) {
 	t.Helper()
 	b, is := looping(t, nil, consume.Options{}, records), &dropped{}
 	ds, _ := handed(t, b.s, records)
-	works := b.newWorks(ds)
-	b.ahead = &ahead{ds: works, items: itemsOf(works), is: is}
+	works := newWorks(ds)
+	b.ahead = &ahead{ds: works, items: itemsOf(works), prepared: is}
 	return b, works, is
 }
 
-func TestWhatIsPreparedIsForThatBatchAlone(t *testing.T) {
+func TestPrepared_OtherBatch_IsDropped(t *testing.T) {
 	b, works, is := lookedAhead(t, 3)
 	if ds, err := b.taken(t.Context()); len(ds) != 3 || err != nil {
 		t.Fatalf("%d were taken, %v", len(ds), err)
@@ -58,7 +58,7 @@ func TestWhatIsPreparedIsForThatBatchAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenAheadIsGivenBack(t *testing.T) {
+func TestLookAhead_Outage_GivesMessagesBack(t *testing.T) {
 	for name, end := range map[string]func(b *batches){
 		"the loop ended": func(b *batches) { b.giveUp(context.Background()) },
 		"an outage": func(b *batches) {
@@ -77,7 +77,7 @@ func TestWhatIsTakenAheadIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestALookAheadTakesAFullBatch(t *testing.T) {
+func TestLookAhead_TakesAFullBatch(t *testing.T) {
 	s := apart(t, &Options{Outstanding: 5}, 8, 2)
 	if n, rest := s.ready(); n != 7 || rest != 3 {
 		t.Errorf("%d are ready, and %d are not; want 5 and 3 of one partition and 2 of the other", n, rest)

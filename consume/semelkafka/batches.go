@@ -9,27 +9,27 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// MostInBatch is how many new messages ServeBatches handles at once, at most.
-const MostInBatch = 1000
+// MaxBatch is the largest number of new messages that ServeBatches handles at
+// once.
+const MaxBatch = 1000
 
-// ServeBatches takes all messages that have come, up to [MostInBatch], has the
+// ServeBatches takes all messages that have arrived, up to [MaxBatch], has the
 // ledger handle them together, and goes on with the next, until ctx ends. The
-// running batch then has Options.Drain to end, 30 s by default, and what waits
-// is left to the next member. It returns nil, or an error as
-// consume.Consumer.Serve does. While the ledger does not answer it takes no
+// running batch then has Options.Drain to end, 30 s by default, and the rest is
+// left to the next member. It returns nil, or an error as
+// consume.Consumer.Serve does. While the ledger does not answer, it takes no
 // message.
 //
-// Of the consume.Options Backoff, AckFailures, Drain and Observe count; Late,
-// Retention and ShortRetention do, if the ledger keeps its records for a time
-// only, which it says by a method Retention() time.Duration; a longer Retention
-// is refused. MaxAttempts is the ledger's.
+// It uses Backoff, AckFailures, Drain and Observe of consume.Options, and, if
+// the ledger has a method Retention() time.Duration, also Retention,
+// ShortRetention and DeadLetterLate. MaxAttempts is the ledger's.
 //
-// A message is dead-lettered before the ledger passes over it, and its offset
-// is committed to Kafka behind all that. What is committed there is for those
-// who watch the lag: a ledger need not believe it. A Source can be served once
-// in this way, and in no other besides.
+// The order is: copy to the dead letters, record in the ledger, commit to
+// Kafka. The offsets in Kafka only serve to watch the lag. A Source can be
+// served once in this way.
 func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options) error {
 	b := &batches{s: s, l: l, held: map[string]*heldLane{}}
 	if o != nil {
@@ -38,8 +38,8 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	if b.opt.Drain <= 0 {
 		b.opt.Drain = 30 * time.Second
 	}
-	if b.opt.Late != consume.DeadLetter {
-		b.opt.Late = consume.Park
+	if b.opt.Backoff == nil {
+		b.opt.Backoff = consume.Backoff
 	}
 	r, forgets := l.(interface{ Retention() time.Duration })
 	if forgets {
@@ -49,14 +49,14 @@ func (s *Source) ServeBatches(ctx context.Context, l Ledger, o *consume.Options)
 	}
 	info, err := s.Info(ctx)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was ended before it began
+		return nil //nolint:nilerr // the caller ended it during the start
 	}
 	if err != nil {
 		return err
 	}
 	if forgets && !b.opt.ShortRetention && info.Horizon > b.keep {
-		return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that an old one may come again when its outcome is "+
-			"forgotten; keep outcomes longer, or set ShortRetention, and such messages go to %v", b.keep, b.opt.Late)
+		return fmt.Errorf("semelkafka: Retention: is %v, but the topics keep messages for longer, so that a message may be redelivered after its outcome was "+
+			"deleted; keep outcomes longer, or set ShortRetention to move such messages to the quarantine", b.keep)
 	}
 	s.mu.Lock()
 	served := s.ledger != nil || s.client != nil
@@ -75,66 +75,47 @@ type batches struct {
 	s    *Source
 	l    Ledger
 	opt  consume.Options
-	keep time.Duration // how long the ledger knows what was done; zero: for ever
+	keep time.Duration // how long the ledger keeps its records; zero: for ever
 
 	held   map[string]*heldLane
-	ahead  *ahead        // nil: nothing is
-	free   []*work       // that have come to their ends
-	calm   time.Duration // after the brokers failed; zero: they did not
+	ahead  *ahead        // nil: none
+	pause  time.Duration // after a failure of the brokers; zero: none
 	outage bool          // the ledger does not answer
-	slow   bool          // a settlement of this turn got no answer
+	slow   bool          // a settlement of this turn timed out
 }
 
-// heldLane is what waits in a lane.
+// heldLane holds the messages of a lane that wait.
 type heldLane struct {
 	works []*work
 	due   time.Time
 }
 
-// work is a message on its way.
+// work is a message in this Serve.
 type work struct {
 	*delivery
 	it   Item
 	lane string
 
-	waits     bool // it is held
 	tries     int
 	decided   bool
-	effect    bool // it had one, or its end is in the ledger
-	disp      consume.Disposition
+	effect    bool // it had an effect, or its end is in the ledger
+	disp      driver.Disposition
 	forwarded bool
 	passed    bool
 	failed    int // settlements
 }
 
-// newWorks makes the works of deliveries, of those that are free first.
-func (b *batches) newWorks(ds []consume.Delivery) []*work {
-	n := max(0, len(b.free)-len(ds))
-	works := append(make([]*work, 0, len(ds)), b.free[n:]...)
-	b.free = b.free[:n]
-	room := make([]work, len(ds)-len(works))
-	for i := range room {
-		works = append(works, &room[i])
-	}
+// newWorks makes the works of deliveries.
+func newWorks(ds []driver.Delivery) []*work {
+	works := make([]*work, len(ds))
 	for i, d := range ds {
-		w := works[i]
-		w.delivery = d.(*delivery)
-		w.it = Item{Message: w.m, Place: w.p.of, From: w.from}
+		d := d.(*delivery)
+		works[i] = &work{delivery: d, it: Item{Message: d.m, Place: d.p.ledgerPlace, From: d.from}}
 	}
 	return works
 }
 
-// over frees the works of a batch that do not wait.
-func (b *batches) over(batch []*work) {
-	for _, w := range batch {
-		if !w.waits {
-			*w = work{}
-			b.free = append(b.free, w)
-		}
-	}
-}
-
-// compareWorks is the order of a batch.
+// compareWorks is the order of a batch: by partition and offset.
 func compareWorks(v, w *work) int {
 	return cmp.Or(v.p.compare(w.p.place), cmp.Compare(v.it.Origin.Offset, w.it.Origin.Offset))
 }
@@ -164,7 +145,6 @@ func (b *batches) loop(ctx context.Context) error {
 		batch := b.gather(ctx, fresh)
 		err = b.handle(hctx, batch)
 		b.settleAll(hctx, batch)
-		b.over(batch)
 		if err != nil {
 			return err
 		}
@@ -172,20 +152,20 @@ func (b *batches) loop(ctx context.Context) error {
 	return nil
 }
 
-// The pauses of the loop: after the brokers have failed, and between two looks
-// whether what waits was taken away.
+// The pauses of the loop after a failure of the brokers, and between two checks
+// whether held messages were taken away.
 const (
-	firstCalm = 50 * time.Millisecond
-	lastCalm  = 10 * time.Second
-	leaveLook = 100 * time.Millisecond
+	firstPause   = 50 * time.Millisecond
+	longestPause = 10 * time.Second
+	revokedPoll  = 100 * time.Millisecond
 )
 
-// next takes what has come, or nothing when something that waits is due. An
-// error ends the loop.
+// next takes messages that have arrived, or returns none when a held one is
+// due. An error ends the loop.
 func (b *batches) next(ctx context.Context) ([]*work, error) {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if len(b.held) > 0 {
-		due := leaveLook
+		due := revokedPoll
 		for _, h := range b.held {
 			due = min(due, time.Until(h.due))
 		}
@@ -200,44 +180,44 @@ func (b *batches) next(ctx context.Context) ([]*work, error) {
 	}
 	works, err := b.taken(ctx)
 	if len(works) == 0 && err == nil {
-		var ds []consume.Delivery
-		ds, err = b.s.Next(wait, MostInBatch)
-		works = b.newWorks(ds)
+		var ds []driver.Delivery
+		ds, err = b.s.Next(wait, MaxBatch)
+		works = newWorks(ds)
 	}
 	switch {
 	case err == nil:
-		b.calm = 0
+		b.pause = 0
 		return works, nil
-	case errors.Is(err, consume.ErrClosed):
+	case errors.Is(err, driver.ErrClosed):
 		return nil, err
 	case wait.Err() != nil:
 		return nil, nil
 	}
 	b.observe(ctx, consume.Event{Kind: consume.EventReceiveFailed, Err: err})
-	b.calm = min(max(2*b.calm, firstCalm), lastCalm)
-	wait, cancel = context.WithTimeout(ctx, b.calm)
+	b.pause = min(max(2*b.pause, firstPause), longestPause)
+	wait, cancel = context.WithTimeout(ctx, b.pause)
 	defer cancel()
 	<-wait.Done()
 	return nil, nil
 }
 
-// down reports whether nothing is to be taken: the ledger does not answer, and
-// something waits that will tell when it does. What else waits may have long to
-// wait.
+// down reports whether no message may be taken: the ledger does not answer, and
+// a message waits whose next try will show when it does. Other messages may
+// wait for much longer.
 func (b *batches) down() bool {
 	if !b.outage {
 		return false
 	}
 	for _, h := range b.held {
-		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && w.disp.Reason == consume.ReasonUnavailable }) {
+		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && w.disp.Reason == driver.ReasonUnavailable }) {
 			return true
 		}
 	}
 	return false
 }
 
-// gather makes a batch of what came and of what is due, in the order of the
-// offsets. What is behind something that waits joins it.
+// gather makes a batch of new and due messages, in the order of the offsets.
+// Messages after a held one of their lane join that lane.
 func (b *batches) gather(ctx context.Context, fresh []*work) (batch []*work) {
 	now := time.Now()
 	left := func(w *work) bool { return b.left(ctx, w) }
@@ -261,19 +241,17 @@ func (b *batches) gather(ctx context.Context, fresh []*work) (batch []*work) {
 			delete(b.held, lane)
 		}
 	}
-	for _, w := range batch {
-		w.waits = false
-	}
 	batch = slices.DeleteFunc(batch, left)
 	slices.SortFunc(batch, compareWorks)
 	return batch
 }
 
-// left gives up a message whose partition is another's.
+// left gives up a message whose partition was taken away, and reports whether
+// it did.
 func (b *batches) left(ctx context.Context, w *work) bool {
 	select {
 	case <-w.Revoked():
-		_ = w.Nak(ctx, 0) // it was taken away: nothing can fail
+		_ = w.Nak(ctx, 0) // the partition is revoked: an error has no meaning
 		b.observe(ctx, consume.Event{Kind: consume.EventReturned, Message: w.m, Disposition: w.disp})
 		return true
 	default:
@@ -281,7 +259,7 @@ func (b *batches) left(ctx context.Context, w *work) bool {
 	}
 }
 
-// giveUp leaves what waits to the next member.
+// giveUp leaves the held messages to the next member.
 func (b *batches) giveUp(ctx context.Context) {
 	b.drop(ctx)
 	for _, h := range b.held {
@@ -290,6 +268,19 @@ func (b *batches) giveUp(ctx context.Context) {
 			b.observe(ctx, consume.Event{Kind: consume.EventReturned, Message: w.m, Disposition: w.disp})
 		}
 	}
+}
+
+// policy is the part of the options that decides about messages.
+func (b *batches) policy() driver.Policy {
+	return driver.Policy{Backoff: b.opt.Backoff, AckFailures: b.opt.AckFailures}
+}
+
+// lateAction is what happens to a message whose outcome may be deleted.
+func (b *batches) lateAction() driver.Action {
+	if b.opt.DeadLetterLate {
+		return driver.DeadLetter
+	}
+	return driver.Quarantine
 }
 
 func (b *batches) observe(ctx context.Context, e consume.Event) {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // scripted is a ledger whose lanes are partitions. It says of each message how it
 // ends, and notes which it was given.
 type scripted struct {
-	ends  map[string]consume.Run // by partition/offset; none: it is done
+	ends  map[string]driver.Result // by partition/offset; none: it is done
 	pass  error
 	given []string
 }
@@ -24,8 +25,8 @@ func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, error) {
 
 func (l *scripted) Lane(it Item) string { return fmt.Sprint(it.Origin.Partition) }
 
-func (l *scripted) Handle(_ context.Context, batch []Item) []consume.Run {
-	ends := make([]consume.Run, len(batch))
+func (l *scripted) Handle(_ context.Context, batch []Item) []driver.Result {
+	ends := make([]driver.Result, len(batch))
 	for i, it := range batch {
 		name := fmt.Sprintf("%d/%d", it.Origin.Partition, it.Origin.Offset)
 		l.given = append(l.given, name)
@@ -42,14 +43,13 @@ func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches
 	return &batches{s: apart(t, nil, records...), l: l, opt: o, held: map[string]*heldLane{}}
 }
 
-// turn is one turn of the loop, with what is in the queues.
+// turn is one turn of the loop, with the messages in the queues.
 func (b *batches) turn(t *testing.T) {
 	t.Helper()
-	ds, _ := handed(t, b.s, MostInBatch)
-	batch := b.gather(t.Context(), b.newWorks(ds))
+	ds, _ := handed(t, b.s, MaxBatch)
+	batch := b.gather(t.Context(), newWorks(ds))
 	err := b.handle(t.Context(), batch)
 	b.settleAll(t.Context(), batch)
-	b.over(batch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +62,12 @@ func (b *batches) due() {
 	}
 }
 
-// A message that has failed for good, but whose end the ledger or the brokers do
-// not take yet, is still before those behind it: they are not handled.
-func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
-	waits := consume.Run{Err: &semel.Error{Reason: semel.ErrReleased}}
-	failed := consume.Run{Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}
-	l := &scripted{ends: map[string]consume.Run{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
+// A message that has failed for good, but whose letter is refused, still comes
+// before the later ones of its lane: they are not handled.
+func TestSettle_LetterRefused_LaterMessagesOfTheLaneWait(t *testing.T) {
+	waits := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}
+	failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
+	l := &scripted{ends: map[string]driver.Result{"0/0": failed, "0/1": waits}, pass: errors.New("no answer")}
 	b := looping(t, l, consume.Options{AckFailures: true}, 2, 1)
 	b.turn(t)
 	for range 3 {
@@ -88,12 +88,13 @@ func TestNothingOvertakesAMessageWhoseEndIsNotTaken(t *testing.T) {
 	}
 }
 
-// What waits behind a message is looked at when that message is, however often it
-// was told to wait: else each message of a lane that fails would cost a second.
-func TestALaneIsDueWhenItsFirstMessageIs(t *testing.T) {
+// A message that waits for an earlier one of its lane is due with that one,
+// however often it had to wait. Otherwise each message of a lane that fails
+// would cost a second.
+func TestHold_Lane_IsDueWithItsFirstMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		waits, flaky := consume.Run{Err: &semel.Error{Reason: semel.ErrReleased}}, consume.Run{Err: errors.New("flaky"), Handlers: true, Attempt: 1}
-		l := &scripted{ends: map[string]consume.Run{"0/0": flaky, "0/1": waits, "0/2": waits}}
+		waits, flaky := driver.Result{Err: &semel.Error{Reason: semel.ErrReleased}}, driver.Result{Err: errors.New("flaky"), FromHandler: true, Attempt: 1}
+		l := &scripted{ends: map[string]driver.Result{"0/0": flaky, "0/1": waits, "0/2": waits}}
 		b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Millisecond }}, 3)
 		for range 10 {
 			b.turn(t)
@@ -106,12 +107,12 @@ func TestALaneIsDueWhenItsFirstMessageIs(t *testing.T) {
 }
 
 // unavailable is how a message ends for which the ledger did not answer.
-var unavailable = consume.Run{Err: &semel.Error{Reason: semel.ErrUnavailable}}
+var unavailable = driver.Result{Err: &semel.Error{Reason: semel.ErrUnavailable}}
 
-// An outage is over at the latest when nothing waits any more that would tell:
-// what it was noticed by may be another member's, while a retry has long to wait.
-func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}, "1/0": unavailable}}
+// An outage ends at the latest when no message waits for it: the one that
+// noticed it may belong to another member, and a retry may wait for long.
+func TestOutage_ItsMessagesLeave_Ends(t *testing.T) {
+	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}, "1/0": unavailable}}
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 1, 1, 0)
 	b.turn(t)
 	if !b.outage || len(b.held) != 2 {
@@ -132,32 +133,32 @@ func TestAnOutageEndsWithThoseThatWaitForIt(t *testing.T) {
 	t.Error("nothing is taken, though nobody waits for the ledger to answer")
 }
 
-// The source may be closed, or find that its topic was made anew, while the
+// The source may be closed, or find that its topic was created again, while the
 // ledger does not answer.
-func TestAnOutageDoesNotHideThatTheSourceEnds(t *testing.T) {
-	b := looping(t, &scripted{ends: map[string]consume.Run{"0/0": unavailable}}, consume.Options{}, 1)
+func TestOutage_SourceCloses_EndsServe(t *testing.T) {
+	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": unavailable}}, consume.Options{}, 1)
 	b.turn(t)
-	b.s.fail(errors.New("made anew"))
-	if _, err := b.next(t.Context()); !errors.Is(err, consume.ErrClosed) {
+	b.s.fail(errors.New("created again"))
+	if _, err := b.next(t.Context()); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("the loop goes on: %v", err)
 	}
 }
 
 // A ledger says that it has ended, or that it is of another topic, also when it
 // is to handle messages, or to pass over one.
-func TestALedgerThatIsClosedEndsTheSource(t *testing.T) {
-	closed := fmt.Errorf("%w: made anew", consume.ErrClosed)
+func TestServeBatches_LedgerClosed_Returns(t *testing.T) {
+	closed := fmt.Errorf("%w: created again", driver.ErrClosed)
 	for name, l := range map[string]*scripted{
-		"handle": {ends: map[string]consume.Run{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
-		"pass":   {ends: map[string]consume.Run{"0/0": {Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}}, pass: closed},
+		"handle": {ends: map[string]driver.Result{"0/0": {Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: closed}}}},
+		"pass":   {ends: map[string]driver.Result{"0/0": {Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}}, pass: closed},
 	} {
 		b := looping(t, l, consume.Options{AckFailures: true}, 1)
 		b.turn(t)
-		if _, err := b.next(t.Context()); !errors.Is(err, consume.ErrClosed) {
+		if _, err := b.next(t.Context()); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("%s: the loop goes on: %v", name, err)
 		}
 	}
-	b := looping(t, &scripted{ends: map[string]consume.Run{"0/0": {Err: closed, Handlers: true, Attempt: 1}}}, consume.Options{}, 1)
+	b := looping(t, &scripted{ends: map[string]driver.Result{"0/0": {Err: closed, FromHandler: true, Attempt: 1}}}, consume.Options{}, 1)
 	b.turn(t)
 	if b.s.broken != nil {
 		t.Errorf("a handler's error has ended the source: %v", b.s.broken)
@@ -180,14 +181,14 @@ func (l *mute) Pass(ctx context.Context, it Item) error {
 	return ctx.Err()
 }
 
-// The topic of the letters is gone, so that each waits for as long as it may: a
-// turn does not wait for one after the other, for it holds up all partitions, and
-// the end of the drain.
-func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
+// The topic of the letters is gone, so that each letter times out. A turn waits
+// for one of them only, because all partitions, and the end of the drain, wait
+// for the turn.
+func TestSettleAll_NoAnswer_WaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failed := consume.Run{Err: semel.Final(errors.New("no")), Handlers: true, Attempt: 1}
+		failed := driver.Result{Err: semel.Final(errors.New("no")), FromHandler: true, Attempt: 1}
 		l := &mute{answers: 3, asked: map[int32]int{}}
-		l.ends = map[string]consume.Run{"0/0": failed, "1/0": failed, "2/0": failed, "3/0": failed}
+		l.ends = map[string]driver.Result{"0/0": failed, "1/0": failed, "2/0": failed, "3/0": failed}
 		b := looping(t, l, consume.Options{AckFailures: true}, 1, 1, 1, 1)
 		for range 8 {
 			began := time.Now()
@@ -203,10 +204,10 @@ func TestATurnWaitsOnceForWhatGetsNoAnswer(t *testing.T) {
 	})
 }
 
-// A message tells behind which offset it comes: compaction and transactions leave
-// gaps, and what is before the first one was the ledger's to say. It tells the
-// same when it was given back.
-func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
+// Item.From is the offset after the previous message, also over the gaps of
+// compaction and transactions; for the first message it is the ledger's. It
+// stays the same after a Nak.
+func TestItem_From_IsAfterThePreviousMessage(t *testing.T) {
 	s := apart(t, nil, 0)
 	s.parts[place{"t", 0}].from = 3
 	for _, offset := range []int64{5, 6, 9} {
@@ -214,7 +215,7 @@ func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
 	}
 	for range 2 {
 		ds, _ := handed(t, s, 10)
-		for i, w := range (&batches{}).newWorks(ds) {
+		for i, w := range newWorks(ds) {
 			if want := []int64{3, 6, 7}[i]; w.it.From != want {
 				t.Errorf("offset %d comes behind %d, want %d", w.it.Origin.Offset, w.it.From, want)
 			}
@@ -224,7 +225,7 @@ func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
 			}
 		}
 		ds, _ = handed(t, s, 10)
-		for _, w := range (&batches{}).newWorks(ds) {
+		for _, w := range newWorks(ds) {
 			if w.m.Key != "" {
 				t.Errorf("offset %d comes again with the key %q", w.it.Origin.Offset, w.m.Key)
 			}
@@ -233,9 +234,9 @@ func TestAMessageTellsBehindWhichOffsetItComes(t *testing.T) {
 	}
 }
 
-// What is given back of a partition that is on its way to another member is that
-// member's.
-func TestWhatIsGivenBackDuringAHandOverIsNotHandedOut(t *testing.T) {
+// A message that is given back while its partition moves belongs to the next
+// member.
+func TestNak_DuringHandOver_IsNotReturnedAgain(t *testing.T) {
 	s := apart(t, nil, 2)
 	ds, _ := handed(t, s, 2)
 	s.parts[place{"t", 0}].leave()
@@ -247,11 +248,11 @@ func TestWhatIsGivenBackDuringAHandOverIsNotHandedOut(t *testing.T) {
 	}
 }
 
-// A retry's pause is not cut short by those behind it, which would be looked at
-// sooner.
-func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{
-		"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1},
+// Later messages of the lane, whose own pause is shorter, do not shorten the
+// pause of a retry.
+func TestHold_Lane_WaitsForItsRetry(t *testing.T) {
+	l := &scripted{ends: map[string]driver.Result{
+		"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1},
 		"0/1": {Err: &semel.Error{Reason: semel.ErrReleased}},
 	}}
 	b := looping(t, l, consume.Options{Backoff: func(int) time.Duration { return time.Hour }}, 2)
@@ -263,11 +264,11 @@ func TestALaneWaitsForAsLongAsItsRetry(t *testing.T) {
 
 // A partition goes while its message is handled, or between two looks at what
 // waits: it is given back, and neither held nor handled again.
-func TestWhatHasLeftIsNotHeld(t *testing.T) {
-	l := &scripted{ends: map[string]consume.Run{"0/0": {Err: errors.New("flaky"), Handlers: true, Attempt: 1}}}
+func TestHold_PartitionRevoked_IsGivenUp(t *testing.T) {
+	l := &scripted{ends: map[string]driver.Result{"0/0": {Err: errors.New("flaky"), FromHandler: true, Attempt: 1}}}
 	b := looping(t, l, consume.Options{}, 1)
 	ds, _ := handed(t, b.s, 1)
-	batch := b.gather(t.Context(), b.newWorks(ds))
+	batch := b.gather(t.Context(), newWorks(ds))
 	p := b.s.parts[place{"t", 0}]
 	p.leave()
 	if err := b.handle(t.Context(), batch); err != nil {
@@ -277,7 +278,7 @@ func TestWhatHasLeftIsNotHeld(t *testing.T) {
 	if len(b.held) > 0 || p.unfinished > 0 {
 		t.Errorf("%d lanes wait, and %d messages are unfinished", len(b.held), p.unfinished)
 	}
-	p.unfinished, batch[0].over = 1, false // once more, of what came just before
+	p.unfinished, batch[0].over = 1, false // the same delivery, once more
 	if batch = b.gather(t.Context(), batch); len(batch) > 0 || p.unfinished > 0 {
 		t.Errorf("%d messages of a partition that has left are handled", len(batch))
 	}

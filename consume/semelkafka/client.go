@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// join makes the client, which joins the group, or finds the one that has.
+// join returns the client, or makes it, which joins the group.
 func (s *Source) join() (*kgo.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,7 +18,7 @@ func (s *Source) join() (*kgo.Client, error) {
 	case s.broken != nil:
 		return nil, s.broken
 	case s.closing:
-		return nil, fmt.Errorf("%w: semelkafka: Close was called", consume.ErrClosed)
+		return nil, fmt.Errorf("%w: semelkafka: Close was called", driver.ErrClosed)
 	case s.client != nil:
 		return s.client, nil
 	}
@@ -32,12 +32,12 @@ func (s *Source) join() (*kgo.Client, error) {
 	return cl, nil
 }
 
-// fetchWait is how long a broker keeps a fetch that finds nothing: as long at
-// most does a partition wait that is read again after a pause.
+// fetchWait is how long a broker holds a fetch that finds no records: a resumed
+// partition waits at most that long.
 const fetchWait = 500 * time.Millisecond
 
-// options are the client's: what the user may change, the user's, and what a
-// Source needs. The caller holds mu.
+// options are the client's options: defaults, then the user's, then those that
+// a Source needs. The caller holds mu.
 func (s *Source) options() []kgo.Opt {
 	limits := s.limits
 	first := []kgo.Opt{
@@ -58,7 +58,7 @@ func (s *Source) options() []kgo.Opt {
 		kgo.OnOffsetsFetched(s.fetchedOffsets),
 		kgo.AdjustFetchOffsetsFn(s.adjust),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.DisableIdempotentWrite(), // a copy may be given up, and sent again with the same consume.LetterID
+		kgo.DisableIdempotentWrite(), // a copy may be sent twice, with the same driver.LetterID
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			if n, ok := limits[topic]; ok {
@@ -71,10 +71,10 @@ func (s *Source) options() []kgo.Opt {
 	return slices.Concat(first, s.opt.Client, last)
 }
 
-// defaultMessageBytes is what a topic takes unless it says otherwise.
+// defaultMessageBytes is the limit of a topic without a setting of its own.
 const defaultMessageBytes = 1_000_012
 
-// offset is the position in the client's terms.
+// offset is the position for the client.
 func (p Position) offset() kgo.Offset {
 	switch p {
 	case Latest:
@@ -86,7 +86,7 @@ func (p Position) offset() kgo.Offset {
 	}
 }
 
-// dialWatch is told of each attempt to connect.
+// dialWatch notes the result of each attempt to connect.
 type dialWatch struct{ s *Source }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.

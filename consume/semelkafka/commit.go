@@ -11,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// commitTimeout is how long one commit may take.
+// commitTimeout limits one commit.
 const commitTimeout = 10 * time.Second
 
-// committer commits the watermarks that have moved, until stop is closed.
+// committer commits moved watermarks until stop is closed.
 func (s *Source) committer(stop <-chan struct{}) {
 	for {
 		select {
@@ -31,8 +31,8 @@ func (s *Source) committer(stop <-chan struct{}) {
 	}
 }
 
-// commit commits the watermarks of partitions that have moved: of those left,
-// or of all if left is nil. What fails is tried again with the next commit.
+// commit commits the moved watermarks of some partitions; nil: of all. The next
+// commit repeats a failed one.
 func (s *Source) commit(ctx context.Context, left []*partition) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 		}
 	}
 	offsets := map[string]map[int32]kgo.EpochOffset{}
-	var told []*partition
+	var committed []*partition
 	for _, p := range left {
 		if !p.dirty || p.gone {
 			continue
@@ -57,10 +57,10 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 		}
 		offsets[p.topic][p.partition] = kgo.EpochOffset{Epoch: p.mark.next.epoch, Offset: p.mark.next.offset}
 		p.dirty = false
-		told = append(told, p)
+		committed = append(committed, p)
 	}
 	s.mu.Unlock()
-	if len(told) == 0 || cl == nil {
+	if len(committed) == 0 || cl == nil {
 		return
 	}
 
@@ -95,7 +95,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range told {
+	for _, p := range committed {
 		if failed != nil || refused[p.place] {
 			p.dirty = true
 			s.nudge()
@@ -103,8 +103,9 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 	}
 }
 
-// commitRefused notes why. During a rebalance it means nothing: the partition
-// is this member's still, and is committed again, or it is not.
+// commitRefused reports why. Errors of a rebalance are ignored: either the
+// partition stays here, and the next commit repeats this one, or another member
+// has it.
 func (s *Source) commitRefused(at place, err error) {
 	switch {
 	case errors.Is(err, kerr.RebalanceInProgress), errors.Is(err, kerr.IllegalGeneration), errors.Is(err, kerr.UnknownMemberID),

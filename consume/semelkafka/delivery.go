@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,22 +22,23 @@ type delivery struct {
 	over bool // guarded by Source.mu
 }
 
-// Message implements consume.Delivery.
+// Message implements driver.Delivery.
 func (d *delivery) Message() *consume.Message { return d.m }
 
-// Revoked implements consume.Delivery.
+// Revoked implements driver.Delivery.
 func (d *delivery) Revoked() <-chan struct{} { return d.p.revoked }
 
-// Extend implements consume.Delivery: the client's heartbeats keep all that
-// this member has.
+// Extend implements driver.Delivery. It does nothing: the client's heartbeats
+// keep all partitions.
 func (d *delivery) Extend(context.Context) error { return nil }
 
-// errRevoked is what a delivery says when its partition is another's.
-var errRevoked = fmt.Errorf("semelkafka: the partition is not this member's any more: %w", consume.ErrGone)
+// errRevoked is the error of a delivery whose partition belongs to another
+// member.
+var errRevoked = fmt.Errorf("semelkafka: the partition is not this member's any more: %w", driver.ErrGone)
 
-// Ack implements consume.Delivery. The offset is committed within CommitEvery
-// when all below it are acked, and before the partition is handed over. A crash
-// before that brings the message again, as a duplicate.
+// Ack implements driver.Delivery. When all lower offsets are acked, the offset
+// is committed within CommitEvery, and before the partition is handed over.
+// After a crash before that, the message comes again, as a duplicate.
 func (d *delivery) Ack(context.Context) error {
 	return d.end(func() {
 		if d.p.mark.done(d.r.Offset) {
@@ -46,9 +48,9 @@ func (d *delivery) Ack(context.Context) error {
 	})
 }
 
-// Nak implements consume.Delivery. Kafka would not deliver the message again
-// while this member has the partition, whether its offset is committed or not.
-// So the next Next gives it, unless the partition is being taken away.
+// Nak implements driver.Delivery. Kafka does not redeliver a message while this
+// member has the partition. So the next Next returns it, unless the partition
+// is being taken away.
 func (d *delivery) Nak(context.Context, time.Duration) error {
 	return d.end(func() {
 		if !d.p.leaving {
@@ -66,7 +68,7 @@ func (d *delivery) end(f func()) error {
 		d.over = true
 		d.p.unfinished--
 		d.s.taken--
-		defer d.s.told(d.p)
+		defer d.s.deliveryEnded(d.p)
 	}
 	if d.p.gone {
 		return errRevoked
@@ -75,7 +77,7 @@ func (d *delivery) end(f func()) error {
 	return nil
 }
 
-// wake has Next look again, if it waits.
+// wake makes Next look again, if it waits.
 func (s *Source) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -83,8 +85,9 @@ func (s *Source) wake() {
 	}
 }
 
-// told wakes those who wait for the end of a delivery. The caller holds mu.
-func (s *Source) told(p *partition) {
+// deliveryEnded wakes the goroutines that wait for the end of a delivery. The
+// caller holds mu.
+func (s *Source) deliveryEnded(p *partition) {
 	s.wake()
 	if p.leaving {
 		close(s.ended)
@@ -92,22 +95,22 @@ func (s *Source) told(p *partition) {
 	}
 }
 
-// Forward implements consume.Delivery. It returns nil when all in-sync replicas
-// have the copy.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
+// Forward implements driver.Delivery. It returns nil after all in-sync replicas
+// have stored the copy.
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	topic := d.s.opt.DeadLetters
-	if to == consume.Parked {
-		topic = d.s.opt.Parked
+	if to == driver.Quarantine {
+		topic = d.s.opt.Quarantine
 	}
 	d.s.mu.Lock()
 	cl, gone := d.s.client, d.p.gone
 	d.s.mu.Unlock()
-	if gone { // whoever has the partition now sends it
+	if gone { // the partition's new member sends the copy
 		return errRevoked
 	}
 	err := produce(ctx, cl, letter(topic, d.r, headers))
-	if errors.Is(err, kerr.MessageTooLarge) { // without the longest, which is for people only
-		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == consume.LetterError })))
+	if errors.Is(err, kerr.MessageTooLarge) { // again without the error text, usually the longest header
+		err = produce(ctx, cl, letter(topic, d.r, slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })))
 	}
 	if err != nil {
 		return fmt.Errorf("semelkafka: copy of %d bytes to %q: %w", len(d.r.Value), topic, err)

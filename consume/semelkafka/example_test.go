@@ -21,7 +21,7 @@ type order struct {
 }
 
 // A service that handles each order once, until it is told to stop. The topics
-// "orders", "dead-letters.billing" and "parked.billing" are the operator's.
+// "orders", "dead-letters.billing" and "quarantine.billing" are the operator's.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -18,29 +18,29 @@ import (
 // startTimeout is how long Info waits for the cluster.
 const startTimeout = 15 * time.Second
 
-// Info implements consume.Source. It asks the cluster, without joining the
-// group, whether the topics and those of the copies are there, how long they
-// keep messages and how large these may be.
-func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+// Info implements driver.Source. It asks the cluster, without joining the
+// group, whether the topics and the topics of copies exist, how long they keep
+// messages, and how large messages may be.
+func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	watch := &dialWatch{s}
-	cl, err := s.aside(kgo.WithHooks(watch))
+	cl, err := s.plainClient(kgo.WithHooks(watch))
 	if err != nil {
-		return consume.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
+		return driver.Info{}, fmt.Errorf("semelkafka: Client: %w", err)
 	}
 	defer cl.Close()
 	if d, ok := cl.OptValue(kgo.RebalanceTimeout).(time.Duration); ok && s.opt.HandOver >= d {
-		return consume.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, or the member is thrown out of its group", s.opt.HandOver, d)
+		return driver.Info{}, fmt.Errorf("semelkafka: HandOver: is %v; it must be shorter than the rebalance time-out, %v, after which the group drops the member", s.opt.HandOver, d)
 	}
-	letters := []string{s.opt.DeadLetters, s.opt.Parked}
+	letters := []string{s.opt.DeadLetters, s.opt.Quarantine}
 	all := slices.Concat(s.topics, letters)
 	ids, configs, err := describe(ctx, cl, all)
 	if err != nil {
-		return consume.Info{}, s.explain(err)
+		return driver.Info{}, s.explain(err)
 	}
 	var errs []error
-	info := consume.Info{HoldsOnly: true, Horizon: s.opt.Horizon}
+	info := driver.Info{HoldsOnly: true, Horizon: s.opt.Horizon}
 	largest := int32(0)
 	for _, t := range s.topics {
 		if s.opt.Horizon == 0 {
@@ -50,14 +50,14 @@ func (s *Source) Info(ctx context.Context) (consume.Info, error) {
 	}
 	for _, t := range letters {
 		if configs[t].compacted {
-			errs = append(errs, fmt.Errorf("topic %q: is compacted, so that of the copies with one key all but the last would be lost; set its cleanup.policy to delete", t))
+			errs = append(errs, fmt.Errorf("topic %q: is compacted, so that only the last copy of each key would be kept; set its cleanup.policy to delete", t))
 		}
 		if n := configs[t].messageBytes; n < largest {
-			errs = append(errs, fmt.Errorf("topic %q: takes messages of up to %d bytes, and those consumed may have %d; raise its max.message.bytes", t, n, largest))
+			errs = append(errs, fmt.Errorf("topic %q: takes messages of up to %d bytes, but consumed messages may have %d; raise its max.message.bytes", t, n, largest))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return consume.Info{}, fmt.Errorf("semelkafka: %w", err)
+		return driver.Info{}, fmt.Errorf("semelkafka: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Source) Info(ctx context.Context) (consume.Info, error) {
 	return info, nil
 }
 
-// explain adds to an error why no broker could be reached, if none could.
+// explain adds the reason why no broker could be reached, if there is one.
 func (s *Source) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +78,14 @@ func (s *Source) explain(err error) error {
 	return fmt.Errorf("semelkafka: %w", err)
 }
 
-// A topic that was made a moment ago is not known to each broker yet: so long
-// one is looked for, with pauses.
+// Brokers learn of a new topic one after the other: how long describe looks for
+// a topic, and the pause between its tries.
 const (
 	lookFor   = 3 * time.Second
 	lookAgain = 100 * time.Millisecond
 )
 
-// describe finds topics, all of which must be there, and their configurations.
+// describe finds topics and their configurations; a missing topic is an error.
 func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[string][16]byte, configs map[string]topicConfig, err error) {
 	for end := time.Now().Add(lookFor); ; {
 		if ids, err = topicIDs(ctx, cl, topics); err == nil {
@@ -103,7 +103,7 @@ func describe(ctx context.Context, cl *kgo.Client, topics []string) (ids map[str
 	}
 }
 
-// topicIDs finds topics, all of which must be there.
+// topicIDs finds topics; a missing one is an error.
 func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string][16]byte, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	for _, t := range topics {
@@ -123,7 +123,10 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 		if t.Topic != nil {
 			name = *t.Topic
 		}
-		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		switch err := kerr.ErrorForCode(t.ErrorCode); {
+		case errors.Is(err, kerr.UnknownTopicOrPartition):
+			errs = append(errs, fmt.Errorf("topic %q: does not exist; create it with: kafka-topics.sh --create --topic %s: %w", name, name, err))
+		case err != nil:
 			errs = append(errs, fmt.Errorf("topic %q: %w", name, err))
 		}
 		ids[name] = t.TopicID
@@ -131,9 +134,9 @@ func topicIDs(ctx context.Context, cl *kgo.Client, topics []string) (map[string]
 	return ids, errors.Join(errs...)
 }
 
-// topicConfig is what counts here of a topic's configuration.
+// topicConfig is the part of a topic's configuration that matters here.
 type topicConfig struct {
-	keeps        time.Duration // consume.Forever: no limit
+	keeps        time.Duration // driver.Forever: no limit
 	messageBytes int32
 	compacted    bool
 }
@@ -187,8 +190,8 @@ func readConfig(configs []kmsg.DescribeConfigsResponseResourceConfig) (c topicCo
 	}
 	c.messageBytes = int32(bytes)
 	c.keeps = time.Duration(ms) * time.Millisecond
-	if ms < 0 || ms > int64(consume.Forever/time.Millisecond) || policy == "compact" {
-		c.keeps = consume.Forever
+	if ms < 0 || ms > int64(driver.Forever/time.Millisecond) || policy == "compact" {
+		c.keeps = driver.Forever
 	}
 	return c, nil
 }

@@ -12,19 +12,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// closeTimeout is how long Close waits for the brokers, beside HandOver: to
-// leave in order, and if that takes longer, once more to be taken out.
+// closeTimeout is how long Close waits for the brokers beyond HandOver: once to
+// leave in order, and if that fails, once more to remove the member.
 const closeTimeout = 5 * time.Second
 
-// Close commits what is done and leaves the group, so that other members take
-// over at once. Call it after Serve has returned; before, it ends Serve. A
-// second call does nothing. A static member (group.instance.id) keeps its place.
+// Close commits finished messages and leaves the group, so that other members
+// take over at once. Call it after Serve has returned; an earlier call ends
+// Serve. A second call does nothing. A static member (group.instance.id) keeps
+// its place.
 //
-// It takes at most HandOver and some 10 s. That long if the group waits for a
-// member that is dead: nothing can be committed then, so that what was done
-// since the last commit is delivered again, and is a duplicate. An error: the
-// brokers did not answer in time, and find out by the session's time-out;
-// nothing is lost.
+// It takes at most HandOver and about 10 s. It takes that long while the group
+// waits for a dead member: no commit is possible then, so that messages done
+// since the last commit come again, as duplicates. It returns an error if the
+// brokers did not answer in time; they notice the end by the session's
+// time-out, and no message is lost.
 func (s *Source) Close() error {
 	s.mu.Lock()
 	cl, first := s.client, !s.closing
@@ -42,7 +43,7 @@ func (s *Source) Close() error {
 	if err != nil && ctx.Err() != nil {
 		ctx, cancel = context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		err = s.takeOut(ctx, cl)
+		err = s.removeMember(ctx, cl)
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -67,15 +68,15 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// newMember makes the client that joins the group, and what ends all that it
-// waits for, as nothing of its own does.
+// newMember makes the client that joins the group, and a function that ends its
+// pending requests.
 func (s *Source) newMember() (*kgo.Client, context.CancelFunc, error) {
-	aside, err := s.aside()
+	plain, err := s.plainClient()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer aside.Close()
-	parent, ok := aside.OptValue(kgo.WithContext).(context.Context) // the user's
+	defer plain.Close()
+	parent, ok := plain.OptValue(kgo.WithContext).(context.Context) // the user's
 	if !ok {
 		parent = context.Background()
 	}
@@ -88,20 +89,19 @@ func (s *Source) newMember() (*kgo.Client, context.CancelFunc, error) {
 	return cl, quit, nil
 }
 
-// aside makes a client that is no member of the group. It connects when it is
-// asked something.
-func (s *Source) aside(more ...kgo.Opt) (*kgo.Client, error) {
+// plainClient makes a client outside the group. It connects at its first
+// request.
+func (s *Source) plainClient(more ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(slices.Concat(s.opt.Client, more)...)
 }
 
-// takeOut ends a membership for which the client cannot, as long as it waits
-// for the answer to a join: until the last of the others has joined, or the
-// session of one that is dead has ended. Such a member, if it were just gone,
-// would be given partitions, which would wait for the end of its session in
-// turn.
+// removeMember ends a membership that the client itself cannot end while it
+// waits for the answer to a join, until all other members have joined or a dead
+// member's session has ended. A member that just disappeared would be given
+// partitions, which would wait for the end of its session in turn.
 //
-// The client must not see that it is taken out, for it would join again.
-func (s *Source) takeOut(ctx context.Context, cl *kgo.Client) error {
+// The client must not notice the removal, because it would join again.
+func (s *Source) removeMember(ctx context.Context, cl *kgo.Client) error {
 	s.quit()
 	id, _ := cl.GroupMetadata()
 	if id == "" {
@@ -110,17 +110,17 @@ func (s *Source) takeOut(ctx context.Context, cl *kgo.Client) error {
 	if instance := cl.OptValue(kgo.InstanceID); instance != "" {
 		return nil // a static member keeps its place, until it comes back
 	}
-	aside, err := s.aside()
+	plain, err := s.plainClient()
 	if err != nil {
 		return err
 	}
-	defer aside.Close()
+	defer plain.Close()
 	req := kmsg.NewPtrLeaveGroupRequest()
 	member := kmsg.NewLeaveGroupRequestMember()
 	req.Group, req.MemberID, member.MemberID = s.group, id, id
 	member.Reason = kmsg.StringPtr("is closed while the group waits for others")
 	req.Members = append(req.Members, member)
-	resp, err := req.RequestWith(ctx, aside)
+	resp, err := req.RequestWith(ctx, plain)
 	if err != nil {
 		return err
 	}

@@ -7,39 +7,39 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Ledger is a database in whose transactions many messages are handled at
-// once, for [Source.ServeBatches]: what they do there commits together with
-// what tells that they are done. Package kafkapg has those of PostgreSQL. Own
-// may be called at the same time as the others, which are not called at the
-// same time as each other. It may be a [Preparer], too.
+// Ledger is a database that handles many messages in one transaction, for
+// [Source.ServeBatches]: their effects and the record that they are done commit
+// together. Package kafkapg has ledgers for PostgreSQL. Own may be called
+// beside the other methods, which are called one at a time. A Ledger may be a
+// [Preparer], too.
 type Ledger interface {
-	// Own is called for each partition that the group gives to this member,
-	// before any of it is read. Nobody who had it before may commit afterwards.
-	// It returns the offset to read from, whatever was committed to Kafka;
-	// start is that, or the place of Options.Start for a group that has never
-	// committed. An error that is consume.ErrClosed ends the source; any other
-	// is tried again.
+	// Own is called for each partition that the group assigns to this member,
+	// before it is read. After it, no earlier owner can commit. It returns the
+	// offset to read from, whatever was committed to Kafka. start is the
+	// committed offset, or the offset of Options.Start if there is none. An
+	// error that is driver.ErrClosed ends the source; any other is tried again.
 	Own(ctx context.Context, of Place, start int64) (next int64, err error)
-	// Lane says which messages wait for each other: a message that is held, or
-	// to be retried, holds up those behind it with the same lane. Empty: none.
+	// Lane says which messages wait for each other: a held message delays later
+	// ones with the same lane. Empty: it delays none.
 	Lane(it Item) string
 	// Handle does the work of messages, in transactions, and says how each
-	// ended. They are in the order of their offsets, and no lane is in them
-	// without what it still has before them. A Run whose Err is
-	// consume.ErrClosed, and not the handler's, ends the source.
-	Handle(ctx context.Context, batch []Item) []consume.Run
-	// Pass is called for a message that had no effect and is settled now:
-	// its copy, if there is one, is with the brokers. An error that is
-	// consume.ErrClosed ends the source; any other is tried again.
+	// ended. They are in the order of their offsets, and none comes before an
+	// unfinished one of its lane. A result whose Err is driver.ErrClosed, and
+	// not from the handler, ends the source.
+	Handle(ctx context.Context, batch []Item) []driver.Result
+	// Pass is called for a message that is settled without an effect, after its
+	// copy, if there is one, is stored. An error that is driver.ErrClosed ends
+	// the source; any other is tried again.
 	Pass(ctx context.Context, it Item) error
 }
 
-// Place is what a group reads of a topic.
+// Place names a partition that a group reads.
 type Place struct {
 	Group, Topic string
 	// TopicID tells the topic from an earlier one with its name. Empty: the
@@ -52,13 +52,14 @@ type Place struct {
 type Item struct {
 	*consume.Message
 	Place Place
-	// From is the offset behind the message before it, or that from which the
-	// partition was read, if it is the first. What is between From and the
-	// message's own offset is not there any more, or never was for consumers.
+	// From is the offset after the previous message, or for the first message
+	// the offset from which the partition was read. The offsets between From
+	// and the message's own hold no message, because of compaction or
+	// transactions.
 	From int64
 }
 
-// place is a partition, for a Ledger. The caller holds mu.
+// place is the Place of a partition. The caller holds mu.
 func (s *Source) place(at place) Place {
 	p := Place{Group: s.group, Topic: at.topic, Partition: at.partition}
 	if id := s.ids[at.topic]; id != [16]byte{} {
@@ -67,7 +68,7 @@ func (s *Source) place(at place) Place {
 	return p
 }
 
-// adjust has the ledger say where to read from. The client calls it before it
+// adjust asks the ledger where to read from. The client calls it before it
 // fetches partitions, and ends ctx if they are taken away again.
 func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	s.mu.Lock()
@@ -82,7 +83,7 @@ func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Of
 			if err != nil {
 				return nil, err
 			}
-			if next != at.EpochOffset().Offset { // else the epoch tells whether the log was cut
+			if next != at.EpochOffset().Offset { // otherwise keep the epoch, which shows whether the log was cut
 				of[n] = kgo.NewOffset().At(next)
 			}
 		}
@@ -90,20 +91,20 @@ func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Of
 	return offsets, nil
 }
 
-// The first and the longest pause before a ledger that failed is asked again.
+// The first and the longest pause before a ledger is asked again.
 const (
-	firstOwn = 50 * time.Millisecond
-	lastOwn  = 2 * time.Second
+	firstOwn   = 50 * time.Millisecond
+	longestOwn = 2 * time.Second
 )
 
-// own takes a partition over, however long the ledger does not answer.
+// own takes a partition over, and repeats that until the ledger answers.
 func (s *Source) own(ctx context.Context, l Ledger, at place, committed int64) (int64, error) {
-	for pause := firstOwn; ; pause = min(2*pause, lastOwn) {
+	for pause := firstOwn; ; pause = min(2*pause, longestOwn) {
 		next, err := s.ownOnce(ctx, l, at, committed)
 		switch {
 		case err == nil:
 			return next, nil
-		case errors.Is(err, consume.ErrClosed):
+		case errors.Is(err, driver.ErrClosed):
 			s.fail(err)
 			return 0, err
 		}
@@ -132,7 +133,7 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, committed int6
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.parts[at]; p != nil {
-		p.from, p.of, p.batched = next, of, true
+		p.from, p.ledgerPlace, p.batched = next, of, true
 		p.mark.next = mark{next, -1}
 		if p.dirty = next != committed; p.dirty {
 			s.nudge()
@@ -141,7 +142,8 @@ func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, committed int6
 	return next, nil
 }
 
-// listOffset is the first offset of a partition, or the end: -2 or -1.
+// listOffset asks for the first offset of a partition (which is -2) or its end
+// (-1).
 func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel = -1, 1
@@ -162,15 +164,15 @@ func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int
 	return 0, errors.New("the brokers do not say where its log begins")
 }
 
-// misplaced is why records from offset on cannot be a ledger's, if they cannot.
-// The caller holds mu.
+// misplaced returns an error if records from offset on cannot follow the
+// ledger's. The caller holds mu.
 func (s *Source) misplaced(p *partition, topicID string, offset int64) error {
 	of := s.place(p.place)
 	switch known := max(p.from, p.polled); {
 	case s.ledger == nil:
 		return nil
 	case of.TopicID != "" && topicID != of.TopicID:
-		return fmt.Errorf("topic %q: was deleted and made anew: its id was %s, and is %s; its messages are others", of.Topic, of.TopicID, topicID)
+		return fmt.Errorf("topic %q: was deleted and created again: its id was %s, and is %s; its messages are different ones", of.Topic, of.TopicID, topicID)
 	case offset < known:
 		return fmt.Errorf("topic %q, partition %d: the log was cut: offset %d is done or in work, and comes again; its message may be another", of.Topic, of.Partition, offset)
 	}

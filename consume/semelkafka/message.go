@@ -9,9 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// topicID is the id of the topic that records were fetched from: a topic that
-// is made anew under the same name counts its offsets from zero again, but has
-// another id.
+// topicID is the id of a record's topic. A topic that is created again under
+// the same name counts its offsets from zero, but has another id.
 func (s *Source) topicID(t *kgo.FetchTopic) string {
 	id := t.TopicID
 	if id == ([16]byte{}) { // brokers before 3.1 do not send it
@@ -25,16 +24,15 @@ func (s *Source) topicID(t *kgo.FetchTopic) string {
 	return topicIDText(id)
 }
 
-// message is a record as package consume sees it.
-func (s *Source) message(ms *some[consume.Message], r *kgo.Record, topicID string) *consume.Message {
-	m := ms.next(size(r))
-	*m = consume.Message{
+// message converts a record for package consume.
+func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
+	m := &consume.Message{
 		Origin:    consume.Origin{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, ID: messageID(topicID, r)},
 		Headers:   make([]store.Header, len(r.Headers)),
 		Body:      r.Value,
 		Published: r.Timestamp,
 	}
-	if r.Timestamp.UnixMilli() <= 0 { // Kafka's -1: it has none
+	if r.Timestamp.UnixMilli() <= 0 { // Kafka sends -1 for no timestamp
 		m.Published = time.Time{}
 	}
 	for i, h := range r.Headers {
@@ -51,8 +49,8 @@ func messageID(topicID string, r *kgo.Record) string {
 	return string(strconv.AppendInt(b, r.Offset, 10))
 }
 
-// letter is a copy of a record. Its key is the record's, so that letters of one
-// key stay in order, and a tombstone stays one.
+// letter makes a copy of a record. It has the record's key, so that the letters
+// of one key stay in order, and a copy of a tombstone is a tombstone.
 func letter(topic string, r *kgo.Record, headers []store.Header) *kgo.Record {
 	l := &kgo.Record{Topic: topic, Key: r.Key, Value: r.Value, Headers: make([]kgo.RecordHeader, len(headers))}
 	for i, h := range headers {

@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestAMessageSaysWhereItComesFrom(t *testing.T) {
+func TestMessage_HasItsOrigin(t *testing.T) {
 	s := apart(t, nil)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	r := &kgo.Record{
@@ -22,7 +22,7 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 		Headers: []kgo.RecordHeader{{Key: "B", Value: []byte("1")}, {Key: "A"}, {Key: "B", Value: []byte("\xff")}},
 	}
 	id := [16]byte{0xfb, 0xff}
-	m := s.message(&some[consume.Message]{}, r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
+	m := s.message(r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
 	want := []store.Header{{Name: "B", Value: "1"}, {Name: "A"}, {Name: "B", Value: "\xff"}}
 	if m.Origin != (consume.Origin{Topic: "t", Partition: 2, Offset: 42, ID: "-_8AAAAAAAAAAAAAAAAAAA/2/42"}) || m.OrderKey != "k" || !m.Published.Equal(at) ||
 		string(m.Body) != "b" || !slices.Equal(m.Headers, want) || m.Deliveries != 0 {
@@ -37,28 +37,28 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 		t.Errorf("with the metadata's id it is %q", got)
 	}
 	s.opt.OrderKey = func(m *consume.Message, key []byte) string { return string(m.Body) + string(key) }
-	if m := s.message(&some[consume.Message]{}, r, "t"); m.OrderKey != "bk" {
+	if m := s.message(r, "t"); m.OrderKey != "bk" {
 		t.Errorf("the order key is %q", m.OrderKey)
 	}
 }
 
 // Kafka's -1 is no time, and not the last day of 1969: such a message would be
-// parked for its age.
-func TestARecordWithoutATimestampHasNoAge(t *testing.T) {
+// quarantined for its age.
+func TestMessage_NoTimestamp_HasNoAge(t *testing.T) {
 	s := apart(t, nil)
 	for millis, known := range map[int64]bool{-1: false, 0: false, 1: true} {
-		m := s.message(&some[consume.Message]{}, &kgo.Record{Topic: "t", Timestamp: time.UnixMilli(millis)}, "t")
+		m := s.message(&kgo.Record{Topic: "t", Timestamp: time.UnixMilli(millis)}, "t")
 		if m.Published.IsZero() == known {
 			t.Errorf("%d ms is %v", millis, m.Published)
 		}
 	}
-	if m := s.message(&some[consume.Message]{}, &kgo.Record{Topic: "t"}, "t"); !m.Published.IsZero() {
+	if m := s.message(&kgo.Record{Topic: "t"}, "t"); !m.Published.IsZero() {
 		t.Errorf("none is %v", m.Published)
 	}
 }
 
 // A tombstone stays one: an empty value would bring its key back to life.
-func TestALetterOfATombstoneIsATombstone(t *testing.T) {
+func TestLetter_OfATombstone_IsATombstone(t *testing.T) {
 	for _, value := range [][]byte{nil, {}, []byte("v")} {
 		l := letter("dead", &kgo.Record{Topic: "t", Key: []byte("k"), Value: value}, []store.Header{{Name: "a", Value: "1"}, {Name: "a", Value: ""}})
 		if l.Topic != "dead" || string(l.Key) != "k" || (l.Value == nil) != (value == nil) || string(l.Value) != string(value) || len(l.Headers) != 2 || string(l.Headers[0].Value) != "1" {
@@ -75,7 +75,7 @@ func headersOf(r *kgo.Record) string {
 	return strings.Join(all, " ")
 }
 
-func TestAProducerStampsKeys(t *testing.T) {
+func TestStamper_RecordWithoutKey_GetsOne(t *testing.T) {
 	r := Keyed(&kgo.Record{Headers: []kgo.RecordHeader{{Key: "Idempotency-Key", Value: []byte("old")}, {Key: "trace", Value: []byte("1")}}}, "event-7")
 	if got := headersOf(r); got != "trace=1 idempotency-key=event-7" {
 		t.Errorf("Keyed: %s", got)
@@ -97,7 +97,7 @@ func TestAProducerStampsKeys(t *testing.T) {
 
 // Each attempt of a handler produces the same key, so that the next consumer
 // drops the repeats; each step another.
-func TestWhatAHandlerProducesIsStampedTheSameInEachAttempt(t *testing.T) {
+func TestStamp_NextAttempt_HasTheSameKey(t *testing.T) {
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Position is where to read a partition from when the group's offset does not
+// Position says where to read a partition from, if the group's offset does not
 // say it.
 type Position uint8
 
@@ -17,7 +17,7 @@ type Position uint8
 const (
 	// Earliest is the oldest record that the broker still has.
 	Earliest Position = iota + 1
-	// Latest is the end of the log: what is there is skipped.
+	// Latest is the end of the log: earlier records are skipped.
 	Latest
 	// Refuse ends the source with an error, for people to decide.
 	Refuse
@@ -38,49 +38,50 @@ func (p Position) String() string {
 
 // Options configures a Source. Nil and zero fields mean the defaults.
 type Options struct {
-	// Client is how to reach the cluster: kgo.SeedBrokers, kgo.DialTLSConfig,
-	// kgo.SASL, time-outs, hooks. What the package's documentation lists as
-	// set by a Source wins over what is set here.
+	// Client says how to reach the cluster: kgo.SeedBrokers, kgo.DialTLSConfig,
+	// kgo.SASL, time-outs, hooks. The package documentation lists the options
+	// that a Source overrides.
 	Client []kgo.Opt
-	// DeadLetters and Parked are the topics that copies go to: by default
-	// "dead-letters." and "parked." before the group. They must be there, must
-	// not be compacted, and must take messages as large as the topics that are
-	// consumed, or Serve does not start.
-	DeadLetters, Parked string
-	// OrderKey says which messages wait for each other. It is called before
-	// m.Key is set, with the record's key, nil if it has none. Nil: those with
-	// equal record keys do, and those without one do not.
+	// DeadLetters and Quarantine are the topics that copies go to: by default
+	// "dead-letters." or "quarantine." and the group. They must exist, must not
+	// be compacted, and must take messages as large as the consumed topics do,
+	// or Serve does not start.
+	DeadLetters, Quarantine string
+	// OrderKey returns the order key of a message. It is called before m.Key is
+	// set, with the record's key, or nil if it has none. By default messages
+	// with equal record keys wait for each other, and those without one do not
+	// wait.
 	OrderKey func(m *consume.Message, key []byte) string
 
-	// Start is where a group that has never committed begins: Earliest by
-	// default. Latest skips what is published to a new partition before the
-	// group has seen it.
+	// Start is where a group without committed offsets begins: Earliest by
+	// default. Latest skips messages that are published to a new partition
+	// before the group has seen it.
 	Start Position
 	// OutOfRange is where to go on if the group's offset is not in the log any
-	// more, because what followed it was deleted before it was read, or the
-	// log was cut: Refuse by default. Messages are lost by then; the
-	// other positions say that this may pass unnoticed.
+	// more, because the following messages were deleted unread, or the log was
+	// cut: Refuse by default. Messages are lost in that case; with another
+	// position Serve goes on without an error.
 	OutOfRange Position
 
-	// Outstanding is how far a partition is read beyond its first unfinished
-	// record, in records: 1000 by default. As many may come again after a
-	// crash, and are found to be duplicates. A partition with a record that
-	// waits is paused there; the others go on. ServeBatches begins with a batch
-	// while the one before it is handled only if two of [MostInBatch] may be
-	// outstanding: give a member of one partition several thousand.
+	// Outstanding is how many records a partition is read beyond its first
+	// unfinished one: 1000 by default. Up to as many may come again after a
+	// crash, as duplicates. A partition with a held record pauses there; the
+	// others go on. ServeBatches prepares a batch while it handles the one
+	// before only if two of [MaxBatch] may be outstanding: set several thousand
+	// for a member with one partition.
 	Outstanding int
 	// CommitEvery is the longest time between an ack and its commit: 1 s by
 	// default.
 	CommitEvery time.Duration
-	// HandOver is how long the handlers of a partition that is being taken
-	// away have to end, so that their member can commit them: 10 s by default.
-	// It must be shorter than the rebalance time-out. What does not end is
-	// another member's afterwards, which waits for its lease.
+	// HandOver is how long running handlers may take when their partition is
+	// taken away, so that this member can commit them: 10 s by default. It must
+	// be shorter than the rebalance time-out. If a handler runs longer, another
+	// member gets its message, and waits for its lease.
 	HandOver time.Duration
 	// PollWait is how long Next waits for a message: 1 s by default.
 	PollWait time.Duration
 	// Horizon is the greatest age of a message. Zero: the longest retention.ms
-	// of the topics, which the client must then be allowed to read.
+	// of the topics; the client must be allowed to read it.
 	Horizon time.Duration
 }
 
@@ -90,7 +91,7 @@ func (o *Options) withDefaults(group string) Options {
 		d = *o
 	}
 	setDefault(&d.DeadLetters, "dead-letters."+group)
-	setDefault(&d.Parked, "parked."+group)
+	setDefault(&d.Quarantine, "quarantine."+group)
 	if d.OrderKey == nil {
 		d.OrderKey = func(_ *consume.Message, key []byte) string { return string(key) }
 	}
@@ -110,7 +111,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// check reports all that is wrong, of options with their defaults set.
+// check reports every invalid field. The defaults must be set.
 func (o *Options) check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -119,8 +120,8 @@ func (o *Options) check() error {
 			bad("%s: is %v; it must be from %v to %v", name, d, least, most)
 		}
 	}
-	if o.DeadLetters == o.Parked {
-		bad("DeadLetters and Parked: are both %q; name two topics", o.Parked)
+	if o.DeadLetters == o.Quarantine {
+		bad("DeadLetters and Quarantine: are both %q; name two topics", o.Quarantine)
 	}
 	if o.Start > Latest {
 		bad("Start: is %v; it must be Earliest or Latest", o.Start)

@@ -14,29 +14,29 @@ type place struct {
 	partition int32
 }
 
-// partition is one time that this member has a partition. Its fields are
-// guarded by Source.mu.
+// partition is one assignment of a partition to this member. Source.mu guards
+// its fields.
 type partition struct {
 	place
-	queue   []item // polled or given back, and not handed out; in the order of their offsets
-	bytes   int    // of the queue
-	polled  int64  // the next offset that the client may give; -1: any
-	from    int64  // what the ledger said to read from
-	of      Place  // as the ledger knows it
-	batched bool   // there is a ledger
-	mark    watermark
-	dirty   bool  // the watermark is above what was committed
-	end     int64 // the log's end, as of the last fetch; 0: not known
+	queue       []item // polled or given back, and not handed out; in the order of their offsets
+	bytes       int    // of the queue
+	polled      int64  // the next offset that the client may give; -1: any
+	from        int64  // the offset that the ledger said to read from
+	ledgerPlace Place  // the partition's name in the ledger
+	batched     bool   // there is a ledger
+	mark        watermark
+	dirty       bool  // the watermark is above what was committed
+	end         int64 // the log's end, as of the last fetch; 0: not known
 
-	unfinished int       // handed out, and neither acked nor given back
-	since      time.Time // the lowest unfinished record is the same since then
+	unfinished int       // returned by Next, and neither acked nor given back
+	since      time.Time // since when the lowest unfinished record is the same
 	paused     bool
 	revoked    chan struct{} // closed when the partition is taken away
 	leaving    bool          // revoked is closed
 	gone       bool          // nothing counts any more
 }
 
-// item is a record, and the message that it is.
+// item is a record with its message.
 type item struct {
 	r    *kgo.Record
 	m    *consume.Message
@@ -47,9 +47,9 @@ func newPartition(at place) *partition {
 	return &partition{place: at, polled: -1, mark: watermark{next: mark{offset: -1, epoch: -1}}, revoked: make(chan struct{})}
 }
 
-// The queue of a partition is filled up to a limit, and the client then stops
-// to fetch it until half of that is left. What it had fetched by then comes
-// besides: a part of one fetch.
+// The limits of a partition's queue. When it is full, the client stops fetching
+// the partition until half of the queue is left. Records that it had fetched by
+// then, a part of one fetch, still come.
 const (
 	queueRecords = 256
 	queueBytes   = 4 << 20
@@ -59,7 +59,7 @@ func (p *partition) full() bool { return len(p.queue) >= queueRecords || p.bytes
 
 func (p *partition) low() bool { return len(p.queue) <= queueRecords/2 && p.bytes <= queueBytes/2 }
 
-// put adds a record behind the others.
+// put appends a record.
 func (p *partition) put(it item) {
 	it.from = max(p.from, p.polled)
 	p.queue = append(p.queue, it)
@@ -67,7 +67,7 @@ func (p *partition) put(it item) {
 	p.polled = it.r.Offset + 1
 }
 
-// back adds a record that was given back, where it belongs.
+// back inserts a record that was given back, by its offset.
 func (p *partition) back(it item) {
 	i, there := slices.BinarySearchFunc(p.queue, it.r.Offset, func(q item, offset int64) int { return int(q.r.Offset - offset) })
 	if !there {
@@ -90,7 +90,7 @@ func (p *partition) pop(now time.Time) item {
 	return it
 }
 
-// leave tells that the partition is taken away.
+// leave marks the partition as taken away.
 func (p *partition) leave() {
 	if p.leaving {
 		return

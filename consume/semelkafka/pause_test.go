@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -29,7 +29,7 @@ func paused(cl *kgo.Client) []int32 {
 
 // A partition that is full while another is empty is not fetched, but it is
 // again as soon as there is room.
-func TestWhatIsPausedIsFetchedAgainWhenThereIsRoom(t *testing.T) {
+func TestPace_RoomAgain_ResumesThePartition(t *testing.T) {
 	cl := unconnected(t)
 	s := apart(t, nil, queueRecords, 0)
 	s.pace(cl)
@@ -52,7 +52,7 @@ func TestWhatIsPausedIsFetchedAgainWhenThereIsRoom(t *testing.T) {
 
 // The client remembers what was paused when a partition went, and the partition
 // that comes back begins with an empty queue: nobody would resume it.
-func TestAPauseEndsWithItsTimeInTheGroup(t *testing.T) {
+func TestAssigned_PausedBefore_IsResumed(t *testing.T) {
 	cl := unconnected(t)
 	s := apart(t, nil, queueRecords, 0)
 	s.pace(cl)
@@ -78,16 +78,16 @@ func (l *passing) Pass(context.Context, Item) error {
 
 // A ledger that has passed over a message never gives it again: its letter, if
 // there is to be one, is with the brokers before.
-func TestALedgerPassesOverWhatIsCopied(t *testing.T) {
-	for action, copied := range map[consume.Action]bool{consume.DeadLetter: true, consume.Park: true, consume.Ack: false} {
+func TestPass_CopyFails_IsNotCalled(t *testing.T) {
+	for action, copied := range map[driver.Action]bool{driver.DeadLetter: true, driver.Quarantine: true, driver.Ack: false} {
 		s := apart(t, nil, 1)
 		ds, _ := handed(t, s, 1)
 		l := &passing{}
 		b := &batches{s: s, l: l, held: map[string]*heldLane{}}
-		w := b.newWorks(ds)[0]
-		w.decided, w.disp = true, consume.Disposition{Action: action, Reason: consume.ReasonFailed}
+		w := newWorks(ds)[0]
+		w.decided, w.disp = true, driver.Disposition{Action: action, Reason: driver.ReasonFailed}
 		s.forget(slices.Collect(maps.Values(s.parts))) // so that no copy can be sent
-		if err := b.pass(t.Context(), w); errors.Is(err, consume.ErrGone) != copied || (l.passed == 0) != copied {
+		if err := b.pass(t.Context(), w); errors.Is(err, driver.ErrGone) != copied || (l.passed == 0) != copied {
 			t.Errorf("%v: %v, and the ledger has passed over %d messages", action, err, l.passed)
 		}
 	}

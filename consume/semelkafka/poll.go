@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -17,9 +17,9 @@ func (p place) compare(q place) int {
 	return cmp.Or(strings.Compare(p.topic, q.topic), cmp.Compare(p.partition, q.partition))
 }
 
-// wants reports whether records are to be polled: there are fewer than may be
-// handed out, or a partition has none. Otherwise they stay with the client,
-// which fetches no more until they are taken.
+// wants reports whether to poll: fewer records are queued than may be returned,
+// or a partition has none. Otherwise the records stay with the client, which
+// fetches no more until they are taken.
 func (s *Source) wants(limit int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,8 +33,8 @@ func (s *Source) wants(limit int) bool {
 	return n < limit
 }
 
-// await waits until a delivery has ended or ctx has, or, if it polls, until
-// something comes.
+// await waits until a delivery or ctx has ended, or, if it polls, until records
+// arrive.
 func (s *Source) await(ctx context.Context, cl *kgo.Client, n int, poll bool) {
 	if !poll {
 		select {
@@ -48,7 +48,7 @@ func (s *Source) await(ctx context.Context, cl *kgo.Client, n int, poll bool) {
 	s.mu.Lock()
 	if s.halted > 0 {
 		s.mu.Unlock()
-		s.polling.Lock() // whoever halts has it, for as long as a note takes
+		s.polling.Lock() // withoutPolls holds it for a short time
 		defer s.polling.Unlock()
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Source) await(ctx context.Context, cl *kgo.Client, n int, poll bool) {
 	watch.Wait()
 }
 
-// poll puts what the client has into the queues. Nil ctx: without waiting.
+// poll moves the client's records into the queues. Nil ctx: it does not wait.
 func (s *Source) poll(ctx context.Context, cl *kgo.Client, n int) {
 	s.polling.Lock()
 	defer s.polling.Unlock()
@@ -85,15 +85,14 @@ func (s *Source) poll(ctx context.Context, cl *kgo.Client, n int) {
 	}
 }
 
-// enqueue puts the records of a partition into its queue. Records of a
-// partition that is not this member's, or not any more, are another's to read.
+// enqueue puts the records of a partition into its queue. It drops records of
+// partitions that this member does not have.
 func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 	at := place{t.Topic, f.Partition}
 	items := make([]item, len(f.Records))
 	id := s.topicID(t)
-	ms := some[consume.Message]{left: len(f.Records)}
 	for i, r := range f.Records {
-		items[i] = item{r: r, m: s.message(&ms, r, id)}
+		items[i] = item{r: r, m: s.message(r, id)}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,9 +115,9 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 	}
 }
 
-// rewound takes a partition as given anew whose log was cut, or was reset: what
-// was handed out of it does not count, for its offsets may be others' now. The
-// caller holds mu.
+// rewound begins a partition again whose log was cut or reset: deliveries from
+// before do not count, because their offsets may belong to other messages now.
+// The caller holds mu.
 func (s *Source) rewound(old *partition) *partition {
 	old.leave()
 	old.gone = true
@@ -128,13 +127,12 @@ func (s *Source) rewound(old *partition) *partition {
 	return p
 }
 
-// pace has the client stop to fetch partitions whose queues are full, where
-// another's is empty and may have records behind theirs, and go on with those
-// whose queues are not full any more.
+// pace pauses the partitions whose queues are full while another's is empty and
+// may have records after theirs, and resumes those whose queues have room.
 //
-// The client throws away what it has fetched of a partition that is paused. So
-// what it has is taken first, but for one record: when the last is taken it
-// sends the next fetch, and that is not to ask for what is paused by then.
+// The client discards fetched records of a paused partition. So all of them
+// except one are taken first: taking the last one sends the next fetch, and
+// that must not ask for partitions that are paused by then.
 func (s *Source) pace(cl *kgo.Client) {
 	if s.crowded() {
 		if n := int(cl.BufferedFetchRecords()); n > 1 {
@@ -163,8 +161,8 @@ func (s *Source) pace(cl *kgo.Client) {
 	}
 }
 
-// crowded reports whether a partition that is fetched is full while another is
-// empty.
+// crowded reports whether a partition that is not paused is full while another
+// is empty.
 func (s *Source) crowded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +174,7 @@ func (s *Source) crowded() bool {
 	return full && empty
 }
 
-// failed notes what the client says went wrong.
+// failed handles an error that the client reports.
 func (s *Source) failed(at place, err error) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -184,10 +182,10 @@ func (s *Source) failed(at place, err error) {
 	case errors.Is(err, kgo.ErrClientClosed):
 		s.fail(err)
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		s.fail(fmt.Errorf("topic %q, partition %d: the group's offset is not in the log any more; what followed it was deleted before it was read, "+
-			"or the log was cut: see what was lost, and set the group's offset or Options.OutOfRange: %w", at.topic, at.partition, err))
+		s.fail(fmt.Errorf("topic %q, partition %d: the group's offset is not in the log any more: the following messages were deleted before they were read, "+
+			"or the log was cut; find out which were lost, and set the group's offset or Options.OutOfRange: %w", at.topic, at.partition, err))
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
-		s.fail(fmt.Errorf("topic %q: was deleted, and may have been made anew under its name; its messages are others: start again, if that is meant: %w", at.topic, err))
+		s.fail(fmt.Errorf("topic %q: was deleted, and may have been created again with different messages; restart the consumer if that was intended: %w", at.topic, err))
 	case at.topic == "":
 		s.warn(fmt.Errorf("semelkafka: group %q: %w", s.group, err))
 	default:
@@ -195,7 +193,7 @@ func (s *Source) failed(at place, err error) {
 	}
 }
 
-// warn has the next Next return an error.
+// warn makes the next Next return an error.
 func (s *Source) warn(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +210,7 @@ func (s *Source) fail(err error) {
 // breakOff ends the source. The caller holds mu.
 func (s *Source) breakOff(err error) {
 	if s.broken == nil {
-		s.broken = fmt.Errorf("%w: semelkafka: %w", consume.ErrClosed, err)
+		s.broken = fmt.Errorf("%w: semelkafka: %w", driver.ErrClosed, err)
 		s.wake()
 	}
 }

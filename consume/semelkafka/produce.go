@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Stamp gives a record that a handler produces the headers of consume.Stamp: a
-// key derived from the run's, the same for each attempt. Each record that a
-// handler produces needs a step of its own. It returns r.
+// Stamp sets the headers of consume.Stamp on a record that a handler produces:
+// a key derived from the run's, the same for each attempt. Use a different step
+// for each record that a handler produces. It returns r.
 func Stamp(r *kgo.Record, x *semel.Execution, step string) *kgo.Record {
 	for _, h := range consume.Stamp(x, step) {
 		set(r, h.Name, h.Value)
@@ -20,8 +20,8 @@ func Stamp(r *kgo.Record, x *semel.Execution, step string) *kgo.Record {
 	return r
 }
 
-// Keyed gives a record an idempotency key, in place of one that it has: such as
-// the name of the event in the producer's outbox. It returns r.
+// Keyed sets the idempotency key of a record, such as the id of an event in the
+// producer's outbox. It returns r.
 func Keyed(r *kgo.Record, key string) *kgo.Record {
 	set(r, consume.KeyHeader, key)
 	return r
@@ -32,10 +32,10 @@ func set(r *kgo.Record, name, value string) {
 	r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
 }
 
-// Stamper is a hook for a producer's client, by kgo.WithHooks: it gives each
-// record that has no idempotency key a new one, when it is produced. The same
-// *kgo.Record produced again keeps its key, so that a producer that does not
-// know whether its record arrived can send it again.
+// Stamper is a hook for a producer's client (kgo.WithHooks): it sets a new key
+// on each produced record that has none. The same *kgo.Record produced again
+// keeps its key, so that a producer can send it again if it does not know
+// whether the record arrived.
 type Stamper struct{}
 
 var _ kgo.HookProduceRecordBuffered = Stamper{}

@@ -11,10 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// halt runs f with mu held and with no poll on its way, so that what was
-// fetched before f is in the queues, and what is in them afterwards was
-// fetched after.
-func (s *Source) halt(f func()) {
+// withoutPolls runs f with mu held and no poll under way: records fetched
+// before f are in the queues, and later ones were fetched after it.
+func (s *Source) withoutPolls(f func()) {
 	s.mu.Lock()
 	s.halted++
 	if s.interrupt != nil {
@@ -29,12 +28,12 @@ func (s *Source) halt(f func()) {
 	f()
 }
 
-// assigned takes partitions. The client calls it before it fetches them.
+// assigned adds partitions. The client calls it before it fetches them.
 func (s *Source) assigned(_ context.Context, cl *kgo.Client, came map[string][]int32) {
 	if len(came) == 0 {
 		return
 	}
-	s.halt(func() {
+	s.withoutPolls(func() {
 		s.rebalances++
 		for at := range places(came) {
 			s.parts[at] = newPartition(at)
@@ -44,14 +43,14 @@ func (s *Source) assigned(_ context.Context, cl *kgo.Client, came map[string][]i
 	})
 }
 
-// revoked hands partitions over: what runs may end, what is done is committed,
-// and then they are another's.
+// revoked hands partitions over: it waits for the running handlers, commits,
+// and gives the partitions up.
 func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]int32) {
 	if len(went) == 0 {
 		return
 	}
 	var left []*partition
-	s.halt(func() {
+	s.withoutPolls(func() {
 		s.rebalances++
 		for at := range places(went) {
 			if p := s.parts[at]; p != nil {
@@ -65,10 +64,10 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, went map[string][]i
 	s.forget(left)
 }
 
-// lost gives partitions up that are another's already.
+// lost gives up partitions that another member already has.
 func (s *Source) lost(_ context.Context, _ *kgo.Client, went map[string][]int32) {
 	var left []*partition
-	s.halt(func() {
+	s.withoutPolls(func() {
 		for at := range places(went) {
 			if p := s.parts[at]; p != nil {
 				left = append(left, p)
@@ -78,7 +77,7 @@ func (s *Source) lost(_ context.Context, _ *kgo.Client, went map[string][]int32)
 	s.forget(left)
 }
 
-// awaitEnd waits until the deliveries of partitions have ended, or for
+// awaitEnd waits until the deliveries of partitions have ended, at most for
 // HandOver.
 func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
 	limit := time.NewTimer(s.opt.HandOver)
@@ -103,7 +102,7 @@ func (s *Source) awaitEnd(ctx context.Context, left []*partition) {
 	}
 }
 
-// forget is the end of this member's time with partitions.
+// forget removes partitions from this member.
 func (s *Source) forget(left []*partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +127,9 @@ func places(topics map[string][]int32) func(yield func(place) bool) {
 	}
 }
 
-// fetchedOffsets notes where the group stands, and refuses offsets that were
-// committed in an earlier topic of the same name: they would skip messages.
+// fetchedOffsets notes the group's offsets, and refuses offsets that were
+// committed in an earlier topic of the same name, because they would skip
+// messages.
 func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 				}
 				if then, now := readMetadata(f.Metadata), s.ids[t.Topic]; f.Offset >= 0 && then != "" && now != [16]byte{} && then != topicIDText(now) {
 					err := fmt.Errorf("topic %q, partition %d: offset %d was committed in topic id %s, but the topic of that name is %s now; "+
-						"its messages are others: reset the group's offsets", t.Topic, f.Partition, f.Offset, then, topicIDText(now))
+						"its messages are different ones: reset the group's offsets", t.Topic, f.Partition, f.Offset, then, topicIDText(now))
 					s.breakOff(err)
 					return err
 				}
@@ -153,7 +153,7 @@ func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 	return nil
 }
 
-// metadata of a commit says in which topic it was made.
+// A commit's metadata names the topic's id.
 const metadataPrefix = "semel-topic-id="
 
 func metadata(id [16]byte) *string {

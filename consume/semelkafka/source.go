@@ -8,37 +8,37 @@ import (
 	"sync"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Source is a member of a consumer group as a consume.Source. Safe for
-// concurrent use. It joins the group with the first Next, and leaves it with
+// Source is a member of a consumer group as a driver.Source. It is safe for
+// concurrent use. It joins the group with the first Next and leaves it with
 // Close.
 type Source struct {
 	group  string
 	topics []string
 	opt    Options
 
-	polling sync.Mutex // held by whoever polls, until what came is in the queues
-	commits sync.Mutex // held by whoever commits, from reading the watermarks on
+	polling sync.Mutex // held during a poll, until its records are in the queues
+	commits sync.Mutex // held during a commit, from reading the watermarks on
 
 	mu         sync.Mutex
 	client     *kgo.Client        // nil: not joined
-	quit       context.CancelFunc // ends what the client waits for
+	quit       context.CancelFunc // ends the client's pending requests
 	ledger     Ledger             // nil: of ServeBatches, none
 	limits     map[string]int32
 	ids        map[string][16]byte // of the topics, as Info saw them
 	parts      map[place]*partition
-	turn       int           // whose turn it is to be handed out first
-	taken      int           // deliveries that are not ended
+	turn       int           // the partition that handOut begins with
+	taken      int           // deliveries that are not settled
 	rebalances int           // times that partitions came or went
 	changed    chan struct{} // has one when Next is to look again
 	moved      chan struct{} // has one when a watermark has moved
-	ended      chan struct{} // closed and made anew when a delivery of a leaving partition ends
-	halted     int           // polls wait outside
+	ended      chan struct{} // closed and replaced when a delivery of a leaving partition ends
+	halted     int           // goroutines in withoutPolls; polls wait for them
 	interrupt  context.CancelFunc
-	trouble    error // to be told by the next Next, once
+	trouble    error // the error of the next Next
 	broken     error // no message will come any more
 	dialed     error // why the last attempt to connect failed; nil: it did not
 	closing    bool
@@ -46,8 +46,8 @@ type Source struct {
 	loop       sync.WaitGroup // the committer
 }
 
-// New makes a Source of a consumer group's topics. It does no I/O, and reports
-// all that is wrong with its arguments.
+// New makes a Source of a consumer group's topics. It does no I/O, and its
+// error names every mistake in its arguments.
 func New(group string, topics []string, o *Options) (*Source, error) {
 	s := &Source{
 		group: group, topics: slices.Clone(topics), opt: o.withDefaults(group), parts: map[place]*partition{},
@@ -60,9 +60,9 @@ func New(group string, topics []string, o *Options) (*Source, error) {
 	if len(topics) == 0 || slices.Contains(topics, "") {
 		errs = append(errs, errors.New("topics: must name at least one topic, and none by an empty name"))
 	}
-	for _, t := range []string{s.opt.DeadLetters, s.opt.Parked} {
+	for _, t := range []string{s.opt.DeadLetters, s.opt.Quarantine} {
 		if slices.Contains(topics, t) {
-			errs = append(errs, fmt.Errorf("topics: %q is consumed, and takes copies, which would be consumed, too; name another", t))
+			errs = append(errs, fmt.Errorf("topics: %q is consumed and takes copies, which would be consumed, too; name another topic", t))
 		}
 	}
 	if err := kgo.ValidateOpts(s.options()...); err != nil {
@@ -76,21 +76,21 @@ func New(group string, topics []string, o *Options) (*Source, error) {
 
 // The least and the most records that one poll asks for.
 const (
-	leastPoll = 32
-	mostPoll  = 1000
+	minPoll = 32
+	maxPoll = 1000
 )
 
-// Next implements consume.Source.
-func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+// Next implements driver.Source.
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	cl, err := s.join()
 	if err != nil {
 		return nil, err
 	}
-	n := min(max(limit, leastPoll), mostPoll)
+	n := min(max(limit, minPoll), maxPoll)
 	wait, cancel := context.WithTimeout(ctx, s.opt.PollWait)
 	defer cancel()
 	if s.wants(limit) {
-		s.poll(nil, cl, n) //nolint:staticcheck // without a context the client gives what it has, and does not wait
+		s.poll(nil, cl, n) //nolint:staticcheck // without a context the client returns its records, and does not wait
 	}
 	for {
 		if ctx.Err() != nil {
@@ -108,14 +108,19 @@ func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error
 	}
 }
 
-// nextFull is Next of as many as limit, or of none: it does not wait.
-func (s *Source) nextFull(limit int) (ds []consume.Delivery, err error) {
+// Stop implements driver.Source. It has nothing to do: a message that is given
+// back stays with this member, in the order of its offset, and goes to another
+// with its partition, when Close leaves the group.
+func (s *Source) Stop(context.Context) error { return nil }
+
+// nextFull returns exactly limit messages, or none. It does not wait.
+func (s *Source) nextFull(limit int) (ds []driver.Delivery, err error) {
 	cl, err := s.join()
 	if err != nil {
 		return nil, err
 	}
-	if n, rest := s.ready(); n < limit && rest < limit { // else the queues would fill up
-		s.poll(nil, cl, mostPoll) //nolint:staticcheck // as in Next
+	if n, rest := s.ready(); n < limit && rest < limit { // otherwise the queues would fill up
+		s.poll(nil, cl, maxPoll) //nolint:staticcheck // as in Next
 	}
 	if n, _ := s.ready(); n >= limit {
 		ds, err = s.handOut(limit)
@@ -124,8 +129,8 @@ func (s *Source) nextFull(limit int) (ds []consume.Delivery, err error) {
 	return ds, err
 }
 
-// ready is how many records can be handed out, and how many more are queued: they
-// are too far beyond one that is not done.
+// ready counts the queued records that can be returned, and the rest, which are
+// too far beyond an unfinished one.
 func (s *Source) ready() (n, rest int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +141,8 @@ func (s *Source) ready() (n, rest int) {
 	return n, rest
 }
 
-// unreachable is why no message may have come: the brokers cannot be reached.
+// unreachable returns an error if no broker can be reached, which may be why no
+// message came.
 func (s *Source) unreachable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,10 +152,10 @@ func (s *Source) unreachable() error {
 	return fmt.Errorf("semelkafka: a broker cannot be reached: %w", s.dialed)
 }
 
-// handOut takes records from the queues: of each partition in turn, and of
-// none more than there are places left, so that one that is stuck does not
-// take them all.
-func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
+// handOut returns records from the queues, from each partition in turn. It
+// takes no more of a partition than there are places left, so that one with
+// unfinished records does not take all.
+func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +173,7 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 		}
 	}
 	most = min(most, limit)
-	ds = make([]consume.Delivery, 0, most)
-	room := some[delivery]{left: most}
+	ds = make([]driver.Delivery, 0, most)
 	slices.SortFunc(ready, func(a, b *partition) int { return a.compare(b.place) })
 	for i := s.turn; len(ready) > 0 && len(ds) < limit; i++ {
 		i %= len(ready)
@@ -181,9 +186,7 @@ func (s *Source) handOut(limit int) (ds []consume.Delivery, _ error) {
 		}
 		it := p.pop(now)
 		s.taken++
-		d := room.next(size(it.r))
-		d.s, d.p, d.item = s, p, it
-		ds = append(ds, d)
+		ds = append(ds, &delivery{s: s, p: p, item: it})
 	}
 	s.turn++
 	return ds, nil

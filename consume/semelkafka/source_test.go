@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -38,7 +38,7 @@ func (s *Source) come(partition int, from int64, n int) {
 }
 
 // handed counts what was handed out, by partition.
-func handed(t *testing.T, s *Source, limit int) (ds []consume.Delivery, by map[int32]int) {
+func handed(t *testing.T, s *Source, limit int) (ds []driver.Delivery, by map[int32]int) {
 	t.Helper()
 	ds, err := s.handOut(limit)
 	if err != nil {
@@ -51,7 +51,7 @@ func handed(t *testing.T, s *Source, limit int) (ds []consume.Delivery, by map[i
 	return ds, by
 }
 
-func TestAStuckPartitionLeavesPlacesForTheOthers(t *testing.T) {
+func TestNext_StuckPartition_LeavesPlacesForOthers(t *testing.T) {
 	s := apart(t, nil, 0, 0)
 	const places = 64
 	taken := 0
@@ -73,14 +73,14 @@ func TestAStuckPartitionLeavesPlacesForTheOthers(t *testing.T) {
 	}
 }
 
-func TestPartitionsAreHandedOutInTurn(t *testing.T) {
+func TestNext_Partitions_TakeTurns(t *testing.T) {
 	s := apart(t, nil, 100, 100, 100)
 	if _, by := handed(t, s, 30); min(by[0], by[1], by[2]) < 7 || max(by[0], by[1], by[2]) > 8 { // and 7 places are left
 		t.Errorf("of three full partitions %v were handed out", by)
 	}
 }
 
-func TestAPartitionIsReadNoFurtherThanOutstanding(t *testing.T) {
+func TestNext_Outstanding_LimitsAPartition(t *testing.T) {
 	s := apart(t, &Options{Outstanding: 10}, 50, 5)
 	ds, by := handed(t, s, 100)
 	if by[0] != 10 || by[1] != 5 {
@@ -113,7 +113,7 @@ func TestAPartitionIsReadNoFurtherThanOutstanding(t *testing.T) {
 }
 
 // Not committing does not bring a message back; giving it back does.
-func TestWhatIsGivenBackIsHandedOutAgainInItsPlace(t *testing.T) {
+func TestNak_Record_IsReturnedAgainByOffset(t *testing.T) {
 	s := apart(t, &Options{Outstanding: 3}, 5)
 	ds, _ := handed(t, s, 3)
 	for _, i := range []int{2, 0} {
@@ -128,7 +128,7 @@ func TestWhatIsGivenBackIsHandedOutAgainInItsPlace(t *testing.T) {
 	if len(again) != 2 || again[0].Message().Origin.Offset != 0 || again[1].Message().Origin.Offset != 2 {
 		t.Fatalf("%d came again", len(again))
 	}
-	for _, d := range []consume.Delivery{again[0], ds[1], again[1]} {
+	for _, d := range []driver.Delivery{again[0], ds[1], again[1]} {
 		if err := d.Ack(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestWhatIsGivenBackIsHandedOutAgainInItsPlace(t *testing.T) {
 	}
 }
 
-func TestADeliveryOfAPartitionThatIsAnothersIsGone(t *testing.T) {
+func TestDelivery_PartitionLost_IsErrGone(t *testing.T) {
 	s := apart(t, nil, 2)
 	ds, _ := handed(t, s, 2)
 	s.lost(t.Context(), nil, map[string][]int32{"t": {0}})
@@ -148,9 +148,9 @@ func TestADeliveryOfAPartitionThatIsAnothersIsGone(t *testing.T) {
 		t.Error("it is not revoked")
 	}
 	for name, err := range map[string]error{
-		"Ack": ds[0].Ack(t.Context()), "Nak": ds[1].Nak(t.Context(), 0), "Forward": ds[1].Forward(t.Context(), consume.Parked, nil),
+		"Ack": ds[0].Ack(t.Context()), "Nak": ds[1].Nak(t.Context(), 0), "Forward": ds[1].Forward(t.Context(), driver.Quarantine, nil),
 	} {
-		if !errors.Is(err, consume.ErrGone) {
+		if !errors.Is(err, driver.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", name, err)
 		}
 	}
@@ -161,11 +161,11 @@ func TestADeliveryOfAPartitionThatIsAnothersIsGone(t *testing.T) {
 }
 
 // A log that was cut has other records at offsets that were read before.
-func TestALogThatWasCutIsReadAnew(t *testing.T) {
+func TestEnqueue_LogCut_ReadsAgain(t *testing.T) {
 	s := apart(t, nil, 10)
 	old, _ := handed(t, s, 4)
 	s.come(0, 2, 3)
-	if err := old[3].Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+	if err := old[3].Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("an ack of an offset that may be another record's by now: %v", err)
 	}
 	ds, _ := handed(t, s, 10)
@@ -184,7 +184,7 @@ func TestALogThatWasCutIsReadAnew(t *testing.T) {
 
 // A partition waits for its handlers when it is handed over, and no longer than
 // HandOver.
-func TestAHandOverWaitsForWhatRuns(t *testing.T) {
+func TestRevoked_HandlersRun_WaitsForThem(t *testing.T) {
 	s := apart(t, &Options{HandOver: time.Minute}, 3)
 	ds, _ := handed(t, s, 2)
 	over := make(chan struct{})
@@ -212,12 +212,12 @@ func TestAHandOverWaitsForWhatRuns(t *testing.T) {
 	s = apart(t, &Options{HandOver: time.Millisecond}, 1)
 	ds, _ = handed(t, s, 1)
 	s.revoked(context.Background(), nil, map[string][]int32{"t": {0}})
-	if err := ds[0].Ack(t.Context()); !errors.Is(err, consume.ErrGone) {
+	if err := ds[0].Ack(t.Context()); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("an ack after the hand-over: %v", err)
 	}
 }
 
-func TestOffsetsOfAnEarlierTopicAreRefused(t *testing.T) {
+func TestFetchedOffsets_EarlierTopic_AreRefused(t *testing.T) {
 	id := [16]byte{1, 2, 3}
 	for name, c := range map[string]struct {
 		metadata *string
@@ -233,7 +233,7 @@ func TestOffsetsOfAnEarlierTopicAreRefused(t *testing.T) {
 		}}}}}
 		err := s.fetchedOffsets(t.Context(), nil, resp)
 		_, next := s.handOut(1)
-		if (err != nil) != c.refused || errors.Is(next, consume.ErrClosed) != c.refused {
+		if (err != nil) != c.refused || errors.Is(next, driver.ErrClosed) != c.refused {
 			t.Errorf("%s: %v, and Next returns %v", name, err, next)
 		}
 		if st := s.Stats().Partitions[0]; st.Next != 7 {
@@ -242,7 +242,7 @@ func TestOffsetsOfAnEarlierTopicAreRefused(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheClientAreToldOrEndTheSource(t *testing.T) {
+func TestFailed_ClientErrors_WarnOrEndTheSource(t *testing.T) {
 	at := place{"orders", 3}
 	for name, c := range map[string]struct {
 		err    error
@@ -251,9 +251,9 @@ func TestErrorsOfTheClientAreToldOrEndTheSource(t *testing.T) {
 	}{
 		"the wait is over":     {err: context.DeadlineExceeded, quiet: true},
 		"out of range":         {err: kerr.OffsetOutOfRange, closed: true},
-		"made anew":            {err: fmt.Errorf("commit: %w", kerr.UnknownTopicID), closed: true},
+		"created again":        {err: fmt.Errorf("commit: %w", kerr.UnknownTopicID), closed: true},
 		"not allowed":          {err: kerr.TopicAuthorizationFailed},
-		"thrown out":           {err: &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}},
+		"dropped":              {err: &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}},
 		"records lost":         {err: &kgo.ErrDataLoss{Topic: "orders"}},
 		"closed behind us":     {err: kgo.ErrClientClosed, closed: true},
 		"the context is over":  {err: context.Canceled, quiet: true},
@@ -262,7 +262,7 @@ func TestErrorsOfTheClientAreToldOrEndTheSource(t *testing.T) {
 		s := apart(t, nil, 1)
 		s.failed(at, c.err)
 		_, err := s.handOut(1)
-		if errors.Is(err, consume.ErrClosed) != c.closed || (err == nil) != c.quiet {
+		if errors.Is(err, driver.ErrClosed) != c.closed || (err == nil) != c.quiet {
 			t.Errorf("%s: Next returns %v", name, err)
 		}
 		if _, again := s.handOut(1); (again != nil) != c.closed {

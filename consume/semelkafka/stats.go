@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Stats is what a Source knows at a moment.
+// Stats is a snapshot of a Source.
 type Stats struct {
 	// Rebalances counts how often partitions came or went.
 	Rebalances int
@@ -13,32 +13,31 @@ type Stats struct {
 	Partitions []PartitionStats
 }
 
-// PartitionStats is where a member stands in a partition.
+// PartitionStats is a member's position in a partition.
 type PartitionStats struct {
 	Topic     string
 	Partition int32
-	// Next is the offset that is to be committed: all below it is done. -1: not
-	// known yet.
+	// Next is the offset to commit next: all lower ones are done. -1: unknown.
 	Next int64
-	// Lag is how many offsets there are from Next to the log's end, as of the
-	// last fetch that brought a message.
+	// Lag is the number of offsets from Next to the log's end, as of the last
+	// fetch that returned a message.
 	Lag int64
-	// Queued is how many messages are fetched and not handed out.
+	// Queued is the number of fetched messages that Next has not returned.
 	Queued int
-	// Unfinished is how many are being handled, or wait for their key, for a
-	// retry or for the store.
+	// Unfinished is the number of messages that are handled, or wait for their
+	// key, a retry or the store.
 	Unfinished int
-	// Ahead is how many are done, but behind one that is not.
+	// Ahead is the number of messages that are done after an unfinished one.
 	Ahead int
-	// Held is for how long the same message has kept Next where it is; zero:
-	// none does. It is the figure to watch.
+	// Held is how long the same message has kept Next in its place; zero: none
+	// does. It is the most important figure to watch.
 	Held time.Duration
-	// Paused: its queue is full while another's was empty, so that it is not
-	// fetched.
+	// Paused: the partition is not fetched, because its queue is full while
+	// another's was empty.
 	Paused bool
 }
 
-// Stats is where this member stands. It asks no broker.
+// Stats returns this member's state. It asks no broker.
 func (s *Source) Stats() Stats {
 	now := time.Now()
 	s.mu.Lock()

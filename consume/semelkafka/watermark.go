@@ -4,19 +4,18 @@ import (
 	"slices"
 )
 
-// mark is a place in a partition: the offset to be read next, and the leader's
-// epoch of the record before it.
+// mark is a position in a partition: the next offset, and the leader epoch of
+// the record before it.
 type mark struct {
 	offset int64
 	epoch  int32
 }
 
-// watermark is what was handed out of a partition and may still have to come
-// again. What is below it is done; only that is ever committed, however much is
-// done above.
+// watermark tracks the unfinished records of a partition. All offsets below it
+// are done; only the watermark is committed.
 type watermark struct {
-	next    mark    // to be committed
-	entries []entry // handed out, from the lowest that is not done, in the order of their offsets
+	next    mark    // the position to commit
+	entries []entry // returned by Next, from the lowest unfinished one on, by offset
 }
 
 type entry struct {
@@ -25,7 +24,7 @@ type entry struct {
 	done   bool
 }
 
-// find is the place of an offset among the entries.
+// find finds the entry of an offset.
 func (w *watermark) find(offset int64) (int, bool) {
 	return slices.BinarySearchFunc(w.entries, offset, func(e entry, offset int64) int {
 		switch {
@@ -38,14 +37,14 @@ func (w *watermark) find(offset int64) (int, bool) {
 	})
 }
 
-// out notes that a record is handed out, be it again.
+// out notes that Next returns a record, perhaps again.
 func (w *watermark) out(offset int64, epoch int32) {
 	if n := len(w.entries); n == 0 || w.entries[n-1].offset < offset {
 		w.entries = append(w.entries, entry{offset: offset, epoch: epoch})
 	}
 }
 
-// end is the offset behind all that was handed out.
+// end is the offset after all returned records.
 func (w *watermark) end() int64 {
 	if n := len(w.entries); n > 0 {
 		return w.entries[n-1].offset + 1
@@ -53,9 +52,8 @@ func (w *watermark) end() int64 {
 	return w.next.offset
 }
 
-// done notes that a record is done with, and reports whether the watermark
-// moved. Offsets need not follow each other: compaction and transactions leave
-// gaps.
+// done notes that a record is done, and reports whether the watermark moved.
+// Compaction and transactions leave gaps between offsets.
 func (w *watermark) done(offset int64) bool {
 	i, ok := w.find(offset)
 	if !ok {

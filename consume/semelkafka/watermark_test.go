@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Whatever the order in which records are done, what is committed is below the
-// lowest that is not, and reaches the end when all are.
-func TestTheWatermarkStaysBelowTheLowestUnfinishedRecord(t *testing.T) {
+// In whatever order the records end, the committed offset is below the lowest
+// unfinished one, and reaches the end when all are done.
+func TestWatermark_StaysBelowTheLowestUnfinishedRecord(t *testing.T) {
 	for range 300 {
 		n := 1 + rand.IntN(40)
 		var w watermark
@@ -45,7 +45,7 @@ func TestTheWatermarkStaysBelowTheLowestUnfinishedRecord(t *testing.T) {
 	}
 }
 
-func TestARecordHandedOutAgainCountsOnce(t *testing.T) {
+func TestWatermark_RecordReturnedAgain_CountsOnce(t *testing.T) {
 	var w watermark
 	for _, o := range []int64{5, 6, 7} {
 		w.out(o, 0)

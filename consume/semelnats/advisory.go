@@ -11,21 +11,22 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// maxDeliveries begins the subject of the advisories of messages that the
-// server will not deliver again.
+// maxDeliveries is the prefix of the advisories about messages that the server
+// will not deliver again.
 const maxDeliveries = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES."
 
-// WatchMaxDeliver copies each message that the server stops to deliver, since
-// its deliveries have reached the consumer's MaxDeliver, to the dead letters,
-// until ctx ends. Run it beside Serve on each member: they share the work.
-// When ctx ends it copies what it was told of until then, for 10 s at most, and
-// returns an error that names what it could not copy.
+// WatchMaxDeliver copies messages to the dead letters that the server does not
+// deliver any more, because their deliveries have reached the consumer's
+// MaxDeliver. Run it beside Serve on each member; the members share the work.
+// When ctx ends, it copies for up to 10 s the messages whose advisories have
+// arrived, and its error names the messages that it could not copy.
 //
-// The server says so once, and keeps no advisory: what it says while nobody
-// listens is lost, though the message stays in its stream. That is why New
-// refuses a MaxDeliver unless Options.MaxDeliver is set.
+// The server sends each advisory once and keeps none. An advisory that no
+// member receives is lost, though the message stays in its stream. That is why
+// New refuses a MaxDeliver unless Options.MaxDeliver is set.
 func (s *Source) WatchMaxDeliver(ctx context.Context) error {
 	sub, err := s.js.Conn().QueueSubscribeSync(maxDeliveries+s.stream+"."+s.durable, "semel-"+s.durable)
 	if err != nil {
@@ -36,9 +37,9 @@ func (s *Source) WatchMaxDeliver(ctx context.Context) error {
 	return errors.Join(err, s.finish(ctx, sub, waiting))
 }
 
-// watch copies until ctx ends, and returns what could not be copied yet.
+// watch copies until ctx ends, and returns the advisories whose copies failed.
 func (s *Source) watch(ctx context.Context, sub *nats.Subscription) (waiting []advisory, _ error) {
-	var again time.Time // when it is tried again
+	var again time.Time // the time of the next try
 	for {
 		m, err := next(ctx, sub, again)
 		switch {
@@ -54,7 +55,7 @@ func (s *Source) watch(ctx context.Context, sub *nats.Subscription) (waiting []a
 				again = time.Now().Add(rescueAgain)
 			}
 		case ctx.Err() != nil:
-			return waiting, nil //nolint:nilerr // an end that was asked for
+			return waiting, nil //nolint:nilerr // the caller ended it
 		case errors.Is(err, context.DeadlineExceeded):
 			waiting = s.retry(ctx, waiting)
 			if again = (time.Time{}); len(waiting) > 0 {
@@ -66,15 +67,15 @@ func (s *Source) watch(ctx context.Context, sub *nats.Subscription) (waiting []a
 	}
 }
 
-// finishTimeout is how long the copies may take that are left at the end.
+// finishTimeout is how long the last copies may take.
 const finishTimeout = 10 * time.Second
 
-// finish copies what is left, and what the server has sent by now, for it tells
-// that to nobody else.
+// finish copies the rest, and the messages whose advisories have arrived,
+// because no other member receives them.
 func (s *Source) finish(ctx context.Context, sub *nats.Subscription, waiting []advisory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	_ = sub.Drain() // if the connection is closed, there is nothing more to read
+	_ = sub.Drain() // on a closed connection there is nothing to drain
 	var errs []error
 	for {
 		m, err := next(ctx, sub, time.Time{})
@@ -94,10 +95,10 @@ func (s *Source) finish(ctx context.Context, sub *nats.Subscription, waiting []a
 	for i, a := range waiting {
 		seqs[i] = a.Seq
 	}
-	return errors.Join(append(errs, fmt.Errorf("semelnats: %d messages of stream %q were not copied, and will not be delivered again: %v", len(seqs), s.stream, seqs))...)
+	return errors.Join(append(errs, fmt.Errorf("semelnats: %d messages of stream %q were not copied to the dead letters, and the server will not deliver them again; copy them by hand: %v", len(seqs), s.stream, seqs))...)
 }
 
-// retry returns what still could not be copied.
+// retry returns the advisories whose copies failed again.
 func (s *Source) retry(ctx context.Context, waiting []advisory) []advisory {
 	return slices.DeleteFunc(waiting, func(a advisory) bool { return s.rescue(ctx, &a) == nil })
 }
@@ -112,7 +113,7 @@ func next(ctx context.Context, sub *nats.Subscription, until time.Time) (*nats.M
 	return sub.NextMsgWithContext(ctx)
 }
 
-// read is what an advisory says.
+// read decodes an advisory.
 func read(m *nats.Msg) (a advisory, _ error) {
 	if err := json.Unmarshal(m.Data, &a); err != nil || a.Seq == 0 {
 		return a, fmt.Errorf("semelnats: advisory %.200q: has no sequence number: %w", m.Data, err)
@@ -120,10 +121,10 @@ func read(m *nats.Msg) (a advisory, _ error) {
 	return a, nil
 }
 
-// rescueAgain is the pause before copies are tried again.
+// rescueAgain is the pause between two tries of a copy.
 const rescueAgain = time.Second
 
-// advisory is what the server says.
+// advisory is the server's notice about a message at its limit.
 type advisory struct {
 	Seq        uint64 `json:"stream_seq"`
 	Deliveries int    `json:"deliveries"`
@@ -137,7 +138,7 @@ func (s *Source) rescue(ctx context.Context, a *advisory) error {
 	raw, err := stream.GetMsg(ctx, a.Seq)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return nil // the stream has dropped it since
+		return nil // the stream has deleted it
 	case err != nil:
 		return err
 	}
@@ -145,9 +146,9 @@ func (s *Source) rescue(ctx context.Context, a *advisory) error {
 		Origin:  consume.Origin{Topic: raw.Subject, Offset: int64(raw.Sequence), ID: messageID(s.stream, raw.Sequence, raw.Time)},
 		Headers: headers(raw.Header), Body: raw.Data, Published: raw.Time, Deliveries: a.Deliveries,
 	}
-	d := consume.Disposition{
-		Action: consume.DeadLetter, Reason: consume.ReasonDeliveries,
+	d := driver.Disposition{
+		Action: driver.DeadLetter, Reason: driver.ReasonDeliveries,
 		Err: fmt.Errorf("delivered %d times, which is the consumer's MaxDeliver", a.Deliveries),
 	}
-	return s.copy(ctx, s.opt.DeadLetters, consume.Letter(m, d, string(s.durable)), raw.Data)
+	return s.copy(ctx, s.opt.DeadLetters, driver.Letter(m, d, string(s.durable)), raw.Data)
 }

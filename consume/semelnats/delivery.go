@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -18,27 +19,27 @@ type delivery struct {
 	s      *Source
 	m      jetstream.Msg
 	own    *consume.Message
-	copied atomic.Pointer[string] // why; nil: it was not
+	copied atomic.Pointer[string] // the reason of its copy; nil: there is no copy
 }
 
-// Message implements consume.Delivery.
+// Message implements driver.Delivery.
 func (d *delivery) Message() *consume.Message { return d.own }
 
-// Revoked implements consume.Delivery: NATS takes nothing away.
+// Revoked implements driver.Delivery: NATS takes no message away.
 func (d *delivery) Revoked() <-chan struct{} { return nil }
 
-// Ack implements consume.Delivery. The server accepts an ack that comes after
-// AckWait, of a message that another member has by then: that does no harm,
-// for the outcome is stored.
+// Ack implements driver.Delivery. The server accepts an ack after AckWait, of a
+// message that another member has by then. That is safe, because the outcome is
+// stored.
 func (d *delivery) Ack(ctx context.Context) error {
-	if why := d.copied.Load(); why != nil && d.s.opt.Terminate {
-		return once(d.m.TermWithReason(*why))
+	if reason := d.copied.Load(); reason != nil && d.s.opt.Terminate {
+		return repeatable(d.m.TermWithReason(*reason))
 	}
-	return once(d.m.DoubleAck(ctx))
+	return repeatable(d.m.DoubleAck(ctx))
 }
 
-// Nak implements consume.Delivery. It is not answered: if it is lost, the
-// message comes again when its AckWait is over.
+// Nak implements driver.Delivery. The server does not answer it: if it is lost,
+// the message comes again after its AckWait.
 func (d *delivery) Nak(_ context.Context, delay time.Duration) error {
 	if delay <= 0 {
 		return d.m.Nak()
@@ -46,35 +47,35 @@ func (d *delivery) Nak(_ context.Context, delay time.Duration) error {
 	return d.m.NakWithDelay(delay)
 }
 
-// Extend implements consume.Delivery.
-func (d *delivery) Extend(context.Context) error { return once(d.m.InProgress()) }
+// Extend implements driver.Delivery.
+func (d *delivery) Extend(context.Context) error { return repeatable(d.m.InProgress()) }
 
-// Forward implements consume.Delivery. It returns nil when a stream has the
-// copy.
-func (d *delivery) Forward(ctx context.Context, to consume.Destination, headers []store.Header) error {
+// Forward implements driver.Delivery. It returns nil after a stream has stored
+// the copy.
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
 	subject := d.s.opt.DeadLetters
-	if to == consume.Parked {
-		subject = d.s.opt.Parked
+	if to == driver.Quarantine {
+		subject = d.s.opt.Quarantine
 	}
 	if err := d.s.copy(ctx, subject, headers, d.own.Body); err != nil {
 		return err
 	}
-	why := ""
+	reason := ""
 	for _, h := range headers {
-		if h.Name == consume.LetterReason {
-			why = h.Value
+		if h.Name == driver.LetterReason {
+			reason = h.Value
 		}
 	}
-	d.copied.Store(&why)
+	d.copied.Store(&reason)
 	return nil
 }
 
-// copy publishes a letter, and returns nil when a stream has it.
+// copy publishes a letter, and returns nil after a stream has stored it.
 func (s *Source) copy(ctx context.Context, subject string, headers []store.Header, body []byte) error {
 	m := letter(subject, s.durable, headers, body)
 	_, err := s.js.PublishMsg(ctx, m)
-	if tooLarge(err) && m.Header.Get(consume.LetterError) != "" {
-		m.Header.Del(consume.LetterError) // the longest, and for people only
+	if tooLarge(err) && m.Header.Get(driver.LetterError) != "" {
+		m.Header.Del(driver.LetterError) // usually the longest header; only people read it
 		_, err = s.js.PublishMsg(ctx, m)
 	}
 	if err != nil {
@@ -83,11 +84,12 @@ func (s *Source) copy(ctx context.Context, subject string, headers []store.Heade
 	return nil
 }
 
-// headerExceedsMaximum is the server's code, which the client has no name for.
+// headerExceedsMaximum is a code of the server for which the client has no
+// name.
 const headerExceedsMaximum = 10097
 
-// tooLarge reports whether a message is refused for its size: by the client, by
-// the limit of its stream, or by that of all streams on headers.
+// tooLarge reports whether a message was refused for its size, by the client,
+// by the limit of its stream, or by the server's limit on headers.
 func tooLarge(err error) bool {
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return true
@@ -96,8 +98,8 @@ func tooLarge(err error) bool {
 	return ok && (e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum || e.ErrorCode == headerExceedsMaximum)
 }
 
-// once takes it for success that the server was told before.
-func once(err error) error {
+// repeatable treats the error that a message was settled before as success.
+func repeatable(err error) error {
 	if errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
 		return nil
 	}

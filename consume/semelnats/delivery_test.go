@@ -32,11 +32,11 @@ func (m *spoken) InProgress() error                  { return m.say("in progress
 func (m *spoken) Term() error                        { return m.say("term") }
 func (m *spoken) TermWithReason(why string) error    { return m.say("term " + why) }
 
-// An ack is one that the server answers; a retry comes again, and not before
-// its time; what is in work is not given to others; and only what was copied
+// An ack is one that the server answers. A retry comes again after its delay.
+// InProgress keeps a message from other members. Only a message that was copied
 // may end without an ack.
-func TestTheServerIsToldWhatWasDecided(t *testing.T) {
-	why := "failed"
+func TestDelivery_EachMethod_SendsItsCommand(t *testing.T) {
+	reason := "failed"
 	for name, c := range map[string]struct {
 		copied *string
 		do     func(d *delivery) error
@@ -46,8 +46,8 @@ func TestTheServerIsToldWhatWasDecided(t *testing.T) {
 		"a retry":                 {do: func(d *delivery) error { return d.Nak(t.Context(), 5*time.Second) }, want: "nak 5s"},
 		"given back":              {do: func(d *delivery) error { return d.Nak(t.Context(), 0) }, want: "nak"},
 		"in work":                 {do: func(d *delivery) error { return d.Extend(t.Context()) }, want: "in progress"},
-		"copied":                  {copied: &why, do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "term failed"},
-		"copied, and tried again": {copied: &why, do: func(d *delivery) error { return d.Nak(t.Context(), time.Minute) }, want: "nak 1m0s"},
+		"copied":                  {copied: &reason, do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "term failed"},
+		"copied, and tried again": {copied: &reason, do: func(d *delivery) error { return d.Nak(t.Context(), time.Minute) }, want: "nak 1m0s"},
 	} {
 		m := &spoken{}
 		d := &delivery{s: &Source{opt: Options{Terminate: true}}, m: m, own: &consume.Message{}}
@@ -62,9 +62,9 @@ func TestTheServerIsToldWhatWasDecided(t *testing.T) {
 	}
 }
 
-// What the server was told before it need not be told again, and may still be
-// extended by one who does not know.
-func TestWhatTheServerWasToldIsNoError(t *testing.T) {
+// A message that was settled before may be acked again, and extended by a
+// goroutine that does not know of it.
+func TestDelivery_SettledBefore_IsNoError(t *testing.T) {
 	d := &delivery{s: &Source{}, m: &spoken{err: jetstream.ErrMsgAlreadyAckd}, own: &consume.Message{}}
 	if err := d.Ack(t.Context()); err != nil {
 		t.Errorf("Ack: %v", err)

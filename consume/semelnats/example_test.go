@@ -23,7 +23,7 @@ type order struct {
 
 // A service that handles each order once, until it is told to stop. The
 // streams ORDERS and LETTERS are the operator's; LETTERS takes
-// "dead-letters.>" and "parked.>".
+// "dead-letters.>" and "quarantine.>".
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -14,5 +14,3 @@ require (
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
-
-replace github.com/semel-go/semel => ../..

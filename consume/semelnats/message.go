@@ -10,16 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
-// messageID names a message by its time as well as its number, for a stream
-// that was made anew counts from 1 again.
-func messageID(stream string, seq uint64, at time.Time) string {
-	return fmt.Sprintf("%s/%d@%d", stream, seq, at.UnixNano())
+// messageID includes the time of the message, because a stream that was deleted
+// and created again counts from 1 again.
+func messageID(stream string, seq uint64, stored time.Time) string {
+	return fmt.Sprintf("%s/%d@%d", stream, seq, stored.UnixNano())
 }
 
-// message is a message as package consume sees it.
+// message converts a message for package consume.
 func message(m jetstream.Msg) (*consume.Message, error) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -33,7 +34,8 @@ func message(m jetstream.Msg) (*consume.Message, error) {
 	return out, nil
 }
 
-// headers are in the order of their names: NATS keeps none.
+// headers returns the headers in the order of their names, because NATS keeps
+// no order.
 func headers(h nats.Header) (hs []store.Header) {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, value := range h[name] {
@@ -43,12 +45,13 @@ func headers(h nats.Header) (hs []store.Header) {
 	return hs
 }
 
-// control is how the headers begin that tell the server what to do with a
+// control is the prefix of the headers that tell the server how to treat a
 // message. A copy must not repeat them.
 const control = "nats-"
 
-// letter is a copy of a message. Its id lets the server drop it when it is
-// sent again; the durable is in it, for the server compares all of a stream.
+// letter makes a copy of a message. The server drops a copy with an ID that its
+// stream has, so that a copy sent twice is stored once. The durable's name is
+// part of the ID, because several consumers may copy into one stream.
 func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Data = body
@@ -58,7 +61,7 @@ func letter(subject, durable string, hs []store.Header, body []byte) *nats.Msg {
 		default:
 			m.Header[h.Name] = append(m.Header[h.Name], h.Value)
 		}
-		if h.Name == consume.LetterID {
+		if h.Name == driver.LetterID {
 			m.Header.Set(jetstream.MsgIDHeader, durable+"/"+h.Value)
 		}
 	}

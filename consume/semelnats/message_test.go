@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -32,7 +33,7 @@ func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 	return m.meta, nil
 }
 
-func TestAMessageSaysWhereItComesFrom(t *testing.T) {
+func TestMessage_HasItsOrigin(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	in := &fakeMsg{
 		meta: &jetstream.MsgMetadata{Stream: "ORDERS", Sequence: jetstream.SequencePair{Stream: 42, Consumer: 99}, NumDelivered: 3, Timestamp: at},
@@ -55,18 +56,18 @@ func TestAMessageSaysWhereItComesFrom(t *testing.T) {
 // The headers that tell the server what to do with the message are the
 // original's: a copy with its Nats-Msg-Id would be dropped as a duplicate, one
 // with its Nats-Expected-Stream refused.
-func TestALetterTellsTheServerNothingOfTheOriginals(t *testing.T) {
+func TestLetter_ControlHeaders_AreDropped(t *testing.T) {
 	l := letter("dead", "group", []store.Header{
 		{Name: "Nats-Msg-Id", Value: "original"}, {Name: "nats-expected-stream", Value: "ORDERS"}, {Name: "Nats-TTL", Value: "1s"},
-		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: consume.LetterID, Value: "letter"},
+		{Name: "trace", Value: "1"}, {Name: "trace", Value: "2"}, {Name: driver.LetterID, Value: "letter"},
 	}, []byte("b"))
-	want := nats.Header{"trace": {"1", "2"}, consume.LetterID: {"letter"}, "Nats-Msg-Id": {"group/letter"}}
+	want := nats.Header{"trace": {"1", "2"}, driver.LetterID: {"letter"}, "Nats-Msg-Id": {"group/letter"}}
 	if fmt.Sprint(l.Header) != fmt.Sprint(want) || l.Subject != "dead" || string(l.Data) != "b" {
 		t.Errorf("the letter is %v to %q, want %v", l.Header, l.Subject, want)
 	}
 }
 
-func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
+func TestNew_InvalidOptionsOrConsumer_IsRefused(t *testing.T) {
 	good := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1}
 	for name, c := range map[string]struct {
 		o      Options
@@ -94,7 +95,7 @@ func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
 		}
 	}
 	o := (*Options)(nil).withDefaults("group")
-	if o.DeadLetters != "dead-letters.group" || o.Parked != "parked.group" || o.PollWait != time.Second {
+	if o.DeadLetters != "dead-letters.group" || o.Quarantine != "quarantine.group" || o.PollWait != time.Second {
 		t.Errorf("the defaults are %+v", o)
 	}
 	if _, err := New(nil, nil, nil); err == nil {
@@ -102,7 +103,7 @@ func TestOptionsAndTheConsumerAreChecked(t *testing.T) {
 	}
 }
 
-func TestTheShortestWaitForAnAckCounts(t *testing.T) {
+func TestAckWait_Backoffs_TakesTheShortest(t *testing.T) {
 	for want, c := range map[time.Duration]jetstream.ConsumerConfig{
 		30 * time.Second: {AckWait: 30 * time.Second},
 		time.Second:      {AckWait: 30 * time.Second, BackOff: []time.Duration{time.Minute, time.Second}},
@@ -113,14 +114,14 @@ func TestTheShortestWaitForAnAckCounts(t *testing.T) {
 	}
 }
 
-func TestADeletedConsumerEndsTheSource(t *testing.T) {
+func TestClosed_ConsumerDeleted_IsErrClosed(t *testing.T) {
 	for _, err := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound} {
-		if got := closed(err); !errors.Is(got, consume.ErrClosed) || !errors.Is(got, err) {
+		if got := closed(err); !errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
 	for _, err := range []error{nil, nats.ErrTimeout, nats.ErrNoResponders} {
-		if got := closed(err); errors.Is(got, consume.ErrClosed) || !errors.Is(got, err) {
+		if got := closed(err); errors.Is(got, driver.ErrClosed) || !errors.Is(got, err) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

@@ -11,23 +11,23 @@ import (
 
 // Options configures a Source. Nil and zero fields mean the defaults.
 type Options struct {
-	// DeadLetters and Parked are the subjects that copies are published to: by
-	// default "dead-letters." and "parked." before the consumer's name. A
-	// stream must take them, or Serve does not start.
-	DeadLetters, Parked string
-	// OrderKey says which messages wait for each other. Nil: none does. It is
-	// called before m.Key is set, and must not panic.
+	// DeadLetters and Quarantine are the subjects that copies are published to:
+	// by default "dead-letters." or "quarantine." and the consumer's name.
+	// Streams must take them, or Serve does not start.
+	DeadLetters, Quarantine string
+	// OrderKey returns the order key of a message; nil: no message waits for
+	// another. It is called before m.Key is set, and must not panic.
 	OrderKey func(m *consume.Message) string
-	// PollWait is how long one pull waits for a message: 1 s by default, at
-	// most 30 s. Serve ends as much later.
+	// PollWait is how long one pull waits for a message: 1 s by default, from
+	// 10 ms to 30 s. Serve may take that much longer to end.
 	PollWait time.Duration
-	// Terminate ends messages that were copied by Term with the reason, of
-	// which the server publishes an advisory, instead of by a double ack. It
-	// is not answered: if it is lost, the message comes again, and so does the
-	// copy, with the same consume.LetterID.
+	// Terminate ends a message that was copied by Term with the reason, which
+	// the server publishes as an advisory, instead of by a double ack. The
+	// server does not answer Term: if it is lost, the message and its copy come
+	// again, the copy with the same driver.LetterID.
 	Terminate bool
-	// MaxDeliver accepts a consumer with a limit of deliveries: run
-	// WatchMaxDeliver beside Serve, or messages are lost.
+	// MaxDeliver accepts a consumer with a limit of deliveries. Run
+	// WatchMaxDeliver beside Serve then, or messages are lost.
 	MaxDeliver bool
 }
 
@@ -39,8 +39,8 @@ func (o *Options) withDefaults(consumer string) Options {
 	if d.DeadLetters == "" {
 		d.DeadLetters = "dead-letters." + consumer
 	}
-	if d.Parked == "" {
-		d.Parked = "parked." + consumer
+	if d.Quarantine == "" {
+		d.Quarantine = "quarantine." + consumer
 	}
 	if d.PollWait == 0 {
 		d.PollWait = time.Second
@@ -48,7 +48,7 @@ func (o *Options) withDefaults(consumer string) Options {
 	return d
 }
 
-// check reports all that is wrong with the options and the consumer.
+// check reports every mistake in the options and in the consumer.
 func (o *Options) check(c *jetstream.ConsumerConfig) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -59,13 +59,13 @@ func (o *Options) check(c *jetstream.ConsumerConfig) error {
 		bad("the consumer's AckPolicy: is %v; it must be explicit", c.AckPolicy)
 	}
 	if c.MaxDeliver > 0 && !o.MaxDeliver {
-		bad("the consumer's MaxDeliver: is %d, and after it the server drops a message; make it -1, or set Options.MaxDeliver and run WatchMaxDeliver", c.MaxDeliver)
+		bad("the consumer's MaxDeliver: is %d, after which the server drops a message; set it to -1, or set Options.MaxDeliver and run WatchMaxDeliver", c.MaxDeliver)
 	}
 	if c.PriorityPolicy != jetstream.PriorityPolicyNone {
-		bad("the consumer's PriorityPolicy: is set; it must not be, for the server refuses pulls that are of no priority group")
+		bad("the consumer's PriorityPolicy: is set; clear it, because the server refuses pulls without a priority group")
 	}
 	if c.HeadersOnly {
-		bad("the consumer's HeadersOnly: is set; the handler needs the body")
+		bad("the consumer's HeadersOnly: is set; clear it, because the handler needs the body")
 	}
 	return errors.Join(errs...)
 }

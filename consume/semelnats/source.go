@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-// Source is a durable pull consumer as a consume.Source. Safe for concurrent
-// use. Nothing to close; the connection is the caller's.
+// Source is a durable pull consumer as a driver.Source. It is safe for
+// concurrent use. There is nothing to close; the caller closes the connection.
 type Source struct {
 	js       jetstream.JetStream
 	consumer jetstream.Consumer
@@ -23,15 +23,15 @@ type Source struct {
 	limits   atomic.Pointer[limits]
 }
 
-// limits is how much one pull may ask for, and for how long: the server
-// refuses those that ask for more.
+// limits is how many messages a pull may ask for, and how long it may wait. The
+// server refuses a pull that asks for more.
 type limits struct {
 	batch int
 	wait  time.Duration
 }
 
-// limit notes the limits that a consumer has.
-func (s *Source) limit(c *jetstream.ConsumerConfig) {
+// setLimits stores the limits of a consumer.
+func (s *Source) setLimits(c *jetstream.ConsumerConfig) {
 	l := limits{batch: math.MaxInt, wait: s.opt.PollWait}
 	if c.MaxRequestBatch > 0 {
 		l.batch = c.MaxRequestBatch
@@ -42,55 +42,55 @@ func (s *Source) limit(c *jetstream.ConsumerConfig) {
 	s.limits.Store(&l)
 }
 
-// New makes a Source of a pull consumer. It does no I/O, and reports all that
-// is wrong with the consumer's configuration and o.
+// New makes a Source of a pull consumer. It does no I/O, and its error names
+// every mistake in the consumer's configuration and in o.
 func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, error) {
 	if js == nil || c == nil {
 		return nil, errors.New("semelnats: js and c: must not be nil")
 	}
 	info := c.CachedInfo()
 	if info == nil {
-		return nil, errors.New("semelnats: c: its configuration is not known; get it from JetStream.Consumer or CreateOrUpdateConsumer")
+		return nil, errors.New("semelnats: c: its configuration is unknown; get it from JetStream.Consumer or CreateOrUpdateConsumer")
 	}
 	s := &Source{js: js, consumer: c, stream: info.Stream, durable: info.Name, opt: o.withDefaults(info.Name)}
 	if err := s.opt.check(&info.Config); err != nil {
 		return nil, fmt.Errorf("semelnats: %w", err)
 	}
-	s.limit(&info.Config)
+	s.setLimits(&info.Config)
 	return s, nil
 }
 
-// Info implements consume.Source. It asks the server for the stream, and
-// checks that other streams take dead letters and parked messages.
-func (s *Source) Info(ctx context.Context) (consume.Info, error) {
+// Info implements driver.Source. It asks the server for the stream, and checks
+// that other streams take the dead letters and the quarantine.
+func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	stream, err := s.js.Stream(ctx, s.stream)
 	if err != nil {
-		return consume.Info{}, fmt.Errorf("stream %q: %w", s.stream, err)
+		return driver.Info{}, fmt.Errorf("stream %q: %w", s.stream, err)
 	}
 	c, err := s.consumer.Info(ctx)
 	if err != nil {
-		return consume.Info{}, fmt.Errorf("consumer %q of stream %q: %w", s.durable, s.stream, err)
+		return driver.Info{}, fmt.Errorf("consumer %q of stream %q: %w", s.durable, s.stream, err)
 	}
 	if err := s.opt.check(&c.Config); err != nil {
-		return consume.Info{}, err
+		return driver.Info{}, err
 	}
-	s.limit(&c.Config)
-	for _, subject := range []string{s.opt.DeadLetters, s.opt.Parked} {
+	s.setLimits(&c.Config)
+	for _, subject := range []string{s.opt.DeadLetters, s.opt.Quarantine} {
 		switch name, err := s.js.StreamNameBySubject(ctx, subject); {
 		case err != nil:
-			return consume.Info{}, fmt.Errorf("subject %q: no stream takes it, and copies would be lost: %w", subject, err)
+			return driver.Info{}, fmt.Errorf("subject %q: no stream takes it, so copies would be lost; add it to a stream: %w", subject, err)
 		case name == s.stream:
-			return consume.Info{}, fmt.Errorf("subject %q: goes into %q, the stream that is consumed, and copies would be consumed, too; give it another stream", subject, name)
+			return driver.Info{}, fmt.Errorf("subject %q: belongs to %q, the stream that is consumed, so copies would be consumed, too; give it another stream", subject, name)
 		}
 	}
-	i := consume.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
+	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
 	if i.Horizon == 0 {
-		i.Horizon = consume.Forever
+		i.Horizon = driver.Forever
 	}
 	return i, nil
 }
 
-// ackWait is the shortest that the server may wait for an ack.
+// ackWait is the shortest time that the server waits for an ack.
 func ackWait(c *jetstream.ConsumerConfig) time.Duration {
 	d := c.AckWait
 	if len(c.BackOff) > 0 {
@@ -102,41 +102,41 @@ func ackWait(c *jetstream.ConsumerConfig) time.Duration {
 	return d
 }
 
-// errNotConnected is what Next says while the client tries to reconnect.
+// errNotConnected is the error of Next while the client reconnects.
 var errNotConnected = errors.New("semelnats: not connected")
 
-// Next implements consume.Source. It takes all that is there, or waits
-// PollWait for one message.
-func (s *Source) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+// Next implements driver.Source. It takes all messages that wait, or waits up
+// to PollWait for one.
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	conn := s.js.Conn()
 	switch {
 	case conn.IsClosed():
-		return nil, fmt.Errorf("%w: the connection to NATS", consume.ErrClosed)
+		return nil, fmt.Errorf("%w: the connection to NATS", driver.ErrClosed)
 	case !conn.IsConnected():
 		return nil, errNotConnected
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	most := s.limits.Load()
-	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, most.batch)))
+	allowed := s.limits.Load()
+	ds, err := s.collect(s.consumer.FetchNoWait(min(limit, allowed.batch)))
 	if len(ds) == 0 && err == nil && ctx.Err() == nil {
-		// Not ended with ctx: the server may have sent a message by then, and
-		// would not send it again before its AckWait is over.
-		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(most.wait)))
+		// This pull does not end with ctx: the server may have sent a message by
+		// then, and would not redeliver it before its AckWait is over.
+		ds, err = s.collect(s.consumer.Fetch(1, jetstream.FetchMaxWait(allowed.wait)))
 	}
 	if err == nil || ctx.Err() != nil {
 		return ds, err
 	}
-	// A pull finds nobody there, be it a consumer that was deleted or a server
-	// that is about to come back. The server knows which.
-	if _, why := s.consumer.Info(ctx); errors.Is(closed(why), consume.ErrClosed) {
-		err = why
+	// The consumer was deleted, or the server restarts. Ask the server which.
+	if _, infoErr := s.consumer.Info(ctx); errors.Is(closed(infoErr), driver.ErrClosed) {
+		err = infoErr
 	}
 	return ds, closed(err)
 }
 
-// collect waits for the end of a pull. Its error counts only if nothing came.
-func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []consume.Delivery, _ error) {
+// collect waits for the end of a pull. It returns an error only if no message
+// came.
+func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []driver.Delivery, _ error) {
 	if err != nil {
 		return nil, err
 	}
@@ -156,10 +156,15 @@ func (s *Source) collect(batch jetstream.MessageBatch, err error) (ds []consume.
 	return ds, nil
 }
 
-// closed marks the errors after which no message will come any more.
+// closed marks the errors after which no message will come any more as
+// ErrClosed.
 func closed(err error) error {
 	if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("%w: %w", consume.ErrClosed, err)
+		return fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	}
 	return err
 }
+
+// Stop implements driver.Source. It has nothing to do: Next waits for the end
+// of its pull, so that no pull is open when Serve gives messages back.
+func (s *Source) Stop(context.Context) error { return nil }

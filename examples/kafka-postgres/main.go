@@ -1,7 +1,7 @@
-// Command kafka-postgres takes payments from Kafka and makes each of them once
-// in PostgreSQL, however often its record is produced or consumed: the record
-// of the message and the two balances commit in one transaction, with those of
-// all messages that came with it. See its README.
+// Command kafka-postgres takes payments from Kafka and makes each of them once in
+// PostgreSQL, however often its message is produced or consumed: Semel's record and
+// the two balances commit in one transaction, for all messages of a batch. See its
+// README.
 package main
 
 import (
@@ -13,7 +13,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/semel-go/semel/examples/internal/kafkasend"
 )
+
+const topic, group = "payments", "bank"
 
 func main() {
 	var c config
@@ -33,15 +37,25 @@ type config struct{ kafka, postgres string }
 func (c *config) run(ctx context.Context, verb string) error {
 	switch verb {
 	case "topics":
-		return makeTopics(ctx, c)
+		return kafkasend.CreateTopics(ctx, c.kafka, topic, group)
 	case "serve":
-		if err := serve(ctx, c); !errors.Is(err, context.Canceled) { // which is how it is told to end
+		if err := serve(ctx, c); !errors.Is(err, context.Canceled) { // a canceled ctx ends serve
 			return err
 		}
 		return nil
-	case "send": // each payment twice, as a producer does that is not sure
+	case "send": // each payment twice, as a producer does that got no confirmation
 		payments := []payment{{"pay-1", "ann", "bob", 1000}, {"pay-2", "bob", "eve", 300}, {"pay-3", "eve", "ann", 50}}
 		return send(ctx, c, append(payments, payments...)...)
 	}
 	return fmt.Errorf("%q: choose topics, serve or send", verb)
+}
+
+// send sends payments, the payments of one account in order. A payment's ID is its
+// idempotency key.
+func send(ctx context.Context, c *config, payments ...payment) error {
+	var messages []kafkasend.Message
+	for _, p := range payments {
+		messages = append(messages, kafkasend.Message{Key: p.ID, Order: p.From, Body: p})
+	}
+	return kafkasend.Send(ctx, c.kafka, topic, messages...)
 }

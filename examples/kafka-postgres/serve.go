@@ -41,7 +41,7 @@ func serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // all that counts was committed
+	defer func() { _ = store.Close() }() // every payment is committed
 	if _, err := pool.Exec(ctx, tables); err != nil {
 		return err
 	}
@@ -53,20 +53,20 @@ func serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.Close() }() // Serve has settled all
+	defer func() { _ = source.Close() }() // Serve has settled all messages
 	keys := consume.Keyed("payments", consume.FromHeader(consume.KeyHeader))
 	return kafkapg.ServeKeyed(ctx, source, once, keys, payAll, nil)
 }
 
-// payAll is the handler: of all payments that have come, in one transaction.
-// What it writes, and the records that these messages were handled, commit
-// together or not at all. If one fails it is found, and the others are made.
+// payAll is the handler. It makes all payments of a batch in one transaction: its
+// writes and Semel's records of the messages commit together or not at all. If a
+// payment fails, Semel finds it, and the others are made.
 func payAll(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
 	payments := make([]payment, len(ms))
 	var accounts []string
 	for i, m := range ms {
 		if err := json.Unmarshal(m.Body, &payments[i]); err != nil {
-			return semel.Final(err) // to the dead letters; any other error: again later
+			return semel.Final(err) // to the dead letters; another error is tried again later
 		}
 		accounts = append(accounts, payments[i].From, payments[i].To)
 	}
@@ -92,7 +92,7 @@ func pay(ctx context.Context, tx pgx.Tx, p payment) error {
 			return err
 		}
 		if done.RowsAffected() == 0 {
-			return semel.Final(fmt.Errorf("account %q: is not there, or has too little", move.name)) // what was written is undone
+			return semel.Final(fmt.Errorf("account %q does not exist, or has less than the payment", move.name)) // the writes of this payment are undone
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,54 +8,18 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
-
+	"github.com/semel-go/semel/examples/internal/exampletest"
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
-
-func waitFor(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(4 * time.Minute); !is(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within 4 minutes: %s", what)
-		}
-	}
-}
-
-// member serves until the test ends, or stop is called.
-func member(t *testing.T, c *config) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.run(ctx, "serve") }()
-	over := false
-	stop = func() {
-		if over {
-			return
-		}
-		over = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
-}
 
 // post is a provider that sends a mail for each key, and loses every other
 // answer after it has sent one.
 type post struct {
-	mu     sync.Mutex
-	mails  map[string]int    // how often each was sent
-	of     map[string]string // the mail of each key
-	repeat int               // requests whose mail had been sent
+	mu      sync.Mutex
+	mails   map[string]int    // how often each was sent
+	mailOf  map[string]string // the mail of each key
+	repeats int               // requests whose mail had been sent
 }
 
 func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -68,12 +31,12 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := r.Header.Get("Idempotency-Key")
-	if p.of[key] != "" {
-		p.repeat++
+	if p.mailOf[key] != "" {
+		p.repeats++
 		return
 	}
-	p.of[key] = m.ID
-	if p.mails[m.ID]++; len(p.of)%2 == 0 {
+	p.mailOf[key] = m.ID
+	if p.mails[m.ID]++; len(p.mailOf)%2 == 0 {
 		panic(http.ErrAbortHandler) // the connection breaks
 	}
 }
@@ -81,53 +44,23 @@ func (p *post) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *post) sent() (mails, repeated int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.mails), p.repeat
+	return len(p.mails), p.repeats
 }
 
-// broker is a Kafka in this process, with the topics.
-func broker(t *testing.T, c *config) *kadm.Client {
-	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	c.kafka = cluster.ListenAddrs()[0]
-	if err := c.run(t.Context(), "topics"); err != nil {
-		t.Fatal(err)
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.kafka))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return kadm.NewClient(client)
-}
-
-// left is how many records the group is not done with.
-func left(t *testing.T, a *kadm.Client) (n int64) {
-	t.Helper()
-	ends, err := a.ListEndOffsets(t.Context(), topic)
-	if err = errors.Join(err, ends.Error()); err != nil {
-		t.Fatal(err)
-	}
-	ends.Each(func(o kadm.ListedOffset) { n += o.Offset })
-	done, err := a.FetchOffsets(t.Context(), group)
-	if err != nil {
-		return n // there is no group yet
-	}
-	done.Each(func(o kadm.OffsetResponse) { n -= max(0, o.At) })
-	return n
-}
-
-func TestEachMailIsSentOnce(t *testing.T) {
-	p := &post{mails: map[string]int{}, of: map[string]string{}}
+func TestServe_NotificationSentAgain_MailIsSentOnce(t *testing.T) {
+	p := &post{mails: map[string]int{}, mailOf: map[string]string{}}
 	s := httptest.NewServer(p)
 	defer s.Close()
 	c := &config{redis: redistest.Start(t, redistest.Fast...).URL(), provider: s.URL}
-	admin := broker(t, c)
-	first := member(t, c)
-	member(t, c) // shares the partitions
+	broker := exampletest.StartKafka(t)
+	c.kafka = broker.Addr
+	for range 2 { // the second time the topics exist
+		if err := c.run(t.Context(), "topics"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := exampletest.Serve(t, c.run)
+	exampletest.Serve(t, c.run) // shares the partitions
 	var many []mail
 	for n := range 40 {
 		many = append(many, mail{fmt.Sprint("more-", n), fmt.Sprintf("%d@example.org", n%7), "hello"})
@@ -135,12 +68,12 @@ func TestEachMailIsSentOnce(t *testing.T) {
 	if err := errors.Join(c.run(t.Context(), "send"), send(t.Context(), c, append(many[:20:20], many...)...)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "some are sent", func() bool { n, _ := p.sent(); return n > 5 })
-	first() // the other takes over
+	exampletest.WaitFor(t, "some are sent", func() bool { n, _ := p.sent(); return n > 5 })
+	first() // the other member takes over
 	if err := errors.Join(c.run(t.Context(), "send"), send(t.Context(), c, many...)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "all are handled", func() bool { return left(t, admin) == 0 })
+	exampletest.WaitFor(t, "all are handled", func() bool { return broker.Committed(t, group) == broker.Records(t, topic) })
 	if n, repeated := p.sent(); n != 42 || repeated == 0 {
 		t.Errorf("%d of 42 mails were sent; %d requests were repeated", n, repeated)
 	}
@@ -149,15 +82,15 @@ func TestEachMailIsSentOnce(t *testing.T) {
 			t.Errorf("%s was sent %d times", id, n)
 		}
 	}
-	// More could not be repeated than attempts whose answer was lost: what was
-	// handled is not even asked about.
+	// Only attempts whose answer was lost are repeated. A notification that was
+	// handled causes no request.
 	if _, repeated := p.sent(); repeated > 42 {
 		t.Errorf("%d requests were repeated", repeated)
 	}
 }
 
-func TestAVerbIsNeeded(t *testing.T) {
+func TestRun_NoVerb_Error(t *testing.T) {
 	if err := (&config{}).run(t.Context(), ""); err == nil {
-		t.Error("nothing was done, and that was no error")
+		t.Error("run without a verb returned no error")
 	}
 }

@@ -17,21 +17,21 @@ type mail struct {
 	Text string `json:"text"`
 }
 
-// provider sends mails for us. It knows idempotency keys: a request whose key
-// it has seen is answered, and no second mail is sent.
+// provider is the mail provider. It supports idempotency keys: it answers a request
+// whose key it has seen before, and sends no second mail.
 type provider struct {
 	url    string
 	client *http.Client
 }
 
-// notify is the handler. Its effect is elsewhere, so no transaction can hold
-// it: if the answer is lost, nobody here knows whether the mail was sent, and
-// the next attempt asks again. The key is derived from the run's, and so it is
-// the same for each attempt, by whichever process.
+// notify is the handler. Its effect is in another system, so no transaction can
+// include it: if the answer is lost, this program does not know whether the mail
+// was sent, and the next attempt sends the request again. The key is derived from
+// the message's key, so it is the same for each attempt in each process.
 func (p *provider) notify(ctx context.Context, x *semel.Execution, m *consume.Message) error {
 	var n mail
 	if err := json.Unmarshal(m.Body, &n); err != nil {
-		return semel.Final(err) // to the dead letters; any other error: again later
+		return semel.Final(err) // to the dead letters; another error is tried again later
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(m.Body))
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *provider) notify(ctx context.Context, x *semel.Execution, m *consume.Me
 	if err != nil {
 		return err
 	}
-	defer func() { _ = res.Body.Close() }() // its status says all
+	defer func() { _ = res.Body.Close() }() // the body is not read
 	switch {
 	case res.StatusCode < 300:
 		return nil

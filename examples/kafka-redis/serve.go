@@ -19,9 +19,9 @@ func serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // Serve has settled all
-	// Outcomes are kept as long as the topic keeps records. What failed, or was
-	// cut off, runs again after Backoff: semel.Retry, which is the default.
+	defer func() { _ = store.Close() }() // Serve has settled all messages
+	// Outcomes are kept as long as the topic keeps records. A call that failed or was
+	// interrupted runs again after Backoff: the policy semel.Retry, the default.
 	guard, err := semel.New(store, &semel.Options{Retention: consume.DefaultRetention, Backoff: backoff})
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.Close() }() // Serve has settled all
+	defer func() { _ = source.Close() }() // Serve has settled all messages
 	p := &provider{url: c.provider, client: &http.Client{Timeout: 10 * time.Second}}
 	notifications, err := consume.New(guard, consume.Keyed("notifications", consume.FromHeader(consume.KeyHeader)), p.notify, &consume.Options{
 		Concurrency: 16, Backoff: backoff,

@@ -52,7 +52,7 @@ func startBroker(ctx context.Context, dir string) (_ *broker, err error) {
 	}
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "ORDERS", Subjects: []string{"orders.>"}, MaxAge: 24 * time.Hour}, // less than outcomes are kept
-		{Name: "LETTERS", Subjects: []string{"dead-letters.>", "parked.>"}},      // somebody reads them
+		{Name: "LETTERS", Subjects: []string{"dead-letters.>", "quarantine.>"}},  // somebody reads them
 	} {
 		if _, err := b.js.CreateOrUpdateStream(ctx, c); err != nil {
 			return nil, err

@@ -9,9 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
-func TestEachOrderIsBookedOnce(t *testing.T) {
+func TestRun_OrderSentAgain_IsBookedOnce(t *testing.T) {
 	dir := t.TempDir()
 	var first, second, third strings.Builder
 	for _, c := range []struct {
@@ -35,7 +36,7 @@ func TestEachOrderIsBookedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoOrderGoesToTheDeadLetters(t *testing.T) {
+func TestServe_InvalidOrder_DeadLetter(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	b, err := startBroker(ctx, dir)
 	if err != nil {
@@ -65,9 +66,9 @@ func TestWhatIsNoOrderGoesToTheDeadLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []consume.Reason{consume.ReasonFailed, consume.ReasonMismatch} {
+	for i, want := range []driver.Reason{driver.ReasonFailed, driver.ReasonMismatch} {
 		m, err := letters.GetMsg(ctx, uint64(i+1))
-		if err != nil || m.Header.Get(consume.LetterReason) != string(want) {
+		if err != nil || m.Header.Get(driver.LetterReason) != string(want) {
 			t.Errorf("letter %d: %v, %v; want %s", i+1, m, err, want)
 		}
 	}
@@ -75,7 +76,7 @@ func TestWhatIsNoOrderGoesToTheDeadLetters(t *testing.T) {
 
 // An order that fails each time has an end, too, though its attempts are rolled
 // back with it.
-func TestAnOrderThatAlwaysFailsGoesToTheDeadLetters(t *testing.T) {
+func TestServe_OrderAlwaysFails_DeadLetter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b, err := startBroker(ctx, t.TempDir())
@@ -102,12 +103,12 @@ func TestAnOrderThatAlwaysFailsGoesToTheDeadLetters(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := letters.GetMsg(ctx, 1)
-	if err != nil || m.Header.Get(consume.LetterReason) != string(consume.ReasonDeliveries) {
-		t.Errorf("letter: %v, %v; want %s", m, err, consume.ReasonDeliveries)
+	if err != nil || m.Header.Get(driver.LetterReason) != string(driver.ReasonDeliveries) {
+		t.Errorf("letter: %v, %v; want %s", m, err, driver.ReasonDeliveries)
 	}
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestRun_ContextCanceled_Ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := run(ctx, t.TempDir(), 5, &strings.Builder{}); err == nil {

@@ -60,7 +60,7 @@ func (s *shop) close() error {
 	return errors.Join(err, s.store.Close())
 }
 
-// book is the handler. What it writes in the transaction, and the record that
+// book is the handler. Its writes in the transaction, and the record that
 // the message was handled, commit together or not at all.
 func (s *shop) book(ctx context.Context, _ *semel.Execution, m *consume.Message) error {
 	var o order

@@ -1,6 +1,6 @@
-// Command rabbitmq-postgres takes orders from RabbitMQ and keeps each of them
-// once in PostgreSQL, however often its message comes: the record of the
-// message, the order and the stock that it takes commit in one transaction.
+// Command rabbitmq-postgres takes orders from RabbitMQ and stores each of them once
+// in PostgreSQL, however often its message comes: Semel's record, the order and the
+// change of the stock commit in one transaction.
 // See its README.
 package main
 
@@ -33,11 +33,11 @@ type config struct{ amqp, postgres string }
 func (c *config) run(ctx context.Context, verb string) error {
 	switch verb {
 	case "serve":
-		if err := serve(ctx, c); !errors.Is(err, context.Canceled) { // which is how it is told to end
+		if err := serve(ctx, c); !errors.Is(err, context.Canceled) { // a canceled ctx ends serve
 			return err
 		}
 		return nil
-	case "send": // each order twice, as a producer does that is not sure
+	case "send": // each order twice, as a producer does that got no confirmation
 		orders := []order{{"order-1", "book", 1}, {"order-2", "book", 2}, {"order-3", "pen", 10}}
 		return send(ctx, c, append(orders, orders...)...)
 	}

@@ -5,47 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/examples/internal/exampletest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-func waitFor(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(4 * time.Minute); !is(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within 4 minutes: %s", what)
-		}
-	}
-}
-
-// member serves until the test ends, or stop is called.
-func member(t *testing.T, c *config) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.run(ctx, "serve") }()
-	over := false
-	stop = func() {
-		if over {
-			return
-		}
-		over = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
-}
-
-func TestEachOrderIsKeptOnce(t *testing.T) {
+func TestServe_OrderSentAgain_IsKeptOnce(t *testing.T) {
 	node := amqptest.Start(t)
 	c := &config{amqp: node.URL(), postgres: pgtest.Start(t, pgtest.Fast...).URL()}
 	db, err := pgx.Connect(t.Context(), c.postgres)
@@ -61,9 +29,9 @@ func TestEachOrderIsKeptOnce(t *testing.T) {
 		return n
 	}
 
-	first := member(t, c)
-	waitFor(t, "the queue", func() bool { return c.run(t.Context(), "send") == nil }) // what was sent before comes twice more
-	member(t, c)                                                                      // shares the queue
+	first := exampletest.Serve(t, c.run)
+	exampletest.WaitFor(t, "the queue", func() bool { return c.run(t.Context(), "send") == nil }) // serve declares the queue
+	exampletest.Serve(t, c.run)                                                                   // shares the queue
 	var many []order
 	for n := range 50 {
 		many = append(many, order{fmt.Sprint("more-", n), "book", 1})
@@ -71,11 +39,11 @@ func TestEachOrderIsKeptOnce(t *testing.T) {
 	if err := send(t.Context(), c, append(many[:25:25], many...)...); err != nil {
 		t.Fatal(err)
 	}
-	first() // the other takes over
+	first() // the other member takes over
 	if err := errors.Join(c.run(t.Context(), "send"), send(t.Context(), c, many...), send(t.Context(), c, order{"order-4", "pen", 1000})); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "all is handled", func() bool { return left("orders") == 0 && left("orders.dead-letters") == 1 })
+	exampletest.WaitFor(t, "all is handled", func() bool { return left("orders") == 0 && left("orders.dead-letters") == 1 })
 
 	var orders, ids, books, pens int
 	err = db.QueryRow(t.Context(), `SELECT count(*), count(DISTINCT id),
@@ -86,8 +54,8 @@ func TestEachOrderIsKeptOnce(t *testing.T) {
 	}
 }
 
-func TestAVerbIsNeeded(t *testing.T) {
+func TestRun_NoVerb_Error(t *testing.T) {
 	if err := (&config{}).run(t.Context(), ""); err == nil {
-		t.Error("nothing was done, and that was no error")
+		t.Error("run without a verb returned no error")
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // send publishes orders, and returns nil when the broker has confirmed them.
-// The key in the header is the order's own, the same each time.
+// The header has the order's ID as the idempotency key.
 func send(ctx context.Context, c *config, orders ...order) (err error) {
 	conn, err := amqp.Dial(c.amqp)
 	if err != nil {

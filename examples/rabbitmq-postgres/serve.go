@@ -20,8 +20,8 @@ type order struct {
 	Count int    `json:"count"`
 }
 
-// tables are the application's own. No constraint makes an order unique: that
-// is what is shown here.
+// tables are the application's own. No constraint makes an order unique, so that
+// the example shows Semel's work.
 const tables = `
 SELECT pg_advisory_xact_lock(1); -- members that start together
 CREATE SCHEMA IF NOT EXISTS shop;
@@ -40,7 +40,7 @@ func serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // all that counts was committed
+	defer func() { _ = store.Close() }() // every order is committed
 	if _, err := pool.Exec(ctx, tables); err != nil {
 		return err
 	}
@@ -52,9 +52,9 @@ func serve(ctx context.Context, c *config) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.Close() }() // Serve has settled all
-	// The queue keeps messages without end, so one may come that is older than
-	// what is remembered: ShortRetention accepts that such a message is parked.
+	defer func() { _ = source.Close() }() // Serve has settled all messages
+	// The queue keeps messages without a limit, so a message may be older than the
+	// oldest record. ShortRetention accepts that such a message goes to the quarantine.
 	keys := consume.Keyed("orders", consume.FromHeader(consume.KeyHeader), semelamqp.FromMessageID())
 	orders, err := consume.New(once, keys, keep, &consume.Options{Concurrency: 8, ShortRetention: true})
 	if err != nil {
@@ -63,12 +63,12 @@ func serve(ctx context.Context, c *config) error {
 	return orders.Serve(ctx, source)
 }
 
-// keep is the handler. What it writes in the transaction, and the record that
+// keep is the handler. Its writes in the transaction, and the record that
 // the message was handled, commit together or not at all.
 func keep(ctx context.Context, _ *semel.Execution, m *consume.Message) error {
 	var o order
 	if err := json.Unmarshal(m.Body, &o); err != nil {
-		return semel.Final(err) // to the dead letters; any other error: again later
+		return semel.Final(err) // to the dead letters; another error is tried again later
 	}
 	tx, ok := pgstore.TxFrom(ctx)
 	if !ok {

@@ -16,7 +16,7 @@ func (a answer) wantErr(t *testing.T, target error) {
 	}
 }
 
-func TestACallerThatHasGoneSendsNothing(t *testing.T) {
+func TestDo_ContextEnded_SendsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l := coalesce.New(func(context.Context, []*item) { t.Error("flushed") }, nil)
@@ -24,7 +24,7 @@ func TestACallerThatHasGoneSendsNothing(t *testing.T) {
 	answer{res, err}.wantErr(t, context.Canceled)
 }
 
-func TestACallerThatLeavesTheQueueSendsNothing(t *testing.T) {
+func TestDo_ContextEndsInQueue_SendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := newGate(nil)
@@ -40,7 +40,7 @@ func TestACallerThatLeavesTheQueueSendsNothing(t *testing.T) {
 	})
 }
 
-func TestAQueueThatAllHaveLeftIsNotFlushed(t *testing.T) {
+func TestDo_AllLeaveQueue_NothingIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := newGate(nil)
@@ -56,7 +56,7 @@ func TestAQueueThatAllHaveLeftIsNotFlushed(t *testing.T) {
 	})
 }
 
-func TestACallerThatLeavesInFlightDoesNotStopTheFlush(t *testing.T) {
+func TestDo_OneLeavesInFlight_FlushContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := newGate(nil)
@@ -79,7 +79,7 @@ func TestACallerThatLeavesInFlightDoesNotStopTheFlush(t *testing.T) {
 	})
 }
 
-func TestAFlushEndsWithItsLastCaller(t *testing.T) {
+func TestFlush_LastCallerLeaves_ContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := newGate(nil)
@@ -114,7 +114,7 @@ func TestAFlushEndsWithItsLastCaller(t *testing.T) {
 
 // An item whose caller left in flight must not be handed to another caller
 // while its flush still writes to it.
-func TestAnAbandonedItemIsNotUsedAgain(t *testing.T) {
+func TestItem_CallerLeftInFlight_IsNotReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		let := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store/coalesce"
 )
 
-func TestAPanicReachesTheCallersOfItsFlushOnly(t *testing.T) {
+func TestFlush_Panics_OnlyItsCallersGetIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("broken pipe")
 		let := make(chan struct{})
@@ -47,7 +47,7 @@ func TestAPanicReachesTheCallersOfItsFlushOnly(t *testing.T) {
 	})
 }
 
-func TestAFlushThatEndsItsGoroutineDoesNotWedgeTheLane(t *testing.T) {
+func TestFlush_EndsGoroutine_LaneContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
 		l := coalesce.New(func(_ context.Context, batch []*item) {
@@ -81,7 +81,7 @@ func TestAFlushThatEndsItsGoroutineDoesNotWedgeTheLane(t *testing.T) {
 	})
 }
 
-func TestCloseAnswersWhatItFindsAndRefusesTheRest(t *testing.T) {
+func TestClose_RequestsQueued_AnswersThemAndRefusesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(nil)
 		a, b := g.start(t.Context(), 1), g.start(t.Context(), 2)
@@ -111,7 +111,7 @@ func TestCloseAnswersWhatItFindsAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestCloseOfAnIdleLaneReturnsAtOnce(t *testing.T) {
+func TestClose_IdleLane_ReturnsAtOnce(t *testing.T) {
 	l := coalesce.New(func(context.Context, []*item) {}, nil)
 	_, _ = l.Do(t.Context(), 1)
 	l.Close()

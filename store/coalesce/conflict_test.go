@@ -11,7 +11,7 @@ import (
 // Requests conflict when they are equal modulo 10.
 func lastDigit(req *int) uint64 { return uint64(*req % 10) }
 
-func TestConflictingRequestsTakeTurns(t *testing.T) {
+func TestConflict_EqualNumbers_TakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Conflict: lastDigit})
 		for _, req := range []int{1, 11, 2, 21, 12, 3} {
@@ -24,7 +24,7 @@ func TestConflictingRequestsTakeTurns(t *testing.T) {
 	})
 }
 
-func TestConflictingRequestsAreNeverInTwoFlushes(t *testing.T) {
+func TestConflict_EqualNumbers_NeverInTwoFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Conflict: lastDigit, Flushers: 3})
 		for _, req := range []int{1, 11, 2, 21} {
@@ -44,7 +44,7 @@ func TestConflictingRequestsAreNeverInTwoFlushes(t *testing.T) {
 	})
 }
 
-func TestANumberInDemandDoesNotHoldUpOthers(t *testing.T) {
+func TestConflict_NumberInDemand_DoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Conflict: lastDigit, MaxBatch: 1})
 		for _, req := range []int{1, 11, 21, 31, 2, 3} {
@@ -58,7 +58,7 @@ func TestANumberInDemandDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-func TestUrgentWaitsForWhatItConflictsWith(t *testing.T) {
+func TestUrgent_Conflict_WaitsForEarlierRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Conflict: lastDigit, MaxBatch: 1})
 		g.start(t.Context(), 1)
@@ -73,14 +73,14 @@ func TestUrgentWaitsForWhatItConflictsWith(t *testing.T) {
 	})
 }
 
-func TestLeavingMakesRoomForTheNextOfTheNumber(t *testing.T) {
+func TestConflict_CallerLeaves_NextIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := newGate(&coalesce.Options[int]{Conflict: lastDigit})
 		g.start(t.Context(), 5)
 		g.start(ctx, 1)          // queued, holds the number
-		g.start(t.Context(), 11) // behind it
-		g.start(ctx, 21)         // behind it, too
+		g.start(t.Context(), 11) // waits for it
+		g.start(ctx, 21)         // waits for it, too
 		stays := g.start(t.Context(), 31)
 		if n := g.lane.Queued(); n != 4 {
 			t.Errorf("%d queued, want 4", n)

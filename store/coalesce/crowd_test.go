@@ -66,7 +66,7 @@ func (d *doors) end(req int) []int {
 	}
 }
 
-func TestAFlusherLeavesAFewToTheFlushThatBeganLater(t *testing.T) {
+func TestCrowd_FewQueued_FlusherLeavesThemToLaterFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoors(t)
 		for req := 20; req < 23; req++ {
@@ -79,7 +79,7 @@ func TestAFlusherLeavesAFewToTheFlushThatBeganLater(t *testing.T) {
 	})
 }
 
-func TestWhatAFlusherLeavesIsNotHeldUpByAFlushThatHangs(t *testing.T) {
+func TestCrowd_LaterFlushHangs_QueueIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoors(t)
 		d.start(t.Context(), 20)
@@ -96,7 +96,7 @@ func TestWhatAFlusherLeavesIsNotHeldUpByAFlushThatHangs(t *testing.T) {
 	})
 }
 
-func TestAFlusherLeavesNothingToAFlushThatBeganBefore(t *testing.T) {
+func TestCrowd_EarlierFlushInFlight_FlusherTakesQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoors(t)
 		d.start(t.Context(), 20)
@@ -106,7 +106,7 @@ func TestAFlusherLeavesNothingToAFlushThatBeganBefore(t *testing.T) {
 	})
 }
 
-func TestAFlusherLeavesNoFullBatch(t *testing.T) {
+func TestCrowd_FullBatchQueued_FlusherTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoors(t)
 		for req := 20; req < 27; req++ {
@@ -122,7 +122,7 @@ func TestAFlusherLeavesNoFullBatch(t *testing.T) {
 }
 
 // One that comes alone may be of a crowd all the same.
-func TestOneAloneIsNotTheEndOfACrowd(t *testing.T) {
+func TestCrowd_OneSingleRequest_IsNotItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoors(t)
 		wantBatch(t, d.end(10))
@@ -137,7 +137,7 @@ func TestOneAloneIsNotTheEndOfACrowd(t *testing.T) {
 
 // In a crowd whoever meets an idle lane goes with those who are about to come,
 // and so not under its own context.
-func TestInACrowdAnIdleLaneIsNotItsCallersOwn(t *testing.T) {
+func TestCrowd_IdleLane_IsNotFlushedByCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 1}, 0)
 		for len(g.ctx) > 0 {
@@ -163,7 +163,7 @@ func TestInACrowdAnIdleLaneIsNotItsCallersOwn(t *testing.T) {
 
 // How many wait for each flush in flight is an option, and no more than a batch
 // takes.
-func TestHowManyWaitForCompany(t *testing.T) {
+func TestCompany_Option_SetsHowManyWait(t *testing.T) {
 	for _, c := range []struct{ company, max, want int }{{0, 0, 8}, {3, 0, 3}, {16, 0, 16}, {16, 5, 5}} {
 		synctest.Test(t, func(t *testing.T) {
 			g := gate{begun: make(chan []int, 100)}

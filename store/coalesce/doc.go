@@ -1,10 +1,9 @@
-// Package coalesce gathers concurrent requests into shared round trips. It is
-// for people who write stores.
+// Package coalesce lets concurrent requests share round trips. It is for authors
+// of stores.
 //
-// Requests that come while a flush is in flight wait, and go together in the
-// next one. Nothing waits for a time, and there is no background goroutine: when
-// requests come one by one, one that meets an idle [Lane] is flushed at once, on
-// its caller's goroutine, so a lone caller pays nothing for the gathering; a
-// goroutine lives only while requests are queued. The one timer is for what
-// waits behind a flush that hangs.
+// Requests that arrive while a flush is in flight are queued, and the next flush
+// takes them together. A single request that finds an idle [Lane] is flushed at
+// once, on its caller's goroutine, so that a single caller pays nothing. There is
+// no background goroutine: one runs only while requests are queued. The only
+// timer makes requests overtake a flush that hangs.
 package coalesce

@@ -6,29 +6,29 @@ import (
 	"sync"
 )
 
-// ErrClosed is what requests get after Close.
+// ErrClosed is the error of requests after Close.
 var ErrClosed = errors.New("coalesce: the lane is closed")
 
-// Options configures a Lane. Nil and the zero value are the defaults.
+// Options configures a Lane. Nil and the zero value mean the defaults.
 type Options[Req any] struct {
 	// MaxBatch is the most requests in one flush. Zero: 256.
 	MaxBatch int
-	// Flushers is how many flushes may be in flight at once. Zero: 1. While
-	// requests come in crowds fewer are used, for fuller batches: see [Lane].
+	// Flushers is how many flushes may be in flight at once. Zero: 1. Under
+	// load fewer are used, so that batches are fuller; see [Lane].
 	Flushers int
-	// Company is how many requests wait, in a crowd, for each flush in flight
-	// before one more begins: the more, the more a flush costs by itself, beside
-	// what is in it. Zero: 8. MaxBatch at most.
+	// Company is how many requests must be queued, for each flush in flight,
+	// before another flush begins under load. Raise it if a flush is expensive
+	// however few requests it has. Zero: 8. The limit is MaxBatch.
 	Company int
-	// Conflict numbers requests so that equal numbers are never in flight
-	// together, in one flush or in two: they take their turns, in the order
-	// in which they came. A hash of what must not meet will do, for a
-	// collision only delays. Nil: all may meet. It must be pure.
+	// Conflict returns a number for a request. Requests with equal numbers are
+	// never in flight together, in one flush or in two; they take turns, in
+	// the order in which they came. A hash of the key is good enough, because
+	// a collision only delays. Nil: no requests conflict. It must be pure.
 	Conflict func(req *Req) uint64
 }
 
-// Item is one request of a flush, and the place for its answer: Res and Err.
-// It belongs to the flush until the flush function returns, and never after.
+// Item is one request of a flush, and its answer: Res and Err. The flush function
+// must not use it after it has returned.
 type Item[Req, Res any] struct {
 	Req Req
 	Res Res
@@ -39,30 +39,33 @@ type Item[Req, Res any] struct {
 	state      state
 	urgent     bool
 	number     uint64             // Options.Conflict's
-	behind     list[Req, Res]     // those with the same number
-	trip       *trip[Req, Res]    // while in flight
-	self       [1]*Item[Req, Res] // a batch of its own, to spare an allocation
+	blocked    list[Req, Res]     // later requests with the same number
+	flight     *flight[Req, Res]  // while in flight
+	self       [1]*Item[Req, Res] // a batch of this item alone, without an allocation
 }
 
 type state uint8
 
 const (
 	queued   state = iota // in one of Lane.queue
-	blocked               // in another item's behind
-	inFlight              // in a trip
+	blocked               // in another item's blocked list
+	inFlight              // in a flight
 	answered              // done has its value, or is about to
 )
 
 // Lane gathers requests of one kind. Safe for concurrent use. Make it with
 // [New].
 //
-// A request that comes while requests come one by one is flushed at once, by
-// any flusher that is free. In a crowd it waits for company, though a flusher
-// is free: until nothing is in flight, or [Options].Company wait for each flush
-// in flight, or those take longer than they used to. (If nothing is, then only
-// for those who are about to ask.) So a flush that hangs holds up none but its
-// own for more than six times what recent flushes took, and never for more than
-// 40 ms, as long as a flusher is free.
+// While requests come one by one, each is flushed at once by a free flusher.
+// Under load, when recent flushes had several requests, a request is queued even
+// if a flusher is free, so that batches are fuller, until
+//
+//   - no flush is in flight, or
+//   - [Options].Company requests are queued for each flush in flight, or
+//   - the flushes in flight take longer than recent ones did.
+//
+// So a flush that hangs delays the requests after it by at most six times the
+// duration of recent flushes, and by at most 40 ms, if a flusher is free.
 type Lane[Req, Res any] struct {
 	flush    func(ctx context.Context, batch []*Item[Req, Res])
 	conflict func(*Req) uint64
@@ -82,13 +85,12 @@ type Lane[Req, Res any] struct {
 	nfree   int
 }
 
-// New makes a lane. Flush is given up to MaxBatch requests and answers each by
-// setting its Res or Err; one left alone is answered with zero and nil. With
-// several Flushers it is called concurrently. Its context is the caller's own
-// if requests come one by one, and a flusher was free; else one without values
-// or a deadline that ends when the last of the batch's callers has gone, so no
-// single caller can cancel what others wait for. If flush panics, each of its
-// callers gets a [*PanicError].
+// New makes a lane. Flush gets up to MaxBatch requests and answers each by setting
+// its Res or Err. With several Flushers it is called concurrently. If a single
+// request is flushed by its caller, flush gets the caller's context; otherwise it
+// gets one without values and deadline, which ends when the last caller of the
+// batch has left, so that no caller can cancel the requests of others. If flush
+// panics, each of its callers gets a [*PanicError].
 func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Lane[Req, Res] {
 	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1, company: 8}
 	if o == nil {
@@ -110,21 +112,21 @@ func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]),
 	return l
 }
 
-// Do has req flushed, and returns its answer. A caller whose ctx ends while
-// req is queued leaves with ctx's error, and req is not sent; one whose ctx
-// ends later leaves too, and whether req was carried out is not known. A
-// caller that flushes its request itself returns when flush does.
+// Do flushes req and returns its answer. If ctx ends while req is queued, Do
+// returns ctx's error and req is not sent. If ctx ends later, Do returns ctx's
+// error too, and it is not known whether req took effect. A caller that flushes
+// its request itself returns when flush does.
 func (l *Lane[Req, Res]) Do(ctx context.Context, req Req) (Res, error) { return l.do(ctx, req, false) }
 
-// Urgent is Do ahead of all requests that are queued by Do. One that
-// conflicts with a queued request still comes after it.
+// Urgent is Do, but overtakes all requests that Do has queued. A request that
+// conflicts with a queued one still comes after it.
 func (l *Lane[Req, Res]) Urgent(ctx context.Context, req Req) (Res, error) {
 	return l.do(ctx, req, true)
 }
 
-// Alone is Do if a flusher is free, and nothing that it conflicts with is in
-// flight: then req is flushed at once, by itself, on the caller's goroutine.
-// Else ok is false, and nothing was done.
+// Alone flushes req at once, by itself, on the caller's goroutine, if a flusher is
+// free and no conflicting request is queued or in flight. Otherwise ok is false,
+// and nothing was done.
 func (l *Lane[Req, Res]) Alone(ctx context.Context, req Req) (res Res, ok bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return res, true, err
@@ -176,7 +178,7 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 // wait waits for the answer, and reports false if ctx ended before.
 func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
 	end := ctx.Done()
-	if end == nil { // it never ends; a select would cost twice as much
+	if end == nil { // it never ends, and a select would cost twice as much
 		<-it.done
 		return true
 	}
@@ -191,15 +193,15 @@ func (l *Lane[Req, Res]) wait(ctx context.Context, it *Item[Req, Res]) bool {
 	return true
 }
 
-// enter queues it, unless the caller is to flush it at once: now, if it likes
-// to and can.
+// enter queues it, or reports that the caller must flush it at once. Now: the
+// caller prefers that.
 func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
 	if l.conflict != nil {
 		it.number = l.conflict(&it.Req)
 		if h := l.holder[it.number]; h != nil {
 			l.waiting++
 			it.state = blocked
-			h.behind.push(it)
+			h.blocked.push(it)
 			return false
 		}
 		l.holder[it.number] = it
@@ -228,24 +230,23 @@ func (l *Lane[Req, Res]) enqueue(it *Item[Req, Res]) {
 	}
 }
 
-// release lets the first of those behind it take its place. It goes to the
-// back, so that a number in demand does not hold up the others.
+// release queues the first request that it blocks. That one goes to the end of
+// the queue, so that a number in demand does not delay the others.
 func (l *Lane[Req, Res]) release(it *Item[Req, Res]) {
 	if l.conflict == nil {
 		return
 	}
-	next := it.behind.pop()
+	next := it.blocked.pop()
 	if next == nil {
 		delete(l.holder, it.number)
 		return
 	}
-	next.behind, it.behind = it.behind, list[Req, Res]{}
+	next.blocked, it.blocked = it.blocked, list[Req, Res]{}
 	l.holder[it.number] = next
 	l.enqueue(next)
 }
 
-// leave takes the caller of it away, and reports false if the answer has come
-// already.
+// leave removes the caller of it. It reports false if the answer is there.
 func (l *Lane[Req, Res]) leave(it *Item[Req, Res]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,24 +261,24 @@ func (l *Lane[Req, Res]) leave(it *Item[Req, Res]) bool {
 		l.release(it)
 	case blocked:
 		l.waiting--
-		l.holder[it.number].behind.remove(it)
+		l.holder[it.number].blocked.remove(it)
 	case inFlight:
-		it.trip.leave()
+		it.flight.leave()
 	case answered:
 		return false
 	}
 	return true
 }
 
-// Queued is how many requests wait for a flush now: for metrics and tests.
+// Queued returns how many requests wait for a flush, for metrics and tests.
 func (l *Lane[Req, Res]) Queued() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting
 }
 
-// Close refuses new requests, and returns when those that it found have been
-// answered. A flush must not call it. Harmless when repeated.
+// Close refuses new requests, and returns when all earlier ones have their answers.
+// A flush must not call it. Calling it again is harmless.
 func (l *Lane[Req, Res]) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -15,10 +15,10 @@ import (
 
 type item = coalesce.Item[int, string]
 
-// gate is a flush that the test lets through, batch by batch.
+// gate is a flush function whose flushes return when the test says so.
 type gate struct {
 	lane  *coalesce.Lane[int, string]
-	begun chan []int           // what each flush was given
+	begun chan []int           // the batch of each flush
 	ctx   chan context.Context // and its context
 	let   chan struct{}        // one value lets one flush return
 }
@@ -38,7 +38,7 @@ func newGate(o *coalesce.Options[int]) *gate {
 	return g
 }
 
-// answer is what a call got.
+// answer is the result of a call.
 type answer struct {
 	res string
 	err error
@@ -59,7 +59,7 @@ func (g *gate) start(ctx context.Context, req int, urgent ...bool) <-chan answer
 	return c
 }
 
-// pass lets the flush in flight return, and gives the batch of the next, or
+// pass lets the flush in flight return, and returns the batch of the next one, or
 // nil if there is none.
 func (g *gate) pass() []int {
 	g.let <- struct{}{}
@@ -86,7 +86,7 @@ func wantBatch(t *testing.T, got []int, want ...int) {
 	}
 }
 
-// goroutine is the name of the one that runs.
+// goroutine returns the name of the running goroutine.
 func goroutine() string {
 	name, _, _ := strings.Cut(string(debugStack()), " [")
 	return name
@@ -97,7 +97,7 @@ func debugStack() []byte {
 	return b[:runtime.Stack(b, false)]
 }
 
-func TestALoneCallIsFlushedByItsCaller(t *testing.T) {
+func TestDo_IdleLane_IsFlushedByCaller(t *testing.T) {
 	type mark struct{}
 	ctx := context.WithValue(t.Context(), mark{}, "mine")
 	var on string
@@ -119,7 +119,7 @@ func TestALoneCallIsFlushedByItsCaller(t *testing.T) {
 	}
 }
 
-func TestWhatQueuesDuringAFlushGoesTogether(t *testing.T) {
+func TestDo_FlushInFlight_QueuedRequestsGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(nil)
 		a := g.start(t.Context(), 1)
@@ -133,7 +133,7 @@ func TestWhatQueuesDuringAFlushGoesTogether(t *testing.T) {
 	})
 }
 
-func TestEachRequestGetsItsOwnError(t *testing.T) {
+func TestFlush_RequestFails_OnlyItsCallerGetsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		odd := errors.New("odd")
 		in, let := make(chan int, 10), make(chan struct{})
@@ -164,7 +164,7 @@ func TestEachRequestGetsItsOwnError(t *testing.T) {
 	})
 }
 
-func TestABatchIsNoLargerThanMaxBatchAndFirstComeIsFirstServed(t *testing.T) {
+func TestFlush_ManyQueued_TakesMaxBatchInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{MaxBatch: 3})
 		for i := range 8 {
@@ -179,7 +179,7 @@ func TestABatchIsNoLargerThanMaxBatchAndFirstComeIsFirstServed(t *testing.T) {
 	})
 }
 
-func TestUrgentRequestsGoToTheHeadOfTheQueue(t *testing.T) {
+func TestUrgent_OthersQueued_GoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{MaxBatch: 2})
 		for i := range 4 {
@@ -196,7 +196,7 @@ func TestUrgentRequestsGoToTheHeadOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestFlushersWorkSideBySide(t *testing.T) {
+func TestFlushers_Several_RunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Flushers: 2})
 		for i := range 5 {
@@ -213,7 +213,7 @@ func TestFlushersWorkSideBySide(t *testing.T) {
 	})
 }
 
-func TestAloneDoesNotQueue(t *testing.T) {
+func TestAlone_NoFlusherFree_DoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(&coalesce.Options[int]{Flushers: 2, Conflict: lastDigit})
 		alone := func(req int) (ok bool) {
@@ -256,7 +256,7 @@ func TestAloneDoesNotQueue(t *testing.T) {
 	})
 }
 
-func TestALoneCallAllocatesNothing(t *testing.T) {
+func TestDo_IdleLane_AllocatesNothing(t *testing.T) {
 	l := coalesce.New(func(context.Context, []*item) {}, nil)
 	if n := testing.AllocsPerRun(1000, func() { _, _ = l.Do(t.Context(), 1) }); n >= 1 {
 		t.Errorf("%v allocations a call", n)

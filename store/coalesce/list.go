@@ -1,6 +1,6 @@
 package coalesce
 
-// list is a queue whose items can be taken out of the middle.
+// list is a queue from which any item can be removed.
 type list[Req, Res any] struct{ first, last *Item[Req, Res] }
 
 func (q *list[Req, Res]) push(it *Item[Req, Res]) {
@@ -38,7 +38,7 @@ func (q *list[Req, Res]) remove(it *Item[Req, Res]) {
 // maxFree bounds the items that a lane keeps for later callers.
 const maxFree = 1024
 
-// get is a fresh item. The lane is locked.
+// get returns an empty item. The lane is locked.
 func (l *Lane[Req, Res]) get() *Item[Req, Res] {
 	if it := l.free.pop(); it != nil {
 		l.nfree--
@@ -47,8 +47,8 @@ func (l *Lane[Req, Res]) get() *Item[Req, Res] {
 	return &Item[Req, Res]{done: make(chan struct{}, 1)}
 }
 
-// put takes back an item whose caller has its answer. An item whose caller
-// left in flight is never taken back: its flush may still write to it.
+// put keeps an item for reuse after its caller has the answer. If the caller left
+// while it was in flight, it is not reused, because its flush may write to it.
 func (l *Lane[Req, Res]) put(it *Item[Req, Res]) {
 	*it = Item[Req, Res]{done: it.done}
 	l.mu.Lock()

@@ -3,55 +3,57 @@ package coalesce
 import "time"
 
 const (
-	// A request is held for three recent flushes, within these limits, and
-	// once more if the queue moved meanwhile.
+	// A queued request waits for the duration of three recent flushes, within
+	// these limits, and once more if a flush began meanwhile.
 	holdFlushes      = 3
 	holdMin, holdMax = 500 * time.Microsecond, 20 * time.Millisecond
 )
 
-// pace is how fast the flushes of a lane are.
+// pace measures the flushes of a lane.
 type pace struct {
-	recent time.Duration // what one takes, the recent ones weighing more
-	trips  uint64        // batches that were taken off the queue, ever
-	crowd  int           // quarters of requests in a batch, the large ones fading
-	armed  bool          // a timer looks after who is held
+	recent  time.Duration // average duration of a flush, weighted to recent ones
+	flights uint64        // batches taken from the queue so far
+	crowd   int           // four times the size of recent batches; large ones decay
+	armed   bool          // a timer is running
 }
 
-// took counts a flush in. One that hung is no measure.
+// took adds the duration of a flush, up to holdMax, so that a flush that hung
+// counts little.
 func (p *pace) took(d time.Duration) { p.recent += (min(d, holdMax) - p.recent) / 8 }
 
-// count counts a batch of n that leaves, and gives its number.
+// count adds a batch of n requests, and returns its number.
 func (p *pace) count(n int) uint64 {
 	p.crowd = max(4*n, p.crowd*3/4)
-	p.trips++
-	return p.trips
+	p.flights++
+	return p.flights
 }
 
-// crowded reports whether requests come together. One that comes alone is not
-// yet the end of a crowd.
+// crowded reports whether recent batches had several requests. One batch with a
+// single request does not change that.
 func (p *pace) crowded() bool { return p.crowd > 4 }
 
-// hold has a timer look after the queue, unless no flusher is free: then
-// those at work take all of it. The lane is locked.
+// hold starts a timer that begins another flush if the queue does not move. If no
+// flusher is free it does nothing, because the running ones take the whole queue.
+// The lane is locked.
 func (l *Lane[Req, Res]) hold() {
 	if l.pace.armed || l.running >= l.flushers || !l.queued() {
 		return
 	}
 	l.pace.armed = true
-	trips := l.pace.trips
+	flights := l.pace.flights
 	time.AfterFunc(min(max(holdFlushes*l.pace.recent, holdMin), holdMax), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.pace.armed = false
-		if l.pace.trips == trips && l.queued() {
-			l.help() // whoever is in flight hangs
+		if l.pace.flights == flights && l.queued() {
+			l.help() // the flushes in flight hang
 		} else {
 			l.hold()
 		}
 	})
 }
 
-// help has one more flusher begin, if one is free. The lane is locked.
+// help starts one more flusher, if one is free. The lane is locked.
 func (l *Lane[Req, Res]) help() {
 	if l.running < l.flushers {
 		l.running++
@@ -59,16 +61,17 @@ func (l *Lane[Req, Res]) help() {
 	}
 }
 
-// spare reports whether the flusher whose trip has ended leaves the queue to
-// those in flight, for fuller batches: there is less company than it takes to
-// begin, and they do not hang, for one of them began later. The lane is locked.
-func (l *Lane[Req, Res]) spare(ended *trip[Req, Res]) bool {
-	return l.pace.crowded() && ended.number != 0 && ended.number != l.pace.trips &&
+// spare reports whether the flusher of an ended flight should stop, so that the
+// flushes in flight take a fuller batch later. That is so under load, if fewer
+// requests are queued than a new flush needs, and a flush in flight began later
+// than the ended one, so that it probably does not hang. The lane is locked.
+func (l *Lane[Req, Res]) spare(ended *flight[Req, Res]) bool {
+	return l.pace.crowded() && ended.number != 0 && ended.number != l.pace.flights &&
 		l.running > 1 && l.waiting < l.enough(l.running-1)
 }
 
-// enough is how many requests wait before a flush begins beside n others: what
-// it costs by itself is then shared by enough.
+// enough is how many requests must be queued before a flush begins beside n others,
+// so that enough of them share its cost.
 func (l *Lane[Req, Res]) enough(n int) int { return l.company * n }
 
 // queued reports whether there is something to flush. The lane is locked.

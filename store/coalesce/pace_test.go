@@ -46,7 +46,7 @@ func (g *gate) wantNone(t *testing.T) {
 	}
 }
 
-func TestACrowdIsGatheredThoughFlushersAreFree(t *testing.T) {
+func TestCrowd_FlusherFree_RequestsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 3}, 0)
 		for req := 10; req < 18; req++ {
@@ -69,7 +69,7 @@ func TestACrowdIsGatheredThoughFlushersAreFree(t *testing.T) {
 	})
 }
 
-func TestWhoComesAloneIsNotHeldAnyMore(t *testing.T) {
+func TestCrowd_Over_SingleRequestIsFlushedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 3}, 0)
 		g.start(t.Context(), 10)
@@ -83,7 +83,7 @@ func TestWhoComesAloneIsNotHeldAnyMore(t *testing.T) {
 	})
 }
 
-func TestAloneIsNotHeld(t *testing.T) {
+func TestAlone_Crowd_IsFlushedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 2}, 0)
 		g.start(t.Context(), 10)
@@ -101,7 +101,7 @@ func TestAloneIsNotHeld(t *testing.T) {
 
 // A flush that hangs (a row that is locked, a connection that is dead) holds
 // up nobody else as long as a flusher is free.
-func TestAFlushThatHangsHoldsNobodyElse(t *testing.T) {
+func TestCrowd_FlushHangs_OthersAreFlushed(t *testing.T) {
 	for _, c := range []struct{ took, most time.Duration }{
 		{0, time.Millisecond},
 		{time.Millisecond, 6 * time.Millisecond},
@@ -127,8 +127,8 @@ func TestAFlushThatHangsHoldsNobodyElse(t *testing.T) {
 	}
 }
 
-// The timer means the flush that hangs, and not the one behind it.
-func TestWhoCameWhileTheQueueMovedIsHeldOnceMore(t *testing.T) {
+// The timer is for the flush that hangs, and not for the next one.
+func TestCrowd_QueueMoved_RequestWaitsOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 2}, 0)
 		g.start(t.Context(), 10)
@@ -148,7 +148,7 @@ func TestWhoCameWhileTheQueueMovedIsHeldOnceMore(t *testing.T) {
 	})
 }
 
-func TestTheTimerFindsAnEmptyQueue(t *testing.T) {
+func TestCrowd_TimerWithEmptyQueue_DoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 2}, 0)
@@ -167,7 +167,7 @@ func TestTheTimerFindsAnEmptyQueue(t *testing.T) {
 	})
 }
 
-func TestWhatAFullBatchLeavesIsTakenByAFreeFlusher(t *testing.T) {
+func TestCrowd_MoreThanFullBatch_FreeFlusherTakesRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newCrowd(t, &coalesce.Options[int]{Flushers: 3, MaxBatch: 2}, 0)
 		for req := 10; req <= 15; req++ {

@@ -74,8 +74,8 @@ func BenchmarkLone(b *testing.B) {
 	}
 }
 
-// BenchmarkBusy is 64 callers of a flush that costs 20 µs: what a request
-// costs beside it, and how many share one.
+// BenchmarkBusy is 64 callers of a flush that takes 20 µs. It reports the cost
+// of a request beside that, and how many requests share a flush.
 func BenchmarkBusy(b *testing.B) {
 	for _, conflict := range []func(*int) uint64{nil, func(req *int) uint64 { return uint64(*req) }} {
 		b.Run("conflicts="+strconv.FormatBool(conflict != nil), func(b *testing.B) {

@@ -43,7 +43,7 @@ func newClock() *clock {
 	return &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.Local)}
 }
 
-// harness is that of a store with a clock that can be set.
+// harness opens stores whose clock a test can set.
 var harness = storetest.Harness{
 	Open:    func(testing.TB) store.Store { return newClocked() },
 	Advance: func(_ testing.TB, s store.Store, d time.Duration) { s.(*clocked).clock.Advance(d) },
@@ -56,16 +56,4 @@ func TestConformsInRealTime(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(testing.TB) store.Store { return memstore.New(nil) },
 	})
-}
-
-// Keys with the same hash are kept apart.
-func TestConformsWhereHashesCollide(t *testing.T) {
-	for _, hashes := range []uint64{1, 3} {
-		h := harness
-		h.Open = func(testing.TB) store.Store {
-			c := newClock()
-			return &clocked{memstore.Colliding(&memstore.Options{Now: c.Now}, hashes), c}
-		}
-		storetest.Run(t, h)
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// A store is proved by one call in a test of its own.
+// A store runs the conformance suite with one call in one test.
 func Example_conformance() {
 	_ = func(t *testing.T) { // TestConformance
 		storetest.Run(t, storetest.Harness{
@@ -20,7 +20,7 @@ func Example_conformance() {
 	}
 }
 
-// What a Guard does with a store: the first claim wins, and a duplicate finds
+// A Guard uses a store like this: the first claim wins, and a duplicate finds
 // the outcome.
 func Example() {
 	ctx, st := context.Background(), memstore.New(nil)

@@ -1,10 +1,7 @@
 package memstore_test
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,12 +27,12 @@ func claimed(t testing.TB, s store.Store, value string) store.Record {
 	return f.Record
 }
 
-func TestTheCallersMemoryIsNotKept(t *testing.T) {
+func TestStore_CallerChangesOutcome_KeepsItsCopy(t *testing.T) {
 	s := newClocked()
 	outcome := func() store.Outcome {
 		return store.Outcome{Body: []byte("kept"), Header: []store.Header{{Name: "A", Value: "kept"}}}
 	}
-	spoil := func(o store.Outcome) { o.Body[0], o.Header[0].Value = 'X', "X" }
+	overwrite := func(o store.Outcome) { o.Body[0], o.Header[0].Value = 'X', "X" }
 	for name, keep := range map[string]func(r store.Record, o store.Outcome) error{
 		"Settle": func(r store.Record, o store.Outcome) error {
 			return s.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Completed, Outcome: o, Keep: time.Minute})
@@ -51,45 +48,14 @@ func TestTheCallersMemoryIsNotKept(t *testing.T) {
 		if err := keep(r, o); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		spoil(o)
+		overwrite(o)
 		if f, err := s.Get(t.Context(), r.Key); err != nil || !f.Record.Outcome.Equal(outcome()) {
 			t.Errorf("%s: the caller changed what is kept: %+v, error %v", name, f.Record.Outcome, err)
 		}
 	}
 }
 
-// A row tells in 32 bits where it ends, so what is much larger is refused, with
-// nothing changed, and leaves a tombstone.
-func TestAnOutcomeThatARowCannotHoldIsRefused(t *testing.T) {
-	if most := memstore.MostOutcome; most > math.MaxInt32/2 {
-		t.Errorf("outcomes of %d bytes are taken, and a row has no more", most)
-	}
-	for name, o := range map[string]store.Outcome{
-		"a body":  {Body: make([]byte, 101)},
-		"headers": {Body: make([]byte, 50), Header: []store.Header{{Name: strings.Repeat("a", 26), Value: strings.Repeat("b", 25)}}},
-	} {
-		s := memstore.Small(nil, 100)
-		r := claimed(t, s, "k")
-		end := store.Settlement{State: store.Completed, Attempt: 1, Outcome: o, Keep: time.Minute}
-		p := proposal("k", 2)
-		p.State, p.Outcome = store.Completed, o
-		if err := s.Settle(t.Context(), r.Lease(), end); !errors.Is(err, store.ErrTooLarge) {
-			t.Errorf("%s: Settle: %v", name, err)
-		}
-		if f, err := s.Swap(t.Context(), r.Seen(), p); !errors.Is(err, store.ErrTooLarge) || f.Won {
-			t.Errorf("%s: Swap: %+v, %v", name, f, err)
-		}
-		if f, err := s.Get(t.Context(), r.Key); err != nil || f.Record.State != store.Processing || f.Record.Fence != r.Fence {
-			t.Errorf("%s: then it is %+v, %v", name, f.Record, err)
-		}
-		end.Outcome = store.Outcome{Gone: true}
-		if err := s.Settle(t.Context(), r.Lease(), end); err != nil {
-			t.Errorf("%s: a tombstone: %v", name, err)
-		}
-	}
-}
-
-func TestWithoutAClockItIsTheMachines(t *testing.T) {
+func TestNew_NoClock_UsesTimeNow(t *testing.T) {
 	for _, o := range []*memstore.Options{nil, {}} {
 		before := time.Now().Truncate(time.Microsecond)
 		f, err := memstore.New(o).Claim(t.Context(), proposal("k", 1))
@@ -99,23 +65,21 @@ func TestWithoutAClockItIsTheMachines(t *testing.T) {
 	}
 }
 
-func TestACursorOfAnotherStoreIsRefused(t *testing.T) {
+func TestSweep_CursorOfAnotherStore_IsError(t *testing.T) {
 	s := memstore.New(nil)
-	for _, c := range []store.Cursor{"x", "-1", "256", "1.5", "99999999999999999999"} {
+	for _, c := range []store.Cursor{"x", "7", "after"} {
 		if res, err := s.Sweep(t.Context(), c, 10); err == nil {
 			t.Errorf("Sweep from %q: %+v, want an error", c, res)
 		}
 	}
-	for _, c := range []store.Cursor{"", "0", "7"} {
+	for _, c := range []store.Cursor{"", "after:", "after:op\x00t\x00k"} {
 		if _, err := s.Sweep(t.Context(), c, 10); err != nil {
 			t.Errorf("Sweep from %q: %v", c, err)
 		}
 	}
 }
 
-// Whatever becomes of the lapsed records, or does not, a pass hands back each of
-// them once.
-func TestAPassHandsBackEachLapsedRecordOnce(t *testing.T) {
+func TestSweep_WholePass_ReturnsEachLapsedRecordOnce(t *testing.T) {
 	for _, limit := range []int{1, 7, 1000} {
 		s := newClocked()
 		const n = 500
@@ -138,15 +102,15 @@ func TestAPassHandsBackEachLapsedRecordOnce(t *testing.T) {
 		}
 		for i := range n {
 			if c := seen[fmt.Sprint(i)]; c != 1 {
-				t.Fatalf("limit %d: record %d was handed back %d times", limit, i, c)
+				t.Fatalf("limit %d: record %d was returned %d times", limit, i, c)
 			}
 		}
 	}
 }
 
-// The floor is the store's, and not a key's: whatever was swept, no later claim
-// gets a lower fence, even on a clock that was set back.
-func TestTheFloorHoldsForEachKey(t *testing.T) {
+// The swept fence is one for all keys: after a sweep no claim of any key gets a
+// lower fence, even if the clock was set back.
+func TestClaim_AfterSweepAndClockSetBack_FenceGrowsForEachKey(t *testing.T) {
 	s := newClocked()
 	r := claimed(t, s, "swept")
 	if err := s.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Completed, Keep: time.Second}); err != nil {
@@ -164,9 +128,7 @@ func TestTheFloorHoldsForEachKey(t *testing.T) {
 	}
 }
 
-// Claims of one key that race with sweeps and the end of its record always see
-// the fence grow.
-func TestTheFenceGrowsThroughClaimsAndSweepsAtOnce(t *testing.T) {
+func TestClaim_ConcurrentClaimsAndSweeps_EachFenceHasOneOwner(t *testing.T) {
 	s := newClocked()
 	var mu sync.Mutex
 	fences := map[uint64]store.Owner{}
@@ -199,5 +161,20 @@ func TestTheFenceGrowsThroughClaimsAndSweepsAtOnce(t *testing.T) {
 	wg.Wait()
 	if len(fences) < 4 {
 		t.Errorf("only %d claims were won", len(fences))
+	}
+}
+
+// A caller that appends to a body it was given must not write to memory that
+// another caller reads.
+func TestGet_CallerAppendsToBody_LeavesOtherReadersBody(t *testing.T) {
+	s := newClocked()
+	r := claimed(t, s, "k")
+	body := make([]byte, 4, 100)
+	if err := s.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Completed, Outcome: store.Outcome{Body: body}, Keep: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Get(t.Context(), r.Key)
+	if err != nil || len(f.Record.Outcome.Body) != 4 || cap(f.Record.Outcome.Body) != 4 {
+		t.Errorf("the body has %d bytes and capacity %d, want 4 and 4; error %v", len(f.Record.Outcome.Body), cap(f.Record.Outcome.Body), err)
 	}
 }

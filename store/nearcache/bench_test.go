@@ -52,7 +52,7 @@ func round(b *testing.B, st store.Store, n, duplicates int, d time.Duration) flo
 }
 
 // BenchmarkAgainstTheStoreAlone compares the cache over the memory store with the
-// memory store alone: the worst case, for there is no trip to save. Medians of
+// memory store alone: the worst case, because there is no round trip to save. Medians of
 // interleaved rounds, in one run.
 func BenchmarkAgainstTheStoreAlone(b *testing.B) {
 	const rounds = 9

@@ -15,8 +15,8 @@ import (
 
 func isInjected(err error) bool { return errors.Is(err, storetest.ErrInjected) }
 
-// advance moves both clocks. Back goes the store's alone, for a process's does
-// not; the suite compares Now, so it then has to be asked for anew.
+// advance moves both clocks. If d is negative it sets back only the store's clock,
+// and empties the cache, because the suite compares Now with that clock.
 func advance(_ testing.TB, s store.Store, d time.Duration) {
 	w, _ := store.As[*world](s)
 	w.there.Advance(d)
@@ -72,7 +72,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func TestConformanceInRealTime(t *testing.T) {
+func TestConformance_RealTime(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			return newCache(t, memstore.New(nil), &nearcache.Options{Skew: 1})
@@ -81,7 +81,7 @@ func TestConformanceInRealTime(t *testing.T) {
 	})
 }
 
-func TestConformanceWhereHashesCollide(t *testing.T) {
+func TestConformance_HashesCollide(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			w := newWorld(t, &nearcache.Options{Skew: 1})
@@ -95,7 +95,7 @@ func TestConformanceWhereHashesCollide(t *testing.T) {
 // Calls that were lost, whose replies were lost, or that were sent twice, and
 // sent again by their callers, leave nothing in the cache that the store does
 // not say.
-func TestConformanceBehindABadNetwork(t *testing.T) {
+func TestConformance_BadNetwork(t *testing.T) {
 	var opened atomic.Uint64
 	open := func(t testing.TB) store.Store {
 		chance := storetest.Chance(opened.Add(1), 0.4, storetest.Before, storetest.LostReply, storetest.LostReply, storetest.Twice)

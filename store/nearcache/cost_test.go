@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What is counted for a record is what it takes, more or less.
-func TestTheCountIsTheHeapsMoreOrLess(t *testing.T) {
+// The counted size of a record is about its size on the heap.
+func TestStats_Bytes_MatchHeap(t *testing.T) {
 	for name, o := range map[string]store.Outcome{
 		"small": {Code: 200},
 		"usual": {Code: 201, Codec: "json", Body: []byte(strings.Repeat("x", 200)), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}}},
@@ -32,9 +32,9 @@ func TestTheCountIsTheHeapsMoreOrLess(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		for i := range fs {
-			q := question{asked: s.stamp()}
-			q.sh, q.h = s.at(fs[i].Record.Key)
-			if !s.fill(t.Context(), &q, &fs[i]) {
+			q := lookup{asked: s.stamp()}
+			q.shard, q.hash = s.shardOf(fs[i].Record.Key)
+			if !s.cache(t.Context(), &q, &fs[i]) {
 				t.Fatal("it is not kept")
 			}
 		}

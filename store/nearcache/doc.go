@@ -4,78 +4,67 @@
 //	near, err := nearcache.New(st, nil)
 //	guard, err := semel.New(near, nil)
 //
-// It holds records that are completed or failed for good, and nothing else: a
-// terminal record does not change until it expires. Whether a key is free is
-// always asked of the store, and so is everything in flight, released or
-// unknown. What a record means for a call is said by store.Decide, as without
-// the cache: another payload under a kept key is a mismatch here too.
+// It caches completed and failed records, and no others: a terminal record does
+// not change until it expires. The store alone decides whether a key is free.
+// store.Decide says what a cached record means for a call, so another payload
+// under a cached key is a mismatch here too.
 //
-// # What comes in
+// # What is cached
 //
-// Only what the store has confirmed: a record that it handed out, and the
-// outcome of a claim that this process won, once Settle has succeeded. For the
-// latter the store does not say which times it has written, so the cache
-// counts them from the claim: Updated, Completed and Expires of such a record
-// may be earlier than the store's. Claim hands it out, for duplicates have no
-// use for these times; Get asks the store. Nothing is put in by Swap, which
-// removes what is there.
+// The cache takes a record that the store returned, and the outcome of a claim
+// that this process won, once Settle has succeeded. Settle does not return the
+// times that the store wrote, so the cache estimates them from the claim:
+// Updated, Completed and Expires may be earlier than the store's. Claim returns
+// such a record to a duplicate; Get asks the store. Swap removes the key.
 //
 // # How old an answer may be
 //
-// A record is handed out until the earlier of
+// The cache answers with a record until the earlier of
 //
-//   - its expiry, less Options.Skew and a thousandth of the time. The store's
-//     clock is reckoned from the last answer, counted from before it was asked
-//     for, by this process's monotonic clock and by its wall clock, whichever
-//     says more: so a machine that slept, too, finds it over
+//   - its expiry, less Options.Skew and a thousandth of the time that was left.
+//     Time is counted from before the store was asked, by the monotonic clock or
+//     by the wall clock of this process, whichever shows more, so that a record
+//     expires in time after the machine slept
 //   - Options.MaxAge after the store last confirmed it
 //
-// So whatever changes a terminal record before it expires (an operator who
-// makes a key free or who edits the database, a store that lost data, a store
-// whose clock is turned forward) is seen at once by the process that does it
-// through the cache, and by the others after MaxAge at the latest. Until then
-// duplicates get the outcome that was. No setting lets anything run because of
-// the cache: the worst of a stale answer is a replay that comes too late.
+// If somebody changes a terminal record before it expires (an operator frees a
+// key or edits the database, the store loses data), the process that does so
+// through the cache sees it at once, and the others after MaxAge at the latest.
+// Until then duplicates get the earlier outcome. A stale answer never lets a
+// handler run. While the store is down, cached keys are still answered.
 //
-// While the store is away, duplicates of what is kept are answered still.
+// # A front: a shared cache
 //
-// # A front
-//
-// With Options.Front a fast store stands between the processes and the store of
-// truth: Redis in front of PostgreSQL, say.
+// With Options.Front a fast store that all processes share stands before the
+// store of record: Redis in front of PostgreSQL, say.
 //
 //	near, err := nearcache.New(postgres, &nearcache.Options{Front: redis})
 //
-// What is not in memory is looked for there first, and what the store has
-// confirmed is put there too, so that a duplicate is answered which comes to
-// another process. The front is written after the store, never before, and
-// nothing is decided by it:
+// A key that is not in memory is looked up in the front, and a record that the
+// store confirmed is written to the front, after the store. The front decides
+// nothing:
 //
-//   - a front that fails, is slow, is empty, or holds something else, is a miss
-//     and never an error. It is left alone for Options.FrontRest then
-//   - a front that loses what it holds costs trips to the store, and no more
-//   - a front that hands out what is old (a replica that lags, a server that came
-//     back from a snapshot) can hand out what the store has confirmed, and
-//     within its life: each record travels with the time that is left to it, which
-//     is counted by the front's clock from before it was put there. A front whose
-//     clock was turned back has none of it, and this process's wall clock has to
-//     agree that the record has not expired
-//   - a swap through any process takes the key out of the front. If the front
-//     cannot be reached then, what it holds lasts for MaxAge at most
+//   - if it fails, is slow, is empty or holds something else, that is a miss and
+//     never an error, and it is not asked again for Options.FrontRest
+//   - each record carries the time that it may still be used for, counted by the
+//     front's clock from before it was written. If that clock was set back, or
+//     this process's wall clock says that the record has expired, it is a miss
+//   - a swap through any process leaves a mark in the front, so that a process
+//     which read the key before the swap cannot write the earlier record
+//     afterwards. If the front cannot be reached during the swap, or
+//     loses the mark, the earlier record may be used for MaxAge at most. Use one MaxAge in all processes
 //
-// It holds fingerprints and outcomes, so it needs the same care as the store;
-// who can write to it can make up answers. It may evict as it likes. Its keys
-// are those of the store, with "##front" behind the operation, so that it can
-// be a store to others beside; Sweep tidies it too.
+// The front holds fingerprints and outcomes, so protect it like the store:
+// anybody who can write to it can forge answers. It may evict. A key in the front
+// is the store's key with "##front" after the operation; Sweep removes expired
+// keys of the front too.
 //
-// What it costs: a call with a new key reads the front once before the store
-// decides, and writes it twice (claim and settle) once the outcome is
-// confirmed, while its caller waits, for at most Options.FrontTimeout each. So it
-// pays where a trip to the front is much cheaper than one to the store.
+// A call with a new key reads the front once, and writes it twice after its
+// outcome is confirmed, each for at most Options.FrontTimeout. That pays if a
+// round trip to the front is much cheaper than one to the store.
 //
 // # Memory
 //
-// At most Options.MaxBytes are kept, counted with what the cache itself needs
-// for each record. When it is full the oldest goes that was not asked for since
-// the last time it was the oldest (a clock).
+// Options.MaxBytes bounds the memory, the cache's own data included. When it is
+// full, the oldest record that was not used since its last turn is removed.
 package nearcache

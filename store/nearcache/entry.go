@@ -7,34 +7,36 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// entry is one record that is kept. All but the links and used is fixed once
-// it is in a shard.
+// entry is a cached record. Only the list's links and used change once it is in
+// a shard.
 type entry struct {
 	record store.Record
 	hash   uint64
-	cost   int64
-	// asked and told are when the store was asked and when its answer came,
-	// which said that its clock was clock.
-	asked, told stamp
-	clock       time.Time
-	// life is how long after asked the record is handed out.
+	cost   int64 // bytes
+	// The store was asked at asked, and answered at answered that its clock was
+	// clock.
+	asked, answered stamp
+	clock           time.Time
+	// life is how long after asked the record may be used.
 	life time.Duration
-	// mine is the claim of a caller of this process: nothing to hand out yet.
-	mine bool
-	// reckoned: times of the record were counted here, and not by the store.
-	reckoned bool
+	// ownClaim: it is a claim that this process won, and no answer yet.
+	ownClaim bool
+	// estimated: this process, and not the store, set the record's times.
+	estimated bool
 
 	used       bool
 	next, prev *entry
 }
 
-// overhead is what an entry takes beside its texts, in bytes: itself, and its
-// place in a map.
+// overhead is the size in bytes of an entry without its texts, and of its place
+// in a map.
 const overhead = 576
 
-// keep makes an entry of a record. It shares no memory with what the store
-// gave: that may be a small part of a large buffer.
-func keep(r *store.Record) *entry {
+// headerSize is the size in bytes of a store.Header: two strings.
+const headerSize = 32
+
+// newEntry copies a record: the store's may be a small part of a large buffer.
+func newEntry(r *store.Record) *entry {
 	e := &entry{record: *r}
 	c := &e.record
 	o := &c.Outcome
@@ -45,11 +47,11 @@ func keep(r *store.Record) *entry {
 	for _, t := range texts {
 		size += len(*t)
 	}
-	o.Header = append([]store.Header(nil), o.Header...)
+	*o = o.Clone()
 	for i := range o.Header {
 		size += len(o.Header[i].Name) + len(o.Header[i].Value)
 	}
-	var b strings.Builder // all texts in one string: one thing to keep, and to collect
+	var b strings.Builder // one string for all texts: one allocation to keep
 	b.Grow(size)
 	move := func(t *string) {
 		b.WriteString(*t)
@@ -62,15 +64,46 @@ func keep(r *store.Record) *entry {
 		move(&o.Header[i].Name)
 		move(&o.Header[i].Value)
 	}
-	o.Header = o.Header[:len(o.Header):len(o.Header)] // an append to what is handed out must not write
-	if o.Body != nil {
-		body := make([]byte, len(o.Body))
-		copy(body, o.Body)
-		o.Body = body
-	}
 	e.cost = overhead + int64(size+len(o.Body)+len(o.Header)*headerSize)
 	return e
 }
 
-// headerSize is that of a store.Header: two strings.
-const headerSize = 32
+// found is the answer to a duplicate that asks at now.
+func (e *entry) found(now stamp) store.Found {
+	_, most := now.since(e.asked)
+	return store.Found{Record: e.record, Now: store.Time(store.Micros(e.clock.Add(most)))}
+}
+
+// expired reports whether the entry must not be used any more.
+func (e *entry) expired(now stamp) bool {
+	_, most := now.since(e.asked)
+	return most >= e.life
+}
+
+// replayable reports whether a duplicate of the call that made r gets r's
+// outcome. store.Decide says so, because nothing else may judge a record.
+func replayable(r *store.Record, now time.Time) bool {
+	action := store.Decide(r, &store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint}, now).Action
+	return action == store.Replay || action == store.ReplayFailure
+}
+
+// stamp is a moment by two clocks of this machine, in nanoseconds. The
+// monotonic clock never jumps, but may stand still while the machine sleeps;
+// people and daemons set the wall clock.
+type stamp struct{ mono, wall int64 }
+
+func (s *Store) stamp() stamp {
+	t := s.now()
+	return stamp{int64(t.Sub(s.start)), t.UnixNano()}
+}
+
+// since returns the least and the most time that may have passed from b to a,
+// if one of the two clocks is right.
+func (a stamp) since(b stamp) (least, most time.Duration) {
+	mono, wall := time.Duration(a.mono-b.mono), time.Duration(a.wall-b.wall)
+	return max(0, min(mono, wall)), max(mono, wall)
+}
+
+// drift is by how much two clocks may differ after d: 0.1 %, ten times what
+// quartz clocks do.
+func drift(d time.Duration) time.Duration { return d >> 10 }

@@ -11,8 +11,8 @@ func (s *Store) Purge() {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
-		for sh.ends.next != &sh.ends {
-			sh.remove(sh.ends.next)
+		for sh.list.next != &sh.list {
+			sh.remove(sh.list.next)
 		}
 		sh.mu.Unlock()
 	}
@@ -28,21 +28,21 @@ func (s *Store) Collide(n uint64) {
 func (s *Store) Limit() int64 { return s.shards[0].max }
 func (s *Store) Parts() int   { return len(s.shards) }
 
-// Check panics if the books are wrong.
+// Check panics if a list, a map and a count of a shard disagree.
 func (s *Store) Check() {
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		var bytes int64
 		n := 0
-		for e := sh.ends.next; e != &sh.ends; e = e.next {
-			if sh.by[e.hash] != e || e.next.prev != e || e.prev.next != e {
-				panic("an entry is not where it should be")
+		for e := sh.list.next; e != &sh.list; e = e.next {
+			if sh.byHash[e.hash] != e || e.next.prev != e || e.prev.next != e {
+				panic("an entry is in the wrong place")
 			}
 			bytes += e.cost
 			n++
 		}
-		if bytes != sh.bytes || n != len(sh.by) || bytes > sh.max {
+		if bytes != sh.bytes || n != len(sh.byHash) || bytes > sh.max {
 			panic("the count of bytes or of entries is wrong, or above the limit")
 		}
 		sh.mu.Unlock()

@@ -1,10 +1,15 @@
 package nearcache
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -12,28 +17,98 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// front is a fast store that processes share. All that can go wrong with it
-// is a miss.
+// front is a fast store that processes share. Whatever goes wrong with it is a
+// miss.
 type front struct {
-	st      store.Store
-	timeout time.Duration
-	rest    time.Duration
-	until   atomic.Int64 // it is left alone until then, by the stamp's mono
+	st        store.Store
+	timeout   time.Duration
+	rest      time.Duration
+	restUntil atomic.Int64 // by the monotonic clock of stamp
 }
 
-// suffix ends the operation of what is kept in the front, so that it meets no
-// record of those who use the front as a store.
-const suffix = "##front"
+const (
+	// frontSuffix ends the operation of keys in the front, so that they are
+	// not the keys of anybody who uses the front as a store.
+	frontSuffix = "##front"
+	// metaHeader names the last header line of an outcome in the front, which
+	// holds a frontMeta as JSON.
+	metaHeader = "semel-nearcache-1"
+	// swapHeader names the only header line of the mark that a swap leaves. Its
+	// value is the fence of the record that was swapped.
+	swapHeader = "semel-nearcache-swapped"
+	// frontLease is how long a process may take to write a record.
+	frontLease = 10 * time.Second
+)
 
-func shelf(k store.Key) store.Key {
-	k.Operation += suffix
+func frontKey(k store.Key) store.Key {
+	k.Operation += frontSuffix
 	return k
 }
 
-// call lets fn use the front, unless it is at rest. An error sends it there,
-// but for one that is an answer or its caller's.
+// frontMeta is what a record in the front has beside the fields of the store's
+// record that it shares. Times are in microseconds.
+type frontMeta struct {
+	KeyDigest                   []byte
+	State                       store.State
+	Policy                      store.Policy
+	Fence                       uint64
+	Owner                       []byte
+	Created, Updated, Completed int64
+	Expires                     int64
+	Clock                       int64         // the store's clock, or later, when the record was sent
+	Life                        time.Duration // how long from then on the record may be used
+	Estimated                   bool
+}
+
+// frontRecord is a record that was read from the front.
+type frontRecord struct {
+	record store.Record
+	meta   frontMeta
+	age    time.Duration // at least the time since it was sent
+}
+
+// settlement is what the front keeps of an entry.
+func (e *entry) settlement(clock time.Time, life time.Duration) store.Settlement {
+	r := &e.record
+	digest := r.Key.Digest()
+	meta, err := json.Marshal(frontMeta{
+		KeyDigest: digest[:], State: r.State, Policy: r.Policy, Fence: r.Fence, Owner: r.Owner[:], Created: store.Micros(r.Created),
+		Updated: store.Micros(r.Updated), Completed: store.Micros(r.Completed), Expires: store.Micros(r.Expires),
+		Clock: store.Micros(clock), Life: life, Estimated: e.estimated,
+	})
+	if err != nil {
+		panic(err) // only an invalid state has no JSON, and it is not replayable
+	}
+	o := r.Outcome
+	o.Header = append(slices.Clip(o.Header), store.Header{Name: metaHeader, Value: string(meta)})
+	return store.Settlement{State: store.Completed, Attempt: r.Attempt, Error: r.LastError, Keep: life, Outcome: o}
+}
+
+// parseFront is the record of k that f, which the front returned, holds. It has
+// been there since f's Created, by the front's clock; if that clock was set
+// back, nobody can tell for how long.
+func parseFront(f *store.Found, k store.Key) (v frontRecord, ok bool) {
+	v.record, v.age = f.Record, f.Now.Sub(f.Record.Created)
+	h, digest := v.record.Outcome.Header, k.Digest()
+	last := len(h) - 1
+	if v.record.Key != frontKey(k) || v.age < 0 || !replayable(&f.Record, f.Now) || last < 0 || h[last].Name != metaHeader {
+		return v, false
+	}
+	m := &v.meta
+	if json.Unmarshal([]byte(h[last].Value), m) != nil || !bytes.Equal(m.KeyDigest, digest[:]) || len(m.Owner) != len(store.Owner{}) {
+		return v, false
+	}
+	r := &v.record
+	r.Key, r.State, r.Policy, r.Fence, r.Owner, r.Outcome.Header = k, m.State, m.Policy, m.Fence, store.Owner(m.Owner), h[:last]
+	r.Created, r.Updated = store.Time(m.Created), store.Time(m.Updated)
+	r.Completed, r.Expires = store.Time(m.Completed), store.Time(m.Expires)
+	return v, replayable(r, store.Time(m.Clock))
+}
+
+// call lets fn use the front, unless the front failed within FrontRest. Errors
+// that are an answer, or the caller's, do not count as a failure.
 func (f *front) call(ctx context.Context, now stamp, fn func(ctx context.Context) error) bool {
-	if now.mono < f.until.Load() {
+	if now.mono < f.restUntil.Load() {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
@@ -44,69 +119,51 @@ func (f *front) call(ctx context.Context, now stamp, fn func(ctx context.Context
 		return true
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, store.ErrTooLarge), errors.Is(err, store.ErrCorrupt), ctx.Err() != nil:
 	default:
-		f.until.Store(now.mono + int64(f.rest))
+		f.restUntil.Store(now.mono + int64(f.rest))
 	}
 	return false
 }
 
-// look asks the front for a key. Nil: it does not have it.
-func (s *Store) look(ctx context.Context, h uint64, k store.Key, exact bool) *entry {
+// readFront looks a key up in the front. Nil: a miss.
+func (s *Store) readFront(ctx context.Context, k store.Key, exact bool) *entry {
 	asked := s.stamp()
 	var f store.Found
 	if !s.front.call(ctx, asked, func(ctx context.Context) (err error) {
-		f, err = s.front.st.Get(ctx, shelf(k))
+		f, err = s.front.st.Get(ctx, frontKey(k))
 		return err
 	}) {
 		return nil
 	}
-	v, passed := opened(&f, k)
-	if v == nil || exact && v.reckoned {
+	v, ok := parseFront(&f, k)
+	if !ok || exact && v.meta.Estimated {
 		return nil
 	}
-	// Two clocks that are not the store's have to agree that it is not over.
-	wall := v.record.Expires.Add(-s.skew)
-	if passed+drift(passed) >= v.life || !s.now().Before(wall) {
+	life := v.meta.Life - v.age - drift(v.age)
+	expires := v.record.Expires.Add(-s.skew)
+	if life <= 0 || !s.now().Before(expires) { // the front's clock and this process's have to agree
 		return nil
 	}
-	e := keep(&v.record)
-	e.hash, e.asked, e.told, e.reckoned = h, asked, asked, v.reckoned
-	e.clock, e.life = v.clock.Add(passed), v.life-passed-drift(passed)
+	e := newEntry(&v.record)
+	e.asked, e.answered, e.estimated = asked, asked, v.meta.Estimated
+	e.clock, e.life = store.Time(v.meta.Clock).Add(v.age), life
 	return e
 }
 
-// opened is the envelope of k, if f is a record of the front that holds it, and
-// how long ago it was sent, at most: by the front's clock since the shelf was
-// claimed, which was before. A clock that went back cannot tell.
-func opened(f *store.Found, k store.Key) (*envelope, time.Duration) {
-	r := &f.Record
-	passed := f.Now.Sub(r.Created)
-	if r.Key != shelf(k) || r.Outcome.Codec != codec || passed < 0 || !worth(r, f.Now) {
-		return nil, 0
-	}
-	v, err := decode(r.Outcome.Body)
-	if err != nil || v.record.Key != k || !worth(&v.record, v.clock) {
-		return nil, 0
-	}
-	return v, passed
-}
-
-// lease is how long a process may take to put a record on its shelf.
-const lease = 10 * time.Second
-
-// show puts an entry in the front. Its caller has its answer already, and does
-// not wait for longer than the front's time limit.
-func (s *Store) show(ctx context.Context, e *entry) {
+// writeFront writes an entry to the front. Its caller has its answer already,
+// and waits for FrontTimeout at most.
+func (s *Store) writeFront(ctx context.Context, e *entry) {
 	if s.front == nil {
 		return
 	}
-	s.front.call(context.WithoutCancel(ctx), e.told, func(ctx context.Context) error {
-		p := store.Proposal{Key: shelf(e.record.Key), State: store.Processing, Owner: newOwner(), Holder: "nearcache", Attempt: 1, Lease: lease, Keep: e.life}
+	s.front.call(context.WithoutCancel(ctx), e.answered, func(ctx context.Context) error {
+		p := frontProposal(e.record.Key)
+		p.Holder, p.Fingerprint, p.Keep = e.record.Holder, e.record.Fingerprint, e.life
 		f, err := s.front.st.Claim(ctx, p)
 		if err != nil {
 			return err
 		}
 		if !f.Won {
-			if !s.replaces(e, &f) {
+			if !replaces(&f, e.record.Key, e.record.Fence, e.estimated) {
 				return nil
 			}
 			p.Restart = true
@@ -114,54 +171,128 @@ func (s *Store) show(ctx context.Context, e *entry) {
 				return err
 			}
 		}
-		// It was claimed before this stamp, so what passes from now on is less
-		// than what passes since then.
+		// The front counts the record's age from before this stamp.
 		_, passed := s.stamp().since(e.asked)
-		v := envelope{record: e.record, clock: e.clock.Add(passed), life: e.life - passed, reckoned: e.reckoned}
-		if v.life <= 0 {
+		if e.life <= passed {
 			return nil
 		}
-		return s.front.st.Settle(ctx, f.Record.Lease(), store.Settlement{
-			State: store.Completed, Attempt: 1, Keep: v.life, Outcome: store.Outcome{Body: v.encode(), Codec: codec},
-		})
+		return s.front.st.Settle(ctx, f.Record.Lease(), e.settlement(e.clock.Add(passed), e.life-passed))
 	})
 }
 
-// replaces reports whether e may take the place of what is on its shelf.
-func (s *Store) replaces(e *entry, f *store.Found) bool {
-	switch store.Decide(&f.Record, &store.Call{Policy: f.Record.Policy, Fingerprint: f.Record.Fingerprint}, f.Now).Action {
-	case store.Execute, store.TakeOver, store.ReplayFailure: // no shelf fails, but by another's sweep
-		return true
-	case store.Replay:
-		v, _ := opened(f, e.record.Key)
-		return v == nil || v.record.Fence < e.record.Fence || v.record.Fence == e.record.Fence && v.reckoned && !e.reckoned
-	}
-	return false // another is about it
+func frontProposal(k store.Key) store.Proposal {
+	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: newOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease}
 }
 
-// withdraw takes a key out of the front, as far as that can be reached.
-func (s *Store) withdraw(ctx context.Context, k store.Key) {
+// replaces reports whether a record with this fence may take the place of f in
+// the front. A record from before a swap may not replace the swap's mark.
+func replaces(f *store.Found, k store.Key, fence uint64, estimated bool) bool {
+	switch store.Decide(&f.Record, &store.Call{Policy: f.Record.Policy, Fingerprint: f.Record.Fingerprint}, f.Now).Action {
+	case store.Execute, store.TakeOver, store.ReplayFailure: // only another's sweep makes it a failure
+		return true
+	case store.Replay:
+		if swapped, ok := swappedFence(f); ok {
+			return fence > swapped
+		}
+		v, ok := parseFront(f, k)
+		return !ok || v.meta.Fence < fence || v.meta.Fence == fence && v.meta.Estimated && !estimated
+	}
+	return false // another process writes it
+}
+
+// swappedFence is the fence in the mark of a swap, if f is one.
+func swappedFence(f *store.Found) (fence uint64, ok bool) {
+	h := f.Record.Outcome.Header
+	if len(h) != 1 || h[0].Name != swapHeader {
+		return 0, false
+	}
+	fence, err := strconv.ParseUint(h[0].Value, 10, 64)
+	return fence, err == nil
+}
+
+// markSwapped puts a mark in the place of a record in the front. The mark stays
+// for as long as any process may use, and therefore write, a record that it read
+// before the swap.
+func (s *Store) markSwapped(ctx context.Context, seen *store.Seen) {
 	if s.front == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.front.timeout)
 	defer cancel()
-	if f, err := s.front.st.Get(ctx, shelf(k)); err == nil {
-		s.clear(ctx, &f.Record)
+	mark := store.Settlement{
+		State: store.Completed, Attempt: 1, Keep: s.maxAge + drift(s.maxAge) + s.skew,
+		Outcome: store.Outcome{Header: []store.Header{{Name: swapHeader, Value: strconv.FormatUint(seen.Fence, 10)}}},
+	}
+	p := frontProposal(seen.Key)
+	f, err := s.front.st.Get(ctx, p.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		if f, err = s.front.st.Claim(ctx, p); err == nil && f.Won {
+			_ = s.front.st.Settle(ctx, f.Record.Lease(), mark)
+			return
+		}
+	}
+	p.State, p.Keep, p.Outcome, p.Restart = mark.State, mark.Keep, mark.Outcome, true
+	for ctx.Err() == nil && err == nil && !f.Won && !isNewer(&f, seen) {
+		f, err = s.front.st.Swap(ctx, f.Record.Seen(), p)
 	}
 }
 
-// clear makes a shelf free at once. If that fails, what is there ends by
-// itself.
-func (s *Store) clear(ctx context.Context, r *store.Record) {
-	if !strings.HasSuffix(r.Key.Operation, suffix) {
-		return // somebody else's
+// isNewer reports whether f, in the front, was written after the swap of seen,
+// or is a mark that does for it.
+func isNewer(f *store.Found, seen *store.Seen) bool {
+	if fence, ok := swappedFence(f); ok {
+		return fence >= seen.Fence
 	}
-	_, _ = s.front.st.Swap(ctx, r.Seen(), store.Proposal{Key: r.Key, State: store.Released, Owner: newOwner(), Holder: "nearcache"})
+	v, ok := parseFront(f, seen.Key)
+	return ok && v.meta.Fence > seen.Fence
 }
 
 func newOwner() (o store.Owner) {
 	binary.LittleEndian.PutUint64(o[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(o[8:], rand.Uint64())
 	return o
+}
+
+// frontCursor begins the cursors of steps in the front. The store's clock at
+// the end of its part of the pass follows, in microseconds, and after a space
+// the front's cursor.
+const frontCursor = "\x00front "
+
+// Sweep implements store.Store. A pass over the store ends with one over the
+// front: its deletions are not counted, and an error there ends the pass.
+func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
+	rest, inFront := strings.CutPrefix(string(from), frontCursor)
+	if !inFront || s.front == nil {
+		if res, err = s.st.Sweep(ctx, from, limit); err != nil || res.Next != "" || s.front == nil {
+			return res, err
+		}
+		rest = ""
+	}
+	clock, cursor, _ := strings.Cut(rest, " ")
+	if inFront {
+		micros, err := strconv.ParseInt(clock, 10, 64)
+		if err != nil {
+			return res, fmt.Errorf("nearcache: sweep cursor is %q; it must be empty or the Next of this store's last step", from)
+		}
+		res.Now = store.Time(micros)
+	}
+	f, err := s.front.st.Sweep(ctx, store.Cursor(cursor), limit)
+	if err != nil {
+		return res, ctx.Err()
+	}
+	for i := range f.Lapsed { // their writers died
+		s.release(ctx, &f.Lapsed[i])
+	}
+	if f.Next != "" {
+		res.Next = store.Cursor(frontCursor+strconv.FormatInt(store.Micros(res.Now), 10)+" ") + f.Next
+	}
+	return res, nil
+}
+
+// release frees a key of the front at once, if it is one of the cache's.
+func (s *Store) release(ctx context.Context, r *store.Record) {
+	if !strings.HasSuffix(r.Key.Operation, frontSuffix) {
+		return
+	}
+	_, _ = s.front.st.Swap(ctx, r.Seen(), store.Proposal{Key: r.Key, State: store.Released, Owner: newOwner(), Holder: "nearcache"})
 }

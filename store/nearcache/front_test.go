@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -60,7 +62,7 @@ func (s *shared) Sweep(ctx context.Context, from store.Cursor, limit int) (store
 	return s.now().Sweep(ctx, from, limit)
 }
 
-// pair is two processes on one store, behind one front.
+// pair is two processes on one store and one front.
 type pair struct {
 	*world         // the first
 	other  *world  // the second; it shares the clocks
@@ -102,11 +104,11 @@ func advancePair(_ testing.TB, s store.Store, d time.Duration) {
 	p.front.lose()
 }
 
-func TestConformanceWithAFront(t *testing.T) {
+func TestConformance_Front(t *testing.T) {
 	chance := storetest.Chance(11, 0.4, storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late)
-	// The suite swaps records that have not expired, as operators do. What cannot
-	// be taken out of the front then lasts for MaxAge, so that has to work here;
-	// the histories of Guards lose reads and swaps of the front, too.
+	// The suite swaps records that have not expired, as operators do. A record that
+	// a swap cannot replace in the front stays for MaxAge, so reads and swaps of
+	// the front do not fail here; in the histories of Guards they fail, too.
 	bad := func(op storetest.Op, n int) storetest.Mode {
 		if op == storetest.OpGet || op == storetest.OpSwap {
 			return storetest.None
@@ -134,7 +136,7 @@ func TestConformanceWithAFront(t *testing.T) {
 	}
 }
 
-func TestAnotherProcessFindsItInTheFront(t *testing.T) {
+func TestFront_OtherProcessCompleted_AnswersWithoutTrip(t *testing.T) {
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "k", time.Hour)
 	for range 2 { // from the front, then from memory
@@ -158,14 +160,14 @@ func TestAnotherProcessFindsItInTheFront(t *testing.T) {
 	})
 }
 
-func TestWhatTheStoreSaysTakesThePlaceOfWhatWasReckoned(t *testing.T) {
+func TestFront_StoreRecord_ReplacesEstimatedOne(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1 << 20}, nil)
 	complete(t, p, "k", time.Hour)
 	get(t, p, "k")
 	p.other.trip(t, 0, "a read by another process", func() { get(t, p.other, "k") })
 }
 
-func TestAFrontThatFailsIsAMiss(t *testing.T) {
+func TestFront_Fails_IsMiss(t *testing.T) {
 	for _, mode := range []storetest.Mode{storetest.Before, storetest.LostReply, storetest.Late, storetest.Stall, storetest.Twice} {
 		p := newPair(t, nearcache.Options{MaxBytes: 1, FrontTimeout: time.Millisecond, FrontRest: 1}, func(storetest.Op, int) storetest.Mode { return mode })
 		for i := range 3 {
@@ -183,7 +185,7 @@ func TestAFrontThatFailsIsAMiss(t *testing.T) {
 	}
 }
 
-func TestAFrontThatFailedIsLeftAlone(t *testing.T) {
+func TestFront_Failed_RestsForFrontRest(t *testing.T) {
 	isDown := true
 	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: 5 * time.Second}, func(storetest.Op, int) storetest.Mode {
 		if isDown {
@@ -205,7 +207,7 @@ func TestAFrontThatFailedIsLeftAlone(t *testing.T) {
 }
 
 // A front that is to be left alone for ever, once it has failed, is.
-func TestAFrontThatFailedIsLeftAloneForEver(t *testing.T) {
+func TestFront_FailedWithLongestRest_IsNotAskedAgain(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontRest: math.MaxInt64}, func(storetest.Op, int) storetest.Mode { return storetest.Before })
 	for i := range 3 {
 		p.pass(time.Hour)
@@ -216,7 +218,7 @@ func TestAFrontThatFailedIsLeftAloneForEver(t *testing.T) {
 	}
 }
 
-func TestACallerWhoLeavesIsNotTheFrontsFault(t *testing.T) {
+func TestFront_CallerLeaves_DoesNotRest(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1, FrontTimeout: time.Minute}, func(_ storetest.Op, n int) storetest.Mode {
 		if n == 1 {
 			return storetest.Stall
@@ -235,7 +237,7 @@ func TestACallerWhoLeavesIsNotTheFrontsFault(t *testing.T) {
 	}
 }
 
-func TestNothingComesOutOfTheFrontTooLate(t *testing.T) {
+func TestFront_RecordExpired_IsMiss(t *testing.T) {
 	const keep, skew = 100 * time.Second, 10 * time.Second
 	for name, c := range map[string]struct {
 		change func(p *pair)
@@ -262,8 +264,8 @@ func TestNothingComesOutOfTheFrontTooLate(t *testing.T) {
 	p.other.trip(t, 1, "after the age", func() { claim(t, p.other, "k") })
 }
 
-// What came from the front has in memory what is left of its life.
-func TestMemoryDoesNotGiveTheFrontsRecordsANewLife(t *testing.T) {
+// A record from the front keeps the rest of its lifetime in memory.
+func TestFront_RecordCachedInMemory_KeepsItsLife(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxAge: time.Minute}, nil)
 	complete(t, p, "k", time.Hour)
 	p.pass(50 * time.Second)
@@ -274,7 +276,7 @@ func TestMemoryDoesNotGiveTheFrontsRecordsANewLife(t *testing.T) {
 
 // A front that is slow to claim and to settle: the time that this takes counts,
 // also for a process whose wall clock is behind and would let it pass.
-func TestALateFillLivesNoLonger(t *testing.T) {
+func TestFront_SlowWrite_DoesNotExtendLife(t *testing.T) {
 	for op := range map[storetest.Op]bool{storetest.OpClaim: true, storetest.OpSettle: true} {
 		var p *pair
 		p = newPair(t, nearcache.Options{Skew: 1, MaxAge: time.Hour, MaxBytes: 1}, func(o storetest.Op, _ int) storetest.Mode {
@@ -296,7 +298,7 @@ func TestALateFillLivesNoLonger(t *testing.T) {
 	}
 }
 
-func TestASwapTakesItOutOfTheFront(t *testing.T) {
+func TestSwap_KeyInFront_RemovesIt(t *testing.T) {
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "k", time.Hour)
 	f := get(t, p, "k")
@@ -310,12 +312,62 @@ func TestASwapTakesItOutOfTheFront(t *testing.T) {
 	}
 }
 
+// A process that read the key before the swap, and writes to the front only
+// after it, does not put the earlier record back.
+func TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut(t *testing.T) {
+	for name, op := range map[string]storetest.Op{
+		"the swap comes before the write":    storetest.OpClaim,
+		"the swap comes while it is written": storetest.OpSettle,
+	} {
+		for _, isOwn := range []bool{false, true} {
+			var p *pair
+			var swapped store.Found
+			armed := false
+			p = newPair(t, nearcache.Options{MaxBytes: 1 << 20}, func(o storetest.Op, _ int) storetest.Mode {
+				if armed && o == op { // the first process is about to write to the front
+					armed = false
+					now := get(t, p.mem, "k")
+					var err error
+					if swapped, err = p.other.Swap(t.Context(), now.Record.Seen(), proposal("k")); err != nil || !swapped.Won {
+						t.Fatalf("%s: won %v, error %v", name, swapped.Won, err)
+					}
+				}
+				return storetest.None
+			})
+			if isOwn {
+				armed = true
+				complete(t, p, "k", time.Hour)
+			} else {
+				complete(t, p.mem, "k", time.Hour)
+				armed = true
+				claim(t, p, "k")
+			}
+			if armed || !swapped.Won {
+				t.Fatalf("%s: nobody wrote to the front", name)
+			}
+			third := newCache(t, p.mem, &nearcache.Options{Now: p.here.Now, Front: p.front, FrontTimeout: time.Minute})
+			for i, st := range []store.Store{p.other, third} {
+				if f := claim(t, st, "k"); f.Record.State != store.Processing || f.Record.Fence != swapped.Record.Fence {
+					t.Errorf("%s, own outcome %v, process %d: a claim finds it %v", name, isOwn, i+2, f.Record.State)
+				}
+			}
+			if err := p.other.Settle(t.Context(), swapped.Record.Lease(), settlement(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			last := *p.other
+			last.Store = newCache(t, last.calls, &nearcache.Options{Now: p.here.Now, Front: p.front, FrontTimeout: time.Minute})
+			last.trip(t, 0, name+": a duplicate of the new outcome", func() { claim(t, last, "k") })
+		}
+	}
+}
+
 // Whatever else is in the front is no answer.
-func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
+func TestFront_ForeignRecord_IsMiss(t *testing.T) {
 	for name, spoil := range map[string]func(f *store.Found){
-		"another codec":      func(f *store.Found) { f.Record.Outcome.Codec = "json" },
-		"no envelope":        func(f *store.Found) { f.Record.Outcome.Body = []byte("{}") },
-		"half an envelope":   func(f *store.Found) { f.Record.Outcome.Body = f.Record.Outcome.Body[:40] },
+		"another header":     func(f *store.Found) { lastLine(f).Name = "A" },
+		"no header":          func(f *store.Found) { f.Record.Outcome.Header = nil },
+		"no meta":            func(f *store.Found) { lastLine(f).Value = "{}" },
+		"half a meta":        func(f *store.Found) { l := lastLine(f); l.Value = l.Value[:len(l.Value)/2] },
 		"another key":        func(f *store.Found) { f.Record.Key.Value = "other" },
 		"a record in flight": func(f *store.Found) { f.Record.State = store.Processing },
 		"an expired record":  func(f *store.Found) { f.Record.Expires = f.Now },
@@ -329,13 +381,22 @@ func TestAFrontWithOtherThingsInItIsAMiss(t *testing.T) {
 			t.Errorf("%s: %v after %d trips", name, f.Record.State, calls.Calls(storetest.OpClaim))
 		}
 	}
-	// An envelope of one key on the shelf of another.
+	// The record of one key at the place of another.
 	p := newPair(t, nearcache.Options{}, nil)
 	complete(t, p, "other", time.Hour)
 	c := newCache(t, p.mem, &nearcache.Options{Now: p.here.Now, Front: crossedFront{p.front}, FrontTimeout: time.Minute})
 	if f := claim(t, c, "k"); !f.Won {
 		t.Error("another key's outcome is an answer")
 	}
+}
+
+// lastLine is a copy of the last header line in f, which the test may change.
+func lastLine(f *store.Found) *store.Header {
+	f.Record.Outcome.Header = slices.Clone(f.Record.Outcome.Header)
+	if len(f.Record.Outcome.Header) == 0 {
+		return &store.Header{Value: strings.Repeat("x", 40)} // a miss anyway
+	}
+	return &f.Record.Outcome.Header[len(f.Record.Outcome.Header)-1]
 }
 
 type spoiltFront struct {
@@ -359,7 +420,7 @@ func (c crossedFront) Get(ctx context.Context, k store.Key) (store.Found, error)
 	return f, err
 }
 
-func TestASweepTidiesTheFront(t *testing.T) {
+func TestSweep_Front_DeletesExpiredRecords(t *testing.T) {
 	p := newPair(t, nearcache.Options{MaxBytes: 1}, nil)
 	for i := range 30 {
 		complete(t, p, fmt.Sprint(i), time.Minute)

@@ -37,9 +37,9 @@ func answer(body string) semel.Handler {
 	}
 }
 
-// A replay through the Guard: no trip, and at most three allocations. Those
-// that are left are the Guard's, for the cache has none.
-func TestAReplayAllocatesLittleAndMakesNoTrip(t *testing.T) {
+// A replay through the Guard makes no trip and at most three allocations, which are
+// the Guard's; the cache makes none.
+func TestReplay_Cached_AllocatesLittleAndMakesNoTrip(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
@@ -67,12 +67,12 @@ func TestAReplayAllocatesLittleAndMakesNoTrip(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { _, _ = c.Claim(t.Context(), p) }); n != 0 {
 		t.Errorf("a hit allocates %v times in the cache", n)
 	}
-	if after := mem.Calls(storetest.OpClaim) + mem.Calls(storetest.OpGet); after != before+1 { // that of kk
+	if after := mem.Calls(storetest.OpClaim) + mem.Calls(storetest.OpGet); after != before+1 { // the trip for kk
 		t.Errorf("replays made %d trips to the store", after-before-1)
 	}
 }
 
-func TestAnotherPayloadUnderAKeptKeyIsAMismatch(t *testing.T) {
+func TestClaim_CachedKeyOtherPayload_IsMismatch(t *testing.T) {
 	w := newWorld(t, nil)
 	g := newGuard(t, w, nil)
 	if _, err := g.Run(t.Context(), call("k", "pay 10"), answer("done")); err != nil {
@@ -179,7 +179,7 @@ func (w *twin) play(t testing.TB, i int, rng *rand.Rand) string {
 // Two processes with caches, and perhaps a front between them that loses calls,
 // answers and, later on, calls again, answer what two without do, over random
 // histories.
-func TestAGuardWithTheCacheAnswersAsOneWithout(t *testing.T) {
+func TestGuard_Cache_AnswersAsWithout(t *testing.T) {
 	n := histories(2000)
 	if raceEnabled {
 		n /= 5
@@ -251,9 +251,9 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// A front may be a store to others beside, who sweep it: what they make of a shelf
-// whose process died over it is in nobody's way.
-func TestAShelfThatAnothersSweepRecoveredIsFree(t *testing.T) {
+// Other programs may use the front as a store and sweep it. The key of a process
+// that died while writing to the front is free after their sweep.
+func TestFront_SweptByOthers_KeyIsFree(t *testing.T) {
 	for attempts := range 3 {
 		p := newPair(t, nearcache.Options{}, nil)
 		dead := proposal("k")

@@ -34,8 +34,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a cache, the calls that reach the store behind it, that store, and
-// the clocks of both: the store's and the process's.
+// world is a cache, the calls that reach its store, that store, and the clocks of
+// the store and the process.
 type world struct {
 	*nearcache.Store
 	calls       *storetest.Fault

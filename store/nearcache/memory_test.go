@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/nearcache"
 )
 
-func TestTheMemoryIsBounded(t *testing.T) {
+func TestMemory_MaxBytes_IsNotExceeded(t *testing.T) {
 	for _, limit := range []int64{1, 2 << 10, 10 << 10, 300 << 10, 1 << 20} {
 		w := newWorld(t, &nearcache.Options{MaxBytes: limit})
 		rng := rand.New(rand.NewPCG(1, uint64(limit)))
@@ -41,7 +41,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsUsedStaysLonger(t *testing.T) {
+func TestMemory_UsedRecord_StaysLonger(t *testing.T) {
 	w := newWorld(t, &nearcache.Options{MaxBytes: 100 << 10})
 	complete(t, w, "used", time.Hour)
 	complete(t, w, "not used", time.Hour)
@@ -52,7 +52,7 @@ func TestWhatIsUsedStaysLonger(t *testing.T) {
 	w.trip(t, 1, "a duplicate of what is not", func() { claim(t, w, "not used") })
 }
 
-func TestTheCachesMemoryIsItsOwn(t *testing.T) {
+func TestMemory_CallerChangesOutcome_CacheKeepsItsCopy(t *testing.T) {
 	w := newWorld(t, nil)
 	s := settlement(time.Hour)
 	f := claim(t, w, "k")
@@ -72,7 +72,7 @@ func TestTheCachesMemoryIsItsOwn(t *testing.T) {
 }
 
 // A connection that answers somebody else's question.
-func TestAnAnswerForAnotherKeyIsNotKept(t *testing.T) {
+func TestClaim_StoreAnswersOtherKey_IsNotCached(t *testing.T) {
 	w := newWorld(t, nil)
 	complete(t, w.mem, "other", time.Hour)
 	c := newCache(t, crossed{w.mem}, nil)
@@ -94,7 +94,7 @@ func (c crossed) Get(ctx context.Context, _ store.Key) (store.Found, error) {
 	return c.Store.Get(ctx, proposal("other").Key)
 }
 
-func TestARecordWithoutSenseIsNotKept(t *testing.T) {
+func TestClaim_InvalidRecord_IsNotCached(t *testing.T) {
 	for name, spoil := range map[string]func(r *store.Record){
 		"no expiry":         func(r *store.Record) { r.Expires = time.Time{} },
 		"an unknown policy": func(r *store.Record) { r.Policy = 9 },

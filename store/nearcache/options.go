@@ -10,28 +10,28 @@ import (
 
 // Options configures a Store. Nil and zero fields mean the defaults.
 type Options struct {
-	// MaxBytes bounds the memory of what is kept: 64 MiB by default. A record
-	// that takes more than a quarter of a part of it is not kept; there are up to
-	// 32 parts, each of at least 256 KiB.
+	// MaxBytes bounds the memory of the cache: 64 MiB by default. It is divided
+	// into up to 32 shards of at least 256 KiB. A record that needs more than a
+	// quarter of a shard is not cached.
 	MaxBytes int64
-	// MaxAge is how long a record is handed out without asking the store: one
-	// minute by default, and ten with a Front. It bounds how long an operator's
-	// change, or a loss of data in the store, goes unseen.
+	// MaxAge is how long a record is used without asking the store: one minute
+	// by default, and ten with a Front. It bounds how long an operator's change,
+	// or a loss of data in the store, stays unnoticed.
 	MaxAge time.Duration
-	// Skew is how much the store's clocks may differ among themselves and
-	// from one answer to the next: 1 s by default. A record is over here by so
-	// much earlier. A nanosecond is as good as none.
+	// Skew is how much the store's clocks may differ from each other, and jump
+	// from one answer to the next: 1 s by default. The cache lets a record
+	// expire earlier by that much. For none, set 1 ns.
 	Skew time.Duration
 	// Front is a fast store that processes share, such as Redis in front of
-	// PostgreSQL; see the package's documentation. It must honour its contexts.
-	// Outcomes of this process reach it if MaxBytes has room for the claims
-	// in flight.
-	// Who has opened it closes it. Nil: none.
+	// PostgreSQL; see the package's documentation. It must return when its
+	// contexts end. MaxBytes must have room for the claims in flight, because
+	// otherwise their outcomes are not written to the front. The cache does not
+	// close it. Nil: none.
 	Front store.Store
 	// FrontTimeout is how long a call waits for the front: 50 ms by default.
-	// Then it goes on without.
+	// Then it continues without it.
 	FrontTimeout time.Duration
-	// FrontRest is how long the front is left alone after it failed: 1 s by
+	// FrontRest is how long the front is not used after it failed: 1 s by
 	// default.
 	FrontRest time.Duration
 	// Now is this process's clock. Nil: time.Now. For tests.
@@ -80,14 +80,14 @@ func (o *Options) withDefaults() (Options, error) {
 	return d, errors.Join(errs...)
 }
 
-// forever is so long that nothing here lives to see it, and can be added to.
+// forever is the longest duration that is used, so that sums do not overflow.
 const forever = 100 * 365 * 24 * time.Hour
 
-// New puts a cache in front of a store. It does no I/O, and reports all that
-// is wrong with o. There is nothing to close.
+// New puts a cache in front of a store. It does no I/O, and its error names every
+// invalid option. There is nothing to close.
 func New(st store.Store, o *Options) (*Store, error) {
 	if st == nil {
-		return nil, errors.New("nearcache: the store is nil; pass the one to put the cache in front of")
+		return nil, errors.New("nearcache: the store is nil; pass the store to cache")
 	}
 	d, err := o.withDefaults()
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *slow) Settle(ctx context.Context, l store.Lease, t store.Settlement) er
 
 // An answer that was on its way when the record was swapped here does not come
 // in after it.
-func TestAnAnswerOfBeforeASwapIsNotKept(t *testing.T) {
+func TestSwap_EarlierAnswerArrivesLate_IsNotCached(t *testing.T) {
 	for _, what := range []string{"get", "claim", "settle"} {
 		w := newWorld(t, nil)
 		s := &slow{Store: w.mem}
@@ -77,7 +77,7 @@ func TestAnAnswerOfBeforeASwapIsNotKept(t *testing.T) {
 }
 
 // A long trip counts: the clock that an answer tells may be of its beginning.
-func TestALifeIsCountedFromBeforeItWasAskedFor(t *testing.T) {
+func TestLifetime_SlowStore_CountsFromBeforeAsking(t *testing.T) {
 	for _, what := range []string{"get", "claim"} {
 		w := newWorld(t, nil)
 		s := &slow{Store: w.mem}
@@ -102,7 +102,7 @@ func TestALifeIsCountedFromBeforeItWasAskedFor(t *testing.T) {
 
 // The store may have settled early in a long trip: then the record expires
 // earlier.
-func TestAnOwnOutcomeExpiresNoLaterThanTheStores(t *testing.T) {
+func TestLifetime_OwnOutcome_ExpiresNoLaterThanStores(t *testing.T) {
 	w := newWorld(t, nil)
 	s := &slow{Store: w.mem}
 	c := newCache(t, s, &nearcache.Options{Now: w.here.Now, Skew: 1, MaxAge: time.Hour})
@@ -126,7 +126,7 @@ func TestAnOwnOutcomeExpiresNoLaterThanTheStores(t *testing.T) {
 }
 
 // The store's clock goes back, and the process's does not.
-func TestAStoreWhoseClockIsSetBack(t *testing.T) {
+func TestLifetime_StoreClockSetBack_RecordStillExpires(t *testing.T) {
 	w := newWorld(t, &nearcache.Options{Skew: 1, MaxAge: time.Hour})
 	complete(t, w, "k", time.Minute)
 	w.there.Advance(-time.Hour)

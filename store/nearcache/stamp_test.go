@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTheMoreAndTheLessOfTwoClocks(t *testing.T) {
+func TestSince_TwoClocks_LeastAndMost(t *testing.T) {
 	b := stamp{mono: 100, wall: 1000}
 	for name, c := range map[string]struct {
 		now         stamp

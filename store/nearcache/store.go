@@ -8,11 +8,10 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Store is a cache in front of a store, and a store itself. Safe for
-// concurrent use; no goroutine runs behind it. What else the store can do is
-// found through Unwrap. The body and the header of an outcome are shared by
-// all to whom it is handed: read only. Only New makes one; the zero Store is
-// invalid.
+// Store is a cache in front of a store, and a store itself. Make it with New.
+// Safe for concurrent use; it starts no goroutine. Unwrap returns its
+// store. All callers share the body and the header of a cached outcome:
+// treat them as read-only.
 type Store struct {
 	st     store.Store
 	maxAge time.Duration
@@ -26,80 +25,82 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Unwrap is the store behind the cache.
+// Unwrap returns the cached store.
 func (s *Store) Unwrap() store.Store { return s.st }
 
-// Claim implements store.Store. A duplicate of what is kept is answered
-// without asking the store; all else is the store's to say.
+// Claim implements store.Store. A duplicate of a cached key is answered without
+// asking the store.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	q, f, err := s.ask(ctx, p.Key, false)
-	if err != nil || q.answered {
+	l, f, err := s.lookup(ctx, p.Key, false)
+	if err != nil || l.hit {
 		return f, err
 	}
 	f, err = s.st.Claim(ctx, p)
 	if err == nil && f.Record.Key == p.Key {
-		s.fill(ctx, &q, &f)
+		s.cache(ctx, &l, &f)
 	}
 	return f, err
 }
 
-// Get implements store.Store, from what is kept if the store has given that.
+// Get implements store.Store. It uses a cached record only if the store
+// returned it.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
-	q, f, err := s.ask(ctx, k, true)
-	if err != nil || q.answered {
+	l, f, err := s.lookup(ctx, k, true)
+	if err != nil || l.hit {
 		return f, err
 	}
 	f, err = s.st.Get(ctx, k)
-	if errors.Is(err, store.ErrNotFound) || err == nil && f.Record.Key == k && !s.fill(ctx, &q, &f) {
-		q.sh.contradict(q.h, &k)
+	if errors.Is(err, store.ErrNotFound) || err == nil && f.Record.Key == k && !s.cache(ctx, &l, &f) {
+		l.shard.removeEstimated(l.hash, &k)
 	}
 	return f, err
 }
 
-// question is one about a key.
-type question struct {
-	sh       *shard
-	h        uint64
-	epoch    uint64
-	asked    stamp // before the store is asked, if it has to be
-	answered bool
+// lookup is one search for a key. The epoch lets the shard refuse what the
+// store answered before a later removal.
+type lookup struct {
+	shard *shard
+	hash  uint64
+	epoch uint64
+	asked stamp // before the store is asked
+	hit   bool
 }
 
-// ask looks for a key in what is kept here, and then in the front.
-func (s *Store) ask(ctx context.Context, k store.Key, exact bool) (question, store.Found, error) {
+// lookup searches for a key in memory and then in the front. Exact: only a
+// record that the store returned will do.
+func (s *Store) lookup(ctx context.Context, k store.Key, exact bool) (lookup, store.Found, error) {
 	if err := ctx.Err(); err != nil {
-		return question{}, store.Found{}, err
+		return lookup{}, store.Found{}, err
 	}
-	q := question{asked: s.stamp()}
-	q.sh, q.h = s.at(k)
-	e, epoch, busy := q.sh.find(q.h, &k, q.asked, exact)
-	if q.epoch = epoch; e == nil && !busy && s.front != nil {
-		if e = s.look(ctx, q.h, k, exact); e != nil {
-			q.sh.put(e, epoch, e.asked)
+	l := lookup{asked: s.stamp()}
+	l.shard, l.hash = s.shardOf(k)
+	e, epoch, claimed := l.shard.find(l.hash, &k, l.asked, exact)
+	if l.epoch = epoch; e == nil && !claimed && s.front != nil {
+		if e = s.readFront(ctx, k, exact); e != nil {
+			e.hash = l.hash
+			l.shard.put(e, epoch, e.asked)
 		}
-		q.asked = s.stamp()
+		l.asked = s.stamp()
 	}
 	if e == nil {
-		return q, store.Found{}, nil
+		return l, store.Found{}, nil
 	}
-	q.answered = true
-	return q, e.found(q.asked), nil
+	l.hit = true
+	return l, e.found(l.asked), nil
 }
 
-// Swap implements store.Store. What is kept of the key is removed, whatever
-// the answer: it may have been applied.
-func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	q := question{asked: s.stamp()}
-	q.sh, q.h = s.at(seen.Key)
-	var f store.Found
-	var err error
+// Swap implements store.Store. It removes the key from the cache and from the
+// front, whatever the store answers, because the swap may have been applied.
+func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f store.Found, err error) {
+	l := lookup{asked: s.stamp()}
+	l.shard, l.hash = s.shardOf(seen.Key)
 	defer func() { // also if the store panics
-		q.epoch = q.sh.drop(q.h)
-		if seen.State.Terminal() { // else the front has nothing
-			s.withdraw(ctx, seen.Key)
+		l.epoch = l.shard.invalidate(l.hash)
+		if seen.State.Terminal() { // other records are not in the front
+			s.markSwapped(ctx, &seen)
 		}
 		if err == nil && f.Won && f.Record.Key == seen.Key {
-			s.remember(&q, &f)
+			s.cacheClaim(&l, &f)
 		}
 	}()
 	f, err = s.st.Swap(ctx, seen, p)
@@ -107,20 +108,78 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 }
 
 // Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
-	return s.st.Renew(ctx, held, d)
+func (s *Store) Renew(ctx context.Context, leases []store.Lease, d time.Duration) ([]error, error) {
+	return s.st.Renew(ctx, leases, d)
 }
 
-// Settle implements store.Store. When the store has confirmed the outcome of a
-// claim that this process won, it is kept.
-func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
+// Settle implements store.Store. It caches the outcome of a claim that this
+// process won, once the store has confirmed it.
+func (s *Store) Settle(ctx context.Context, lease store.Lease, t store.Settlement) error {
 	asked := s.stamp()
-	if err := s.st.Settle(ctx, l, t); err != nil {
+	if err := s.st.Settle(ctx, lease, t); err != nil {
 		return err
 	}
-	sh, h := s.at(l.Key)
-	if e, epoch := sh.own(h, &l); e != nil {
-		s.settled(ctx, &question{sh: sh, h: h, epoch: epoch, asked: asked}, e, &t)
+	l := lookup{asked: asked}
+	l.shard, l.hash = s.shardOf(lease.Key)
+	claim, epoch := l.shard.takeClaim(l.hash, &lease)
+	if claim == nil {
+		return nil
+	}
+	// The store settled it at asked or later, so the times that are estimated
+	// here are not later than the store's.
+	least, _ := asked.since(claim.answered)
+	now := claim.clock.Add(least - drift(least))
+	r := t.Apply(claim.record, now)
+	if !replayable(&r, now) {
+		return nil
+	}
+	e := newEntry(&r)
+	e.hash, e.asked, e.answered, e.clock, e.estimated = l.hash, claim.asked, asked, claim.clock, true
+	if e.life = s.lifetime(e, asked); e.life > 0 {
+		l.shard.put(e, epoch, asked)
+		s.writeFront(ctx, e)
 	}
 	return nil
+}
+
+// cache keeps the store's answer, if it is a claim of this process or a record
+// to replay, and reports whether it is the latter.
+func (s *Store) cache(ctx context.Context, l *lookup, f *store.Found) bool {
+	if f.Won {
+		s.cacheClaim(l, f)
+		return false
+	}
+	if !replayable(&f.Record, f.Now) {
+		return false
+	}
+	e := s.entry(l, f)
+	if e.life = s.lifetime(e, l.asked); e.life <= 0 {
+		return false
+	}
+	l.shard.put(e, l.epoch, e.answered)
+	s.writeFront(ctx, e)
+	return true
+}
+
+// cacheClaim keeps a claim that was won, so that Settle can cache its outcome.
+func (s *Store) cacheClaim(l *lookup, f *store.Found) {
+	if f.Record.State == store.Processing {
+		e := s.entry(l, f)
+		e.ownClaim = true
+		l.shard.put(e, l.epoch, e.answered)
+	}
+}
+
+func (s *Store) entry(l *lookup, f *store.Found) *entry {
+	e := newEntry(&f.Record)
+	e.hash, e.asked, e.answered, e.clock = l.hash, l.asked, s.stamp(), f.Now
+	return e
+}
+
+// lifetime is how long after e.asked a record may be used that the store
+// confirmed at confirmed.
+func (s *Store) lifetime(e *entry, confirmed stamp) time.Duration {
+	least, _ := confirmed.since(e.asked)
+	left := e.record.Expires.Sub(e.clock)
+	return min(left-drift(left)-s.skew, least+s.maxAge)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-func TestADuplicateOfAnOwnCallMakesNoTrip(t *testing.T) {
+func TestClaim_DuplicateOfOwnCall_MakesNoTrip(t *testing.T) {
 	w := newWorld(t, nil)
 	complete(t, w, "k", time.Hour)
 	w.trip(t, 0, "a duplicate", func() {
@@ -28,7 +28,7 @@ func TestADuplicateOfAnOwnCallMakesNoTrip(t *testing.T) {
 	}
 }
 
-func TestADuplicateOfAnothersCallMakesOneTrip(t *testing.T) {
+func TestClaim_DuplicateOfOtherProcess_MakesOneTrip(t *testing.T) {
 	for name, look := range map[string]func(testing.TB, store.Store, string) store.Found{"claim": claim, "get": get} {
 		w := newWorld(t, nil)
 		complete(t, w.mem, "k", time.Hour)
@@ -44,7 +44,7 @@ func TestADuplicateOfAnothersCallMakesOneTrip(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTerminalIsAskedForEachTime(t *testing.T) {
+func TestClaim_NotTerminal_AsksStoreEachTime(t *testing.T) {
 	for state, make := range map[store.State]func(w *world){
 		0:                func(*world) {},
 		store.Processing: func(w *world) { claim(t, w, "k") },
@@ -82,7 +82,7 @@ func settleAs(t testing.TB, w *world, value string, s store.State) {
 	}
 }
 
-func TestARecordIsOverHereBeforeItIsInTheStore(t *testing.T) {
+func TestLifetime_Record_ExpiresBeforeStores(t *testing.T) {
 	const keep, skew = 100 * time.Second, 10 * time.Second
 	most := keep - keep>>10 - skew // and a thousandth
 	for name, look := range map[string]func(testing.TB, store.Store, string) store.Found{"claim": claim, "get": get} {
@@ -93,12 +93,12 @@ func TestARecordIsOverHereBeforeItIsInTheStore(t *testing.T) {
 		w.trip(t, 0, name+" just before", func() { look(t, w, "k") })
 		w.pass(time.Microsecond)
 		w.trip(t, 1, name+" then", func() { look(t, w, "k") })
-		w.pass(101 * time.Millisecond) // it was asked for anew, so the thousandth was of less
+		w.pass(101 * time.Millisecond) // it was read again meanwhile, so that a thousandth was less
 		w.trip(t, 1, name+" once more", func() { look(t, w, "k") })
 	}
 }
 
-func TestTheAgeOfAnAnswerIsBounded(t *testing.T) {
+func TestMaxAge_RecordOfStore_IsAskedForAgain(t *testing.T) {
 	w := newWorld(t, &nearcache.Options{MaxAge: time.Minute})
 	r := complete(t, w.mem, "k", time.Hour)
 	get(t, w, "k")
@@ -121,7 +121,7 @@ func TestTheAgeOfAnAnswerIsBounded(t *testing.T) {
 }
 
 // The age counts from the settlement, and the life from the claim.
-func TestTheAgeOfAnOwnOutcomeIsBounded(t *testing.T) {
+func TestMaxAge_OwnOutcome_IsAskedForAgain(t *testing.T) {
 	w := newWorld(t, &nearcache.Options{MaxAge: time.Minute})
 	f := claim(t, w, "k")
 	w.pass(10 * time.Minute)
@@ -135,7 +135,7 @@ func TestTheAgeOfAnOwnOutcomeIsBounded(t *testing.T) {
 }
 
 // The longest age is one, too: a life that was counted beyond it would be none.
-func TestTheLongestAgeIsNoneTooLong(t *testing.T) {
+func TestMaxAge_Longest_Works(t *testing.T) {
 	w := newWorld(t, &nearcache.Options{MaxAge: math.MaxInt64, Skew: 1})
 	f := claim(t, w, "k")
 	w.pass(time.Second)
@@ -147,7 +147,7 @@ func TestTheLongestAgeIsNoneTooLong(t *testing.T) {
 	w.trip(t, 0, "a duplicate that comes late", func() { claim(t, w, "k") })
 }
 
-func TestASwapIsSeenAtOnce(t *testing.T) {
+func TestSwap_CachedKey_IsSeenAtOnce(t *testing.T) {
 	for name, mode := range map[string]storetest.Mode{"answered": storetest.None, "reply lost": storetest.LostReply} {
 		w := newWorldBehind(t, nil, func(op storetest.Op, _ int) storetest.Mode {
 			if op == storetest.OpSwap {
@@ -167,7 +167,7 @@ func TestASwapIsSeenAtOnce(t *testing.T) {
 }
 
 // A claim that was taken over in this process is one of its own.
-func TestTheOutcomeOfATakeOverIsKept(t *testing.T) {
+func TestSwap_TakeOverCompleted_OutcomeIsCached(t *testing.T) {
 	w := newWorld(t, nil)
 	f := claim(t, w.mem, "k")
 	w.pass(2 * time.Minute)
@@ -185,7 +185,7 @@ func TestTheOutcomeOfATakeOverIsKept(t *testing.T) {
 	})
 }
 
-func TestWhatTheStoreHasNotConfirmedIsNotKept(t *testing.T) {
+func TestSettle_NotConfirmed_IsNotCached(t *testing.T) {
 	var fail storetest.Mode
 	w := newWorldBehind(t, nil, func(op storetest.Op, _ int) storetest.Mode {
 		if op == storetest.OpSettle {
@@ -215,7 +215,7 @@ func TestWhatTheStoreHasNotConfirmedIsNotKept(t *testing.T) {
 	w2.trip(t, 0, "a duplicate of what was settled by a second sending", func() { claim(t, w2, "k") })
 }
 
-func TestALostLeaseLeavesNothing(t *testing.T) {
+func TestSettle_LeaseLost_IsNotCached(t *testing.T) {
 	w := newWorld(t, nil)
 	mine := claim(t, w, "k")
 	w.pass(2 * time.Minute)
@@ -231,8 +231,8 @@ func TestALostLeaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// What the store says of a key goes before what was reckoned.
-func TestAReadContradictsWhatWasReckoned(t *testing.T) {
+// The store's answer about a key replaces an estimated record.
+func TestGet_StoreContradictsEstimate_RemovesIt(t *testing.T) {
 	w := newWorld(t, nil)
 	complete(t, w, "k", time.Hour)
 	f := get(t, w.mem, "k")
@@ -247,7 +247,7 @@ func TestAReadContradictsWhatWasReckoned(t *testing.T) {
 	}
 }
 
-func TestWhileTheStoreIsAwayDuplicatesAreAnswered(t *testing.T) {
+func TestClaim_StoreDown_CachedDuplicateIsAnswered(t *testing.T) {
 	down := false
 	w := newWorldBehind(t, nil, func(storetest.Op, int) storetest.Mode {
 		if down {
@@ -266,7 +266,7 @@ func TestWhileTheStoreIsAwayDuplicatesAreAnswered(t *testing.T) {
 	}
 }
 
-func TestAContextThatIsOverGetsNothing(t *testing.T) {
+func TestClaim_ContextEnded_IsError(t *testing.T) {
 	w := newWorld(t, nil)
 	complete(t, w, "k", time.Hour)
 	get(t, w, "k")
@@ -280,7 +280,7 @@ func TestAContextThatIsOverGetsNothing(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSense(t *testing.T) {
+func TestNew_InvalidOptions_AreNamed(t *testing.T) {
 	if _, err := nearcache.New(nil, nil); err == nil {
 		t.Error("no store is accepted")
 	}
@@ -291,7 +291,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestWhatElseTheStoreCanDoIsFound(t *testing.T) {
+func TestUnwrap_OptionalInterfaces_AreThoseOfStore(t *testing.T) {
 	w := newWorld(t, nil)
 	if l, ok := store.As[store.Lister](w.Store); !ok || l != store.Lister(w.mem) {
 		t.Error("the store behind the cache can be searched, and is not found")

@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Atomic runs calls so that the record and what the handler writes to the
@@ -28,7 +29,7 @@ type Atomic struct {
 	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only; negative: a key was another's
 	// How long runs wait, and a look is kept: see the constants of these names.
 	patience, aftermath, lookFor time.Duration
-	tide                         tide // of the calls of Run
+	duplicates                   duplicateRate // among the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
@@ -100,14 +101,14 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 	return r.a.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
-		return fn(r.a.s.withTx(ctx, r.tx, &over), x)
+		return fn(r.a.s.withTx(ctx, &txIn{tx: r.tx, over: &over}), x)
 	})
 }
 
 // runIn runs a call in the transaction that db has open.
-func (a *Atomic) runIn(ctx context.Context, db execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
+func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	t := a.s.newTx(db, true)
-	t.within, _ = ctx.Value(runsKey{}).(*runs)
+	t.within, _ = ctx.Value(runningKey{}).(*runs)
 	res, err := driver.RunIn(ctx, a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
@@ -119,52 +120,70 @@ func (a *Atomic) runIn(ctx context.Context, db execer, call semel.Call, fn semel
 	return res, err
 }
 
-// Do is semel.Do with a handler that is given its transaction.
+// Do is semel.Do with a handler that gets its transaction.
 func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (T, error)) (T, error) {
 	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
-		tx, _ := TxFrom(ctx)
+		tx, ok := TxFrom(ctx)
+		if !ok {
+			var none T
+			return none, semel.NoEffect(errNoPgxTx)
+		}
 		return fn(ctx, x, tx)
 	})
 }
 
+var errNoPgxTx = errors.New("pgstore: Do inside a handler of DoSQL: there is no pgx.Tx; use DoSQL there")
+
 // Once is Do for work without a result.
 func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error) error {
 	return semel.Once(ctx, a, call, func(ctx context.Context, x *semel.Execution) error {
-		tx, _ := TxFrom(ctx)
+		tx, ok := TxFrom(ctx)
+		if !ok {
+			return semel.NoEffect(errNoPgxTx)
+		}
 		return fn(ctx, x, tx)
 	})
 }
 
 type txKey struct{}
 
-// txIn is a transaction that a handler has, and the store that it belongs to.
+// txIn is the transaction of a handler. Either tx or sql is set.
 type txIn struct {
 	s     *Store
 	tx    pgx.Tx
-	over  *atomic.Bool // the handler has returned, and left its context to others
+	sql   *sqlTx
+	over  *atomic.Bool // the handler has returned
 	outer *txIn        // of the handler around it; nil: there is none
 }
 
-func (s *Store) withTx(ctx context.Context, tx pgx.Tx, over *atomic.Bool) context.Context {
-	outer, _ := ctx.Value(txKey{}).(*txIn)
-	return context.WithValue(ctx, txKey{}, &txIn{s, tx, over, outer})
+// withTx is ctx for the handler of a transaction of s.
+func (s *Store) withTx(ctx context.Context, in *txIn) context.Context {
+	in.s = s
+	in.outer, _ = ctx.Value(txKey{}).(*txIn)
+	return context.WithValue(ctx, txKey{}, in)
 }
 
-type runsKey struct{}
+type runningKey struct{}
 
 // runs says whose handler a context was given. It has the lock of its key, whose
 // record is not written yet: so a call in the same transaction would find it free.
 type runs struct {
 	s     *Store
 	id    pgtype.UUID
-	whole *inbox       // of whose calls it is the one handler; nil: of id's
+	whole *batchTry    // of whose calls it is the one handler; nil: of id's
 	over  *atomic.Bool // the handler has returned
 	outer *runs        // the handler around it; nil: there is none
 }
 
 func (s *Store) withRun(ctx context.Context, id pgtype.UUID, over *atomic.Bool) context.Context {
-	outer, _ := ctx.Value(runsKey{}).(*runs)
-	return context.WithValue(ctx, runsKey{}, &runs{s: s, id: id, over: over, outer: outer})
+	outer, _ := ctx.Value(runningKey{}).(*runs)
+	return context.WithValue(ctx, runningKey{}, &runs{s: s, id: id, over: over, outer: outer})
+}
+
+// withBatch is ctx for the one handler of all calls of a batch.
+func withBatch(ctx context.Context, y *batchTry, over *atomic.Bool) context.Context {
+	outer, _ := ctx.Value(runningKey{}).(*runs)
+	return context.WithValue(ctx, runningKey{}, &runs{s: y.a.s, whole: y, over: over, outer: outer})
 }
 
 // has reports whether it is the handler of a key, or in that.
@@ -178,17 +197,17 @@ func (r *runs) has(s *Store, id pgtype.UUID) bool {
 }
 
 // runs reports whether a key is among those whose one handler runs.
-func (y *inbox) runs(id pgtype.UUID) bool {
-	return y != nil && slices.ContainsFunc(y.visitors, func(v visitor) bool { return v.won != nil && v.id == id })
+func (y *batchTry) runs(id pgtype.UUID) bool {
+	return y != nil && slices.ContainsFunc(y.batchCalls, func(v batchCall) bool { return v.won != nil && v.id == id })
 }
 
-// inside is the transaction of this store in whose handler ctx is used, also
-// where another store's handler is between.
-func (s *Store) inside(ctx context.Context) (pgx.Tx, bool) {
+// inside is the transaction of this store in whose handler ctx is used. Handlers of
+// other stores may be in between.
+func (s *Store) inside(ctx context.Context) (*txIn, bool) {
 	in, _ := ctx.Value(txKey{}).(*txIn)
 	for ; in != nil; in = in.outer {
 		if in.s == s && !in.over.Load() {
-			return in.tx, true
+			return in, true
 		}
 	}
 	return nil, false
@@ -198,7 +217,7 @@ func (s *Store) inside(ctx context.Context) (pgx.Tx, bool) {
 // http.Handlers and message handlers. False outside of one.
 func TxFrom(ctx context.Context) (pgx.Tx, bool) {
 	in, ok := ctx.Value(txKey{}).(*txIn)
-	if !ok {
+	if !ok || in.tx == nil {
 		return nil, false
 	}
 	return in.tx, true

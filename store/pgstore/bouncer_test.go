@@ -4,8 +4,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/storetest"
@@ -55,30 +53,4 @@ func TestNothingIsLeftInAPooledSession(t *testing.T) {
 	waitFor(t, "no advisory lock is left, of an earlier test's sessions neither", func() bool {
 		return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 	})
-}
-
-// What Atomic prepares itself goes through a pooler too, if that knows prepared
-// statements.
-func TestRunsThroughAPoolerArePreparedWhereItKnowsHow(t *testing.T) {
-	at := pgtest.URL(t)
-	through := pgtest.Bouncer(t, at)
-	p := newShop(t, openAt(t, through, &Options{Schema: newSchema(t, at)}), nil)
-	for i := range 20 {
-		key := itoa(i)
-		if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
-			t.Errorf("%q, %v", got, err)
-		}
-	}
-	if n := len(p.payments(t)); n != 20 {
-		t.Errorf("%d effects of 20 keys", n)
-	}
-	conn, err := p.s.app.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	knows := conn.Conn().Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
-	if d := directOf(conn.Conn()); d.off == knows || knows != (len(d.are) == 4) {
-		t.Errorf("off: %v, %d statements are prepared; the pooler knows them: %v", d.off, len(d.are), knows)
-	}
 }

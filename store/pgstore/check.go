@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Check implements store.Checker. It reads the settings that a new connection
@@ -12,7 +13,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return explain("check", s.check(ctx))
+	return pgwire.Explain("check", s.check(ctx))
 }
 
 // settings are what Check looks at.

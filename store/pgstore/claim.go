@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 type (
@@ -51,7 +53,7 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	if len(batch) == 1 {
 		it := batch[0]
 		it.Res, it.Err = s.quick.claim(ctx, it.Req)
-		if code(it.Err) == lockNotAvailable {
+		if pgwire.Code(it.Err) == pgwire.LockNotAvailable {
 			it.Err = errLocked
 		}
 		return
@@ -81,7 +83,7 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 // failBatch answers a batch that failed. What the server refused was not
 // carried out, and can be sent again one by one.
 func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
-	if refused(err) && len(batch) > 1 {
+	if pgwire.Refused(err) && len(batch) > 1 {
 		err = errAlone
 	}
 	var none Res
@@ -126,7 +128,7 @@ func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, 
 	}
 	args = append(args, s.wait)
 	err = s.retry(func() error {
-		for range tries {
+		for range pgwire.Tries {
 			var a answer
 			if err := s.db.QueryRow(ctx, s.sql.claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
 				return err
@@ -209,4 +211,39 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 		return nil
 	})
 	return f, err
+}
+
+// claimRow is a claim in a batch.
+type claimRow struct {
+	id  pgtype.UUID
+	end end
+	it  *claimItem
+}
+
+// claimArrays are the parameters of a batch of claims in the order of their
+// ids: two batches meet the same rows in the same order. A column that is the
+// same in all rows has one value: the statement repeats it.
+func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
+	rows := make([]claimRow, 0, len(byID))
+	for id, it := range byID {
+		e, _ := newEnd(it.Req.State, &it.Req.Outcome, it.Req.Lease, it.Req.Keep) // fails for outcomes only
+		rows = append(rows, claimRow{id, e, it})
+	}
+	slices.SortFunc(rows, func(a, b claimRow) int { return pgwire.CompareIDs(a.id, b.id) })
+	return []any{
+		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return r.id }),
+		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return ownerOf(r.it.Req.Owner) }),
+		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.it.Req.State) }),
+		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.it.Req.Policy) }),
+		pgwire.Once(rows, func(r *claimRow) int64 { return int64(r.it.Req.Attempt) }),
+		pgwire.Once(rows, func(r *claimRow) int64 { return r.end.until.Int64 }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Key.Operation }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Key.Tenant }),
+		pgwire.Texts(rows, func(r *claimRow) string { return r.it.Req.Key.Value }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Holder }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Fingerprint.Alg }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Fingerprint.KeyID }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Fingerprint.Sum }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Error }),
+	}
 }

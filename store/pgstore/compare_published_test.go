@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // result is what each operation keeps.
@@ -74,7 +75,7 @@ func (p *published) oneTx(ctx context.Context, key string) error {
 	}
 	defer func() { _ = tx.Rollback() }()
 	_, err = tx.ExecContext(ctx, `INSERT INTO idempotency_keys VALUES ($1, $2, 'started', NULL, now() + interval '1 day')`, "s", key)
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == uniqueViolation {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == pgwire.UniqueViolation {
 		_ = tx.Rollback()
 		_, err = p.claim(ctx, key)
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/storetest"
 )
@@ -74,7 +75,7 @@ func beginLate(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st
 func beginAs(t testing.TB, st store.Store, late bool) storetest.Tx {
 	s := st.(*Store)
 	table := pgx.Identifier{s.opt.Schema, "effect"}.Sanitize()
-	if _, err := s.app.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS "+table+" (name text)"); err != nil && code(err) != uniqueViolation {
+	if _, err := s.app.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS "+table+" (name text)"); err != nil && pgwire.Code(err) != pgwire.UniqueViolation {
 		t.Errorf("effect: %v", err) // two at once may both try to make it
 	}
 	tx, err := s.app.Begin(context.Background())

@@ -1,15 +1,12 @@
 package pgstore
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,95 +14,9 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
-
-// cutter stands between a client and the server, and cuts the connection when
-// a request has a certain text: before it goes on, or before its answer does.
-type cutter struct {
-	to    string
-	text  atomic.Pointer[string]
-	after bool   // the request goes on, the answer does not
-	done  string // in the answer, when it is cut; empty: the first
-	cuts  atomic.Int64
-}
-
-// newCutter listens, and is a URL for it.
-func newCutter(t *testing.T, after bool) (*cutter, string) {
-	t.Helper()
-	u, err := url.Parse(pgtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cutter{to: u.Host, after: after}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go c.carry(client)
-		}
-	}()
-	u.Host = l.Addr().String()
-	u.RawQuery = "sslmode=disable&default_query_exec_mode=exec" // so that each request has its text
-	return c, u.String()
-}
-
-func (c *cutter) carry(client net.Conn) {
-	defer client.Close()
-	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", c.to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	var cut atomic.Bool
-	go func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := server.Read(buf)
-			if err != nil || cut.Load() && bytes.Contains(buf[:n], []byte(c.done)) {
-				_ = client.Close()
-				return
-			}
-			if cut.Load() {
-				continue
-			}
-			if _, err := client.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buf)
-		if err != nil {
-			return
-		}
-		if text := c.text.Load(); text != nil && bytes.Contains(buf[:n], []byte(*text)) {
-			c.text.Store(nil)
-			c.cuts.Add(1)
-			cut.Store(true)
-			if !c.after {
-				return
-			}
-		}
-		if _, err := server.Write(buf[:n]); err != nil {
-			return
-		}
-		if cut.Load() { // until the server has carried it out
-			_, _ = io.Copy(server, client)
-			return
-		}
-	}
-}
-
-func (c *cutter) at(text string) { c.text.Store(&text) }
 
 // openThrough opens the store of first once more, which has connections of its own
 // to the server, and those of the application through what is at url.
@@ -126,10 +37,10 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 
 func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
-		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + preparedName(commitSQL) + "\x00"} {
+		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + cachedName(commitStatement) + "\x00"} {
 			t.Run(name+", by "+mode, func(t *testing.T) {
 				first := openNew(t, nil)
-				c, through := newCutter(t, after)
+				c, through := cuttest.New(t, pgtest.URL(t), after)
 				s := openThrough(t, first, strings.Replace(through, "mode=exec", "mode="+mode, 1))
 				p := newShop(t, s, nil)
 				for i := range 10 {
@@ -137,7 +48,7 @@ func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 					for range 2 { // then the connection's statements are prepared
 						_, _ = Do(t.Context(), p.a, call("warm"), p.pay("warm", semel.NoEffect(errors.New("no effect"))))
 					}
-					c.at(text)
+					c.At(text)
 					got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil))
 					if after && (err != nil || got != "receipt of "+key) {
 						t.Errorf("a commit that got through: %q, %v", got, err)
@@ -149,8 +60,8 @@ func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 						t.Errorf("the next call: %q, %v", got, err)
 					}
 				}
-				if n := len(p.payments(t)); n != 10 || c.cuts.Load() != 10 {
-					t.Errorf("%d cuts, %d effects of 10 keys", c.cuts.Load(), n)
+				if n := len(p.payments(t)); n != 10 || c.Cuts.Load() != 10 {
+					t.Errorf("%d cuts, %d effects of 10 keys", c.Cuts.Load(), n)
 				}
 			})
 		}
@@ -163,11 +74,11 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		t.Run(fmt.Sprint("carried out: ", after), func(t *testing.T) {
 			first := openNew(t, nil)
-			c, through := newCutter(t, after)
+			c, through := cuttest.New(t, pgtest.URL(t), after)
 			s := openAt(t, through, &Options{Schema: first.opt.Schema})
 			for i := range 10 {
 				p := proposal(itoa(i))
-				c.at("INSERT INTO")
+				c.At("INSERT INTO")
 				if f, err := s.Claim(t.Context(), p); err == nil {
 					t.Errorf("a claim without an answer: %+v", f)
 				}
@@ -175,7 +86,7 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 				if err != nil || !f.Won {
 					t.Fatalf("the claim again: won %v, error %v", f.Won, err)
 				}
-				c.at("UPDATE")
+				c.At("UPDATE")
 				if err := s.Settle(t.Context(), f.Record.Lease(), completion("x")); err == nil {
 					t.Error("a settlement without an answer: nil")
 				}
@@ -186,8 +97,8 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 					t.Errorf("it is %v", r.State)
 				}
 			}
-			if c.cuts.Load() != 20 {
-				t.Errorf("%d cuts, want 20", c.cuts.Load())
+			if c.Cuts.Load() != 20 {
+				t.Errorf("%d cuts, want 20", c.Cuts.Load())
 			}
 		})
 	}
@@ -197,7 +108,7 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		first := openNew(t, nil)
-		c, through := newCutter(t, after)
+		c, through := cuttest.New(t, pgtest.URL(t), after)
 		s := openAt(t, through, &Options{Schema: first.opt.Schema})
 		var items []*settleItem
 		for i := range 3 {
@@ -206,7 +117,7 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 			r, _ := newSettleRequest(&l, &e)
 			items = append(items, &settleItem{Req: r})
 		}
-		c.at("UPDATE")
+		c.At("UPDATE")
 		s.flushSettles(t.Context(), items)
 		for i, it := range items {
 			if it.Err == nil || errors.Is(it.Err, errNotHeld) || errors.Is(it.Err, errAlone) || errors.Is(it.Err, store.ErrLeaseLost) {
@@ -218,7 +129,7 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 				t.Errorf("carried out: %v; settlement %d again: %v", after, i, err)
 			}
 		}
-		if n := c.cuts.Load(); n != 1 {
+		if n := c.Cuts.Load(); n != 1 {
 			t.Errorf("%d cuts, want 1", n)
 		}
 	}
@@ -261,4 +172,11 @@ func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	if !<-answer {
 		t.Error("what was committed is not found")
 	}
+}
+
+// cachedName is the name under which pgx prepares a statement in mode
+// cache_statement.
+func cachedName(sql string) string {
+	sum := sha256.Sum256([]byte(sql))
+	return "stmtcache_" + hex.EncodeToString(sum[:24])
 }

@@ -29,16 +29,39 @@
 // A semel.Guard over the store runs calls under leases, for effects that are
 // elsewhere. [Atomic] commits the record together with what the handler writes
 // to the database: in a transaction of its own, in one that the caller has
-// open with pgx ([Atomic.In]), or with database/sql ([Atomic.InSQL]).
+// open with pgx ([Atomic.In]), or in one of database/sql ([DoSQL]).
 //
-// A whole poll of a broker goes in one transaction by [Atomic.RunBatch], with a
-// handler for each message; by [Atomic.RunWhole], with one for all, so that
-// their rows can be written in one statement; or by [Atomic.Admit], in a
-// transaction that the caller has open. A [Series] looks for each batch while the
-// one before it runs. For messages whose only key is their
-// offset, a [Watermark] takes one row for each partition, and not one for each
-// message. A [Note] is what a member that dies leaves to the next: with it package
-// kafkapg finds the message that kills them.
+// [Atomic.RunWhole] runs a whole poll of a broker in one transaction, with one
+// handler for all messages, so that their rows can be written in one statement. A
+// [Prefetcher] looks for each batch while the one before it runs. Package
+// pgkafka has what a consumer of Kafka needs beside that.
+//
+// # Handlers of Atomic
+//
+// A handler must not end its transaction, leave a statement running in it, or
+// write to the database in another way. After the handler has returned, its
+// transaction answers pgx.ErrTxClosed; only the results of LargeObjects and Conn
+// are not guarded, and must not be used then.
+//
+// A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait. If
+// the connection breaks during COMMIT, Run asks the server for up to 10 s what
+// became of it. If the server does not answer, Run returns semel.ErrUnavailable
+// (and semel.ErrInDoubt) although the transaction may be committed: the same call,
+// made again, finds out.
+//
+// # Batches
+//
+// If the server refuses a transaction of [Atomic.RunWhole] because of another
+// transaction, it runs again, whole, then in halves. If the server refuses COMMIT,
+// the batch runs again in halves. So one batch may end as several transactions, in
+// order. If a connection breaks, each call of that transaction and each call after
+// it ends with semel.ErrUnavailable. A connection that breaks inside the handler,
+// or at COMMIT, may be the fault of one call: if the store still answers and
+// nothing was committed, the batch runs again in halves, and the call that breaks
+// the connection alone ends with semel.ErrUnavailable and a noted attempt.
+//
+// Each key takes an advisory lock until the transaction ends; more than 1,000
+// calls are split into several transactions.
 //
 // # Throughput
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // Transfer is a request to move money between two rows.
@@ -79,7 +80,7 @@ func ExampleAtomic_RunWhole() {
 		for i, m := range poll {
 			calls[i] = semel.Call{Operation: "orders consumer", Tenant: semel.Shared, Key: m.ID, Payload: semel.JSON(m)}
 		}
-		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.Fresh) error {
+		ends := a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*pgstore.NewCall) error {
 			var orders []string
 			for _, f := range fresh {
 				if m := poll[f.Index]; m.Order == "" {
@@ -103,9 +104,9 @@ func ExampleAtomic_RunWhole() {
 }
 
 // An owner of a partition of Kafka moves its offset with the effects.
-func ExampleStore_Own() {
-	assigned := func(ctx context.Context, st *pgstore.Store, of pgstore.TopicPartition, read func(from int64) (first, next int64, orders []string)) error {
-		w, err := st.Own(ctx, of, 0)
+func Example_kafka() {
+	assigned := func(ctx context.Context, st *pgstore.Store, partition pgkafka.TopicPartition, read func(from int64) (first, next int64, orders []string)) error {
+		w, err := pgkafka.Own(ctx, st, partition, 0)
 		if err != nil {
 			return err
 		}
@@ -116,7 +117,7 @@ func ExampleStore_Own() {
 				return err
 			})
 			if err != nil {
-				return err // pgstore.ErrFenced: another has the partition
+				return err // pgkafka.ErrFenced: another has the partition
 			}
 		}
 	}

@@ -95,9 +95,9 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			waitFor(t, "a connection hangs", func() bool { return h.hung.Load() == 1 })
 			start := time.Now()
 			waitFor(t, "it listens again", func() bool {
-				l, err := s.ear.join(idOf(testKey("k")))
+				l, err := s.listener.Join(idOf(testKey("k")))
 				if err == nil {
-					s.ear.leave(l)
+					s.listener.Leave(l)
 				}
 				return err == nil
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -85,7 +86,7 @@ func application(t testing.TB, s *Store) *pgxpool.Pool {
 	return pool
 }
 
-func mustExec(t testing.TB, db execer, sql string, args ...any) {
+func mustExec(t testing.TB, db pgwire.Execer, sql string, args ...any) {
 	t.Helper()
 	if _, err := db.Exec(context.Background(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -93,7 +94,7 @@ func mustExec(t testing.TB, db execer, sql string, args ...any) {
 }
 
 // ask is the one value that a query returns.
-func ask[T any](t testing.TB, db querier, sql string, args ...any) (v T) {
+func ask[T any](t testing.TB, db pgwire.Querier, sql string, args ...any) (v T) {
 	t.Helper()
 	if err := db.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
 		t.Fatalf("%s: %v", sql, err)

@@ -8,7 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // Who gets ErrUnavailable may do something else instead: so whether the effect
@@ -33,22 +34,22 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				})
 			},
 			"batch": func(p *shop, key string, lose func()) error {
-				return p.a.RunBatch(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
+				return p.a.RunWhole(t.Context(), []semel.Call{call(key)}, func(ctx context.Context, fresh []*NewCall) error {
 					tx, _ := TxFrom(ctx)
-					_, err := p.pay(key, nil)(ctx, x, tx)
+					_, err := p.pay(key, nil)(ctx, fresh[0].Execution, tx)
 					lose()
-					return store.Outcome{}, err
+					return err
 				})[0].Err
 			},
 		} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				first := openNew(t, nil)
-				cut, through := newCutter(t, c.after)
+				cut, through := cuttest.New(t, pgtest.URL(t), c.after)
 				s := openThrough(t, first, through)
 				p := newShop(t, s, nil)
 				p.a.aftermath = 500 * time.Millisecond
 				err := run(p, "k", func() {
-					cut.at("COMMIT")
+					cut.At("COMMIT")
 					if c.away {
 						s.own.Close()
 					}
@@ -56,8 +57,8 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				if !errors.Is(err, c.err) || errors.Is(err, semel.ErrInDoubt) != c.doubt {
 					t.Errorf("got %v; want %v, in doubt %v", err, c.err, c.doubt)
 				}
-				if cut.cuts.Load() != 1 {
-					t.Errorf("%d cuts", cut.cuts.Load())
+				if cut.Cuts.Load() != 1 {
+					t.Errorf("%d cuts", cut.Cuts.Load())
 				}
 			})
 		}

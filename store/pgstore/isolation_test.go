@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // In REPEATABLE READ a row that was committed since is there for the index,
@@ -29,7 +30,7 @@ func TestRepeatableReadIsASerializationFailure(t *testing.T) {
 	f, err := p.s.Tx(tx).Claim(t.Context(), store.Proposal{
 		Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: newOwner(), Lease: time.Minute,
 	})
-	if err == nil || f.Won || code(err) != serializationFailure {
+	if err == nil || f.Won || pgwire.Code(err) != pgwire.SerializationFailure {
 		t.Errorf("won %v, error %v, want 40001", f.Won, err)
 	}
 	p.want(t, "k")

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // List implements store.Lister. It looks at the whole table, in parts, and
@@ -18,7 +19,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 		for from, more := (place{}), true; more; {
 			page, next, err := s.page(ctx, &f, from)
 			if err != nil {
-				yield(store.Found{}, explain("list", err))
+				yield(store.Found{}, pgwire.Explain("list", err))
 				return
 			}
 			for _, fd := range page {
@@ -73,7 +74,7 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 			continue // the one row of an empty part
 		}
 		r, err := w.record()
-		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, w.id.Bytes, explain("list", err)})
+		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, w.id.Bytes, pgwire.Explain("list", err)})
 		if len(page) == pageSize {
 			if last, err = parsePlace(*at); err != nil {
 				return nil, nil, err

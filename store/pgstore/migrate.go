@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 //go:embed migration/*.sql
@@ -34,7 +35,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return explain("migrate", s.migrate(ctx))
+	return pgwire.Explain("migrate", s.migrate(ctx))
 }
 
 // lockOfMigrations keeps two processes from migrating at once.
@@ -112,7 +113,7 @@ func ups() []string {
 
 // schema is the number of the last migration that the schema has had, 0 for
 // none.
-func (s *Store) schema(ctx context.Context, db querier) (int, error) {
+func (s *Store) schema(ctx context.Context, db pgwire.Querier) (int, error) {
 	var there bool
 	err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = $1::text AND c.relname IN ('semel_meta', 'semel_record', 'semel_readable'))`, s.opt.Schema).Scan(&there)

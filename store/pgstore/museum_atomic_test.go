@@ -16,6 +16,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -65,7 +66,7 @@ func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
 			}}, err
 		}
 	})
-	commit := commitSQL
+	commit := commitStatement
 	text.Store(&commit)
 	if got, err := Do(ctx, c.a, call("k"), c.pay("k", nil)); err != nil || got != "receipt of k" {
 		t.Errorf("a commit that got through: %q, %v", got, err)
@@ -99,7 +100,7 @@ func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
 }
 
 // A handler that takes longer than its callers wait fails each time by their
-// leaving. Those tries count, or it would run for ever.
+// leaving. Those pgwire.Tries count, or it would run for ever.
 func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -136,7 +137,7 @@ func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 		ran++
 		return p.pay("k", nil)(ctx, x, tx)
 	})
-	if ran != 1 || code(err) != uniqueViolation || errors.Is(err, semel.ErrInProgress) || errors.Is(err, semel.ErrUnavailable) {
+	if ran != 1 || pgwire.Code(err) != pgwire.UniqueViolation || errors.Is(err, semel.ErrInProgress) || errors.Is(err, semel.ErrUnavailable) {
 		t.Errorf("it ran %d times, and failed by %v; want the handler's error", ran, err)
 	}
 	if r, err := p.record(t, "k"); err != nil || r.Attempt != 1 || r.State != store.Released {
@@ -147,7 +148,7 @@ func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 		tx, _ := TxFrom(ctx)
 		return p.pay("k", nil)(ctx, x, tx)
 	})
-	if code(err) != uniqueViolation || errors.Is(err, semel.ErrInProgress) {
+	if pgwire.Code(err) != pgwire.UniqueViolation || errors.Is(err, semel.ErrInProgress) {
 		t.Errorf("in the caller's transaction: %v, want the handler's error", err)
 	}
 }
@@ -158,14 +159,14 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (string, error) {
-		if ran++; ran > 3*tries {
+		if ran++; ran > 3*pgwire.Tries {
 			return "", errors.New("enough")
 		}
 		_, err := tx.Exec(ctx, "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
 		return "", err
 	})
-	if ran != tries || !errors.Is(err, semel.ErrUnavailable) || code(err) != serializationFailure {
-		t.Errorf("it ran %d times, want %d, and ended by %v", ran, tries, err)
+	if ran != pgwire.Tries || !errors.Is(err, semel.ErrUnavailable) || pgwire.Code(err) != pgwire.SerializationFailure {
+		t.Errorf("it ran %d times, want %d, and ended by %v", ran, pgwire.Tries, err)
 	}
 	if _, err := p.record(t, "k"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a record was left: %v", err)
@@ -175,28 +176,24 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 // A commit that the server refuses because of others has not happened: the
 // handler runs again, and the caller sees nothing of it.
 func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
-	for way, newCrowd := range crowds {
-		t.Run(way, func(t *testing.T) {
-			c := newCrowd(t, pgtest.URL(t), 1, nil)
-			fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
-			seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
-			mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
-			mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-				IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
-			mustExec(t, c.app, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+c.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "+fn+"()")
-			ran := 0
-			got, err := Do(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
-				if ran++; x.Attempt() != 1 {
-					t.Errorf("run %d is attempt %d", ran, x.Attempt())
-				}
-				return c.pay("k", nil)(ctx, x, tx)
-			})
-			if err != nil || got != "receipt of k" || ran != 2 {
-				t.Errorf("it ran %d times: %q, %v", ran, got, err)
-			}
-			c.want(t, "k")
-		})
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
+	seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
+	mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
+	mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
+	mustExec(t, c.app, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+c.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION "+fn+"()")
+	ran := 0
+	got, err := Do(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
+		if ran++; x.Attempt() != 1 {
+			t.Errorf("run %d is attempt %d", ran, x.Attempt())
+		}
+		return c.pay("k", nil)(ctx, x, tx)
+	})
+	if err != nil || got != "receipt of k" || ran != 2 {
+		t.Errorf("it ran %d times: %q, %v", ran, got, err)
 	}
+	c.want(t, "k")
 }
 
 // Between the rollback of a try and its note there is nothing to see. Who waited
@@ -247,37 +244,4 @@ func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
 		t.Errorf("who waited for it: %v, want ErrReleased", err)
 	}
 	p.want(t)
-}
-
-// Who gets no connection from the pool does not take a place in it along.
-func TestWhoGetsNoConnectionLeavesNoPlaceTaken(t *testing.T) {
-	p := onePool(t)
-	room := func() int {
-		p.s.relay.mu.Lock()
-		defer p.s.relay.mu.Unlock()
-		return p.s.relay.room
-	}
-	held, err := p.s.app.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	left := make(chan error, 1)
-	go func() {
-		_, err := Do(ctx, p.a, call("k"), p.pay("k", nil))
-		left <- err
-	}()
-	waitFor(t, "it waits for a connection", func() bool { return room() == 0 })
-	leave()
-	if err := <-left; !errors.Is(err, context.Canceled) {
-		t.Errorf("who left: %v", err)
-	}
-	held.Release()
-	if n := room(); n != 1 {
-		t.Fatalf("there is room for %d runs, want 1: no run gets a connection any more", n)
-	}
-	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
-		t.Error(err)
-	}
-	p.want(t, "k")
 }

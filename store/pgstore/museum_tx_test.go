@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -124,9 +125,6 @@ func TestATransactionOfATwinIsForeign(t *testing.T) {
 	if !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v, want ErrForeign", err)
 	}
-	if _, err := a.Admit(t.Context(), tx, poll("k")); !errors.Is(err, ErrForeign) {
-		t.Errorf("Admit: %v, want ErrForeign", err)
-	}
 }
 
 // A duplicate of a run in flight is told so at once, whatever there was of the key
@@ -152,7 +150,7 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 					t.Errorf("%s: it ran", name)
 					return store.Outcome{}, nil
 				})
-				if !errors.Is(err, semel.ErrInProgress) || code(err) != "" {
+				if !errors.Is(err, semel.ErrInProgress) || pgwire.Code(err) != "" {
 					t.Errorf("%s: %v, want ErrInProgress", name, err)
 				}
 			}
@@ -165,61 +163,33 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 	}
 }
 
-// What keys another has taken meanwhile is told for rows that differ, too.
-func TestAdmitLosesOneKeyOfDifferentCalls(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	refund := semel.Call{Operation: "refund", Tenant: "bob", Key: "r", Payload: semel.Bytes([]byte("7"))}
-	calls := append(poll("a", "k"), refund)
-	tx := beginTx(t, p.s, txDefaults)
-	y := p.a.newInbox(p.s.newTx(tx, true), false)
-	if err := y.gather(t.Context(), all(3), calls); err != nil {
-		t.Fatal(err)
-	}
-	claimCall(t, p, "k")
-	got, err := y.admitAll(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !got[0].Fresh || !got[2].Fresh || got[1].Fresh || !errors.Is(got[1].Err, semel.ErrInProgress) {
-		t.Errorf("%+v", got)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantFresh(t, admitIn(t, p, true, calls[0], refund), false, false)
-}
-
 // What a run was answered is the caller's: the connection that it came by goes on
 // reading what others are answered.
 func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
-	for way, newCrowd := range crowds {
-		t.Run(way, func(t *testing.T) {
-			c := newCrowd(t, pgtest.URL(t), 1, nil)
-			of := func(key string) store.Outcome {
-				return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
-			}
-			pay := func(key string) store.Outcome {
-				t.Helper()
-				res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (store.Outcome, error) { return of(key), nil })
-				if err != nil {
-					t.Fatal(err)
-				}
-				return res.Outcome
-			}
-			keys := []string{"a", "b", "c", "d"}
-			for _, key := range keys {
-				pay(key)
-			}
-			var got []store.Outcome
-			for _, key := range keys {
-				got = append(got, pay(key))
-			}
-			for i, key := range keys {
-				if !reflect.DeepEqual(got[i].Body, of(key).Body) || !reflect.DeepEqual(got[i].Header, of(key).Header) {
-					t.Errorf("the answer of %s has become %q, %q", key, got[i].Body[:8], got[i].Header)
-				}
-			}
-		})
+	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	of := func(key string) store.Outcome {
+		return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
+	}
+	pay := func(key string) store.Outcome {
+		t.Helper()
+		res, err := c.a.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (store.Outcome, error) { return of(key), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Outcome
+	}
+	keys := []string{"a", "b", "c", "d"}
+	for _, key := range keys {
+		pay(key)
+	}
+	var got []store.Outcome
+	for _, key := range keys {
+		got = append(got, pay(key))
+	}
+	for i, key := range keys {
+		if !reflect.DeepEqual(got[i].Body, of(key).Body) || !reflect.DeepEqual(got[i].Header, of(key).Header) {
+			t.Errorf("the answer of %s has become %q, %q", key, got[i].Body[:8], got[i].Header)
+		}
 	}
 }
 

@@ -51,13 +51,8 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 				return err
 			})
 		},
-		"RunBatch": func() error {
-			return p.a.RunBatch(t.Context(), []semel.Call{call("k")}, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
-				return handler(ctx, x)
-			})[0].Err
-		},
 		"RunWhole": func() error {
-			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*Fresh) error {
+			return p.a.RunWhole(t.Context(), poll("before", "k", "behind"), func(ctx context.Context, fresh []*NewCall) error {
 				_, err := handler(ctx, fresh[1].Execution)
 				return err
 			})[1].Err

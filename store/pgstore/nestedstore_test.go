@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/store"
 )
 
 // A handler of one store within that of another: what is run there for the outer
@@ -32,9 +31,9 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 				return semel.Once(t.Context(), p.a.In(tx), call("outer"), func(ctx context.Context, x *semel.Execution) error { return inside(ctx, x, tx) })
 			})
 		},
-		"RunBatch": func() error {
-			return p.a.RunBatch(t.Context(), poll("outer"), func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
-				return store.Outcome{}, inside(ctx, x, nil)
+		"RunWhole": func() error {
+			return p.a.RunWhole(t.Context(), poll("outer"), func(ctx context.Context, fresh []*NewCall) error {
+				return inside(ctx, fresh[0].Execution, nil)
 			})[0].Err
 		},
 	} {
@@ -63,9 +62,9 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 				return semel.Once(t.Context(), p.a.In(tx), call(key), leave)
 			})
 		},
-		"RunBatch": func(key string) error {
-			return p.a.RunBatch(t.Context(), poll(key), func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
-				return store.Outcome{}, leave(ctx, x)
+		"RunWhole": func(key string) error {
+			return p.a.RunWhole(t.Context(), poll(key), func(ctx context.Context, fresh []*NewCall) error {
+				return leave(ctx, fresh[0].Execution)
 			})[0].Err
 		},
 	} {
@@ -85,5 +84,5 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 			}
 		})
 	}
-	p.want(t, "later In", "later Run", "later RunBatch")
+	p.want(t, "later In", "later Run", "later RunWhole")
 }

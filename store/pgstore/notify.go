@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Wait implements store.Waiter under Options.Notify. Else, and while the
@@ -16,15 +17,15 @@ func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if s.ear == nil {
+	if s.listener == nil {
 		return fmt.Errorf("pgstore: wait: Options.Notify is off: %w", errors.ErrUnsupported)
 	}
-	w, err := s.ear.join(idOf(seen.Key))
+	w, err := s.listener.Join(idOf(seen.Key))
 	if err != nil {
-		return explain("wait", err)
+		return pgwire.Explain("wait", err)
 	}
-	defer s.ear.leave(w)
-	// What came before the join was told to nobody.
+	defer s.listener.Leave(w)
+	// Nobody was notified of what ended before the join.
 	f, err := s.Get(ctx, seen.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -35,17 +36,17 @@ func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 		return nil
 	}
 	select {
-	case <-w.told:
-		return explain("wait", w.err)
+	case <-w.Done():
+		return pgwire.Explain("wait", w.Err())
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// ended tells all who wait for a key, here and elsewhere, that it has changed
-// for good, or been given back. It waits for nothing.
+// ended notifies all callers that wait for a key, in this process and in others,
+// that a run of the key has ended. It waits for nothing.
 func (s *Store) ended(id pgtype.UUID) {
-	if s.ear != nil {
-		s.ear.mouth.say(id)
+	if s.listener != nil {
+		s.listener.Notify(id)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -17,22 +18,22 @@ func other(t testing.TB, s *Store) *Store {
 	return openAt(t, pgtest.URL(t), &o)
 }
 
-// told waits until the ear hears of a key.
-func told(t *testing.T, l *listener, what string) {
+// told waits until a waiter is woken.
+func told(t *testing.T, l *notify.Waiter, what string) {
 	t.Helper()
 	select {
-	case <-l.told:
-		if l.err != nil {
-			t.Errorf("%s: %v", what, l.err)
+	case <-l.Done():
+		if l.Err() != nil {
+			t.Errorf("%s: %v", what, l.Err())
 		}
 	case <-time.After(30 * time.Second):
 		t.Errorf("%s: nobody was told", what)
 	}
 }
 
-func join(t *testing.T, s *Store, value string) *listener {
+func join(t *testing.T, s *Store, value string) *notify.Waiter {
 	t.Helper()
-	l, err := s.ear.join(idOf(testKey(value)))
+	l, err := s.listener.Join(idOf(testKey(value)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,37 +71,6 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	told(t, l, "a swap to unknown")
 }
 
-// A crowd that ends at once is more than the server takes in one notification.
-func TestTheEndsOfACrowdAreTold(t *testing.T) {
-	s := openNew(t, &Options{Notify: true})
-	far, m := other(t, s), s.ear.mouth
-	var crowd []*listener
-	var ids []byte
-	for i := range 3*spoken + 1 {
-		l := join(t, far, itoa(i))
-		crowd, ids = append(crowd, l), append(ids, l.id.Bytes[:]...)
-	}
-	m.mu.Lock()
-	m.ended = append(m.ended, ids...)
-	m.mu.Unlock()
-	s.ended(crowd[0].id)
-	waitFor(t, "the crowd is being told", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return len(m.ended) == 0
-	})
-	last := join(t, far, "last") // is told when all of the crowd was
-	s.ended(last.id)
-	told(t, last, "who came last")
-	for i, l := range crowd {
-		select {
-		case <-l.told:
-		default:
-			t.Fatalf("%d of %d were told", i, len(crowd))
-		}
-	}
-}
-
 // A take-over is not an end, and a claim that loses changes nothing.
 func TestWhatIsNoEndIsNotTold(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
@@ -116,7 +86,7 @@ func TestWhatIsNoEndIsNotTold(t *testing.T) {
 	complete(t, s, "last", "result")
 	told(t, last, "a settlement")
 	select {
-	case <-l.told:
+	case <-l.Done():
 		t.Error("a take-over was told as an end")
 	default:
 	}
@@ -157,18 +127,26 @@ func TestWaitSeesWhatCameBeforeIt(t *testing.T) {
 
 func seenOf(r store.Record) store.Seen { return r.Seen() }
 
-// waiters is how many wait at a store's ear.
-func waiters(s *Store) (n int) {
-	s.ear.mu.Lock()
-	defer s.ear.mu.Unlock()
-	for _, l := range s.ear.by {
-		n += l.n
-	}
-	return n
-}
+// waiters is the number of callers that wait at a store.
+func waiters(s *Store) int { return s.listener.Waiting() }
 
 func proposalSeen(value string) store.Seen {
 	p := proposal(value)
 	r := p.Insert(time.Now(), 1)
 	return r.Seen()
+}
+
+// A claim that was taken over before somebody waits for it is in the same state,
+// and another's.
+func TestWaitSeesATakeOverBeforeIt(t *testing.T) {
+	s := openNew(t, &Options{Notify: true})
+	was := claim(t, s, "k")
+	if f, err := s.Swap(t.Context(), was.Seen(), proposal("k")); err != nil || !f.Won {
+		t.Fatalf("won %v, error %v", f.Won, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Wait(ctx, was.Seen()); err != nil {
+		t.Errorf("got %v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -156,15 +157,15 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 	cut.Store(true)
 	waitFor(t, "the listener is gone", func() bool {
 		endListeners(t, first)
-		return errors.Is(s.Wait(t.Context(), found.Record.Seen()), errDeaf)
+		return errors.Is(s.Wait(t.Context(), found.Record.Seen()), notify.ErrListenerClosed)
 	})
 	end()
 	well(t, ran, got)
 	cut.Store(false)
 	waitFor(t, "it listens again", func() bool {
-		l, err := s.ear.join(idOf(testKey("later")))
+		l, err := s.listener.Join(idOf(testKey("later")))
 		if err == nil {
-			defer s.ear.leave(l)
+			defer s.listener.Leave(l)
 		}
 		return err == nil
 	})
@@ -213,7 +214,7 @@ func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
 // Transactions are told after their commit; who waits for one has nothing to
 // look at before.
 func TestTheEndOfATransactionIsTold(t *testing.T) {
-	p := newShop(t, openNew(t, &Options{Notify: true, toldPoll: time.Hour}), nil)
+	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
 	far, err := NewAtomic(other(t, p.s), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Open opens the store in the database at url (postgres://…, or key=value), with
@@ -37,20 +39,20 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opt: opt, app: app, idle: millis(opt.MaxIdleTx)}
-	s.speak(false)
+	s := &Store{opt: opt, app: app, idle: pgwire.Millis(opt.MaxIdleTx)}
+	s.makeStatements(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
-		return nil, explain("open", err)
+		return nil, pgwire.Explain("open", err)
 	}
-	s.quick, s.patient = s.newSession(inLane), s.newSession(millis(opt.LockTimeout))
+	s.quick, s.patient = s.newSession(inLane), s.newSession(pgwire.Millis(opt.LockTimeout))
 	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
-	s.claims, s.settles, s.kept = s.newClaimLane(), s.newSettleLane(), s.newKeptLane()
+	s.claims, s.settles, s.replays = s.newClaimLane(), s.newSettleLane(), s.newReplayLane()
 	return s, nil
 }
 
-// speak makes the statements. For spelled see packedOf.
-func (s *Store) speak(spelled bool) {
+// makeStatements makes the statements. For spelled see packedOf.
+func (s *Store) makeStatements(spelled bool) {
 	s.sql, s.txSQL = newStatements(&s.opt, s.opt.RelaxedClaims, spelled), newStatements(&s.opt, false, spelled)
 }
 
@@ -61,10 +63,8 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 			return err
 		}
 	}
-	is := s.app.Config()
-	s.relay, s.traced = newRelay(is), is.ConnConfig.Tracer != nil || is.BeforeConnect != nil
 	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
-		if code(err) != protocolViolation {
+		if pgwire.Code(err) != pgwire.ProtocolViolation {
 			return err
 		}
 		// A pooler that knows no such settings. It hides prepared statements
@@ -83,7 +83,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	if spelled, err := s.spelled(ctx); err != nil {
 		return err
 	} else if spelled {
-		s.speak(true)
+		s.makeStatements(true)
 	}
 	if s.parts, err = s.findParts(ctx); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	if err := s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number); err != nil || !s.opt.Notify {
 		return err
 	}
-	s.ear, err = listen(ctx, cfg, &s.opt)
+	s.listener, err = notify.Listen(ctx, sized(cfg, 2+spareConns), s.opt.channel(), s.opt.echo)
 	return err
 }
 
@@ -155,10 +155,10 @@ func (s *Store) Close() error {
 	if s.claims != nil {
 		s.claims.Close()
 		s.settles.Close()
-		s.kept.Close()
+		s.replays.Close()
 	}
-	if s.ear != nil {
-		s.ear.close()
+	if s.listener != nil {
+		s.listener.Close()
 	}
 	s.closeOwn()
 	if s.opened && s.app != nil {

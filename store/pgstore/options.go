@@ -56,8 +56,8 @@ type Options struct {
 	// (LISTEN, NOTIFY) instead of asking for it again and again. Off by
 	// default. It takes two connections more, or up to 5 while one of them hangs.
 	// All processes that share the schema must have it: of what one without it ends
-	// nobody is told, nor of what ends in a transaction of the caller's (Atomic.In,
-	// InSQL, Admit), and who waits for that looks every 2 to 8 seconds (an
+	// nobody is told, nor of what ends in a transaction of the caller's (Atomic.In),
+	// and who waits for that looks every 2 to 8 seconds (an
 	// Atomic.Run every second).
 	//
 	// What it costs: as good as no throughput, since it is told in a
@@ -81,9 +81,9 @@ type Options struct {
 	// clock is an SQL expression for the store's clock, in microseconds. For
 	// tests.
 	clock string
-	// toldPoll is how long a waiting Atomic.Run sleeps that can be told. For
+	// notifiedPoll is how long a waiting Atomic.Run sleeps that can be told. For
 	// tests.
-	toldPoll time.Duration
+	notifiedPoll time.Duration
 	// settleTry is how long one round trip of settlements may take. For tests.
 	settleTry time.Duration
 	// echo is how long to wait for the notification that a new listener sends
@@ -121,7 +121,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.MaxBatch, 256)
 	setDefault(&d.MaxIdleTx, 30*time.Second)
 	setDefault(&d.clock, wallClock)
-	setDefault(&d.toldPoll, time.Second)
+	setDefault(&d.notifiedPoll, time.Second)
 	setDefault(&d.echo, 20*time.Second)
 	setDefault(&d.settleTry, settleTry)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -72,15 +73,15 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 }
 
 func TestErrorsSayWhatCanBeDone(t *testing.T) {
-	for c, want := range map[string]error{lockNotAvailable: ErrBusy, diskFull: ErrFull, undefinedTable: ErrSchema} {
-		err := explain("claim", fmt.Errorf("send: %w", &pgconn.PgError{Code: c}))
+	for c, want := range map[string]error{pgwire.LockNotAvailable: ErrBusy, pgwire.DiskFull: ErrFull, pgwire.UndefinedTable: ErrSchema} {
+		err := pgwire.Explain("claim", fmt.Errorf("send: %w", &pgconn.PgError{Code: c}))
 		var e *pgconn.PgError
 		if !errors.Is(err, want) || !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "pgstore: claim: ") {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
 	for _, err := range []error{store.ErrNotFound, store.ErrLeaseLost, ErrClosed, nil} {
-		if got := explain("claim", err); got != err {
+		if got := pgwire.Explain("claim", err); got != err {
 			t.Errorf("%v became %v", err, got)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/storetest"
 )
@@ -66,7 +67,7 @@ func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
 		to := pgx.Identifier{s.opt.Schema, "semel_record_p00" + itoa(i)}.Sanitize()
 		_, err := s.own.Exec(t.Context(), "INSERT INTO "+to+" SELECT * FROM "+at+" WHERE id = $1", idOf(testKey("0")))
 		switch {
-		case to == at && code(err) != uniqueViolation, to != at && code(err) != "23514":
+		case to == at && pgwire.Code(err) != pgwire.UniqueViolation, to != at && pgwire.Code(err) != "23514":
 			t.Errorf("a second row in %s: %v", to, err)
 		default:
 			refused++
@@ -96,7 +97,7 @@ func TestAPartitionForEachDayGrantsAKeyTwice(t *testing.T) {
 	if granted != 2 {
 		t.Errorf("granted %d times, want 2", granted)
 	}
-	if _, err := s.own.Exec(t.Context(), q(`CREATE UNIQUE INDEX ON S.published (id)`)); code(err) != "0A000" {
+	if _, err := s.own.Exec(t.Context(), q(`CREATE UNIQUE INDEX ON S.published (id)`)); pgwire.Code(err) != "0A000" {
 		t.Errorf("a unique index over the days: %v", err)
 	}
 	// Such a table is no place for records.

@@ -1,10 +1,12 @@
 package pgstore
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -72,14 +74,14 @@ func planStaysGoodFromEmpty(t *testing.T, s *Store) {
 			settles = append(settles, &settleItem{Req: r})
 		}
 		s.flushSettles(t.Context(), settles)
-		var looks []*keptItem
+		var looks []*replayItem
 		for _, it := range settles {
 			if it.Err != nil {
 				t.Fatal(it.Err)
 			}
-			looks = append(looks, &keptItem{Req: keptRequest{it.Req.id, it.Req.lease.Key}})
+			looks = append(looks, &replayItem{Req: replayRequest{it.Req.id, it.Req.lease.Key}})
 		}
-		s.flushKept(t.Context(), looks)
+		s.flushReplays(t.Context(), looks)
 		for _, it := range looks {
 			if it.Err != nil || !stays(&it.Res) {
 				t.Fatalf("%+v, error %v", it.Res, it.Err)
@@ -136,7 +138,7 @@ func scans(t *testing.T, s *Store) int {
 }
 
 // fill makes a table large, without statistics of that.
-func fill(t *testing.T, db execer, table string) {
+func fill(t *testing.T, db pgwire.Execer, table string) {
 	t.Helper()
 	mustExec(t, db, `INSERT INTO `+table+` (id, owner, state, policy, attempt, until, expires, created, updated, format, fence,
 		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
@@ -165,9 +167,14 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 			t.Fatal(err)
 		}
 		mode := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')")
-		got, err := p.a.Admit(t.Context(), tx, poll(numbered(fmt.Sprint(round, "/"), 64)...))
-		if err != nil || !got[63].Fresh {
-			t.Fatalf("%+v, error %v", got[63], err)
+		y, n := p.a.newBatchTry(p.s.newTx(tx, true), false), 0
+		if err := y.gather(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
+			t.Fatal(err)
+		}
+		err = y.runWhole(t.Context(), func(fresh []*NewCall) error { n = len(fresh); return nil })
+		y.t.writeHeld()
+		if err = errors.Join(err, y.t.line.Flush(t.Context())); err != nil || n != 64 {
+			t.Fatalf("%d calls of 64 are new, error %v", n, err)
 		}
 		if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')"); is != mode {
 			t.Errorf("plan_cache_mode was %q, and is %q", mode, is)

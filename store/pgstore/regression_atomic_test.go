@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -166,8 +167,8 @@ func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 // PgBouncer answers for a server that it has lost, and does not know.
 func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 	first := openNew(t, nil)
-	c, cut := newCutter(t, true)
-	c.done = "COMMIT\x00"
+	c, cut := cuttest.New(t, pgtest.URL(t), true)
+	c.Until = "COMMIT\x00"
 	s := openThrough(t, first, pgtest.Bouncer(t, cut))
 	p := newShop(t, s, nil)
 	prepared := s.app.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
@@ -180,15 +181,15 @@ func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 		for range 3 { // then what the pooler lets be prepared is
 			_, _ = Do(t.Context(), p.a, call("warm"), p.pay("warm", semel.NoEffect(errors.New("no effect"))))
 		}
-		c.at(sent) // PgBouncer may send COMMIT by itself, behind it
+		c.At(sent) // PgBouncer may send COMMIT by itself, behind it
 		for _, when := range []string{"an ambiguous commit behind PgBouncer", "the next call"} {
 			if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
 				t.Errorf("%s: %q, %v", when, got, err)
 			}
 		}
 	}
-	if n := len(p.payments(t)); n != 5 || c.cuts.Load() != 5 {
-		t.Errorf("%d cuts, %d effects of 5 keys", c.cuts.Load(), n)
+	if n := len(p.payments(t)); n != 5 || c.Cuts.Load() != 5 {
+		t.Errorf("%d cuts, %d effects of 5 keys", c.Cuts.Load(), n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // leaseRow is a lease as the columns hold it.
@@ -33,28 +34,28 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 		rows[i] = leaseRow{idOf(l.Key), ownerOf(l.Owner), fenceOf(l.Fence)}
 	}
 	sorted := slices.Clone(rows)
-	slices.SortFunc(sorted, func(a, b leaseRow) int { return compareIDs(a.id, b.id) })
+	slices.SortFunc(sorted, func(a, b leaseRow) int { return pgwire.CompareIDs(a.id, b.id) })
 	sorted = slices.Compact(sorted)
 	renewed := map[leaseRow]bool{}
-	err := retry(func() error {
+	err := pgwire.Retry(func() error {
 		clear(renewed) // of a try that was refused when it committed
 		return s.leases(ctx, s.sql.renew, renewed, append(leaseArrays(sorted), after(d, true).Int64)...)
 	})
 	if err != nil {
-		return nil, explain("renew", err)
+		return nil, pgwire.Explain("renew", err)
 	}
 	if len(renewed) == len(sorted) {
 		return errs, nil
 	}
 	locked := map[leaseRow]bool{}
 	if err := s.leases(ctx, s.sql.held, locked, leaseArrays(sorted)...); err != nil {
-		return nil, explain("renew", err)
+		return nil, pgwire.Explain("renew", err)
 	}
 	for i, r := range rows {
 		switch {
 		case renewed[r]:
 		case locked[r]:
-			errs[i] = explain("renew", ErrBusy)
+			errs[i] = pgwire.Explain("renew", ErrBusy)
 		default:
 			errs[i] = store.ErrLeaseLost
 		}

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	crand "crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,75 +17,57 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
 // the transaction. It takes two round trips besides fn's own, and holds a
-// connection of the application's pool for as long as fn runs. While many calls
-// are duplicates, calls look for what is kept before that, all at the time in
-// one round trip on a connection of the store's own; who finds it needs no
-// other.
-//
-// If calls of Run have all of the pool's connections, one that ends takes the
-// first round trip of one that waits along with its own last, and hands over
-// its connection, up to 16 times before the pool has it back; not if the pool
-// has a PrepareConn, BeforeAcquire or AfterRelease. The two answers come
-// together: what holds up the look of the other delays the return of this, and
-// a tracer sees its statements in this call's batch. What holds up this COMMIT
-// delays the other by a second at most: then it begins by itself.
+// connection of the application's pool while fn runs. While many calls are
+// duplicates, calls look up their replays first, together, on a connection of the
+// store's own.
 //
 // The transaction commits if fn's error is nil, or a *semel.Failure, which is
-// kept while fn's own writes are undone; else all is rolled back, and the try
-// is noted in a second transaction, so that Execution.Attempt and MaxAttempts
-// count it (a try that dies with its process, or says semel.NoEffect, does not
-// count). Serialization failures and dead locks, fn's or the commit's, run fn
-// again, up to ten times, and do not count. Fn must not end the transaction,
-// leave a statement running in it, or write to the database but through it. A Run
-// inside fn, with fn's ctx, joins the transaction, as In does.
-//
-// Its own statements are prepared on a connection from the second run on, four of
-// each store, whose names begin with semel_, beside those that pgx prepares. Where
-// the pool has a tracer, or another exec mode than pgx's default, all go by pgx as
-// the application's do. If fn takes them away (DEALLOCATE ALL), fn runs again.
-// Between runs use pgx's Conn.DeallocateAll for that: after a DISCARD ALL of which
-// pgx does not know some runs fail, without effect, as its own statements do.
-//
-// What fn got from the transaction is of no use when fn has returned. Only of
-// LargeObjects and Conn this is not enforced: used later, they would act in
-// another's transaction.
-//
-// A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait.
-// If the connection breaks while the transaction commits, Run finds out what
-// came of it, for up to 10 s. If the server stays away for longer it is
-// semel.ErrUnavailable although all may be committed: the same call finds out.
+// kept while fn's writes are undone. If not, all is rolled back, and the attempt
+// is noted in a second transaction for MaxAttempts, except for semel.NoEffect. A
+// COMMIT that the server refuses for its content counts as an attempt too.
+// Serialization failures and deadlocks run fn again, up to ten times, and do not
+// count. A Run inside fn, with fn's context, joins the transaction, as [Atomic.In]
+// does. For duplicates in flight, rules for fn and commits without an answer, see
+// "Handlers of Atomic" in the package documentation.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	if tx, ok := a.s.inside(ctx); ok {
-		return a.In(tx).Run(ctx, call, fn)
+	return a.run(ctx, call, fn, nil)
+}
+
+// run is Run, or DoSQL if there is a db.
+func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db *sql.DB) (semel.Result, error) {
+	if in, ok := a.s.inside(ctx); ok {
+		if in.sql != nil {
+			return a.runIn(ctx, in.sql.driver, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+				return fn(a.s.withTx(ctx, &txIn{sql: in.sql, over: in.over}), x)
+			})
+		}
+		return a.In(in.tx).Run(ctx, call, fn)
 	}
-	a.tide.running.Add(1)
-	defer a.tide.running.Add(-1)
+	a.duplicates.running.Add(1)
+	defer a.duplicates.running.Add(-1)
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
-	defer w.leave(a.s.ear)
-	held := false // once
+	defer w.leave(a.s.listener)
 	for refused := 0; ; {
-		w.join(a.s.ear)
-		res, err := a.try(ctx, call, fn, &w)
+		w.join(a.s.listener)
+		res, err := a.try(ctx, call, fn, &w, db)
 		switch {
-		case errors.Is(err, errHeldUp):
-			held = true
-		case held && refused < tries && errors.Is(err, semel.ErrInProgress):
-			refused++ // it may be what was begun for it, and comes too late
 		case refusedForNow(err):
-			if refused++; refused >= tries {
+			if refused++; refused >= pgwire.Tries {
 				return semel.Result{}, unavailable(call, err)
 			}
 		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
 			if w.next(); w.patient {
 				pause = max(pause, a.patience)
-			} else if w.told != nil {
-				pause = min(a.s.opt.toldPoll, call.Wait)
+			} else if w.notified != nil {
+				pause = min(a.s.opt.notifiedPoll, call.Wait)
 			}
 		default:
 			return res, err
@@ -106,8 +89,8 @@ type waiter struct {
 	patient bool // it has held back already
 	holds   bool // in this try
 
-	id   pgtype.UUID // of the key, once it is known
-	told *listener   // of who can be told of its end, under Options.Notify
+	id       pgtype.UUID    // of the key, once it is known
+	notified *notify.Waiter // of Options.Notify; nil: the waiter polls
 }
 
 // patience is how long a waiter gives a try that was rolled back to be noted,
@@ -131,45 +114,33 @@ func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
 	return nil
 }
 
-// join makes sure that the end of a run is told, from now on.
-func (w *waiter) join(e *ear) {
-	if e == nil || !w.refused {
+// join makes sure that the waiter is woken when the run of its key ends.
+func (w *waiter) join(l *notify.Listener) {
+	if l == nil || !w.refused {
 		return
 	}
-	w.leave(e)
-	w.told, _ = e.join(w.id) // nil: who is not told polls, as all do
+	w.leave(l)
+	w.notified, _ = l.Join(w.id)
 }
 
-func (w *waiter) leave(e *ear) {
-	if w.told != nil {
-		e.leave(w.told)
-		w.told = nil
+func (w *waiter) leave(l *notify.Listener) {
+	if w.notified != nil {
+		l.Leave(w.notified)
+		w.notified = nil
 	}
 }
 
-// sleep is around d, or until the end of the other run is told; false if ctx
-// ended.
+// sleep waits for about d, or until a notification that the other run has ended.
+// It reports false if ctx ends first.
 func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
-	if w.told == nil || w.patient { // it is for another try's note, which may come later
-		return sleep(ctx, d)
+	if w.notified == nil || w.patient { // it waits for the note of a failed attempt, which comes after the end of the run
+		return pgwire.Sleep(ctx, d)
 	}
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
 	select {
-	case <-w.told.told:
+	case <-w.notified.Done():
 		return true
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// sleep is around d, or reports false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d/2 + rand.N(d))
-	defer t.Stop()
-	select {
 	case <-t.C:
 		return true
 	case <-ctx.Done():
@@ -178,12 +149,12 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // refusedForNow reports whether a run that ended so may run again.
-func refusedForNow(err error) bool { return again(err) || lostRace(err) || errors.Is(err, errStale) }
+func refusedForNow(err error) bool { return pgwire.Again(err) || lostRace(err) }
 
 // lostRace reports that another has inserted the key's record.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == uniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
+	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
 }
 
 func unavailable(call semel.Call, err error) error {
@@ -191,14 +162,10 @@ func unavailable(call semel.Call, err error) error {
 }
 
 // try runs fn in one transaction.
-func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter) (res semel.Result, err error) {
+func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB) (res semel.Result, err error) {
 	t := a.newOwnTx()
-	done := false // nobody asks about t any more
-	defer func() {
-		if t.end(); done {
-			t.free()
-		}
-	}()
+	t.db = db
+	defer t.end()
 	var said error // what the handler returned
 	ran, returned := false, false
 	defer func() {
@@ -216,38 +183,41 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return store.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(t.lend(run, ctx, t.line.tx), x)
-		t.recall()
+		o, err := fn(a.s.withRun(t.handlerContext(run, t.line.Tx), t.asked, &t.over), x)
+		t.over.Store(true)
+		if t.sql != nil && !t.sql.driver.IsClosed() && t.sql.driver.PgConn().TxStatus() == 'I' {
+			err = errors.Join(errSQLTxEnded, err)
+		}
 		returned, said = true, err
 		return o, err
 	})
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
-		if ran && said != nil && !again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !driver.IsNoEffect(said) {
+		if ran && said != nil && !pgwire.Again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !driver.IsNoEffect(said) {
 			_ = a.noteAttempt(ctx, &t.storeTx, said.Error())
 		}
-		done = true
 		return res, err // with ErrNotKept the result has what is left of it
 	}
 	if !ran {
-		done = true
 		return res, err // there is nothing to commit
 	}
 	cerr := t.commit(ctx)
 	if cerr == nil {
-		done = true
 		return res, err
 	}
 	t.end()
-	known := refused(cerr) || errors.Is(cerr, errRolledBack)
+	known := pgwire.Refused(cerr) || errors.Is(cerr, errRolledBack)
 	if !known {
 		var is bool
 		if is, known = a.committed(ctx, t); is {
 			return res, err
 		}
 	}
-	if cerr = explain("commit", cerr); !known {
+	if known && pgwire.RefusedForContent(cerr) && !lostRace(cerr) {
+		_ = a.noteAttempt(ctx, &t.storeTx, cerr.Error())
+	}
+	if cerr = pgwire.Explain("commit", cerr); !known {
 		cerr = fmt.Errorf("%w: %w", semel.ErrInDoubt, cerr)
 	}
 	if refusedForNow(cerr) {
@@ -291,7 +261,7 @@ func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
 		if err == nil {
 			return is, true
 		}
-		if !sleep(ctx, 50*time.Millisecond) {
+		if !pgwire.Sleep(ctx, 50*time.Millisecond) {
 			return false, false
 		}
 	}

@@ -4,34 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // session is where single statements are sent to: a pool, or a transaction.
 type session struct {
-	db     execer
+	db     pgwire.Execer
 	sql    *statements
 	strict *statements
 	wait   *string // for a lock, as the server takes it; nil: as it is set
 	inTx   bool    // a statement that fails ends the transaction
-}
-
-// querier is a pool, a connection or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
-// execer is a querier whose statements need return nothing.
-type execer interface {
-	querier
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // newSession is one on the store's own connections.
@@ -39,16 +25,13 @@ func (s *Store) newSession(wait string) *session {
 	return &session{db: s.own, sql: s.sql, strict: s.txSQL, wait: &wait}
 }
 
-// millis is a duration as the server takes it.
-func millis(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
-
 // retry sends a statement again that the server refused, whole, for what
 // another did at the same time: it was not carried out.
 func (s *session) retry(fn func() error) error {
 	if s.inTx {
 		return fn() // only the whole transaction can be run again
 	}
-	return retry(fn)
+	return pgwire.Retry(fn)
 }
 
 // get reads a record.

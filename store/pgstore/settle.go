@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 type (
@@ -52,7 +54,7 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 	if len(batch) == 1 {
 		it := batch[0]
 		it.Err = s.quick.settle(ctx, it.Req)
-		if code(it.Err) == lockNotAvailable {
+		if pgwire.Code(it.Err) == pgwire.LockNotAvailable {
 			it.Err = errLocked
 		}
 		return
@@ -114,4 +116,27 @@ func (s *session) settledBefore(ctx context.Context, r *settleRequest) error {
 		return nil
 	}
 	return store.ErrLeaseLost
+}
+
+// settleArrays are the parameters of a batch of settlements, in the order of
+// their ids, with one value for a column that is the same in all.
+func settleArrays(batch []*settleItem) []any {
+	rows := pgwire.Column(batch, func(it *settleItem) *settleRequest { return it.Req })
+	slices.SortFunc(rows, func(a, b *settleRequest) int { return pgwire.CompareIDs(a.id, b.id) })
+	type request = *settleRequest
+	return []any{
+		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return (*r).id }),
+		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return ownerOf((*r).lease.Owner) }),
+		pgwire.Pointers(rows, func(r *request) pgtype.Int8 { return pgtype.Int8{Int64: fenceOf((*r).lease.Fence), Valid: true} }),
+		pgwire.Once(rows, func(r *request) int16 { return int16((*r).t.State) }),
+		pgwire.Once(rows, func(r *request) int64 { return int64((*r).t.Attempt) }),
+		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.until) }),
+		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.expires) }),
+		pgwire.TextOnce(rows, func(r *request) string { return (*r).t.Error }),
+		pgwire.Once(rows, func(r *request) int64 { return (*r).end.code }),
+		pgwire.Once(rows, func(r *request) bool { return (*r).end.gone }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.codec }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.header }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.body }),
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // statements are the SQL of one schema. Parameters are cast, so that they mean
@@ -16,18 +17,9 @@ type statements struct {
 
 	guard, isSteady, get, claim, claims, swap, settle, settles, renew, held string
 	over, remove, list, meta                                                string
-	read, kept, insert                                                      string
-	reads, inserts, admits, alike, admitAlike                               string
+	read, replays, insert                                                   string
+	reads, inserts, alike                                                   string
 	keeps, takes, takesNew                                                  string
-	own, move, watermark, waitForIt, forget                                 string
-	noteBegin, noteTried, noteEnd                                           string
-}
-
-// ofRuns are those of Atomic.Run, and ofLooks those of a look ahead, that are
-// prepared on a connection.
-func (s *statements) ofRuns() []string { return []string{s.read, s.insert, beginSQL, commitSQL} }
-func (s *statements) ofLooks() []string {
-	return []string{s.takesNew, s.keeps, s.takes, plansForAll, plansAsBefore, beginSQL, commitSQL}
 }
 
 // insertColumns are written by a claim; the rest has defaults.
@@ -58,7 +50,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 	schema := pgx.Identifier{o.Schema}.Sanitize()
 	fill := strings.NewReplacer(
 		"{s}", schema,
-		"{now}", o.clock, "{never}", strconv.FormatInt(never, 10),
+		"{now}", o.clock, "{never}", strconv.FormatInt(pgwire.Never, 10),
 		"{cols}", cols(""), "{r.packed}", packedOf("r", spelled), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
 		// Without the outcome, which may be large, and is empty in a lapsed row.
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
@@ -191,7 +183,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
 			FROM {s}.semel_meta m WHERE m.one = 1`,
 		// What is there of many keys, by their places in the array.
-		kept: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+		replays: `WITH c AS MATERIALIZED (SELECT {now} AS now)
 			SELECT c.now, u.n, h.packed FROM c CROSS JOIN unnest($1::uuid[]) WITH ORDINALITY AS u(id, n)
 				CROSS JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h`,
 		insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
@@ -265,38 +257,6 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			i AS ({take} SELECT unnest($1::uuid[]), unnest($4::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), {taken} WHERE (SELECT locked FROM l))
 			SELECT c.now, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
 
-		// A row of another topic id is locked, given, and left as it is. A new one
-		// begins with an epoch that none had whose row was forgotten.
-		own: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $6::text, true))
-			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next, epoch, updated)
-			SELECT $1::text, $2::text, $3::integer, $4::text, $5::bigint, c.now, c.now FROM c
-			ON CONFLICT (consumer, topic, partition) DO UPDATE SET epoch = w.epoch + (w.topic_id = excluded.topic_id)::int, updated = excluded.updated
-			RETURNING w.topic_id, w.next, w.epoch`,
-		move: `UPDATE {s}.semel_watermark SET next = $7::bigint, updated = {now}
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND epoch = $5::bigint AND next <= $6::bigint
-			RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`, // a frozen owner must not hold the row
-		watermark: `SELECT topic_id, next, epoch FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer`,
-		waitForIt: `SELECT FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer FOR UPDATE`,
-		forget: `WITH n AS (DELETE FROM {s}.semel_note WHERE consumer = $1::text AND topic = $2::text)
-			DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`,
-
-		// Who goes back, or has another topic, begins with nothing: what was tried
-		// then was tried in another life.
-		noteBegin: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
-			INSERT INTO {s}.semel_note AS n (consumer, topic, partition, topic_id, owner, at, begun, tried, updated)
-			SELECT $1::text, $2::text, $3::integer, $4::text, $5::uuid, $6::bigint, 1, ARRAY[]::bigint[], c.now FROM c
-			ON CONFLICT (consumer, topic, partition) DO UPDATE SET
-				begun = CASE WHEN n.topic_id = excluded.topic_id AND n.at = excluded.at THEN n.begun + (n.owner <> excluded.owner)::int ELSE 1 END,
-				tried = CASE WHEN n.topic_id = excluded.topic_id AND n.at <= excluded.at THEN n.tried ELSE excluded.tried END,
-				topic_id = excluded.topic_id, owner = excluded.owner, at = excluded.at, updated = excluded.updated
-			RETURNING n.begun, n.tried`,
-		noteTried: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
-			UPDATE {s}.semel_note SET tried = $6::bigint[], updated = c.now FROM c
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
-		noteEnd: `WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
-			UPDATE {s}.semel_note SET begun = greatest(begun - 1, 0), tried = $6::bigint[], updated = c.now FROM c
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
-
 		list: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
 			o AS MATERIALIZED (SELECT r.ctid AS at, {r.cols} FROM {part} r CROSS JOIN c
@@ -306,11 +266,8 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				ORDER BY r.ctid LIMIT $7::bigint)
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
-	const unlessThere = " ON CONFLICT (id) DO NOTHING RETURNING id"
-	st.admits, st.admitAlike = st.inserts+unlessThere, st.alike+unlessThere
 	for _, s := range []*string{
-		&st.admits, &st.alike, &st.admitAlike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.kept, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
-		&st.own, &st.move, &st.watermark, &st.waitForIt, &st.forget, &st.noteBegin, &st.noteTried, &st.noteEnd,
+		&st.alike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.replays, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
 	} {
 		*s = fill.Replace(*s)
 	}

@@ -9,32 +9,32 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Store keeps records in PostgreSQL. Safe for concurrent use. Make it with
 // [Open] or [New], and close it.
 type Store struct {
-	opt     Options
-	sql     *statements
-	txSQL   *statements   // in transactions, which also write what is the application's
-	quick   *session      // for the lanes
-	patient *session      // for who waits by itself
-	idle    string        // Options.MaxIdleTx, as the server takes it
-	id      pgtype.UUID   // of the schema: semel_meta.store
-	app     *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
-	relay   *relay        // of the runs that take their connections from app
-	traced  bool          // app has a tracer, or may have
-	own     *pgxpool.Pool // claims, settlements, reads
-	renewal *pgxpool.Pool // one connection, which nothing else may hold; and spare ones
-	claims  *claimLane
-	settles *settleLane
-	kept    *keptLane     // looks of Atomic.Run without a transaction
-	ear     *ear          // of Options.Notify, or nil
-	parts   []part        // the table, or its partitions
-	opened  bool          // the store made app
-	steady  bool          // its connections have steadySettings, so a batch needs no guard
-	alone   chan struct{} // a place for each who may wait for a lock at a time
-	closed  atomic.Bool
+	opt      Options
+	sql      *statements
+	txSQL    *statements   // in transactions, which also write what is the application's
+	quick    *session      // for the lanes
+	patient  *session      // for who waits by itself
+	idle     string        // Options.MaxIdleTx, as the server takes it
+	id       pgtype.UUID   // of the schema: semel_meta.store
+	app      *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
+	own      *pgxpool.Pool // claims, settlements, reads
+	renewal  *pgxpool.Pool // one connection, which nothing else may hold; and spare ones
+	claims   *claimLane
+	settles  *settleLane
+	replays  *replayLane      // lookups of Atomic.Run without a transaction
+	listener *notify.Listener // of Options.Notify, or nil
+	parts    []part           // the table, or its partitions
+	opened   bool             // the store made app
+	steady   bool             // its connections have steadySettings, so a batch needs no guard
+	alone    chan struct{}    // a place for each who may wait for a lock at a time
+	closed   atomic.Bool
 }
 
 var _ interface {
@@ -53,11 +53,11 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	}
 	if p.State != store.Started && p.State != store.Processing {
 		f, err := s.patient.claim(ctx, &p)
-		return f, explain("claim", err)
+		return f, pgwire.Explain("claim", err)
 	}
 	f, err := s.claims.Do(ctx, &p)
 	if errors.Is(err, errAlone) {
-		if f, err = s.quick.claim(ctx, &p); code(err) == lockNotAvailable {
+		if f, err = s.quick.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
 			err = errLocked
 		}
 	}
@@ -67,7 +67,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 			return err
 		})
 	}
-	return f, explain("claim", err)
+	return f, pgwire.Explain("claim", err)
 }
 
 // waiting runs fn, which may wait for a lock with a connection in its hand.
@@ -88,10 +88,10 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 		return store.Found{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return store.Found{}, explain("swap", err)
+		return store.Found{}, pgwire.Explain("swap", err)
 	}
 	f, err := s.quick.swap(ctx, seen, &p)
-	if code(err) == lockNotAvailable {
+	if pgwire.Code(err) == pgwire.LockNotAvailable {
 		err = s.waiting(ctx, func() (err error) {
 			f, err = s.patient.swap(ctx, seen, &p)
 			return err
@@ -100,7 +100,7 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	if err == nil && f.Won && p.State != store.Started && p.State != store.Processing {
 		s.ended(idOf(p.Key))
 	}
-	return f, explain("swap", err)
+	return f, pgwire.Explain("swap", err)
 }
 
 // Settle implements store.Store in one round trip, which concurrent
@@ -111,11 +111,11 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	}
 	r, err := newSettleRequest(&l, &t)
 	if err != nil {
-		return explain("settle", err)
+		return pgwire.Explain("settle", err)
 	}
 	_, err = s.settles.Do(ctx, r)
 	if errors.Is(err, errAlone) {
-		if err = s.quick.settle(ctx, r); code(err) == lockNotAvailable {
+		if err = s.quick.settle(ctx, r); pgwire.Code(err) == pgwire.LockNotAvailable {
 			err = errLocked
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	if err == nil {
 		s.ended(r.id)
 	}
-	return explain("settle", err)
+	return pgwire.Explain("settle", err)
 }
 
 // Get implements store.Store. It waits for no lock.
@@ -137,7 +137,7 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
 		return store.Found{}, ErrClosed
 	}
 	f, err := s.patient.get(ctx, key)
-	return f, explain("get", err)
+	return f, pgwire.Explain("get", err)
 }
 
 // ready refuses what cannot be kept.
@@ -149,4 +149,13 @@ func (s *Store) ready(p *store.Proposal) error {
 		return errors.New("pgstore: a claim with policy park and Options.RelaxedClaims: a crash of the server could lose it, and the effect happen twice; open the store without RelaxedClaims")
 	}
 	return nil
+}
+
+// Database gives package pgkafka access to its tables, which are in the schema of the
+// store. Its type is internal; applications have no use for it.
+func (s *Store) Database() *pgwire.Database {
+	return &pgwire.Database{
+		App: s.app, Own: s.own, Schema: s.quoted(), Clock: s.opt.clock,
+		LockTimeout: s.opt.LockTimeout, MaxIdleTx: s.opt.MaxIdleTx, Closed: s.closed.Load,
+	}
 }

@@ -38,14 +38,8 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 			return s.work(ctx, tx, r, keys[0])
 		})
 		s.told(keys[0], res, err)
-	case 3:
-		ends := s.a.RunBatch(ctx, calls, func(ctx context.Context, x *semel.Execution, _ int) (store.Outcome, error) {
-			tx, _ := TxFrom(ctx)
-			return s.work(ctx, tx, r, x.Key())
-		})
-		s.ended(calls, ends)
-	case 4, 5:
-		fn := func(ctx context.Context, fresh []*Fresh) (err error) {
+	case 3, 4, 5:
+		fn := func(ctx context.Context, fresh []*NewCall) (err error) {
 			tx, _ := TxFrom(ctx)
 			for _, f := range fresh {
 				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key); err != nil {
@@ -57,14 +51,14 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 			}
 			return nil
 		}
-		if form == 4 {
+		if form < 5 {
 			s.ended(calls, s.a.RunWhole(ctx, calls, fn))
 			return
 		}
-		q := s.a.Series()
-		n := q.Next(ctx, calls)
+		q := s.a.Prefetcher()
+		n := q.Prefetch(ctx, calls)
 		s.ended(calls, n.Run(ctx, fn))
-	case 6:
+	case 6, 7:
 		var res semel.Result
 		var said error
 		err := s.inTx(ctx, r, func(tx pgx.Tx) error {
@@ -75,26 +69,6 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		})
 		if err == nil {
 			s.told(keys[0], res, said)
-		}
-	case 7:
-		var admitted []Admission
-		err := s.inTx(ctx, r, func(tx pgx.Tx) (err error) {
-			if admitted, err = s.a.Admit(ctx, tx, calls); err != nil {
-				return err
-			}
-			for i, is := range admitted {
-				if is.Fresh {
-					if _, err := s.work(ctx, tx, r, calls[i].Key); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		for i, is := range admitted {
-			if err == nil {
-				s.told(calls[i].Key, is.Result, is.Err)
-			}
 		}
 	}
 }

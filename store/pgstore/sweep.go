@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // How many pages of the table a step looks at, and how many rows one statement
@@ -46,17 +47,17 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		found, err = s.over(ctx, at, limit)
 	}
 	if err != nil {
-		return store.SweepResult{}, explain("sweep", err)
+		return store.SweepResult{}, pgwire.Explain("sweep", err)
 	}
 	res := store.SweepResult{Now: found.now, Lapsed: found.lapsed, Next: found.next}
 	for len(found.expired) > 0 {
 		n := min(sweepChunk, len(found.expired))
 		deleted := 0
-		err := retry(func() error {
+		err := pgwire.Retry(func() error {
 			return s.own.QueryRow(ctx, s.parts[at.part].remove, found.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
 		})
 		if err != nil {
-			return store.SweepResult{}, explain("sweep", err)
+			return store.SweepResult{}, pgwire.Explain("sweep", err)
 		}
 		res.Deleted += deleted
 		found.expired = found.expired[n:]

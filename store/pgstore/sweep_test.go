@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // sweepAll is one pass.
@@ -89,7 +90,7 @@ func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
 func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})
-		for _, db := range []execer{s.own, s.renewal} {
+		for _, db := range []pgwire.Execer{s.own, s.renewal} {
 			mustExec(t, db, "SET synchronous_commit = on")
 		}
 		mustExec(t, s.own, fmt.Sprintf(`CREATE TABLE %[1]s.commits (wait text NOT NULL);

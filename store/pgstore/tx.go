@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // Tx is the store inside a transaction that the caller has open, and commits
@@ -39,11 +40,9 @@ type storeTx struct {
 	// begin again.
 	own     bool
 	idle    *string // idle_in_transaction_session_timeout; nil: as it is set
-	line    pipeline
+	line    pgwire.Pipeline
 	pending map[pgtype.UUID]*pending
-	first   pending // room for one of them
-	one     sight   // what look gives, until the next
-	sent    bool    // one was looked for together with what went before
+	one     sight // what look gives, until the next
 	// Of a batch: what it found of its keys, each for one claim, and whether
 	// settlements stay in pending until writeHeld.
 	looks map[pgtype.UUID]*looked
@@ -66,16 +65,16 @@ type pending struct {
 	end end // of one that was settled, and is held back
 }
 
-func (s *Store) newTx(db execer, late bool) *storeTx {
+func (s *Store) newTx(db pgwire.Execer, late bool) *storeTx {
 	t := &storeTx{pending: map[pgtype.UUID]*pending{}}
 	t.init(s, db, late)
 	return t
 }
 
-func (t *storeTx) init(s *Store, db execer, late bool) {
+func (t *storeTx) init(s *Store, db pgwire.Execer, late bool) {
 	t.s, t.late = s, late
 	t.db = session{db: db, sql: s.txSQL, strict: s.txSQL, inTx: true}
-	t.line.db = db
+	t.line.DB = db
 }
 
 // Claim implements store.Tx.
@@ -89,7 +88,7 @@ func (t *storeTx) claimID(ctx context.Context, id pgtype.UUID, p *store.Proposal
 	if err == nil && f.Won {
 		t.won, t.seen = p, nil
 	}
-	return f, explain("claim in a transaction", err)
+	return f, pgwire.Explain("claim in a transaction", err)
 }
 
 func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) (store.Found, error) {
@@ -115,11 +114,7 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 	if !t.late {
 		return t.db.claim(ctx, p)
 	}
-	is := &t.first
-	if is.p.Owner != (store.Owner{}) { // it is another's
-		is = &pending{}
-	}
-	is.p, is.r = *p, p.Insert(now, uint64(l.swept))
+	is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}
 	if t.pending == nil {
 		t.pending = make(map[pgtype.UUID]*pending, 1)
 	}
@@ -170,14 +165,12 @@ type looked struct {
 // look takes the key's lock, and reads the record. What it gives is overwritten
 // by the next.
 func (t *storeTx) look(ctx context.Context, id pgtype.UUID) (l *looked, err error) {
-	if !t.sent {
-		t.ask(&t.line, id)
-		if t.late && t.depth == 1 && !t.own { // the handler comes next
-			t.line.push("SAVEPOINT "+savepoint(1), nil, nil)
-		}
-		err = t.line.flush(ctx)
+	t.ask(id)
+	if t.late && t.depth == 1 && !t.own { // the handler comes next
+		t.line.Push("SAVEPOINT "+savepoint(1), nil, nil)
 	}
-	t.sent, t.ahead = false, t.late && t.depth == 1
+	err = t.line.Flush(ctx)
+	t.ahead = t.late && t.depth == 1
 	return &t.one.looked, t.s.isOurs(err, t.one.of)
 }
 
@@ -194,7 +187,7 @@ type sight struct {
 }
 
 // ask queues a look, whose answer is t.one.
-func (t *storeTx) ask(line *pipeline, id pgtype.UUID) {
+func (t *storeTx) ask(id pgtype.UUID) {
 	l := &t.one
 	*l = sight{id: id, read: l.read, high: pgtype.Int4{Valid: true}, low: pgtype.Int4{Valid: true}}
 	l.high.Int32, l.low.Int32 = t.s.lockOf(id)
@@ -203,7 +196,7 @@ func (t *storeTx) ask(line *pipeline, id pgtype.UUID) {
 	if l.read == nil {
 		l.read = t.readLook
 	}
-	line.push(t.s.txSQL.read, l.args[:], l.read)
+	t.line.Push(t.s.txSQL.read, l.args[:], l.read)
 }
 
 func (t *storeTx) readLook(res pgx.BatchResults) error {
@@ -218,7 +211,7 @@ func (t *storeTx) readLook(res pgx.BatchResults) error {
 // isOurs is err, or why a look at a database that calls itself of was in vain.
 func (s *Store) isOurs(err error, of pgtype.UUID) error {
 	switch {
-	case code(err) == undefinedTable:
+	case pgwire.Code(err) == pgwire.UndefinedTable:
 		return fmt.Errorf("%w: the transaction is of a database without Semel's tables: %w", ErrForeign, err)
 	case err == nil && of != s.id:
 		return fmt.Errorf("%w: the transaction is of another database than the store", ErrForeign)
@@ -242,7 +235,7 @@ func (t *storeTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (
 	if err == nil && f.Won {
 		t.won, t.seen = &p, &seen
 	}
-	return f, explain("swap in a transaction", err)
+	return f, pgwire.Explain("swap in a transaction", err)
 }
 
 // catchUp writes what is queued, and a pending claim.
@@ -252,12 +245,12 @@ func (t *storeTx) catchUp(ctx context.Context, id pgtype.UUID) error {
 			return err
 		}
 	}
-	return t.line.flush(ctx)
+	return t.line.Flush(ctx)
 }
 
 // Settle implements store.Tx.
 func (t *storeTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
-	return explain("settle in a transaction", t.settle(ctx, idOf(l.Key), &l, &s))
+	return pgwire.Explain("settle in a transaction", t.settle(ctx, idOf(l.Key), &l, &s))
 }
 
 func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, l *store.Lease, s *store.Settlement) error {
@@ -274,7 +267,7 @@ func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, l *store.Lease, s 
 		if t.depth > 0 {
 			return nil // the end of Nested, or of the transaction, sends it
 		}
-		return t.line.flush(ctx)
+		return t.line.Flush(ctx)
 	}
 	if err := t.catchUp(ctx, id); err != nil {
 		return err
@@ -293,14 +286,14 @@ func (t *storeTx) insert(id pgtype.UUID, is *pending, p store.Proposal) error {
 	if err != nil {
 		return err
 	}
-	t.line.push(t.db.sql.insert, append(args, store.Micros(is.r.Created), fenceOf(is.r.Fence)), nil)
+	t.line.Push(t.db.sql.insert, append(args, store.Micros(is.r.Created), fenceOf(is.r.Fence)), nil)
 	delete(t.pending, id)
 	return nil
 }
 
 const (
-	beginSQL  = "begin isolation level read committed" // as pgx has it
-	commitSQL = "COMMIT"
+	beginStatement  = "begin isolation level read committed" // as pgx has it
+	commitStatement = "COMMIT"
 )
 
 func savepoint(depth int) string { return "semel_" + strconv.Itoa(depth) }
@@ -308,16 +301,16 @@ func savepoint(depth int) string { return "semel_" + strconv.Itoa(depth) }
 // Nested implements store.Tx by a savepoint.
 func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 	whole := t.own && t.depth == 0 // the transaction itself; its owner undoes it
-	name, at, fresh := savepoint(t.depth), t.line.length(), false
+	name, at, fresh := savepoint(t.depth), t.line.Length(), false
 	switch {
 	case whole:
 	case t.ahead && t.depth == 1:
 		at, t.ahead, fresh = 0, false, t.own
 	default:
-		t.line.push("SAVEPOINT "+name, nil, nil)
+		t.line.Push("SAVEPOINT "+name, nil, nil)
 		if !t.late || t.depth > 0 { // else a claim comes first
-			if err := t.line.flush(ctx); err != nil {
-				return explain("savepoint", err)
+			if err := t.line.Flush(ctx); err != nil {
+				return pgwire.Explain("savepoint", err)
 			}
 		}
 	}
@@ -335,7 +328,7 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 		switch {
 		case whole:
 		case fresh:
-			err = t.undo(ctx, "ROLLBACK; "+beginSQL, at, err)
+			err = t.undo(ctx, "ROLLBACK; "+beginStatement, at, err)
 		default:
 			err = t.undo(ctx, "ROLLBACK TO "+name+"; RELEASE "+name, at, err)
 		}
@@ -349,10 +342,10 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 		done = true // COMMIT releases all
 		return nil
 	}
-	t.line.push("RELEASE "+name, nil, nil)
+	t.line.Push("RELEASE "+name, nil, nil)
 	if !t.late || t.depth == 1 { // the caller may go on with statements of its own
-		if err := t.line.flush(ctx); err != nil {
-			return explain("release the savepoint", err)
+		if err := t.line.Flush(ctx); err != nil {
+			return pgwire.Explain("release the savepoint", err)
 		}
 	}
 	done = true
@@ -362,7 +355,7 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 // undo goes back to a savepoint, which was queued at a place, or to the
 // beginning. The caller's context may be over, and the transaction not.
 func (t *storeTx) undo(ctx context.Context, sql string, at int, after error) error {
-	if !t.line.cut(at) {
+	if !t.line.Cut(at) {
 		return after // it was never set
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -2,14 +2,11 @@ package pgstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -93,54 +90,6 @@ func TestARollbackByTheCallerLeavesNothing(t *testing.T) {
 	p.want(t)
 	if _, err := Do(ctx, p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Errorf("the next: %v", err)
-	}
-	p.want(t, "k")
-}
-
-func TestATransactionOfDatabaseSQLServesToo(t *testing.T) {
-	p := newShop(t, openNew(t, nil), nil)
-	db := stdlib.OpenDBFromPool(p.s.app)
-	defer db.Close()
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := p.a.InSQL(conn); err == nil || !strings.Contains(err.Error(), "BeginTx") {
-		t.Errorf("without a transaction: %v", err)
-	}
-	if _, err := p.a.InSQL(nil); err == nil {
-		t.Error("a nil connection was taken")
-	}
-	run := func(key string, result error) (string, error) {
-		tx, err := conn.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }()
-		in, err := p.a.InSQL(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := semel.Do(t.Context(), in, call(key), func(ctx context.Context, _ *semel.Execution) (string, error) {
-			if _, err := tx.ExecContext(ctx, "INSERT INTO "+p.table+" VALUES ($1)", key); err != nil {
-				return "", err
-			}
-			return "receipt of " + key, result
-		})
-		if err := tx.Commit(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-			t.Errorf("commit: %v", err)
-		}
-		return got, err
-	}
-	for range 2 {
-		if got, err := run("k", nil); err != nil || got != "receipt of k" {
-			t.Errorf("got %q, %v", got, err)
-		}
-	}
-	down := errors.New("down")
-	if _, err := run("bad", down); !errors.Is(err, down) {
-		t.Errorf("got %v", err)
 	}
 	p.want(t, "k")
 }

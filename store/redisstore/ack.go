@@ -1,11 +1,8 @@
 package redisstore
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,22 +14,20 @@ import (
 // redirects is how often calls are sent again that went to the wrong node.
 const redirects = 5
 
-// sendAcked is send where replicas must acknowledge. What waits for them has
-// to go through the connection that the change went through, so calls are
-// sorted by node here.
+// sendAcked sends changes and waits until replicas acknowledge them. WAIT must
+// use the connection of the changes, so the calls are grouped by node.
 func (s *Store) sendAcked(ctx context.Context, cs []*call) {
 	for left, try := cs, 0; len(left) > 0; try++ {
 		s.eachNode(ctx, left, func(node sender, cs []*call) {
-			s.resolve(cs, func(ps []*parcel) { s.exchangeAcked(ctx, node, ps) })
+			s.resolve(cs, func(ps []*command) { s.exchangeAcked(ctx, node, ps) })
 		})
 		if left = misdirected(left); len(left) > 0 && (try == redirects || !s.relocate(ctx, try)) {
 			break
 		}
 	}
-	s.undoUnacked(ctx, cs)
 }
 
-// misdirected are the calls whose slot is, or goes, elsewhere.
+// misdirected returns the calls whose slot is on, or moves to, another node.
 func misdirected(cs []*call) (again []*call) {
 	for _, c := range cs {
 		if moved(c.err) {
@@ -42,7 +37,8 @@ func misdirected(cs []*call) (again []*call) {
 	return again
 }
 
-// relocate has the client ask for the slots' new places, and gives it time.
+// relocate reloads the client's map of slots, and waits a little. It reports
+// whether the calls may be sent again.
 func (s *Store) relocate(ctx context.Context, try int) bool {
 	if s.cluster == nil {
 		return false
@@ -58,7 +54,7 @@ func (s *Store) relocate(ctx context.Context, try int) bool {
 	}
 }
 
-// eachNode calls fn for the calls of each node, at once.
+// eachNode calls fn concurrently with the calls of each node.
 func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, cs []*call)) {
 	if s.cluster == nil {
 		fn(s.client, cs)
@@ -80,12 +76,12 @@ func (s *Store) eachNode(ctx context.Context, cs []*call, fn func(node sender, c
 	all.Wait()
 }
 
-// exchangeAcked is exchange, and on the same connection waits for the
-// acknowledgements of all the calls together.
-func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*parcel) {
+// exchangeAcked sends commands as exchange does, followed by one WAIT for all of
+// them on the same connection.
+func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*command) {
 	pipe := node.Pipeline()
 	for _, p := range ps {
-		_ = pipe.Process(ctx, p.arm(ctx))
+		_ = pipe.Process(ctx, p.build(ctx))
 	}
 	enough := s.pipeWait(ctx, pipe)
 	_, _ = pipe.Exec(ctx)
@@ -98,8 +94,8 @@ func (s *Store) exchangeAcked(ctx context.Context, node sender, ps []*parcel) {
 	}
 }
 
-// pipeWait adds the waiting to a pipeline. Afterwards the function tells
-// whether enough have acknowledged.
+// pipeWait adds WAIT or WAITAOF to a pipeline. After the pipeline has run, the
+// returned function returns an error if too few acknowledged.
 func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error {
 	if s.opt.Fsync {
 		cmd := redis.NewIntSliceCmd(ctx, "waitaof", 1, s.opt.Replicas, s.opt.AckTimeout.Milliseconds())
@@ -110,7 +106,7 @@ func (s *Store) pipeWait(ctx context.Context, pipe redis.Pipeliner) func() error
 			case err != nil:
 				return err
 			case len(n) != 2 || n[0] < 1:
-				return fmt.Errorf("it is not on the server's disk after %v", s.opt.AckTimeout)
+				return fmt.Errorf("the server has not written it to disk within %v", s.opt.AckTimeout)
 			}
 			return s.enough(n[1])
 		}
@@ -133,71 +129,20 @@ func (s *Store) enough(n int64) error {
 	return nil
 }
 
-// undoTime is how long the undoing of a claim is tried, though its caller may
-// have left.
-const undoTime = 2 * time.Second
-
-// undoUnacked takes back the claims that were made, and not acknowledged:
-// nobody runs on them.
-func (s *Store) undoUnacked(ctx context.Context, cs []*call) {
-	var undo []*call
-	for _, c := range cs {
-		if c.err != nil || c.acked == nil || !c.counts {
-			continue
-		}
-		if fence, old, won := c.wonClaim(c.script == &s.scripts.claim); won {
-			holder := binary.BigEndian.AppendUint64(slices.Clone(c.args[0]), fence)
-			undo = append(undo, &call{script: &s.scripts.undo, record: c.record, floor: c.floor, args: [maxArgs]text{holder, text(old)}})
-		}
-	}
-	if len(undo) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
-	defer cancel()
-	s.exchange(ctx, undo)
-	// One that could not be undone lapses by itself, or is found by the next
-	// sending of the same claim.
-}
-
-// wonClaim is the fence of the call's claim, and what it replaced, if it won.
-// A claim that finds itself there, of an earlier sending without an answer, was
-// new; what a swap replaced then is not known any more, so that one stays, and
-// lapses.
-func (c *call) wonClaim(inserts bool) (fence uint64, old string, won bool) {
-	switch v := c.val.(type) {
-	case int64:
-		return uint64(v), "", true
-	case string:
-		if !inserts {
-			return 0, "", false
-		}
-		r, err := decode(v)
-		return r.Fence, "", err == nil && bytes.Equal(appendOwner(nil, r.Owner), c.args[0]) && r.State == c.terms.state
-	case []any:
-		if len(v) == 3 {
-			n, _ := v[0].(int64)
-			old, won = v[2].(string)
-			return uint64(n), old, won
-		}
-	}
-	return 0, "", false
-}
-
-// unacked is the error of a claim that fewer than Options.Replicas have.
+// unacked is the error of a claim or renewal that too few acknowledged.
 func unacked(why error) error { return fmt.Errorf("%w: %w", ErrNotAcknowledged, why) }
 
-// confirm waits once more for a change that is not undone. It sends it again
-// for that, and who answers may be a new master, which has it only if there
-// says so.
-func (s *Store) confirm(ctx context.Context, c *call, there func(again *call) error) error {
+// confirm sends an unacknowledged settlement once more and waits again. A new
+// master may answer that never received the first sending, so check looks at the
+// answer.
+func (s *Store) confirm(ctx context.Context, c *call, check func(again *call) error) error {
 	if c.acked == nil {
 		return nil
 	}
-	again := &call{script: c.script, record: c.record, floor: c.floor, terms: c.terms, args: c.args}
+	again := &call{script: c.script, record: c.record, sweptFence: c.sweptFence, terms: c.terms, args: c.args}
 	s.sendAcked(ctx, []*call{again})
 	if again.err == nil {
-		if err := there(again); err != nil || again.acked == nil {
+		if err := check(again); err != nil || again.acked == nil {
 			return err
 		}
 	}
@@ -205,6 +150,6 @@ func (s *Store) confirm(ctx context.Context, c *call, there func(again *call) er
 }
 
 // counts reports whether a proposal is a claim: something may run on it.
-func counts(p *store.Proposal) bool {
+func isClaim(p *store.Proposal) bool {
 	return p.State == store.Started || p.State == store.Processing
 }

@@ -1,10 +1,13 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/redisstore/redistest"
@@ -18,59 +21,51 @@ func doubtful(t *testing.T) (strict, other *Store) {
 	return strict, openOn(t, strict.client, &Options{Prefix: o.Prefix, AllowPark: true})
 }
 
-func TestAClaimThatTooFewAcknowledgeIsUndone(t *testing.T) {
+func TestClaim_TooFewAcknowledge_IsRefusedAndHoldsKeyUntilLeaseEnds(t *testing.T) {
 	s, other := doubtful(t)
-	p := proposal("new")
+	p := proposal("k")
 	f, err := s.Claim(t.Context(), p)
 	if !errors.Is(err, ErrNotAcknowledged) || f.Won {
-		t.Fatalf("won %v, error %v", f.Won, err)
+		t.Fatalf("the claim: won %v, error %v", f.Won, err)
 	}
-	if _, err := other.Get(t.Context(), p.Key); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("it is still there: %v", err)
+	left := get(t, other, "k")
+	if left.Owner != p.Owner || left.State != store.Processing {
+		t.Errorf("the refused claim left %+v", left)
 	}
-	again := claim(t, other, "new") // the refused fence is not given again
-	if again.Fence == 0 {
-		t.Error("no fence")
+	if f, err := other.Claim(t.Context(), proposal("k")); err != nil || f.Won {
+		t.Errorf("another claim within the lease: won %v, error %v", f.Won, err)
 	}
-	if err := s.Settle(t.Context(), store.Lease{Key: p.Key, Owner: p.Owner, Fence: again.Fence}, completion("x")); !errors.Is(err, store.ErrLeaseLost) {
-		t.Errorf("the undone claim settles: %v", err)
+	if _, err := other.Renew(t.Context(), []store.Lease{left.Lease()}, -time.Second); err != nil { // its time is up
+		t.Fatal(err)
+	}
+	left = get(t, other, "k")
+	taken, err := other.Swap(t.Context(), left.Seen(), proposal("k"))
+	if err != nil || !taken.Won || taken.Record.Fence <= left.Fence {
+		t.Errorf("the takeover: won %v, fence %d after %d, error %v", taken.Won, taken.Record.Fence, left.Fence, err)
+	}
+	if err := s.Settle(t.Context(), left.Lease(), completion("x")); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("the refused claim settles: %v", err)
 	}
 }
 
-// So is one whose first sending had no answer.
-func TestAClaimThatFindsItselfUnacknowledgedIsUndone(t *testing.T) {
+func TestClaim_SentAgainAndUnacknowledged_IsRefusedAgain(t *testing.T) {
 	s, other := doubtful(t)
 	p := proposal("k")
 	if f, err := other.Claim(t.Context(), p); err != nil || !f.Won {
 		t.Fatalf("won %v, error %v", f.Won, err)
 	}
 	if _, err := s.Claim(t.Context(), proposal("k")); errors.Is(err, ErrNotAcknowledged) {
-		t.Errorf("who finds another's record: %v", err) // it claims nothing
+		t.Errorf("a claim that finds another's record: %v", err) // it claims nothing
 	}
 	if f, err := s.Claim(t.Context(), p); !errors.Is(err, ErrNotAcknowledged) || f.Won {
 		t.Errorf("won %v, error %v", f.Won, err)
 	}
-	if _, err := other.Get(t.Context(), p.Key); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("it is still there: %v", err)
+	if got := get(t, other, "k"); got.Owner != p.Owner || got.State != store.Processing {
+		t.Errorf("the record is %+v", got)
 	}
 }
 
-// The refused claim's fence stays used: who comes next has a higher one, even
-// if the clock was set back.
-func TestAnUndoneClaimsFenceStaysUsed(t *testing.T) {
-	o := Options{Prefix: newPrefix(), Replicas: 1, AckTimeout: 10 * time.Millisecond}
-	o.clock = "1700000000000000"
-	s := openNew(t, &o)
-	if _, err := s.Claim(t.Context(), proposal("k")); !errors.Is(err, ErrNotAcknowledged) {
-		t.Fatal(err)
-	}
-	next := openOn(t, s.client, &Options{Prefix: o.Prefix, clock: "1600000000000000"})
-	if r := claim(t, next, "k"); r.Fence <= 1_700_000_000_000_000 {
-		t.Errorf("fence %d after one of 1700000000000000", r.Fence)
-	}
-}
-
-func TestASwapThatTooFewAcknowledgeIsUndone(t *testing.T) {
+func TestSwap_TooFewAcknowledge_IsRefusedAndStays(t *testing.T) {
 	s, other := doubtful(t)
 	for _, state := range []store.State{store.Processing, store.Unknown, store.Released, store.Completed} {
 		old := claim(t, other, state.String())
@@ -82,27 +77,126 @@ func TestASwapThatTooFewAcknowledgeIsUndone(t *testing.T) {
 			}
 			old = get(t, other, state.String())
 		}
-		f, err := s.Swap(t.Context(), old.Seen(), proposal(state.String()))
-		if !errors.Is(err, ErrNotAcknowledged) || f.Won {
-			t.Fatalf("%v: won %v, error %v", state, f.Won, err)
+		p := proposal(state.String())
+		for _, sending := range []string{"first", "second"} {
+			f, err := s.Swap(t.Context(), old.Seen(), p)
+			if !errors.Is(err, ErrNotAcknowledged) || f.Won {
+				t.Errorf("%v, %s sending: won %v, error %v", state, sending, f.Won, err)
+			}
+			if now := get(t, other, state.String()); now.Owner != p.Owner || now.State != store.Processing || now.Fence <= old.Fence {
+				t.Errorf("%v, %s sending: the record is %+v", state, sending, now)
+			}
 		}
-		now := get(t, other, state.String())
-		if now.Fence <= old.Fence {
-			t.Errorf("%v: the fence went from %d to %d", state, old.Fence, now.Fence)
-		}
-		now.Fence = old.Fence
-		if now.State != old.State || now.Owner != old.Owner || !now.Expires.Equal(old.Expires) || !now.Until.Equal(old.Until) || !now.Outcome.Equal(old.Outcome) {
-			t.Errorf("%v: it is not what it was:\n%+v\n%+v", state, now, old)
-		}
-		record, _ := other.name(now.Key.Digest())
-		ttl := other.client.TTL(t.Context(), record).Val()
-		if expires := !old.Expires.IsZero(); expires != (ttl > 0) || ttl > 2*time.Hour { // retention and Linger
-			t.Errorf("%v: Redis keeps it for %v", state, ttl)
+		record, _ := other.name(old.Key.Digest())
+		if ttl := other.client.TTL(t.Context(), record).Val(); ttl > 0 {
+			t.Errorf("%v: Redis would remove the claim after %v", state, ttl)
 		}
 	}
 }
 
-func TestASettlementThatTooFewAcknowledgeIsKeptAndReported(t *testing.T) {
+// lateHook answers the first WAIT with 0 and later ones with 1. It forwards
+// claims, keeps a copy of them, and holds back every other command, whose
+// sender gets an error as if the answer were late.
+type lateHook struct {
+	claim *script
+	waits int
+	sent  [][]any
+}
+
+var errLate = errors.New("no answer yet")
+
+func (h *lateHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// keep keeps a copy of a command, whose arguments the store may use again, and
+// reports whether it is a claim or a WAIT.
+func (h *lateHook) keep(cmd redis.Cmder) (forward bool) {
+	if cmd.Name() == "wait" {
+		return true
+	}
+	var args []any
+	for _, a := range cmd.Args() {
+		if text, ok := a.(*text); ok {
+			a = string(*text)
+		}
+		args = append(args, a)
+	}
+	h.sent = append(h.sent, args)
+	return args[1] == h.claim.sha || args[1] == h.claim.text
+}
+
+func (h *lateHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !h.keep(cmd) {
+			cmd.SetErr(errLate)
+			return errLate
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *lateHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if !h.keep(cmd) {
+				cmd.SetErr(errLate)
+				return errLate
+			}
+		}
+		err := next(ctx, cmds)
+		if wait, ok := cmds[len(cmds)-1].(*redis.IntCmd); ok && err == nil {
+			wait.SetVal(int64(min(h.waits, 1)))
+			h.waits++
+		}
+		return err
+	}
+}
+
+// A claim that is refused, sent again and then acknowledged is live. Whatever
+// the store sent for it before and the network delivers only now, even twice,
+// leaves the record as it is: nothing that arrives late may delete or change it.
+func TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt(t *testing.T) {
+	s, _ := doubtful(t)
+	plain := redis.NewClient(s.client.(*redis.Client).Options()) // without the hook
+	t.Cleanup(func() { _ = plain.Close() })
+	other := openOn(t, plain, &Options{Prefix: s.opt.Prefix})
+	if err := s.firstLook(t.Context()); err != nil { // it asks for settings only once
+		t.Fatal(err)
+	}
+	if err := s.client.ScriptLoad(t.Context(), s.scripts.claim.text).Err(); err != nil {
+		t.Fatal(err)
+	}
+	h := &lateHook{claim: &s.scripts.claim}
+	s.client.AddHook(h)
+	p := proposal("k")
+	if f, err := s.Claim(t.Context(), p); !errors.Is(err, ErrNotAcknowledged) || f.Won {
+		t.Fatalf("the first sending: won %v, error %v", f.Won, err)
+	}
+	f, err := s.Claim(t.Context(), p)
+	if err != nil || !f.Won {
+		t.Fatalf("the second sending: won %v, error %v", f.Won, err)
+	}
+	record, _ := s.name(p.Key.Digest())
+	live := plain.Get(t.Context(), record).Val()
+	if len(h.sent) < 2 || live == "" {
+		t.Fatalf("the store sent %d commands and the record has %d bytes: the test sees nothing", len(h.sent), len(live))
+	}
+	for i, args := range h.sent {
+		if err := plain.Do(t.Context(), args...).Err(); err != nil {
+			t.Errorf("command %d, late: %v", i, err)
+		}
+		if now := plain.Get(t.Context(), record).Val(); now != live {
+			t.Errorf("command %d, late, made %q of %q: %v", i, now, live, args)
+		}
+	}
+	if f, err := other.Claim(t.Context(), proposal("k")); err != nil || f.Won {
+		t.Errorf("a second caller beside it: won %v, error %v", f.Won, err)
+	}
+	if err := other.Settle(t.Context(), f.Record.Lease(), completion("x")); err != nil {
+		t.Errorf("the live claim cannot settle: %v", err)
+	}
+}
+
+func TestSettle_TooFewAcknowledge_StaysAndIsUnconfirmed(t *testing.T) {
 	s, other := doubtful(t)
 	r := claim(t, other, "k")
 	for range 2 { // and each time again
@@ -129,7 +223,7 @@ func TestASettlementThatTooFewAcknowledgeIsKeptAndReported(t *testing.T) {
 	}
 }
 
-func TestARenewalThatTooFewAcknowledgeIsNone(t *testing.T) {
+func TestRenew_TooFewAcknowledge_IsRefused(t *testing.T) {
 	s, other := doubtful(t)
 	r := claim(t, other, "k")
 	errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour)
@@ -140,7 +234,7 @@ func TestARenewalThatTooFewAcknowledgeIsNone(t *testing.T) {
 
 // With a replica that acknowledges, a claim sent again after a lost reply is
 // acknowledged too, though it changes nothing.
-func TestAReplicaAcknowledges(t *testing.T) {
+func TestReplicas_ReplicaFollows_Acknowledges(t *testing.T) {
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1 "+itoa(master.Port()))
 	c := clientAt(t, master.URL())
@@ -164,8 +258,9 @@ func TestAReplicaAcknowledges(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// It stops, with its link up. What is sent again, on a connection that has
-	// written nothing yet, is not acknowledged by what the replica had before.
+	// The replica stops, and its link stays up. A change that is sent again, on a
+	// connection that has written nothing, must not count as acknowledged because
+	// the replica had earlier changes.
 	replica.Freeze()
 	defer replica.Thaw()
 	q := proposal("frozen")
@@ -192,9 +287,8 @@ func TestAReplicaAcknowledges(t *testing.T) {
 	}
 }
 
-// A read changes nothing that could be acknowledged: who looks at a key while
-// no replica answers is told at once.
-func TestAReadWaitsForNoAcknowledgement(t *testing.T) {
+// A read changes nothing, so it does not wait for replicas.
+func TestGet_ReplicasMissing_DoesNotWait(t *testing.T) {
 	s, other := doubtful(t)
 	complete(t, other, "k", "x")
 	waits := &waitHook{after: func(int) int64 { return 0 }}

@@ -9,9 +9,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What an operation allocates is what the collector has to look after, of
-// hundreds of goroutines at once. (Under the race detector a pool forgets.)
-func TestACallAllocatesItsNameAlone(t *testing.T) {
+// Hundreds of goroutines make calls at once, so each allocation of a call costs
+// time of the garbage collector. (Under the race detector a pool drops items.)
+func TestCall_Made_AllocatesOnlyItsRedisKeys(t *testing.T) {
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "x")
 	var err error

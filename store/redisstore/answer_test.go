@@ -31,7 +31,7 @@ func (h *answerHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // Whatever a proxy in between makes of an answer, it is no sign of absence, and
 // no claim.
-func TestAnAnswerThatNoScriptGivesIsAnError(t *testing.T) {
+func TestAnswer_NotOfAScript_IsError(t *testing.T) {
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "x")
 	h := &answerHook{}
@@ -61,7 +61,7 @@ func TestAnAnswerThatNoScriptGivesIsAnError(t *testing.T) {
 	}
 }
 
-func TestASwapIsForTheKeyThatWasSeen(t *testing.T) {
+func TestSwap_OtherKeyThanSeen_IsError(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	claim(t, s, "another")

@@ -17,60 +17,59 @@ type (
 	item = coalesce.Item[*call, struct{}]
 )
 
-// call is a script for one record, and what came back.
+// call is one script for one record, and its answer.
 type call struct {
-	script        *script
-	record, floor string
-	terms         terms
-	args          [maxArgs]text // script.each of them
-	number        uint64
-	counts        bool // it must not count unless it is acknowledged
+	script             *script
+	record, sweptFence string
+	terms              terms
+	args               [maxArgs]text // script.each of them
+	number             uint64
 
-	now   int64 // the clock of the step
+	now   int64 // the server's clock when the script ran
 	val   any   // the record's part of the answer
 	err   error
 	acked error // why it is not acknowledged as Options.Replicas demands
 
-	texts    []byte // the args, one behind the other
+	texts    []byte // the bytes of args
 	nargs    int
-	from     int  // where the next one begins
-	answered bool // no flush has it any more
+	from     int  // where the next argument begins in texts
+	answered bool // no flush uses the call any more
 }
 
 const maxArgs = 5
 
-// text is an argument. It goes by its address, for an any of a string or of
-// bytes is an allocation.
+// text is an argument. The client gets its address, because converting a string
+// or bytes to any allocates.
 type text []byte
 
-// MarshalBinary is how the client takes it.
+// MarshalBinary implements encoding.BinaryMarshaler for the client.
 func (t *text) MarshalBinary() ([]byte, error) { return *t, nil }
 
-// end ends a text that was added to texts.
+// end makes an argument of the bytes added to texts since the last end.
 func (c *call) end() {
 	n := len(c.texts)
 	c.args[c.nargs] = c.texts[c.from:n:n]
 	c.nargs, c.from = c.nargs+1, n
 }
 
-// calls are taken again, for a crowd of them is most of what the collector
-// would have to look after.
+// calls holds calls for reuse: under load they would be most of the garbage
+// collector's work.
 var calls = sync.Pool{New: func() any { return &call{texts: make([]byte, 0, 512)} }}
 
-// maxKept is the most bytes of texts that are kept for another call.
+// maxKept bounds the capacity of texts in a call that is reused.
 const maxKept = 8 << 10
 
-// newCall is a script for the record of a key, still without its texts.
+// newCall is a script for the record of a key, without arguments.
 func (s *Store) newCall(sc *script, k *store.Key, t terms) *call {
 	id := k.Digest()
 	c := calls.Get().(*call)
 	c.script, c.terms, c.number = sc, t, numberOf(id)
-	c.record, c.floor = s.name(id)
+	c.record, c.sweptFence = s.name(id)
 	return c
 }
 
-// free gives a call back whose answer was taken. One whose caller has left is
-// not: its flush may still read it.
+// free puts a call back for reuse. If the caller left before the answer, the call
+// is not reused, because its flush may still read it.
 func (c *call) free() {
 	if c.answered && cap(c.texts) <= maxKept {
 		*c = call{texts: c.texts[:0]}
@@ -78,8 +77,8 @@ func (c *call) free() {
 	}
 }
 
-// newLane is a lane of changes, or of reads. What it has gathered goes
-// together, and each caller takes what came of its own call.
+// newLane makes a lane for changes or for reads. It sends concurrent calls
+// together.
 func (s *Store) newLane(changes bool) *lane {
 	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers}
 	send := s.exchange
@@ -96,16 +95,16 @@ func (s *Store) newLane(changes bool) *lane {
 	}, o)
 }
 
-// do sends a call through the lane of its node.
+// do sends a call through the lane of its node and returns its error.
 func (s *Store) do(ctx context.Context, ls *lanes, c *call) error {
-	if _, err := ls.at(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
+	if _, err := ls.forNode(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
 		return err
 	}
 	c.answered = true
 	return c.err
 }
 
-// send makes changes, and waits until they are acknowledged if they have to be.
+// send sends changes, and waits for acknowledgements if the options ask for it.
 func (s *Store) send(ctx context.Context, cs []*call) {
 	if s.opt.acked() {
 		s.sendAcked(ctx, cs)
@@ -114,19 +113,19 @@ func (s *Store) send(ctx context.Context, cs []*call) {
 	s.exchange(ctx, cs)
 }
 
-// exchange runs the scripts in one round trip to each node that is concerned.
+// exchange runs the scripts in one round trip to each node involved.
 func (s *Store) exchange(ctx context.Context, cs []*call) {
-	s.resolve(cs, func(ps []*parcel) { exchange(ctx, s.client, ps) })
+	s.resolve(cs, func(ps []*command) { exchange(ctx, s.client, ps) })
 }
 
-// resolve packs the calls, has the parcels sent, and those again that a server
-// did not carry out as they were: with the script, and then key by key, for a
-// part of what was sent may have been carried out, and a part not. Each finds
-// what it did itself.
-func (s *Store) resolve(cs []*call, send func([]*parcel)) {
+// resolve packs calls into commands and sends them, and then sends again what the
+// server refused: first with the script's text, then record by record, because a
+// script with an error may have changed some of its records. A change that is
+// sent twice finds itself.
+func (s *Store) resolve(cs []*call, send func([]*command)) {
 	for ps := s.pack(cs); len(ps) > 0; {
 		send(ps)
-		var again []*parcel
+		var again []*command
 		for _, p := range ps {
 			again = append(again, p.again()...)
 		}
@@ -134,26 +133,26 @@ func (s *Store) resolve(cs []*call, send func([]*parcel)) {
 	}
 }
 
-// parcel is a command: a script for some records, by its name or whole.
-type parcel struct {
-	calls []*call
-	bytes int
-	whole bool
-	cmd   *redis.Cmd
+// command is one script for some records, sent by its hash or with its text.
+type command struct {
+	calls    []*call
+	bytes    int
+	sendText bool // not only its hash
+	cmd      *redis.Cmd
 }
 
-// maxParcel is the most bytes of a parcel that has more than one record: one
-// script must not hold up the server for long.
-const maxParcel = 1 << 20
+// maxCommand bounds the bytes of a command with more than one record, so that one
+// script does not block the server for long.
+const maxCommand = 1 << 20
 
-// pack makes parcels of calls with one script and the same terms; in a cluster
-// each call is one.
-func (s *Store) pack(cs []*call) (ps []*parcel) {
+// pack groups calls with one script and the same terms into commands. In a
+// cluster each call is a command.
+func (s *Store) pack(cs []*call) (ps []*command) {
 	for i, c := range cs {
 		p := s.open(ps, c)
 		if p == nil {
-			p = &parcel{}
-			if i == 0 && s.cluster == nil { // as a rule all are its
+			p = &command{}
+			if i == 0 && s.cluster == nil { // it usually takes all calls
 				p.calls = make([]*call, 0, len(cs))
 			}
 			ps = append(ps, p)
@@ -164,14 +163,14 @@ func (s *Store) pack(cs []*call) (ps []*parcel) {
 	return ps
 }
 
-// open is the parcel that has room for a call, among the last few.
-func (s *Store) open(ps []*parcel, c *call) *parcel {
+// open returns the command that a call can join, among the last 16.
+func (s *Store) open(ps []*command, c *call) *command {
 	if s.cluster != nil {
 		return nil
 	}
 	for i := len(ps) - 1; i >= max(0, len(ps)-16); i-- {
 		if p := ps[i]; p.calls[0].script == c.script && p.calls[0].terms == c.terms {
-			if len(p.calls) >= s.opt.MaxBatch || p.bytes+c.size() > maxParcel {
+			if len(p.calls) >= s.opt.MaxBatch || p.bytes+c.size() > maxCommand {
 				return nil
 			}
 			return p
@@ -180,7 +179,7 @@ func (s *Store) open(ps []*parcel, c *call) *parcel {
 	return nil
 }
 
-// size is about how many bytes the call takes.
+// size is the number of bytes of the call's arguments.
 func (c *call) size() (n int) {
 	for _, a := range c.args {
 		n += len(a)
@@ -188,25 +187,25 @@ func (c *call) size() (n int) {
 	return n
 }
 
-// arm makes the parcel's command. Names are strings, for hooks that print them
+// arm makes the command's command. Names are strings, for hooks that print them
 // and a cluster that goes by them.
-func (p *parcel) arm(ctx context.Context) *redis.Cmd {
+func (p *command) build(ctx context.Context) *redis.Cmd {
 	first := p.calls[0]
 	sc := first.script
 	args := make([]any, 0, 7+len(p.calls)*(1+sc.each))
-	if p.whole {
+	if p.sendText {
 		args = append(args, "eval", sc.text)
 	} else {
 		args = append(args, "evalsha", sc.sha)
 	}
-	if first.record == "" { // the script that only tells the time
+	if first.record == "" { // the script that only returns the time
 		args = append(args, 0)
 	} else {
 		args = append(args, len(p.calls)+1)
 		for _, c := range p.calls {
 			args = append(args, c.record)
 		}
-		args = append(args, first.floor) // all have the same
+		args = append(args, first.sweptFence) // all have the same
 	}
 	if sc.terms {
 		args = first.terms.appendArgs(args)
@@ -220,12 +219,12 @@ func (p *parcel) arm(ctx context.Context) *redis.Cmd {
 	return p.cmd
 }
 
-// errNil: the scripts never answer nothing, which the client gives as an
-// error. It must not be taken for absence.
+// errNil is the error for a nil answer, which no script gives. It must not be
+// taken for an absent record.
 var errNil = errors.New("the server answered nothing; is a proxy in between?")
 
-// read gives each call its part of the answer.
-func (p *parcel) read() {
+// read sets each call's part of the answer.
+func (p *command) read() {
 	val, err := p.cmd.Result()
 	parts, _ := val.([]any)
 	now := int64(0)
@@ -238,10 +237,10 @@ func (p *parcel) read() {
 		now, _ = parts[0].(int64)
 		parts = parts[1:]
 	case err == nil:
-		err = strange(val)
+		err = unexpected(val)
 	}
 	if err == nil && now == 0 {
-		err = strange(val)
+		err = unexpected(val)
 	}
 	for i, c := range p.calls {
 		if c.now, c.val, c.err = now, nil, err; err == nil {
@@ -250,41 +249,41 @@ func (p *parcel) read() {
 	}
 }
 
-// again are the parcels to send instead: the script whole, if the server does
-// not have it (after SCRIPT FLUSH, a restart, a fail-over); each record by
-// itself, if the server refused one of them.
-func (p *parcel) again() []*parcel {
+// again returns the commands to send instead: the script's text, if the server
+// does not have the script (after SCRIPT FLUSH, a restart or a fail-over); each
+// record alone, if the server refused the script.
+func (p *command) again() []*command {
 	err := p.calls[0].err
-	if noScript(err) && !p.whole {
-		return []*parcel{{calls: p.calls, whole: true}}
+	if noScript(err) && !p.sendText {
+		return []*command{{calls: p.calls, sendText: true}}
 	}
 	if _, answered := errors.AsType[redis.Error](err); !answered || len(p.calls) == 1 {
 		return nil
 	}
-	alone := make([]*parcel, len(p.calls))
+	alone := make([]*command, len(p.calls))
 	for i, c := range p.calls {
-		alone[i] = &parcel{calls: []*call{c}, whole: p.whole}
+		alone[i] = &command{calls: []*call{c}, sendText: p.sendText}
 	}
 	return alone
 }
 
-// sender is a client, of all nodes or of one.
+// sender is a client of all nodes or of one.
 type sender interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
 }
 
-// exchange sends parcels, and reads the answers. The client may send them
-// again after a broken connection.
-func exchange(ctx context.Context, to sender, ps []*parcel) {
+// exchange sends commands and reads the answers. After a broken connection the
+// client may send them again.
+func exchange(ctx context.Context, to sender, ps []*command) {
 	if len(ps) == 1 {
-		_ = to.Process(ctx, ps[0].arm(ctx)) // the command has the error
+		_ = to.Process(ctx, ps[0].build(ctx)) // the command has the error
 		ps[0].read()
 		return
 	}
 	pipe := to.Pipeline()
 	for _, p := range ps {
-		_ = pipe.Process(ctx, p.arm(ctx)) // it only queues
+		_ = pipe.Process(ctx, p.build(ctx)) // it only queues
 	}
 	_, _ = pipe.Exec(ctx) // each command has its error
 	for _, p := range ps {
@@ -293,6 +292,6 @@ func exchange(ctx context.Context, to sender, ps []*parcel) {
 }
 
 // strange is an answer that no script gives.
-func strange(val any) error {
+func unexpected(val any) error {
 	return fmt.Errorf("the server's answer is a %T that no script gives", val)
 }

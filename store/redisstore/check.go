@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Check implements store.Checker. It asks each master (INFO, and CONFIG GET
-// where that is allowed); each setting under which records may be lost is an
-// ErrUnsafe by name. It changes nothing. Most servers have some: the
-// package's documentation says what each costs.
+// Check implements store.Checker. It asks each master (INFO, and CONFIG GET if
+// that is allowed), and returns an ErrUnsafe for each setting with which records
+// may be lost. It changes nothing. Most servers have such settings; the
+// package's documentation lists their effects.
 func (s *Store) Check(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return explain("check", s.judge(ctx, func(is *settings) []finding { return append(is.running(&s.opt), is.durable(&s.opt)...) }))
+	return explain("check", s.judge(ctx, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) }))
 }
 
-// firstLook refuses a server that loses records while it runs. It is asked
-// until it will do, and then never again.
+// firstLook refuses a server that loses records while it runs. Once a server has
+// passed, it is not asked again.
 func (s *Store) firstLook(ctx context.Context) error {
 	if s.safe.Load() {
 		return nil
 	}
-	err := s.judge(ctx, func(is *settings) []finding { return is.running(&s.opt) })
+	err := s.judge(ctx, func(set *settings) []finding { return set.running(&s.opt) })
 	s.safe.Store(err == nil)
 	return err
 }
 
-// judge has each master judged.
+// judge reads the settings of each master and joins the findings.
 func (s *Store) judge(ctx context.Context, judge func(*settings) []finding) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -41,11 +41,11 @@ func (s *Store) judge(ctx context.Context, judge func(*settings) []finding) erro
 	}
 	var errs []error
 	for _, on := range all {
-		is, err := readSettings(ctx, on)
+		set, err := readSettings(ctx, on)
 		if err != nil {
 			return err
 		}
-		for _, f := range judge(is) {
+		for _, f := range judge(set) {
 			where := ""
 			if on.name != "" {
 				where = "node " + on.name + ": "
@@ -56,67 +56,67 @@ func (s *Store) judge(ctx context.Context, judge func(*settings) []finding) erro
 	return errors.Join(errs...)
 }
 
-// settings are what a server tells of itself, in the words of INFO. Fsync is
-// empty if CONFIG GET is not allowed.
+// settings are a server's INFO fields and its appendfsync, which is empty if
+// CONFIG GET is not allowed.
 type settings struct {
 	info  map[string]string
 	fsync string
 }
 
 func readSettings(ctx context.Context, on node) (*settings, error) {
-	is := &settings{info: map[string]string{}}
+	set := &settings{info: map[string]string{}}
 	for _, section := range []string{"server", "memory", "persistence", "replication"} {
-		text, err := on.on.Info(ctx, section).Result()
+		text, err := on.client.Info(ctx, section).Result()
 		if err != nil {
 			return nil, err
 		}
 		for line := range strings.Lines(text) {
 			if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-				is.info[name] = value
+				set.info[name] = value
 			}
 		}
 	}
-	if got, err := on.on.ConfigGet(ctx, "appendfsync").Result(); err == nil {
-		is.fsync = got["appendfsync"]
+	if got, err := on.client.ConfigGet(ctx, "appendfsync").Result(); err == nil {
+		set.fsync = got["appendfsync"]
 	}
-	return is, nil
+	return set, nil
 }
 
-func (is *settings) number(name string) int {
-	n, err := strconv.Atoi(is.info[name])
+func (set *settings) number(name string) int {
+	n, err := strconv.Atoi(set.info[name])
 	if err != nil {
 		return -1
 	}
 	return n
 }
 
-// finding is a setting, and why it will not do.
+// finding is an unsafe setting and the reason.
 type finding struct{ name, why string }
 
-// running are the settings that lose records, or can take none, while the
-// server runs.
-func (is *settings) running(o *Options) (fs []finding) {
-	policy, told := is.info["maxmemory_policy"]
-	if !told {
-		policy = "not told by INFO"
+// running returns the settings with which a running server loses records or
+// cannot take them.
+func (set *settings) running(o *Options) (fs []finding) {
+	policy, ok := set.info["maxmemory_policy"]
+	if !ok {
+		policy = "missing in INFO"
 	}
 	if policy != "noeviction" && !o.AllowEviction {
-		fs = append(fs, finding{"maxmemory-policy is " + policy, "short of memory, the server forgets records, and what they recorded runs again; set it to noeviction (or Options.AllowEviction, if that may happen)"})
+		fs = append(fs, finding{"maxmemory-policy is " + policy, "when memory is short, the server removes records, and their operations run again; set it to noeviction (or set Options.AllowEviction)"})
 	}
-	if is.info["role"] == "slave" {
-		fs = append(fs, finding{"the server is a replica", "it takes no writes, and shows the past; connect to the master, or through Sentinel"})
+	if set.info["role"] == "slave" {
+		fs = append(fs, finding{"the server is a replica", "it takes no writes, and its reads are old; connect to the master, or through Sentinel"})
 	}
-	v := is.info["redis_version"]
+	v := set.info["redis_version"]
 	switch major, minor := version(v); {
 	case major < 7:
 		fs = append(fs, finding{"redis_version is " + v, "version 7 is the oldest that works; upgrade the server"})
 	case o.Fsync && major == 7 && minor < 2:
-		fs = append(fs, finding{"redis_version is " + v, "Options.Fsync needs WAITAOF, which begins with 7.2: each claim would be refused; upgrade the server, or leave it out and set appendfsync to always"})
+		fs = append(fs, finding{"redis_version is " + v, "Options.Fsync needs WAITAOF, which begins with 7.2: each claim would be refused; upgrade the server, or clear Options.Fsync and set appendfsync to always"})
 	}
 	return fs
 }
 
-// version is the first two numbers; 0 for one that is not told.
+// version returns the first two numbers of a version, or 0.
 func version(text string) (major, minor int) {
 	first, rest, _ := strings.Cut(text, ".")
 	second, _, _ := strings.Cut(rest, ".")
@@ -125,20 +125,20 @@ func version(text string) (major, minor int) {
 	return major, minor
 }
 
-// durable are the settings that lose records when a server ends.
-func (is *settings) durable(o *Options) (fs []finding) {
-	aof := is.info["aof_enabled"] == "1"
-	replicas := max(0, is.number("connected_slaves"))
+// durable returns the settings with which records are lost when a server stops.
+func (set *settings) durable(o *Options) (fs []finding) {
+	aof := set.info["aof_enabled"] == "1"
+	replicas := max(0, set.number("connected_slaves"))
 	switch {
 	case !aof:
-		fs = append(fs, finding{"appendonly is no", "a restart, in order or by a crash, takes back all since the last snapshot, if there is one; set it to yes"})
-	case is.fsync == "":
-		fs = append(fs, finding{"appendfsync is not known", "CONFIG GET is not allowed; see to it that it is always, or accept to lose the last second when the machine fails"})
-	case is.fsync != "always" && !o.Fsync:
-		fs = append(fs, finding{"appendfsync is " + is.fsync, "when the machine fails, the last second or more is taken back; set it to always, or Options.Fsync"})
+		fs = append(fs, finding{"appendonly is no", "a restart or crash loses all changes since the last snapshot, if there is one; set it to yes"})
+	case set.fsync == "":
+		fs = append(fs, finding{"appendfsync is not known", "CONFIG GET is not allowed; if it is not always, the last second is lost when the machine fails"})
+	case set.fsync != "always" && !o.Fsync:
+		fs = append(fs, finding{"appendfsync is " + set.fsync, "the last second or more is lost when the machine fails; set it to always, or set Options.Fsync"})
 	}
-	if aof && is.info["aof_last_write_status"] == "err" {
-		fs = append(fs, finding{"aof_last_write_status is err", "the server cannot write its log; see to its disk"})
+	if aof && set.info["aof_last_write_status"] == "err" {
+		fs = append(fs, finding{"aof_last_write_status is err", "the server cannot write its log; check its disk"})
 	}
 	if o.Fsync && !aof {
 		fs = append(fs, finding{"Options.Fsync without appendonly", "each claim is refused; set appendonly to yes"})
@@ -147,10 +147,10 @@ func (is *settings) durable(o *Options) (fs []finding) {
 		fs = append(fs, finding{fmt.Sprintf("connected_slaves is %d", replicas), fmt.Sprintf("each claim waits for Options.Replicas %d, and is refused; add replicas", o.Replicas)})
 	}
 	if replicas > 0 && o.Replicas == 0 {
-		fs = append(fs, finding{"replicas without Options.Replicas", "a fail-over takes back what the new master had not got yet; set Options.Replicas"})
+		fs = append(fs, finding{"replicas without Options.Replicas", "a fail-over loses the changes that the new master has not received; set Options.Replicas"})
 	}
-	if replicas > 0 && is.number("min_slaves_good_slaves") < 0 {
-		fs = append(fs, finding{"min-replicas-to-write is 0", "a master that is cut off goes on taking claims, which are lost when it comes back; set it to 1 at least"})
+	if replicas > 0 && set.number("min_slaves_good_slaves") < 0 {
+		fs = append(fs, finding{"min-replicas-to-write is 0", "a master that is cut off accepts claims that are lost when it returns; set it to at least 1"})
 	}
 	return fs
 }

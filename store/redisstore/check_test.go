@@ -17,7 +17,7 @@ func sound() *settings {
 	}}
 }
 
-func TestEachUnsafeSettingIsNamed(t *testing.T) {
+func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
 	for says, c := range map[string]struct {
 		set   map[string]string
 		fsync string
@@ -25,7 +25,7 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 	}{
 		"":                                  {},
 		"maxmemory-policy is volatile-ttl":  {set: map[string]string{"maxmemory_policy": "volatile-ttl"}},
-		"maxmemory-policy is not told":      {set: map[string]string{"maxmemory_policy": "-"}},
+		"maxmemory-policy is missing":       {set: map[string]string{"maxmemory_policy": "-"}},
 		"the server is a replica":           {set: map[string]string{"role": "slave"}},
 		"redis_version is 6.2.1":            {set: map[string]string{"redis_version": "6.2.1"}},
 		"Options.Fsync needs WAITAOF":       {o: Options{Fsync: true}},
@@ -67,7 +67,7 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 	}
 }
 
-func TestCheckAsksTheServer(t *testing.T) {
+func TestCheck_RealServer_ReadsItsSettings(t *testing.T) {
 	t.Parallel()
 	good := openOn(t, clientAt(t, redistest.Start(t, redistest.Durable...).URL()), nil)
 	if err := good.Check(t.Context()); err != nil {
@@ -96,7 +96,7 @@ func TestCheckAsksTheServer(t *testing.T) {
 }
 
 // INFO is enough where CONFIG is not allowed.
-func TestCheckWithoutConfig(t *testing.T) {
+func TestCheck_ConfigGetForbidden_SaysSo(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.Durable...)
 	if err := clientAt(t, srv.URL()).Do(t.Context(), "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "-config").Err(); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// A server whose own clock is set forward past a lease: who takes over has a
-// higher fence, and the zombie can neither renew nor settle. Its clock is set
-// back: the owner goes on as before, and what it renews ends in its time.
-func TestTheServersOwnClockJumps(t *testing.T) {
+// When the server's clock is set forward past a lease, the new owner has a higher
+// fence, and the earlier owner can neither renew nor settle. When the clock is set
+// back, the owner continues, and a renewed lease ends in time.
+func TestServerClock_ServerItselfJumps_LeasesAndFencesHold(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Durable...)
 	s := openOn(t, clientAt(t, srv.URL()), &Options{AllowPark: true})
@@ -66,7 +66,7 @@ func TestTheServersOwnClockJumps(t *testing.T) {
 	set(0)
 	for name, r := range map[string]store.Record{"taken": heir.Record, "left behind": left} {
 		f, err := s.Get(t.Context(), testKey(name))
-		// It is held for longer by what the clock was set back, and by no more.
+		// The lease lasts longer by the jump, and no more than that.
 		if rest := f.Record.Until.Sub(f.Now); err != nil || f.Record.Lapsed(f.Now) || rest > lease+jump {
 			t.Errorf("%s, after the clock was set back: %v, lapsed %v, %v left", name, err, f.Record.Lapsed(f.Now), rest)
 		}
@@ -106,10 +106,9 @@ func TestTheServersOwnClockJumps(t *testing.T) {
 	}
 }
 
-// What the documentation says of a jump past a retention: the outcome is over,
-// and a key that comes back has a higher fence, however far the clock goes
-// back.
-func TestAJumpPastARetentionEndsAnOutcome(t *testing.T) {
+// After a jump past its retention the outcome has expired, and the key's next
+// claim has a higher fence, however far the clock is then set back.
+func TestServerClock_JumpsPastRetention_OutcomeExpires(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Fast...)
 	s := openOn(t, clientAt(t, srv.URL()), &Options{Linger: time.Hour})
@@ -142,15 +141,15 @@ func TestAJumpPastARetentionEndsAnOutcome(t *testing.T) {
 // The server counts a WAIT by its clock: one that is under way when that is
 // set back lasts for longer, but no call lasts longer than the client's
 // ReadTimeout. The claim is not won then, as any that got no answer; sent again
-// it finds itself, and is undone, for nobody acknowledges it.
-func TestAJumpBackHoldsUpNoAcknowledgement(t *testing.T) {
+// it finds itself, and is refused, because nobody acknowledges it.
+func TestServerClock_SetBackDuringWait_CallEndsAfterReadTimeout(t *testing.T) {
 	t.Parallel()
 	srv, clock := redistest.StartWithClock(t, redistest.Fast...)
 	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), MaxRetries: -1, ReadTimeout: 6 * time.Second})
 	t.Cleanup(func() { _ = c.Close() })
 	plain := openOn(t, clientAt(t, srv.URL()), nil)
 	s := openOn(t, c, &Options{Replicas: 1, AckTimeout: 4 * time.Second})
-	if err := c.ScriptLoad(t.Context(), s.scripts.claim.text).Err(); err != nil { // else there is a WAIT for nothing first
+	if err := c.ScriptLoad(t.Context(), s.scripts.claim.text).Err(); err != nil { // otherwise there is one WAIT more
 		t.Fatal(err)
 	}
 	p := proposal("k")
@@ -179,7 +178,7 @@ func TestAJumpBackHoldsUpNoAcknowledgement(t *testing.T) {
 	if f, err := s.Claim(t.Context(), p); !errors.Is(err, ErrNotAcknowledged) || f.Won {
 		t.Errorf("sent again: won %v, error %v", f.Won, err)
 	}
-	if _, err := plain.Get(t.Context(), testKey("k")); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the refused claim is there: %v", err)
+	if got := get(t, plain, "k"); got.Owner != p.Owner || got.State != store.Processing {
+		t.Errorf("the record is %+v", got)
 	}
 }

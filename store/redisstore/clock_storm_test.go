@@ -20,7 +20,7 @@ import (
 // lease, and far short of a retention.
 const leap = 5 * time.Minute
 
-// runs is what handlers saw of a key, and what callers were told.
+// runs holds the handler runs of a key, and the answers to its callers.
 type runs struct {
 	fences  []uint64          // of each run of the handler
 	fenceOf map[string]uint64 // of the run that made an outcome

@@ -10,9 +10,9 @@ import (
 )
 
 // A jump of the clock that the scripts read, forward and back: a live claim is never
-// granted twice at the old fence, and what the owner settles is refused if
+// granted twice at the old fence, and an owner's settlement is refused if
 // another has taken over.
-func TestTheServersClockJumps(t *testing.T) {
+func TestServerClock_ScriptClockJumps_LeasesAndFencesHold(t *testing.T) {
 	o := Options{Prefix: newPrefix()}
 	name := o.Prefix + "offset"
 	o.clock = "(" + wallClock + " + tonumber(redis.call('GET', " + strconv.Quote(name) + ") or 0))"
@@ -60,8 +60,8 @@ func TestTheServersClockJumps(t *testing.T) {
 	if err := s.Settle(t.Context(), next.Record.Lease(), end); err != nil {
 		t.Fatal(err)
 	}
-	// Redis removes it by itself, without a sweep, while the clock still is
-	// behind the fence.
+	// Redis removes the record without a sweep while the clock is still below
+	// the fence.
 	record, _ := s.name(next.Record.Key.Digest())
 	if n, err := s.client.Del(t.Context(), record).Result(); err != nil || n != 1 {
 		t.Fatalf("removed %d, error %v", n, err)
@@ -71,7 +71,7 @@ func TestTheServersClockJumps(t *testing.T) {
 
 // Redis keeps an expired record for Linger, so that a sweep comes first; its
 // expiry is never before the record's own.
-func TestRedisExpiresARecordAfterItIsOver(t *testing.T) {
+func TestRecord_Ended_RedisExpiresItAfterLinger(t *testing.T) {
 	s := openNew(t, &Options{Linger: 10 * time.Minute})
 	for _, state := range []store.State{store.Completed, store.Failed, store.Released} {
 		for _, keep := range []time.Duration{0, time.Hour, 200 * 365 * 24 * time.Hour} {

@@ -51,7 +51,7 @@ func TestWorkGoesOnWhileSlotsMove(t *testing.T) {
 	}
 }
 
-// moveSlot gives a slot to the node behind the one that has it.
+// moveSlot moves a slot to the node after the one that has it.
 func moveSlot(t *testing.T, all *redistest.Cluster, slot int) {
 	t.Helper()
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func moveSlot(t *testing.T, all *redistest.Cluster, slot int) {
 }
 
 // A record and its floor have one slot; records spread over all nodes.
-func TestARecordAndItsFloorShareASlot(t *testing.T) {
+func TestCluster_RecordAndSweptFence_ShareSlot(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, nil)
@@ -115,8 +115,8 @@ func TestARecordAndItsFloorShareASlot(t *testing.T) {
 	for i := range 300 {
 		k := testKey(itoa(i))
 		record, floor := s.name(k.Digest())
-		if s.floorOf(record) != floor || idOf(record) == floor {
-			t.Fatalf("%s has the floors %s and %s", record, floor, s.floorOf(record))
+		if s.sweptFenceOf(record) != floor || idOf(record) == floor {
+			t.Fatalf("%s has the floors %s and %s", record, floor, s.sweptFenceOf(record))
 		}
 		slot := func(name string) int64 { return s.client.ClusterKeySlot(t.Context(), name).Val() }
 		if i < 20 && slot(record) != slot(floor) {
@@ -140,7 +140,7 @@ func TestARecordAndItsFloorShareASlot(t *testing.T) {
 
 // A sweep goes from node to node, with a cursor that holds its place though a
 // node leaves; each master is checked.
-func TestAClusterIsSweptListedAndCheckedWhole(t *testing.T) {
+func TestCluster_SweepListCheck_CoverAllNodes(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, nil)
@@ -195,7 +195,7 @@ func TestAClusterIsSweptListedAndCheckedWhole(t *testing.T) {
 }
 
 // A replica takes its dead master's place, and work goes on.
-func TestAClusterFailsOver(t *testing.T) {
+func TestCluster_NodeFails_WorkContinues(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, true)
 	s := openCluster(t, all, &Options{Replicas: 1})
@@ -253,7 +253,7 @@ func (h *misleading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 }
 
 // Where replicas acknowledge, the store looks for the node by itself.
-func TestAChangeThatWentToTheWrongNodeIsSentAgain(t *testing.T) {
+func TestCluster_ChangeSentToWrongNode_IsSentAgain(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	s := openCluster(t, all, &Options{Replicas: 1})

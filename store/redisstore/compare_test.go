@@ -104,7 +104,7 @@ func versus(t *testing.T, c *redis.Client, what string, dups int, goroutines []i
 			}
 		}
 		for i, c := range cs {
-			ratios := make([]float64, rounds) // by round, for the machine is not as fast in each
+			ratios := make([]float64, rounds) // by round, because the machine's speed changes
 			for round := range rounds {
 				ratios[round] = rates[i][round] / rates[0][round]
 			}

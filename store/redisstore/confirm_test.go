@@ -35,7 +35,7 @@ func (h *waitHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // The server that a settlement was sent to dies before a replica has it. That
 // which takes its place never had it, and has replicas that acknowledge: the
 // settlement is not confirmed by them.
-func TestASettlementThatAFailOverLosesIsNotConfirmed(t *testing.T) {
+func TestSettle_FailOverLosesIt_IsNotConfirmed(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func() store.Settlement
 		meet func(t *testing.T, other *Store, record string, r store.Record)
@@ -95,8 +95,8 @@ func TestASettlementThatAFailOverLosesIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// So it is with a swap that is not undone.
-func TestAParkingThatAFailOverLosesIsNotConfirmed(t *testing.T) {
+// So it is with a swap that parks a key.
+func TestSwap_FailOverLosesParking_IsNotConfirmed(t *testing.T) {
 	s, other := doubtful(t)
 	r := claim(t, other, "k")
 	record, _ := s.name(r.Key.Digest())

@@ -48,7 +48,7 @@ func TestConformance(t *testing.T) {
 }
 
 // The same with the server's clock.
-func TestConformanceByTheServersClock(t *testing.T) {
+func TestConformance_ServerClock(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openNew(t, &Options{AllowPark: true}) },
 		Reopen:    reopen,
@@ -63,7 +63,7 @@ func openClient(t testing.TB, c redis.UniversalClient, o Options) *Store {
 }
 
 // The same on a cluster of three nodes.
-func TestConformanceOnACluster(t *testing.T) {
+func TestConformance_Cluster(t *testing.T) {
 	all := redistest.StartCluster(t, false)
 	c, err := newClient(all.URL())
 	if err != nil {
@@ -79,7 +79,7 @@ func TestConformanceOnACluster(t *testing.T) {
 
 // The same where replicas must acknowledge each change: on a cluster each of
 // whose nodes has one.
-func TestConformanceWithReplicasThatAcknowledge(t *testing.T) {
+func TestConformance_Replicas(t *testing.T) {
 	all := redistest.StartCluster(t, true)
 	c, err := newClient(all.URL())
 	if err != nil {

@@ -77,7 +77,7 @@ func TestWithoutALogACrashLoses(t *testing.T) {
 
 // Claims and doubt outlive a restart: a record in flight has no expiry of
 // Redis, however short its lease.
-func TestARecordInFlightOutlivesItsLease(t *testing.T) {
+func TestRecord_LeaseLapsed_StaysInRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.Durable...)
 	s := openOn(t, clientAt(t, srv.URL()), &Options{AllowPark: true})

@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// openThrough is a store behind a proxy, and one that sees the same directly.
+// openThrough opens a store through a proxy, and one without it on the same server.
 func openThrough(t *testing.T, retries int) (through, direct *Store, p *proxy) {
 	srv := redistest.Start(t, redistest.Fast...)
 	p = newProxy(t, srv.Addr())
@@ -26,7 +26,7 @@ func openThrough(t *testing.T, retries int) (through, direct *Store, p *proxy) {
 }
 
 // A claim, or settlement, whose reply is lost: sent again it finds its own.
-func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
+func TestRequest_AnswerLost_SentAgainFindsItself(t *testing.T) {
 	t.Parallel()
 	s, direct, p := openThrough(t, -1)
 	for i := range 10 {
@@ -132,7 +132,7 @@ func TestAnAmbiguousClaimIsResolvedRightly(t *testing.T) {
 }
 
 // The scripts survive SCRIPT FLUSH, in the middle of traffic too.
-func TestTheScriptsSurviveAFlush(t *testing.T) {
+func TestScripts_ScriptFlush_AreSentAgain(t *testing.T) {
 	t.Parallel()
 	c := clientAt(t, redistest.Start(t, redistest.Fast...).URL())
 	s := openOn(t, c, nil)

@@ -1,18 +1,18 @@
-// Package redisstore keeps records in Redis (7 and later): the fast store, for events and calls where a look at a key must cost microseconds,
-// and where the promise may be Redis's.
+// Package redisstore keeps records in Redis 7 or later. Use it where a key must
+// be checked in microseconds, and where the durability of Redis is enough.
 //
 // Its tests run on Redis 7.0 and 8.0 and Valkey 8.1: one server, Sentinel and
 // Cluster, each with and without TLS.
 //
-// [New] takes the client that the application has (go-redis): of one server,
-// of a Sentinel fail-over, or of a Cluster. [Open] takes a URL.
+// [New] takes the application's go-redis client: of one server, of Sentinel or of
+// a Cluster. [Open] takes a URL.
 //
 // # Access
 //
 // A rediss URL verifies the server's certificate by the roots of the system
-// (on Linux SSL_CERT_FILE names others); for others, or a certificate of the
-// client, give [New] a client with a TLSConfig. These rights are enough for the
-// user of a server, with the prefix in use for semel:
+// (on Linux SSL_CERT_FILE names others). For other roots, or a client
+// certificate, pass [New] a client with a TLSConfig. A user of the server needs
+// these rights, with Options.Prefix in place of semel:
 //
 //	ACL SETUSER app on >… ~semel:* +@connection +info +time +eval +evalsha +scan
 //	  +get +getrange +mget +msetnx +set +setrange +del
@@ -24,26 +24,27 @@
 //
 // Each change is one atomic step on the server (a script), by the server's
 // clock (TIME), compared with owner, fence and state as package store asks,
-// and it is on the server when the method returns nil. What becomes of it then
-// is up to the server:
+// and it is on the server when the method returns nil. The server's settings
+// decide how long it stays:
 //
-//	what happens              what is lost
+//	event                     loss
 //	restart, no appendonly    all since the last snapshot; without one, all
-//	kill -9, everysec         as a rule nothing: what was written is with the
-//	                          system; up to two seconds while the disk is slow
+//	kill -9, everysec         as a rule nothing, because the operating system
+//	                          has the writes; up to two seconds while the disk
+//	                          is slow
 //	machine fails, everysec   the last second, or two
 //	either, always            nothing
-//	fail-over                 what the new master had not got yet: the last
-//	                          milliseconds; after a cut of the replication, all
-//	                          since then
-//	fail-over, Replicas: n    what n replicas acknowledged and the promoted one
-//	                          had not got: nothing where n is all of them. WAIT
-//	                          is no consensus: a master that was cut off with
-//	                          its replicas may still acknowledge
+//	fail-over                 the changes that the new master had not received:
+//	                          the last milliseconds; if replication had
+//	                          stopped, all since then
+//	fail-over, Replicas: n    changes that n replicas acknowledged and the new
+//	                          master had not received: none if n is all of
+//	                          them. WAIT is no consensus: a master that was cut
+//	                          off with its replicas may still acknowledge
 //	eviction                  any record, at any time; refused unless
 //	                          Options.AllowEviction
 //
-// What that means for each guarantee:
+// Each loss has this effect:
 //
 //	lost                      retry                    park
 //	a claim in flight         the handler runs again,  the effect happens twice,
@@ -55,55 +56,60 @@
 //	                          replaces the first
 //	a parked record           -                        the doubt is forgotten
 //	a renewal                 the lease lapses early   the key is parked early
-//	a swept fence             a key that comes back    the same
-//	                          may get a lower one if
-//	                          the clock is set back
+//	the swept fence           a key that is used       the same
+//	                          again may get a lower
+//	                          fence if the clock is
+//	                          set back
 //
 // So claims with policy park are refused unless Options.AllowPark says that
-// you have read this. Use a database where that must not be. Atomic cannot be
-// had: there is no transaction with the handler's writes.
+// you have read this. Use a database if that must not happen. There is no Atomic
+// mode, because Redis has no transaction with the handler's writes.
 //
 // A server that evicts, or is a replica, is refused when it is opened, or by
-// the first claim. [Store.Check] (semel doctor) names what else is unsafe:
+// the first claim. [Store.Check] (semel doctor) names other unsafe settings:
 // persistence, fsync, replicas, min-replicas-to-write. Options.Replicas and
-// Options.Fsync narrow the window: a claim that too few acknowledge is undone,
-// and refused; a settlement stays, and is ErrUnconfirmed.
+// Options.Fsync narrow the window. A claim that too few replicas acknowledge is
+// refused with ErrNotAcknowledged, and holds its key until its lease ends: the
+// store takes nothing back, because a command that arrives late could then delete
+// a claim that is live by now. After the lease the key is taken over, or parked
+// under policy park, as if its owner had died. A settlement stays, and is
+// ErrUnconfirmed.
 //
-// A server that takes no writes for now goes on with replays: one without memory
+// A server that refuses writes still answers replays: one without memory
 // (maxmemory), replicas (min-replicas-to-write) or disk
 // (stop-writes-on-bgsave-error).
 //
 // # The clock
 //
-// All is judged by the server's clock, and by that of the new master after a
-// fail-over. A jump of it costs no confirmed outcome before its retention is
-// over, and grants nothing that the fence does not tell:
+// The server's clock decides about leases and expiry, and after a fail-over the
+// clock of the new master. A jump loses no confirmed outcome within its
+// retention, and a worker that loses its lease by a jump cannot write:
 //
-//	it jumps                what it costs
-//	forward past a lease    who lives is taken over, or parked, as if it had
-//	                        died: its handler is cancelled by the next renewal,
-//	                        and until then two may run; the first, which has the
-//	                        lower fence, cannot settle
-//	forward past retention  the outcome is over, and its key runs again
-//	back by d               what its owner left is held for d longer, as are the
-//	                        pause after a failed attempt, even one of nothing,
-//	                        and retentions; leases of who lives end in their
-//	                        time again with the next renewal
-//	back while changes wait the call ends with the client's ReadTimeout, like
-//	for acknowledgements    any without an answer; sent again it finds itself
+//	jump                    effect
+//	forward past a lease    a running call is taken over, or parked, as if its
+//	                        process had died: the next renewal cancels its
+//	                        handler, and until then two may run; the first has
+//	                        the lower fence and cannot settle
+//	forward past retention  the outcome has expired, and its key runs again
+//	back by d               leases of dead owners, pauses after failed attempts
+//	                        and retentions last d longer; the next renewal sets
+//	                        leases of live owners right
+//	back while changes wait the call ends with the client's ReadTimeout, as
+//	for acknowledgements    without an answer; the same call sent again finds
+//	                        its own claim
 //
 // Let the clock be slewed (chrony, ntpd), not stepped.
 //
-// # What is kept
+// # Records and expiry
 //
-// A record is one string. While it is in flight, or parked, it has no expiry
-// of Redis, so that a doubt is never forgotten; run a sweep, or what dies in
-// flight stays. When it ends it is kept for its retention, and Options.Linger
-// more. A sweep removes it before that and keeps its fence, so that a key
-// which comes back gets a higher one, whatever the clock does. Where Redis
-// removes it first, its fence is kept only if it was ahead of the clock: a
-// clock that is set back by more than the retention and Linger may then give
-// the key a lower fence.
+// A record is one string. While it is in flight, or parked, Redis does not expire
+// it, so that no doubt is forgotten; run a sweep, because otherwise records of
+// dead processes stay. When it ends, Redis keeps it for its retention and
+// Options.Linger. A sweep removes it before that and remembers its fence, so that
+// the key gets a higher fence when it is used again, whatever the clock does. If
+// Redis removes it first, its fence is remembered only if it was ahead of the
+// clock: a clock that is set back by more than the retention and Linger may then
+// give the key a lower fence.
 //
 // Sweep and List look at all keys of the server's database (SCAN), in small
 // steps. Give the store a server, or a database, of its own if others keep
@@ -111,21 +117,21 @@
 //
 // # Throughput
 //
-// Claims that come while a round trip is in flight go together in the next
-// one, as one script for those of one lease and attempt; so do settlements of
-// one retention and attempt, and reads, in lanes of their own. In a Cluster each
-// record is a script of its own, in one pipeline a node.
-// Renewals are not held up by either. A new operation takes two round trips, a
-// replay one. A waiting duplicate polls, in the reads' lane: a notification
-// would cost every settlement a message that as a rule nobody waits for.
+// Claims that arrive while a round trip is in flight share the next one. Claims
+// with one lease and attempt number share a script. Settlements and reads do the
+// same in queues of their own (see package coalesce). In a Cluster each record
+// has its own script, and each node one pipeline. Renewals wait for none of
+// these. A new operation takes two round trips, a replay one. A waiting duplicate
+// polls, because a notification would cost every settlement a message that as a
+// rule nobody reads.
 //
-// The lanes take up to six connections of the client's pool (in a Cluster of
-// that of each node), renewals one.
+// The queues use up to six connections of the client's pool (in a Cluster, of the
+// pool of each node), and renewals one.
 //
 // # Cluster
 //
-// A record has one slot, with the floor of the fences that were swept there.
+// A record and the highest fence that was swept in its slot are in one slot.
 // While a slot moves, its records may be refused for a moment; with
-// Options.Replicas, until it has moved. To move records from one server to a
-// Cluster, let them end first: the floor of a single server stays behind.
+// Options.Replicas, until it has moved. Before you move from one server to a
+// Cluster, let all records end, because the swept fence does not move with them.
 package redisstore

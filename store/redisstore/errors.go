@@ -10,14 +10,16 @@ import (
 	"github.com/semel-go/semel/store/coalesce"
 )
 
-// What a caller can do something about. errors.Is finds them; the client's
-// error is there too.
+// Errors that a caller can handle. They wrap the client's error, if there is
+// one.
 var (
-	// ErrUnsafe: a setting does not let the store keep its promises.
+	// ErrUnsafe: with a setting of the server the store cannot keep its
+	// promises.
 	ErrUnsafe = errors.New("unsafe setting")
 	// ErrNotAcknowledged: fewer replicas than Options.Replicas acknowledged
-	// the change in time, or with Options.Fsync it was not on a disk. A claim
-	// was undone, so that nothing runs; if that could not be done, it lapses.
+	// the change in time, or with Options.Fsync it was not on a disk. Nothing
+	// runs. A refused claim is not taken back: it holds its key until its
+	// lease ends, or until the same claim is sent again and acknowledged.
 	ErrNotAcknowledged = errors.New("too few acknowledged it")
 	// ErrUnconfirmed: the settlement is recorded, but was not acknowledged in
 	// time, as above: a fail-over or crash now may lose it. Settling again
@@ -30,9 +32,9 @@ var (
 	ErrClosed = errors.New("redisstore: closed")
 )
 
-// explain adds to an error what was done, and what it means here. Findings
-// about a record stay as they are.
-func explain(what string, err error) error {
+// explain adds the method to an error, and maps the client's errors to those
+// of this package. Errors about a record stay as they are.
+func explain(method string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, ErrClosed):
 		return err
@@ -41,9 +43,9 @@ func explain(what string, err error) error {
 	case redis.HasErrorPrefix(err, "OOM"):
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	return fmt.Errorf("redisstore: %s: %w", what, err)
+	return fmt.Errorf("redisstore: %s: %w", method, err)
 }
 
-// noScript reports that the server does not have the script: it has carried
-// out nothing.
+// noScript reports that the server does not have the script, and so has run
+// nothing.
 func noScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -30,7 +30,7 @@ func evicting(t *testing.T) *redistest.Server {
 	return srv
 }
 
-func TestAServerThatEvictsIsRefused(t *testing.T) {
+func TestOpen_ServerEvicts_IsRefused(t *testing.T) {
 	t.Parallel()
 	srv := evicting(t)
 	s := openOn(t, clientAt(t, srv.URL()), nil)
@@ -82,7 +82,7 @@ func TestEvictionGrantsTwice(t *testing.T) {
 
 // At its maxmemory, a server that does not evict refuses what is new, goes on
 // with replays, and can be swept.
-func TestAFullServerGoesOnWithReplaysAndSweeps(t *testing.T) {
+func TestFullServer_ReplayAndSweep_Succeed(t *testing.T) {
 	t.Parallel()
 	c := clientAt(t, redistest.Start(t, redistest.Fast...).URL())
 	s := openOn(t, c, nil)

@@ -38,6 +38,6 @@ func ExampleOpen() {
 	}
 	defer func() { _ = st.Close() }()
 	if err := st.Check(ctx); err != nil {
-		log.Print(err) // what may be lost, and when
+		log.Print(err) // it names settings with which records may be lost
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// openFailover is a store behind a Sentinel.
+// openFailover opens a store through a Sentinel.
 func openFailover(t *testing.T, f *redistest.Failover, o *Options) *Store {
 	t.Helper()
 	c, err := newClient(f.URL())
@@ -77,9 +77,9 @@ func TestWithAcknowledgementTheLostClaimIsRefused(t *testing.T) {
 	}
 }
 
-// Work goes on through a fail-over with the same handle; each answer agrees
-// with the one before it, for each key has one owner, or one outcome. What was
-// acknowledged by the replica is not lost.
+// Work continues through a fail-over with the same handle. Each key has one owner
+// or one outcome, so that all answers for it agree. Changes that the replica
+// acknowledged are not lost.
 func TestWorkGoesOnThroughAFailOver(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t, redistest.Fast...)

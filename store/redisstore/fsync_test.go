@@ -32,7 +32,7 @@ func needWaitaof(t *testing.T, c *redis.Client) {
 
 // A server that has no WAITAOF is refused, and one that has it waits for its
 // disk.
-func TestFsyncNeedsAServerThatHasIt(t *testing.T) {
+func TestFsync_ServerWithoutWaitaof_IsRefused(t *testing.T) {
 	t.Parallel()
 	c := clientAt(t, redistest.Start(t, redistest.Durable...).URL())
 	s := openOn(t, c, &Options{Fsync: true})
@@ -54,9 +54,9 @@ func TestFsyncNeedsAServerThatHasIt(t *testing.T) {
 	}
 }
 
-// What is not on the disk of the server, for it never syncs or has no log, is
-// a refused and undone claim, or a settlement that stays and is reported.
-func TestWhatIsNotOnTheDiskIsRefusedOrReported(t *testing.T) {
+// If the server never syncs or has no log, a claim is refused, and a settlement
+// stays and is reported as unconfirmed.
+func TestFsync_NotOnDisk_ClaimRefusedSettlementUnconfirmed(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"it never syncs": {"--appendonly", "yes", "--appendfsync", "no"},
@@ -75,16 +75,18 @@ func TestWhatIsNotOnTheDiskIsRefusedOrReported(t *testing.T) {
 // wants none.
 func refusesAndReports(t *testing.T, s, other *Store) {
 	t.Helper()
-	f, err := s.Claim(t.Context(), proposal("new"))
+	p := proposal("new")
+	f, err := s.Claim(t.Context(), p)
 	if !errors.Is(err, ErrNotAcknowledged) || f.Won {
 		t.Errorf("a claim: won %v, error %v", f.Won, err)
 	}
-	if _, err := other.Get(t.Context(), testKey("new")); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the refused claim is there: %v", err)
+	if got := get(t, other, "new"); got.Owner != p.Owner || got.State != store.Processing {
+		t.Errorf("the refused claim left %+v", got)
 	}
 	old := claim(t, other, "held")
-	f, err = s.Swap(t.Context(), old.Seen(), proposal("held"))
-	if now := get(t, other, "held"); !errors.Is(err, ErrNotAcknowledged) || f.Won || now.Owner != old.Owner || now.Fence <= old.Fence {
+	p = proposal("held")
+	f, err = s.Swap(t.Context(), old.Seen(), p)
+	if now := get(t, other, "held"); !errors.Is(err, ErrNotAcknowledged) || f.Won || now.Owner != p.Owner || now.Fence <= old.Fence {
 		t.Errorf("a swap: won %v, error %v; fence %d after %d", f.Won, err, now.Fence, old.Fence)
 	}
 	old = get(t, other, "held")
@@ -102,7 +104,7 @@ func refusesAndReports(t *testing.T, s, other *Store) {
 }
 
 // The disk of a replica counts only if it has a log.
-func TestFsyncWaitsForTheDisksOfReplicas(t *testing.T) {
+func TestFsync_ReplicaWithoutLog_DoesNotAcknowledge(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args  []string
@@ -134,7 +136,7 @@ func TestFsyncWaitsForTheDisksOfReplicas(t *testing.T) {
 
 // A settlement that is not on the disk in time is kept, and confirmed when it is
 // sent again with more patience.
-func TestASettlementIsWaitedForAgain(t *testing.T) {
+func TestFsync_SettlementSentAgain_IsConfirmed(t *testing.T) {
 	t.Parallel()
 	c := clientAt(t, redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no").URL())
 	needWaitaof(t, c)

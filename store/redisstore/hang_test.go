@@ -17,7 +17,7 @@ import (
 
 // A node of a cluster hangs, and takes all that its lanes may have in flight
 // with it: calls for keys of the other nodes go on.
-func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
+func TestCluster_NodeHangs_OtherNodesAnswer(t *testing.T) {
 	t.Parallel()
 	all := redistest.StartCluster(t, false)
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: all.Addrs(), ReadTimeout: time.Hour, ContextTimeoutEnabled: true})
@@ -76,16 +76,16 @@ func TestANodeThatHangsHoldsUpNoOther(t *testing.T) {
 
 // A node that is first met when the store is closed has no lane that takes
 // anything.
-func TestALaneThatIsMadeAfterCloseIsClosed(t *testing.T) {
+func TestLanes_LaneMadeAfterClose_IsClosed(t *testing.T) {
 	s := openNew(t, nil)
 	ls := newLanes(func() *lane { return s.newLane(true) })
-	before := ls.at("before")
-	if ls.at("before") != before || ls.at("other") == before {
+	before := ls.forNode("before")
+	if ls.forNode("before") != before || ls.forNode("other") == before {
 		t.Error("a node has one lane, of its own")
 	}
 	ls.close()
 	for _, node := range []string{"before", "after"} {
-		if _, err := ls.at(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
+		if _, err := ls.forNode(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", node, err)
 		}
 	}

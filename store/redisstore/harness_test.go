@@ -143,8 +143,8 @@ func get(t testing.TB, s store.Store, value string) store.Record {
 func (ls *lanes) queued() (n int) {
 	ls.mu.RLock()
 	defer ls.mu.RUnlock()
-	n = ls.one.Queued()
-	for _, l := range ls.by {
+	n = ls.only.Queued()
+	for _, l := range ls.byAddress {
 		n += l.Queued()
 	}
 	return n

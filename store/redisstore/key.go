@@ -7,39 +7,40 @@ import (
 	"strings"
 )
 
-// The name of a record's key is prefix {bucket} id. In a cluster the bucket,
-// in braces, puts the record and the bucket's floor in one slot. There are
-// enough buckets to spread over any cluster, and few enough that their floors
-// cost nothing. A single server has one floor, which is looked at once for
-// many records.
+// The Redis key of a record is prefix {bucket} id. In a cluster the bucket, in
+// braces, puts the record and the bucket's swept fence in one slot. 4096 buckets
+// spread over any cluster, and their swept fences take next to no memory. A
+// single server has one swept fence, which a script reads once for many records.
 const buckets = 4096
 
 // idLen is the length of an id: half of the key's digest, in base64. That is
-// enough, for the key is in the record and compared when it is read.
+// enough, because the record holds its key, and readers compare it.
 const idLen = 22
 
 const (
 	hexDigits = "0123456789abcdef"
-	floorName = "floor"
+	// sweptFenceName ends the Redis key of a swept fence: the highest fence
+	// of the records that a sweep removed there.
+	sweptFenceName = "swept-fence"
 )
 
 // digest is store.Key.Digest's.
 type digest = [sha256.Size]byte
 
-// name is that of a key's record and of its floor.
-func (s *Store) name(d digest) (record, floor string) {
+// name returns the Redis keys of a record and of its swept fence.
+func (s *Store) name(d digest) (record, sweptFence string) {
 	b := s.appendBucket(make([]byte, 0, 2*maxName), int(binary.BigEndian.Uint16(d[16:]))%buckets)
 	n := len(b)
 	b = base64.RawURLEncoding.AppendEncode(b, d[:16])
 	if s.cluster == nil {
-		return string(b), s.floor
+		return string(b), s.sweptFence
 	}
-	at := len(b)
-	both := string(append(append(b, b[:n]...), floorName...))
-	return both[:at], both[at:]
+	end := len(b)
+	both := string(append(append(b, b[:n]...), sweptFenceName...))
+	return both[:end], both[end:]
 }
 
-// maxName is the most bytes of a record's name.
+// maxName is the largest length of a record's Redis key.
 const maxName = maxPrefix + len("{abc}") + idLen
 
 func (s *Store) appendBucket(b []byte, bucket int) []byte {
@@ -48,15 +49,15 @@ func (s *Store) appendBucket(b []byte, bucket int) []byte {
 	return append(b, '}')
 }
 
-// floorOf is the name of the floor for a record's name.
-func (s *Store) floorOf(record string) string {
+// sweptFenceOf is the Redis key of the swept fence for a record's Redis key.
+func (s *Store) sweptFenceOf(record string) string {
 	if s.cluster == nil {
-		return s.floor
+		return s.sweptFence
 	}
-	return record[:len(record)-idLen] + floorName
+	return record[:len(record)-idLen] + sweptFenceName
 }
 
-// pattern matches the names of all records, and of nothing else.
+// pattern matches the Redis keys of records, and no others.
 func (s *Store) pattern() string {
 	quoted := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s.opt.Prefix)
 	return quoted + "{???}" + strings.Repeat("?", idLen)
@@ -64,5 +65,5 @@ func (s *Store) pattern() string {
 
 func hasBrace(text string) bool { return strings.ContainsAny(text, "{}") }
 
-// numberOf is equal for equal keys, which must take their turns.
+// numberOf is equal for equal keys, so that their changes take turns.
 func numberOf(d digest) uint64 { return binary.LittleEndian.Uint64(d[:8]) }

@@ -7,37 +7,37 @@ import (
 	"sync"
 )
 
-// lanes are those of one kind of call. In a cluster each node has its own, so
-// that one that hangs holds up no call for another.
+// lanes are the lanes for one kind of call. In a cluster each node has its own,
+// so that a node that hangs delays no call to another.
 type lanes struct {
-	fresh func() *lane
-	one   *lane // of a single server, or of a node that is not known
+	newLane func() *lane
+	only    *lane // of a single server, or of a node that is not known
 
-	mu     sync.RWMutex
-	by     map[string]*lane // by the node's address
-	closed bool
+	mu        sync.RWMutex
+	byAddress map[string]*lane
+	closed    bool
 }
 
-func newLanes(fresh func() *lane) *lanes {
-	return &lanes{fresh: fresh, one: fresh(), by: map[string]*lane{}}
+func newLanes(newLane func() *lane) *lanes {
+	return &lanes{newLane: newLane, only: newLane(), byAddress: map[string]*lane{}}
 }
 
-// at is the lane of a node.
-func (ls *lanes) at(node string) *lane {
+// forNode is the lane of the node with an address.
+func (ls *lanes) forNode(node string) *lane {
 	if node == "" {
-		return ls.one
+		return ls.only
 	}
 	ls.mu.RLock()
-	l := ls.by[node]
+	l := ls.byAddress[node]
 	ls.mu.RUnlock()
 	if l != nil {
 		return l
 	}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if l = ls.by[node]; l == nil {
-		l = ls.fresh()
-		ls.by[node] = l
+	if l = ls.byAddress[node]; l == nil {
+		l = ls.newLane()
+		ls.byAddress[node] = l
 		if ls.closed {
 			l.Close()
 		}
@@ -45,26 +45,26 @@ func (ls *lanes) at(node string) *lane {
 	return l
 }
 
-// close answers what is queued.
+// close waits until queued calls have their answers.
 func (ls *lanes) close() {
 	ls.mu.Lock()
 	ls.closed = true
-	all := slices.Collect(maps.Values(ls.by))
+	all := slices.Collect(maps.Values(ls.byAddress))
 	ls.mu.Unlock()
-	for _, l := range append(all, ls.one) {
+	for _, l := range append(all, ls.only) {
 		l.Close()
 	}
 }
 
-// nodeOf is the address of the node that a call goes to, as far as it is known
-// before it is sent. It is empty for a single server.
+// nodeOf is the address of the node that a call is for, or empty if that is not
+// known, or if there is a single server.
 func (s *Store) nodeOf(ctx context.Context, c *call) string {
 	if s.cluster == nil {
 		return ""
 	}
 	node, err := s.cluster.MasterForKey(ctx, c.record)
 	if err != nil {
-		return "" // who sends it finds out, too
+		return "" // sending the call returns this error, too
 	}
 	return node.Options().Addr
 }

@@ -26,11 +26,11 @@ func figure(t *testing.T, claim string, control bool, trials, failures int64, de
 	t.Logf("evidence: %s", b)
 }
 
-// long is SEMEL_EVIDENCE=1: the form with the numbers that count.
+// long reports whether SEMEL_EVIDENCE=1 asks for the long form of campaigns.
 func long() bool { return os.Getenv("SEMEL_EVIDENCE") == "1" }
 
-// kills is how often a server is killed: SEMEL_TEST_KILLS, 250 in the long
-// form, else ten.
+// kills is how often a server is killed: SEMEL_TEST_KILLS, or 250 in the long
+// form, or ten.
 func kills(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("SEMEL_TEST_KILLS"); text != "" {
@@ -58,8 +58,8 @@ func newLedger() *ledger {
 	return &ledger{claims: map[string]store.Owner{}, settled: map[string]string{}}
 }
 
-// work claims and settles new keys until it is stopped. What got no answer is
-// sent again, as a Guard does, until it has one.
+// work claims and settles new keys until it is stopped. It sends calls without an
+// answer again, as a Guard does.
 func (l *ledger) work(t *testing.T, s *Store, name string, stop *atomic.Bool) {
 	for i := 0; !stop.Load(); i++ {
 		key := fmt.Sprint(name, " ", i)

@@ -8,14 +8,13 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// pageSize is how many keys of the server List looks at, at a time.
+// pageSize is how many keys of the server List reads at a time.
 const pageSize = 256
 
-// List implements store.Lister. It looks at all keys of the server's database
-// (SCAN), in parts, and between two parts holds nothing there. It remembers
-// the names of what it has given, because the server may name a key twice. A
-// record that cannot be read is given as an error that wraps
-// store.ErrCorrupt, and the list goes on behind it; any other error ends it.
+// List implements store.Lister. It reads all keys of the server's database page
+// by page (SCAN), and remembers the keys that it has yielded, because SCAN may
+// return a key twice. For an unreadable record it yields an error that wraps
+// store.ErrCorrupt and continues; any other error ends the list.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		if err := s.list(ctx, &f, yield); err != nil {
@@ -65,8 +64,8 @@ func (s *Store) list(ctx context.Context, f *store.Filter, yield func(store.Foun
 	return nil
 }
 
-// listed is the record that a get found. There: it is the store's, though it
-// may be unreadable.
+// listed is the record that a get found. There is true for an unreadable
+// record, too.
 func listed(c *call) (fd store.Found, there bool, err error) {
 	if moved(c.err) {
 		return fd, false, nil
@@ -76,7 +75,7 @@ func listed(c *call) (fd store.Found, there bool, err error) {
 	}
 	v, there := c.val.(string)
 	if !there {
-		return fd, false, nil // it went meanwhile
+		return fd, false, nil // it was removed meanwhile
 	}
 	if fd.Record, err = decode(v); err != nil {
 		return store.Found{}, true, fmt.Errorf("%s: %w", idOf(c.record), err)
@@ -85,5 +84,6 @@ func listed(c *call) (fd store.Found, there bool, err error) {
 	return fd, true, nil
 }
 
-// idOf is the part of a record's name that says nothing of the key.
+// idOf is the part of a record's Redis key that may be logged: it does not
+// reveal the idempotency key.
 func idOf(record string) string { return record[len(record)-idLen:] }

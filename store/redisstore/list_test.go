@@ -39,7 +39,7 @@ func (h *scanHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func TestAListGivesWhatIsNamedTwiceOnce(t *testing.T) {
+func TestList_ScanRepeatsKey_YieldsItOnce(t *testing.T) {
 	s := openNew(t, nil)
 	for i := range 5 {
 		claim(t, s, itoa(i))
@@ -59,8 +59,8 @@ func TestAListGivesWhatIsNamedTwiceOnce(t *testing.T) {
 	}
 }
 
-// What a list could not read of the server is not left out without a word.
-func TestAListEndsWithWhatWentWrong(t *testing.T) {
+// If List cannot read a part of the server, its caller gets an error.
+func TestList_ServerFails_EndsWithError(t *testing.T) {
 	s := openNew(t, nil)
 	claim(t, s, "k")
 	down := errors.New("down")

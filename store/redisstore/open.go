@@ -10,15 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// New is a store on the application's client, which stays the caller's to
-// close: one of a server, of a Sentinel fail-over or of a Cluster. Several
-// independent servers (redis.Ring) are no place for records, because a key
-// moves when one is lost. It does no I/O: the first claim looks at the
-// server's settings, as [Open] does. Nil options are the defaults.
+// New makes a store on the application's client of a server, of a Sentinel
+// fail-over or of a Cluster. The store does not close the client. Several
+// independent servers (redis.Ring) are refused, because keys move to another
+// server when one is lost. New does no I/O: the first claim checks the server's
+// settings, as [Open] does. Nil options are the defaults.
 //
-// The client heeds the end of a context while it waits for an answer only if
-// its ContextTimeoutEnabled is set; else it waits for its ReadTimeout. It may
-// keep its MaxRetries: a change that is sent again finds itself.
+// Set the client's ContextTimeoutEnabled, so that a call ends with its context;
+// without it a call waits for the client's ReadTimeout. MaxRetries may stay
+// as it is, because a change that is sent twice is applied once.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: New: the client is nil; use Open for a URL")
@@ -30,15 +30,15 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opt: opt, scripts: newScripts(&opt), client: client, floor: opt.Prefix + floorName}
+	s := &Store{opt: opt, scripts: newScripts(&opt), client: client, sweptFence: opt.Prefix + sweptFenceName}
 	s.cluster, _ = client.(*redis.ClusterClient)
 	changes, reads := func() *lane { return s.newLane(true) }, func() *lane { return s.newLane(false) }
 	s.changes, s.settles, s.reads = newLanes(changes), newLanes(changes), newLanes(reads)
 	return s, nil
 }
 
-// Open is a store on a client of its own, for a URL as go-redis reads it,
-// with TLS for rediss: and its options as a query:
+// Open opens a store with its own client. It takes a URL as go-redis does, with
+// TLS for rediss:// and options in the query:
 //
 //	redis://user:password@host:6379/0               a server
 //	redis+cluster://host:6379?addr=host2:6379       a Cluster
@@ -98,7 +98,7 @@ func newClient(rawURL string) (redis.UniversalClient, error) {
 	return nil, fmt.Errorf("the URL's scheme is %q; after the + it must be cluster or sentinel", scheme)
 }
 
-// hide keeps a URL, which may have a password in it, out of the error.
+// hide removes the URL from an error, because it may hold a password.
 func hide(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -106,8 +106,8 @@ func hide(err error) error {
 	return err
 }
 
-// Close answers what is queued, and closes the client if Open has made it.
-// Methods that are called later give ErrClosed. Harmless when repeated.
+// Close waits until queued calls have their answers, and closes the client if
+// Open made it. Later calls return ErrClosed. Calling Close again is harmless.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

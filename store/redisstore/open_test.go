@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-func TestOptions(t *testing.T) {
+func TestOptions_Invalid_AreNamed(t *testing.T) {
 	var o *Options
 	d, err := o.withDefaults()
 	if err != nil || d.Prefix != "semel:" || d.Linger != time.Hour || d.AckTimeout != 500*time.Millisecond || d.MaxBatch != 256 {
@@ -35,7 +35,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestNewTakesClientsThatKeepAKeyInItsPlace(t *testing.T) {
+func TestNew_Ring_IsRefused(t *testing.T) {
 	if _, err := New(nil, nil); err == nil {
 		t.Error("nil was taken")
 	}
@@ -54,7 +54,7 @@ func TestNewTakesClientsThatKeepAKeyInItsPlace(t *testing.T) {
 	}
 }
 
-func TestOpenTakesURLs(t *testing.T) {
+func TestOpen_URL_OpensOrNamesFault(t *testing.T) {
 	s, err := Open(t.Context(), redistest.Database(t), &Options{Prefix: newPrefix()})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestOpenTakesURLs(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestOpenWithSentinelAndClusterURLs(t *testing.T) {
+func TestOpen_SentinelAndClusterURL_Opens(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t, redistest.Fast...)
 	all := redistest.StartCluster(t, false)
@@ -109,7 +109,7 @@ func TestOpenWithSentinelAndClusterURLs(t *testing.T) {
 	}
 }
 
-func TestParkNeedsAnAcknowledgement(t *testing.T) {
+func TestClaim_ParkWithoutAllowPark_IsRefused(t *testing.T) {
 	s := openNew(t, nil)
 	p := proposal("k")
 	p.Policy = store.Park
@@ -132,7 +132,7 @@ func TestParkNeedsAnAcknowledgement(t *testing.T) {
 }
 
 // Whatever a URL says, records are read where they are written.
-func TestAURLReadsFromMasters(t *testing.T) {
+func TestOpen_URLAsksForReplicas_ReadsFromMasters(t *testing.T) {
 	c, err := newClient("redis+cluster://127.0.0.1:1?read_only=true&route_by_latency=true&route_randomly=true")
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestAURLReadsFromMasters(t *testing.T) {
 	}
 }
 
-func TestAClientThatIsClosedIsAStoreThatIs(t *testing.T) {
+func TestStore_ClientClosed_ReturnsErrClosed(t *testing.T) {
 	c := clientAt(t, redistest.Database(t))
 	s := openOn(t, c, nil)
 	if err := c.Close(); err != nil {

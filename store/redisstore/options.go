@@ -12,17 +12,17 @@ type Options struct {
 	// Stores with different prefixes share a server and see nothing of each
 	// other. It must not hold a brace, by which Redis Cluster picks the node.
 	Prefix string
-	// Linger is how long Redis itself keeps a record that has expired, for a
-	// sweep to remove it in order: 1 h by default. Redis removes it then
-	// without a note of its fence, so that a key which comes back may get a
-	// lower one if the server's clock is set back by more than the retention
-	// and Linger. A sweep within Linger leaves no such gap.
+	// Linger is how long Redis keeps a record after its expiry, so that a
+	// sweep can remove it and remember its fence: 1 h by default. After Linger
+	// Redis removes the record and forgets its fence: the key may then get a
+	// lower fence if the server's clock is set back by more than the retention
+	// and Linger.
 	Linger time.Duration
 	// Replicas is how many replicas must acknowledge a change before it
 	// counts (WAIT, or WAITAOF with Fsync). A claim, or a renewal, that fewer
-	// acknowledge is refused with ErrNotAcknowledged, and the claim is undone;
-	// a settlement is waited for once more, is never undone, and
-	// ErrUnconfirmed reports it. Zero: none. It narrows what a fail-over
+	// acknowledge is refused with ErrNotAcknowledged; the refused claim
+	// holds its key until its lease ends. A settlement is waited for once
+	// more, stays in any case, and ErrUnconfirmed reports it. Zero: none. It narrows what a fail-over
 	// loses and does not close it; see the package's documentation.
 	Replicas int
 	// Fsync also waits until the change is on the disk of the server and of
@@ -30,18 +30,18 @@ type Options struct {
 	// that lacks it is ErrUnsafe. With appendfsync everysec that takes up to
 	// two seconds: set AckTimeout accordingly, or appendfsync always.
 	Fsync bool
-	// AckTimeout is how long Replicas and Fsync are waited for, at a time:
-	// 500 ms by default. Keep it below the client's ReadTimeout (3 s if it is
-	// not set): the client takes a longer wait for a broken connection.
+	// AckTimeout bounds each wait for Replicas and Fsync: 500 ms by default.
+	// Keep it below the client's ReadTimeout (3 s if it is not set), because
+	// the client takes a longer wait for a broken connection.
 	AckTimeout time.Duration
-	// AllowEviction takes a server whose maxmemory-policy is another than
-	// noeviction. What it costs: under memory pressure Redis forgets records,
-	// and what they recorded runs again. Without it claims are ErrUnsafe.
+	// AllowEviction accepts a server whose maxmemory-policy is not noeviction.
+	// When memory is short, Redis then removes records, and their operations
+	// run again. Without it claims are ErrUnsafe.
 	AllowEviction bool
-	// AllowPark takes claims with policy park. What it means: you have read
-	// what Redis loses and when (the package's documentation), and accept
-	// that an effect may then happen twice although its policy forbids it.
-	// Without it such claims are refused.
+	// AllowPark accepts claims with policy park. Set it when you have read in
+	// the package's documentation which records Redis loses and when: an effect
+	// may then happen twice although its policy forbids it. Without it such
+	// claims are refused.
 	AllowPark bool
 	// Flushers is how many round trips with claims, as many with settlements
 	// and as many with reads are in flight at once: 2 by default. Each takes
@@ -51,15 +51,15 @@ type Options struct {
 	// by default.
 	MaxBatch int
 
-	clock string // a Lua expression for the store's clock in microseconds. For tests.
+	clock string // a Lua expression for the time in microseconds. For tests.
 }
 
-// wallClock is the server's clock, when the script runs.
+// wallClock is the Lua expression for the time when the script runs.
 const wallClock = `(function() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end)()`
 
 const maxPrefix = 100
 
-// maxLinger keeps what is sent as an expiry in the range of the server.
+// maxLinger keeps expiry times within the server's range.
 const maxLinger = 100 * 365 * 24 * time.Hour
 
 func (o *Options) withDefaults() (Options, error) {
@@ -77,7 +77,7 @@ func (o *Options) withDefaults() (Options, error) {
 	case len(d.Prefix) > maxPrefix:
 		return d, fmt.Errorf("redisstore: Options.Prefix has %d bytes; the limit is %d", len(d.Prefix), maxPrefix)
 	case hasBrace(d.Prefix):
-		return d, fmt.Errorf("redisstore: Options.Prefix is %q; it must not hold a brace: Redis Cluster picks the node by what is in braces", d.Prefix)
+		return d, fmt.Errorf("redisstore: Options.Prefix is %q; it must not hold a brace: Redis Cluster picks the node by the text in braces", d.Prefix)
 	case d.Linger < time.Second || d.Linger > maxLinger:
 		return d, fmt.Errorf("redisstore: Options.Linger is %v; it must be 1s to 100 years", d.Linger)
 	case d.Replicas < 0 || d.Replicas > 1000:
@@ -92,7 +92,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return d, nil
 }
 
-// acked reports whether changes wait for an acknowledgement.
+// acked reports whether changes wait for acknowledgements.
 func (o *Options) acked() bool { return o.Replicas > 0 || o.Fsync }
 
 func setDefault[T comparable](field *T, value T) {

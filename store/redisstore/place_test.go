@@ -7,9 +7,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What has lapsed is handed back once a pass, though nobody deals with it; what
-// cannot be read is not.
-func TestASweepHandsBackEachLapsedRecordOnce(t *testing.T) {
+// A pass returns each lapsed record once, even if the caller leaves it as it is,
+// and no unreadable record.
+func TestSweep_WholePass_ReturnsEachLapsedRecordOnce(t *testing.T) {
 	s := openNew(t, nil)
 	for i := range 6 {
 		p := proposal(itoa(i))
@@ -41,9 +41,9 @@ func TestASweepHandsBackEachLapsedRecordOnce(t *testing.T) {
 	}
 }
 
-// The clocks of a cluster's nodes differ: what is handed back has lapsed by the
-// clock that comes with it.
-func TestAStepHasOneClock(t *testing.T) {
+// The clocks of a cluster's nodes differ. The returned records have lapsed by the
+// returned clock.
+func TestSweep_NodeClocksDiffer_ReturnsLapsedByNow(t *testing.T) {
 	now := store.Time(1_700_000_000_000_000)
 	lapsed := store.Record{State: store.Processing, Until: now}
 	not := store.Record{State: store.Processing, Until: now.Add(time.Microsecond)}
@@ -54,7 +54,7 @@ func TestAStepHasOneClock(t *testing.T) {
 }
 
 // A cursor of a node is none of another's.
-func TestAPlaceIsOnItsNode(t *testing.T) {
+func TestSweep_CursorOfRemovedNode_ContinuesAtNext(t *testing.T) {
 	w := &sweeper{nodes: []node{{name: "b"}, {name: "d"}}}
 	for from, want := range map[place]place{
 		{"a", 7, "x"}: {node: "b"}, {"b", 7, "x"}: {"b", 7, "x"}, {"c", 7, "x"}: {node: "d"}, {"d", 7, "x"}: {"d", 7, "x"}, {}: {node: "b"},

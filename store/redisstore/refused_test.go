@@ -11,9 +11,9 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// A server that takes no writes, for it has too few replicas or cannot save to
-// its disk, can still be read: it goes on with replays.
-func TestAServerThatTakesNoWritesGoesOnWithReplays(t *testing.T) {
+// A server that refuses writes, because it has too few replicas or cannot save to
+// its disk, still answers replays.
+func TestReplay_ServerRefusesWrites_Succeeds(t *testing.T) {
 	t.Parallel()
 	for code, set := range map[string]func(t *testing.T, c redis.UniversalClient, on bool){
 		"NOREPLICAS": func(t *testing.T, c redis.UniversalClient, on bool) {
@@ -78,7 +78,7 @@ func TestAServerThatTakesNoWritesGoesOnWithReplays(t *testing.T) {
 	}
 }
 
-// replaysBesideWhatIsRefused claims what is there and what is new in one batch.
+// replaysBesideWhatIsRefused claims existing and new keys in one batch.
 func replaysBesideWhatIsRefused(t *testing.T, s *Store, refused func(error) bool) {
 	t.Helper()
 	cs := make([]*call, 4)

@@ -25,9 +25,9 @@ func (h *stepHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A call whose caller leaves while it is in flight is still its flush's: what
-// others send meanwhile must not end up in its place.
-func TestACallThatIsLeftInFlightIsNotTakenAgain(t *testing.T) {
+// If a caller leaves while its call is in flight, the flush still uses the call, so
+// that no other caller may reuse it.
+func TestCall_CallerLeftInFlight_IsNotReused(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	complete(t, s, "first", "x")
 	h := &stepHook{begun: make(chan struct{}, 10), step: make(chan struct{})}

@@ -10,11 +10,11 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// A record is one string: a head of fixed places, which the scripts compare
-// and set; then what stays from claim to settlement; then what a settlement
-// replaces. Numbers are big-endian, times are microseconds, 0 for none. It is
-// a string, for a hash with the same fields took 880 bytes of the server's
-// memory where this took 472, and its script took longer.
+// A record is one string: a head with fixed offsets, which the scripts compare
+// and set; then the identity, which stays from claim to settlement; then the
+// result, which a settlement replaces. Numbers are big-endian, times are
+// microseconds, 0 for none. A Redis hash with the same fields took 880 bytes of
+// the server's memory instead of 472, and its script took longer.
 //
 //	 0  format      1 byte
 //	 1  owner      16
@@ -27,8 +27,8 @@ import (
 //	58  attempt     8
 //	66  length of the identity, 4
 //	70  identity: policy, 1 byte; operation, tenant, key, holder and the
-//	    fingerprint's three texts, each behind its length
-//	 …  result: the last error behind its length; in a terminal record the
+//	    fingerprint's three texts, each after its length
+//	 …  result: the last error after its length; in a terminal record the
 //	    outcome: code, gone, codec, header lines, and the body to the end
 const (
 	atOwner   = 1
@@ -42,35 +42,35 @@ const (
 	headLen   = 70
 )
 
-// maxOutcome is well below what a value can hold (512 MB).
+// maxOutcome is well below the largest value of Redis (512 MB).
 const maxOutcome = 256 << 20
 
-// appendText adds a text behind its length.
+// appendText adds a text after its length.
 func appendText(b []byte, t string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(t))), t...)
 }
 
-// appendOwner is how a record begins: format and owner.
+// appendOwner adds the start of a record: format and owner.
 func appendOwner(b []byte, o store.Owner) []byte { return append(append(b, store.Format), o[:]...) }
 
-// appendHolder is format, owner and fence.
+// appendHolder adds format, owner and fence.
 func appendHolder(b []byte, o store.Owner, fence uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendOwner(b, o), fence)
 }
 
-// appendState is state and attempt.
+// appendState adds state and attempt.
 func appendState(b []byte, s store.State, attempt int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, byte(s)), uint64(attempt))
 }
 
-// appendRest is all behind the attempt.
+// appendRest adds all that follows the attempt.
 func appendRest(b []byte, p *store.Proposal) ([]byte, error) {
-	at := len(b)
+	start := len(b)
 	b = append(b, 0, 0, 0, 0, byte(p.Policy))
 	for _, t := range [...]string{p.Key.Operation, p.Key.Tenant, p.Key.Value, p.Holder, p.Fingerprint.Alg, p.Fingerprint.KeyID, p.Fingerprint.Sum} {
 		b = appendText(b, t)
 	}
-	binary.BigEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	return appendResult(b, p.State, p.Error, &p.Outcome)
 }
 
@@ -95,8 +95,8 @@ func appendResult(b []byte, s store.State, lastError string, o *store.Outcome) (
 	return append(b, o.Body...), nil
 }
 
-// terms are what a change sets that calls have in common as a rule: how far
-// from the store's clock the times are, in microseconds, state and attempt.
+// terms are the fields that concurrent changes usually have in common: the times,
+// in microseconds from the store's clock, the state and the attempt.
 type terms struct {
 	until, expires int64 // or none
 	state          store.State
@@ -135,8 +135,7 @@ func (t *terms) appendArgs(args []any) []any {
 	return append(args, string(appendState(nil, t.state, t.attempt)))
 }
 
-// micros is rounded down, as store.Time rounds what is so far from a whole
-// microsecond.
+// micros rounds down, as store.Time does.
 func micros(d time.Duration) int64 {
 	us := d.Microseconds()
 	if d < 0 && d%time.Microsecond != 0 {
@@ -153,15 +152,15 @@ func decode(v string) (r store.Record, err error) {
 	if v[0] != store.Format {
 		return r, fmt.Errorf("%w: format is %d; this version reads %d; a newer one may have written it", store.ErrCorrupt, v[0], store.Format)
 	}
-	number := func(at int) int64 { return int64(binary.BigEndian.Uint64([]byte(v[at : at+8]))) }
+	number := func(offset int) int64 { return int64(binary.BigEndian.Uint64([]byte(v[offset : offset+8]))) }
 	r = store.Record{
 		State: store.State(v[atState]), Owner: store.Owner([]byte(v[atOwner:atFence])), Fence: uint64(number(atFence)), Format: int(v[0]),
 		Created: store.Time(number(atCreated)), Until: store.Time(number(atUntil)), Expires: store.Time(number(atExpires)),
 		Updated: store.Time(number(atUpdated)), Attempt: int(number(atAttempt)),
 	}
-	c := cursor{rest: v[headLen:]}
+	c := fieldReader{rest: v[headLen:]}
 	end := len(c.rest) - int(binary.BigEndian.Uint32([]byte(v[headLen-4:headLen])))
-	r.Policy = store.Policy(c.one())
+	r.Policy = store.Policy(c.byte())
 	for _, to := range [...]*string{
 		&r.Key.Operation, &r.Key.Tenant, &r.Key.Value, &r.Holder, &r.Fingerprint.Alg, &r.Fingerprint.KeyID, &r.Fingerprint.Sum,
 	} {
@@ -188,13 +187,14 @@ func decode(v string) (r store.Record, err error) {
 	return r, err
 }
 
-// cursor reads what is behind the head. It never fails; bad tells in the end.
-type cursor struct {
+// fieldReader reads the fields after the head. When they do not fit it sets bad, and
+// returns zero values.
+type fieldReader struct {
 	rest string
 	bad  bool
 }
 
-func (c *cursor) one() byte {
+func (c *fieldReader) byte() byte {
 	if c.rest == "" {
 		c.bad = true
 		return 0
@@ -204,9 +204,9 @@ func (c *cursor) one() byte {
 	return b
 }
 
-func (c *cursor) uvarint() (n uint64) {
+func (c *fieldReader) uvarint() (n uint64) {
 	for shift := 0; shift < 64; shift += 7 {
-		b := c.one()
+		b := c.byte()
 		n |= uint64(b&0x7f) << shift
 		if b < 0x80 {
 			return n
@@ -216,7 +216,7 @@ func (c *cursor) uvarint() (n uint64) {
 	return 0
 }
 
-func (c *cursor) text() string {
+func (c *fieldReader) text() string {
 	n := c.uvarint()
 	if n > uint64(len(c.rest)) {
 		c.bad = true
@@ -227,10 +227,10 @@ func (c *cursor) text() string {
 	return t
 }
 
-func (c *cursor) outcome() (o store.Outcome) {
+func (c *fieldReader) outcome() (o store.Outcome) {
 	u := c.uvarint()
 	o.Code = int(int64(u>>1) ^ -int64(u&1))
-	o.Gone = c.one() == 1
+	o.Gone = c.byte() == 1
 	o.Codec = c.text()
 	lines := c.uvarint()
 	if lines > uint64(len(c.rest)) { // each takes two bytes at least
@@ -250,10 +250,11 @@ func (c *cursor) outcome() (o store.Outcome) {
 	return o
 }
 
-// errCollision: fails closed. Nobody can find such a pair by chance.
+// errCollision refuses a call whose key has the id of another key. Half of a
+// SHA-256 makes that practically impossible.
 var errCollision = errors.New("another key has the same id; use another key")
 
-// read is the record of a key.
+// read decodes the record of a key.
 func read(k *store.Key, v string) (store.Record, error) {
 	r, err := decode(v)
 	if err == nil && r.Key != *k {

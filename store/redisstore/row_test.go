@@ -35,7 +35,7 @@ func samples() []store.Proposal {
 	return []store.Proposal{plain, full, empty, released}
 }
 
-func TestARecordComesBackAsItWas(t *testing.T) {
+func TestDecode_EncodedRecord_ReturnsIt(t *testing.T) {
 	for _, p := range samples() {
 		want := p.Insert(time.Unix(1_700_000_000, 123_456_000), 7)
 		got, err := decode(encode(t, &p, &want))
@@ -53,7 +53,7 @@ func TestARecordComesBackAsItWas(t *testing.T) {
 
 // Whatever is cut off or changed, it is the same record, another that is
 // readable, or corrupt; it never panics, and is never taken for absent.
-func TestADamagedRecordIsCorrupt(t *testing.T) {
+func TestDecode_DamagedRecord_IsCorrupt(t *testing.T) {
 	for _, p := range samples() {
 		r := p.Insert(time.Unix(1_700_000_000, 0), 7)
 		whole := encode(t, &p, &r)
@@ -105,7 +105,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestAnOutcomeThatIsTooLargeChangesNothing(t *testing.T) {
+func TestSettle_OutcomeTooLarge_ChangesNothing(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "large")
 	end := completion("")
@@ -118,7 +118,7 @@ func TestAnOutcomeThatIsTooLargeChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecordIsNeverAbsent(t *testing.T) {
+func TestGet_ForeignValue_IsErrorNotAbsence(t *testing.T) {
 	s := openNew(t, nil)
 	ctx := t.Context()
 	p := proposal("k")
@@ -176,7 +176,7 @@ func TestWhatIsNoRecordIsNeverAbsent(t *testing.T) {
 }
 
 // A record that cannot be read holds up nobody who shares its round trip.
-func TestABadRecordHoldsUpNobodyElse(t *testing.T) {
+func TestBatch_OneRecordBad_OthersSucceed(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	complete(t, s, "first", "x")
 	bad := testKey("bad")
@@ -215,7 +215,7 @@ func TestABadRecordHoldsUpNobodyElse(t *testing.T) {
 
 // A sweep goes on behind records that cannot be read, though there are more of
 // them than a step takes.
-func TestASweepPassesOverWhatCannotBeRead(t *testing.T) {
+func TestSweep_UnreadableRecords_AreSkipped(t *testing.T) {
 	s := openNew(t, nil)
 	for i := range 6 {
 		r := claim(t, s, itoa(i))
@@ -249,7 +249,7 @@ func TestASweepPassesOverWhatCannotBeRead(t *testing.T) {
 
 // A server that was restarted does not have the scripts: the batch that is sent
 // with them whole is divided as any other if a record in it is refused.
-func TestABadRecordHoldsUpNobodyElseAfterAFlush(t *testing.T) {
+func TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed(t *testing.T) {
 	s := openNew(t, nil)
 	record, _ := s.name(testKey("bad").Digest())
 	if err := s.client.HSet(t.Context(), record, "a", "b").Err(); err != nil {

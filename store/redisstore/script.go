@@ -8,27 +8,26 @@ import (
 	"time"
 )
 
-// script is one atomic step on the server, for one record or many. KEYS has
-// the name of each record, and in the end that of the floor; ARGV the terms of
-// a change, which all have in common, and then what each record takes. The
-// answer is the clock, and then one part a record, or one that goes for all. In
-// a cluster each record goes by itself, for a script must keep to one slot
-// there.
+// script is one atomic step on the server, for one record or many. KEYS holds
+// the Redis key of each record and then that of the swept fence. ARGV holds the
+// terms of a change, which all records share, and then the arguments of each
+// record. The answer is the clock, and then one part for each record, or one
+// part for all. In a cluster a script has one record, because it must keep to one
+// slot.
 //
-// Lua hashes each byte of each string that it makes, so what costs is how many
-// there are, and how long.
+// Lua hashes each byte of each string that it makes, so the number and the length
+// of strings decide the cost of a script.
 //
-// Places count from 1 in Lua, so a place of row.go is one more here.
+// Lua counts from 1, so an offset of row.go is one more here.
 type script struct {
 	text, sha string
 	terms     bool
-	each      int // how many of ARGV a record takes
+	each      int // how many arguments in ARGV each record has
 }
 
-type scripts struct{ now, get, claim, swap, settle, renew, sweep, undo script }
+type scripts struct{ now, get, claim, swap, settle, renew, sweep script }
 
-// Numbers are exact up to 2^53, which is the year 2255 in microseconds. Floor
-// is the highest fence that was swept.
+// Numbers are exact up to 2^53: in microseconds, the year 2255.
 const luaStart = `
 local KEYS, ARGV = KEYS, ARGV
 local call, sub, byte, pack, unpack_ = redis.call, string.sub, string.byte, struct.pack, struct.unpack
@@ -36,28 +35,24 @@ local n, now = #KEYS - 1, CLOCK
 local out = {now}
 `
 
-// px is for how long Redis keeps what expires in so many microseconds.
-const luaExpiry = `
-local function px(us) return string.format('%.0f', math.max(1, math.ceil(us / 1000) + LINGER)) end
+// luaTimes reads the terms: until and expires, in microseconds from now or empty
+// for none; then state and attempt. The variable times is the part of the record
+// from until to attempt, and linger how long Redis keeps the record, in
+// milliseconds.
+const luaTimes = `
+local ends, expires = tonumber(ARGV[1]), tonumber(ARGV[2])
+local linger = expires and string.format('%.0f', math.max(1, math.ceil(expires / 1000) + LINGER))
+ends, expires = ends and now + ends or 0, expires and now + expires or 0
+local times = pack('>i8i8i8', ends, expires, now) .. ARGV[3]
 `
 
-// luaTimes is what comes of the terms: until and expires, in microseconds from
-// now, or nothing for none; state and attempt. Times is what the record has
-// from until to attempt, linger how long Redis keeps it.
-const luaTimes = luaExpiry + `
-local till, expires = tonumber(ARGV[1]), tonumber(ARGV[2])
-local linger = expires and px(expires)
-till, expires = till and now + till or 0, expires and now + expires or 0
-local times = pack('>i8i8i8', till, expires, now) .. ARGV[3]
-`
-
-// put keeps v, and with it its own expiry: none for a record that does not
-// expire, which therefore outlives its lease. A record that Redis will remove
-// before the clock has come to its fence leaves the fence behind as the floor.
+// put stores a record with an expiry of Redis if the record expires; a claim
+// has none, and outlives its lease. If Redis will remove the record before the
+// clock reaches its fence, put also raises the swept fence.
 const luaPut = `
-local function raise(fence)
-	local floor = call('GET', KEYS[n + 1])
-	if not floor or tonumber(floor) < fence then call('SET', KEYS[n + 1], string.format('%.0f', fence)) end
+local function raise_swept_fence(fence)
+	local swept = call('GET', KEYS[n + 1])
+	if not swept or tonumber(swept) < fence then call('SET', KEYS[n + 1], string.format('%.0f', fence)) end
 end
 local function put(name, v, fence, expires, linger)
 	if not linger then
@@ -65,18 +60,19 @@ local function put(name, v, fence, expires, linger)
 		return
 	end
 	call('SET', name, v, 'PX', linger)
-	if fence > expires + LINGER * 1000 then raise(fence) end
+	if fence > expires + LINGER * 1000 then raise_swept_fence(fence) end
 end
 `
 
-// ARGV: format + owner, the rest. A number: it was inserted with that fence.
-// Else what is there. If all are new, and do not expire, they are inserted
-// together. A server that takes no writes now refuses that whatever there is, so
-// it is asked then, too.
+// luaClaim. ARGV of a record: format + owner; all after the attempt. The answer
+// for a record is the fence that it was inserted with, or the record that is
+// there. If all are new, and do not expire, one MSETNX inserts them. A server
+// that refuses writes fails that MSETNX even if the records exist, so that its
+// error is ignored and the records are read.
 const luaClaim = luaStart + luaTimes + `
 local fence = now
-local floor = call('GET', KEYS[n + 1])
-if floor and tonumber(floor) >= now then fence = tonumber(floor) + 1 end
+local swept = call('GET', KEYS[n + 1])
+if swept and tonumber(swept) >= now then fence = tonumber(swept) + 1 end
 local both, all = pack('>i8i8', fence, now) .. times, {}
 for i = 1, n do
 	all[2 * i - 1] = KEYS[i]
@@ -102,10 +98,10 @@ end
 return out
 `
 
-// ARGV: format + owner, the rest; format + owner + fence as seen, until +
-// expires + state as seen, restart. Two numbers: it was replaced, with that
-// fence, and was created then; if changes are acknowledged, what it replaced
-// comes last. Else what is there, or nothing.
+// luaSwap. ARGV of a record: format + owner; all after the attempt; format +
+// owner + fence as seen; until + expires + state as seen; restart. The answer is
+// the new fence and the time of creation if the record was replaced, or the
+// record that is there, or false if there is none.
 const luaSwap = luaStart + luaTimes + luaPut + `
 for i = 1, n do
 	local arg = 5 * i - 1
@@ -119,14 +115,15 @@ for i = 1, n do
 		local fence = math.max(now, unpack_('>I8', v, 18) + 1)
 		local created = ARGV[arg + 4] == '1' and now or unpack_('>i8', v, 26)
 		put(KEYS[i], ARGV[arg] .. pack('>i8i8', fence, created) .. times .. ARGV[arg + 1], fence, expires, linger)
-		out[i + 1] = {fence, created, ACKED and v or nil}
+		out[i + 1] = {fence, created}
 	end
 end
 return out
 `
 
-// ARGV: format + owner + fence, result. 1: settled. 0: not held, or gone. Else
-// what is there: it may have been settled before.
+// luaSettle. ARGV of a record: format + owner + fence; the result. The answer is
+// 1 if it is settled, 0 if another owner holds it or there is none, or the record
+// that is there, which may have been settled before.
 const luaSettle = luaStart + luaTimes + luaPut + `
 local seen, done = call('MGET', unpack(KEYS, 1, n)), 0
 for i = 1, n do
@@ -148,7 +145,8 @@ end
 return done == n and {now, 1} or out
 `
 
-// ARGV: format + owner + fence. 1: renewed.
+// luaRenew. ARGV of a record: format + owner + fence. The answer is 1 if the
+// lease was renewed, or 0.
 const luaRenew = luaStart + luaTimes + `
 for i = 1, n do
 	local head = call('GETRANGE', KEYS[i], 0, 57)
@@ -169,8 +167,9 @@ return out
 
 const luaNow = luaStart + `return out`
 
-// 1: it had expired, and is deleted. A value: it has lapsed. Else 0. It
-// deletes first, for a server without memory allows writes only after that.
+// luaSweep answers 1 for a record that had expired and is now deleted, the record
+// if it has lapsed, or 0. It deletes before it writes, because a server without
+// memory allows writes only after that.
 const luaSweep = luaStart + luaPut + `
 for i = 1, n do
 	local head = call('GETRANGE', KEYS[i], 0, 57)
@@ -179,7 +178,7 @@ for i = 1, n do
 		local state, expires = byte(head, 58), unpack_('>i8', head, 42)
 		if state >= 3 and state <= 5 and expires ~= 0 and expires <= now then
 			call('DEL', KEYS[i])
-			raise(unpack_('>I8', head, 18))
+			raise_swept_fence(unpack_('>I8', head, 18))
 			out[i + 1] = 1
 		elseif state <= 2 and unpack_('>i8', head, 34) <= now then
 			out[i + 1] = call('GET', KEYS[i])
@@ -189,38 +188,15 @@ end
 return out
 `
 
-// ARGV: format + owner + fence of a claim that must not count, and what it
-// replaced, or nothing if it was new. The fence stays used.
-const luaUndo = luaStart + luaExpiry + luaPut + `
-for i = 1, n do
-	local arg = 2 * i - 1
-	local v = call('GET', KEYS[i])
-	out[i + 1] = 0
-	if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then
-		local fence, old = unpack_('>I8', v, 18), ARGV[arg + 1]
-		if old == '' then
-			call('DEL', KEYS[i])
-			raise(fence)
-		else
-			local expires = unpack_('>i8', old, 42)
-			local linger = expires ~= 0 and px(expires - now)
-			put(KEYS[i], sub(old, 1, 17) .. sub(v, 18, 25) .. sub(old, 26), fence, expires, linger)
-		end
-		out[i + 1] = 1
-	end
-end
-return out
-`
-
-// newScripts are the scripts of a store with these options.
+// newScripts returns the scripts of a store with these options.
 func newScripts(o *Options) *scripts {
 	acked := strconv.FormatBool(o.acked())
 	fill := strings.NewReplacer("CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked)
-	of := func(text string, each int) script {
+	newScript := func(text string, each int) script {
 		terms := strings.Contains(text, luaTimes)
 		text = fill.Replace(text)
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
 		return script{text, hex.EncodeToString(sum[:]), terms, each}
 	}
-	return &scripts{of(luaNow, 0), of(luaGet, 0), of(luaClaim, 2), of(luaSwap, 5), of(luaSettle, 2), of(luaRenew, 1), of(luaSweep, 0), of(luaUndo, 2)}
+	return &scripts{newScript(luaNow, 0), newScript(luaGet, 0), newScript(luaClaim, 2), newScript(luaSwap, 5), newScript(luaSettle, 2), newScript(luaRenew, 1), newScript(luaSweep, 0)}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Store keeps records in Redis. Safe for concurrent use. Make it with [New] or
-// [Open], and close it.
+// Store keeps records in Redis. It is safe for concurrent use. Make it with
+// [New] or [Open], and close it.
 type Store struct {
-	opt     Options
-	scripts *scripts
-	client  redis.UniversalClient
-	cluster *redis.ClusterClient // the client, if it is one of a cluster
-	floor   string               // its name, if there is one for all
-	changes *lanes               // claims and swaps
-	settles *lanes
-	reads   *lanes
-	opened  bool        // the client is the store's
-	safe    atomic.Bool // the server's settings were looked at, and will do
-	closed  atomic.Bool
+	opt        Options
+	scripts    *scripts
+	client     redis.UniversalClient
+	cluster    *redis.ClusterClient // the client, if it is one of a cluster
+	sweptFence string               // its Redis key on a single server
+	changes    *lanes               // claims and swaps
+	settles    *lanes
+	reads      *lanes
+	opened     bool        // the client is the store's
+	safe       atomic.Bool // the server's settings have passed the check
+	closed     atomic.Bool
 }
 
 var _ interface {
@@ -59,9 +59,9 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 		r.Fence = uint64(v)
 		f = found(&r, p, c.now)
 	case string:
-		f, err = lost(p, v, c.now)
+		f, err = existing(p, v, c.now)
 	default:
-		return f, strange(c.val)
+		return f, unexpected(c.val)
 	}
 	if err == nil && f.Won && c.acked != nil {
 		return store.Found{}, unacked(c.acked)
@@ -102,7 +102,7 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	if f, err = swapped(p, c); err != nil || !f.Won || c.acked == nil {
 		return f, err
 	}
-	if counts(p) {
+	if isClaim(p) {
 		return store.Found{}, unacked(c.acked)
 	}
 	err = s.confirm(ctx, c, func(again *call) (err error) {
@@ -112,16 +112,16 @@ func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (
 	return f, err
 }
 
-// swapped is what came of a swap.
+// swapped reads the answer to a swap.
 func swapped(p *store.Proposal, c *call) (f store.Found, err error) {
 	switch v := c.val.(type) {
 	case nil:
 		return store.Found{Now: store.Time(c.now)}, store.ErrNotFound
 	case string:
-		return lost(p, v, c.now)
+		return existing(p, v, c.now)
 	case []any:
 		if len(v) < 2 {
-			return f, strange(c.val)
+			return f, unexpected(c.val)
 		}
 		fence, _ := v[0].(int64)
 		created, _ := v[1].(int64)
@@ -129,7 +129,7 @@ func swapped(p *store.Proposal, c *call) (f store.Found, err error) {
 		r.Created, r.Fence = store.Time(created), uint64(fence)
 		return found(&r, p, c.now), nil
 	}
-	return f, strange(c.val)
+	return f, unexpected(c.val)
 }
 
 func (s *Store) claimCall(p *store.Proposal) (*call, error) {
@@ -140,9 +140,8 @@ func (s *Store) claimCall(p *store.Proposal) (*call, error) {
 	return c, nil
 }
 
-// propose adds what a proposal sets.
+// propose adds the fields of a proposal.
 func (c *call) propose(p *store.Proposal) (err error) {
-	c.counts = counts(p)
 	c.texts = appendOwner(c.texts, p.Owner)
 	c.end()
 	if c.texts, err = appendRest(c.texts, p); err != nil {
@@ -152,9 +151,9 @@ func (c *call) propose(p *store.Proposal) (err error) {
 	return nil
 }
 
-// lost is the record that was found instead. It may be the proposal's own, of
-// an earlier sending.
-func lost(p *store.Proposal, v string, now int64) (store.Found, error) {
+// existing is the record that was found in place of an insert. It may be the
+// proposal's own, from an earlier sending.
+func existing(p *store.Proposal, v string, now int64) (store.Found, error) {
 	r, err := read(&p.Key, v)
 	if err != nil {
 		return store.Found{}, err
@@ -184,14 +183,14 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 		return err
 	}
 	return s.confirm(ctx, c, func(again *call) error {
-		if t.State == store.Released { // it may be another's by now
+		if t.State == store.Released { // another may hold the key by now
 			return nil
 		}
 		return settled(l, t, again)
 	})
 }
 
-// settled is nil if a settlement is recorded.
+// settled returns nil if the answer says that a settlement is recorded.
 func settled(l *store.Lease, t *store.Settlement, c *call) error {
 	switch v := c.val.(type) {
 	case int64:
@@ -207,7 +206,7 @@ func settled(l *store.Lease, t *store.Settlement, c *call) error {
 			return store.ErrLeaseLost
 		}
 	default:
-		return strange(c.val)
+		return unexpected(c.val)
 	}
 	return nil
 }
@@ -246,11 +245,11 @@ func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error
 	case nil:
 		return f, store.ErrNotFound
 	}
-	return f, strange(c.val)
+	return f, unexpected(c.val)
 }
 
-// Renew implements store.Store in one round trip, on a connection that no lane
-// holds. Leases of one node that is down fail, and the others are renewed.
+// Renew implements store.Store in one round trip that waits for no other calls.
+// If a node of a cluster is down, only its leases fail.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
@@ -281,19 +280,19 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	return errs, nil
 }
 
-// ready refuses what cannot be kept.
+// ready refuses claims that the options do not allow or the server may lose.
 func (s *Store) ready(ctx context.Context, p *store.Proposal) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if p.Policy == store.Park && counts(p) && !s.opt.AllowPark {
-		return errors.New("a claim with policy park: Redis may lose it in a fail-over or a crash, and the effect happen twice; read what is lost when in the documentation of package redisstore, and set Options.AllowPark, or use a database")
+	if p.Policy == store.Park && isClaim(p) && !s.opt.AllowPark {
+		return errors.New("a claim with policy park: Redis may lose it in a fail-over or a crash, and its effect may then happen twice; use a database, or read the documentation of package redisstore and set Options.AllowPark")
 	}
 	return s.firstLook(ctx)
 }
 
-func bit(is bool) byte {
-	if is {
+func bit(set bool) byte {
+	if set {
 		return '1'
 	}
 	return '0'

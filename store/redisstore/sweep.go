@@ -12,18 +12,17 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// How many keys of the server one page of a sweep looks at, and how many
-// pages a step has at most: nobody waits for a sweep, and none of its commands
-// holds up the server for long.
+// A step of a sweep reads at most so many pages of so many keys. Pages are small,
+// so that no command blocks the server for long.
 const (
 	sweepPage  = 500
 	sweepPages = 20
 )
 
-// Sweep implements store.Store. It walks through all keys of the server's
-// database (SCAN), node by node, and needs no index; the cursor is a place
-// there. It passes over records that cannot be read: Get and List report them.
-// A record that moves to another node meanwhile may wait for the next pass.
+// Sweep implements store.Store. It reads all keys of the server's database
+// (SCAN), node by node, and needs no index. It skips unreadable records, which
+// Get and List report. A record that moves to another node during a pass may be
+// missed until the next pass.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	res, err := s.sweep(ctx, from, limit)
 	if err != nil {
@@ -32,9 +31,9 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	return res, nil
 }
 
-// place is where a sweep goes on: a node, a cursor of its SCAN, and the last
-// name of a lapsed record that was handed back on that page. Names have an
-// order, which SCAN has not: a page that is looked at again may have more.
+// place is where a sweep continues: a node, the cursor of its SCAN, and the last
+// Redis key of a lapsed record that was returned from that page. A page that is
+// read again may hold more keys, so each page is sorted.
 type place struct {
 	node string
 	scan uint64
@@ -46,11 +45,11 @@ func (p *place) cursor() store.Cursor {
 }
 
 func parsePlace(from store.Cursor) (p place, err error) {
-	scan, rest, ok1 := strings.Cut(string(from), " ")
-	node, last, ok2 := strings.Cut(rest, " ")
+	scan, rest, okScan := strings.Cut(string(from), " ")
+	node, last, okNode := strings.Cut(rest, " ")
 	n, err := strconv.ParseUint(scan, 10, 64)
-	if err != nil || !ok1 || !ok2 {
-		return p, fmt.Errorf("cursor %q is not of this store", from)
+	if err != nil || !okScan || !okNode {
+		return p, fmt.Errorf("cursor is %q; it must be empty or the Next of this store's last step", from)
 	}
 	return place{node, n, last}, nil
 }
@@ -62,9 +61,9 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 	if err := ctx.Err(); err != nil {
 		return res, err
 	}
-	var at place
+	var pos place
 	if from != "" {
-		if at, err = parsePlace(from); err != nil {
+		if pos, err = parsePlace(from); err != nil {
 			return res, err
 		}
 	}
@@ -73,30 +72,30 @@ func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res st
 		return res, err
 	}
 	for range sweepPages {
-		done, err := w.page(ctx, &at)
+		done, err := w.page(ctx, &pos)
 		if err != nil {
 			return res, err
 		}
 		if done || w.left == 0 {
 			if !done {
-				w.res.Next = at.cursor()
+				w.res.Next = pos.cursor()
 			}
 			return w.result(), nil
 		}
 	}
-	w.res.Next = at.cursor()
+	w.res.Next = pos.cursor()
 	return w.result(), nil
 }
 
-// sweeper is one step.
+// sweeper is one step of a sweep.
 type sweeper struct {
 	s     *Store
 	nodes []node
-	left  int // of the limit
+	left  int // how many more records the limit allows
 	res   store.SweepResult
 }
 
-// result has one clock for all: that of the last answer.
+// result returns the records that have lapsed by the clock of the last answer.
 func (w *sweeper) result() store.SweepResult {
 	kept := w.res.Lapsed[:0]
 	for i := range w.res.Lapsed {
@@ -108,58 +107,58 @@ func (w *sweeper) result() store.SweepResult {
 	return w.res
 }
 
-// page looks at a page, and moves the place on. Done: nothing is behind it.
-func (w *sweeper) page(ctx context.Context, at *place) (done bool, err error) {
-	on, next := w.locate(at)
-	if on == nil {
+// page sweeps a page and moves the place on. Done: it was the last page.
+func (w *sweeper) page(ctx context.Context, pos *place) (done bool, err error) {
+	current, next := w.locate(pos)
+	if current == nil {
 		return true, nil
 	}
-	names, scan, err := w.s.scan(ctx, *on, at.scan, sweepPage)
+	names, scan, err := w.s.scan(ctx, *current, pos.scan, sweepPage)
 	if err != nil {
 		return false, err
 	}
-	expired, lapsed, err := w.over(ctx, *on, names)
+	expired, lapsed, err := w.over(ctx, *current, names)
 	if err != nil {
 		return false, err
 	}
 	n := min(len(expired), w.left)
-	if err := w.take(ctx, *on, expired[:n]); err != nil {
+	if err := w.take(ctx, *current, expired[:n]); err != nil {
 		return false, err
 	}
 	if n < len(expired) {
-		return false, nil // those that are deleted are not met again
+		return false, nil // the same page again, without the deleted ones
 	}
-	for len(lapsed) > 0 && lapsed[0] <= at.last {
+	for len(lapsed) > 0 && lapsed[0] <= pos.last {
 		lapsed = lapsed[1:]
 	}
 	for len(lapsed) > 0 && w.left > 0 {
 		n := min(len(lapsed), w.left)
-		if err := w.take(ctx, *on, lapsed[:n]); err != nil {
+		if err := w.take(ctx, *current, lapsed[:n]); err != nil {
 			return false, err
 		}
-		at.last, lapsed = lapsed[n-1], lapsed[n:]
+		pos.last, lapsed = lapsed[n-1], lapsed[n:]
 	}
 	switch {
 	case len(lapsed) > 0: // the page has more
 	case scan != 0:
-		*at = place{node: on.name, scan: scan}
+		*pos = place{node: current.name, scan: scan}
 	case next == nil:
 		return true, nil
 	default:
-		*at = place{node: next.name}
+		*pos = place{node: next.name}
 	}
 	return false, nil
 }
 
-// locate is the node at a place, or the next if that has left, and the one
-// behind it.
-func (w *sweeper) locate(at *place) (on, next *node) {
+// locate returns the node at a place, or the next one if that node has left the
+// cluster, and the node after it.
+func (w *sweeper) locate(pos *place) (current, next *node) {
 	for i := range w.nodes {
-		if w.nodes[i].name < at.node {
+		if w.nodes[i].name < pos.node {
 			continue
 		}
-		if w.nodes[i].name != at.node {
-			*at = place{node: w.nodes[i].name}
+		if w.nodes[i].name != pos.node {
+			*pos = place{node: w.nodes[i].name}
 		}
 		if i+1 < len(w.nodes) {
 			next = &w.nodes[i+1]
@@ -169,9 +168,9 @@ func (w *sweeper) locate(at *place) (on, next *node) {
 	return nil, nil
 }
 
-// over are the names of records that have expired, and of those that have
-// lapsed, by a look at their heads: two round trips, and little work for the
-// server, for the many that are not over.
+// over returns the Redis keys of expired records and of lapsed ones. It reads
+// only the heads of the records, in two round trips, because most records are
+// neither.
 func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, lapsed []string, err error) {
 	now, err := w.s.clock(ctx, on)
 	if err != nil {
@@ -180,7 +179,7 @@ func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, l
 	if w.res.Now = store.Time(now); len(names) == 0 {
 		return nil, nil, nil
 	}
-	pipe := on.on.Pipeline()
+	pipe := on.client.Pipeline()
 	heads := make([]*redis.StringCmd, len(names))
 	for i, n := range names {
 		heads[i] = pipe.GetRange(ctx, n, 0, atState)
@@ -194,7 +193,7 @@ func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, l
 		if err != nil {
 			return nil, nil, err
 		}
-		switch r := brief(v); {
+		switch r := parseHead(v); {
 		case r.Expired(w.res.Now):
 			expired = append(expired, names[i])
 		case r.Lapsed(w.res.Now):
@@ -204,13 +203,14 @@ func (w *sweeper) over(ctx context.Context, on node, names []string) (expired, l
 	return expired, lapsed, nil
 }
 
-// brief is as much of a record as tells whether it is over, as the script sees
-// it, which looks again: what it would leave for ever must not hold up a page.
-func brief(head string) (r store.Record) {
+// parseHead reads from the head of a record whether it has expired or lapsed. It
+// agrees with the sweep script, so that no record which the script would leave
+// stops a page.
+func parseHead(head string) (r store.Record) {
 	if len(head) <= atState || head[0] != store.Format {
 		return r
 	}
-	number := func(at int) int64 { return int64(binary.BigEndian.Uint64([]byte(head[at : at+8]))) }
+	number := func(offset int) int64 { return int64(binary.BigEndian.Uint64([]byte(head[offset : offset+8]))) }
 	r.State, r.Until = store.State(head[atState]), store.Time(number(atUntil))
 	if r.State == store.Released || r.State.Terminal() {
 		r.Expires = store.Time(number(atExpires))
@@ -218,7 +218,7 @@ func brief(head string) (r store.Record) {
 	return r
 }
 
-// take deletes or hands back what still is over.
+// take deletes expired records and returns lapsed ones, if they still are.
 func (w *sweeper) take(ctx context.Context, on node, names []string) error {
 	for _, c := range w.s.onNode(ctx, on, &w.s.scripts.sweep, names) {
 		if moved(c.err) {

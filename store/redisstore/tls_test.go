@@ -15,8 +15,8 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// least is what the package's documentation grants to an ACL user, for the
-// usual prefix.
+// least holds the rights that the package's documentation names for an ACL user
+// with the default prefix.
 var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +msetnx +set +setrange +del")
 
 // startSecret is a server that speaks TLS, where a user with these rights is
@@ -37,7 +37,7 @@ func startSecret(t *testing.T, a *redistest.Authority, name string, rights []str
 
 // A rediss URL verifies the server by the roots of the system, and the user of
 // the URL needs no more rights than are documented.
-func TestOpenSpeaksTLSAsAnACLUser(t *testing.T) {
+func TestOpen_TLSAndACLUser_Works(t *testing.T) {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
 	}
@@ -72,7 +72,7 @@ func refused(t *testing.T, url string) error {
 }
 
 // A server that cannot show that it is who it should be is refused.
-func TestOpenRefusesAServerWithoutAGoodCertificate(t *testing.T) {
+func TestOpen_BadCertificate_IsRefused(t *testing.T) {
 	trusted := redistest.Trusted(t)
 	stranger, err := redistest.NewAuthority(t.TempDir())
 	if err != nil {
@@ -92,7 +92,7 @@ func TestOpenRefusesAServerWithoutAGoodCertificate(t *testing.T) {
 }
 
 // A client certificate, and roots of one's own, come with the client of New.
-func TestNewTakesAClientWithACertificate(t *testing.T) {
+func TestNew_ClientCertificate_Works(t *testing.T) {
 	a, err := redistest.NewAuthority(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestNewTakesAClientWithACertificate(t *testing.T) {
 
 // A rediss+cluster URL speaks TLS with each node, also with those that it is
 // told of, and verifies each.
-func TestOpenSpeaksTLSWithACluster(t *testing.T) {
+func TestOpen_TLSCluster_Works(t *testing.T) {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
 	}
@@ -150,7 +150,7 @@ func TestOpenSpeaksTLSWithACluster(t *testing.T) {
 
 // A rediss+sentinel URL speaks TLS with the Sentinel, with the master, and
 // with the one that takes its place.
-func TestOpenSpeaksTLSThroughASentinel(t *testing.T) {
+func TestOpen_TLSSentinel_Works(t *testing.T) {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
 	}
@@ -183,8 +183,8 @@ func TestOpenSpeaksTLSThroughASentinel(t *testing.T) {
 	}
 }
 
-// A right less, and what needs it fails: it is never taken for absence.
-func TestAUserWithTooFewRightsLearnsNothing(t *testing.T) {
+// Without one of the rights, calls that need it fail, and no key seems absent.
+func TestACL_RightMissing_IsErrorNotAbsence(t *testing.T) {
 	a, err := redistest.NewAuthority(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

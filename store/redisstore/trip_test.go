@@ -39,7 +39,7 @@ func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (c *trips) count(cmds ...redis.Cmder) {
 	if !strings.HasPrefix(cmds[0].Name(), "eval") {
-		return // what a connection begins with
+		return // the first commands of a connection
 	}
 	c.trips.Add(1)
 	c.commands.Add(int64(len(cmds)))
@@ -52,7 +52,7 @@ func (c *trips) during(fn func()) int64 {
 	return c.trips.Load() - before
 }
 
-func TestANewOperationTakesTwoRoundTripsAndAReplayOne(t *testing.T) {
+func TestRoundTrips_NewTakesTwo_ReplayTakesOne(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "first", "x") // the server has the scripts now, and was looked at
 	var c trips
@@ -82,7 +82,7 @@ func TestANewOperationTakesTwoRoundTripsAndAReplayOne(t *testing.T) {
 	}
 }
 
-func TestEachMethodTakesOneRoundTrip(t *testing.T) {
+func TestRoundTrips_EachMethod_TakesOne(t *testing.T) {
 	s := openNew(t, nil)
 	var c trips
 	for round := range 2 { // in the first the server gets the scripts
@@ -141,8 +141,8 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// While a round trip is in flight, what comes waits, and goes together.
-func TestConcurrentOperationsShareRoundTrips(t *testing.T) {
+// Calls that arrive while a round trip is in flight share the next one.
+func TestRoundTrips_ConcurrentCalls_ShareOne(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	complete(t, s, "first", "x")
 	const n = 200
@@ -164,9 +164,9 @@ func TestConcurrentOperationsShareRoundTrips(t *testing.T) {
 
 // The largest batch is one script; a larger number, or more bytes than one
 // script should move, is several in one round trip.
-func TestALargeBatchIsAnswered(t *testing.T) {
+func TestBatch_Large_IsAnswered(t *testing.T) {
 	s := openNew(t, &Options{MaxBatch: 2000})
-	for name, c := range map[string]struct{ n, bytes, parcels int }{
+	for name, c := range map[string]struct{ n, bytes, commands int }{
 		"the most": {2000, 10, 1}, "one more": {2001, 10, 2}, "large answers": {30, 100_000, 3},
 	} {
 		cs := make([]*call, c.n)
@@ -178,8 +178,8 @@ func TestALargeBatchIsAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := len(s.pack(cs)); got != c.parcels {
-			t.Errorf("%s: %d scripts, want %d", name, got, c.parcels)
+		if got := len(s.pack(cs)); got != c.commands {
+			t.Errorf("%s: %d scripts, want %d", name, got, c.commands)
 		}
 		s.send(t.Context(), cs)
 		for _, c := range cs {
@@ -190,9 +190,9 @@ func TestALargeBatchIsAnswered(t *testing.T) {
 	}
 }
 
-// What calls of one script have in common is sent once: each gets its own all the
-// same, and shares the script only with its like.
-func TestEachCallKeepsItsOwnTerms(t *testing.T) {
+// Calls share a script only if they have the same terms, which are sent once, and
+// each call keeps its own terms.
+func TestBatch_DifferentTerms_EachCallKeepsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
 	ps, cs := make([]store.Proposal, 60), make([]*call, 60)
 	for i := range ps {
@@ -218,9 +218,9 @@ func TestEachCallKeepsItsOwnTerms(t *testing.T) {
 	}
 }
 
-// In one batch each claim and settlement has its own answer: those that are like
-// all others, which are told once, and those that are not.
-func TestEachCallOfABatchHasItsOwnAnswer(t *testing.T) {
+// In one batch each claim and settlement gets its own answer, whether it equals the
+// answer of all others, which is sent once, or not.
+func TestBatch_DifferentAnswers_EachCallGetsItsOwn(t *testing.T) {
 	s := openNew(t, nil)
 	for _, taken := range []int{0, 1, 3} { // of four
 		for i := range taken {

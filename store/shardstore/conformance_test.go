@@ -49,7 +49,7 @@ func reopen(t testing.TB, s store.Store) store.Store {
 }
 
 // Shards whose clocks differ keep their promises: no two are compared.
-func TestConformanceWithClocksApart(t *testing.T) {
+func TestConformance_ClocksDiffer(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return newWorld(t, 3, time.Second, nil) },
 		Advance:   advance,
@@ -58,7 +58,7 @@ func TestConformanceWithClocksApart(t *testing.T) {
 	})
 }
 
-func TestConformanceInRealTime(t *testing.T) {
+func TestConformance_RealTime(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			return newStore(t, shardstore.Shard{Name: "a", Store: memstore.New(nil)}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
@@ -68,7 +68,7 @@ func TestConformanceInRealTime(t *testing.T) {
 }
 
 // A network that sends twice is not seen.
-func TestConformanceBehindANetworkThatSendsTwice(t *testing.T) {
+func TestConformance_NetworkSendsTwice(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			w := newWorld(t, 3, 0, func(_ int, op storetest.Op, _ int) storetest.Mode {

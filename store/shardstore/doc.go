@@ -6,43 +6,39 @@
 //		{Name: "redis-2", Store: two},
 //	})
 //
-// A key is promised what its shard promises, and no more: shards are no
-// replicas of each other. While a shard is down its keys fail, and only they;
-// errors name it.
+// Each key has the guarantees of its shard; shards do not replicate each other.
+// While a shard is down only its keys fail, and errors name the shard.
 //
-// # Who has which key
+// # Which shard has a key
 //
-// By rendezvous hashing: of all shards the one whose name, hashed with the key,
-// gives the highest number. It depends on nothing else: not on the order in
-// which the shards are given, and not on their addresses, so a server can be
-// replaced, with its data, under its old name. Every process must be given the
-// same names; two that were not grant a key twice.
+// Rendezvous hashing decides: the shard whose name, hashed with the key, gives
+// the highest number. The order of the shards and their addresses do not matter,
+// so a server can be replaced, with its data, under its old name. Give every
+// process the same names; processes with different names grant a key twice.
 //
 // # When the set of names changes
 //
-// One more shard among n takes over one key in n+1, all others stay; when one
-// is taken away, its keys spread over the others. A name that is changed is one
-// taken away and one added. Records do not move. So a key that moves has lost
-// its record, and its protection:
+// A shard that is added to n others takes over one key in n+1; the other keys
+// stay. The keys of a shard that is removed spread over the others. A new name for
+// a shard removes one and adds one. Records do not move, so a key that moves
+// loses its record and its protection:
 //
 //   - a duplicate of a moved key runs again
 //   - a moved key that is in flight can be claimed a second time
 //   - a moved key that is parked as unknown is free
-//   - its fence may go back, by what the shards' clocks differ
+//   - its fence may be lower, if the new shard's clock is behind
 //
-// What an operator does about it: stop every process that has the old set;
-// settle what is in flight and resolve what is parked; wait for as long as
-// duplicates can still come, which is at most the retention, or accept that
-// those of the moved keys run again; start with the new set. Store.On tells
-// which shard has a key, without asking it: so one can see beforehand what
-// moves. New operations, or new tenants, can be given a set of their own
-// without any of this. Check reports records that are on a shard which is not
-// theirs.
+// To change the set safely: stop every process with the old set; let calls in
+// flight end and resolve parked ones; wait until no duplicates can come, which is
+// at most the retention, or accept that duplicates of moved keys run again; start
+// with the new set. Store.On returns the shard of a key without I/O, so you can
+// see in advance which keys move. New operations or tenants can use a new set
+// without these steps. Check reports records on the wrong shard.
 //
 // # Clocks
 //
-// Each shard has a clock of its own, which judges the leases and retentions of
-// its keys; Found.Now is that of the record's shard. No two are compared. So
-// they may differ, but for those who compare records of different keys:
-// List with Filter.Idle looks at each record by its own shard's clock.
+// Each shard's clock decides about the leases and retentions of its keys, and
+// Found.Now is the clock of the record's shard. The clocks may differ, because the
+// store never compares two of them: List with Filter.Idle uses for each record the
+// clock of its shard.
 package shardstore

@@ -17,7 +17,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	// What would move, if there was one more?
+	// Which keys would move to one more shard?
 	then, err := shardstore.New(append(shards, shardstore.Shard{Name: "three", Store: memstore.New(nil)}))
 	if err != nil {
 		panic(err)

@@ -69,7 +69,7 @@ func play(t testing.TB, st store.Store, pass func(time.Duration), i int, rng *ra
 
 // A Guard on shards, each with a clock of its own, answers what one on a
 // single store does, over random histories.
-func TestAGuardOnShardsAnswersAsOnOneStore(t *testing.T) {
+func TestGuard_Shards_AnswersAsOnOneStore(t *testing.T) {
 	for h := range histories(1000) {
 		seed := rand.Uint64()
 		a, b := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))

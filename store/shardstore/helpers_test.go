@@ -37,8 +37,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is a shard store with what is behind it: shard i is named "s<i>", and its
-// clock is i times apart ahead of the first's.
+// world is a shard store with its shards. Shard i is named "s<i>", and its clock is
+// i times apart ahead of the first shard's.
 type world struct {
 	*shardstore.Store
 	clock  *clock // the first shard's

@@ -9,8 +9,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// abilities is a chain of stores for store.As to go along: one for each thing
-// that the shards together can do. Nil: nothing.
+// abilities returns a chain of stores for store.As: one for each optional
+// interface that the shards together implement. Nil: none.
 func (s *Store) abilities() (can store.Store) {
 	if listers, all := each[store.Lister](s); all {
 		can = lister{s, can, listers}
@@ -28,8 +28,8 @@ func (s *Store) abilities() (can store.Store) {
 	return can
 }
 
-// each gives, for each shard, the T that it is, and whether all are; nil if
-// none is.
+// each returns the T of each shard, nil for a shard that is none, and whether all
+// are one. Nil: no shard is.
 func each[T any](s *Store) (ts []T, all bool) {
 	got, n := make([]T, len(s.shards)), 0
 	for i := range s.shards {
@@ -45,8 +45,8 @@ func each[T any](s *Store) (ts []T, all bool) {
 	return got, n == len(got)
 }
 
-// lister searches all shards: if one cannot be searched, none can, for what is
-// not shown would read as not there.
+// lister lists all shards. If one shard has no List, the store has none, because
+// the shard's records would seem absent.
 type lister struct {
 	*Store
 	rest    store.Store
@@ -55,9 +55,9 @@ type lister struct {
 
 func (l lister) Unwrap() store.Store { return l.rest }
 
-// List gives what every shard gives, one after the other, and that a record
-// cannot be read where it is met. The errors of the shards that fail come at
-// the end, after all records of the others.
+// List lists one shard after the other. It yields the error of an unreadable
+// record in its place, and the errors of shards that fail at the end, after the
+// records of the others.
 func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		var errs []error
@@ -70,14 +70,14 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				}
 			}
 			for fd, err := range l.listers[i].List(ctx, g) {
-				if errors.Is(err, store.ErrCorrupt) { // the shard goes on behind it
-					if !yield(store.Found{}, l.shards[i].says(err)) {
+				if errors.Is(err, store.ErrCorrupt) { // the shard's list continues
+					if !yield(store.Found{}, l.shards[i].wrap(err)) {
 						return
 					}
 					continue
 				}
 				if err != nil {
-					errs = append(errs, l.shards[i].says(err))
+					errs = append(errs, l.shards[i].wrap(err))
 					break
 				}
 				if !yield(fd, nil) {
@@ -92,8 +92,7 @@ func (l lister) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 	}
 }
 
-// waiter waits where the key is. Shards that cannot tell let their callers
-// poll.
+// waiter waits on the key's shard. Callers of a shard without Wait poll.
 type waiter struct {
 	*Store
 	rest    store.Store
@@ -104,14 +103,14 @@ func (w waiter) Unwrap() store.Store { return w.rest }
 
 // Wait implements store.Waiter.
 func (w waiter) Wait(ctx context.Context, seen store.Seen) error {
-	i := w.of(seen.Key)
+	i := w.shardOf(seen.Key)
 	if w.waiters[i] == nil {
 		return errors.ErrUnsupported
 	}
-	return w.shards[i].says(w.waiters[i].Wait(ctx, seen))
+	return w.shards[i].wrap(w.waiters[i].Wait(ctx, seen))
 }
 
-// migrator brings the schema of each shard that has one up to date.
+// migrator migrates the schema of each shard that has one.
 type migrator struct {
 	*Store
 	rest      store.Store
@@ -120,19 +119,19 @@ type migrator struct {
 
 func (m migrator) Unwrap() store.Store { return m.rest }
 
-// Migrate implements store.Migrator. A shard that fails does not keep the
-// others from it.
+// Migrate implements store.Migrator. If a shard fails, it still migrates the
+// others.
 func (m migrator) Migrate(ctx context.Context) error {
 	var errs []error
 	for i, one := range m.migrators {
 		if one != nil {
-			errs = append(errs, m.shards[i].says(one.Migrate(ctx)))
+			errs = append(errs, m.shards[i].wrap(one.Migrate(ctx)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// checker asks each shard, and looks whether its records are its own.
+// checker checks each shard, and that its records are on the right shard.
 type checker struct {
 	*Store
 	rest     store.Store
@@ -142,7 +141,7 @@ type checker struct {
 
 func (c checker) Unwrap() store.Store { return c.rest }
 
-// sample is how many records of a shard Check looks at.
+// sample is how many records of a shard Check reads.
 const sample = 1000
 
 // Check implements store.Checker.
@@ -150,16 +149,16 @@ func (c checker) Check(ctx context.Context) error {
 	var errs []error
 	for i := range c.shards {
 		if c.checkers != nil && c.checkers[i] != nil {
-			errs = append(errs, c.shards[i].says(c.checkers[i].Check(ctx)))
+			errs = append(errs, c.shards[i].wrap(c.checkers[i].Check(ctx)))
 		}
 		if c.listers != nil && c.listers[i] != nil {
-			errs = append(errs, c.shards[i].says(c.strays(ctx, i)))
+			errs = append(errs, c.shards[i].wrap(c.strays(ctx, i)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// strays is an error if the shard holds records of others' keys.
+// strays returns an error if the shard holds records of keys of other shards.
 func (c checker) strays(ctx context.Context, i int) error {
 	seen, stray := 0, 0
 	for f, err := range c.listers[i].List(ctx, store.Filter{Limit: sample}) {
@@ -169,12 +168,12 @@ func (c checker) strays(ctx context.Context, i int) error {
 		if f.Record.Expired(f.Now) {
 			continue
 		}
-		if seen++; c.of(f.Record.Key) != i {
+		if seen++; c.shardOf(f.Record.Key) != i {
 			stray++
 		}
 	}
 	if stray > 0 {
-		return fmt.Errorf("%d of %d records are of keys that other shards have: the set of shards was changed, or differs between processes; these keys are not protected", stray, seen)
+		return fmt.Errorf("%d of %d records have keys of other shards: the set of shards was changed, or differs between processes; these keys are not protected", stray, seen)
 	}
 	return nil
 }

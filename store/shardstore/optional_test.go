@@ -39,7 +39,7 @@ type checks struct {
 
 func (c checks) Check(context.Context) error { return c.err }
 
-func TestTheShardsTogetherCanDoWhatTheyCan(t *testing.T) {
+func TestUnwrap_OptionalInterfaces_AreThoseOfShards(t *testing.T) {
 	mem := func() store.Store { return memstore.New(nil) } // can be searched
 	plain := func() store.Store { return bare{memstore.New(nil)} }
 	n := 0
@@ -70,7 +70,7 @@ func TestTheShardsTogetherCanDoWhatTheyCan(t *testing.T) {
 	}
 }
 
-func TestListGivesWhatIsUpAndThenTheErrors(t *testing.T) {
+func TestList_ShardDown_YieldsOthersThenError(t *testing.T) {
 	a, b, c := memstore.New(nil), failing{memstore.New(nil)}, memstore.New(nil)
 	s := newStore(t, shardstore.Shard{Name: "a", Store: a}, shardstore.Shard{Name: "b", Store: b}, shardstore.Shard{Name: "c", Store: c})
 	up := 0
@@ -124,7 +124,7 @@ func (g garbled) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found
 	}
 }
 
-func TestListGoesOnBehindWhatCannotBeRead(t *testing.T) {
+func TestList_UnreadableRecord_Continues(t *testing.T) {
 	s := newStore(t, shardstore.Shard{Name: "a", Store: garbled{memstore.New(nil)}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
 	for i := range 60 {
 		claim(t, s, key(fmt.Sprint(i)))
@@ -141,7 +141,7 @@ func TestListGoesOnBehindWhatCannotBeRead(t *testing.T) {
 	if got != 60 || len(errs) != 1 || !errors.Is(errs[0], store.ErrCorrupt) || !strings.Contains(errs[0].Error(), `"a"`) {
 		t.Errorf("%d of 60 records, errors %v", got, errs)
 	}
-	for _, err := range l.List(t.Context(), store.Filter{}) { // who stops there is given no more
+	for _, err := range l.List(t.Context(), store.Filter{}) { // a caller that stops gets no more
 		if err == nil {
 			t.Error("the error is not where it was met")
 		}
@@ -149,7 +149,7 @@ func TestListGoesOnBehindWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestWaitAsksTheShardOfTheKey(t *testing.T) {
+func TestWait_Key_AsksItsShard(t *testing.T) {
 	s := newStore(t, shardstore.Shard{Name: "a", Store: waits{memstore.New(nil), errDown}}, shardstore.Shard{Name: "b", Store: memstore.New(nil)})
 	w, ok := store.As[store.Waiter](s)
 	if !ok {
@@ -164,7 +164,7 @@ func TestWaitAsksTheShardOfTheKey(t *testing.T) {
 	}
 }
 
-func TestEachShardIsMigratedAndChecked(t *testing.T) {
+func TestMigrateAndCheck_EachShard_IsAsked(t *testing.T) {
 	n := 0
 	s := newStore(t,
 		shardstore.Shard{Name: "a", Store: migrates{memstore.New(nil), errDown, &n}},
@@ -181,8 +181,8 @@ func TestEachShardIsMigratedAndChecked(t *testing.T) {
 	}
 }
 
-// A set that was changed is noticed, for as long as what moved is kept.
-func TestCheckFindsRecordsThatAreElsewhere(t *testing.T) {
+// Check notices a changed set of shards while the moved keys' records exist.
+func TestCheck_RecordOnWrongShard_IsNamed(t *testing.T) {
 	c := newClock()
 	a, b := memstore.New(&memstore.Options{Now: c.Now}), memstore.New(&memstore.Options{Now: c.Now})
 	old := newStore(t, shardstore.Shard{Name: "a", Store: a})

@@ -30,7 +30,7 @@ func names(t *testing.T, what string, err error, shard int, keys []store.Key) {
 	}
 }
 
-func TestAShardThatIsDownFailsItsKeysOnly(t *testing.T) {
+func TestShardDown_OnlyItsKeys_Fail(t *testing.T) {
 	const bad = 1
 	isDown := false
 	w := newWorld(t, 3, 0, func(i int, op storetest.Op, n int) storetest.Mode {
@@ -67,7 +67,7 @@ func TestAShardThatIsDownFailsItsKeysOnly(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsNoErrorOfAShard(t *testing.T) {
+func TestAnswers_OfShard_AreNotWrapped(t *testing.T) {
 	w := newWorld(t, 3, 0, nil)
 	if _, err := w.Get(t.Context(), key("absent")); err != store.ErrNotFound {
 		t.Errorf("Get: %v", err)
@@ -108,7 +108,7 @@ func (few) Renew(context.Context, []store.Lease, time.Duration) ([]error, error)
 	return []error{nil}, nil
 }
 
-func TestAShardThatHangsHoldsUpNoOthersRenewal(t *testing.T) {
+func TestRenew_ShardHangs_OthersAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := deaf{memstore.New(nil), make(chan struct{})}
 		short := few{memstore.New(nil)}
@@ -147,7 +147,7 @@ func TestAShardThatHangsHoldsUpNoOthersRenewal(t *testing.T) {
 
 // A handler whose key is on a shard that is well keeps its lease beside one
 // whose renewals hang for ever.
-func TestAHandlerKeepsItsLeaseBesideAShardThatHangs(t *testing.T) {
+func TestGuard_ShardHangs_HandlerKeepsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := deaf{memstore.New(nil), make(chan struct{})}
 		s := newStore(t, shardstore.Shard{Name: "good", Store: memstore.New(nil)}, shardstore.Shard{Name: "hung", Store: hung})

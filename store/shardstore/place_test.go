@@ -22,7 +22,7 @@ func named(t testing.TB, names ...string) *shardstore.Store {
 
 // Where a key is must not change from one release to the next: then it would
 // lose its record. If this fails, the code is wrong and not the test.
-func TestWhereKeysAreNeverChanges(t *testing.T) {
+func TestShardOf_KnownKeys_NeverChanges(t *testing.T) {
 	s := named(t, "a", "b", "c", "redis-1")
 	var got []string
 	for i := range 16 {
@@ -35,7 +35,7 @@ func TestWhereKeysAreNeverChanges(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfTheShardsDoesNotMatter(t *testing.T) {
+func TestShardOf_OrderOfShards_DoesNotMatter(t *testing.T) {
 	a, b := named(t, "a", "b", "c"), named(t, "c", "a", "b")
 	for i := range 1000 {
 		if k := key(fmt.Sprint(i)); a.On(k) != b.On(k) {
@@ -47,7 +47,7 @@ func TestTheOrderOfTheShardsDoesNotMatter(t *testing.T) {
 	}
 }
 
-func TestAShardThatIsAddedTakesItsShareAndMovesNothingElse(t *testing.T) {
+func TestShardOf_ShardAdded_MovesOnlyItsShare(t *testing.T) {
 	const keys = 20_000
 	for n := 1; n < 12; n++ {
 		var names []string
@@ -75,7 +75,7 @@ func TestAShardThatIsAddedTakesItsShareAndMovesNothingElse(t *testing.T) {
 	}
 }
 
-func TestKeysThatDifferLittleAreSpreadEvenly(t *testing.T) {
+func TestShardOf_SimilarKeys_SpreadEvenly(t *testing.T) {
 	const keys = 30_000
 	for _, names := range [][]string{{"a", "b"}, {"redis-1", "redis-2", "redis-3"}, {"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"}} {
 		s, has := named(t, names...), map[string]int{}
@@ -91,7 +91,7 @@ func TestKeysThatDifferLittleAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-func TestShardsThatMakeNoSense(t *testing.T) {
+func TestNew_InvalidShards_AreNamed(t *testing.T) {
 	m := memstore.New(nil)
 	for name, shards := range map[string][]shardstore.Shard{
 		"none":           {},

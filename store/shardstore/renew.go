@@ -8,19 +8,18 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// part is the leases of one shard in a batch, and what became of them.
+// part is the leases of one shard in a batch, and their results.
 type part struct {
-	shard int
-	at    []int // their places in the batch
-	held  []store.Lease
-	errs  []error
-	err   error
+	shard   int
+	indexes []int // of the leases in the batch
+	leases  []store.Lease
+	errs    []error
+	err     error
 }
 
-// Renew implements store.Store: one batch a shard, all at once. What goes wrong
-// with a shard is the error of each of its leases, and of no other. It returns
-// when ctx ends, whatever a shard does: then the leases of which there is no
-// answer have the context's error.
+// Renew implements store.Store: it renews one batch for each shard,
+// concurrently. If a shard fails, only its leases get its error. When ctx ends,
+// Renew returns, and leases without an answer get the context's error.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -28,14 +27,14 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	parts := make([]*part, len(s.shards))
 	waiting := 0
 	for i, l := range held {
-		n := s.of(l.Key)
+		n := s.shardOf(l.Key)
 		if parts[n] == nil {
 			parts[n] = &part{shard: n}
 			waiting++
 		}
-		parts[n].at, parts[n].held = append(parts[n].at, i), append(parts[n].held, l)
+		parts[n].indexes, parts[n].leases = append(parts[n].indexes, i), append(parts[n].leases, l)
 	}
-	done := make(chan *part, waiting) // who comes too late does not wait for anybody
+	done := make(chan *part, waiting) // buffered, so that a late answer does not block its shard
 	for _, p := range parts {
 		if p != nil {
 			go s.renew(ctx, *p, d, done)
@@ -48,7 +47,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 			break
 		}
 		parts[p.shard] = nil
-		for i, at := range p.at {
+		for i, at := range p.indexes {
 			if errs[at] = p.err; p.err == nil {
 				errs[at] = p.errs[i]
 			}
@@ -58,22 +57,22 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 		if p == nil {
 			continue
 		}
-		err := s.shards[p.shard].says(context.Cause(ctx))
-		for _, at := range p.at {
+		err := s.shards[p.shard].wrap(context.Cause(ctx))
+		for _, at := range p.indexes {
 			errs[at] = err
 		}
 	}
 	return errs, nil
 }
 
-// next is an answer, if there is one before ctx ends.
+// next returns an answer, or nil if ctx ends first.
 func next(ctx context.Context, done chan *part) *part {
 	select {
 	case p := <-done:
 		return p
 	case <-ctx.Done():
 	}
-	select { // of two that are ready the other may have been taken
+	select { // both may be ready, and select takes either
 	case p := <-done:
 		return p
 	default:
@@ -83,14 +82,14 @@ func next(ctx context.Context, done chan *part) *part {
 
 func (s *Store) renew(ctx context.Context, p part, d time.Duration, done chan<- *part) {
 	sh := &s.shards[p.shard]
-	p.errs, p.err = sh.st.Renew(ctx, p.held, d)
-	if p.err == nil && len(p.errs) != len(p.held) {
-		p.err = fmt.Errorf("it gave %d results for %d leases", len(p.errs), len(p.held))
+	p.errs, p.err = sh.st.Renew(ctx, p.leases, d)
+	if p.err == nil && len(p.errs) != len(p.leases) {
+		p.err = fmt.Errorf("it returned %d results for %d leases", len(p.errs), len(p.leases))
 	}
-	if p.err = sh.says(p.err); p.err == nil {
-		errs := make([]error, len(p.errs)) // the shard's slice stays the shard's
+	if p.err = sh.wrap(p.err); p.err == nil {
+		errs := make([]error, len(p.errs)) // the slice belongs to the shard
 		for i, err := range p.errs {
-			errs[i] = sh.says(err)
+			errs[i] = sh.wrap(err)
 		}
 		p.errs = errs
 	}

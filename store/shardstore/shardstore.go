@@ -21,12 +21,11 @@ type Shard struct {
 	Store store.Store
 }
 
-// Store is several stores as one. Safe for concurrent use. It owns none of
-// them: who has opened one closes it. Only New makes one; the zero Store is
-// invalid.
+// Store is several stores as one. Make it with New. It is safe for concurrent use.
+// It does not close the stores.
 type Store struct {
-	shards []shard // by name
-	can    store.Store
+	shards   []shard // by name
+	optional store.Store
 }
 
 type shard struct {
@@ -39,12 +38,12 @@ var _ store.Store = (*Store)(nil)
 
 var goodName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// New makes one store of all. It does no I/O, and reports all that is wrong
-// with the shards.
+// New makes one store of all shards. It does no I/O, and its error names every
+// invalid field.
 func New(shards []Shard) (*Store, error) {
 	var errs []error
 	if len(shards) == 0 {
-		errs = append(errs, errors.New("shardstore: there are no shards; at least 1 is needed"))
+		errs = append(errs, errors.New("shardstore: there are 0 shards; pass at least 1"))
 	}
 	s := &Store{}
 	seen := map[string]bool{}
@@ -53,7 +52,7 @@ func New(shards []Shard) (*Store, error) {
 			errs = append(errs, fmt.Errorf("shardstore: shard %d: Name is %q; it must be 1 to 64 letters, digits, dots, underscores and hyphens", i, sh.Name))
 		}
 		if seen[sh.Name] {
-			errs = append(errs, fmt.Errorf("shardstore: shard %d: Name is %q, as another's; each needs its own", i, sh.Name))
+			errs = append(errs, fmt.Errorf("shardstore: shard %d: Name is %q, which another shard has; names must be unique", i, sh.Name))
 		}
 		if sh.Store == nil {
 			errs = append(errs, fmt.Errorf("shardstore: shard %d (%q): Store is nil", i, sh.Name))
@@ -66,12 +65,13 @@ func New(shards []Shard) (*Store, error) {
 		return nil, err
 	}
 	slices.SortFunc(s.shards, func(a, b shard) int { return cmp.Compare(a.name, b.name) })
-	s.can = s.abilities()
+	s.optional = s.abilities()
 	return s, nil
 }
 
-// of is the shard that has a key. To change it is to move keys.
-func (s *Store) of(k store.Key) int {
+// shardOf is the index of the shard that has a key. A change of this function
+// moves keys.
+func (s *Store) shardOf(k store.Key) int {
 	d := k.Digest()
 	h := binary.BigEndian.Uint64(d[:])
 	best, highest := 0, uint64(0)
@@ -90,10 +90,10 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// On is the name of the shard that has a key. It asks nobody.
-func (s *Store) On(k store.Key) string { return s.shards[s.of(k)].name }
+// On returns the name of the shard that has a key. It does no I/O.
+func (s *Store) On(k store.Key) string { return s.shards[s.shardOf(k)].name }
 
-// Names are those of the shards, sorted.
+// Names returns the names of the shards, sorted.
 func (s *Store) Names() []string {
 	names := make([]string, len(s.shards))
 	for i := range s.shards {
@@ -102,12 +102,13 @@ func (s *Store) Names() []string {
 	return names
 }
 
-// Unwrap leads to what all shards together can do besides, for store.As. It
-// never leads to a shard.
-func (s *Store) Unwrap() store.Store { return s.can }
+// Unwrap returns stores for store.As that implement the optional interfaces which
+// the shards have. It never returns a shard.
+func (s *Store) Unwrap() store.Store { return s.optional }
 
-// says is a shard's error, with its name; an answer stays as it is.
-func (sh *shard) says(err error) error {
+// wrap adds the shard's name to its error. An error that is an answer stays as it
+// is.
+func (sh *shard) wrap(err error) error {
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrLeaseLost) {
 		return err
 	}
@@ -116,27 +117,27 @@ func (sh *shard) says(err error) error {
 
 // Claim implements store.Store.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	sh := &s.shards[s.of(p.Key)]
+	sh := &s.shards[s.shardOf(p.Key)]
 	f, err := sh.st.Claim(ctx, p)
-	return f, sh.says(err)
+	return f, sh.wrap(err)
 }
 
 // Swap implements store.Store.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	sh := &s.shards[s.of(seen.Key)]
+	sh := &s.shards[s.shardOf(seen.Key)]
 	f, err := sh.st.Swap(ctx, seen, p)
-	return f, sh.says(err)
+	return f, sh.wrap(err)
 }
 
 // Settle implements store.Store.
 func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
-	sh := &s.shards[s.of(l.Key)]
-	return sh.says(sh.st.Settle(ctx, l, t))
+	sh := &s.shards[s.shardOf(l.Key)]
+	return sh.wrap(sh.st.Settle(ctx, l, t))
 }
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
-	sh := &s.shards[s.of(k)]
+	sh := &s.shards[s.shardOf(k)]
 	f, err := sh.st.Get(ctx, k)
-	return f, sh.says(err)
+	return f, sh.wrap(err)
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// place is where a sweep goes on.
+// place is where a sweep continues.
 type place struct {
-	again  bool     // the shards that failed get their second try
+	again  bool     // this is the second try of the shards that failed
 	failed []string // the shards still to be tried again
-	at     string
-	inner  store.Cursor // the shard's own
+	shard  string
+	inner  store.Cursor // the shard's cursor
 }
 
 // cursor is the place as text. No name holds a bar or a comma.
@@ -23,19 +23,19 @@ func (p *place) cursor() store.Cursor {
 	if p.again {
 		turn = "2"
 	}
-	return store.Cursor(turn + "|" + strings.Join(p.failed, ",") + "|" + p.at + "|" + string(p.inner))
+	return store.Cursor(turn + "|" + strings.Join(p.failed, ",") + "|" + p.shard + "|" + string(p.inner))
 }
 
 func (s *Store) place(c store.Cursor) (place, error) {
 	if c == "" {
-		return place{at: s.shards[0].name}, nil
+		return place{shard: s.shards[0].name}, nil
 	}
-	bad := fmt.Errorf("shardstore: sweep cursor %q is not of this store", c)
+	bad := fmt.Errorf("shardstore: sweep cursor is %q; it must be empty or the Next of this store's last step", c)
 	f := strings.SplitN(string(c), "|", 4)
 	if len(f) != 4 || f[0] != "1" && f[0] != "2" || s.named(f[2]) < 0 {
 		return place{}, bad
 	}
-	p := place{again: f[0] == "2", at: f[2], inner: store.Cursor(f[3])}
+	p := place{again: f[0] == "2", shard: f[2], inner: store.Cursor(f[3])}
 	if f[1] != "" {
 		p.failed = strings.Split(f[1], ",")
 	}
@@ -51,31 +51,31 @@ func (s *Store) named(name string) int {
 	return slices.IndexFunc(s.shards, func(sh shard) bool { return sh.name == name })
 }
 
-// next goes to the next shard: after the last, to those that failed. False:
-// there is none.
+// next moves to the next shard, and after the last to those that failed. False:
+// the pass is over.
 func (s *Store) next(p *place) bool {
 	p.inner = ""
-	if i := s.named(p.at) + 1; !p.again && i < len(s.shards) {
-		p.at = s.shards[i].name
+	if i := s.named(p.shard) + 1; !p.again && i < len(s.shards) {
+		p.shard = s.shards[i].name
 		return true
 	}
 	if len(p.failed) == 0 {
 		return false
 	}
-	p.again, p.at, p.failed = true, p.failed[0], p.failed[1:]
+	p.again, p.shard, p.failed = true, p.failed[0], p.failed[1:]
 	return true
 }
 
-// Sweep implements store.Store. A pass goes from shard to shard, and the lapsed
-// records of a step are all of one, whose clock Now is. A shard that fails is
-// tried once more at the end of the pass, so that it keeps none from being
-// swept; if it still fails, the pass ends with its error.
+// Sweep implements store.Store. A pass goes from shard to shard. All lapsed records
+// of a step are of one shard, and Now is its clock. If a shard fails, the pass
+// sweeps the others first and tries it once more; if it fails again, the pass ends
+// with its error.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	if err := ctx.Err(); err != nil {
 		return store.SweepResult{}, err
 	}
 	if limit < 1 {
-		return store.SweepResult{}, fmt.Errorf("shardstore: sweep limit is %d; at least 1 is needed", limit)
+		return store.SweepResult{}, fmt.Errorf("shardstore: sweep limit is %d; it must be at least 1", limit)
 	}
 	p, err := s.place(from)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	}
 	var all store.SweepResult
 	for {
-		sh := &s.shards[s.named(p.at)]
+		sh := &s.shards[s.named(p.shard)]
 		res, err := sh.st.Sweep(ctx, p.inner, limit-all.Deleted)
 		switch {
 		case err == nil:
@@ -91,11 +91,11 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 			p.inner = res.Next
 		case ctx.Err() == nil && !p.again:
 			p.failed, p.inner = append(p.failed, sh.name), ""
-		case all.Deleted > 0: // tell of that first; the next step meets the error again
+		case all.Deleted > 0: // return these first; the next step gets the error again
 			all.Next = p.cursor()
 			return all, nil
 		default:
-			return store.SweepResult{}, sh.says(err)
+			return store.SweepResult{}, sh.wrap(err)
 		}
 		if p.inner == "" && !s.next(&p) {
 			return all, nil

@@ -59,7 +59,7 @@ func sweepAll(t testing.TB, w *world, limit int, each func(store.SweepResult)) e
 }
 
 // The records that a step hands back are judged by one clock: their shard's.
-func TestTheLapsedOfAStepAreOfOneShard(t *testing.T) {
+func TestSweep_Step_ReturnsLapsedOfOneShard(t *testing.T) {
 	w := newWorld(t, 3, 48*time.Hour, nil)
 	w.fill(t, 5)
 	lapsed, deleted := 0, 0
@@ -82,7 +82,7 @@ func TestTheLapsedOfAStepAreOfOneShard(t *testing.T) {
 	}
 }
 
-func TestAShardThatFailsKeepsNoneFromBeingSwept(t *testing.T) {
+func TestSweep_ShardFails_OthersAreSwept(t *testing.T) {
 	for bad := range 3 {
 		for _, limit := range []int{1, 3, 1000} {
 			isDown := false
@@ -109,7 +109,7 @@ func TestAShardThatFailsKeepsNoneFromBeingSwept(t *testing.T) {
 	}
 }
 
-func TestAShardThatFailsOnceIsSweptInTheSamePass(t *testing.T) {
+func TestSweep_ShardFailsOnce_IsSweptInSamePass(t *testing.T) {
 	failed := false
 	w := newWorld(t, 3, 0, func(i int, op storetest.Op, _ int) storetest.Mode {
 		if i == 0 && op == storetest.OpSweep && !failed {
@@ -125,14 +125,14 @@ func TestAShardThatFailsOnceIsSweptInTheSamePass(t *testing.T) {
 	}
 }
 
-func TestAllShardsDownIsAnError(t *testing.T) {
+func TestSweep_AllShardsDown_IsError(t *testing.T) {
 	w := newWorld(t, 3, 0, func(int, storetest.Op, int) storetest.Mode { return storetest.Before })
 	if res, err := w.Sweep(t.Context(), "", 10); !isInjected(err) {
 		t.Errorf("%+v, %v", res, err)
 	}
 }
 
-func TestACursorOfAnotherStoreIsRefused(t *testing.T) {
+func TestSweep_CursorOfAnotherStore_IsError(t *testing.T) {
 	w := newWorld(t, 2, 0, nil)
 	for _, c := range []store.Cursor{"x", "1|", "1||s0", "3||s0|", "1||s9|", "1|s9|s0|", "2|,|s0|", "|||"} {
 		if res, err := w.Sweep(t.Context(), c, 10); err == nil {
@@ -141,7 +141,7 @@ func TestACursorOfAnotherStoreIsRefused(t *testing.T) {
 			t.Errorf("Sweep from %q: %v", c, err)
 		}
 	}
-	for _, c := range []store.Cursor{"1||s0|", "2|s0,s1|s1|5", "1||s1|0"} {
+	for _, c := range []store.Cursor{"1||s0|", "2|s0,s1|s1|after:x", "1||s1|0"} {
 		if _, err := w.Sweep(t.Context(), c, 10); err != nil {
 			t.Errorf("Sweep from %q: %v", c, err)
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Atomic runs calls so that the record and what the handler writes to the file
-// commit in one transaction: that effect happens exactly once. It is a
-// semel.Runner. Safe for concurrent use. Make it with [NewAtomic].
+// Atomic runs calls so that the record and the handler's writes to the file
+// commit in one transaction: their effect happens exactly once. It is a
+// semel.Runner, and safe for concurrent use. Make it with [NewAtomic].
 type Atomic struct {
 	s *Store
 	g *semel.Guard
@@ -23,12 +23,12 @@ type Atomic struct {
 
 var _ semel.Runner = (*Atomic)(nil)
 
-// NewAtomic makes an Atomic of the store. Nil options are the defaults; those
-// that speak of leases, attempts and doubt must be zero, for a transaction has
-// none of them: what fails has not happened.
+// NewAtomic makes an Atomic of the store. Nil options mean the defaults. Options
+// for leases, attempts and doubt must be zero, because a transaction that fails
+// has no effect.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
-		return nil, errors.New("sqlitestore: NewAtomic: the store is nil; use that of Open")
+		return nil, errors.New("sqlitestore: NewAtomic: the store is nil; pass one that Open returned")
 	}
 	if err := checkAtomic(o); err != nil {
 		return nil, err
@@ -64,15 +64,16 @@ func checkAtomic(o *semel.Options) error {
 	return nil
 }
 
-// Run runs fn once for a call, in a transaction of its own that has SQLite's
-// write lock for as long as fn runs: no longer than Options.MaxTx. [TxFrom]
-// gives fn the transaction. A duplicate is replayed without a transaction; one
-// that comes while the first runs waits for it.
+// Run runs fn once for a call, in its own transaction, which holds SQLite's write
+// lock while fn runs, for at most Options.MaxTx. Fn gets the transaction from
+// [TxFrom]. A duplicate is replayed without a transaction; a duplicate that comes
+// while the first call runs waits for it.
 //
-// The transaction commits if fn's error is nil, or a *semel.Failure, which is
-// kept while fn's own writes are undone; else all is rolled back. Fn must not
-// write to the file but through the transaction, and cannot commit it. A Run
-// inside fn, with fn's ctx, joins the transaction, as In does.
+// If fn returns nil, Run commits the record and fn's writes. If fn returns a
+// *semel.Failure, Run records the failure and rolls fn's writes back. On any other
+// error it rolls all back. Fn must write to the file only through the
+// transaction, and cannot commit it. A Run inside fn, with fn's ctx, joins the
+// transaction, as In does.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	if tx, ok := a.s.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
@@ -86,7 +87,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	})
 	if _, kept := errors.AsType[*semel.Failure](err); err != nil && !kept {
 		t.rollback()
-		return res, timedOut(life, err) // with ErrNotKept the result has what is left of it
+		return res, timedOut(life, err) // with ErrNotKept the result holds the part that was kept
 	}
 	if cerr := t.commit(); cerr != nil {
 		cause := timedOut(life, explain("commit", cerr))
@@ -110,15 +111,14 @@ func timedOut(life context.Context, err error) error {
 func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
 
 // In runs calls in the caller's transaction, which the caller commits or rolls
-// back; see [Store.Tx] for how to begin it. The handler runs within a
-// savepoint: if it fails, its writes are undone, and the transaction can go
-// on. Nothing is recorded until the caller commits. The Runner is not safe for
+// back; see [Store.Tx] for how to begin it. The handler runs within a savepoint:
+// if it fails, its writes are rolled back, and the transaction can continue.
+// Nothing is recorded until the caller commits. The Runner is not safe for
 // concurrent use.
 //
-// SQLite rolls the transaction back by itself if a statement on tx is
-// interrupted while it writes, for its context has ended, and if the disk is
-// full. What is executed on tx behind such an error commits at once: roll tx
-// back, and execute nothing else on it.
+// SQLite itself rolls the transaction back if the disk is full, or if a context
+// ends while a statement on tx writes. A statement on tx after such an error
+// would commit at once: roll tx back, and execute nothing else on it.
 func (a *Atomic) In(tx *sql.Tx) semel.Runner { return inTx{a, tx} }
 
 type inTx struct {
@@ -133,7 +133,7 @@ func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel
 	})
 }
 
-// Do is semel.Do with a handler that is given its transaction.
+// Do is semel.Do with a handler that gets the transaction.
 func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (T, error)) (T, error) {
 	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
 		tx, _ := TxFrom(ctx)

@@ -69,7 +69,7 @@ func pay(key string, err error) func(context.Context, *semel.Execution, *sql.Tx)
 	}
 }
 
-func TestAnAtomicEffectHappensOnce(t *testing.T) {
+func TestAtomic_Duplicate_EffectHappensOnce(t *testing.T) {
 	p := openShop(t, nil)
 	for range 3 {
 		got, err := Do(t.Context(), p.a, call("k"), pay("k", nil))
@@ -80,7 +80,7 @@ func TestAnAtomicEffectHappensOnce(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestOfAtomicCallsAtOnceOneHasTheEffect(t *testing.T) {
+func TestAtomic_ConcurrentCalls_OneHasEffect(t *testing.T) {
 	p := openShop(t, nil)
 	other := openAt(t, p.s.path, nil)
 	second, err := NewAtomic(other, nil)
@@ -101,7 +101,7 @@ func TestOfAtomicCallsAtOnceOneHasTheEffect(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestAFailedAtomicCallHasNotHappened(t *testing.T) {
+func TestAtomic_HandlerFails_NothingIsCommitted(t *testing.T) {
 	p := openShop(t, nil)
 	down := errors.New("down")
 	if _, err := Do(t.Context(), p.a, call("k"), pay("k", down)); !errors.Is(err, down) {
@@ -117,7 +117,7 @@ func TestAFailedAtomicCallHasNotHappened(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestAnExpiredKeyRunsAgain(t *testing.T) {
+func TestAtomic_RecordExpired_RunsAgain(t *testing.T) {
 	c := newClock()
 	p := openShop(t, &Options{Now: c.Now})
 	for range 2 {
@@ -129,7 +129,7 @@ func TestAnExpiredKeyRunsAgain(t *testing.T) {
 	p.want(t, "k", "k")
 }
 
-func TestAFinalFailureIsKeptAndItsEffectUndone(t *testing.T) {
+func TestAtomic_FinalFailure_IsKeptAndWritesRolledBack(t *testing.T) {
 	p := openShop(t, nil)
 	declined := &semel.Failure{Code: "declined", Message: "no"}
 	for range 2 {
@@ -144,7 +144,7 @@ func TestAFinalFailureIsKeptAndItsEffectUndone(t *testing.T) {
 	p.want(t)
 }
 
-func TestAPanicRollsBackAndGoesOn(t *testing.T) {
+func TestAtomic_HandlerPanics_RollsBackAndPanics(t *testing.T) {
 	p := openShop(t, nil)
 	func() {
 		defer func() {
@@ -165,7 +165,7 @@ func TestAPanicRollsBackAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitHasNotHappened(t *testing.T) {
+func TestAtomic_CommitFails_NothingHappened(t *testing.T) {
 	p := openShop(t, &Options{Pragmas: []string{"foreign_keys = on"}})
 	mustExec(t, p.app, "CREATE TABLE parent (id INTEGER PRIMARY KEY)")
 	mustExec(t, p.app, "CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
@@ -188,7 +188,7 @@ func TestAFailedCommitHasNotHappened(t *testing.T) {
 	}
 }
 
-func TestAReplayNeedsNoTransaction(t *testing.T) {
+func TestAtomic_Replay_BeginsNoTransaction(t *testing.T) {
 	p := openShop(t, &Options{BusyTimeout: 20 * time.Millisecond})
 	if _, err := Do(t.Context(), p.a, call("k"), pay("k", nil)); err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestAReplayNeedsNoTransaction(t *testing.T) {
 	}
 }
 
-func TestACallInAHandlerJoinsItsTransaction(t *testing.T) {
+func TestAtomic_CallInHandler_JoinsTransaction(t *testing.T) {
 	p := openShop(t, nil)
 	late := errors.New("late")
 	outer := func(err error) error {
@@ -227,7 +227,7 @@ func TestACallInAHandlerJoinsItsTransaction(t *testing.T) {
 	p.want(t, "inner")
 }
 
-func TestTheHandlerFindsItsTransaction(t *testing.T) {
+func TestTxFrom_InHandler_ReturnsTransaction(t *testing.T) {
 	p := openShop(t, nil)
 	if _, ok := TxFrom(t.Context()); ok {
 		t.Error("a transaction outside of a handler")
@@ -248,7 +248,7 @@ func TestTheHandlerFindsItsTransaction(t *testing.T) {
 }
 
 // A consumer asks it how late a duplicate may come.
-func TestAnAtomicTellsItsRetention(t *testing.T) {
+func TestAtomic_Retention_IsThatOfOptions(t *testing.T) {
 	a, err := NewAtomic(openNew(t, nil), &semel.Options{Retention: 7 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestAnAtomicTellsItsRetention(t *testing.T) {
 	}
 }
 
-func TestNewAtomicRefusesLeases(t *testing.T) {
+func TestNewAtomic_LeaseOptions_AreRefused(t *testing.T) {
 	s := openNew(t, nil)
 	for name, o := range map[string]semel.Options{
 		"OnDoubt": {OnDoubt: semel.Park}, "Lease": {Lease: time.Second}, "MaxAttempts": {MaxAttempts: 1}, "Rerun": {Rerun: true},

@@ -34,7 +34,7 @@ func (p *shop) begin(t *testing.T) *sql.Tx {
 	return tx
 }
 
-func TestInTheCallersTransactionTheCallerCommits(t *testing.T) {
+func TestIn_CallerCommits_RecordIsKept(t *testing.T) {
 	p := openShop(t, nil)
 	tx := p.begin(t)
 	if err := p.in(t, tx, "a", nil); err != nil {
@@ -62,7 +62,7 @@ func TestInTheCallersTransactionTheCallerCommits(t *testing.T) {
 	p.want(t, "a")
 }
 
-func TestATransactionOfAnotherFileIsForeign(t *testing.T) {
+func TestIn_TransactionOfAnotherFile_IsForeign(t *testing.T) {
 	p, q := openShop(t, nil), openShop(t, nil)
 	if err := p.in(t, q.begin(t), "k", nil); !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v, want ErrForeign", err)
@@ -78,7 +78,7 @@ func TestATransactionOfAnotherFileIsForeign(t *testing.T) {
 	}
 }
 
-func TestATransactionThatReadFirstIsToldHowToBegin(t *testing.T) {
+func TestIn_TransactionReadFirst_ErrorSaysHowToBegin(t *testing.T) {
 	p := openShop(t, nil)
 	deferred := application(t, p.s, "_pragma=busy_timeout(1000)")
 	tx, err := deferred.Begin()
@@ -97,9 +97,9 @@ func TestATransactionThatReadFirstIsToldHowToBegin(t *testing.T) {
 	}
 }
 
-// SQLite rolls the whole transaction back if it is interrupted in a write. What
-// the application then writes would be committed at once.
-func TestTheEndOfACallersContextLeavesTheTransactionAsItIs(t *testing.T) {
+// If the end of a context interrupted a write, SQLite would roll the whole
+// transaction back, and commit the application's next write at once.
+func TestIn_ContextEnds_TransactionStays(t *testing.T) {
 	p := openShop(t, nil)
 	deferred := application(t, p.s, "_pragma=busy_timeout(10000)")
 	tx, err := deferred.Begin()
@@ -134,7 +134,7 @@ func TestTheEndOfACallersContextLeavesTheTransactionAsItIs(t *testing.T) {
 
 // The transaction of a handler that heeds no context must not keep others from
 // writing for longer than MaxTx: a renewal that waits for it comes in time.
-func TestAHandlerCannotStarveRenewals(t *testing.T) {
+func TestRenew_ManyHandlers_IsNotStarved(t *testing.T) {
 	const most = 3 * time.Second
 	p := openShop(t, &Options{MaxTx: most})
 	held := claim(t, p.s, "leased")
@@ -177,7 +177,7 @@ func TestAHandlerCannotStarveRenewals(t *testing.T) {
 	p.want(t, "next")
 }
 
-func TestARenewalWaitsForOneHandlerOnly(t *testing.T) {
+func TestRenew_HandlersQueued_WaitsForOne(t *testing.T) {
 	c := newClock()
 	step := func() time.Time { c.advance(time.Millisecond); return c.Now() } // the order of transactions
 	p := openShop(t, &Options{MaxTx: time.Minute, Now: step})
@@ -217,7 +217,7 @@ func TestARenewalWaitsForOneHandlerOnly(t *testing.T) {
 // stack tells.
 func atTheGate(t *testing.T) { until(t, true, " [select", "(*gate).enter(") }
 
-// until waits until a goroutine's stack has all of what, or none has.
+// until waits until a goroutine's stack holds all of the texts, or none does.
 func until(t *testing.T, is bool, what ...string) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
@@ -236,7 +236,7 @@ func until(t *testing.T, is bool, what ...string) {
 	}
 }
 
-func TestACallerThatLeavesEndsItsTransaction(t *testing.T) {
+func TestAtomic_ContextEnds_RollsBack(t *testing.T) {
 	p := openShop(t, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	err := Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
@@ -253,9 +253,9 @@ func TestACallerThatLeavesEndsItsTransaction(t *testing.T) {
 	p.want(t)
 }
 
-// What a duplicate has seen before it had the lock may be replaced when it has
-// it: it gets the answer of the call that it waited for.
-func TestADuplicateOfWhatIsBeingReplacedWaitsForTheAnswer(t *testing.T) {
+// A record that a duplicate read before it had the lock may be replaced when it
+// gets the lock. The duplicate returns the answer of the call it waited for.
+func TestAtomic_RecordIsBeingReplaced_DuplicateWaits(t *testing.T) {
 	over := map[string]store.Settlement{
 		"an expired record": completion("before"),
 		"a released one":    {State: store.Released, Attempt: 1, Keep: time.Hour},

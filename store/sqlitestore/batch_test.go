@@ -49,7 +49,7 @@ func failing(s *Store) change {
 	}
 }
 
-func TestABrokenRequestDoesNotSinkTheOthers(t *testing.T) {
+func TestBatch_OneRequestBreaksIt_OthersSucceed(t *testing.T) {
 	s := openNew(t, nil)
 	errs := batch(s, claiming("a"), failing(s), claiming("b"))
 	if errs[0] != nil || errs[2] != nil {
@@ -62,7 +62,7 @@ func TestABrokenRequestDoesNotSinkTheOthers(t *testing.T) {
 	get(t, s, "b")
 }
 
-func TestABrokenRequestThatIsAloneIsNotRepeated(t *testing.T) {
+func TestBatch_OnlyRequestBreaksIt_RunsOnce(t *testing.T) {
 	s := openNew(t, nil)
 	claim(t, s, "connects")
 	var runs atomic.Int32
@@ -72,7 +72,7 @@ func TestABrokenRequestThatIsAloneIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAFindingDoesNotBreakTheBatch(t *testing.T) {
+func TestBatch_OneRequestRefused_BatchCommits(t *testing.T) {
 	s := openNew(t, nil)
 	var runs atomic.Int32
 	count := func(c change) change {
@@ -91,7 +91,7 @@ func TestAFindingDoesNotBreakTheBatch(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitFailsAll(t *testing.T) {
+func TestBatch_CommitFails_AllFail(t *testing.T) {
 	s := openNew(t, nil)
 	claim(t, s, "first") // the writer is connected now
 	app := application(t, s, immediate)
@@ -119,7 +119,7 @@ func TestAFailedCommitFailsAll(t *testing.T) {
 	claim(t, s, "a") // and the writer works on
 }
 
-func TestAPanicLeavesNoTransactionOpen(t *testing.T) {
+func TestBatch_Panics_NoTransactionStaysOpen(t *testing.T) {
 	s := openNew(t, nil)
 	err := s.writer.do(context.Background(), func(k *work) error {
 		if err := claiming("half")(k); err != nil {
@@ -136,7 +136,7 @@ func TestAPanicLeavesNoTransactionOpen(t *testing.T) {
 	claim(t, s, "half")
 }
 
-func TestALostConnectionIsReplaced(t *testing.T) {
+func TestWriter_ConnectionLost_IsReplaced(t *testing.T) {
 	s := openNew(t, nil)
 	claim(t, s, "before")
 	if err := s.writer.conn.Close(); err != nil {
@@ -148,7 +148,7 @@ func TestALostConnectionIsReplaced(t *testing.T) {
 	claim(t, s, "after")
 }
 
-func TestConcurrentChangesShareACommit(t *testing.T) {
+func TestBatch_ConcurrentChanges_ShareCommit(t *testing.T) {
 	var transactions atomic.Int64
 	s := openNew(t, &Options{Now: func() time.Time { transactions.Add(1); return time.Now() }})
 	const n = 50
@@ -177,7 +177,7 @@ func TestConcurrentChangesShareACommit(t *testing.T) {
 	}
 }
 
-func TestRenewalsGoAheadOfTheQueue(t *testing.T) {
+func TestRenew_ChangesQueued_GoesFirst(t *testing.T) {
 	c := newClock()
 	step := func() time.Time { c.advance(time.Millisecond); return c.Now() } // the order of transactions
 	s := openNew(t, &Options{Now: step, MaxBatch: 1})
@@ -218,7 +218,7 @@ func TestRenewalsGoAheadOfTheQueue(t *testing.T) {
 	}
 }
 
-// queued waits until so many changes are queued behind the one in flight.
+// queued waits until n changes are queued while one is in flight.
 func queued(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); s.writer.lane.Queued() < n; runtime.Gosched() {

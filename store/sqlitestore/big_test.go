@@ -38,7 +38,7 @@ func fill(t *testing.T, s *Store, n int) {
 	}
 }
 
-func TestListReadsAllPages(t *testing.T) {
+func TestList_ManyRows_ReadsAllPages(t *testing.T) {
 	s := openNew(t, nil)
 	claim(t, s, "seed")
 	const n = 2*pageSize + 10
@@ -67,7 +67,7 @@ func TestListReadsAllPages(t *testing.T) {
 
 // A step looks at a part of the table only, however little there is to do, and
 // a pass gets through all of it.
-func TestASweepStepLooksAtAWindow(t *testing.T) {
+func TestSweep_Step_ReadsOneWindow(t *testing.T) {
 	c := newClock()
 	s := openNew(t, &Options{Now: c.Now})
 	claim(t, s, "seed")

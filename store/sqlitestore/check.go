@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// Check implements store.Checker. It reads the settings that a new connection
-// of Atomic.Run has, by Options.Pragmas too, and looks at the file system (on
-// Linux); what is unsafe is ErrUnsafe.
-// It changes nothing but the file's journal mode, to WAL.
+// Check implements store.Checker. It reads the settings of a new connection of
+// Atomic.Run, after Options.Pragmas, and the type of the file system (on Linux).
+// Each unsafe setting is an ErrUnsafe. It sets the file's journal mode to WAL, and
+// changes nothing else.
 func (s *Store) Check(ctx context.Context) error {
 	return explain("check", s.check(ctx))
 }

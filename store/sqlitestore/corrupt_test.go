@@ -12,8 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// damages are ways in which a column can make no sense, by what the error
-// says.
+// damages maps statements that make a column invalid to a text of the error.
 var damages = map[string]string{
 	"state = 0":                        "state is 0",
 	"state = 7":                        "state is 7",
@@ -37,7 +36,7 @@ var damages = map[string]string{
 	"key = 'k2'":                              "not that of its operation",
 }
 
-func TestAnUnreadableRecordIsNeverAbsent(t *testing.T) {
+func TestGet_UnreadableRecord_IsErrorNotAbsence(t *testing.T) {
 	for damage, says := range damages {
 		t.Run(damage, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +94,7 @@ func sweepPassesOver(t *testing.T, s *Store, c *testClock) {
 	}
 }
 
-func TestARecordOfANewerFormatIsNotSwept(t *testing.T) {
+func TestSweep_NewerFormat_StaysThere(t *testing.T) {
 	c := newClock()
 	s := openNew(t, &Options{Now: c.Now})
 	complete(t, s, "k", "result")
@@ -114,7 +113,7 @@ func TestARecordOfANewerFormatIsNotSwept(t *testing.T) {
 	sweepNothing()
 }
 
-func TestADamagedFileIsAnError(t *testing.T) {
+func TestOpen_DamagedFile_IsError(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "k", "result")
 	app := application(t, s, immediate)
@@ -134,7 +133,7 @@ func TestADamagedFileIsAnError(t *testing.T) {
 }
 
 // Rows are closed when their context ends, also between two steps of a read.
-func TestTheEndOfAContextDoesNotMakeARecordUnreadable(t *testing.T) {
+func TestGet_ContextEnds_IsNotCorrupt(t *testing.T) {
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "result")
 	id := r.Key.ID()

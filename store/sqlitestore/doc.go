@@ -1,5 +1,5 @@
-// Package sqlitestore keeps records in an SQLite file: the durable, embedded
-// store, for one machine.
+// Package sqlitestore keeps records in an SQLite file. It is the durable store
+// for one machine, and needs no server.
 //
 // [Open] takes the path of the file. The file may be the application's own
 // database: all of Semel's tables are named semel_…, application_id and
@@ -10,25 +10,24 @@
 // # Promises
 //
 // A method that returns nil has written to the disk (WAL, synchronous=FULL),
-// so it survives a crash of the process, the system and the power, as long as
-// the disk does what fsync asks; see Options.Relaxed. Any number of processes
-// of one machine may open the file. Its clock is the wall clock of the process
-// that asks, read under the write lock, which the processes of one machine
-// share; the fence grows even if that is set back.
+// so the change survives a crash of the process or the system and a power loss,
+// if the disk obeys fsync; see Options.Relaxed. Any number of processes of one
+// machine may open the file. The store's clock is the wall clock of that machine,
+// read under the write lock; the fence grows even if the clock is set back.
 //
-// A network file system does not work: WAL needs shared memory, and locks that
-// hold. Open refuses those that it knows.
+// A network file system does not work, because WAL needs shared memory and
+// reliable locks. Open refuses the ones it knows.
 //
 // Do not use a second SQLite library (such as a cgo driver) on the same file
-// in the same process: POSIX locks do not hold between the two. For the same
-// reason nothing else in the process may open and close the file while it is
-// in use.
+// in the same process, because POSIX locks do not work between the two. For the
+// same reason nothing in the process may open and close the file by other means
+// while the store is open.
 //
 // # Throughput
 //
-// SQLite has one writer at a time. The claims, settlements and renewals that
-// come while a transaction commits go together in the next one; a lone one is
-// sent at once. Duplicates are read on connections of their own, and neither
-// wait for a writer nor need room on the disk. New keys in order (UUIDs of version
-// 7, ULIDs, numbers; see store.Key.ID) cost a large file less than random ones.
+// SQLite has one writer at a time. Claims, settlements and renewals that arrive
+// while a transaction commits share the next one; a single one is written at
+// once. Duplicates are read on separate connections, so they wait for no writer
+// and need no disk space. In a large file, ordered new keys (UUIDs of version 7,
+// ULIDs, numbers; see store.Key.ID) are cheaper than random ones.
 package sqlitestore

@@ -12,24 +12,24 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What a caller can do something about. errors.Is finds them; the driver's
-// *sqlite.Error is there too.
+// Errors that a caller can handle. They wrap the driver's *sqlite.Error, if
+// there is one.
 var (
-	// ErrBusy: another process, or a transaction of the application's own,
+	// ErrBusy: another process, or one of the application's transactions,
 	// held the file for longer than Options.BusyTimeout. Nothing was changed.
 	// Call again, and keep transactions short.
-	ErrBusy = errors.New("the database is locked by another")
-	// ErrFull: no room on the disk, or max_page_count is reached. Nothing was
-	// changed. Recorded outcomes are still replayed. Make room.
-	ErrFull = errors.New("no room left for the database")
+	ErrBusy = errors.New("another process or transaction locks the database")
+	// ErrFull: the disk is full, or max_page_count is reached. Nothing was
+	// changed. Recorded outcomes are still replayed. Free disk space.
+	ErrFull = errors.New("no disk space left for the database")
 	// ErrSchema: the schema is missing, older or newer than this version of
-	// the package needs. Migrate, or update the package.
-	ErrSchema = errors.New("the schema does not fit")
-	// ErrForeign: the file is no SQLite database, or has semel_ tables that
-	// are not of this package. Give the store another path.
+	// the package needs. Call Migrate, or update the package.
+	ErrSchema = errors.New("the schema has the wrong version")
+	// ErrForeign: the file is no SQLite database, or another program made its
+	// semel_ tables. Give the store another path.
 	ErrForeign = errors.New("not a database of this package")
-	// ErrUnsafe: a setting, or the file system, does not let the store keep
-	// its promises.
+	// ErrUnsafe: with a setting, or on this file system, the store cannot
+	// keep its promises.
 	ErrUnsafe = errors.New("unsafe setting")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("sqlitestore: closed")
@@ -38,8 +38,8 @@ var (
 	ErrTxTimeout = errors.New("sqlitestore: the transaction took longer than Options.MaxTx")
 )
 
-// explain adds to an error what was done, and what it means here. Findings
-// about a record stay as they are.
+// explain adds the method to an error, and maps the driver's errors to this
+// package's. Errors about a record stay as they are.
 func explain(what string, err error) error {
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrLeaseLost) || errors.Is(err, ErrClosed) {
 		return err
@@ -69,15 +69,16 @@ func code(err error) int {
 	return 0
 }
 
-// inDoubt reports whether a COMMIT that failed by a code may be found again. What
-// the disk did not take to the end may be in the log all the same, whole, and
-// counts when the file is opened after a crash. Any other code is a rollback.
+// inDoubt reports whether a COMMIT that failed with a code may still take effect.
+// After an error of the disk the whole transaction may be in the log, and is then
+// committed when the file is opened after a crash. With any other code it was
+// rolled back.
 func inDoubt(code int) bool { return code&0xff == sqlite3.SQLITE_IOERR }
 
 func busy(err error) bool { return code(err)&0xff == sqlite3.SQLITE_BUSY }
 
-// broken reports whether err is the database's: the transaction may be gone.
-// Else it is a finding about one request, and the transaction is intact.
+// broken reports whether err is the database's, so that the transaction may be
+// rolled back. Otherwise it concerns one request, and the transaction is intact.
 func broken(err error) bool {
 	return code(err) != 0 || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone)
 }

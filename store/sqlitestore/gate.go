@@ -3,7 +3,7 @@ package sqlitestore
 import "context"
 
 // gate lets one transaction of this process at a time ask for SQLite's write
-// lock, which is not fair: here the writer, which carries lease renewals, and
+// lock. That lock is not fair; the gate lets the writer, which renews leases, and
 // the transactions of handlers take turns.
 type gate struct {
 	handlers chan struct{} // full while a handler's transaction has, or is next for, the lock
@@ -14,7 +14,8 @@ func newGate() *gate {
 	return &gate{handlers: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
 }
 
-// enter waits for the writer's turn: after one handler's transaction at most.
+// enter waits for the writer's turn, which comes after at most one handler's
+// transaction.
 func (g *gate) enter(ctx context.Context) error { return put(ctx, g.lock) }
 
 // tryEnter is enter, or false if that would wait.

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Who could not begin must not be waited for.
-func TestAHandlerThatCannotBeginLeavesTheGate(t *testing.T) {
+// The writer must not wait for a handler that could not begin.
+func TestGate_HandlerCannotBegin_LeavesIt(t *testing.T) {
 	p := openShop(t, &Options{BusyTimeout: 20 * time.Millisecond})
 	goesOn := func(value string) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestAHandlerThatCannotBeginLeavesTheGate(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-func TestADuplicateDoesNotWaitForAHandler(t *testing.T) {
+func TestClaim_HandlerHoldsLock_DuplicateDoesNotWait(t *testing.T) {
 	p := openShop(t, &Options{MaxTx: time.Second})
 	complete(t, p.s, "done", "result")
 	err := Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, *sql.Tx) error {

@@ -11,15 +11,15 @@ import (
 
 type txKey struct{}
 
-// txIn is a transaction that a handler has, and the store that it belongs to.
+// txIn is the transaction of a running handler, and its store.
 type txIn struct {
 	s     *Store
 	tx    *sql.Tx
-	outer *txIn       // of the handler within which this one runs; nil: there is none
-	over  atomic.Bool // the handler has returned, and left its context to others
+	outer *txIn       // the transaction around it; nil: none
+	over  atomic.Bool // the handler has returned, though its context may still be used
 }
 
-// lend runs fn with a context that has the transaction until fn returns.
+// lend runs fn with a context that carries the transaction until fn returns.
 func (s *Store) lend(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn semel.Handler) (store.Outcome, error) {
 	in := &txIn{s: s, tx: tx}
 	in.outer, _ = ctx.Value(txKey{}).(*txIn)
@@ -27,7 +27,7 @@ func (s *Store) lend(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn sem
 	return fn(context.WithValue(ctx, txKey{}, in), x)
 }
 
-// inside is the transaction of this store in whose handler ctx is used.
+// inside returns the transaction of this store whose handler uses ctx.
 func (s *Store) inside(ctx context.Context) (*sql.Tx, bool) {
 	in, _ := ctx.Value(txKey{}).(*txIn)
 	for ; in != nil; in = in.outer {
@@ -38,8 +38,8 @@ func (s *Store) inside(ctx context.Context) (*sql.Tx, bool) {
 	return nil, false
 }
 
-// TxFrom is the transaction of the Atomic whose handler was given ctx: for
-// http.Handlers and message handlers. False outside of one.
+// TxFrom returns the transaction of the Atomic whose handler got ctx, for
+// http.Handlers and message handlers. Outside of a handler ok is false.
 func TxFrom(ctx context.Context) (*sql.Tx, bool) {
 	in, ok := ctx.Value(txKey{}).(*txIn)
 	if !ok {

@@ -11,9 +11,8 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// A handler of one store's Atomic within that of another's has both
-// transactions.
-func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
+// A handler inside a handler of another store's Atomic has both transactions.
+func TestTxFrom_NestedInAnotherStores_FindsBoth(t *testing.T) {
 	p, q := openShop(t, &Options{MaxTx: time.Second}), openShop(t, nil)
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, outer *sql.Tx) error {
 		return Once(ctx, q.a, call("other"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
@@ -34,7 +33,7 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 }
 
 // Goroutines that a handler leaves behind have its context, and no transaction.
-func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
+func TestTxFrom_HandlerReturned_IsNone(t *testing.T) {
 	p := openShop(t, nil)
 	var left context.Context
 	keep := func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {

@@ -8,13 +8,13 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// pageSize is how many rows List reads at a time. Between two pages it holds
-// nothing, so a slow reader keeps the write-ahead log from growing.
+// pageSize is how many rows List reads at a time. Between two pages it holds no
+// read transaction, so that a slow caller does not make the write-ahead log grow.
 const pageSize = 256
 
-// List implements store.Lister. It looks at the whole table. A record that
-// cannot be read is given as an error that wraps store.ErrCorrupt, and the
-// list goes on behind it; any other error ends it.
+// List implements store.Lister. It reads the whole table. For an unreadable
+// record it yields an error that wraps store.ErrCorrupt and continues; any other
+// error ends the list.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		after, given := int64(math.MinInt64), 0
@@ -38,7 +38,7 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 	}
 }
 
-// listed is a record, or why it cannot be read.
+// listed is a record, or the error of an unreadable one.
 type listed struct {
 	store.Found
 	err error

@@ -15,9 +15,9 @@ import (
 //go:embed migration/*.sql
 var files embed.FS
 
-// Migrations are the scripts that make the schema, for those who run them by
-// themselves: 0001_init.up.sql and so on, to be run in order, each in one
-// transaction, and the .down.sql that undo them. Each up script sets
+// Migrations are the scripts that make the schema, for people who run migrations
+// with their own tool: 0001_init.up.sql and so on, to be run in order, each in one
+// transaction, and the .down.sql scripts that revert them. Each up script sets
 // semel_meta.schema to its number.
 func Migrations() fs.FS {
 	dir, err := fs.Sub(files, "migration")
@@ -27,8 +27,8 @@ func Migrations() fs.FS {
 	return dir
 }
 
-// Migrate implements store.Migrator: it runs the migrations that the file has
-// not had, all in one transaction. A schema newer than this version of the
+// Migrate implements store.Migrator. It runs the migrations that are missing in
+// the file, all in one transaction. A schema newer than this version of the
 // package knows is ErrSchema.
 func (s *Store) Migrate(ctx context.Context) error {
 	return explain("migrate", s.migrate(ctx))
@@ -56,26 +56,26 @@ func (s *Store) migrate(ctx context.Context) error {
 	})
 }
 
-// prepareSchema migrates, or checks that it is not needed.
+// prepareSchema migrates the schema, or with Options.NoMigrate checks it.
 func (s *Store) prepareSchema(ctx context.Context) error {
 	if !s.opt.NoMigrate {
 		return s.migrate(ctx)
 	}
 	return s.onConn(ctx, nil, func(conn *sql.Conn) error {
-		is, err := schema(ctx, conn)
+		version, err := schema(ctx, conn)
 		if err != nil {
 			return err
 		}
 		latest := len(ups())
-		if is < latest {
-			return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, is, latest)
+		if version < latest {
+			return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, version, latest)
 		}
 		return nil
 	})
 }
 
-// onConn runs fn on a connection of its own, set up as those that write and by
-// more pragmas.
+// onConn runs fn on a new connection with the settings of connections that write
+// and more pragmas.
 func (s *Store) onConn(ctx context.Context, more []string, fn func(conn *sql.Conn) error) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -84,7 +84,7 @@ func (s *Store) onConn(ctx context.Context, more []string, fn func(conn *sql.Con
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // what counts was committed
+	defer func() { _ = db.Close() }() // the changes are committed
 	return untilFree(ctx, s.opt.BusyTimeout, func() error {
 		conn, err := db.Conn(ctx) // may be busy: it sets the file to WAL mode
 		if err != nil {
@@ -96,28 +96,28 @@ func (s *Store) onConn(ctx context.Context, more []string, fn func(conn *sql.Con
 }
 
 func migrate(ctx context.Context, conn *sql.Conn) error {
-	is, err := schema(ctx, conn)
+	version, err := schema(ctx, conn)
 	if err != nil {
 		return err
 	}
 	for i, up := range ups() {
-		if i < is {
+		if i < version {
 			continue
 		}
 		if _, err := conn.ExecContext(ctx, up); err != nil {
 			return fmt.Errorf("migration %d: %w", i+1, err)
 		}
-		if is, err = schema(ctx, conn); err != nil {
+		if version, err = schema(ctx, conn); err != nil {
 			return err
 		}
-		if is != i+1 {
-			return fmt.Errorf("%w: migration %d left number %d", ErrSchema, i+1, is)
+		if version != i+1 {
+			return fmt.Errorf("%w: migration %d left number %d", ErrSchema, i+1, version)
 		}
 	}
 	return nil
 }
 
-// ups are the scripts, the first at index 0.
+// ups returns the up scripts in order.
 func ups() []string {
 	var ups []string
 	for {
@@ -151,16 +151,16 @@ func schema(ctx context.Context, conn *sql.Conn) (int, error) {
 	if err := rows.Err(); err != nil || len(names) == 0 {
 		return 0, err
 	}
-	var is int
-	err = conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&is)
+	var version int
+	err = conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&version)
 	if err != nil && (ctx.Err() != nil || broken(err) && code(err) != sqlite3.SQLITE_ERROR) { // that is: no such table, or column
 		return 0, err
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%w: it has %s, but semel_meta tells no schema: %w", ErrForeign, strings.Join(names, ", "), err)
+		return 0, fmt.Errorf("%w: it has %s, but semel_meta has no schema number: %w", ErrForeign, strings.Join(names, ", "), err)
 	}
-	if latest := len(ups()); is > latest || is < 1 {
-		return is, fmt.Errorf("%w: its number is %s, and this version of the package knows 1 to %d; update the package", ErrSchema, strconv.Itoa(is), latest)
+	if latest := len(ups()); version > latest || version < 1 {
+		return version, fmt.Errorf("%w: its number is %s, and this version of the package knows 1 to %d; update the package", ErrSchema, strconv.Itoa(version), latest)
 	}
-	return is, nil
+	return version, nil
 }

@@ -14,18 +14,17 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// Open opens the store in the file at path, and makes the file, readable by
-// its owner only, if it is not there. It switches the file to WAL mode, brings
-// the schema up to date unless Options.NoMigrate, and fails if a setting is
-// unsafe (see [Store.Check]). Nil options are the defaults. The ctx bounds the
-// opening only.
+// Open opens the store in the file at path. If the file does not exist, Open makes
+// it, readable by its owner only. It switches the file to WAL mode, migrates the
+// schema unless Options.NoMigrate is set, and fails if a setting is unsafe (see
+// [Store.Check]). Nil options mean the defaults. The ctx bounds the opening only.
 func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 	opt, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") {
-		return nil, fmt.Errorf("sqlitestore: path is %q; it must be that of a file (for memory there is package memstore)", path)
+		return nil, fmt.Errorf("sqlitestore: path is %q; it must name a file (for records in memory use package memstore)", path)
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("sqlitestore: %w", err)
@@ -76,9 +75,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return err
 }
 
-// Close answers what is queued, and closes the file. Methods that are called
-// later give errors. Harmless when repeated, also at once: each call returns
-// when the store is closed.
+// Close waits until queued changes have their answers, and closes the file. Later
+// calls of methods return errors. Close may be called again, and concurrently:
+// each call returns when the store is closed.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.closing.Lock()
@@ -99,8 +98,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// create makes the file if it is not there. It never opens one that is:
-// closing it again would drop the locks that this process holds on it.
+// create makes the file if it does not exist. It never opens an existing file,
+// because closing it would drop the locks that this process holds on it.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -112,7 +111,7 @@ func create(path string) error {
 	return f.Close()
 }
 
-// durable are the settings of connections that write.
+// durable returns the settings of connections that write.
 func (s *Store) durable() []string {
 	if s.opt.Relaxed {
 		return []string{"journal_mode(wal)", "synchronous(normal)"}

@@ -15,7 +15,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestARecordSurvivesClosingAndOpening(t *testing.T) {
+func TestOpen_AfterClose_RecordsAreThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "odd ?#%&'\" name.db")
 	s, err := Open(context.Background(), path, nil)
 	if err != nil {
@@ -34,7 +34,7 @@ func TestARecordSurvivesClosingAndOpening(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesWhatIsNoFile(t *testing.T) {
+func TestOpen_PathIsNoFile_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, path := range map[string]string{
 		"nothing": "", "memory": ":memory:", "memory with options": ":memory:?x=1", "a DSN": "file:" + dir + "/a.db",
@@ -50,7 +50,7 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	}
 }
 
-func TestAFileWithoutPermissionIsAnError(t *testing.T) {
+func TestOpen_NoPermission_IsError(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root may write anything")
 	}
@@ -63,7 +63,7 @@ func TestAFileWithoutPermissionIsAnError(t *testing.T) {
 	}
 }
 
-func TestANewFileIsItsOwnersOnly(t *testing.T) {
+func TestOpen_NewFile_IsReadableByOwnerOnly(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "k", "result")
 	for _, suffix := range []string{"", "-wal"} {
@@ -77,7 +77,7 @@ func TestANewFileIsItsOwnersOnly(t *testing.T) {
 	}
 }
 
-func TestOptionsMustNotBeNegative(t *testing.T) {
+func TestOptions_Negative_AreRefused(t *testing.T) {
 	for name, o := range map[string]Options{
 		"BusyTimeout": {BusyTimeout: -1}, "MaxBatch": {MaxBatch: -1}, "Readers": {Readers: -1}, "MaxTx": {MaxTx: -1},
 	} {
@@ -87,7 +87,7 @@ func TestOptionsMustNotBeNegative(t *testing.T) {
 	}
 }
 
-func TestTheWriterIsDurable(t *testing.T) {
+func TestWriter_Pragmas_AreDurable(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt  *Options
 		sync int
@@ -121,9 +121,9 @@ func TestTheWriterIsDurable(t *testing.T) {
 	}
 }
 
-// What the application sets on the connections of its handlers must not take
-// back what the store promises.
-func TestPragmasOfHandlersAreChecked(t *testing.T) {
+// The application's settings on the connections of its handlers must not make
+// commits less durable.
+func TestCheck_UnsafePragmasOfHandlers_AreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "semel.db")
 	for pragma, safe := range map[string][2]bool{ // as it is, and Relaxed
 		"foreign_keys = on": {true, true}, "synchronous=extra": {true, true}, "synchronous(normal)": {false, true}, "synchronous=off": {false, false},
@@ -137,7 +137,7 @@ func TestPragmasOfHandlersAreChecked(t *testing.T) {
 	}
 }
 
-func TestUnsafeSettingsAreNamed(t *testing.T) {
+func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
 	if err := checkSettings("wal", syncFull, false); err != nil {
 		t.Error(err)
 	}
@@ -156,7 +156,7 @@ func TestUnsafeSettingsAreNamed(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNoGoroutine(t *testing.T) {
+func TestClose_AfterUse_LeavesNoGoroutine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "semel.db")
 	before := runtime.NumGoroutine()
 	s, err := Open(context.Background(), path, nil)

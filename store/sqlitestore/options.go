@@ -8,15 +8,15 @@ import (
 // Options configures a Store. Nil and zero fields mean the defaults.
 type Options struct {
 	// Relaxed commits without waiting for the disk (synchronous=NORMAL): a
-	// power loss or a crash of the system, not of the process, may take back
-	// the last commits, and then what they recorded may run again.
+	// power loss or a crash of the system, not of the process, may lose the
+	// last commits, and their operations may run again.
 	Relaxed bool
-	// NoMigrate makes Open fail with ErrSchema if the schema is not there, or
-	// old, instead of making it. See Migrate and Migrations.
+	// NoMigrate makes Open fail with ErrSchema if the schema is missing or
+	// old, instead of migrating it. See Migrate and Migrations.
 	NoMigrate bool
-	// BusyTimeout is how long a change waits for another process, or for a
-	// transaction of the application's own, to release the file: 5 s by
-	// default. Then it is ErrBusy.
+	// BusyTimeout is how long a change waits for another process, or for one
+	// of the application's transactions, to release the file: 5 s by default.
+	// Then it fails with ErrBusy.
 	BusyTimeout time.Duration
 	// MaxBatch is the most changes that share a commit: 256 by default.
 	MaxBatch int
@@ -25,13 +25,13 @@ type Options struct {
 
 	// MaxTx is how long a transaction of Atomic.Run may take: 5 s by default.
 	// Then the handler's context ends with the cause ErrTxTimeout, and the
-	// transaction is rolled back: nothing else can be written to the file
-	// meanwhile, lease renewals included. Leases kept in the same file must
-	// last more than three times as long. The 30 s of a Guard do.
+	// transaction is rolled back, because nothing else can be written to the
+	// file meanwhile, lease renewals included. Leases in the same file must
+	// last more than three times as long, as a Guard's default of 30 s does.
 	MaxTx time.Duration
-	// Pragmas are run on each connection that Atomic.Run works on, such as
-	// "foreign_keys = on": what the application's own connections have set.
-	// Those that make a commit less safe are refused; see Relaxed.
+	// Pragmas are run on each connection of Atomic.Run: the settings of the
+	// application's own connections, such as "foreign_keys = on". Settings that
+	// make a commit less safe are refused; see Relaxed.
 	Pragmas []string
 
 	// Now is the store's clock. Nil: time.Now. For tests.

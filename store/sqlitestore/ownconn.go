@@ -6,13 +6,13 @@ import (
 	"modernc.org/sqlite"
 )
 
-// connect begins the transaction, on a connection that commits nothing else.
+// connect begins the transaction on a connection that commits nothing else.
 //
-// SQLite rolls a transaction back by itself when a statement that writes is
-// interrupted, because its context has ended, and when the disk is full. The
-// *sql.Tx does not notice. What a handler then executes on it, for it may go on
-// behind such an error, is a transaction each, and would be committed without
-// the record.
+// SQLite itself rolls a transaction back when the disk is full, or when a context
+// ends while a statement writes. The *sql.Tx does not notice. If the handler
+// continues after such an error, each further statement is a transaction of its
+// own and would be committed without the record, so the connection turns those
+// commits into rollbacks.
 func (t *ownTx) connect() (*sql.Conn, *sql.Tx, error) {
 	conn, err := t.s.txs.Conn(t.life)
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *ownTx) connect() (*sql.Conn, *sql.Tx, error) {
 	return conn, tx, err
 }
 
-// onCommit has the connection ask fn before each commit; nil: no more.
+// onCommit makes the connection call fn before each commit. Nil: no longer.
 func onCommit(conn *sql.Conn, fn sqlite.CommitHookFn) error {
 	return conn.Raw(func(c any) error {
 		c.(sqlite.HookRegisterer).RegisterCommitHook(fn)

@@ -10,9 +10,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// ownTx is the transaction of one Atomic.Run. It begins when something is to
-// be written: a duplicate needs none. It is bounded, for nobody else can write
-// meanwhile.
+// ownTx is the transaction of one Atomic.Run. It begins with the first write, so
+// that a duplicate needs none. Its time is bounded, because nobody else can write
+// to the file meanwhile.
 type ownTx struct {
 	s *Store
 	// life is the handler's context, kept because the transaction is rolled
@@ -22,8 +22,8 @@ type ownTx struct {
 
 	tx         *sql.Tx // nil: not begun
 	in         store.Tx
-	committing atomic.Bool // else nothing is committed
-	leave      func()      // gives the lock and the connection back
+	committing atomic.Bool // otherwise a commit becomes a rollback
+	leave      func()      // releases the lock and the connection
 	stop       func() bool // stops watching life and the clock; false: life has ended
 }
 
@@ -53,7 +53,7 @@ func (t *ownTx) begin() error {
 		_ = onCommit(conn, nil) // fails only if the connection is lost
 		_ = conn.Close()        // waits for the end of the transaction
 	}
-	// A handler that heeds no context must not keep the lock.
+	// A handler that ignores its context must not keep the lock.
 	unwatch := context.AfterFunc(t.life, func() {
 		_ = tx.Rollback()
 		leave()
@@ -66,7 +66,7 @@ func (t *ownTx) begin() error {
 	return nil
 }
 
-// commit commits what was begun, if anything was.
+// commit commits the transaction, if it has begun.
 func (t *ownTx) commit() error {
 	if t.tx == nil {
 		return nil
@@ -77,7 +77,7 @@ func (t *ownTx) commit() error {
 	return err
 }
 
-// rollback undoes what was begun, if anything was.
+// rollback rolls the transaction back, if it has begun.
 func (t *ownTx) rollback() {
 	if t.tx != nil {
 		_ = t.tx.Rollback() // fails only if it has ended, or its connection has
@@ -86,14 +86,15 @@ func (t *ownTx) rollback() {
 }
 
 func (t *ownTx) ended() {
-	if t.stop() { // else who watches leaves
+	if t.stop() { // otherwise the watcher calls leave
 		t.leave()
 	}
 	t.tx, t.in = nil, nil
 }
 
-// Claim implements store.Tx. What can be answered needs no transaction. What is
-// to be replaced has to be seen under the lock: who has it may be about to.
+// Claim implements store.Tx. A record that answers the call needs no transaction.
+// A record that the call replaces is read again under the lock, because another
+// writer may replace it first.
 func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if t.tx == nil {
 		f, err := t.s.look(ctx, &p)
@@ -125,8 +126,8 @@ func (t *ownTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) e
 	return t.in.Settle(ctx, l, s)
 }
 
-// Nested implements store.Tx. Before the transaction has begun, all that fn
-// does is all that there is.
+// Nested implements store.Tx. Before the transaction has begun there is nothing
+// to keep apart from fn's writes.
 func (t *ownTx) Nested(ctx context.Context, fn func() error) error {
 	if t.tx != nil {
 		return t.in.Nested(ctx, fn)

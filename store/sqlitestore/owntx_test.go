@@ -43,7 +43,7 @@ var ways = map[string]func(ctx context.Context, tx *sql.Tx) error{
 	},
 }
 
-func TestNothingIsCommittedWithoutTheRecord(t *testing.T) {
+func TestAtomic_TransactionLost_LaterWritesAreNotCommitted(t *testing.T) {
 	for name, lose := range ways {
 		t.Run(name, func(t *testing.T) {
 			p := openShop(t, &Options{Pragmas: []string{"max_page_count = 100"}})
@@ -66,7 +66,7 @@ func TestNothingIsCommittedWithoutTheRecord(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatTheDiskMayHaveTakenIsInDoubt(t *testing.T) {
+func TestInDoubt_OnlyDiskErrors(t *testing.T) {
 	for code, want := range map[int]bool{
 		sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_IOERR_FSYNC: true, sqlite3.SQLITE_IOERR_WRITE: true,
 		0: false, sqlite3.SQLITE_FULL: false, sqlite3.SQLITE_BUSY: false, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: false, sqlite3.SQLITE_INTERRUPT: false,

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// spawn starts a child; its lines are read from what is returned.
+// spawn starts a child process. The scanner reads its output.
 func spawn(t *testing.T, name, path string) (*exec.Cmd, io.WriteCloser, *bufio.Scanner) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -107,7 +107,7 @@ func kills(t *testing.T) int {
 	return 20
 }
 
-func TestAKilledProcessLosesNothingAcknowledged(t *testing.T) {
+func TestCrash_ProcessKilled_ConfirmedRecordsStay(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "semel.db")
 	var claimed, settled []string
@@ -168,7 +168,7 @@ func race(s *Store) error {
 	return nil
 }
 
-func TestOfProcessesThatRaceForAKeyOneWins(t *testing.T) {
+func TestClaim_ProcessesRace_OneWins(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "semel.db")
 	openAt(t, path, nil)

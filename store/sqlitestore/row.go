@@ -29,8 +29,8 @@ type row struct {
 	body                                        []byte
 }
 
-// scan reads the current row of rows, after what is in before. A column that
-// is not what the schema says makes the row unreadable.
+// scan reads the current row of rows into before and then the row. A column with
+// another type than the schema's makes the row unreadable.
 func (w *row) scan(rows *sql.Rows, before ...any) error {
 	err := rows.Scan(append(before, &w.n, &w.id, &w.state, &w.policy, &w.fence, &w.owner, &w.attempt,
 		&w.until, &w.expires, &w.created, &w.updated, &w.completed, &w.format,
@@ -39,7 +39,7 @@ func (w *row) scan(rows *sql.Rows, before ...any) error {
 	if err == nil {
 		return nil
 	}
-	if closed := rows.Err(); closed != nil { // when a context ended, which says nothing of the row
+	if closed := rows.Err(); closed != nil { // when a context ended: the row may be intact
 		return closed
 	}
 	if !broken(err) {
@@ -48,8 +48,9 @@ func (w *row) scan(rows *sql.Rows, before ...any) error {
 	return err
 }
 
-// recordOf is record of a row that was looked for by the id of key: who makes two
-// keys of one id on purpose gets an error, and not the other's record.
+// recordOf returns the record of a row that was found by the id of key. If somebody
+// makes two keys with one id on purpose, the second gets an error, and not the
+// record of the first.
 func (w *row) recordOf(key store.Key) (store.Record, error) {
 	r, err := w.record()
 	if err == nil && r.Key != key {
@@ -58,7 +59,7 @@ func (w *row) recordOf(key store.Key) (store.Record, error) {
 	return r, err
 }
 
-// record is what the row keeps, or store.ErrCorrupt.
+// record returns the row's record, or store.ErrCorrupt.
 func (w *row) record() (store.Record, error) {
 	corrupt := func(column string, value any, why string) (store.Record, error) {
 		return store.Record{}, fmt.Errorf("%w: row %d of semel_record: %s is %v; %s", store.ErrCorrupt, w.n, column, value, why)
@@ -97,8 +98,8 @@ func (w *row) record() (store.Record, error) {
 	}, nil
 }
 
-// insertArgs are those of stInsert. The columns that it leaves out have their
-// defaults in the states that a claim makes.
+// insertArgs returns the arguments of stInsert. In the states that a claim makes,
+// the other columns have their defaults.
 func insertArgs(id []byte, r *store.Record) ([]any, error) {
 	if r.Fence > math.MaxInt64 {
 		return nil, fmt.Errorf("fence %d does not fit in a column; the limit is %d", r.Fence, int64(math.MaxInt64))
@@ -108,7 +109,7 @@ func insertArgs(id []byte, r *store.Record) ([]any, error) {
 		r.Fingerprint.Alg, r.Fingerprint.KeyID, []byte(r.Fingerprint.Sum), r.LastError}, nil
 }
 
-// replaceArgs are those of stReplace.
+// replaceArgs returns the arguments of stReplace.
 func replaceArgs(id []byte, r *store.Record) ([]any, error) {
 	if r.Fence > math.MaxInt64 {
 		return nil, fmt.Errorf("fence %d does not fit in a column; the limit is %d", r.Fence, int64(math.MaxInt64))
@@ -120,16 +121,16 @@ func replaceArgs(id []byte, r *store.Record) ([]any, error) {
 	return append(args, id), err
 }
 
-// settleArgs are those of stSettle.
+// settleArgs returns the arguments of stSettle.
 func settleArgs(id []byte, r *store.Record, l *store.Lease) ([]any, error) {
 	args, err := endArgs([]any{int64(r.State), int64(r.Attempt), store.Micros(r.Until), store.Micros(r.Updated), r.LastError}, r)
 	return append(args, id, l.Owner[:], int64(l.Fence)), err
 }
 
-// maxOutcome is well below what a column can hold (1 GB).
+// maxOutcome is well below the limit of a column (1 GB).
 const maxOutcome = 256 << 20
 
-// endArgs appends what the end of a claim sets.
+// endArgs appends the columns that the end of a claim sets.
 func endArgs(args []any, r *store.Record) ([]any, error) {
 	header, err := store.EncodeHeader(r.Outcome.Header)
 	if err != nil {
@@ -138,7 +139,7 @@ func endArgs(args []any, r *store.Record) ([]any, error) {
 	if n := len(header) + len(r.Outcome.Body); n > maxOutcome {
 		return nil, fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, n, maxOutcome)
 	}
-	var body any // an empty body is NULL: no different for those who replay it
+	var body any // an empty body is NULL, and is replayed as an empty one
 	if len(r.Outcome.Body) > 0 {
 		body = r.Outcome.Body
 	}

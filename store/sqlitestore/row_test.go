@@ -37,7 +37,7 @@ func same(a, b store.Record) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func TestAFenceThatDoesNotFitIsRefused(t *testing.T) {
+func TestClaim_FenceTooLarge_IsRefused(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	r.Fence = math.MaxInt64 + 1
@@ -49,7 +49,7 @@ func TestAFenceThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatIsTooLargeChangesNothing(t *testing.T) {
+func TestSettle_OutcomeTooLarge_ChangesNothing(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "large")
 	end := completion("")
@@ -128,7 +128,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-func TestTheViewIsForPeople(t *testing.T) {
+func TestView_Record_IsReadable(t *testing.T) {
 	s := openNew(t, &Options{Now: newClock().Now})
 	r := complete(t, s, "k", `{"ok":true}`)
 	var state, policy, created, expires, owner, text string
@@ -151,9 +151,9 @@ func TestTheViewIsForPeople(t *testing.T) {
 	}
 }
 
-// Statements by key use the index, whatever the table holds: none has to be
-// planned anew when it grows.
-func TestStatementsByKeyUseTheIndex(t *testing.T) {
+// Statements by key use the index, whatever the table holds, so that
+// their plans stay good when it grows.
+func TestStatements_ByKey_UseIndex(t *testing.T) {
 	s := openNew(t, nil)
 	for _, st := range []stmt{stSelect, stReplace, stSettle, stRenew} {
 		args := make([]any, strings.Count(statements[st], "?"))
@@ -168,7 +168,7 @@ func TestStatementsByKeyUseTheIndex(t *testing.T) {
 	}
 }
 
-func TestARowOfAnotherKeyIsCorrupt(t *testing.T) {
+func TestGet_RowOfAnotherKey_IsCorrupt(t *testing.T) {
 	k := testKey("k")
 	id := k.ID()
 	w := row{

@@ -56,7 +56,7 @@ func script(t *testing.T, name string) string {
 	return string(b)
 }
 
-func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
+func TestMigrations_RunByHand_MakeSameSchema(t *testing.T) {
 	names, err := fs.Glob(Migrations(), "*.up.sql")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("Migrations has %v, error %v", names, err)
@@ -80,7 +80,7 @@ func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
 	}
 }
 
-func TestMigrateIsHarmlessWhenRepeated(t *testing.T) {
+func TestMigrate_Repeated_ChangesNothing(t *testing.T) {
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "result")
 	for range 2 {
@@ -93,7 +93,7 @@ func TestMigrateIsHarmlessWhenRepeated(t *testing.T) {
 	}
 }
 
-func TestOpeningANewFileAtOnceMigratesOnce(t *testing.T) {
+func TestOpen_ConcurrentlyOnNewFile_MigratesOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "semel.db")
 	var all sync.WaitGroup
 	stores := make([]*Store, 8)
@@ -121,7 +121,7 @@ func TestOpeningANewFileAtOnceMigratesOnce(t *testing.T) {
 	}
 }
 
-func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
+func TestOpen_WrongSchema_IsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		opt    Options
@@ -132,9 +132,9 @@ func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
 		"newer, not migrating":    {"UPDATE semel_meta SET schema = 99", Options{NoMigrate: true}, ErrSchema, "update the package"},
 		"invalid":                 {"UPDATE semel_meta SET schema = 0", Options{}, ErrSchema, "number is 0"},
 		"missing, not migrating":  {"-", Options{NoMigrate: true}, ErrSchema, "call Migrate"},
-		"no row":                  {"DELETE FROM semel_meta", Options{}, ErrForeign, "tells no schema"},
-		"another's semel_ tables": {"DROP TABLE semel_meta", Options{}, ErrForeign, "tells no schema"},
-		"another's semel_meta":    {"ALTER TABLE semel_meta RENAME COLUMN schema TO x", Options{}, ErrForeign, "tells no schema"},
+		"no row":                  {"DELETE FROM semel_meta", Options{}, ErrForeign, "has no schema number"},
+		"another's semel_ tables": {"DROP TABLE semel_meta", Options{}, ErrForeign, "has no schema number"},
+		"another's semel_meta":    {"ALTER TABLE semel_meta RENAME COLUMN schema TO x", Options{}, ErrForeign, "has no schema number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			init := script(t, "0001_init.up.sql") + c.script
@@ -157,7 +157,7 @@ func TestASchemaThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFailedMigrationLeavesNothing(t *testing.T) {
+func TestMigrate_Fails_ChangesNothing(t *testing.T) {
 	path, db := file(t, "CREATE TABLE t (a); CREATE INDEX semel_record ON t (a)") // in the way of the second table
 	before := dump(t, db)
 	s, err := Open(context.Background(), path, nil)
@@ -172,7 +172,7 @@ func TestAFailedMigrationLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestTheApplicationsTablesAndNumbersAreLeftAlone(t *testing.T) {
+func TestOpen_ApplicationsDatabase_StaysAsItIs(t *testing.T) {
 	path, db := file(t, "PRAGMA application_id = 77; PRAGMA user_version = 5; CREATE TABLE payment (id TEXT); INSERT INTO payment VALUES ('p')")
 	s := openAt(t, path, nil)
 	complete(t, s, "k", "result")
@@ -187,7 +187,7 @@ func TestTheApplicationsTablesAndNumbersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoDatabaseIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestOpen_FileIsNoDatabase_IsRefusedAndUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	text := strings.Repeat("dear diary\n", 1000)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -42,7 +42,7 @@ var statements = [stmtCount]string{
 
 	stSelect: `SELECT ` + columns + ` FROM semel_record WHERE id = ?`,
 
-	// Inserts nothing if the fence is not above all that were swept.
+	// Inserts nothing unless the fence is above every swept one.
 	stInsert: `INSERT INTO semel_record (id, state, policy, fence, owner, attempt, until, created, updated, format,
 		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
 		SELECT ?, ?, ?, ?4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM semel_meta WHERE one = 1 AND swept_fence < ?4
@@ -59,13 +59,13 @@ var statements = [stmtCount]string{
 
 	stRenew: `UPDATE semel_record SET until = ?, updated = ? WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
 
-	// What is to be deleted: the same rows twice, first for their fences.
+	// The rows to delete, selected twice: first for their fences.
 	stRaise: `UPDATE semel_meta SET swept_fence = max(swept_fence,
 		(SELECT coalesce(max(fence), 0) FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired + `)) WHERE one = 1`,
 	stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,
 
-	// The last row of the next part of the table, so that a sweep looks at no
-	// more than that many rows in a step.
+	// The last row of the next part of the table, so that a step of a
+	// sweep reads no more rows than that.
 	stWindow: `SELECT n FROM semel_record WHERE n > ? ORDER BY n LIMIT 1 OFFSET ?`,
 	// 1 for an expired row, 0 for a lapsed one.
 	stOver: `SELECT (` + expired + `), ` + columns + ` FROM semel_record
@@ -76,10 +76,10 @@ var statements = [stmtCount]string{
 }
 
 // A record that a sweep may delete at time ?3: of a known format and in a
-// state that ends, whatever else its columns say.
+// state that expires, whatever its other columns hold.
 const expired = `format = 1 AND state IN (3, 4, 5) AND expires <> 0 AND expires <= ?3`
 
-// doer carries out statements on a connection, prepared or not. It gives the
+// doer executes statements on a connection, prepared or not. It returns the
 // driver's errors.
 type doer interface {
 	exec(ctx context.Context, s stmt, args ...any) (changed int64, err error)
@@ -123,8 +123,9 @@ func (p *prepared) query(ctx context.Context, s stmt, args ...any) (*sql.Rows, e
 	return p[s].QueryContext(ctx, args...)
 }
 
-// unprepared is a transaction of somebody else's. A context that ends does not
-// interrupt a statement, for SQLite would roll back all of the transaction.
+// unprepared executes statements in the application's transaction. The end of a
+// context does not interrupt them, because SQLite would roll the whole transaction
+// back.
 type unprepared struct{ tx *sql.Tx }
 
 func (u unprepared) exec(ctx context.Context, s stmt, args ...any) (int64, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Store keeps records in an SQLite file. Safe for concurrent use, also by
+// Store keeps records in an SQLite file. It is safe for concurrent use, also by
 // several processes of one machine. Make it with [Open], and close it.
 type Store struct {
 	opt    Options
@@ -34,9 +34,9 @@ var _ interface {
 	store.Checker
 } = (*Store)(nil)
 
-// Claim implements store.Store. If it would have to wait for others who write,
-// it first looks whether there is a record, without the write lock: duplicates
-// wait for nobody.
+// Claim implements store.Store. If it would have to wait for another writer, it
+// first looks for a record without the write lock, so that duplicates do not
+// wait.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	claim := func(k *work) (store.Found, error) { return k.claim(background, &p) }
 	f, err := s.write(ctx, s.writer.atOnce, claim)
@@ -50,7 +50,7 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	return s.write(ctx, s.writer.do, claim)
 }
 
-// look is the record that stands in the way of p, or store.ErrNotFound.
+// look returns the record of p's key, or store.ErrNotFound.
 func (s *Store) look(ctx context.Context, p *store.Proposal) (store.Found, error) {
 	f, err := s.Get(ctx, p.Key)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	return s.write(ctx, s.writer.do, func(k *work) (store.Found, error) { return k.swap(background, seen, &p) })
 }
 
-// write has fn carried out in one of the writer's ways. After an error that is
-// not fn's own the found record is not looked at: fn may still be at work.
+// write runs fn by one of the writer's methods. After an error that is not fn's it
+// does not read the found record, because fn may still run.
 func (s *Store) write(ctx context.Context, way func(context.Context, change) error, fn func(k *work) (store.Found, error)) (store.Found, error) {
 	if err := s.ready(ctx); err != nil {
 		return store.Found{}, err
@@ -81,7 +81,7 @@ func (s *Store) write(ctx context.Context, way func(context.Context, change) err
 	return *f, err
 }
 
-// Renew implements store.Store. Renewals go ahead of queued changes.
+// Renew implements store.Store. Renewals overtake queued changes.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	errs := make([]error, len(held))
 	if err := s.ready(ctx); err != nil {
@@ -106,7 +106,7 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	return s.do(ctx, func(k *work) error { return k.settle(background, l, &t) })
 }
 
-// do has c carried out by the writer.
+// do runs c by the writer.
 func (s *Store) do(ctx context.Context, c change) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -114,14 +114,14 @@ func (s *Store) do(ctx context.Context, c change) error {
 	return s.writer.do(ctx, c)
 }
 
-// ready refuses what would wait for ever, or for the end of the caller's own
-// transaction.
+// ready refuses calls on a closed store, and writes that would wait for the end of
+// the caller's own transaction.
 func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
 	if _, ok := s.inside(ctx); ok {
-		return errors.New("sqlitestore: a write outside of the transaction that this handler holds would wait for its end; use Atomic.Run or Atomic.In")
+		return errors.New("sqlitestore: this write would wait for the end of the transaction that its own handler holds; use Atomic.Run or Atomic.In")
 	}
 	return ctx.Err()
 }

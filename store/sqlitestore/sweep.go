@@ -12,22 +12,22 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// How much of the store a step of a sweep looks at, and how many rows one
-// transaction deletes at most, so that nobody waits long for the write lock.
+// The most rows that a step of a sweep reads, and that one transaction deletes, so
+// that nobody waits long for the write lock.
 const (
 	sweepWindow = 20_000
 	sweepChunk  = 200
 )
 
-// Sweep implements store.Store. It looks for what is over without the write
-// lock. The cursor is the number of the last row that it has looked at. It
-// passes over records that cannot be read: Get and List report them.
+// Sweep implements store.Store. It finds expired and lapsed records without the
+// write lock. The cursor is the number of the last row that was read. It skips
+// unreadable records, which Get and List report.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	after := int64(math.MinInt64)
 	if from != "" {
 		n, err := strconv.ParseInt(string(from), 10, 64)
 		if err != nil {
-			return store.SweepResult{}, fmt.Errorf("sqlitestore: sweep cursor %q is not of this store", from)
+			return store.SweepResult{}, fmt.Errorf("sqlitestore: sweep cursor is %q; it must be empty or the Next of this store's last step", from)
 		}
 		after = n
 	}
@@ -61,10 +61,10 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	return res, nil
 }
 
-// part is a part of the table, as a sweep sees it.
+// part is the result of reading a part of the table.
 type part struct {
-	last    int64 // number of the last row that was looked at
-	whole   bool  // nothing is behind it
+	last    int64 // number of the last row that was read
+	whole   bool  // it reaches the end of the table
 	expired []int64
 	lapsed  []store.Record
 }
@@ -76,7 +76,7 @@ func (p *part) next() store.Cursor {
 	return store.Cursor(strconv.FormatInt(p.last, 10))
 }
 
-// over finds up to limit rows that are over, in the rows behind after.
+// over finds up to limit expired or lapsed rows after a row number.
 func (s *Store) over(ctx context.Context, after int64, limit int, now time.Time) (part, error) {
 	p := part{last: math.MaxInt64, whole: true}
 	if n, err := s.window(ctx, after); err == nil {
@@ -112,7 +112,7 @@ func (s *Store) over(ctx context.Context, after int64, limit int, now time.Time)
 	return p, rows.Err()
 }
 
-// window is the number of the row up to which a step looks, or sql.ErrNoRows.
+// window returns the number of the last row of a step, or sql.ErrNoRows.
 func (s *Store) window(ctx context.Context, after int64) (n int64, err error) {
 	rows, err := s.stmts.query(ctx, stWindow, after, sweepWindow-1)
 	if err != nil {

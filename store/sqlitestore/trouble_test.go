@@ -36,7 +36,7 @@ func holdLock(t *testing.T, s *Store) (release func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-func TestALockedFileIsErrBusyAndReplaysGoOn(t *testing.T) {
+func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
 	s := openNew(t, &Options{BusyTimeout: 30 * time.Millisecond})
 	complete(t, s, "done", "result")
 	held := claim(t, s, "held")
@@ -63,7 +63,7 @@ func TestALockedFileIsErrBusyAndReplaysGoOn(t *testing.T) {
 	}
 }
 
-func TestTheWaitForALockEndsWithTheCaller(t *testing.T) {
+func TestLockedFile_ContextEnds_WaitEnds(t *testing.T) {
 	s := openNew(t, &Options{BusyTimeout: time.Hour})
 	claim(t, s, "connects")
 	defer holdLock(t, s)()
@@ -74,7 +74,7 @@ func TestTheWaitForALockEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-func TestALockThatIsGivenBackInTimeIsWaitedFor(t *testing.T) {
+func TestLockedFile_LockReleasedInTime_ChangeSucceeds(t *testing.T) {
 	s := openNew(t, &Options{BusyTimeout: time.Hour})
 	release := holdLock(t, s)
 	got := make(chan error)
@@ -112,7 +112,7 @@ func limit(t *testing.T, s *Store, pages int) {
 	s.writer.db = db
 }
 
-func TestAFullDiskIsErrFullAndReplaysGoOn(t *testing.T) {
+func TestFullDatabase_ChangesAreErrFull_ReplaysSucceed(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "done", "result")
 	held, other := claim(t, s, "held"), claim(t, s, "other")
@@ -154,7 +154,7 @@ func TestAFullDiskIsErrFullAndReplaysGoOn(t *testing.T) {
 
 // A file system that is really full, such as a small tmpfs, needs a directory
 // that the environment names.
-func TestAFullFileSystemIsErrFullAndReplaysGoOn(t *testing.T) {
+func TestFullFileSystem_ChangesAreErrFull_ReplaysSucceed(t *testing.T) {
 	dir := os.Getenv("SEMEL_TEST_FULL_DIR")
 	if dir == "" {
 		t.Skip("SEMEL_TEST_FULL_DIR names no directory on a small file system")
@@ -188,7 +188,7 @@ func TestAFullFileSystemIsErrFullAndReplaysGoOn(t *testing.T) {
 	complete(t, s, "room again", "result")
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestExplain_DriverError_SaysNextStep(t *testing.T) {
 	s := openNew(t, nil)
 	_, readonly := s.reads.Exec("DELETE FROM semel_record")
 	if err := explain("test", readonly); err == nil || !strings.Contains(err.Error(), "may not write") {
@@ -204,7 +204,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreRefusesAll(t *testing.T) {
+func TestClose_LaterCalls_AreErrClosed(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "a")
 	if err := s.Close(); err != nil {
@@ -237,7 +237,7 @@ func TestAClosedStoreRefusesAll(t *testing.T) {
 	}
 }
 
-func TestClosingAtOnceIsHarmless(t *testing.T) {
+func TestClose_Concurrently_Returns(t *testing.T) {
 	for range 20 {
 		s := openNew(t, nil)
 		claim(t, s, "connects")
@@ -275,7 +275,7 @@ func (s *stepping) Done() <-chan struct{} {
 }
 
 // A context that ends, at whatever step, says nothing of the file.
-func TestTheEndOfAContextIsNotTheFilesFault(t *testing.T) {
+func TestOpen_ContextEnds_IsNotErrForeign(t *testing.T) {
 	s := openNew(t, nil)
 	for what, f := range map[string]func(ctx context.Context) error{
 		"Check":               s.Check,

@@ -14,12 +14,13 @@ import (
 // Tx is the store inside a transaction that the caller has open on the same
 // file, and commits or rolls back. Its first method takes the write lock, so
 // begin the transaction with BEGIN IMMEDIATE (_txlock=immediate in the DSN of
-// modernc.org/sqlite): else it waits for no lock if it has read something.
+// modernc.org/sqlite); otherwise it fails at once if the file is locked and it
+// has read something.
 // A transaction of another database is ErrForeign. Not safe for concurrent
 // use.
 //
-// How durable the commit is, is up to the connection of tx: with
-// synchronous=NORMAL a power loss may take back the record, and with it the
+// The settings of tx's connection decide how durable the commit is: with
+// synchronous=NORMAL a power loss may lose the record together with the
 // transaction's other writes.
 func (s *Store) Tx(tx *sql.Tx) store.Tx {
 	return &storeTx{s: s, db: unprepared{tx}, tx: tx}
@@ -34,7 +35,7 @@ type storeTx struct {
 	depth  int
 }
 
-// work has the write lock, and the time at which it has it.
+// work returns a work that holds the write lock, and the time.
 func (t *storeTx) work(ctx context.Context) (*work, error) {
 	if !t.locked {
 		if _, err := t.db.exec(ctx, stLock); code(err) == sqlite3.SQLITE_ERROR {
@@ -94,8 +95,8 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 		if returned && err == nil {
 			return
 		}
-		t.locked = locked // a lock that was taken since is given back
-		// The caller's context may be over, and the transaction not.
+		t.locked = locked // a rollback to the savepoint releases a lock that was taken since
+		// The caller's context may have ended before the transaction.
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_, uerr := t.tx.ExecContext(undo, "ROLLBACK TO "+name+"; RELEASE "+name)
@@ -111,8 +112,8 @@ func (t *storeTx) Nested(ctx context.Context, fn func() error) (err error) {
 	return err
 }
 
-// exec executes a query, or does not. Of one that was interrupted nobody would
-// know.
+// exec executes a query without the end of ctx interrupting it, because nobody
+// could tell whether an interrupted one took effect.
 func (t *storeTx) exec(ctx context.Context, query string) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 )
 
 // work changes records inside a transaction that holds the write lock, at the
-// time that it got the lock. Between two statements nobody else changes
-// anything, so it reads, judges by the functions of package store, and writes.
+// time that it got the lock. Nobody else changes anything meanwhile, so
+// it reads a record, applies the functions of package store, and writes it.
 type work struct {
 	db    doer
 	now   time.Time
@@ -30,15 +30,15 @@ func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error
 		if !errors.Is(err, store.ErrNotFound) {
 			return found(is, p, k.now), err
 		}
-		// Nothing stands in the way but the fences that were swept: the clock
-		// was set back.
+		// There is no record, but a swept fence is higher: the clock was set
+		// back.
 		m, err := readMeta(ctx, k.db)
 		if err != nil {
 			return store.Found{}, err
 		}
 		k.floor = m.sweptFence
 	}
-	return store.Found{}, errors.New("a record is neither there nor can it be inserted; is there a trigger on semel_ tables?")
+	return store.Found{}, errors.New("the record does not exist and cannot be inserted; is there a trigger on semel_ tables?")
 }
 
 func (k *work) insert(ctx context.Context, r *store.Record) (bool, error) {
@@ -79,7 +79,7 @@ func (k *work) replace(ctx context.Context, r *store.Record) error {
 }
 
 func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) error {
-	// What a settlement sets does not depend on the rest of the record.
+	// The columns that a settlement sets do not depend on the others.
 	r := t.Apply(store.Record{}, k.now)
 	id := l.Key.ID()
 	args, err := settleArgs(id[:], &r, &l)
@@ -90,13 +90,13 @@ func (k *work) settle(ctx context.Context, l store.Lease, t *store.Settlement) e
 	if err != nil || changed == 1 {
 		return err
 	}
-	is, err := k.read(ctx, l.Key)
+	current, err := k.read(ctx, l.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return store.ErrLeaseLost
 	case err != nil:
 		return err
-	case is.Lease() == l && t.Done(is):
+	case current.Lease() == l && t.Done(current):
 		return nil
 	}
 	return store.ErrLeaseLost
@@ -112,8 +112,8 @@ func (k *work) renew(ctx context.Context, l store.Lease, d time.Duration) error 
 }
 
 // remove deletes the rows after and up to two row numbers that had expired at
-// a time, and keeps their highest fence, so that a key that comes back gets a
-// higher one than it had even if the clock was set back meanwhile.
+// a time, and keeps their highest fence, so that a key which is used again gets
+// a higher fence, even if the clock was set back.
 func (k *work) remove(ctx context.Context, after, upTo int64, at time.Time) (int, error) {
 	if err := one(k.db.exec(ctx, stRaise, after, upTo, store.Micros(at))); err != nil {
 		return 0, err
@@ -126,7 +126,7 @@ func (k *work) read(ctx context.Context, key store.Key) (*store.Record, error) {
 	return read(ctx, k.db, key)
 }
 
-// read is a key's record, or store.ErrNotFound.
+// read returns a key's record, or store.ErrNotFound.
 func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
 	id := key.ID()
 	rows, err := db.query(ctx, stSelect, id[:])
@@ -154,7 +154,7 @@ func found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
 	return store.Found{Record: *r, Won: won, Now: now}
 }
 
-// one expects a statement to have changed one row.
+// one returns an error unless a statement changed exactly one row.
 func one(changed int64, err error) error {
 	if err == nil && changed != 1 {
 		return fmt.Errorf("a statement changed %d rows instead of 1; is there a trigger on semel_ tables?", changed)
@@ -179,7 +179,7 @@ func readMeta(ctx context.Context, db doer) (meta, error) {
 		if err := rows.Err(); err != nil {
 			return meta{}, err
 		}
-		return meta{}, fmt.Errorf("%w: the row of semel_meta is gone; restore it from a backup", ErrForeign)
+		return meta{}, fmt.Errorf("%w: the row of semel_meta is missing; restore it from a backup", ErrForeign)
 	}
 	var m meta
 	err = m.scan(rows)

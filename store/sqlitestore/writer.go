@@ -11,14 +11,14 @@ import (
 	"github.com/semel-go/semel/store/coalesce"
 )
 
-// change is what is to be done in a transaction. It may be carried out again
-// after one that was rolled back.
+// change is a function that runs in a transaction. It runs again in another one
+// if the first is rolled back.
 type change func(k *work) error
 
 // request is one request to the writer.
 type request struct {
 	do     change
-	atOnce bool // by itself, and errNotNow rather than a wait for the lock
+	atOnce bool // alone, and errNotNow instead of waiting for the lock
 }
 
 var errNotNow = errors.New("the write lock is not free")
@@ -28,9 +28,9 @@ type (
 	item = coalesce.Item[request, struct{}]
 )
 
-// writer has the connection that all changes but those of the application's
-// transactions go through: what comes while one transaction commits shares the
-// next. Safe for concurrent use.
+// writer owns the connection for all changes outside of the application's
+// transactions. Changes that arrive while a transaction commits share the next
+// one. Safe for concurrent use.
 type writer struct {
 	db   *sql.DB
 	now  func() time.Time
@@ -38,8 +38,8 @@ type writer struct {
 	gate *gate
 	lane *lane
 
-	// The flush's, of which there is one at a time.
-	conn  *sql.Conn // nil: to be opened
+	// Only the flush uses these, and there is one at a time.
+	conn  *sql.Conn // nil: not open
 	stmts *prepared
 	floor int64 // highest swept fence, as far as it was read
 }
@@ -50,13 +50,13 @@ func newWriter(db *sql.DB, o *Options, g *gate) *writer {
 	return w
 }
 
-// do has c carried out and committed.
+// do runs and commits c.
 func (w *writer) do(ctx context.Context, c change) error {
 	_, err := w.lane.Do(ctx, request{do: c})
 	return w.explain(err)
 }
 
-// atOnce is do if that means no wait for others, else errNotNow.
+// atOnce is do, or errNotNow if c would have to wait.
 func (w *writer) atOnce(ctx context.Context, c change) error {
 	_, ok, err := w.lane.Alone(ctx, request{do: c, atOnce: true})
 	if !ok || errors.Is(err, errNotNow) {
@@ -65,7 +65,7 @@ func (w *writer) atOnce(ctx context.Context, c change) error {
 	return w.explain(err)
 }
 
-// urgent is do, ahead of what is queued.
+// urgent is do ahead of queued changes.
 func (w *writer) urgent(ctx context.Context, c change) error {
 	_, err := w.lane.Urgent(ctx, request{do: c})
 	return w.explain(err)
@@ -78,14 +78,14 @@ func (w *writer) explain(err error) error {
 	return explain("write", err)
 }
 
-// close answers what is queued, then closes the connection.
+// close waits until queued changes have their answers, and closes the connection.
 func (w *writer) close() {
 	w.lane.Close()
 	w.disconnect(nil)
 }
 
-// flush carries out a batch in one transaction. If one request breaks it, the
-// transaction is undone, and each gets one of its own: none may sink others.
+// flush runs a batch in one transaction. If one request breaks it, each request
+// runs again in a transaction of its own, so that none fails another.
 func (w *writer) flush(ctx context.Context, batch []*item) {
 	if w.together(ctx, batch) || len(batch) == 1 {
 		return
@@ -95,8 +95,8 @@ func (w *writer) flush(ctx context.Context, batch []*item) {
 	}
 }
 
-// together reports false if a request broke the transaction. Then nothing was
-// changed.
+// together runs a batch in one transaction. It reports false if a request broke
+// the transaction, and then nothing was changed.
 func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 	fail := func(err error) {
 		for _, it := range batch {
@@ -121,19 +121,19 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 		}
 	}
 	if _, err := w.stmts.exec(background, stCommit); err != nil {
-		fail(err) // also what a request found is void, for it may rest on another's change
+		fail(err) // answers are void, too: they may depend on another request's change
 		return true
 	}
 	ended, w.floor = true, k.floor
 	return true
 }
 
-// background is the context of the statements of a batch: short, and without
-// a Done channel, for which the driver would start a goroutine each.
+// background is the context of the statements of a batch. It has no Done channel,
+// because the driver would start a goroutine for each statement.
 var background = context.Background()
 
-// begin opens a transaction with the write lock, and enters the gate. It polls
-// by itself, because SQLite's own wait for a lock cannot be cancelled.
+// begin opens a transaction with the write lock, and enters the gate. It polls,
+// because SQLite's own wait for a lock cannot be cancelled.
 func (w *writer) begin(ctx context.Context, atOnce bool) (err error) {
 	if atOnce {
 		if !w.gate.tryEnter() {
@@ -181,15 +181,15 @@ func (w *writer) connect(ctx context.Context) error {
 	return nil
 }
 
-// rollback undoes the transaction. SQLite may have done so by itself, and
-// refuses then: a fresh connection is certain to have none.
+// rollback rolls the transaction back. If SQLite has done so already, it returns
+// an error, and a new connection is opened, which has no transaction.
 func (w *writer) rollback() {
 	if _, err := w.stmts.exec(background, stRollback); err != nil {
 		w.disconnect(driver.ErrBadConn)
 	}
 }
 
-// disconnect closes the connection, for good if why says so.
+// disconnect closes the connection. The error why tells whether for good.
 func (w *writer) disconnect(why error) {
 	if w.conn == nil {
 		return
@@ -220,5 +220,5 @@ func untilFree(ctx context.Context, limit time.Duration, fn func() error) error 
 	return err
 }
 
-// clock is t as records keep it.
+// clock rounds t as records keep it.
 func clock(t time.Time) time.Time { return store.Time(store.Micros(t)) }

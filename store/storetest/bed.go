@@ -14,12 +14,12 @@ import (
 // long is a lease, or a retention, that does not end during a test.
 const long = time.Hour
 
-// patience is how long the suite waits in real time for a clock to move on.
+// patience is how long the suite waits in real time until a clock has moved on.
 const patience = 30 * time.Second
 
-// bed is what one check works on: a store of its own, and shorthands that end
-// the test if the store refuses what it has to do. The shorthands are for the
-// test's own goroutine; others use st and Errorf.
+// bed is the test of one check, with a store of its own. Its methods end the test
+// if the store refuses a call that must succeed, so only the test's own goroutine
+// calls them; other goroutines use st and Errorf.
 type bed struct {
 	testing.TB
 	h     *Harness
@@ -29,7 +29,7 @@ type bed struct {
 
 func newBed(t testing.TB, h *Harness) *bed { return &bed{TB: t, h: h, st: h.Open(t)} }
 
-// handle is the store's i-th handle: two take turns if there are two.
+// handle is one of the store's two handles, alternately, if it can be reopened.
 func (b *bed) handle(i int) store.Store {
 	if i%2 == 0 || b.h.Reopen == nil {
 		return b.st
@@ -50,7 +50,7 @@ func newOwner() (o store.Owner) {
 	return o
 }
 
-// proposal is a fresh claim, or what a fresh swap proposes: no two are equal.
+// proposal is the proposal of a new claim or swap. No two are equal.
 func proposal(k store.Key, s store.State) store.Proposal {
 	p := store.Proposal{
 		Key: k, State: s, Owner: newOwner(), Holder: "suite/1", Attempt: 1, Lease: long, Keep: long,
@@ -81,7 +81,7 @@ func (b *bed) claim(p store.Proposal) *store.Found {
 	return &f
 }
 
-// swap sends p for what was seen and must win.
+// swap sends p with seen, and must win.
 func (b *bed) swap(seen store.Seen, p store.Proposal) *store.Found {
 	b.Helper()
 	f, err := b.st.Swap(b.Context(), seen, p)
@@ -118,7 +118,7 @@ func (b *bed) absent(k store.Key) {
 	}
 }
 
-// unchanged fails if the record is not what it was.
+// unchanged fails if the record differs from the given one.
 func (b *bed) unchanged(was store.Record) {
 	b.Helper()
 	if d := diff(was, b.get(was.Key).Record); d != "" {
@@ -150,8 +150,8 @@ func (b *bed) short() time.Duration {
 	return 2 * time.Millisecond
 }
 
-// outlive lets the store's clock reach the end of k's record, and pass it by
-// the error that the store declares for its clock.
+// outlive returns when the store's clock is past the end of k's record by at
+// least the declared skew. It moves the clock if it can, and waits if not.
 func (b *bed) outlive(k store.Key) *store.Found {
 	b.Helper()
 	f := b.get(k)
@@ -174,18 +174,17 @@ func (b *bed) outlive(k store.Key) *store.Found {
 	}
 }
 
-// breathe is between two looks at what real time has to bring.
+// breathe is the pause between two reads while the suite waits.
 func breathe() { <-time.After(100 * time.Microsecond) }
 
-// tick lets a clock that stands still move on, so that a time of before and
-// one of now differ.
+// tick moves a clock that stands still, so that the next time differs.
 func (b *bed) tick() {
 	if b.h.Advance != nil {
 		b.h.Advance(b.TB, b.st, time.Millisecond)
 	}
 }
 
-// pack runs n functions at once and waits for all.
+// pack runs n functions at the same time and waits until all have returned.
 func pack(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	gate := make(chan struct{})

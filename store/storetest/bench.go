@@ -14,14 +14,14 @@ import (
 // benchLeases is how many leases one renewal of the benchmark has.
 const benchLeases = 100
 
-// Bench measures the store that h opens, by 1, 16 and 64 goroutines at once:
+// Bench measures the store that h opens, with 1, 16 and 64 goroutines:
 //
 //   - new: claim a new key and settle it, two calls an operation
 //   - duplicate: claim a key that is completed
-//   - mixed: claims, of which every second is a duplicate; who wins settles
+//   - mixed: claims, every second of them a duplicate; a claim that wins is settled
 //   - renew: renew 100 leases in one call
 //
-// Run it with -benchmem. It needs Open alone.
+// Run it with -benchmem. It uses only Harness.Open.
 func Bench(b *testing.B, h Harness) {
 	b.Helper()
 	if h.Open == nil {
@@ -44,7 +44,7 @@ func Bench(b *testing.B, h Harness) {
 	}
 }
 
-// spread runs b.N operations by so many goroutines.
+// spread runs b.N operations on the given number of goroutines.
 func spread(b *testing.B, goroutines int, op func(i int) error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -112,7 +112,7 @@ func benchMixed(b *testing.B, st store.Store, _ int) func(i int) error {
 	}
 }
 
-// benchRenew gives each goroutine leases of its own, as each process has.
+// benchRenew gives each goroutine leases of its own, as each process has them.
 func benchRenew(b *testing.B, st store.Store, goroutines int) func(i int) error {
 	free := make(chan []store.Lease, goroutines)
 	pack(goroutines, func(set int) {

@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestBenchRunsItsOperations(t *testing.T) {
+func TestBench_RunsItsOperations(t *testing.T) {
 	was := flag.Lookup("test.benchtime").Value.String()
 	if err := flag.Set("test.benchtime", "50x"); err != nil {
 		t.Fatal(err)

@@ -9,14 +9,14 @@ import (
 
 var claimChecks = []check{
 	{"inserts if there is no record", claimInserts},
-	{"loser gets the record unchanged", claimLoses},
-	{"loser gets an expired record unchanged", claimLosesToExpired},
-	{"own claim is found again", claimResent},
-	{"own claim that has moved on is not won", claimMovedOn},
-	{"the zero owner wins nothing", claimNobody},
-	{"of a pack one wins", claimPack},
-	{"one claim sent many times at once is won by each", claimPackOfResends},
-	{"many keys at once do not mix", claimManyKeys},
+	{"a claim that loses gets the record unchanged", claimLoses},
+	{"a claim that loses to an expired record gets it unchanged", claimLosesToExpired},
+	{"the same claim sent again is won", claimResent},
+	{"the same claim sent after its settlement is not won", claimMovedOn},
+	{"a claim with the zero owner sent again is not won", claimNobody},
+	{"one of many concurrent calls wins", claimPack},
+	{"one claim sent many times concurrently is won each time", claimPackOfResends},
+	{"concurrent claims of many keys do not mix", claimManyKeys},
 }
 
 func claimInserts(b *bed) {
@@ -31,8 +31,8 @@ func claimInserts(b *bed) {
 	}
 }
 
-// inserted compares r with what store.Proposal.Insert makes of p at the time
-// that r says.
+// inserted compares r with the record that store.Proposal.Insert makes of p at
+// the time of r.Updated.
 func inserted(p *store.Proposal, r store.Record) string {
 	want := p.Insert(r.Updated, 0)
 	if r.Fence > want.Fence {
@@ -41,7 +41,7 @@ func inserted(p *store.Proposal, r store.Record) string {
 	return diff(want, r)
 }
 
-// Who has no token cannot find a claim to be its own.
+// A caller without an owner token cannot recognize its own claim.
 func claimNobody(b *bed) {
 	p := proposal(key("k"), store.Processing)
 	p.Owner = store.Owner{}

@@ -8,11 +8,11 @@ import (
 )
 
 var clockChecks = []check{
-	{"Now is the clock that the record's times are made with", clockAgrees},
-	{"Now comes with each answer and does not go back", clockAnswers},
-	{"times are UTC and cut to microseconds", clockForm},
+	{"Now is the clock of the record's times", clockAgrees},
+	{"each answer has Now, which does not go back", clockAnswers},
+	{"times are UTC and truncated to microseconds", clockForm},
 	{"two handles have one clock", clockHandles},
-	{"moves as the harness moves it", clockAdvance},
+	{"moves as Harness.Advance says", clockAdvance},
 }
 
 // slack is how far apart two readings of the store's clock in one step may be.
@@ -56,7 +56,7 @@ func clockAgrees(b *bed) {
 	f = b.swap(f.Record.Seen(), proposal(key("claim"), store.Completed))
 	b.near("Now of a swap, by Expires,", f.Now, f.Record.Expires.Add(-long), start)
 
-	// Later reads give the time of the read, not that of the change.
+	// Later reads give the time of the read, not the time of the change.
 	if b.h.Advance != nil {
 		b.h.Advance(b.TB, b.st, 10*time.Minute)
 		r := b.get(key("claim"))

@@ -8,12 +8,13 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// comparison is how alike the answers of two sides have to be.
+// comparison is how exactly the answers of two sides have to agree.
 type comparison struct {
-	// times: both clocks show the same, so all times are compared. Else each
-	// record's times are compared with its Updated.
+	// times: both clocks show the same time, so all times are compared. If not
+	// set, each record's times are compared with its Updated.
 	times bool
-	// fences: both make the same fences. Else their order is compared.
+	// fences: both sides make the same fences. If not set, only the order of the
+	// fences is compared.
 	fences bool
 }
 
@@ -21,7 +22,7 @@ type comparison struct {
 func (c *comparison) results(p *step, a, b *side, ra, rb *result) string {
 	switch {
 	case ra.skipped != rb.skipped || ra.key != rb.key:
-		return "the actors no longer remember alike"
+		return "the actors' memories differ"
 	case ra.answer != rb.answer:
 		return fmt.Sprintf("the answer is %v, want %v", rb.answer, ra.answer)
 	case ra.action != rb.action:
@@ -35,7 +36,7 @@ func (c *comparison) results(p *step, a, b *side, ra, rb *result) string {
 	case ra.deleted != rb.deleted:
 		return fmt.Sprintf("swept %d, want %d", rb.deleted, ra.deleted)
 	case ra.mustLose && (ra.found.Won || p.deed == doSettleWrong && ra.answer != leaseLost):
-		return "both let a change through that compares wrong"
+		return "both stores made a change whose comparison fails"
 	}
 	if ra.has {
 		if d := c.found(&ra.found, &rb.found); d != "" {
@@ -103,7 +104,7 @@ func relative(r store.Record) store.Record {
 
 // states compares what the two sides hold of one key after a step.
 func (c *comparison) states(a, b *side, k int) string {
-	x, y := &a.is[k], &b.is[k]
+	x, y := &a.after[k], &b.after[k]
 	if x.there != y.there {
 		return fmt.Sprintf("there is a record: %v, want %v", y.there, x.there)
 	}
@@ -113,8 +114,8 @@ func (c *comparison) states(a, b *side, k int) string {
 	if !x.there {
 		return ""
 	}
-	if a.was[k].there && b.was[k].there {
-		kept := func(s *side) bool { return s.was[k].found.Record.Created.Equal(s.is[k].found.Record.Created) }
+	if a.before[k].there && b.before[k].there {
+		kept := func(s *side) bool { return s.before[k].found.Record.Created.Equal(s.after[k].found.Record.Created) }
 		if kept(a) != kept(b) {
 			return fmt.Sprintf("Created stayed: %v, want %v", kept(b), kept(a))
 		}

@@ -9,9 +9,9 @@ import (
 )
 
 var contextChecks = []check{
-	{"over before the call: an error, and nothing changes", contextOver},
-	{"over before the call: absence is not claimed", contextNotFound},
-	{"over during the call: an answer or an error, never half", contextDuring},
+	{"a context that ended before the call: an error, and no change", contextOver},
+	{"a context that ended before the call: not ErrNotFound", contextNotFound},
+	{"a context that ends during the call: all of the change or nothing", contextDuring},
 }
 
 // over are contexts that have ended.
@@ -73,8 +73,9 @@ func contextNotFound(b *bed) {
 	}
 }
 
-// contextDuring cancels calls at random moments: whatever the answer, what is
-// then read is all of the change or nothing, and a resend settles which.
+// contextDuring cancels calls at random moments. Whatever the call returns, a
+// read finds all of the change or none of it, and the same call sent again makes
+// sure of it.
 func contextDuring(b *bed) {
 	for i := range 40 {
 		p := proposal(key("during"+string(rune('a'+i))), store.Processing)

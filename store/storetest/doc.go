@@ -1,6 +1,6 @@
-// Package storetest proves that a store keeps the promises of package store.
-// It needs nothing but the standard library and Semel itself, and is for
-// tests only.
+// Package storetest is the conformance suite for stores: it tests that a store
+// keeps the promises of package store. It is for tests only, and depends on the
+// standard library and Semel alone.
 //
 // A store's own test is ten lines:
 //
@@ -14,25 +14,28 @@
 //		})
 //	}
 //
-// [Run] has a subtest for each rule, so that a failure names the promise that
-// is broken, and plays random histories on the store and on the memory store
-// side by side. Each further field of [Harness] that is set proves more: with
-// Advance expiry is tested to the microsecond and with a clock that is set
-// back, with Reopen two handles race, with Begin transactions are tested.
+// [Run] has a subtest for each rule, so that the name of a failed subtest is the
+// broken promise. It also plays random histories on the store and on the memory
+// store, and compares them. The optional fields of [Harness] add tests:
 //
-// What the suite asks for beyond the words of store.Store:
+//   - Advance: expiry to the microsecond, and a clock that is set back
+//   - Reopen: races between two handles
+//   - Begin: transactions
 //
-//   - a record's times all come from one reading of the clock: it is exactly
-//     what Proposal.Insert, Proposal.Replace or Settlement.Apply makes at the
-//     time that its Updated says
-//   - a key's Value, a Fingerprint's Sum and an outcome's body and header
-//     values are bytes, not text
-//   - an expired record stays readable until a sweep: a database that deletes
-//     by itself has to be told a later time
-//   - where the clock can be set back, a fence that was swept counts still
-//   - a call whose context is over beforehand changes nothing and says so, and
-//     never by ErrNotFound or ErrLeaseLost
+// The suite demands these properties, which the docs of store.Store leave open:
 //
-// [Fault] stands between a caller and a store and fails, for tests of what
-// uses a store. [Bench] measures. [History] plays one history again.
+//   - All times of a record come from one reading of the clock. The record is
+//     exactly the one that Proposal.Insert, Proposal.Replace or Settlement.Apply
+//     makes at the time of its Updated.
+//   - A key's Value, a Fingerprint's Sum, and the body and header values of an
+//     outcome are bytes, not text.
+//   - An expired record stays readable until a sweep. If the database deletes
+//     expired rows itself, give it a later time.
+//   - If the clock can be set back, a new claim of a swept key still gets a
+//     higher fence.
+//   - A call whose context has ended before the call changes nothing, and returns
+//     an error other than ErrNotFound and ErrLeaseLost.
+//
+// [Fault] wraps a store and makes its calls fail, for tests of code that uses a
+// store. [Bench] measures a store. [History] plays one random history again.
 package storetest

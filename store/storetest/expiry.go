@@ -8,11 +8,11 @@ import (
 
 var expiryChecks = []check{
 	{"retention counts from completion", expiryFromCompletion},
-	{"a released record outlasts its wait", expiryReleased},
-	{"records that are not over have none", expiryNone},
-	{"an expired record is still read", expiryRead},
-	{"begins at the instant itself", expiryBoundary},
-	{"a lease ends at the instant itself", expiryLeaseBoundary},
+	{"a released record is kept longer than its wait", expiryReleased},
+	{"records without an end have no Expires", expiryNone},
+	{"an expired record can be read", expiryRead},
+	{"a record is expired at Expires itself", expiryBoundary},
+	{"a lease has lapsed at Until itself", expiryLeaseBoundary},
 }
 
 func expiryFromCompletion(b *bed) {

@@ -34,7 +34,7 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
-// Mode is what becomes of one call.
+// Mode is the fault that one call meets.
 type Mode uint8
 
 const (
@@ -44,11 +44,11 @@ const (
 	Before
 	// LostReply applies the call and fails it: its reply was lost.
 	LostReply
-	// Twice applies the call two times, as a network or a driver does that
-	// sends again, and gives the second reply.
+	// Twice applies the call two times and returns the second reply, like a
+	// network or a driver that sends again.
 	Twice
-	// Late fails the call and keeps it; Deliver applies it later, as a
-	// network does that lost sight of a request.
+	// Late fails the call and keeps it. Deliver applies it later, like a network
+	// that delays a request.
 	Late
 	// Stall holds the call until its context ends; nothing was applied.
 	Stall
@@ -65,12 +65,12 @@ func (m Mode) String() string {
 	return modeNames[m]
 }
 
-// ErrInjected is, or is wrapped in, each error that a Fault makes up.
+// ErrInjected is wrapped in each error that a Fault injects.
 var ErrInjected = errors.New("storetest: injected fault")
 
-// Fault is a store between a caller and another store that fails as it is told
-// to. Safe for concurrent use. It has the six methods only; store.As finds
-// what else the wrapped store can do, and that does not fail.
+// Fault wraps a store and makes its calls fail. Safe for concurrent use. It has
+// the six methods of store.Store only. store.As finds the optional interfaces of
+// the wrapped store; their calls do not fail.
 type Fault struct {
 	st     store.Store
 	inject func(op Op, n int) Mode
@@ -83,9 +83,9 @@ type Fault struct {
 
 var _ store.Store = (*Fault)(nil)
 
-// NewFault wraps st. Inject is asked before each call what is to become of it:
-// n counts the calls of op from 1. It may be called from several goroutines at
-// once. Nil: all calls go through, and are counted.
+// NewFault wraps st. It calls inject before each call to choose the call's mode;
+// n counts the calls of op from 1. Several goroutines may call inject at the same
+// time. If inject is nil, all calls succeed and are counted.
 func NewFault(st store.Store, inject func(op Op, n int) Mode) *Fault {
 	return &Fault{st: st, inject: inject}
 }
@@ -100,15 +100,15 @@ func (f *Fault) Calls(op Op) int {
 	return f.calls[op]
 }
 
-// Count is how many calls of op went as m says.
+// Count is how many calls of op had mode m.
 func (f *Fault) Count(op Op, m Mode) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.modes[op][m]
 }
 
-// Deliver applies the Late calls, in the order that they were made, and says
-// how many there were. Nobody gets their replies.
+// Deliver applies the Late calls in the order in which they were made, drops
+// their replies, and returns their number.
 func (f *Fault) Deliver(ctx context.Context) int {
 	f.mu.Lock()
 	late := f.late
@@ -120,8 +120,9 @@ func (f *Fault) Deliver(ctx context.Context) int {
 	return len(late)
 }
 
-// Chance injects the modes given with probability p, each as often as the
-// others, in an order that seed determines for each method.
+// Chance makes an inject function for [NewFault]: with probability p a call has
+// one of the given modes, each equally often. The same seed makes the same
+// choices.
 func Chance(seed uint64, p float64, among ...Mode) func(op Op, n int) Mode {
 	return func(op Op, n int) Mode {
 		h := mix(seed ^ uint64(op)<<56 ^ uint64(n))
@@ -140,7 +141,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// next counts a call and asks what is to become of it.
+// next counts a call and chooses its mode.
 func (f *Fault) next(op Op) Mode {
 	f.mu.Lock()
 	f.calls[op]++
@@ -151,7 +152,7 @@ func (f *Fault) next(op Op) Mode {
 		m = f.inject(op, n)
 	}
 	if m >= modes {
-		panic(fmt.Sprintf("storetest: the injector gave %v for call %d of %v; use one of the package's modes", m, n, op))
+		panic(fmt.Sprintf("storetest: inject returned %v for call %d of %v; return one of the package's modes", m, n, op))
 	}
 	f.mu.Lock()
 	f.modes[op][m]++
@@ -159,7 +160,7 @@ func (f *Fault) next(op Op) Mode {
 	return m
 }
 
-// through makes one call as told. Call must not keep what it is given.
+// through makes one call in the mode that next chooses.
 func through[T any](ctx context.Context, f *Fault, op Op, call func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	m := f.next(op)
@@ -177,7 +178,7 @@ func through[T any](ctx context.Context, f *Fault, op Op, call func(ctx context.
 		f.mu.Lock()
 		f.late = append(f.late, func(ctx context.Context) { _, _ = call(ctx) })
 		f.mu.Unlock()
-		return fail("was sent, and is under way")
+		return fail("was sent, and is delayed")
 	case Stall:
 		<-ctx.Done()
 		return none, fmt.Errorf("%w: %v stalled: %w", ErrInjected, op, context.Cause(ctx))
@@ -195,7 +196,8 @@ func (f *Fault) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	return through(ctx, f, OpSwap, func(ctx context.Context) (store.Found, error) { return f.st.Swap(ctx, seen, p) })
 }
 
-// Renew implements store.Store. The leases are copied, for a late call.
+// Renew implements store.Store. It copies the leases, because a Late call uses
+// them after it has returned.
 func (f *Fault) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	held = append([]store.Lease(nil), held...)
 	return through(ctx, f, OpRenew, func(ctx context.Context) ([]error, error) { return f.st.Renew(ctx, held, d) })

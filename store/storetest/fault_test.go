@@ -33,7 +33,7 @@ func held(t *testing.T, st store.Store) bool {
 	return err == nil
 }
 
-func TestFaultAppliesAsItsModeSays(t *testing.T) {
+func TestFault_EachMode_AppliesOrNot(t *testing.T) {
 	for _, c := range []struct {
 		mode            storetest.Mode
 		fails, recorded bool
@@ -64,7 +64,7 @@ func TestFaultAppliesAsItsModeSays(t *testing.T) {
 	}
 }
 
-func TestFaultTwiceSendsTheSameCallAgain(t *testing.T) {
+func TestFault_Twice_SendsTheSameCallAgain(t *testing.T) {
 	inner := storetest.NewFault(memstore.New(nil), nil)
 	f := storetest.NewFault(inner, always(storetest.Twice))
 	first, err := f.Claim(t.Context(), claimOf(1))
@@ -76,7 +76,7 @@ func TestFaultTwiceSendsTheSameCallAgain(t *testing.T) {
 	}
 }
 
-func TestFaultLateCallsAreAppliedByDeliver(t *testing.T) {
+func TestFault_Late_AppliedByDeliver(t *testing.T) {
 	inner := memstore.New(nil)
 	late := true
 	f := storetest.NewFault(inner, func(op storetest.Op, n int) storetest.Mode {
@@ -102,7 +102,7 @@ func TestFaultLateCallsAreAppliedByDeliver(t *testing.T) {
 	}
 }
 
-func TestFaultLateRenewalKeepsItsLeases(t *testing.T) {
+func TestFault_LateRenewal_KeepsItsLeases(t *testing.T) {
 	inner := memstore.New(nil)
 	found, err := inner.Claim(t.Context(), claimOf(1))
 	if err != nil {
@@ -118,7 +118,7 @@ func TestFaultLateRenewalKeepsItsLeases(t *testing.T) {
 	}
 }
 
-func TestFaultStallsUntilTheContextEnds(t *testing.T) {
+func TestFault_Stall_EndsWithContext(t *testing.T) {
 	inner := memstore.New(nil)
 	f := storetest.NewFault(inner, always(storetest.Stall))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,7 +136,7 @@ func TestFaultStallsUntilTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestFaultReachesEachMethod(t *testing.T) {
+func TestFault_EachMethod_Reached(t *testing.T) {
 	ctx := t.Context()
 	f := storetest.NewFault(memstore.New(nil), always(storetest.Before))
 	_, claim := f.Claim(ctx, claimOf(1))
@@ -155,7 +155,7 @@ func TestFaultReachesEachMethod(t *testing.T) {
 	}
 }
 
-func TestFaultNumbersCallsFromOneForEachMethod(t *testing.T) {
+func TestFault_CallsNumberedPerMethod(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[storetest.Op][]int{}
 	f := storetest.NewFault(memstore.New(nil), func(op storetest.Op, n int) storetest.Mode {
@@ -176,7 +176,7 @@ func TestFaultNumbersCallsFromOneForEachMethod(t *testing.T) {
 	}
 }
 
-func TestFaultIsSafeForConcurrentUse(t *testing.T) {
+func TestFault_ConcurrentUse_Safe(t *testing.T) {
 	f := storetest.NewFault(memstore.New(nil), storetest.Chance(1, 0.5, storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late))
 	var wg sync.WaitGroup
 	const goroutines, calls = 8, 200
@@ -198,7 +198,7 @@ func TestFaultIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-func TestChanceInjectsAsOftenAsItSays(t *testing.T) {
+func TestChance_InjectsAtItsRate(t *testing.T) {
 	const n = 20_000
 	inject := storetest.Chance(7, 0.3, storetest.Before, storetest.Twice)
 	counts := map[storetest.Mode]int{}
@@ -219,7 +219,7 @@ func TestChanceInjectsAsOftenAsItSays(t *testing.T) {
 	}
 }
 
-func TestFaultShowsWhatItWraps(t *testing.T) {
+func TestFault_Unwrap_ReturnsStore(t *testing.T) {
 	inner := memstore.New(nil)
 	var st store.Store = storetest.NewFault(storetest.NewFault(inner, nil), nil)
 	if l, ok := store.As[store.Lister](st); !ok || l != store.Lister(inner) {

@@ -9,11 +9,11 @@ import (
 
 var fenceChecks = []check{
 	{"grows with each swap", fenceSwap},
-	{"stays over renewal and settlement", fenceStays},
-	{"grows over a restart", fenceRestart},
-	{"grows over a sweep", fenceSweep},
+	{"does not change with renewal and settlement", fenceStays},
+	{"grows with a restart", fenceRestart},
+	{"grows with a claim after a sweep", fenceSweep},
 	{"grows when the clock was set back", fenceClockBack},
-	{"grows over a sweep when the clock was set back", fenceSweepClockBack},
+	{"grows with a claim after a sweep when the clock was set back", fenceSweepClockBack},
 }
 
 func fenceSwap(b *bed) {
@@ -74,7 +74,7 @@ func fenceSweep(b *bed) {
 	}
 }
 
-// claimAbove claims a swept key anew: its fence must be above the old one.
+// claimAbove claims a swept key again. The new fence must be above the old one.
 func (b *bed) claimAbove(old store.Record) store.Record {
 	b.Helper()
 	b.absent(old.Key)
@@ -85,8 +85,8 @@ func (b *bed) claimAbove(old store.Record) store.Record {
 	return r
 }
 
-// setBack is how far a clock may be set back: by what the store declares if it
-// has more clocks than one, else by any time.
+// setBack is how far a clock may be set back: by the declared skew if the store
+// has several clocks, and by any time if it has one.
 func (b *bed) setBack() time.Duration {
 	if b.h.Advance == nil {
 		b.Skip("the harness cannot set the clock back")

@@ -8,49 +8,49 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Harness is how the suite gets at a store. Only Open is required; a nil or
-// zero field says "not here". The functions may be called from several tests
-// at once, each time for a store of its own.
+// Harness tells the suite how to open a store and what the store can do. Only
+// Open is required; a nil or zero field means that the store cannot do it. Several
+// tests may call the functions at the same time, each for a store of its own.
 type Harness struct {
-	// Open makes an empty store that is shared with no other test and that t
-	// cleans up. Required.
+	// Open makes an empty store that only t uses, and closes it with t.Cleanup.
 	Open func(t testing.TB) store.Store
 
-	// Advance moves the clock of s on by d, or back if d is negative, and has
-	// done so when it returns. The clock may stand still between two calls or
-	// run; one that stands still is tested to the microsecond. Nil: the suite
-	// uses short leases and real time.
+	// Advance moves the clock of s forward by d, or back if d is negative, before
+	// it returns. Between two calls the clock may stand still or run; if it stands
+	// still, the suite tests to the microsecond. If Advance is nil, the suite uses
+	// short leases and real time.
 	Advance func(t testing.TB, s store.Store, d time.Duration)
 
-	// Reopen makes a second handle on the records of s, as another process
-	// would have one, with the same clock. Nil: not possible, and the suite
-	// uses the one handle from several goroutines.
+	// Reopen opens the records of s a second time, like another process, with the
+	// same clock. If Reopen is nil, the suite uses one handle from several
+	// goroutines.
 	Reopen func(t testing.TB, s store.Store) store.Store
 
-	// Begin opens a transaction on s. Where only one transaction can be open
-	// at a time it waits for its turn. Nil: the store has no transactions.
+	// Begin opens a transaction on s. If only one transaction can be open at a
+	// time, Begin waits for its turn. If Begin is nil, the store has no
+	// transactions.
 	Begin func(t testing.TB, s store.Store) Tx
 
-	// Skew is the largest clock error that the store declares; zero for a
+	// Skew is the largest clock error that the store declares. It is zero for a
 	// store with one clock.
 	Skew time.Duration
 
-	// Histories is how many random histories are compared with the memory
-	// store; zero: 200, negative: none.
+	// Histories is the number of random histories that are compared with the
+	// memory store. The default is 200; a negative number turns them off.
 	Histories int
 }
 
-// Tx is a transaction for the suite: that of the store, with a business write
-// to tell whether it takes effect. Not safe for concurrent use, but for
-// Effects.
+// Tx is a transaction of the store together with writes of the application, by
+// which the suite sees whether the transaction takes effect. Only Effects is safe
+// for concurrent use.
 type Tx interface {
 	store.Tx
 
-	// Effect writes a row of the given name inside the transaction. Names may
-	// repeat: each write is a row.
+	// Effect writes a row with the given name inside the transaction. Names may
+	// repeat: each write adds a row.
 	Effect(ctx context.Context, name string) error
-	// Effects are the names of all committed rows, read outside the
-	// transaction, in any order. It works after Commit and Rollback too.
+	// Effects returns the names of all committed rows, in any order, read outside
+	// the transaction. It also works after Commit and Rollback.
 	Effects(ctx context.Context) ([]string, error)
 	// Commit and Rollback end the transaction. Rollback after Commit does
 	// nothing.
@@ -58,7 +58,7 @@ type Tx interface {
 	Rollback(ctx context.Context) error
 }
 
-// check is one rule and the test of it.
+// check is one rule and its test.
 type check struct {
 	name string
 	run  func(b *bed)
@@ -84,11 +84,11 @@ var topics = []struct {
 	{"tx", txChecks},
 }
 
-// Run proves the store that h opens: each rule is a subtest, named after it.
+// Run tests the store that h opens. Each rule is a subtest, named after the rule.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.Open == nil {
-		t.Fatal("storetest: Harness.Open is nil; set it to a function that makes an empty store")
+		t.Fatal("storetest: Harness.Open is nil; set it to a function that opens an empty store")
 	}
 	for _, topic := range topics {
 		t.Run(topic.name, func(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 // historySteps is the length of a history.
 const historySteps = 60
 
-// History plays one random history, that of seed, on a store that h opens and
-// on the memory store, and compares each answer and each record; it checks the
-// rules of the protocol after each step too. On a mismatch it ends the test
-// with the steps that lead to it. Run does the same for random seeds, and
-// prints them: use History to play one again.
+// History plays the random history of seed on a store that h opens and on the
+// memory store. After each step it compares the answers and the records, and
+// checks the rules of the protocol. On a mismatch it ends the test with the steps
+// that lead to it. [Run] does the same with random seeds and prints the seed of a
+// failure, so that History can play it again.
 //
-// If h can set the store's clock, and the clock stands still meanwhile, all
-// fields are compared. Else times are compared with the record's Updated, and
-// fences by their order.
+// If h can set the store's clock, and the clock stands still between two calls,
+// History compares all fields. If not, it compares times with the record's
+// Updated, and only the order of fences.
 func History(t testing.TB, h Harness, seed uint64, steps int) {
 	t.Helper()
 	a := newArena(t, &h)
@@ -61,8 +61,8 @@ func newArena(t testing.TB, h *Harness) *arena {
 	return a
 }
 
-// clock is that of the memory store: it stands still or runs, as the other
-// store's does, and is moved with it.
+// clock is the memory store's. It stands still or runs like the other store's
+// clock, and moves together with it.
 type clock struct {
 	mu     sync.Mutex
 	stands bool

@@ -83,7 +83,7 @@ var beyond = map[string]string{
 	"skips a record at each step":                   "depends on the names of keys",
 }
 
-func TestHistoriesCatchMutants(t *testing.T) {
+func TestHistories_Mutants_Caught(t *testing.T) {
 	n := uint64(1500)
 	if raceEnabled || testing.Short() {
 		n = 300

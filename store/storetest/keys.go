@@ -8,12 +8,12 @@ import (
 )
 
 var keysChecks = []check{
-	{"equal values of two scopes never meet", keysScopes},
-	{"fields do not run into each other", keysConcatenation},
-	{"no two texts are one key", keysExact},
-	{"a value may be any bytes", keysBytes},
-	{"up to 255 bytes count", keysLong},
-	{"each method acts on its own key", keysMethods},
+	{"equal values in two scopes are different keys", keysScopes},
+	{"the fields of a key are kept apart", keysConcatenation},
+	{"similar texts are different keys", keysExact},
+	{"a value may hold any bytes", keysBytes},
+	{"all of 255 bytes count", keysLong},
+	{"each method acts on its key only", keysMethods},
 }
 
 // apart claims each key and fails unless each is a record of its own that

@@ -10,13 +10,13 @@ import (
 )
 
 var listChecks = []check{
-	{"gives each record as it is", listAll},
+	{"returns each record unchanged", listAll},
 	{"filters by operation, tenant and state", listFilters},
 	{"filters by idle time", listIdle},
 	{"keeps the limit", listLimit},
-	{"stops when its reader does", listBreak},
-	{"gives expired and lapsed records too", listOver},
-	{"gives an error when its context is over", listContext},
+	{"stops when its reader stops", listBreak},
+	{"returns expired and lapsed records", listOver},
+	{"returns an error when its context has ended", listContext},
 }
 
 // lister skips the check if the store cannot be searched.

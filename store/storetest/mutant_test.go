@@ -145,10 +145,10 @@ func allMutants() (all []mutant) {
 
 const mutantEnv = "STORETEST_MUTANTS"
 
-// TestMutant runs in a child process, where it has to fail.
-func TestMutant(t *testing.T) {
+// TestMutant_Selected_FailsSuite runs in a child process, where it has to fail.
+func TestMutant_Selected_FailsSuite(t *testing.T) {
 	if os.Getenv(mutantEnv) == "" {
-		t.Skip("TestEachMutantIsCaught runs it")
+		t.Skip("TestMutants_EachCaught runs it")
 	}
 	for _, mu := range allMutants() {
 		h := mutantHarness(mu)
@@ -160,7 +160,7 @@ func TestMutant(t *testing.T) {
 	}
 }
 
-func TestEachMutantIsCaught(t *testing.T) {
+func TestMutants_EachCaught(t *testing.T) {
 	if raceEnabled && testing.Short() {
 		t.Skip("long under the race detector")
 	}
@@ -168,7 +168,7 @@ func TestEachMutantIsCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestMutant$", "-test.v", "-test.timeout=2m")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestMutant_Selected_FailsSuite$", "-test.v", "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), mutantEnv+"=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -176,7 +176,7 @@ func TestEachMutantIsCaught(t *testing.T) {
 		t.Errorf("the suite finds nothing wrong with any mutant")
 	}
 	caught := map[string][]string{}
-	for _, line := range regexp.MustCompile(`(?m)^ +--- FAIL: TestMutant/([^/\n]+)/([^/\n]+) \(`).FindAllStringSubmatch(out.String(), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^ +--- FAIL: TestMutant_Selected_FailsSuite/([^/\n]+)/([^/\n]+) \(`).FindAllStringSubmatch(out.String(), -1) {
 		caught[line[1]] = append(caught[line[1]], strings.ReplaceAll(line[2], "_", " "))
 	}
 	if len(caught) == 0 {

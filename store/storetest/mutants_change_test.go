@@ -125,14 +125,15 @@ func claimTakes(take func(f store.Found) bool) func(m *model) *hooks {
 	}
 }
 
-// swapIgnores copies a field of what is there into what was seen.
-func swapIgnores(field func(seen, is *store.Seen)) func(m *model) *hooks {
+// swapIgnores copies a field of the stored record into seen, so that the swap
+// does not compare it.
+func swapIgnores(field func(seen, stored *store.Seen)) func(m *model) *hooks {
 	return func(m *model) *hooks {
 		return &hooks{model: m, swap: func(ctx ctxT, seen store.Seen, p prop) (store.Found, error) {
 			if w, there := m.row(seen.Key); there {
 				r := w.record(seen.Key)
-				is := r.Seen()
-				field(&seen, &is)
+				stored := r.Seen()
+				field(&seen, &stored)
 			}
 			return m.Swap(ctx, seen, p)
 		}}
@@ -159,19 +160,19 @@ func swapChanges(before func(old row, p *prop), after func(old row, p *prop, w *
 }
 
 var swapMutants = []mutant{
-	{"compares no state", "swap", swapIgnores(func(seen, is *store.Seen) { seen.State = is.State })},
-	{"compares no owner", "swap", swapIgnores(func(seen, is *store.Seen) { seen.Owner = is.Owner })},
-	{"compares half of the owner", "swap", swapIgnores(func(seen, is *store.Seen) { copy(seen.Owner[8:], is.Owner[8:]) })},
-	{"compares no fence", "swap", swapIgnores(func(seen, is *store.Seen) { seen.Fence = is.Fence })},
-	{"takes a higher fence for the same", "swap", swapIgnores(func(seen, is *store.Seen) { seen.Fence = min(seen.Fence, is.Fence) })},
-	{"compares no until", "swap", swapIgnores(func(seen, is *store.Seen) { seen.Until = is.Until })},
-	{"compares no expires", "swap", swapIgnores(func(seen, is *store.Seen) { seen.Expires = is.Expires })},
-	{"compares times to the millisecond", "swap", swapIgnores(func(seen, is *store.Seen) {
-		if seen.Until.Truncate(time.Millisecond).Equal(is.Until.Truncate(time.Millisecond)) {
-			seen.Until = is.Until
+	{"compares no state", "swap", swapIgnores(func(seen, stored *store.Seen) { seen.State = stored.State })},
+	{"compares no owner", "swap", swapIgnores(func(seen, stored *store.Seen) { seen.Owner = stored.Owner })},
+	{"compares half of the owner", "swap", swapIgnores(func(seen, stored *store.Seen) { copy(seen.Owner[8:], stored.Owner[8:]) })},
+	{"compares no fence", "swap", swapIgnores(func(seen, stored *store.Seen) { seen.Fence = stored.Fence })},
+	{"takes a higher fence for the same", "swap", swapIgnores(func(seen, stored *store.Seen) { seen.Fence = min(seen.Fence, stored.Fence) })},
+	{"compares no until", "swap", swapIgnores(func(seen, stored *store.Seen) { seen.Until = stored.Until })},
+	{"compares no expires", "swap", swapIgnores(func(seen, stored *store.Seen) { seen.Expires = stored.Expires })},
+	{"compares times to the millisecond", "swap", swapIgnores(func(seen, stored *store.Seen) {
+		if seen.Until.Truncate(time.Millisecond).Equal(stored.Until.Truncate(time.Millisecond)) {
+			seen.Until = stored.Until
 		}
 	})},
-	{"compares nothing", "swap", swapIgnores(func(seen, is *store.Seen) { *seen = *is })},
+	{"compares nothing", "swap", swapIgnores(func(seen, stored *store.Seen) { *seen = *stored })},
 	{"refuses to swap a live claim", "swap", func(m *model) *hooks {
 		return &hooks{model: m, swap: func(ctx ctxT, seen store.Seen, p prop) (store.Found, error) {
 			if f := m.found(seen.Key, false); f.Record.State == store.Processing && f.Now.Before(f.Record.Until) {

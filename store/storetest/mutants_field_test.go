@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// loses loses a part of what a claim or a swap proposes.
+// loses drops a part of the proposal of a claim or a swap.
 func loses(fn func(p *prop)) func(m *model) *hooks {
 	return func(m *model) *hooks {
 		return &hooks{

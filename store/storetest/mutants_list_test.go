@@ -54,7 +54,7 @@ func (m *model) search(f store.Filter, match func(f store.Filter, r *store.Recor
 
 func matches(f store.Filter, r *store.Record, now time.Time) bool { return f.Match(r, now) }
 
-func TestModelListConforms(t *testing.T) {
+func TestRun_ModelWithList_Passes(t *testing.T) {
 	h := mutantHarness(mutant{make: listWith(matches)})
 	runChecks(t, &h, listChecks)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// arena is where histories are played: the same steps on each side, whose
-// answers are compared with those of the first.
+// arena plays histories: the same steps on each side. It compares each side's
+// answers with the answers of the first side.
 type arena struct {
 	sides   []*side
 	times   times
@@ -22,7 +22,7 @@ type arena struct {
 	tally   tally
 }
 
-// mismatch is what went wrong, and at which step.
+// mismatch is a failure of a history, and the step at which it was seen.
 type mismatch struct {
 	at  int
 	why string
@@ -76,11 +76,11 @@ func (a *arena) one(ctx context.Context, p *step) string {
 			if k != res.key && p.deed != doRenew && p.deed != doSweep {
 				continue
 			}
-			s.was[k] = s.is[k]
+			s.before[k] = s.after[k]
 			if err := s.look(ctx, k, a.settle); err != nil {
 				return err.Error()
 			}
-			if bad := s.rules(p, k, &s.was[k], &s.is[k], &res); bad != "" {
+			if bad := s.rules(p, k, &s.before[k], &s.after[k], &res); bad != "" {
 				return s.name + ": " + bad
 			}
 			if i > 0 {
@@ -100,12 +100,12 @@ func (s *side) look(ctx context.Context, k int, wait time.Duration) error {
 	for {
 		f, err := s.st.Get(ctx, s.keys[k])
 		if errors.Is(err, store.ErrNotFound) {
-			s.is[k] = snapshot{}
+			s.after[k] = snapshot{}
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("%s: Get: %w", s.name, err)
 		}
-		s.is[k] = snapshot{true, f}
+		s.after[k] = snapshot{true, f}
 		soon := func(t time.Time) bool { return f.Now.Before(t) && t.Sub(f.Now) < wait }
 		if !soon(f.Record.Until) && !soon(f.Record.Expires) {
 			return nil

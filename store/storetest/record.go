@@ -10,7 +10,7 @@ import (
 var recordChecks = []check{
 	{"all fields come back from a claim", recordClaim},
 	{"all fields come back from a swap", recordSwap},
-	{"what one handle changes the other reads at once", recordHandles},
+	{"a change by one handle is read by the other at once", recordHandles},
 	{"migrating again changes nothing", recordMigrate},
 }
 
@@ -35,7 +35,7 @@ func recordClaim(b *bed) {
 		bare := store.Proposal{Key: key("bare " + s.String()), State: s, Owner: newOwner(), Lease: long}
 		r = b.claim(bare).Record
 		if d := inserted(&bare, r); d != "" {
-			b.Errorf("claimed as %v with nothing but what is needed: %s", s, d)
+			b.Errorf("claimed as %v with only the required fields: %s", s, d)
 		}
 		b.unchanged(r)
 	}

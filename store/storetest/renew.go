@@ -9,14 +9,14 @@ import (
 )
 
 var renewChecks = []check{
-	{"moves Until to d from now and nothing else", renewMoves},
-	{"answers for each lease on its own", renewMixture},
+	{"sets Until to now plus d and changes nothing else", renewMoves},
+	{"has a result for each lease", renewMixture},
 	{"never creates a record", renewAbsent},
 	{"renews Processing only", renewStates},
-	{"a lapsed claim that nobody took is renewed", renewLapsed},
-	{"takes no lease, many, and one twice", renewSizes},
-	{"cancels a swap decided before it", renewCancelsSwap},
-	{"of a renewal and a swap at once one wins", renewRacesSwap},
+	{"a lapsed claim that nobody took over is renewed", renewLapsed},
+	{"accepts no lease, many leases, and one lease twice", renewSizes},
+	{"a swap decided before a renewal loses", renewCancelsSwap},
+	{"one of a concurrent renewal and swap wins", renewRacesSwap},
 }
 
 // renew renews the leases and fails if there is not one answer for each.

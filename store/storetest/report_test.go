@@ -49,7 +49,7 @@ func named(t *testing.T, name string) mutant {
 	return all[i]
 }
 
-func TestHistoryEndsTheTestAtAMismatch(t *testing.T) {
+func TestHistory_Mismatch_EndsTheTest(t *testing.T) {
 	h := mutantHarness(named(t, "a claim takes an expired record"))
 	for seed := range uint64(100) {
 		text := failure(t, func(tb testing.TB) { History(tb, h, seed, historySteps) })
@@ -72,7 +72,7 @@ func TestHistoryEndsTheTestAtAMismatch(t *testing.T) {
 	t.Error("a hundred histories found nothing")
 }
 
-func TestHistoryPassesOnARightStore(t *testing.T) {
+func TestHistory_CorrectStore_Passes(t *testing.T) {
 	h := mutantHarness(mutant{make: func(m *model) *hooks { return &hooks{model: m} }})
 	for seed := range uint64(20) {
 		if text := failure(t, func(tb testing.TB) { History(tb, h, seed, 200) }); text != "" {
@@ -81,7 +81,7 @@ func TestHistoryPassesOnARightStore(t *testing.T) {
 	}
 }
 
-func TestShortenedHistoriesStillGoWrong(t *testing.T) {
+func TestHistory_Shortened_StillFails(t *testing.T) {
 	mu := named(t, "settles without comparing the fence")
 	fresh := func() *arena { return mutantArena(mu) }
 	for seed := range uint64(200) {
@@ -105,7 +105,7 @@ func TestShortenedHistoriesStillGoWrong(t *testing.T) {
 	t.Error("no history goes wrong")
 }
 
-func TestScriptsDependOnTheirSeedAlone(t *testing.T) {
+func TestScript_SameSeed_SameSteps(t *testing.T) {
 	a, b := script(7, 500), script(7, 500)
 	if !slices.Equal(a, b) {
 		t.Error("one seed made two scripts")
@@ -130,7 +130,7 @@ func TestScriptsDependOnTheirSeedAlone(t *testing.T) {
 	}
 }
 
-func TestEachFieldOfARecordIsCompared(t *testing.T) {
+func TestDiff_EachFieldOfRecord_Compared(t *testing.T) {
 	typ := reflect.TypeFor[store.Record]()
 	for i := range typ.NumField() {
 		var a, b store.Record
@@ -165,7 +165,7 @@ func TestEachFieldOfARecordIsCompared(t *testing.T) {
 	}
 }
 
-func TestNamesAreComplete(t *testing.T) {
+func TestNames_Complete(t *testing.T) {
 	if len(sightNames) != int(sights) || len(deedWeights) != len(deedNames) || len(opNames) != int(ops) || len(modeNames) != int(modes) {
 		t.Error("a list of names is too short")
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// rules says what is wrong with one side's record of one key after a step,
-// seeing what it was before; empty: nothing. They are the rules of the
-// protocol that hold on any store, whatever another store does.
-func (s *side) rules(p *step, k int, was, is *snapshot, res *result) string {
-	if !is.there {
-		if was.there && p.deed != doSweep {
-			return "a record vanished without a sweep"
+// rules checks one side's record of one key after a step, given the record before
+// the step. It returns the broken rule, or "". These rules of the protocol hold on
+// each store, without a comparison with another store.
+func (s *side) rules(p *step, k int, before, after *snapshot, res *result) string {
+	if !after.there {
+		if before.there && p.deed != doSweep {
+			return "a record disappeared without a sweep"
 		}
-		if was.there && !was.found.Record.Expired(res.found.Now) {
-			return fmt.Sprintf("a sweep at %v deleted a %v record that expires at %v", res.found.Now, was.found.Record.State, was.found.Record.Expires)
+		if before.there && !before.found.Record.Expired(res.found.Now) {
+			return fmt.Sprintf("a sweep at %v deleted a %v record that expires at %v", res.found.Now, before.found.Record.State, before.found.Record.Expires)
 		}
 		return ""
 	}
-	r, now := &is.found.Record, is.found.Now
+	r, now := &after.found.Record, after.found.Now
 	if bad := shape(r); bad != "" {
 		return bad
 	}
@@ -30,26 +30,26 @@ func (s *side) rules(p *step, k int, was, is *snapshot, res *result) string {
 	if bad := classified(p, r, now); bad != "" {
 		return bad
 	}
-	if !was.there {
+	if !before.there {
 		return ""
 	}
-	old := &was.found.Record
+	old := &before.found.Record
 	if r.Fence == old.Fence && (r.Owner != old.Owner || r.Created != old.Created || r.Fingerprint != old.Fingerprint || r.Policy != old.Policy) {
-		return fmt.Sprintf("a record changed hands without a new fence: %s", diff(*old, *r))
+		return fmt.Sprintf("a record changed its owner or identity without a new fence: %s", diff(*old, *r))
 	}
 	if r.Fence != old.Fence && !res.found.Won {
-		return "the fence moved though nobody won"
+		return "the fence changed although no call won"
 	}
 	if (old.State.Terminal() || old.State == store.Unknown) && !old.Expired(now) && !res.found.Won && !same(old, r) {
-		return fmt.Sprintf("a %v record changed, and nobody swapped it: %s", old.State, diff(*old, *r))
+		return fmt.Sprintf("a %v record changed without a swap: %s", old.State, diff(*old, *r))
 	}
 	if res.mustLose && !same(old, r) {
-		return fmt.Sprintf("a change that compares wrong was made: %s", diff(*old, *r))
+		return fmt.Sprintf("a change was made although its comparison fails: %s", diff(*old, *r))
 	}
 	return ""
 }
 
-// grows keeps the rank of the key's fences.
+// grows updates the rank of the key's fences.
 func (s *side) grows(k int, fence uint64) string {
 	n := &s.rank[k]
 	switch {
@@ -62,7 +62,7 @@ func (s *side) grows(k int, fence uint64) string {
 	return ""
 }
 
-// shape says which fields do not fit the record's state.
+// shape returns which fields do not fit the record's state, or "".
 func shape(r *store.Record) string {
 	live := r.State == store.Started || r.State == store.Processing
 	ends := r.State == store.Released || r.State.Terminal()
@@ -81,8 +81,8 @@ func shape(r *store.Record) string {
 	return ""
 }
 
-// classified asks store.Decide on behalf of some call: nobody is told to run,
-// to park or to give up while the record is somebody's or says the outcome.
+// classified calls store.Decide for a call. While a claim is live, or the record
+// has an outcome, Decide must not tell a caller to run, to park or to give up.
 func classified(p *step, r *store.Record, now time.Time) string {
 	c := p.call()
 	token := p.pick(pickBearer, 4) == 0

@@ -14,14 +14,14 @@ import (
 var settleChecks = []check{
 	{"ends a claim in each final state", settleEnds},
 	{"needs owner, fence and Processing", settleNeeds},
-	{"the same again is nil and changes nothing", settleAgain},
-	{"another one after it is ErrLeaseLost", settleDiffers},
+	{"the same settlement sent again succeeds and changes nothing", settleAgain},
+	{"another settlement after it is ErrLeaseLost", settleDiffers},
 	{"never creates a record", settleAbsent},
-	{"a zombie is refused after a swap", settleZombie},
-	{"a lapsed claim that nobody took still settles", settleLapsed},
+	{"an owner that lost its lease to a swap is refused", settleZombie},
+	{"a lapsed claim that nobody took over still settles", settleLapsed},
 	{"outcomes come back byte for byte", settleOutcomes},
-	{"any error text can be kept", settleErrorText},
-	{"of a pack of different settlements one wins", settlePack},
+	{"any error text is accepted", settleErrorText},
+	{"one of many concurrent settlements wins", settlePack},
 }
 
 // finals are the states that a settlement ends in.
@@ -147,15 +147,15 @@ func settleZombie(b *bed) {
 		zombie := b.put(key(s.String()), store.Processing, b.short())
 		b.outlive(zombie.Key)
 		owner := b.swap(zombie.Seen(), proposal(zombie.Key, store.Processing)).Record
-		b.refused(owner, zombie.Lease(), settlement(s, long), "by a zombie")
+		b.refused(owner, zombie.Lease(), settlement(s, long), "by an owner that lost its lease")
 		mixed := owner.Lease()
 		mixed.Fence = zombie.Fence
 		b.refused(owner, mixed, settlement(s, long), "with the old fence")
 
 		end := settlement(store.Completed, long)
 		done := b.settle(owner.Lease(), end)
-		b.refused(done, zombie.Lease(), settlement(s, long), "by a zombie after the end")
-		b.refused(done, zombie.Lease(), end, "by a zombie with the owner's outcome")
+		b.refused(done, zombie.Lease(), settlement(s, long), "by an owner that lost its lease, after the settlement")
+		b.refused(done, zombie.Lease(), end, "by an owner that lost its lease, with the outcome of the new owner")
 
 		// One owner may come back, with a fence of its own for each claim.
 		back := proposal(done.Key, store.Processing)
@@ -182,7 +182,7 @@ func header(namesAndValues ...string) (lines []store.Header) {
 	return lines
 }
 
-// outcomes are answers that are easily damaged on their way.
+// outcomes are outcomes that a store damages easily.
 func outcomes() map[string]store.Outcome {
 	all := make([]byte, 256)
 	for i := range all {
@@ -234,8 +234,8 @@ func settleOutcomes(b *bed) {
 	}
 }
 
-// tooLarge reports whether the store refuses an outcome for its size, which it
-// may, but not that of a tombstone, and not after it has changed something.
+// tooLarge reports whether the store refuses an outcome as too large. It may do
+// so before it has changed anything, and it must accept a tombstone instead.
 func (b *bed) tooLarge(held store.Record, end store.Settlement) bool {
 	b.Helper()
 	if err := b.st.Settle(b.Context(), held.Lease(), end); !errors.Is(err, store.ErrTooLarge) {
@@ -252,8 +252,8 @@ func (b *bed) tooLarge(held store.Record, end store.Settlement) bool {
 	return true
 }
 
-// settleErrorText: an error's text may hold anything, and a claim must end all
-// the same. What of the text is not UTF-8 may be kept in another way.
+// settleErrorText settles with texts that are hard to store. Each claim must end.
+// A store may change the parts of a text that are not UTF-8.
 func settleErrorText(b *bed) {
 	for i, text := range []string{"", "plain", "ünï 日本", "a\x00b", "caf\xe9 \xff\xfe", string(bytes.Repeat([]byte("e"), 1<<16))} {
 		held := b.put(key(fmt.Sprint("text", i)), store.Processing, long)

@@ -8,19 +8,19 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// side is one of the stores that a history is played on, with what the actors
-// remember of it: each side has tokens, fences and times of its own.
+// side is one of the stores that a history is played on, with the actors' memory
+// of it. Each side has tokens, fences and times of its own.
 type side struct {
-	name string
-	st   store.Store
-	keys [subjects]store.Key
-	mem  [actors][subjects]memory
-	is   [subjects]snapshot // as the last step left it
-	was  [subjects]snapshot // and the one before
-	rank [subjects]rank
+	name   string
+	st     store.Store
+	keys   [subjects]store.Key
+	mem    [actors][subjects]memory
+	after  [subjects]snapshot // the last step
+	before [subjects]snapshot // the last step
+	rank   [subjects]rank
 }
 
-// memory is what one actor knows of one key.
+// memory is one actor's memory of one key.
 type memory struct {
 	saw        bool
 	seen       store.Seen
@@ -39,14 +39,14 @@ type snapshot struct {
 	found store.Found
 }
 
-// rank numbers the fences of one key in the order that they came: what two
-// stores with different clocks have in common.
+// rank numbers the fences of one key in the order in which they appear. The
+// numbers agree between two stores even if the fences differ.
 type rank struct {
 	fence uint64
 	n     int
 }
 
-// result is what a step got back.
+// result is the result of a step.
 type result struct {
 	skipped  bool // the actor remembers nothing to do it with
 	key      int  // the step's, or the next with which the actor can do it
@@ -64,10 +64,10 @@ func (s *side) scope(name string) {
 	for i := range s.keys {
 		s.keys[i] = store.Key{Operation: "history", Tenant: name, Value: string(rune('a' + i))}
 	}
-	s.mem, s.is, s.was, s.rank = [actors][subjects]memory{}, [subjects]snapshot{}, [subjects]snapshot{}, [subjects]rank{}
+	s.mem, s.after, s.before, s.rank = [actors][subjects]memory{}, [subjects]snapshot{}, [subjects]snapshot{}, [subjects]rank{}
 }
 
-// verdict is what a store's error says.
+// verdict is the meaning of a store's error.
 type verdict uint8
 
 const (
@@ -78,7 +78,8 @@ const (
 
 func (v verdict) String() string { return [...]string{"fine", "not found", "lease lost"}[v] }
 
-// judge sorts an error of the store: one that is no answer ends the history.
+// judge returns the meaning of a store's error. An error without one ends the
+// history.
 func judge(err error) (verdict, error) {
 	switch {
 	case err == nil:
@@ -112,7 +113,7 @@ func (s *side) do(ctx context.Context, p *step, tm *times) (result, error) {
 		m.swapSeen, m.swapped = m.seen, p.proposal(k, states[p.pick(pickState, uint64(len(states)))], tm)
 		err = s.swap(ctx, m, &res)
 	case doSwapWrong:
-		m.swapSeen, m.swapped = p.wrong(&s.is[res.key].found.Record), p.proposal(k, store.Processing, tm)
+		m.swapSeen, m.swapped = p.wrong(&s.after[res.key].found.Record), p.proposal(k, store.Processing, tm)
 		res.mustLose = true
 		err = s.swap(ctx, m, &res)
 	case doSwapAgain:
@@ -141,8 +142,8 @@ func (s *side) do(ctx context.Context, p *step, tm *times) (result, error) {
 	return res, nil
 }
 
-// find gives the key, from the step's own on, with which the actor can do the
-// step; -1: none.
+// find returns the first key, from the step's own key on, with which the actor can
+// do the step; -1: none.
 func (s *side) find(p *step) int {
 	for i := range subjects {
 		k := (int(p.key) + i) % subjects
@@ -155,7 +156,7 @@ func (s *side) find(p *step) int {
 		case doSwapStale:
 			can = m.saw
 		case doSwapWrong:
-			can = s.is[k].there
+			can = s.after[k].there
 		case doSwapAgain:
 			can = m.swapped.State != 0
 		case doSettle, doSettleWrong:
@@ -185,7 +186,7 @@ func (s *side) swap(ctx context.Context, m *memory, res *result) error {
 	return err
 }
 
-// decide does what a caller does: it reads, asks, and claims or swaps.
+// decide acts like a caller: it reads, calls store.Decide, and claims or swaps.
 func (s *side) decide(ctx context.Context, p *step, m *memory, tm *times, res *result) error {
 	f, err := s.st.Get(ctx, s.keys[res.key])
 	if errors.Is(err, store.ErrNotFound) {
@@ -225,7 +226,7 @@ func (s *side) decide(ctx context.Context, p *step, m *memory, tm *times, res *r
 	return s.swap(ctx, m, res)
 }
 
-// wrong is what a read shows, with one field of it changed.
+// wrong is the Seen of a record with one field changed.
 func (p *step) wrong(r *store.Record) store.Seen {
 	seen := r.Seen()
 	switch p.pick(pickWrong, 5) {
@@ -241,99 +242,4 @@ func (p *step) wrong(r *store.Record) store.Seen {
 		seen.Expires = atLeastEpoch(seen.Expires).Add(1000)
 	}
 	return seen
-}
-
-func (s *side) renew(ctx context.Context, p *step, tm *times, res *result) error {
-	var held []store.Lease
-	for k := range subjects {
-		if m := &s.mem[p.actor][k]; m.held {
-			held = append(held, m.lease)
-		}
-	}
-	if m := &s.mem[p.actor][p.key]; m.saw { // and one that may be another's, or nobody's
-		l := store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
-		switch p.pick(pickWrong, 4) {
-		case 0:
-			l.Fence++
-		case 1:
-			l.Owner[p.pick(pickVariant, 15)] ^= 1
-		}
-		held = append(held, l)
-	}
-	errs, err := s.st.Renew(ctx, held, p.renewal(tm))
-	if err != nil {
-		return err
-	}
-	if len(errs) != len(held) {
-		return fmt.Errorf("Renew of %d leases gave %d results", len(held), len(errs))
-	}
-	for _, err := range errs {
-		one, err := judge(err)
-		if err != nil {
-			return err
-		}
-		res.renewals = append(res.renewals, one)
-	}
-	return nil
-}
-
-func (s *side) settle(ctx context.Context, p *step, m *memory, tm *times, res *result) error {
-	l, end := m.lease, p.settlement(tm)
-	switch p.deed {
-	default: // doSettle: as it is
-	case doSettleAgain:
-		l = m.settleWith
-		switch p.pick(pickVariant, 4) {
-		case 0, 1:
-			end = m.settled
-		case 2: // the same but for a header
-			end = m.settled
-			end.Outcome.Header = []store.Header{{Name: "X-Other"}}
-		}
-	case doSettleWrong:
-		switch p.pick(pickWrong, 5) {
-		case 0:
-			l.Fence++
-			res.mustLose = true
-		case 1:
-			l.Owner[p.pick(pickVariant, 15)] ^= 1
-			res.mustLose = true
-		case 2:
-			l.Key = s.keys[(res.key+1)%subjects]
-			res.mustLose = true
-		case 3:
-			l = s.mem[(p.actor+1)%actors][res.key].lease // perhaps a good one
-			l.Key = s.keys[res.key]
-		case 4: // of what it saw last, in whatever state
-			l = store.Lease{Key: m.seen.Key, Owner: m.seen.Owner, Fence: m.seen.Fence}
-		}
-	}
-	var err error
-	res.answer, err = judge(s.st.Settle(ctx, l, end))
-	if res.answer == fine && !res.mustLose {
-		m.settled, m.settleWith = end, l
-	}
-	return err
-}
-
-// sweep makes one pass. Of lapsed records it keeps those of this history, each
-// once.
-func (s *side) sweep(ctx context.Context, limit int, res *result) error {
-	return pass(ctx, s.st, limit, func(got store.SweepResult) {
-		res.deleted, res.found.Now = res.deleted+got.Deleted, got.Now
-		for _, r := range got.Lapsed {
-			if r.Key.Tenant == s.keys[0].Tenant && !holds(res.lapsed, r.Key) {
-				res.lapsed = append(res.lapsed, r)
-			}
-		}
-	})
-}
-
-func holds(rs []store.Record, k store.Key) bool {
-	for i := range rs {
-		if rs[i].Key == k {
-			return true
-		}
-	}
-	return false
 }

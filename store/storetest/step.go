@@ -9,25 +9,25 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// A history is a list of steps by a few actors on a few keys. What a step does
-// depends on nothing but its own bits and on what its actor remembers, so a
-// history can be played again, on another store, and with steps left out.
+// A history is a list of steps by a few actors on a few keys. A step depends only
+// on its own bits and on its actor's memory, so a history can be played again, on
+// another store, and without some of its steps.
 const (
 	actors   = 3
 	subjects = 3 // keys
 )
 
-// deed is what a step does.
+// deed is the operation of a step.
 type deed uint8
 
 const (
 	doClaim       deed = iota
 	doClaimAgain       // the actor's last claim, sent again
-	doDecide           // read, ask store.Decide, and do as it says
-	doSwapStale        // swap on what the actor saw last, whatever came since
-	doSwapWrong        // swap on what is there, with one field wrong
+	doDecide           // read, call store.Decide, and act on it
+	doSwapStale        // swap on the record that the actor saw last, which may have changed
+	doSwapWrong        // swap on the stored record, with one field wrong
 	doSwapAgain        // the actor's last swap, sent again
-	doRenew            // all that the actor holds, and what it does not
+	doRenew            // all leases that the actor holds, and one that it does not
 	doSettle           // the claim that the actor won last
 	doSettleWrong      // with a wrong owner or fence, or another's lease
 	doSettleAgain      // the actor's last settlement, or one like it
@@ -105,11 +105,11 @@ func (p *step) owner() (o store.Owner) {
 	return o
 }
 
-// times are the durations of a history: chosen so that two stores agree on
-// what is over, though their clocks may differ.
+// times are the durations of a history. They are chosen so that two stores agree
+// which ones are over, although their clocks may differ.
 type times struct {
 	leases, waits, keeps, moves []time.Duration
-	exact                       bool // one clock, so that what coincides does so on all sides
+	exact                       bool // one clock, so that equal times are equal on all sides
 }
 
 func (p *step) proposal(k store.Key, s store.State, tm *times) store.Proposal {

@@ -44,7 +44,7 @@ func beginModel(_ testing.TB, s store.Store) Tx {
 	return m.begin()
 }
 
-func TestModelConforms(t *testing.T) {
+func TestRun_Model_Passes(t *testing.T) {
 	Run(t, Harness{
 		Open:    func(testing.TB) store.Store { return manualModel() },
 		Advance: advance,
@@ -59,7 +59,7 @@ type realTime struct {
 	offset *atomic.Int64
 }
 
-func TestConformsWithAClockThatRunsAndIsMoved(t *testing.T) {
+func TestRun_RunningClockIsMoved_Passes(t *testing.T) {
 	Run(t, Harness{
 		Open: func(testing.TB) store.Store {
 			o := new(atomic.Int64)
@@ -69,7 +69,7 @@ func TestConformsWithAClockThatRunsAndIsMoved(t *testing.T) {
 	})
 }
 
-func TestConformsWithADeclaredSkew(t *testing.T) {
+func TestRun_DeclaredSkew_Passes(t *testing.T) {
 	Run(t, Harness{
 		Open:      func(testing.TB) store.Store { return manualMemory() },
 		Advance:   advance,
@@ -88,7 +88,7 @@ func TestConformsWithADeclaredSkew(t *testing.T) {
 // A network that sends twice, or loses replies so that callers send again,
 // must not be seen by a caller: each change of a store is one that can be
 // sent again.
-func TestConformsBehindANetworkThatSendsTwice(t *testing.T) {
+func TestRun_NetworkSendsTwice_Passes(t *testing.T) {
 	open := func(testing.TB) store.Store {
 		return NewFault(manualMemory(), func(op Op, _ int) Mode {
 			if op == OpSweep {
@@ -134,7 +134,7 @@ func (r resender) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	return again(func() (store.Found, error) { return r.Store.Get(ctx, k) })
 }
 
-func TestConformsToACallerThatSendsAgain(t *testing.T) {
+func TestRun_CallerSendsAgain_Passes(t *testing.T) {
 	var opened atomic.Uint64
 	open := func(testing.TB) store.Store {
 		chance := Chance(opened.Add(1), 0.4, Before, LostReply, LostReply, Twice)
@@ -148,8 +148,8 @@ func TestConformsToACallerThatSendsAgain(t *testing.T) {
 	Run(t, Harness{Open: open, Advance: advance})
 }
 
-// TestManyHistories compares the memory store with the model.
-func TestManyHistories(t *testing.T) {
+// TestHistories_Many_AgreeWithModel compares the memory store with the model.
+func TestHistories_Many_AgreeWithModel(t *testing.T) {
 	n := 100_000
 	switch {
 	case raceEnabled && testing.Short():

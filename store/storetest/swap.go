@@ -10,15 +10,15 @@ import (
 )
 
 var swapChecks = []check{
-	{"replaces what was seen, from each state to each", swapReplaces},
-	{"fails if any one field seen is wrong", swapCompares},
-	{"own swap is found again", swapResent},
-	{"own swap that has moved on is not won", swapMovedOn},
+	{"replaces the record that was seen, from each state to each", swapReplaces},
+	{"fails if one field of Seen is wrong", swapCompares},
+	{"the same swap sent again is won", swapResent},
+	{"the same swap sent after a later change is not won", swapMovedOn},
 	{"an absent record is ErrNotFound and stays absent", swapAbsent},
-	{"of a pack one wins", swapPack},
-	{"one swap sent many times at once is won by each", swapPackOfResends},
-	{"restart begins the record anew", swapRestart},
-	{"consults no clock", swapClockless},
+	{"one of many concurrent calls wins", swapPack},
+	{"one swap sent many times concurrently is won each time", swapPackOfResends},
+	{"Restart begins a new record", swapRestart},
+	{"does not depend on the clock", swapClockless},
 }
 
 func swapReplaces(b *bed) {

@@ -11,14 +11,14 @@ import (
 )
 
 var sweepChecks = []check{
-	{"deletes the expired and nothing else", sweepDeletes},
-	{"hands back lapsed records as they are", sweepLapsed},
-	{"keeps the limit and ends, in a store larger than it", sweepLimit},
-	{"lapsed records do not keep it from the expired", sweepBoth},
-	{"every lapsed record is handed back in the end", sweepLiveness},
-	{"an empty store is one step", sweepEmpty},
-	{"two at once delete each record once", sweepTwice},
-	{"never deletes what a restart made meanwhile", sweepRacesRestart},
+	{"deletes expired records only", sweepDeletes},
+	{"returns lapsed records unchanged", sweepLapsed},
+	{"keeps the limit, and ends in a store with more records", sweepLimit},
+	{"deletes expired records among many lapsed ones", sweepBoth},
+	{"returns every lapsed record in the end", sweepLiveness},
+	{"an empty store takes one step", sweepEmpty},
+	{"two concurrent sweeps delete each record once", sweepTwice},
+	{"never deletes a record that a concurrent restart made", sweepRacesRestart},
 }
 
 // maxSteps is how many sweeps a pass over a small store may take: enough for a
@@ -227,7 +227,7 @@ func sweepTwice(b *bed) {
 			b.Errorf("beside another pass: %v", err)
 		}
 	})
-	b.sweepAll(10) // what one left to the other, if that failed
+	b.sweepAll(10) // for records that one pass left to another one, which failed
 	if deleted.Load() > n {
 		b.Errorf("passes at once say that they deleted %d of %d records", deleted.Load(), n)
 	}

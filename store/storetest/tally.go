@@ -7,8 +7,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// sight is something that histories have to have met: a test that never comes
-// by what it is about proves nothing.
+// sight is an event that the histories have to reach. A test that does not reach
+// the events that it is about proves nothing.
 type sight uint8
 
 const (
@@ -43,7 +43,7 @@ const (
 var sightNames = [...]string{
 	"own claim found again", "claim lost", "execute", "take over", "replay", "replay of a failure", "in progress", "mismatch", "unverifiable",
 	"park", "parked", "exhausted", "expired token", "swap won", "swap lost", "own swap found again", "renewal", "renewal lost", "settlement",
-	"zombie refused", "same settlement again", "other settlement refused", "sweep that deleted", "sweep that handed back", "clock set back",
+	"owner without its lease refused", "same settlement again", "other settlement refused", "sweep that deleted", "sweep that returned lapsed records", "clock set back",
 }
 
 // tally counts what histories met.

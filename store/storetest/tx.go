@@ -10,16 +10,16 @@ import (
 )
 
 var txChecks = []check{
-	{"commit shows record and effect together", txCommit},
-	{"rollback leaves neither", txRollback},
-	{"sees its own writes", txOwnWrites},
-	{"a loser gets the committed record", txLoses},
-	{"swap and settle compare as they do outside", txCompares},
-	{"nested undoes what fails and goes on", txNested},
-	{"nested undoes what panics and goes on", txNestedPanic},
-	{"nested keeps what succeeds", txNestedKeeps},
-	{"of transactions at once one has the effect", txRace},
-	{"after a rollback the next has the effect", txRaceRollback},
+	{"a commit shows the record and the effect together", txCommit},
+	{"a rollback leaves neither the record nor the effect", txRollback},
+	{"a transaction sees its own writes", txOwnWrites},
+	{"a claim that loses gets the committed record", txLoses},
+	{"swap and settle compare as outside of transactions", txCompares},
+	{"Nested undoes a function that fails, and the transaction goes on", txNested},
+	{"Nested undoes a function that panics, and the transaction goes on", txNestedPanic},
+	{"Nested keeps the writes of a function that succeeds", txNestedKeeps},
+	{"one of concurrent transactions has the effect", txRace},
+	{"after a rollback the next transaction has the effect", txRaceRollback},
 }
 
 // begin opens a transaction, or skips the check. It is rolled back at the end
@@ -164,7 +164,7 @@ func txCompares(b *bed) {
 		b.Errorf("swap in a transaction: %s", d)
 	}
 	if err := tx.Settle(b.Context(), was.Lease(), settlement(store.Completed, long)); !errors.Is(err, store.ErrLeaseLost) {
-		b.Errorf("settling by a zombie in a transaction: %v, want ErrLeaseLost", err)
+		b.Errorf("settling in a transaction by an owner that lost its lease: %v, want ErrLeaseLost", err)
 	}
 	b.ok("Commit", tx.Commit(b.Context()))
 	b.unchanged(f.Record)

@@ -12,7 +12,7 @@ func public(f *goFile) bool {
 	return !f.IsTest() && f.ast.Name.Name != "main" && !strings.Contains("/"+f.Dir()+"/", "/internal/") && !fits("cmd/...", f.Dir()) && !fits("test/...", f.Dir())
 }
 
-func TestEveryExportedNameHasADocComment(t *testing.T) {
+func TestExportedNames_HaveDocComments(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if !public(&f) {
 			continue
@@ -50,7 +50,7 @@ func undocumented(t *testing.T, f *goFile, d *ast.GenDecl) {
 	}
 }
 
-// exportedReceiver is false for methods of types that nobody outside sees.
+// exportedReceiver is false for methods of types that are not exported.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true
@@ -72,7 +72,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-func TestEveryPublicPackageSaysWhatItIs(t *testing.T) {
+func TestPublicPackages_HavePackageComments(t *testing.T) {
 	first, documented := map[string]string{}, map[string]bool{}
 	for _, f := range goFiles(t) {
 		if !public(&f) {

@@ -1,4 +1,4 @@
-// Package architecture tests the rules of the house that a compiler does not
-// know: which package may import which, what each module may require, and what
-// a file may look like. Each failure names file and line.
+// Package architecture tests rules of this repository that the compiler does not
+// check: the imports of each package, the dependencies of each module, and the
+// size of packages, interfaces and files. Each failure names the file and line.
 package architecture

@@ -12,16 +12,72 @@ import (
 
 // A file is one idea.
 const (
-	mostLines   = 500
-	medianLines = 150
+	mostLines    = 300
+	longestLines = 500 // of the files that have a reason
+	medianLines  = 150
 )
 
-func TestFilesAreShort(t *testing.T) {
+// The reasons for which a file may have more than mostLines.
+const (
+	notSplit  = "to be split"
+	manyTests = "many short tests of one subject"
+)
+
+// longFiles are the files with a reason.
+var longFiles = map[string]string{
+	"store/pgstore/tx.go":                            notSplit,
+	"visit.go":                                       notSplit,
+	"cmd/semel/internal/cli/inspect_test.go":         manyTests,
+	"cmd/semel/internal/verify/sick_test.go":         manyTests,
+	"consume/drain_test.go":                          manyTests,
+	"consume/outage_test.go":                         manyTests,
+	"consume/regression_test.go":                     manyTests,
+	"consume/semelamqp/puppet_test.go":               manyTests,
+	"consume/semelamqp/traps_test.go":                manyTests,
+	"consume/semelkafka/kafkapg/offsets_test.go":     manyTests,
+	"consume/semelkafka/kafkatest/bankfault_test.go": manyTests,
+	"consume/semelkafka/kafkatest/cluster_test.go":   manyTests,
+	"consume/semelkafka/kafkatest/compare_test.go":   manyTests,
+	"consume/semelkafka/kafkatest/faults_test.go":    manyTests,
+	"consume/semelnats/natstest/behaviour_test.go":   manyTests,
+	"consume/serve_test.go":                          manyTests,
+	"consume/settle_test.go":                         manyTests,
+	"payload_test.go":                                manyTests,
+	"reconcile_test.go":                              manyTests,
+	"regression_doubt_test.go":                       manyTests,
+	"regression_store_test.go":                       manyTests,
+	"semelhttp/body_test.go":                         manyTests,
+	"semelhttp/parity_test.go":                       manyTests,
+	"semelhttp/stream_test.go":                       manyTests,
+	"semelhttp/transport_test.go":                    manyTests,
+	"store/nearcache/front_test.go":                  manyTests,
+	"store/nearcache/store_test.go":                  manyTests,
+	"store/pgstore/atomic_test.go":                   manyTests,
+	"store/pgstore/batch_test.go":                    manyTests,
+	"store/pgstore/lock_test.go":                     manyTests,
+	"store/pgstore/pgkafka/watermark_test.go":        manyTests,
+	"store/pgstore/prefetch_test.go":                 manyTests,
+	"store/pgstore/regression_atomic_test.go":        manyTests,
+	"store/pgstore/runwhole_test.go":                 manyTests,
+	"store/redisstore/ack_test.go":                   manyTests,
+	"store/sqlitestore/atomictx_test.go":             manyTests,
+	"store/sqlitestore/trouble_test.go":              manyTests,
+	"wait_test.go":                                   manyTests,
+}
+
+func TestFiles_Lines_WithinLimit(t *testing.T) {
 	var sizes []int
 	for _, f := range goFiles(t) {
-		n := strings.Count(f.Text, "\n")
-		if n > mostLines {
-			t.Errorf("%s:%d: has %d lines; at most %d", f.Name, mostLines+1, n, mostLines)
+		n, limit := strings.Count(f.Text, "\n"), mostLines
+		reason := longFiles[f.Name]
+		if reason != "" {
+			limit = longestLines
+		}
+		if n > limit {
+			t.Errorf("%s:%d: has %d lines; at most %d", f.Name, limit+1, n, limit)
+		}
+		if reason != "" && n <= mostLines {
+			t.Logf("%s: has %d lines; its entry in longFiles is not needed any more", f.Name, n)
 		}
 		if !f.IsTest() {
 			sizes = append(sizes, n)
@@ -29,12 +85,12 @@ func TestFilesAreShort(t *testing.T) {
 	}
 	slices.Sort(sizes)
 	if median := sizes[len(sizes)/2]; median >= medianLines {
-		t.Errorf("half of the %d Go files that are no tests have %d lines or more; the median must be below %d", len(sizes), median, medianLines)
+		t.Errorf("half of the %d Go files that are not tests have %d lines or more; the median must be below %d", len(sizes), median, medianLines)
 	}
 }
 
 // A test waits for an event. Only in a bubble of synctest is sleeping waiting.
-func TestTestsDoNotSleep(t *testing.T) {
+func TestTestFiles_DoNotSleep(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if !f.IsTest() || f.imports("testing/synctest") {
 			continue
@@ -52,14 +108,14 @@ func TestTestsDoNotSleep(t *testing.T) {
 	}
 }
 
-// unwanted is what no file of the repository may hold. The patterns are put
-// together so that this file does not hold them either.
+// unwanted are texts that no file of the repository may contain. The patterns are
+// joined from parts so that this file does not contain them.
 var unwanted = map[string]*regexp.Regexp{
 	"an open end":                     regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`),
 	"an absolute path of one machine": regexp.MustCompile(`(^|[^\w.~*-])/(wo` + `rk|ro` + `ot|ho` + `me)/\w`),
 }
 
-func TestFilesHoldNoOpenEndsAndNoPathsOfOneMachine(t *testing.T) {
+func TestFiles_NoOpenTasksAndNoMachinePaths(t *testing.T) {
 	files, err := repo.Files("")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +129,7 @@ func TestFilesHoldNoOpenEndsAndNoPathsOfOneMachine(t *testing.T) {
 	}
 }
 
-func TestUnwantedTextIsFound(t *testing.T) {
+func TestUnwantedPatterns_MatchSamples(t *testing.T) {
 	for text, want := range map[string]bool{
 		"// TO" + "DO: later":             true,
 		"see /ho" + "me/ann/x":            true,

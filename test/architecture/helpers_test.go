@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"sync"
 	"testing"
 
 	"github.com/semel-go/semel/test/internal/repo"
@@ -29,21 +30,40 @@ func (f *goFile) imports(path string) bool {
 	return false
 }
 
-// goFiles parses every Go file of the repository.
-func goFiles(t *testing.T) []goFile {
-	t.Helper()
+// parsed are the Go files of the repository, parsed once.
+var parsed = sync.OnceValues(func() ([]goFile, error) {
 	files, err := repo.Files(".go")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	var gos []goFile
 	for _, f := range files {
 		set := token.NewFileSet()
 		a, err := parser.ParseFile(set, f.Name, f.Text, parser.ParseComments)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		gos = append(gos, goFile{f, set, a})
 	}
+	return gos, nil
+})
+
+// goFiles are the Go files of the repository.
+func goFiles(t *testing.T) []goFile {
+	t.Helper()
+	gos, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return gos
+}
+
+// parse parses the text of a Go file.
+func parse(t *testing.T, text string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "sample.go", text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

@@ -39,8 +39,11 @@ var own = map[string][]string{
 // mod is what the tests need of a go.mod.
 type mod struct {
 	dir     string
+	Module  struct{ Path string }
+	Go      string
 	Require []struct {
 		Path     string
+		Version  string
 		Indirect bool
 	}
 	Replace []struct{ Old, New struct{ Path string } }
@@ -119,7 +122,7 @@ func TestTheRootModuleRequiresNothing(t *testing.T) {
 
 func TestAnAdapterRequiresItsOwnDependencyOnly(t *testing.T) {
 	for _, m := range modules(t) {
-		if m.dir == "." || fits("cmd/...", m.dir) || fits("test/...", m.dir) || fits("examples/...", m.dir) {
+		if m.dir == "." || fits("cmd/...", m.dir) || fits("scripts/...", m.dir) || fits("test/...", m.dir) || fits("examples/...", m.dir) {
 			continue
 		}
 		allowed, known := own[m.dir]
@@ -136,41 +139,78 @@ func TestAnAdapterRequiresItsOwnDependencyOnly(t *testing.T) {
 	}
 }
 
-// Each module builds beside the others as they are in this tree: the root is
-// required, and replaced by a relative path.
-func TestModulesFindEachOtherByRelativePaths(t *testing.T) {
+// A go.mod file requires the modules of this repository at v0.0.0 and replaces
+// nothing, because "go install module@version" refuses a go.mod with a replace
+// line. The release sets the versions.
+func TestGoMod_OwnModules_RequiredAtV000WithoutReplace(t *testing.T) {
 	for _, m := range modules(t) {
-		replaced := map[string]bool{}
 		for _, r := range m.Replace {
-			replaced[r.Old.Path] = true
-			at := path.Join(m.dir, r.New.Path)
-			if want, ok := directory(r.Old.Path); !ok || at != want || path.IsAbs(r.New.Path) {
-				t.Errorf("%s/go.mod: replaces %s by %s, which is not its place in this repository", m.dir, r.Old.Path, r.New.Path)
-			}
+			t.Errorf("%s/go.mod: replaces %s; go.work has the replace lines for this tree", m.dir, r.Old.Path)
 		}
+		requiresRoot := false
 		for _, r := range m.Require {
-			if _, ours := directory(r.Path); ours && !replaced[r.Path] {
-				t.Errorf("%s/go.mod: requires %s without a replace by a relative path", m.dir, r.Path)
+			requiresRoot = requiresRoot || r.Path == repo.Module
+			if _, ours := directory(r.Path); ours && r.Version != "v0.0.0" {
+				t.Errorf("%s/go.mod: requires %s at %s, want v0.0.0", m.dir, r.Path, r.Version)
 			}
 		}
-		if m.dir != "." && !replaced[repo.Module] {
+		if m.dir != "." && !fits("scripts/...", m.dir) && !requiresRoot {
 			t.Errorf("%s/go.mod: does not require the root module; a part of the repository that does not use it belongs elsewhere", m.dir)
 		}
 	}
 }
 
-func TestTheWorkspaceHasEveryModule(t *testing.T) {
-	var work struct{ Use []struct{ DiskPath string } }
-	if err := json.Unmarshal([]byte(run(t, ".", "work", "edit", "-json", "go.work")), &work); err != nil {
+// All modules need the same version of Go, so that the README can name one.
+func TestGoMod_GoVersion_SameInEveryModule(t *testing.T) {
+	all := modules(t)
+	for _, m := range all {
+		if m.Go != all[0].Go {
+			t.Errorf("%s/go.mod: go %s, but %s/go.mod has go %s", m.dir, m.Go, all[0].dir, all[0].Go)
+		}
+	}
+	if work := workspace(t); work.Go != all[0].Go {
+		t.Errorf("go.work: go %s, but %s/go.mod has go %s", work.Go, all[0].dir, all[0].Go)
+	}
+}
+
+// work is what the tests need of go.work.
+type work struct {
+	Go      string
+	Use     []struct{ DiskPath string }
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
+}
+
+func workspace(t *testing.T) (w work) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(run(t, ".", "work", "edit", "-json", "go.work")), &w); err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// go.work uses each module, so that "go test work" runs its tests, and replaces
+// version v0.0.0 of each by its directory, so that the modules find each other.
+func TestWorkspace_EveryModule_UsedAndReplaced(t *testing.T) {
+	w := workspace(t)
 	var uses []string
-	for _, u := range work.Use {
+	for _, u := range w.Use {
 		uses = append(uses, path.Clean(filepath.ToSlash(u.DiskPath)))
+	}
+	replaced := map[string]string{} // directory by path
+	for _, r := range w.Replace {
+		if r.Old.Version != "v0.0.0" {
+			t.Errorf("go.work: replaces %s without the version v0.0.0", r.Old.Path)
+		}
+		replaced[r.Old.Path] = path.Clean(filepath.ToSlash(r.New.Path))
 	}
 	for _, m := range modules(t) {
 		if !slices.Contains(uses, m.dir) {
-			t.Errorf("go.work: does not use ./%s, so \"go test work\" passes it over", m.dir)
+			t.Errorf("go.work: does not use ./%s; add it to the use lines", m.dir)
+		}
+		if replaced[m.Module.Path] != m.dir {
+			t.Errorf("go.work: replaces %s by %q; want: replace %s v0.0.0 => ./%s", m.Module.Path, replaced[m.Module.Path], m.Module.Path, m.dir)
 		}
 	}
 }

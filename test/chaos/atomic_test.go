@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // atomicDeaths are where workers die that run their calls in transactions.
@@ -18,7 +19,7 @@ var atomicDeaths = []point{beforeClaim, beforeEffect, afterEffect, beforeCommit,
 
 // Wherever a worker dies, the rows of its handler are there exactly once, and
 // every caller gets the outcome that goes with them.
-func TestAtomicWorkersAreKilled(t *testing.T) {
+func TestAtomic_WorkersKilled_OneEffect(t *testing.T) {
 	t.Parallel()
 	rounds := 2
 	if figure.Long() {
@@ -34,7 +35,7 @@ func TestAtomicWorkersAreKilled(t *testing.T) {
 }
 
 // The books must show an effect that is not in the transaction of its record.
-func TestControlOfEffectsBesideTheTransaction(t *testing.T) {
+func TestControl_EffectsOutsideTransaction_RepeatSeen(t *testing.T) {
 	t.Parallel()
 	killAtomic(t, besideIt, 4, []point{afterEffect, beforeCommit}, func(c *campaign, _ int, b books) {
 		if b.surplus == 0 || len(b.wrong) == 0 {
@@ -48,8 +49,8 @@ func TestControlOfEffectsBesideTheTransaction(t *testing.T) {
 }
 
 func killAtomic(t *testing.T, how string, rounds int, deaths []point, judge func(c *campaign, kills int, b books)) {
-	b, _ := backendNamed("postgres")
-	in := b.start(t)
+	b, _ := stores.BackendNamed("postgres")
+	in := b.Start(t)
 	db := newBooks(t, in)
 	c := newCampaign(t, b, in, semel.Retry)
 	c.spec.Wrap = how
@@ -82,16 +83,16 @@ func killAtomic(t *testing.T, how string, rounds int, deaths []point, judge func
 
 // newBooks makes the table of the handlers' rows, whose commits take a while,
 // so that a worker can die meanwhile.
-func newBooks(t *testing.T, in instance) *sql.DB {
+func newBooks(t *testing.T, in stores.Instance) *sql.DB {
 	t.Helper()
-	st, err := pgstore.Open(t.Context(), in.url, nil) // makes the tables
+	st, err := pgstore.Open(t.Context(), in.URL, nil) // makes the tables
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("pgx", in.url)
+	db, err := sql.Open("pgx", in.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

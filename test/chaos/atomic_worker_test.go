@@ -17,16 +17,17 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// What a worker of TestAtomicWorkersAreKilled does, in place of spec.Wrap.
+// The kinds of workers of TestAtomic_WorkersKilled_OneEffect, in spec.Wrap, and
+// the points at which they are killed.
 const (
 	inTransaction   = "the effect is in the transaction of its record"
-	besideIt        = "the effect is in a transaction of its own" // the mistake to be seen
+	besideIt        = "the effect is in a transaction of its own" // the bug that the test must see
 	beforeCommit    = point("after settle, before commit")
 	whileCommitting = point("while it commits")
 	afterCommit     = point("after commit, before answer")
 )
 
-// Workers of these kinds are not those of TestMain.
+// init runs workers of these kinds. TestMain runs the other workers.
 func init() {
 	var s spec
 	if text := os.Getenv(workerEnv); text == "" || json.Unmarshal([]byte(text), &s) != nil || s.Wrap != inTransaction && s.Wrap != besideIt {
@@ -88,7 +89,7 @@ func (n *atomicLane) deliver(ctx context.Context, key string) question {
 	n.at(beforeClaim, key)
 	run := n.own
 	if account(key)[len(account(key))-1]%2 == 0 {
-		run = n.joined
+		run = n.bySQL
 	}
 	res, err := run(ctx, key)
 	a := question{Do: answer, Key: key, Class: classOf(err), Body: string(res.Body), Replayed: res.Replayed}
@@ -113,36 +114,21 @@ func (n *atomicLane) own(ctx context.Context, key string) (semel.Result, error) 
 	})
 }
 
-// joined is in a transaction of the lane's.
-func (n *atomicLane) joined(ctx context.Context, key string) (res semel.Result, err error) {
-	conn, err := n.db.Conn(ctx)
-	if err != nil {
-		return res, err
-	}
-	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, nil)
-	if err != nil {
-		return res, err
-	}
-	defer func() { _ = tx.Rollback() }()
-	r, err := n.a.InSQL(conn)
-	if err != nil {
-		return res, err
-	}
-	res, err = r.Run(ctx, call(key, 0), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
-		return n.pay(ctx, key, func(statement string, args ...any) error {
+// bySQL runs the call in a transaction of database/sql.
+func (n *atomicLane) bySQL(ctx context.Context, key string) (semel.Result, error) {
+	res := semel.Result{Replayed: true}
+	receipt, err := pgstore.DoSQL(ctx, n.a, n.db, call(key, 0), func(ctx context.Context, _ *semel.Execution, tx *sql.Tx) (string, error) {
+		res.Replayed = false
+		o, err := n.pay(ctx, key, func(statement string, args ...any) error {
 			_, err := tx.ExecContext(ctx, statement, args...)
 			return err
 		})
-	})
-	if err != nil {
-		return res, err
-	}
-	if !res.Replayed {
 		n.at(beforeCommit, key)
 		go n.at(whileCommitting, key)
-	}
-	return res, tx.Commit()
+		return string(o.Body), err
+	})
+	res.Body = []byte(receipt)
+	return res, err
 }
 
 // pay is the effect: a row.

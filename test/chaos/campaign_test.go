@@ -15,14 +15,15 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // campaign has workers run keys, each delivered several times at once, and
 // again until there is an answer.
 type campaign struct {
 	t       testing.TB
-	b       backend
-	in      instance
+	b       stores.Backend
+	in      stores.Instance
 	spec    spec
 	workers int
 	copies  int // deliveries of each key at the beginning
@@ -52,10 +53,10 @@ type delivery struct {
 }
 
 // newCampaign fills in what all campaigns share.
-func newCampaign(t testing.TB, b backend, in instance, policy semel.Policy) *campaign {
+func newCampaign(t testing.TB, b stores.Backend, in stores.Instance, policy semel.Policy) *campaign {
 	return &campaign{
 		t: t, b: b, in: in, workers: 3, copies: 2, ledger: newLedger(),
-		spec: spec{Backend: b.name, URL: in.url, Lanes: 4, Policy: policy, Lease: 400 * time.Millisecond},
+		spec: spec{Backend: b.Name, URL: in.URL, Lanes: 4, Policy: policy, Lease: 400 * time.Millisecond},
 		rng:  rand.New(rand.NewPCG(1, uint64(policy))), tally: map[class]int{}, lanes: map[int]*process{}, victim: make(chan *process),
 	}
 }
@@ -91,8 +92,7 @@ func (c *campaign) replace(old *process) {
 	c.lanes[w.id] = w
 }
 
-// finish makes no more keys than c.keys, waits until each delivery has its answer, and
-// sends the workers home.
+// finish ends the workers after c.keys keys, when each delivery has its answer.
 func (c *campaign) finish(limit time.Duration) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -104,7 +104,7 @@ func (c *campaign) finish(limit time.Duration) {
 		return c.over()
 	})
 	for _, w := range c.alive() {
-		if err := w.cmd.Wait(); err != nil {
+		if err := w.Wait(); err != nil {
 			c.t.Errorf("a worker that was not killed: %v", err)
 		}
 	}
@@ -122,14 +122,14 @@ func (c *campaign) alive() []*process {
 	return slices.Collect(maps.Values(c.lanes))
 }
 
-// next gives what has waited longest and is due, else a new key.
+// next gives the delivery that is due and has waited longest, or a new key.
 func (c *campaign) next(*visitor) reply {
 	for {
 		if r, ok := c.pick(); ok {
 			return r
 		}
 		select {
-		case <-time.After(2 * time.Millisecond): // what is not due yet
+		case <-time.After(2 * time.Millisecond): // until a delivery is due
 		case <-c.t.Context().Done():
 			return reply{}
 		}
@@ -183,7 +183,7 @@ func (c *campaign) left(v *visitor) {
 	}
 }
 
-// reached is where a worker is killed if its turn has come: it is not answered.
+// reached kills a worker at the wanted point, by not answering it.
 func (c *campaign) reached(v *visitor, p point, _ string, _ uint64) bool {
 	c.mu.Lock()
 	w := c.lanes[v.worker]
@@ -202,8 +202,8 @@ func (c *campaign) reached(v *visitor, p point, _ string, _ uint64) bool {
 	return false
 }
 
-// replays has the test itself call each key once more: whatever was answered
-// is what the store has kept.
+// replays calls each key once more. The answer must be the one that earlier
+// callers got.
 func (c *campaign) replays() (wrong []string) {
 	c.t.Helper()
 	g, err := guard(opened(c.t, c.b, c.in), c.spec, c.ledger.ask)
@@ -224,7 +224,7 @@ func (c *campaign) replays() (wrong []string) {
 	return wrong
 }
 
-// verdict is the audit, and what the store says to each key in the end.
+// verdict is the audit together with the record of each key at the end.
 func (c *campaign) verdict() findings {
 	c.t.Helper()
 	again := c.replays()

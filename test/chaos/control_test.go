@@ -11,17 +11,18 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/test/internal/faultproxy"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
-// A judge that never finds anything is no judge: what each of these breaks is
-// seen, by the same audit that finds nothing elsewhere in this package.
+// Each of these tests breaks one part, and the audit that finds nothing in the
+// other tests must see it.
 
-func TestControlOfEffectsWithoutSemel(t *testing.T)    { control(t, withoutSemel, 60) }
-func TestControlOfClaimsThatAreNotAtomic(t *testing.T) { control(t, checkThenSet, 200) }
-func TestControlOfSettlementsThatAreLost(t *testing.T) { control(t, forgetful, 60) }
+func TestControl_WithoutSemel_RepeatSeen(t *testing.T)   { control(t, withoutSemel, 60) }
+func TestControl_ClaimNotAtomic_RepeatSeen(t *testing.T) { control(t, checkThenSet, 200) }
+func TestControl_SettlementLost_RepeatSeen(t *testing.T) { control(t, forgetful, 60) }
 
 func control(t *testing.T, how string, keys int) {
-	onEach(t, func(t *testing.T, b backend, in instance) {
+	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		t.Parallel()
 		c := newCampaign(t, b, in, semel.Retry)
 		c.keys, c.copies, c.spec.Wrap = keys, 4, how
@@ -32,7 +33,7 @@ func control(t *testing.T, how string, keys int) {
 			t.Errorf("with %q the audit found %d wrong, %d keys paid again: it cannot see", how, len(f.wrong), f.repeated)
 		}
 		figure.Report(t, figure.Figure{
-			Claim: "the audit sees effects that are repeated: " + how, Where: b.name, Control: true,
+			Claim: "the audit sees effects that are repeated: " + how, Where: b.Name, Control: true,
 			Trials: int64(keys), Failures: int64(f.repeated), Detail: fmt.Sprintf("%d units paid twice, %d findings", f.surplus, len(f.wrong)),
 		})
 	})
@@ -40,7 +41,7 @@ func control(t *testing.T, how string, keys int) {
 
 // The same clients over the same network, with nothing between that makes a
 // request take effect once.
-func TestControlOfTheNetworkWithoutSemel(t *testing.T) {
+func TestControl_NetworkWithoutSemel_RepeatSeen(t *testing.T) {
 	t.Parallel()
 	const keys = 200
 	l := newLedger()
@@ -58,8 +59,8 @@ func TestControlOfTheNetworkWithoutSemel(t *testing.T) {
 }
 
 // Without the fence a frozen owner overwrites what its successor recorded.
-func TestControlOfSettlementsWithoutAFence(t *testing.T) {
-	onEach(t, func(t *testing.T, b backend, in instance) {
+func TestControl_SettleWithoutFence_OverwriteSeen(t *testing.T) {
+	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		t.Parallel()
 		const rounds = 4
 		f := newFreezer(t, b, in)
@@ -72,7 +73,7 @@ func TestControlOfSettlementsWithoutAFence(t *testing.T) {
 		}
 		audit := f.ledger[semel.Retry].audit(semel.Retry)
 		figure.Report(t, figure.Figure{
-			Claim: "the audit sees a frozen owner that overwrites the record of its successor: " + unfenced, Where: b.name, Control: true,
+			Claim: "the audit sees a frozen owner that overwrites the record of its successor: " + unfenced, Where: b.Name, Control: true,
 			Trials: rounds, Failures: rounds - f.refused.Load(), Detail: fmt.Sprintf("%d findings by record and replay, %d by the ledger", len(f.wrong), len(audit.wrong)),
 		})
 	})

@@ -40,7 +40,7 @@ type script interface {
 // visitor is a lane of a worker, as the desk sees it.
 type visitor struct {
 	worker int
-	key    string // what it runs; empty: nothing
+	key    string // the key that it runs; empty: none
 }
 
 func openDesk(t testing.TB, l *ledger, s script) *desk {

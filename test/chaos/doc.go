@@ -1,7 +1,8 @@
-// Package chaos kills, freezes, cuts off and starves real processes that share
-// a real store, and checks what is left against a ledger that knows nothing of
-// Semel. It has only tests; it kills only what it started.
+// Package chaos kills, freezes and disconnects real processes that share a real
+// store, and fills their disks. A ledger that does not know Semel counts the
+// effects, and the tests compare it with the answers and the records. The package
+// has only tests, and kills only processes that it has started.
 //
-// A store joins by an entry in the table of backend_test.go. Then every test
-// of the package runs against it, and those for servers too if it has one.
+// Every test runs against each store of stores.Backends, and the tests that kill
+// a server against each store that has one.
 package chaos

@@ -5,6 +5,8 @@ package chaos
 import (
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // errands is a script that has a worker run given keys, once each.
@@ -16,11 +18,11 @@ type errands struct {
 	ledger *ledger
 }
 
-func sendOut(t *testing.T, b backend, in instance, s spec) *errands {
+func sendOut(t *testing.T, b stores.Backend, in stores.Instance, s spec) *errands {
 	t.Helper()
 	e := &errands{t: t, in: make(chan string), out: make(chan question), ledger: newLedger()}
 	d := openDesk(t, e.ledger, e)
-	s.Backend, s.URL, s.Desk = b.name, in.url, d.addr()
+	s.Backend, s.URL, s.Desk = b.Name, in.URL, d.addr()
 	e.worker = startWorker(t, s)
 	return e
 }

@@ -13,40 +13,41 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
-// While no room is left, new calls fail before their handlers run, and
-// recorded outcomes are replayed; once there is room, all goes on, and nothing
-// is lost or done twice. No room is a limit on the size of files that the
-// kernel enforces on the worker, which takes no privilege.
-func TestAFullDiskStopsNewCallsOnly(t *testing.T) {
+// While the disk is full, new calls fail before their handlers run, and recorded
+// outcomes are replayed. When there is space again, calls go on, and no outcome is
+// lost and no effect repeated. The disk is full by a limit on the size of files,
+// which the kernel enforces on the worker and which needs no privilege.
+func TestFullDisk_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	for _, policy := range policies {
 		t.Run(policy.String(), func(t *testing.T) {
 			t.Parallel()
-			in := startSQLite(t)
+			in := stores.StartSQLite(t)
 			fullDisk(t, in, policy, "a limit on the size of files", func(w *process, spare uint64) {
-				limitFiles(t, w.cmd.Process.Pid, size(in.url+"-wal")+spare)
-			}, func(w *process) { limitFiles(t, w.cmd.Process.Pid, noLimit) })
+				limitFiles(t, w.Pid(), size(in.URL+"-wal")+spare)
+			}, func(w *process) { limitFiles(t, w.Pid(), noLimit) })
 		})
 	}
 }
 
-// The same on a file system that is really full, such as a small tmpfs, which
-// needs a directory that the environment names.
-func TestAFullFileSystemStopsNewCallsOnly(t *testing.T) {
+// The same on a full file system, such as a small tmpfs. SEMEL_TEST_FULL_DIR
+// names a directory on it.
+func TestFullFileSystem_NewCallsFailAndReplaysGoOn(t *testing.T) {
 	dir := os.Getenv("SEMEL_TEST_FULL_DIR")
 	if dir == "" {
 		t.Skip("SEMEL_TEST_FULL_DIR names no directory on a small file system")
 	}
 	for _, policy := range policies {
 		t.Run(policy.String(), func(t *testing.T) {
-			own, err := os.MkdirTemp(dir, "chaos-") //nolint:usetesting // on the file system that is to be full
+			own, err := os.MkdirTemp(dir, "chaos-") //nolint:usetesting // on the small file system
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.RemoveAll(own) })
 			filler := filepath.Join(own, "filler")
-			fullDisk(t, instance{url: filepath.Join(own, "chaos.db")}, policy, "a full file system", func(_ *process, spare uint64) {
+			fullDisk(t, stores.Instance{URL: filepath.Join(own, "chaos.db")}, policy, "a full file system", func(_ *process, spare uint64) {
 				fill(t, filler, int64(spare))
 			}, func(*process) {
 				if err := os.Remove(filler); err != nil {
@@ -57,9 +58,9 @@ func TestAFullFileSystemStopsNewCallsOnly(t *testing.T) {
 	}
 }
 
-// fullDisk has squeeze leave some bytes, and then none.
-func fullDisk(t *testing.T, in instance, policy semel.Policy, how string, squeeze func(w *process, spare uint64), release func(w *process)) {
-	b, _ := backendNamed("sqlite")
+// fullDisk calls squeeze, which leaves some bytes, then none.
+func fullDisk(t *testing.T, in stores.Instance, policy semel.Policy, how string, squeeze func(w *process, spare uint64), release func(w *process)) {
+	b, _ := stores.BackendNamed("sqlite")
 	st := opened(t, b, in)
 	e := sendOut(t, b, in, spec{Lanes: 10, Policy: policy, Lease: 300 * time.Millisecond, Settle: 100 * time.Millisecond})
 	before, full := names("before", 30), names("full", 60)

@@ -11,12 +11,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // Wherever a worker dies, each key ends with one outcome that all callers get.
 // Under retry an effect is repeated only if its run was cut off between the
 // effect and the acknowledged settlement; under park none is.
-func TestWorkersAreKilled(t *testing.T) { onEachPolicy(t, killWorkers) }
+func TestWorkersKilled_OneOutcomePerKey(t *testing.T) { onEachPolicy(t, killWorkers) }
 
 // deaths are where workers die, in turn.
 var deaths = []point{beforeClaim, afterClaim, beforeEffect, afterEffect, beforeSettle, afterSettle, anywhere, beforeSwap, afterSwap}
@@ -25,7 +26,7 @@ var deaths = []point{beforeClaim, afterClaim, beforeEffect, afterEffect, beforeS
 // nothing but dying would happen.
 const between = 5
 
-func killWorkers(t *testing.T, b backend, in instance, policy semel.Policy) {
+func killWorkers(t *testing.T, b stores.Backend, in stores.Instance, policy semel.Policy) {
 	rounds := 2
 	if figure.Long() {
 		rounds = 60 // 540 kills under each policy
@@ -63,7 +64,7 @@ func killWorkers(t *testing.T, b backend, in instance, policy semel.Policy) {
 	}
 	figure.Report(t, figure.Figure{
 		Claim: "a key whose worker was killed has one outcome for all callers, and an effect for it; " + promise[policy],
-		Where: b.name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
+		Where: b.Name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
 		Detail: fmt.Sprintf("kills: %s; %d keys, %d answers, all alike; %d keys took effect again, %d units paid twice, %d asked about; deliveries: %s",
 			counts(killed), f.keys, f.answers, f.repeated, f.surplus, c.ledger.asked, counts(c.tally)),
 	})

@@ -66,11 +66,11 @@ func (l *ledger) pay(worker int, key string, attempt int, fence uint64) (receipt
 	return f.receipt, true
 }
 
-// account is whose money a key moves: many keys share one.
+// account is the account of a key's payment. Many keys share one account.
 func account(key string) string { return "account-" + key[len(key)-1:] }
 
-// ask says whether a key was paid. A "no" is kept: what comes later with a
-// lower fence is refused.
+// ask says whether a key was paid. After a "no" the ledger refuses payments of
+// the key with a lower fence.
 func (l *ledger) ask(key string, fence uint64) (receipt string, happened bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,8 @@ func (l *ledger) excuse(key string, fence uint64) {
 	}
 }
 
-// died notes that a worker was killed. What it has sent before may come yet.
+// died notes that a worker was killed. Requests that it sent before may still
+// arrive.
 func (l *ledger) died(worker int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

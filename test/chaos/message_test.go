@@ -17,13 +17,13 @@ type question struct {
 	Point   point  `json:"point,omitempty"`
 	Fence   uint64 `json:"fence,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// What a caller got, for answer.
+	// The answer that a caller got, in a message of kind answer.
 	Class     class  `json:"class,omitempty"`
 	Body      string `json:"body,omitempty"`
 	Text      string `json:"text,omitempty"`
 	Replayed  bool   `json:"replayed,omitempty"`
 	Cancelled bool   `json:"cancelled,omitempty"` // by its own clock, with the cause ErrLeaseLost
-	// What became of the store's calls, for tell.
+	// The number of injected faults of each kind, in a message of kind tell.
 	Faults map[string]int `json:"faults,omitempty"`
 }
 

@@ -18,10 +18,11 @@ import (
 	"github.com/semel-go/semel/test/internal/figure"
 )
 
-// A client that sends each request again until it is answered gets one effect
-// for each key, whatever the network does to requests and answers. Under park
-// the network behind the proxy is as bad as the one before it.
-func TestTheNetworkLosesRequestsAndAnswers(t *testing.T) {
+// A client that repeats each request until it is answered gets one effect for
+// each key, although the network loses requests and answers. Under park the
+// network between the proxy and the server is as bad as the network between the
+// client and the proxy.
+func TestNetworkLosesRequestsAndAnswers_OneEffectPerKey(t *testing.T) {
 	keys := map[semel.Policy]int{semel.Retry: 1000, semel.Park: 500}
 	if figure.Long() {
 		keys = map[semel.Policy]int{semel.Retry: 14_000, semel.Park: 10_000}
@@ -34,9 +35,10 @@ func TestTheNetworkLosesRequestsAndAnswers(t *testing.T) {
 	}
 }
 
-// What strikes before the proxy, within the first request of a connection or
-// the first few, and what strikes behind it: not a half close there, for a
-// server answers "400" to the half of a request, and then that is its answer.
+// The faults between client and proxy (before) and between proxy and server
+// (behind), within the first requests of a connection. There is no half close
+// between proxy and server: a server answers half of a request with status 400,
+// and that is then the recorded answer.
 var (
 	before = faultproxy.Mix{MaxAfter: 400, MaxDelay: 100 * time.Millisecond}
 	behind = faultproxy.Mix{MaxAfter: 400, MaxDelay: time.Second, Kinds: []faultproxy.Kind{

@@ -10,7 +10,7 @@ import (
 )
 
 // The oracle must be able to say no. Each story breaks one promise, or none.
-func TestTheOracleTellsRightFromWrong(t *testing.T) {
+func TestOracle_WrongHistories_Reported(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy semel.Policy
 		story  func(l *ledger)
@@ -80,7 +80,7 @@ func TestTheOracleTellsRightFromWrong(t *testing.T) {
 	}
 }
 
-func TestTheLedgerKeepsANo(t *testing.T) {
+func TestLedger_AnsweredNo_EffectRefusedLater(t *testing.T) {
 	l := newLedger()
 	if _, happened := l.ask("k", 20); happened {
 		t.Error("nothing has happened")
@@ -96,7 +96,7 @@ func TestTheLedgerKeepsANo(t *testing.T) {
 	}
 }
 
-func TestTheAuditCountsSurplusAndZombies(t *testing.T) {
+func TestAudit_SurplusAndZombies_Counted(t *testing.T) {
 	l := newLedger()
 	l.pay(1, "k", 2, 11)
 	l.pay(2, "k", 1, 10)

@@ -18,8 +18,8 @@ type findings struct {
 	wrong         []string
 }
 
-// audit judges the books by what the policy promises. Every key must have been
-// answered.
+// audit compares the ledger with the promises of the policy. Every key must have
+// an answer.
 func (l *ledger) audit(policy semel.Policy) findings {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/test/internal/repo"
 )
 
@@ -53,21 +54,23 @@ func startProxy(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, append([]string{"proxy", "--listen", "127.0.0.1:0"}, args...)...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	launch(t, cmd)
+	stderr, out := io.Pipe()
+	cmd.Stderr = out
+	p := proctest.Run(t, cmd)
+	go func() {
+		<-p.Ended()
+		_ = out.Close()
+	}()
 	lines := bufio.NewScanner(stderr)
-	var said []string
+	var output []string
 	for lines.Scan() {
 		if _, rest, ok := strings.Cut(lines.Text(), "msg=listening addr="); ok {
 			go func() { _, _ = io.Copy(io.Discard, stderr) }() // ends with the process
 			addr, _, _ := strings.Cut(rest, " ")
 			return addr
 		}
-		said = append(said, lines.Text())
+		output = append(output, lines.Text())
 	}
-	t.Fatalf("semel proxy ended:\n%s", strings.Join(said, "\n"))
+	t.Fatalf("semel proxy ended:\n%s", strings.Join(output, "\n"))
 	return ""
 }

@@ -10,24 +10,25 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
-// What a store's server has acknowledged it has still after it was killed, and
-// what was on its way is done once or not at all.
-func TestTheServerIsKilled(t *testing.T) {
+// After its server was killed, a store still has every acknowledged change, and a
+// change that was under way is made once or not at all.
+func TestServerKilled_AcknowledgedOutcomesKept(t *testing.T) {
 	served := false
-	for _, b := range backends {
-		served = served || b.server
+	for _, b := range stores.Backends {
+		served = served || b.HasServer
 	}
 	if !served {
-		t.Skip("no store of the table has a server")
+		t.Skip("no store of stores.Backends has a server")
 	}
 	onEachPolicy(t, killServer)
 }
 
-func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
-	if !b.server {
-		t.Skip("it has no server")
+func killServer(t *testing.T, b stores.Backend, in stores.Instance, policy semel.Policy) {
+	if !b.HasServer {
+		t.Skip("the store has no server")
 	}
 	kills := 3
 	if figure.Long() {
@@ -40,10 +41,8 @@ func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
 		seen := c.answers()
 		eventually(t, 3*time.Minute, "answers between two kills", func() bool { return c.answers() >= seen+between })
 		<-time.After(rand.N(20 * time.Millisecond))
-		if err := in.kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := in.restart(); err != nil {
+		in.Kill()
+		if err := in.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,8 +50,8 @@ func killServer(t *testing.T, b backend, in instance, policy semel.Policy) {
 	f := c.verdict()
 	report(t, f.wrong)
 	figure.Report(t, figure.Figure{
-		Claim: "what a killed server of a store had acknowledged is kept: one outcome for all callers, and an effect for it",
-		Where: b.name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
+		Claim: "outcomes that a killed server has acknowledged are kept: one outcome for all callers, and an effect for it",
+		Where: b.Name + ", " + policy.String(), Trials: int64(kills), Failures: int64(len(f.wrong)),
 		Detail: fmt.Sprintf("%d keys, %d answers, all alike; %d keys took effect again; %d asked about; deliveries: %s",
 			f.keys, f.answers, f.repeated, c.ledger.asked, counts(c.tally)),
 	})

@@ -29,7 +29,7 @@ func (f *freezer) worker(policy semel.Policy, how string) *sleeper {
 	f.t.Helper()
 	s := &sleeper{f: f, policy: policy, orders: make(chan string), ended: make(chan question), stopped: make(chan uint64), goOn: make(chan bool), gone: make(chan struct{})}
 	d := openDesk(f.t, f.ledger[policy], s)
-	s.p = startWorker(f.t, spec{Backend: f.b.name, URL: f.in.url, Desk: d.addr(), Lanes: 1, Policy: policy, Lease: sleepLease, Wrap: how})
+	s.p = startWorker(f.t, spec{Backend: f.b.Name, URL: f.in.URL, Desk: d.addr(), Lanes: 1, Policy: policy, Lease: sleepLease, Wrap: how})
 	return s
 }
 

@@ -18,9 +18,10 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/storetest"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
-const op = "chaos"
+const op string = "chaos"
 
 // spec is what a worker is told.
 type spec struct {
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 		removeBinary()
 		os.Exit(code)
 	}
-	signal.Ignore(syscall.SIGXFSZ) // so that a write that a limit forbids is an error
+	signal.Ignore(syscall.SIGXFSZ) // so that a write above the limit fails with an error
 	var s spec
 	err := json.Unmarshal([]byte(text), &s)
 	if err == nil {
@@ -59,16 +60,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// work runs what the test hands out until there is no more.
+// work runs deliveries until the test has no more.
 func work(ctx context.Context, s spec) error {
-	b, ok := backendNamed(s.Backend)
+	b, ok := stores.BackendNamed(s.Backend)
 	if !ok {
 		return fmt.Errorf("no backend %q", s.Backend)
 	}
-	st, end, err := b.open(ctx, s.URL)
-	for began := time.Now(); err != nil && b.server && time.Since(began) < 2*time.Minute; { // it may just have been killed
+	st, end, err := b.Open(ctx, s.URL)
+	for began := time.Now(); err != nil && b.HasServer && time.Since(began) < 2*time.Minute; { // it may just have been killed
 		<-time.After(50 * time.Millisecond)
-		st, end, err = b.open(ctx, s.URL)
+		st, end, err = b.Open(ctx, s.URL)
 	}
 	if err != nil {
 		return err
@@ -142,8 +143,7 @@ func runLane(ctx context.Context, s spec, fault *storetest.Fault) error {
 	}
 }
 
-// guard is that of a worker, or of the test beside it. Asked is how a
-// reconciler finds out.
+// guard is the Guard of a worker, or of the test. A reconciler calls asked.
 func guard(st store.Store, s spec, asked func(key string, fence uint64) (receipt string, happened bool)) (*semel.Guard, error) {
 	o := &semel.Options{OnDoubt: s.Policy, Lease: s.Lease, SettleTimeout: s.Settle}
 	if s.Policy == semel.Park {
@@ -224,7 +224,7 @@ var classes = []struct {
 	class  class
 }{
 	{semel.ErrLeaseLost, leaseLost}, {semel.ErrOutcomeNotStored, notStored}, {semel.ErrParked, parked}, {errRefused, busy},
-	{semel.ErrReleased, busy}, {semel.ErrInProgress, busy}, {semel.ErrUnavailable, noStore},
+	{semel.ErrReleased, busy}, {semel.ErrInProgress, busy}, {semel.ErrUnavailable, noStore}, {semel.ErrCanceled, noStore},
 }
 
 func classOf(err error) class {

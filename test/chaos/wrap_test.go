@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// The mistakes of a store, or the want of one, that the oracle must see.
+// The bugs of a store that the oracle must see. withoutSemel has no store.
 const (
 	unfenced     = "settle compares nothing"
 	checkThenSet = "claim looks, and then inserts"
@@ -18,7 +18,7 @@ const (
 	withoutSemel = "no Semel"
 )
 
-// wrap gives a store a mistake; "" gives it none.
+// wrap gives a store a bug; "" gives it none.
 func wrap(how string, st store.Store) store.Store {
 	switch how {
 	case unfenced:
@@ -31,8 +31,8 @@ func wrap(how string, st store.Store) store.Store {
 	return st
 }
 
-// noFence writes an outcome whoever holds the claim, as an unconditional
-// update does.
+// noFence writes an outcome without comparing the owner, like an unconditional
+// update.
 type noFence struct{ store.Store }
 
 func (s noFence) Unwrap() store.Store { return s.Store }
@@ -52,8 +52,8 @@ func (s noFence) Settle(ctx context.Context, l store.Lease, t store.Settlement) 
 	return err
 }
 
-// racy looks whether there is a record, and writes its own over whatever is
-// there by then, as a claim of two steps does.
+// racy reads whether a record exists, and then writes its own over any record,
+// like a claim in two steps.
 type racy struct{ store.Store }
 
 func (s racy) Unwrap() store.Store { return s.Store }
@@ -74,8 +74,8 @@ func (s racy) Claim(ctx context.Context, p store.Proposal) (store.Found, error) 
 	}
 }
 
-// amnesiac acknowledges each fourth settlement without keeping it, as a
-// database does that loses its last commits.
+// amnesiac acknowledges every fourth settlement without keeping it, like a
+// database that loses its last commits.
 type amnesiac struct {
 	store.Store
 	n atomic.Int64

@@ -17,6 +17,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
 // freezes are where owners are frozen, in turn.
@@ -25,8 +26,8 @@ var freezes = []point{beforeEffect, afterEffect, beforeSettle, afterClaim}
 // A process that is frozen past its lease, and wakes up after another has
 // taken over, changes nothing: not the record, and not what anybody is told.
 // Its handler's context was cancelled by its own clock.
-func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
-	onEach(t, func(t *testing.T, b backend, in instance) {
+func TestFrozenOwner_Wakes_SettlementRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		const workers = 6
 		rounds := 4 // of each worker: 24 in all
 		if figure.Long() {
@@ -53,8 +54,8 @@ func TestAFrozenOwnerIsRefusedWhenItWakes(t *testing.T) {
 
 // The same at any moment, also in the middle of a transaction: with SQLite all
 // others then wait for the file, and are told so, until it wakes up.
-func TestAProcessIsFrozenAnywhere(t *testing.T) {
-	onEach(t, func(t *testing.T, b backend, in instance) {
+func TestFrozenAnywhere_Wakes_OneOutcome(t *testing.T) {
+	onEach(t, func(t *testing.T, b stores.Backend, in stores.Instance) {
 		rounds := 4
 		if figure.Long() {
 			rounds = 60
@@ -77,8 +78,8 @@ func TestAProcessIsFrozenAnywhere(t *testing.T) {
 // freezer freezes workers, and takes over from them.
 type freezer struct {
 	t      *testing.T
-	b      backend
-	in     instance
+	b      stores.Backend
+	in     stores.Instance
 	st     store.Store
 	guards map[semel.Policy]*semel.Guard
 	ledger map[semel.Policy]*ledger
@@ -91,7 +92,7 @@ type freezer struct {
 
 const sleepLease = 500 * time.Millisecond
 
-func newFreezer(t *testing.T, b backend, in instance) *freezer {
+func newFreezer(t *testing.T, b stores.Backend, in stores.Instance) *freezer {
 	f := &freezer{
 		t: t, b: b, in: in, st: opened(t, b, in), guards: map[semel.Policy]*semel.Guard{}, at: map[point]int{},
 		ledger: map[semel.Policy]*ledger{semel.Retry: newLedger(), semel.Park: newLedger()},
@@ -126,12 +127,12 @@ func (f *freezer) round(s *sleeper, key string, p point) {
 		s.goOn <- false
 		<-time.After(rand.N(1 + rand.N(time.Millisecond)))
 	}
-	if err := s.p.signal(syscall.SIGSTOP); err != nil {
+	if err := s.p.Signal(syscall.SIGSTOP); err != nil {
 		f.bad("%s: %v", key, err)
 	}
 	receipt, err := f.succeed(s.policy, key, fence)
 	kept, gerr := f.st.Get(context.Background(), record(key))
-	if serr := s.p.signal(syscall.SIGCONT); serr != nil {
+	if serr := s.p.Signal(syscall.SIGCONT); serr != nil {
 		f.bad("%s: %v", key, serr)
 	}
 	if p != anywhere {
@@ -144,7 +145,7 @@ func (f *freezer) round(s *sleeper, key string, p point) {
 		return
 	}
 	switch {
-	case errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrInProgress):
+	case errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled) || errors.Is(err, semel.ErrInProgress):
 		f.waited.Add(1) // frozen in the middle of a change, which holds SQLite's only lock
 		f.settle(s.policy, key)
 	case err != nil || gerr != nil:
@@ -177,7 +178,7 @@ func (f *freezer) succeed(policy semel.Policy, key string, fence uint64) (receip
 			return store.Outcome{Body: []byte(receipt)}, nil
 		})
 		receipt = string(res.Body)
-		if err == nil || errors.Is(err, semel.ErrUnavailable) {
+		if err == nil || errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled) {
 			break
 		}
 	}
@@ -245,7 +246,7 @@ func (f *freezer) report(claim string) {
 	}
 	retry := f.ledger[semel.Retry].audit(semel.Retry)
 	figure.Report(f.t, figure.Figure{
-		Claim: claim, Where: f.b.name, Trials: f.refused.Load() + f.early.Load(), Failures: int64(len(f.wrong)),
+		Claim: claim, Where: f.b.Name, Trials: f.refused.Load() + f.early.Load(), Failures: int64(len(f.wrong)),
 		Detail: fmt.Sprintf("refused: %d (%s); %d handlers' contexts cancelled; %d had settled before they froze; in %d rounds the store was held by a frozen process, and others waited; %d effects by zombies under retry, which no store can hold back; under park 0, for the ledger refused %d",
 			f.refused.Load(), counts(f.at), f.cancelled.Load(), f.early.Load(), f.waited.Load(), retry.zombies, f.ledger[semel.Park].refused),
 	})

@@ -33,7 +33,7 @@ func pages(t *testing.T, patterns ...string) []page {
 
 // Code on a page is code that compiles: each Go block is found, line by line,
 // in a Go file of the repository. Indentation does not count.
-func TestGoBlocksCompile(t *testing.T) {
+func TestGoBlocks_Compile(t *testing.T) {
 	sources, err := repo.Files(".go")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 var shells = map[string]bool{"sh": true, "shell": true, "bash": true, "console": true}
 
 // Each command line of a page names a verb that the command has.
-func TestCommandLinesNameVerbsThatExist(t *testing.T) {
+func TestCommandLines_VerbsExist(t *testing.T) {
 	type line struct {
 		page string
 		n    int
@@ -43,7 +43,7 @@ func TestCommandLinesNameVerbsThatExist(t *testing.T) {
 }
 
 // Each make target of a page exists.
-func TestMakeTargetsExist(t *testing.T) {
+func TestMakeTargets_Exist(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func helpOf(t *testing.T) string {
 	bin := filepath.Join(t.TempDir(), "semel")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".")
 	build.Dir = filepath.Join(root, "cmd", "semel")
-	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	build.Env = append(os.Environ(), "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		if os.Getenv("SEMEL_TEST_REQUIRE") != "" {
 			t.Fatalf("cmd/semel does not build: %v\n%s", err, out)

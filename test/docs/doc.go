@@ -1,4 +1,4 @@
-// Package docs tests the project's pages: each Go block is code that compiles
-// here, each link leads somewhere, and each command line is one that the
-// command knows.
+// Package docs tests the Markdown pages of this repository: Go blocks compile,
+// links have targets, command lines name existing commands, and each guarantee
+// names existing tests.
 package docs

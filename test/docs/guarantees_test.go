@@ -9,11 +9,11 @@ import (
 
 var (
 	testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
-	testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(t \*testing\.T\)`)
 )
 
-// A guarantee is as good as the test that shows it, and that has to exist.
-func TestEachGuaranteeNamesTestsThatExist(t *testing.T) {
+// Each guarantee names the tests that show it, and these tests must exist.
+func TestGuarantees_NamedTestsExist(t *testing.T) {
 	files, err := repo.Files(".go")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestEachGuaranteeNamesTestsThatExist(t *testing.T) {
 			found := testName.FindAllStringSubmatch(line, -1)
 			if len(line) > 0 && line[0] == '|' {
 				if rows++; len(found) == 0 && !regexp.MustCompile(`^\|(-|\s*guaranteed)`).MatchString(line) {
-					t.Errorf("%s:%d: nothing shows this guarantee", p.name, i+1)
+					t.Errorf("%s:%d: the guarantee names no test", p.name, i+1)
 				}
 			}
 			for _, m := range found {

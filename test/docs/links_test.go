@@ -12,7 +12,7 @@ import (
 )
 
 // Each relative link leads to a file, and to a heading if it names one.
-func TestRelativeLinksLeadSomewhere(t *testing.T) {
+func TestRelativeLinks_TargetsExist(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -13,11 +13,11 @@ type block struct {
 	lines []string
 }
 
-// page is a Markdown file, taken apart.
+// page is a parsed Markdown file.
 type page struct {
 	name   string // from the root of the repository
 	blocks []block
-	prose  []string // the other lines; those of blocks are empty here
+	prose  []string // all lines; the lines of blocks are empty
 }
 
 func newPage(name, text string) (page, error) {

@@ -19,7 +19,7 @@ const sample = "# Semel, once\n" +
 	"  semel doctor\n" +
 	"  ```\n"
 
-func TestAPageIsTakenApart(t *testing.T) {
+func TestPage_Parsed_ProseBlocksAndLinks(t *testing.T) {
 	p, err := newPage("x.md", sample)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestAPageIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestABlockIsFoundWhateverItsIndentation(t *testing.T) {
+func TestPage_IndentedBlock_Found(t *testing.T) {
 	source := "package x\n\nfunc f() {\n\tif a {\n\t\tb()\n\t}\n}\n"
 	for block, want := range map[string]bool{
 		"if a {\n    b()\n}": true,
@@ -50,7 +50,7 @@ func TestABlockIsFoundWhateverItsIndentation(t *testing.T) {
 	}
 }
 
-func TestLinksAreFound(t *testing.T) {
+func TestPage_Links_Found(t *testing.T) {
 	got := linksOf("[a](b.md) `[no](code)` ![i](c.png \"title\") (h)(i) <img src=\"d.svg\">")
 	if !slices.Equal(got, []string{"b.md", "c.png", "d.svg"}) {
 		t.Errorf("links %q", got)
@@ -60,15 +60,16 @@ func TestLinksAreFound(t *testing.T) {
 	}
 }
 
-func TestCommandLinesAreFound(t *testing.T) {
+func TestPage_CommandLines_Found(t *testing.T) {
 	for line, want := range map[string]string{
-		"go run ./cmd/semel demo --kill": "demo",
-		"$ semel inspect list":           "inspect",
-		"semel proxy \\":                 "proxy",
-		"SEMEL_STORE=x semel doctor":     "doctor",
-		"semel --help":                   "",
-		"semelhttp":                      "",
-		"echo semel proxy":               "",
+		"go run ./cmd/semel verify --list": "verify",
+		"go run ./cmd/semel/demo --events": "",
+		"$ semel inspect list":             "inspect",
+		"semel proxy \\":                   "proxy",
+		"SEMEL_STORE=x semel doctor":       "doctor",
+		"semel --help":                     "",
+		"semelhttp":                        "",
+		"echo semel proxy":                 "",
 	} {
 		if got := verbOf(line); got != want {
 			t.Errorf("%q: verb %q, want %q", line, got, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// What follows stands on a page and nowhere else in the code.
+// These declarations are quoted by a page and are nowhere else in the code.
 
 // docs/new-store.md
 func TestConformance(t *testing.T) {

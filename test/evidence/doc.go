@@ -1,6 +1,6 @@
-// Command evidence runs the long forms of the tests that count, and writes
-// docs/evidence.md of what they report. It goes on after a failure, and then
-// exits with 1. See package figure for how a test reports.
+// Command evidence runs the long forms of the tests that report figures, and
+// writes the figures to docs/evidence.md. If a step fails, it runs the other steps
+// and then exits with 1. Package figure describes how a test reports.
 //
 //	go run ./evidence -out ../docs/evidence.md
 package main

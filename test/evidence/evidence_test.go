@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/test/internal/repo"
 )
 
-func TestFiguresAreFoundInALog(t *testing.T) {
+func TestFigures_InLog_Found(t *testing.T) {
 	for line, want := range map[string]struct {
 		found, wrong bool
 	}{
@@ -29,7 +29,7 @@ func TestFiguresAreFoundInALog(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhatWasCounted(t *testing.T) {
+func TestPage_HasFigures(t *testing.T) {
 	p := page{machine: machine{commit: "abc", goVersion: "go1", os: "linux/amd64", cpu: "CPU", cores: 2}, began: time.Date(2026, 11, 20, 1, 2, 3, 0, time.UTC)}
 	p.sections = []done{
 		{step: step{name: "simulation", about: "It simulates.", dir: "test/sim", args: []string{"-run=^A$"}, env: []string{"X=1"}}, took: 90 * time.Second, figures: []figure.Figure{
@@ -47,7 +47,7 @@ func TestThePageSaysWhatWasCounted(t *testing.T) {
 	}
 }
 
-func TestSectionsOfOtherStepsStay(t *testing.T) {
+func TestPage_SectionsOfOtherSteps_Kept(t *testing.T) {
 	first := page{machine: machine{commit: "abc"}, sections: []done{{step: step{name: "model", about: "A."}}, {step: step{name: "museum", about: "B."}}}}
 	again := page{machine: machine{commit: "def"}, before: first.String(), sections: []done{{step: step{name: "museum", about: "C."}}, {step: step{name: "chaos", about: "D."}}}}
 	text := again.String()
@@ -64,7 +64,7 @@ func TestSectionsOfOtherStepsStay(t *testing.T) {
 	}
 }
 
-func TestThousandsAreParted(t *testing.T) {
+func TestThousands_Separated(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100", 1234567: "1,234,567"} {
 		if got := thousands(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
@@ -72,7 +72,7 @@ func TestThousandsAreParted(t *testing.T) {
 	}
 }
 
-func TestStepsAreChosenByName(t *testing.T) {
+func TestSteps_ChosenByName(t *testing.T) {
 	if all, err := choose(""); err != nil || len(all) != len(steps) {
 		t.Errorf("all: %d, %v", len(all), err)
 	}
@@ -85,7 +85,7 @@ func TestStepsAreChosenByName(t *testing.T) {
 	}
 }
 
-func TestEachStepHasATestInItsFolder(t *testing.T) {
+func TestSteps_DirectoriesHaveTheirTests(t *testing.T) {
 	root, err := repo.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestEachStepHasATestInItsFolder(t *testing.T) {
 }
 
 // A step that runs nothing, or cannot be built, is not a step that passed.
-func TestAStepWithoutFiguresFails(t *testing.T) {
+func TestStep_NoFigures_Fails(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) {
 		t.Helper()

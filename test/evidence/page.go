@@ -36,7 +36,7 @@ type page struct {
 	machine
 	began    time.Time
 	sections []done
-	before   string // the page as it was: what it has of other steps is kept
+	before   string // the old page: the sections of other steps are kept
 }
 
 // String is the page as Markdown, with its sections in the order of the steps.

@@ -33,8 +33,8 @@ func (d *done) verdict() string {
 
 var errNothing = errors.New("it reported no figure")
 
-// run runs a step and collects its figures. What it prints besides is shown
-// only if it fails.
+// run runs a step and collects its figures. It shows the step's other output only
+// if the step fails.
 func run(ctx context.Context, root string, s step, progress teller) done {
 	d := done{step: s}
 	began := time.Now()

@@ -176,7 +176,7 @@ func (b *broken) Sweep(context.Context, store.Cursor, int) (store.SweepResult, e
 	return res, nil
 }
 
-func TestABrokenStoreIsNotLinearizable(t *testing.T) {
+func TestBrokenStore_NotLinearizable(t *testing.T) {
 	const most = 200 // histories for each
 	caught := int64(0)
 	for _, f := range flaws {
@@ -201,7 +201,7 @@ func TestABrokenStoreIsNotLinearizable(t *testing.T) {
 }
 
 // The store that is broken above is sound without a flaw.
-func TestTheStoreOfTheControlsIsLinearizable(t *testing.T) {
+func TestControlStore_WithoutBug_Linearizable(t *testing.T) {
 	c := histories(t, 100, func(i int) *History {
 		return Record(t.Context(), newBroken(sound), Options{Seed: uint64(i), Faults: 0.06})
 	})

@@ -1,8 +1,8 @@
-// Package linear checks that the operations of a store are linearizable: that
-// each takes effect at one moment between its call and its return, in an order
-// that one record, kept by one hand, could have had.
+// Package linear checks that the operations of a store are linearizable: each
+// takes effect at one moment between its call and its return, and the results are
+// equal to the results of one record that makes the changes in that order.
 //
-// Record makes a history of a store by several clients at once, with faults
-// between them; Check judges it. The record that it is compared with is written
-// from the rules of package store, and shares no code with it but the types.
+// [Record] makes a history of a store by several concurrent clients, with faults.
+// [Check] judges it. Check compares the history with a model of a record, which is
+// written from the rules of package store and shares only types with it.
 package linear

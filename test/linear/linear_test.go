@@ -2,7 +2,7 @@ package linear
 
 import (
 	"fmt"
-	"path/filepath"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -10,38 +10,48 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
-	"github.com/semel-go/semel/store/sqlitestore"
+	"github.com/semel-go/semel/store/nearcache"
+	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/test/internal/figure"
+	"github.com/semel-go/semel/test/internal/stores"
 )
 
-// stores are those whose histories are checked: a new store is one line.
-var stores = []struct {
+// kinds are the stores whose histories are checked. A new store is one line.
+var kinds = []struct {
 	name        string
-	open        func(t testing.TB) (st store.Store, end func()) // empty, and for one history alone: a sweep goes through all
-	short, long int                                             // histories
+	open        func(t testing.TB) (st store.Store, end func()) // an empty store for one history, which sweeps all records
+	short, long int                                             // numbers of histories
 }{
-	{"memstore", func(testing.TB) (store.Store, func()) { return memstore.New(nil), func() {} }, 300, 20_000},
-	{"sqlitestore", openSQLite, 20, 300},
-	{"pgstore", openPostgres, 20, 300},
-	{"redisstore", openRedis, 20, 300},
+	{"memstore", openMemory, 300, 20_000},
+	{"sqlitestore", func(t testing.TB) (store.Store, func()) { return stores.SQLite(t) }, 20, 300},
+	{"pgstore", func(t testing.TB) (store.Store, func()) { return stores.Postgres(t, pgstore.Options{}) }, 20, 300},
+	{"redisstore", func(t testing.TB) (store.Store, func()) { return stores.Redis(t) }, 20, 300},
 	{cached, openCached, 20, 300},
 	{"shardstore of three memstores", openSharded, 20, 300},
 }
 
-func openSQLite(t testing.TB) (store.Store, func()) {
-	st, err := sqlitestore.Open(t.Context(), filepath.Join(t.TempDir(), "linear.db"), &sqlitestore.Options{Relaxed: true})
+func TestMain(m *testing.M) { os.Exit(stores.Main(m)) }
+
+func openMemory(testing.TB) (store.Store, func()) { return memstore.New(nil), func() {} }
+
+func openSharded(t testing.TB) (store.Store, func()) {
+	return stores.Sharded(t, stores.ThreeMemories(), nil), func() {}
+}
+
+// cached is a store whose cache all clients share, as the clients of one process
+// do.
+const cached = "nearcache before memstore"
+
+func openCached(t testing.TB) (store.Store, func()) {
+	st, err := nearcache.New(memstore.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st, func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	return st, func() {}
 }
 
-func TestStoresAreLinearizable(t *testing.T) {
-	for _, s := range stores {
+func TestStores_UnderFaults_Linearizable(t *testing.T) {
+	for _, s := range kinds {
 		t.Run(s.name, func(t *testing.T) {
 			n := s.short
 			if figure.Long() {

@@ -77,7 +77,7 @@ func done(body string) store.Settlement {
 	return store.Settlement{State: store.Completed, Attempt: 1, Keep: 5 * time.Second, Outcome: store.Outcome{Body: []byte(body)}}
 }
 
-func TestHistoriesByHand(t *testing.T) {
+func TestCheck_HandWrittenHistories_Judged(t *testing.T) {
 	a := made(1, at(0))
 	b := made(2, at(3))
 	after := func(s store.Settlement, r store.Record, when time.Time) store.Record { return s.Apply(r, when) }
@@ -188,7 +188,7 @@ func TestHistoriesByHand(t *testing.T) {
 }
 
 // A message of which it is known that it had arrived takes no effect later.
-func TestAnOperationThatHadArrivedIsNotLate(t *testing.T) {
+func TestCheck_ArrivedOperation_NotLate(t *testing.T) {
 	a := made(1, at(0))
 	for _, c := range []struct {
 		arrived bool
@@ -208,7 +208,7 @@ func TestAnOperationThatHadArrivedIsNotLate(t *testing.T) {
 }
 
 // Operations on two keys have nothing to do with each other.
-func TestKeysArePartedFromEachOther(t *testing.T) {
+func TestCheck_KeysJudgedApart(t *testing.T) {
 	var h History
 	for i, v := range []string{"1", "2", "1"} {
 		k := store.Key{Operation: "op", Value: v}
@@ -220,8 +220,9 @@ func TestKeysArePartedFromEachOther(t *testing.T) {
 	}
 }
 
-// What the clients do is drawn from the seed, and comes by each kind of answer.
-func TestRecordedHistoriesComeByAllThatMatters(t *testing.T) {
+// The operations of the clients are chosen by the seed. Together they must have
+// every kind of answer.
+func TestRecord_ReachesEveryOperationAndResult(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(40) {
 		h := Record(t.Context(), newBroken(sound), Options{Seed: seed, Faults: 0.1})

@@ -28,7 +28,7 @@ var kindNames = [...]string{"Claim", "Swap", "Renew", "Settle", "Get", "Sweep"}
 // String is the method's name.
 func (k Kind) String() string { return kindNames[k] }
 
-// Input is what a method was called with, for one key.
+// Input holds the arguments of a call on one key.
 type Input struct {
 	Kind       Kind
 	Cached     bool // Claim: the times of a terminal record may be a cache's
@@ -40,8 +40,8 @@ type Input struct {
 	Settlement store.Settlement // Settle
 }
 
-// Answer is what became known of a call. The zero Answer: nothing, for its reply
-// was lost, and it may have been applied, or be applied yet.
+// Answer is the reply to a call. The zero Answer is a lost reply: the call may have
+// been applied, or may be applied later.
 type Answer struct {
 	Known  bool
 	Found  store.Found // Claim, Swap, Get
@@ -57,52 +57,52 @@ type History struct {
 	ops   []porcupine.Operation
 }
 
-// Tick is the next moment of the history's own clock.
+// Tick advances the history's own clock and returns its time.
 func (h *History) Tick() int64 {
 	h.clock++
 	return h.clock
 }
 
-// Call adds an operation that was called at a moment, and has not returned. It
-// gives its number.
+// Call adds an operation that was called at a time and has not returned. It
+// returns the operation's number.
 func (h *History) Call(client int, at int64, in *Input) int {
 	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: at, Output: &Answer{}, Return: math.MaxInt64})
 	return len(h.ops) - 1
 }
 
-// Return says what the operation of that number has answered, and when.
+// Return adds the answer of operation n, and the time of its return.
 func (h *History) Return(n int, at int64, a *Answer) {
 	a.Known = true
 	h.ops[n].Output, h.ops[n].Return = a, at
 }
 
-// Arrive says that the operation of that number had reached the store at a
-// moment, though nobody got its answer: for a history whose maker can tell.
-// Else such an operation may take effect at any time until the end.
+// Arrive tells that operation n had reached the store at a time, although its
+// reply was lost. Without it, an operation whose reply was lost may take effect at
+// any time until the end.
 func (h *History) Arrive(n int, at int64) { h.ops[n].Return = at }
 
-// Len is how many operations there are.
+// Len is the number of operations.
 func (h *History) Len() int { return len(h.ops) }
 
-// Result is what Check has found.
+// Result is the result of Check.
 type Result = porcupine.CheckResult
 
-// What Check finds: Unknown if it took too long.
+// The results of Check. Unknown means that the timeout has passed.
 const (
 	Ok      = porcupine.Ok
 	Illegal = porcupine.Illegal
 	Unknown = porcupine.Unknown
 )
 
-// Check judges a history. Zero timeout: none.
+// Check judges a history. A timeout of zero means none.
 func Check(h *History, timeout time.Duration) Result {
-	told := make([]porcupine.Operation, 0, len(h.ops))
+	known := make([]porcupine.Operation, 0, len(h.ops))
 	for _, op := range h.ops {
-		if op.Input.(*Input).Kind != Get || op.Output.(*Answer).Known { // a read that nobody got tells nothing
-			told = append(told, op)
+		if op.Input.(*Input).Kind != Get || op.Output.(*Answer).Known { // a read whose reply was lost proves nothing
+			known = append(known, op)
 		}
 	}
-	return porcupine.CheckOperationsTimeout(model, told, timeout)
+	return porcupine.CheckOperationsTimeout(model, known, timeout)
 }
 
 var model = (&porcupine.NondeterministicModel{
@@ -112,7 +112,8 @@ var model = (&porcupine.NondeterministicModel{
 	Equal:     func(a, b any) bool { return a == b },
 }).ToModel()
 
-// byKey parts a history: no operation on one key tells of another.
+// byKey splits a history by key, because operations on different keys are
+// independent.
 func byKey(all []porcupine.Operation) (parts [][]porcupine.Operation) {
 	by := map[store.Key]int{}
 	for _, op := range all {

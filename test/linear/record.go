@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// Options are how a history is made. Zero fields mean the defaults.
+// Options configure a history. Zero fields mean the defaults.
 type Options struct {
 	Seed    uint64
 	Clients int     // at once: 6 by default
@@ -22,10 +22,10 @@ type Options struct {
 	Faults  float64 // odds that a call is lost, late or doubled
 }
 
-// Record makes a history of a store that nobody else uses meanwhile, for a sweep
-// goes through all of it. What the clients do is drawn from the
-// seed; how they meet is not. It returns when all calls have returned, the late
-// ones included.
+// Record makes a history of a store. No other test may use the store at the same
+// time, because a sweep reads all records. The seed chooses the operations of the
+// clients, but not their order. Record returns when all calls have returned, also
+// the late ones.
 func Record(ctx context.Context, st store.Store, o Options) *History {
 	setDefault(&o.Clients, 6)
 	setDefault(&o.Ops, 30)
@@ -51,16 +51,16 @@ func setDefault(v *int, d int) {
 	}
 }
 
-// session is what the clients of a history share.
+// session is the state that the clients of a history share.
 type session struct {
 	o Options
 
 	mu   sync.Mutex // guards what follows
 	h    *History
-	seen []store.Record // what any of them has read lately
+	seen []store.Record // the records that the clients have read last
 }
 
-// client makes one call after the other.
+// client makes calls, one after the other.
 type client struct {
 	s     *session
 	id    int

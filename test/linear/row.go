@@ -7,9 +7,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// row is one record as far as the operations so far tell. Times are
-// microseconds; what a change has set at a moment that nobody was told is
-// known as its distance from that moment.
+// row is the model of one record, as far as the operations so far determine it.
+// Times are microseconds. If the time of a change is unknown, the times that it set
+// are known as distances from it.
 type row struct {
 	there   bool
 	state   store.State
@@ -109,7 +109,7 @@ func (r row) recognize(rec *store.Record) (row, bool) {
 	return r, ok
 }
 
-// fits compares v with what is known, and learns it if nothing is.
+// fits compares v with the known value, or sets it if none is known.
 func fits[T int64 | uint64](known *T, v T) bool {
 	if *known == 0 {
 		*known = v

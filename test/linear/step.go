@@ -79,13 +79,13 @@ func swap(r row, in *Input, a *Answer, can func(row, bool)) {
 	}
 }
 
-// swapped is r after a swap that was right about it.
+// swapped is r after a swap whose comparison holds.
 func (r row) swapped(in *Input) row {
 	r.fence = in.Seen.Fence
 	return proposed(&in.Proposal, &r)
 }
 
-// taught is r, whose fence is that of a lease which holds.
+// taught is r with the fence of a lease that is valid.
 func (r row) taught(in *Input) row {
 	r.fence = in.Lease.Fence
 	return r

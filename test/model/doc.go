@@ -1,53 +1,57 @@
 // Package model is a model of the claim protocol in Promela, the language of
-// Spin. Spin looks at every order in which the steps of 3 (in the long form
-// also 4) callers of one key can come, with crashes, freezes, lapsed leases and
-// lost replies between any two of them. The package has only tests; they need
-// spin and gcc, and skip without them.
+// Spin. Spin searches every order of the steps of 3 callers of one key (4 in the
+// long form), with crashes, freezes, lapsed leases and lost replies between any
+// two steps. The package has only tests. They need spin and gcc, and are skipped
+// without them.
 //
 // # The models
 //
-//   - claim.pml: the protocol as package store and the Guard have it. store.pml
+//   - claim.pml: the protocol of package store and the Guard. store.pml
 //     is the store (Insert, Replace, Swap, Settle and Done, Sweep), decide.pml
 //     is store.Decide, caller.pml a call from its claim to its settlement,
-//     others.pml sweeps and operators. Names are those of the code.
+//     others.pml sweeps and operators. They use the names of the code.
 //   - atomic.pml: claim, effect and record in one transaction.
 //   - lease.pml: leases, renewals and deadlines, with a clock.
 //   - rules.pml: how a rule is checked, and a place marked.
 //
-// One step of claim.pml is one operation of the store together with what its
-// caller makes of the answer. A caller can stand still between two steps for
-// any time, so a frozen owner needs no step of its own. A lease may lapse
-// whenever somebody looks at it. Budgets (LAPSES, CRASHES, LOSSES, …) bound how
-// often trouble comes; they are the macros at the head of each model.
+// One step of claim.pml is one operation of the store together with the caller's
+// reaction to its answer. A caller can wait between two steps for any time, so a
+// frozen owner needs no step of its own. A lease may lapse at each read. Budgets
+// (LAPSES, CRASHES, LOSSES, …) limit the number of faults; they are the macros at
+// the head of each model.
 //
 // # The questions
 //
-// variants_test.go is the list. Each of holds must be searched to the end
-// without a violation, and must have been at the places that it names: a search
-// that never saw a take-over says nothing of take-overs. Each of bugs leaves
-// out one comparison, and Spin must find the violation of the one rule that is
-// named. Each of reached claims that a place is never reached, and must be
-// wrong. Four callers (SEMEL_EVIDENCE=1) run with smaller budgets, for each of
-// them multiplies the states.
+// variants_test.go lists the variants of the models, of three kinds:
 //
-// The rules, and the rule of the design they are about (guarantees: what the
-// policies and Atomic promise):
+//   - holds: Spin must search all states without a violation, and must reach the
+//     named places. A search without a take-over proves nothing about take-overs.
+//   - bugs: the variant omits one comparison, and Spin must find that the named
+//     rule is violated.
+//   - reached: the variant claims that a place is never reached, and Spin must
+//     find that the claim is wrong.
+//
+// Four callers (SEMEL_EVIDENCE=1) have smaller budgets, because each caller
+// multiplies the number of states.
+//
+// The rules, each with the number of the rule in DESIGN.md (guarantees: the
+// promises of the policies and of Atomic in docs/guarantees.md):
 //
 //	one_outcome          4, 8        no two recorded outcomes in one generation of a key
-//	told_alike           4, 8        who is told a recorded outcome is told the first
+//	told_alike           4, 8        each caller that gets a recorded outcome gets the first one
 //	settled_stays        3, 4, 8     a terminal record does not change until it expires
-//	only_owner_settles   4           owner, fence and state: a zombie is refused
-//	own_claim_won        2           nobody loses to the own lost reply
-//	ran_once             2           replies that are lost, and nothing else: exactly once
-//	fence_grows          5           each change of hands, also after a sweep
-//	swept_was_over       7           a sweep removes what has expired, and nothing else
+//	only_owner_settles   4           owner, fence and state: an owner that lost its lease is refused
+//	own_claim_won        2           a caller whose reply was lost finds its own claim
+//	ran_once             2           if only replies are lost, the handler runs exactly once
+//	fence_grows          5           the fence grows with each new owner, also after a sweep
+//	swept_was_over       7           a sweep removes only expired records
 //	at_most_once         guarantees  park: one effect at most; retry with a derived key, too
 //	doubt_kept           9           park: an effect is recorded or unknown, never lost
-//	token_once           16          a token runs what was reserved, and no later life
+//	token_once           16          a token runs the reserved call, and no later generation of the key
 //	one_inside           6, 7        an owner has stopped before another starts
-//	live_stays           3           a lease that was renewed since it was seen stays
+//	live_stays           3           a lease renewed after it was read is not taken over
 //	settled_once         4           the same, with a clock
-//	together             guarantees  Atomic: the effect is there if the record is
+//	together             guarantees  Atomic: the effect exists if and only if the record does
 //
 // Rule 1 is decide.pml itself; its branches on policy, state and token are
 // under test in the variants of park, mixed policies and reservation. Rule 17
@@ -57,15 +61,15 @@
 //
 //   - Payloads and fingerprints (12), scopes (several keys), tombstones (10),
 //     the limit of attempts and backoff (13), waiters (14), Rerun (8), outages
-//     (11), HTTP and consumers. Tests and the bug museum see to those.
-//   - Liveness. That a doubt is resolved, or a waiter woken, in the end is not
-//     asked; only that nothing wrong happens on the way.
+//     (11), HTTP and consumers. Tests and the bug museum cover them.
+//   - Liveness: the models do not check that a doubt is resolved, or a waiter
+//     woken, in the end. They check only that no rule is violated.
 //   - Clocks that run at different speeds, and a store's clock that is set
-//     back, except that a fence does not lean on it: the model's fence is the
-//     counter alone. claim.pml has no time, and lease.pml no crash: a caller
-//     that stands still for ever is the same.
-//   - A store that loses what it has acknowledged.
-//   - That the code is what the model says. It was written from the code by
-//     hand; the conformance suite, histories and mutants test the code.
-//   - More than the budgets and 4 callers. What breaks only with more is not found.
+//     back. The model's fence is a counter, which does not depend on a clock.
+//     claim.pml has no time. lease.pml has no crash, because a caller that waits
+//     for ever is the same.
+//   - A store that loses acknowledged changes.
+//   - The agreement of the model with the code. The model was written by hand
+//     from the code; the conformance suite, histories and mutants test the code.
+//   - Faults that need more than the budgets, or more than 4 callers.
 package model

@@ -26,7 +26,7 @@ State-vector 96 byte, depth reached 158, errors: 1
       435 states, stored
 `
 
-func TestAVerdictCountsOnlyIfTheSearchWasComplete(t *testing.T) {
+func TestVerdict_SearchIncomplete_NotCounted(t *testing.T) {
 	hold, bug := &variant{marks: []string{"replayed"}}, &variant{fails: "one_outcome"}
 	for name, c := range map[string]struct {
 		of    *variant
@@ -57,7 +57,7 @@ func TestAVerdictCountsOnlyIfTheSearchWasComplete(t *testing.T) {
 }
 
 // A name that no model knows would silently set nothing, or never be missed.
-func TestVariantsNameWhatTheModelsHave(t *testing.T) {
+func TestVariants_NamesExistInModels(t *testing.T) {
 	var text string
 	files, err := filepath.Glob("*.pml")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestVariantsNameWhatTheModelsHave(t *testing.T) {
 }
 
 // A rule that no bug breaks may be one that cannot be broken.
-func TestEachRuleIsBrokenByABug(t *testing.T) {
+func TestRules_EachBrokenByABug(t *testing.T) {
 	for _, f := range []string{"claim.pml", "atomic.pml", "lease.pml"} {
 		text, err := os.ReadFile(f)
 		if err != nil {
@@ -112,7 +112,7 @@ func TestEachRuleIsBrokenByABug(t *testing.T) {
 	}
 }
 
-func TestASmallerBudgetReplacesTheLarger(t *testing.T) {
+func TestBudget_Smaller_ReplacesLarger(t *testing.T) {
 	v := &variant{set: []string{"A=2", "B"}, four: []string{"A=0", "C=1"}}
 	if got := macros(v, 3); !slices.Equal(got, []string{"A=2", "B"}) {
 		t.Errorf("3 callers: %v", got)

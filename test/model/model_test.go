@@ -101,14 +101,14 @@ func report(t *testing.T, claim string, control bool, rows []row) {
 	})
 }
 
-func TestTheProtocolHolds(t *testing.T) {
+func TestProtocol_EveryState_RulesHold(t *testing.T) {
 	report(t, "each rule of the protocol holds in every order of steps", false, check(t, holds))
 }
 
-func TestEachBugIsFound(t *testing.T) {
+func TestBugs_EachFound(t *testing.T) {
 	report(t, "a protocol without one of its comparisons breaks the rule", true, check(t, bugs))
 }
 
-func TestTheSearchGetsThere(t *testing.T) {
+func TestReachability_EachStateReached(t *testing.T) {
 	report(t, "what is claimed never to happen happens", true, check(t, reached))
 }

@@ -70,7 +70,7 @@ func search(t *testing.T, v *variant, callers int) verdict {
 	return got
 }
 
-// macros are those of a variant. The last of equal names counts.
+// macros are the macros of a variant. Of macros with equal names the last counts.
 func macros(v *variant, callers int) []string {
 	all := v.set
 	if callers > 3 {

@@ -11,42 +11,42 @@ const (
 var adapters = []Mutant{
 	{
 		Name: "NATS: an ack is not answered", Rule: "ack", Parent: "M24: nats-server#4786",
-		Dir: stream, Func: "(*delivery).Ack", Package: stream, Run: "TestTheServerIsTold",
+		Dir: stream, Func: "(*delivery).Ack", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
 		Old: "d.m.DoubleAck(ctx)", New: "d.m.Ack()",
 	},
 	{
 		Name: "NATS: a retry does not wait", Rule: "ack",
-		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestTheServerIsTold",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
 		Old: "d.m.NakWithDelay(delay)", New: "d.m.Nak()",
 	},
 	{
 		Name: "NATS: a message that is given back never comes again", Rule: "ack",
-		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestTheServerIsTold",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
 		Old: "d.m.Nak()", New: "d.m.Term()",
 	},
 	{
 		Name: "NATS: a message in work is given to others", Rule: "rule 7",
-		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestInfoSays",
+		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestInfo_ReturnsTheServersSettings",
 		Old: ", AckWait: ackWait(&c.Config)}", New: "}",
 	},
 	{
 		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
-		Dir: stream, Func: "(*Source).copy", Package: stream + "/natstest", Run: "TestALetterThatItsStream",
+		Dir: stream, Func: "(*Source).copy", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText|TestForward_StreamRefuses_IsSentAgain",
 		Old: "_, err := s.js.PublishMsg(ctx, m)", New: "err := s.js.Conn().PublishMsg(m)",
 	},
 	{
 		Name: "NATS: a letter lives as long as its message had to", Rule: "durable",
-		Dir: stream, Func: "const control", Package: stream, Run: "TestALetterTells",
+		Dir: stream, Func: "const control", Package: stream, Run: "TestLetter_ControlHeaders_AreDropped",
 		Old: `control = "nats-"`, New: `control = "nats-expected-"`,
 	},
 	{
 		Name: "NATS: what could not be rescued is forgotten", Rule: "ack",
-		Dir: stream, Func: "(*Source).watch", Package: stream + "/natstest", Run: "TestAnAdvisoryIsNotForgotten",
+		Dir: stream, Func: "(*Source).watch", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyRefused_TriesAgain",
 		Old: "if waiting = append(waiting, a); again.IsZero() {", New: "if again.IsZero() {",
 	},
 	{
 		Name: "RabbitMQ: a copy that came back passes for published", Rule: "ack",
-		Dir: rabbit, Func: "(*outlet).judge", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		Dir: rabbit, Func: "(*outlet).judge", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
 		Old: `
 			delete(o.made, name)
 			return errUnroutable`,
@@ -54,7 +54,7 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "RabbitMQ: a copy that a full queue refuses passes for kept", Rule: "ack",
-		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestACopyThatTheBrokerDoesNotKeep",
+		Dir: rabbit, Func: "(*publisher).deliver", Package: rabbit, Run: "TestForward_BrokerDoesNotKeepTheCopy_Fails",
 		Old: `
 			<-confirm.Done()
 			return o.judge(l, confirm.Acked(), q.name)`,
@@ -64,17 +64,17 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "RabbitMQ: a message is acked before its copy is confirmed", Rule: "ack",
-		Dir: rabbit, Func: "(*sent).wait", Package: rabbit, Run: "TestALateConfirm",
+		Dir: rabbit, Func: "(*sent).wait", Package: rabbit, Run: "TestForward_LateConfirm_IsWaitedFor",
 		Old: `return fmt.Errorf("the broker has not confirmed it yet: %w", ctx.Err())`, New: "return nil",
 	},
 	{
 		Name: "RabbitMQ: an ack is of all before it, too", Rule: "ack",
-		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestAnAckIsOfOneMessage",
+		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestAck_AcksOneMessage",
 		Old: "d.raw.Ack(false)", New: "d.raw.Ack(true)",
 	},
 	{
 		Name: "RabbitMQ: a delivery of an old channel is acked on the new one", Rule: "ack",
-		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestWhatIsSaidOfAnOldChannel",
+		Dir: rabbit, Func: "(*delivery).ack", Package: rabbit, Run: "TestAck_OldChannel_IsErrGone",
 		Old: `
 			if err := d.gone(); err != nil {
 				return err
@@ -88,22 +88,22 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "RabbitMQ: what was sent ahead is dropped at the end", Rule: "ack",
-		Dir: rabbit, Func: "(*link).release", Package: rabbit, Run: "TestWhatWasSentAhead",
+		Dir: rabbit, Func: "(*link).release", Package: rabbit, Run: "TestInfo_GivenBack_IsNotOvertaken|TestStop_SentAhead_GoesBack",
 		Old: "d.Nack(false, true)", New: "d.Nack(false, false)",
 	},
 	{
 		Name: "RabbitMQ: a retry counts from one again", Rule: "rule 13",
-		Dir: rabbit, Func: "retryOf", Package: rabbit, Run: "TestARetryLooksTheSame",
+		Dir: rabbit, Func: "retryOf", Package: rabbit, Run: "TestRetry_KeepsMessageAndCount",
 		Old: "int64(deliveries(d))", New: "int64(1)",
 	},
 	{
 		Name: "RabbitMQ: a second retry loses where the message was published to", Rule: "rule 15",
-		Dir: rabbit, Func: "copyOf", Package: rabbit, Run: "TestARetryLooksTheSame",
+		Dir: rabbit, Func: "copyOf", Package: rabbit, Run: "TestRetry_KeepsMessageAndCount",
 		Old: "if _, has := p.Headers[h.Name]; !has {", New: `if h.Value != "" {`,
 	},
 	{
 		Name: "Kafka: a partition is handed over before what is done is committed", Rule: "ack",
-		Dir: kafka, Func: "(*Source).revoked", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
+		Dir: kafka, Func: "(*Source).revoked", Package: kafka + "/kafkatest", Run: "TestHandOver_CommitsFirst/kfake",
 		Old: `
 			s.commit(ctx, left)
 			s.forget(left)`,
@@ -113,32 +113,32 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "Kafka: a group that waits for a dead member is not left", Rule: "ack",
-		Dir: kafka, Func: "(*Source).Close", Package: kafka + "/kafkatest", Run: "TestAGroupThatWaits/kfake/static:_false",
+		Dir: kafka, Func: "(*Source).Close", Package: kafka + "/kafkatest", Run: "TestClose_GroupWaitsForADeadMember_Leaves/kfake/static:_false",
 		Old: "err != nil && ctx.Err() != nil", New: "err != nil && ctx == nil",
 	},
 	{
 		Name: "Kafka: a commit does not say in which topic", Rule: "scope",
-		Dir: kafka, Func: "(*Source).commit", Package: kafka + "/kafkatest", Run: "TestWhatIsDoneIsCommitted/kfake",
+		Dir: kafka, Func: "(*Source).commit", Package: kafka + "/kafkatest", Run: "TestHandOver_CommitsFirst/kfake",
 		Old: "t.Partitions[j].Metadata = metadata(t.TopicID)", New: "t.Partitions[j].Metadata = metadata([16]byte{})",
 	},
 	{
 		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "lanes",
-		Dir: kafka, Func: "(*Source).assigned", Package: kafka, Run: "TestAPauseEnds",
+		Dir: kafka, Func: "(*Source).assigned", Package: kafka, Run: "TestAssigned_PausedBefore_IsResumed",
 		Old: "cl.ResumeFetchPartitions(came)", New: "_ = cl",
 	},
 	{
 		Name: "Kafka: what is behind a refused letter overtakes it", Rule: "ack",
-		Dir: kafka, Func: "(*batches).handle", Package: kafka, Run: "TestNothingOvertakes",
+		Dir: kafka, Func: "(*batches).handle", Package: kafka, Run: "TestSettle_LetterRefused_LaterMessagesOfTheLaneWait",
 		Old: "open[w.lane] = true", New: "",
 	},
 	{
 		Name: "Kafka: a record given back goes behind the others", Rule: "ack",
-		Dir: kafka, Func: "(*partition).back", Package: kafka, Run: "TestWhatIsGivenBack",
+		Dir: kafka, Func: "(*partition).back", Package: kafka, Run: "TestNak_DuringHandOver_IsNotReturnedAgain|TestNak_Record_IsReturnedAgainByOffset",
 		Old: "p.queue = slices.Insert(p.queue, i, it)", New: "p.queue = slices.Insert(p.queue, max(i, len(p.queue)), it)",
 	},
 	{
 		Name: "Kafka: a ledger passes over a message without its copy", Rule: "ack",
-		Dir: kafka, Func: "(*batches).pass", Package: kafka, Run: "TestALedgerPasses",
+		Dir: kafka, Func: "(*batches).pass", Package: kafka, Run: "TestPass_CopyFails_IsNotCalled",
 		Old: `
 			if err := b.send(ctx, w); err != nil || w.passed {
 				return err
@@ -160,7 +160,7 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "NATS: what a member was told before its end is forgotten", Rule: "ack",
-		Dir: stream, Func: "(*Source).WatchMaxDeliver", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		Dir: stream, Func: "(*Source).WatchMaxDeliver", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
 		Old: "return errors.Join(err, s.finish(ctx, sub, waiting))",
 		New: `
 			_ = waiting
@@ -168,12 +168,12 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "NATS: an advisory that has come and is not read is lost at the end", Rule: "ack",
-		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestWhatWasToldBeforeTheEnd",
+		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
 		Old: "_ = sub.Drain()", New: "_ = sub.Unsubscribe()",
 	},
 	{
 		Name: "NATS: what could not be copied in the end is not named", Rule: "ack",
-		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestAnAdvisoryThatCannotBeServed|TestWhatWasToldBeforeTheEnd",
+		Dir: stream, Func: "(*Source).finish", Package: stream + "/natstest", Run: "TestWatchMaxDeliver_CopyFails_OthersGoOn|TestWatchMaxDeliver_ContextEnds_CopiesTheRest",
 		Old: `
 			len(waiting) == 0 {
 			return errors.Join`,
@@ -183,42 +183,42 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "NATS: a pull asks for more than its consumer allows", Rule: "rule 14",
-		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "FetchNoWait(min(limit, most.batch))", New: "FetchNoWait(limit)",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "FetchNoWait(min(limit, allowed.batch))", New: "FetchNoWait(limit)",
 	},
 	{
 		Name: "NATS: a pull waits for longer than its consumer allows", Rule: "rule 14",
-		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "FetchMaxWait(most.wait)", New: "FetchMaxWait(s.opt.PollWait)",
+		Dir: stream, Func: "(*Source).Next", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "FetchMaxWait(allowed.wait)", New: "FetchMaxWait(s.opt.PollWait)",
 	},
 	{
 		Name: "NATS: a limit that was changed is not seen", Rule: "rule 14",
-		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestPullsKeep",
-		Old: "s.limit(&c.Config)", New: "",
+		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestNext_ConsumerLimits_AreKept",
+		Old: "s.setLimits(&c.Config)", New: "",
 	},
 	{
 		Name: "NATS: a consumer that refuses every pull is served", Rule: "rule 14",
-		Dir: stream, Func: "(*Options).check", Package: stream, Run: "TestOptionsAndTheConsumer",
+		Dir: stream, Func: "(*Options).check", Package: stream, Run: "TestNew_InvalidOptionsOrConsumer_IsRefused",
 		Old: "if c.PriorityPolicy != jetstream.PriorityPolicyNone {", New: "if c.PriorityPolicy < jetstream.PriorityPolicyNone {",
 	},
 	{
 		Name: "NATS: a letter beyond the limit of its stream is refused for ever", Rule: "ack",
-		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_a_message",
+		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_a_message",
 		Old: "e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum ||", New: "",
 	},
 	{
 		Name: "NATS: a letter with too much of headers is refused for ever", Rule: "ack",
-		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestALetterThatItsStreamHasNoRoom/of_the_header",
+		Dir: stream, Func: "tooLarge", Package: stream + "/natstest", Run: "TestForward_StreamLimit_OmitsTheErrorText/of_the_header",
 		Old: "|| e.ErrorCode == headerExceedsMaximum)", New: ")",
 	},
 	{
 		Name: "RabbitMQ: what was sent ahead overtakes what was given back", Rule: "ack",
-		Dir: rabbit, Func: "(*Source).Info", Package: rabbit, Run: "TestWhatWasSentAheadDoesNotOvertake",
+		Dir: rabbit, Func: "(*Source).Info", Package: rabbit, Run: "TestInfo_GivenBack_IsNotOvertaken",
 		Old: "l != nil && l.holdsBack() && l.mark(errLost) {", New: "l != nil && l.holdsBack() && s.opt.OrderKey == nil {",
 	},
 	{
 		Name: "RabbitMQ: a copy's late failure is the next one's", Rule: "ack",
-		Dir: rabbit, Func: "(*delivery).copy", Package: rabbit, Run: "TestALateFailure",
+		Dir: rabbit, Func: "(*delivery).copy", Package: rabbit, Run: "TestForward_LateFailure_SendsAgain",
 		Old: "if c == nil || c.failed() {", New: "if c == nil {",
 	},
 }

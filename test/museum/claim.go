@@ -5,29 +5,39 @@ var claims = []Mutant{
 	{
 		Name: "a claim checks first and sets later", Rule: "rule 2", Parent: "M3: idempot-js#182",
 		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConforms$/claim",
-		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
+		Old: `
+			r, exists := s.records[p.Key]
+			if !exists {`,
 		New: `
-			old := sh.find(hash, &p.Key, &has, &r)
-			sh.mu.Unlock()
+			r, exists := s.records[p.Key]
+			s.mu.Unlock()
 			time.Sleep(time.Millisecond)
-			sh, hash, now = s.lock(p.Key)
-			if old != nil {`,
+			s.mu.Lock()
+			if !exists {`,
 	},
 	{
 		Name: "an own claim is read as a conflict", Rule: "rule 2", Parent: "M10: go-redis#2985",
 		Dir: mem, Func: "(*Store).Claim", Package: mem, Run: "TestConforms$/claim",
-		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
+		Old: `
+			if !exists {
+				r = s.put(p.Insert(`,
 		New: `
-			if old := sh.find(hash, &p.Key, &has, &r); old != nil {
-				p.Owner = store.Owner{}`,
+			if exists {
+				p.Owner = store.Owner{}
+			} else {
+				r = s.put(p.Insert(`,
 	},
 	{
 		Name: "an own claim is lost by its caller", Rule: "rule 2", Parent: "M10: aws-sdk-java#2667",
 		Dir: mem, Func: "(*Store).Claim", Package: core, Run: "TestClaim_ReplyLost_IsWon",
-		Old: "if old := sh.find(hash, &p.Key, &has, &r); old != nil {",
+		Old: `
+			if !exists {
+				r = s.put(p.Insert(`,
 		New: `
-			if old := sh.find(hash, &p.Key, &has, &r); old != nil {
-				p.Owner = store.Owner{}`,
+			if exists {
+				p.Owner = store.Owner{}
+			} else {
+				r = s.put(p.Insert(`,
 	},
 	{
 		Name: "a claim that is sent again has another owner", Rule: "rule 2",

@@ -20,8 +20,8 @@ var fences = []Mutant{
 	},
 	{
 		Name: "a sweep forgets the highest fence", Rule: "rule 5",
-		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestConforms$/fence",
-		Old: "s.raise(r.Fence)", New: "_ = s.raise",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/fence",
+		Old: "s.sweptFence = max(s.sweptFence, r.Fence)", New: "_ = r.Fence",
 	},
 	{
 		Name: "a key that begins anew begins with a low fence", Rule: "rule 5",

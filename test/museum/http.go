@@ -139,7 +139,7 @@ var doors = []Mutant{
 	},
 	{
 		Name: "an answer without a sent token is marked as a replay", Rule: "http",
-		Dir: door, Func: "(*replayMarker).WriteHeader", Package: door, Run: "TestAccept_TokenNotSent_ClientRepeats",
+		Dir: door, Func: "(*replayUnmarker).WriteHeader", Package: door, Run: "TestAccept_TokenNotSent_ClientRepeats",
 		Old: "if status >= 200 && !keepDefault(status) {", New: "if status >= 600 {",
 	},
 	{
@@ -154,7 +154,7 @@ var doors = []Mutant{
 	},
 	{
 		Name: "trailers that were not announced are lost", Rule: "http",
-		Dir: door, Func: "(*response).send", Package: upstream, Run: "TestTrailersReachTheFirstClient",
+		Dir: door, Func: "(*response).send", Package: upstream, Run: "TestAnswerTrailers_ReachFirstClient",
 		Old: "if err == nil && a.heldFlush &&", New: "if err == nil && a.heldFlush && a.mode == streaming &&",
 	},
 }

@@ -49,6 +49,8 @@ const (
 	shards = "store/shardstore"
 
 	postgres = "store/pgstore"
+	pgkafka  = "store/pgstore/pgkafka"
+	pgnotify = "store/pgstore/internal/notify"
 )
 
 // All is the whole collection, in the order of the topics.

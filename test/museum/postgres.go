@@ -19,7 +19,7 @@ var postgreses = []Mutant{
 			if err != nil {
 				failBatch(`,
 		New: `
-			if refused(err) {
+			if pgwire.Refused(err) {
 				failBatch(`,
 	},
 	{
@@ -56,7 +56,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a lease whose row is locked is lost", Rule: "rule 11",
 		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestARenewalWaitsForNoRow",
-		Old: `errs[i] = explain("renew", ErrBusy)`, New: "errs[i] = store.ErrLeaseLost",
+		Old: `errs[i] = pgwire.Explain("renew", ErrBusy)`, New: "errs[i] = store.ErrLeaseLost",
 	},
 	{
 		Name: "PostgreSQL: a claim that lost to a commit has won", Rule: "rule 2", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
@@ -106,13 +106,8 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a notification is too long to be sent", Rule: "rule 14",
-		Dir: postgres, Func: "const spoken", Package: postgres, Run: "TestTheEndsOfACrowd",
-		Old: "spoken = 240", New: "spoken = 256",
-	},
-	{
-		Name: "PostgreSQL: a connection without a transaction will do", Rule: "atomic",
-		Dir: postgres, Func: "openOn", Package: postgres, Run: "TestATransactionOfDatabaseSQL",
-		Old: "TxStatus() != 'T' {", New: "TxStatus() == 'E' {",
+		Dir: pgnotify, Func: "const perNotification", Package: pgnotify, Run: "TestNotifier_ManyEndsAtOnce",
+		Old: "perNotification = 240", New: "perNotification = 256",
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
@@ -131,12 +126,12 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a listener waits without end for the answer that hangs", Rule: "rule 14",
-		Dir: postgres, Func: "(*ear).run", Package: postgres, Run: "TestAListenerThatHangs/once",
-		Old: "context.WithTimeout(ctx, 2*e.echo)", New: "context.WithCancel(ctx)",
+		Dir: pgnotify, Func: "(*Listener).run", Package: postgres, Run: "TestAListenerThatHangs/once",
+		Old: "context.WithTimeout(ctx, 2*l.echo)", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "PostgreSQL: a listener that hangs keeps the place of the next", Rule: "rule 14",
-		Dir: postgres, Func: "listen", Package: postgres, Run: "TestAListenerThatHangs/as",
+		Dir: postgres, Func: "(*Store).connect", Package: postgres, Run: "TestAListenerThatHangs/as",
 		Old: "sized(cfg, 2+spareConns)", New: "sized(cfg, 2)",
 	},
 	{

@@ -4,21 +4,21 @@ package museum
 var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
-		Dir: postgres, Func: "(*inbox).runAdmitted", Package: postgres, Run: "TestWhatIsUndoneOfOne",
+		Dir: postgres, Func: "(*batchTry).runAdmitted", Package: postgres, Run: "TestWhatIsUndoneOfOne",
 		Old: "if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
-		Dir: postgres, Func: "(*inbox).leave", Package: postgres, Run: "TestAStatementThatFailsFirst",
+		Dir: postgres, Func: "(*batchTry).leave", Package: postgres, Run: "TestAStatementThatFailsFirst",
 		Old: `
-			if err := y.t.line.flush(ctx); err != nil {
+			if err := y.t.line.Flush(ctx); err != nil {
 				return err
 			}`,
 		New: `
-			y.t.line.push("ROLLBACK TO "+name, nil, nil)
-			y.t.line.push("RELEASE "+name, nil, nil)
+			y.t.line.Push("ROLLBACK TO "+name, nil, nil)
+			y.t.line.Push("RELEASE "+name, nil, nil)
 			if name != "" {
-				return y.t.line.flush(ctx)
+				return y.t.line.Flush(ctx)
 			}`,
 	},
 	{
@@ -32,7 +32,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: postgres, Func: "(*inbox).commit", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
 		Old: `
 			if is {
 				return nil
@@ -45,7 +45,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
-		Dir: postgres, Func: "(*batch).part", Package: postgres, Run: "TestWhatIsBehindAnOutage",
+		Dir: postgres, Func: "(*batchRun).part", Package: postgres, Run: "TestWhatIsBehindAnOutage",
 		Old: "b.outage = err", New: "b.outage = nil",
 	},
 	{
@@ -55,7 +55,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
-		Dir: postgres, Func: "(*taken).claim", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
+		Dir: postgres, Func: "(*prefetched).claim", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
 		Old: "w.as.Apply(v.ahead.first.p.Insert(", New: "w.as.Apply(v.p.Insert(",
 	},
 	{
@@ -85,7 +85,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
-		Dir: postgres, Func: "(*inbox).take", Package: postgres, Run: "TestALookAhead",
+		Dir: postgres, Func: "(*batchTry).take", Package: postgres, Run: "TestALookAhead",
 		Old: `
 			if more {
 				g = anything
@@ -94,42 +94,37 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
-		Dir: postgres, Func: "(*Series).Next", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
-		Old: "y.taken.leaveOut(b.keys)", New: "",
+		Dir: postgres, Func: "(*Prefetcher).Prefetch", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
+		Old: "y.prefetched.leaveOut(b.keys)", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
-		Dir: postgres, Func: "(*Next).unlook", Package: postgres, Run: "TestADropWaitsForALook",
+		Dir: postgres, Func: "(*PrefetchedBatch).dropPrefetch", Package: postgres, Run: "TestADropWaitsForALook",
 		Old: `
-			n.off = true
+			n.dropped = true
 			for n.looking {`,
 		New: `
-			n.off = true
+			n.dropped = true
 			for n.looking && n.t != nil {`,
 	},
 	{
-		Name: "PostgreSQL, batches: a duplicate of what Admit lost counts as done", Rule: "rule 3", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
-		Dir: postgres, Func: "(*inbox).admitAll", Package: postgres, Run: "TestAdmitLosesOneKey",
-		Old: "(is.Fresh || v.err == nil) {", New: "is.Fresh {",
-	},
-	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAZombiesPollFails",
-		Old: "AND epoch = $5::bigint AND next <=", New: "AND epoch <= $5::bigint + 1 AND next <=",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAZombiesPollFails",
+		Old: "AND epoch = $5::bigint AND next_offset <=", New: "AND epoch <= $5::bigint + 1 AND next_offset <=",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAForgottenOwner",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAForgottenOwner",
 		Old: "$5::bigint, c.now, c.now FROM c", New: "$5::bigint, 1, c.now FROM c",
 	},
 	{
 		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAWatermarkThatMayStillMove",
-		Old: "AND partition = $3::integer FOR UPDATE`", New: "AND partition = $3::integer`",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAWatermarkThatMayStillMove",
+		Old: "WHERE {partition} FOR UPDATE`", New: "WHERE {partition}`",
 	},
 	{
 		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAFrozenOwnerGives",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAFrozenOwnerGives",
 		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)",
 		New: "RETURNING set_config('semel.idle', $8::text, true)",
 	},
@@ -149,7 +144,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
-		Dir: postgres, Func: "(*inbox).touch", Package: postgres, Run: "TestWhatFollowsAStatement",
+		Dir: postgres, Func: "(*batchTry).touch", Package: postgres, Run: "TestWhatFollowsAStatement",
 		Old: `
 			if err := y.save(ctx, saveHandler); err != nil {
 				return err
@@ -184,7 +179,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: what is in flight elsewhere is overtaken", Rule: "ack",
 		Dir: joined, Func: "(*keyedRun).blockBehind", Package: joined, Run: "TestWhatComesAgainIsNotOvertaken",
-		Old: "case consume.Hold, consume.Retry:", New: "case consume.Retry:",
+		Old: "case driver.Hold, driver.Retry:", New: "case driver.Retry:",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit that is refused is overtaken", Rule: "ack",
@@ -193,17 +188,17 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
-		Dir: postgres, Func: "(*batch).try", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
 		Old: "if errors.Is(err, errBroke) {", New: "if errors.Is(err, errBroke) && careful {",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
-		Dir: postgres, Func: "(*inbox).after", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
+		Dir: postgres, Func: "(*batchTry).after", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
 		Old: "case y.status() == brokenTx:", New: "case said != nil && y.status() == brokenTx:",
 	},
 	{
 		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
-		Dir: postgres, Func: "(*batch).broke", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		Dir: postgres, Func: "(*batchRun).broke", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
 		Old: `
 			attempted(err) {
 			if b.a.noteAttempt`,
@@ -213,12 +208,12 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
-		Dir: postgres, Func: "(*inbox).waitFree", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
+		Dir: postgres, Func: "(*batchTry).waitFree", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
 		Old: "v.won != nil || l != nil && l.locked {", New: "v.won != nil && l != nil && l.locked {",
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
-		Dir: postgres, Func: "(*inbox).commit", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
 		Old: "if broke && undone {", New: "if broke && !undone {",
 	},
 	{
@@ -240,11 +235,11 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a message that breaks its connection at COMMIT stops its partition", Rule: "rule 13",
 		Dir: joined, Func: "divides", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
-		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
+		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		Dir: postgres, Func: "(*Watermark).outcome", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Dir: pgkafka, Func: "(*Watermark).outcome", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
 		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 }

@@ -16,11 +16,11 @@ var postgresNotes = []Mutant{
 	{
 		Name: "PostgreSQL, notes: what was tried and has no end is handled with others", Rule: "rule 13",
 		Dir: joined, Func: "(*cares).begin", Package: joined, Run: "TestAMessageThatKillsItsProcess",
-		Old: "times >= inVain || c.note.Open()", New: "times >= inVain",
+		Old: "times >= crashThreshold || c.marker.HasTries()", New: "times >= crashThreshold",
 	},
 	{
 		Name: "PostgreSQL, notes: a try that failed counts as one without an end, too", Rule: "rule 13",
-		Dir: postgres, Func: "(*Note).Ended", Package: joined, Run: "TestAFailureIsOneAttempt",
+		Dir: pgkafka, Func: "(*CrashMarker).Ended", Package: joined, Run: "TestAFailureIsOneAttempt",
 		Old: `
 			error {
 			n.takeBack(offset)
@@ -31,8 +31,8 @@ var postgresNotes = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, notes: a try whose end was not noted is taken for one without", Rule: "rule 11",
-		Dir: postgres, Func: "(*Note).Begin", Package: postgres, Run: "TestAnEndThatCouldNotBeNoted",
-		Old: "if len(n.owed) > 0 {", New: "if len(n.owed) > 1 {",
+		Dir: pgkafka, Func: "(*CrashMarker).Begin", Package: pgkafka, Run: "TestAnEndThatCouldNotBeNoted",
+		Old: "if len(n.excess) > 0 {", New: "if len(n.excess) > 1 {",
 	},
 	{
 		Name: "PostgreSQL, notes: a try that was not noted is made", Rule: "rule 11",
@@ -42,13 +42,13 @@ var postgresNotes = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, notes: a zombie notes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAZombieNotesNothing",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAZombieNotesNothing",
 		Old: `
-			SET tried = $6::bigint[], updated = c.now FROM c
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND owner = $5::uuid`,
+			SET open_tries = $6::bigint[], updated = c.now FROM c
+			WHERE {partition} AND topic_id = $4::text AND member = $5::uuid`,
 		New: `
-			SET tried = $6::bigint[], updated = c.now FROM c
-			WHERE consumer = $1::text AND topic = $2::text AND partition = $3::integer AND topic_id = $4::text AND $5::uuid IS NOT NULL`,
+			SET open_tries = $6::bigint[], updated = c.now FROM c
+			WHERE {partition} AND topic_id = $4::text AND $5::uuid IS NOT NULL`,
 	},
 	{
 		Name: "PostgreSQL, notes: who ends in order has died", Rule: "rule 13",
@@ -62,14 +62,14 @@ var postgresNotes = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, notes: a member that is given its partition again has died", Rule: "rule 13",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestANoteCounts",
-		Old: "n.begun + (n.owner <> excluded.owner)::int", New: "n.begun + 1",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestANoteCounts",
+		Old: "n.starts + (n.member <> excluded.member)::int", New: "n.starts + 1",
 	},
 	{
 		Name: "PostgreSQL, notes: tries of another life count", Rule: "rule 13",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestANoteOfAnotherLife",
-		Old: "n.topic_id = excluded.topic_id AND n.at <= excluded.at THEN n.tried",
-		New: "n.topic_id = excluded.topic_id THEN n.tried",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestANoteOfAnotherLife",
+		Old: "n.topic_id = excluded.topic_id AND n.start_offset <= excluded.start_offset THEN n.open_tries",
+		New: "n.topic_id = excluded.topic_id THEN n.open_tries",
 	},
 	{
 		Name: "PostgreSQL, notes: who waits behind a message that is alone overtakes it", Rule: "ack",

@@ -17,7 +17,7 @@ var redises = []Mutant{
 		Dir: fast, Func: "const luaSweep", Package: fast, Run: "TestConformance$",
 		Old: `
 			call('DEL', KEYS[i])
-			raise(unpack_('>I8', head, 18))`,
+			raise_swept_fence(unpack_('>I8', head, 18))`,
 		New: "call('DEL', KEYS[i])",
 	},
 	{
@@ -28,17 +28,17 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: what a caller left in flight is written over", Rule: "rule 2",
-		Dir: fast, Func: "(*call).free", Package: fast, Run: "TestACallThatIsLeftInFlight",
+		Dir: fast, Func: "(*call).free", Package: fast, Run: "TestCall_CallerLeftInFlight_IsNotReused",
 		Old: "if c.answered && cap(c.texts)", New: "if cap(c.texts)",
 	},
 	{
 		Name: "Redis: a settlement is confirmed by a master that never had it", Rule: "rule 9",
-		Dir: fast, Func: "(*Store).settle", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		Dir: fast, Func: "(*Store).settle", Package: fast, Run: "TestSettle_FailOverLosesIt_IsNotConfirmed",
 		Old: "return settled(l, t, again)", New: "return nil",
 	},
 	{
 		Name: "Redis: a parking is confirmed by a master that never had it", Rule: "rule 9",
-		Dir: fast, Func: "(*Store).swap", Package: fast, Run: "TestAParkingThatAFailOverLoses",
+		Dir: fast, Func: "(*Store).swap", Package: fast, Run: "TestSwap_FailOverLosesParking_IsNotConfirmed",
 		Old: `
 			f, err = swapped(p, again)
 			return err`,
@@ -46,43 +46,43 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: a release is lost because another has claimed the key since", Rule: "rule 9",
-		Dir: fast, Func: "(*Store).settle", Package: fast, Run: "TestASettlementThatAFailOverLoses",
+		Dir: fast, Func: "(*Store).settle", Package: fast, Run: "TestSettle_FailOverLosesIt_IsNotConfirmed",
 		Old: "if t.State == store.Released {", New: "if t.State == 0 {",
 	},
 	{
 		Name: "Redis: a full server answers no duplicate", Rule: "rule 8",
-		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestAFullServerGoesOn",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestFullServer_ReplayAndSweep_Succeed",
 		Old: "if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then",
 		New: "if new ~= 0 then",
 	},
 	{
 		Name: "Redis: a server without replicas refuses replays", Rule: "rule 8",
-		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestAServerThatTakesNoWrites",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestReplay_ServerRefusesWrites_Succeeds",
 		Old: "OOM = 1, MISCONF = 1, NOREPLICAS = 1", New: "OOM = 1",
 	},
 	{
 		Name: "Redis: records that cannot be read hold up a sweep", Rule: "rule 7",
-		Dir: fast, Func: "brief", Package: fast, Run: "TestASweepPassesOverWhatCannotBeRead",
+		Dir: fast, Func: "parseHead", Package: fast, Run: "TestSweep_UnreadableRecords_AreSkipped",
 		Old: "if r.State == store.Released || r.State.Terminal() {", New: "if r.State >= store.Released {",
 	},
 	{
 		Name: "Redis: a sweep deletes what it has not looked at again", Rule: "rule 7", Parent: "margince#423",
-		Dir: fast, Func: "const luaSweep", Package: fast, Run: "TestASweepLooksAgain",
+		Dir: fast, Func: "const luaSweep", Package: fast, Run: "TestSweep_RecordChangedSinceRead_LeavesIt",
 		Old: "expires ~= 0 and expires <= now then", New: "expires ~= 0 then",
 	},
 	{
 		Name: "Redis: who reads waits for replicas", Rule: "rule 14",
-		Dir: fast, Func: "(*Store).newLane", Package: fast, Run: "TestAReadWaitsForNoAcknowledgement",
+		Dir: fast, Func: "(*Store).newLane", Package: fast, Run: "TestGet_ReplicasMissing_DoesNotWait",
 		Old: "send := s.exchange", New: "send := s.send",
 	},
 	{
 		Name: "Redis: a node that hangs holds up all nodes", Rule: "lanes",
-		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestANodeThatHangs",
+		Dir: fast, Func: "(*Store).nodeOf", Package: fast, Run: "TestCluster_NodeHangs_OtherNodesAnswer",
 		Old: "return node.Options().Addr", New: "return node.Options().Addr[:0]",
 	},
 	{
 		Name: "Redis: a bad record sinks the first batch after a restart", Rule: "lanes",
-		Dir: fast, Func: "(*Store).resolve", Package: fast, Run: "TestABadRecordHoldsUpNobodyElseAfterAFlush",
+		Dir: fast, Func: "(*Store).resolve", Package: fast, Run: "TestBatch_OneRecordBadAfterScriptFlush_OthersSucceed",
 		Old: "ps = again",
 		New: `
 			if ps = nil; len(again) > 0 {
@@ -90,8 +90,13 @@ var redises = []Mutant{
 			}`,
 	},
 	{
-		Name: "Redis: what another has taken is undone", Rule: "rule 3",
-		Dir: fast, Func: "const luaUndo", Package: fast, Run: "TestWhatAnotherHasTaken",
-		Old: "if v and sub(v, 1, 25) == ARGV[arg] and byte(v, 58) <= 2 then", New: "if v and byte(v, 58) <= 2 then",
+		Name: "Redis: a claim that is sent again writes the record anew", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
+		Dir: fast, Func: "const luaClaim", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
+		Old: `
+				call('SET', KEYS[i], old, 'KEEPTTL')
+			end`,
+		New: `
+				call('SET', KEYS[i], all[2 * i], 'KEEPTTL')
+			end`,
 	},
 }

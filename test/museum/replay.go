@@ -24,8 +24,8 @@ var replays = []Mutant{
 	},
 	{
 		Name: "who appends to a kept body writes where another reads", Rule: "rule 8",
-		Dir: mem, Func: "rowAt", Package: mem, Run: "TestABodyHasNoRoom",
-		Old: "row(mem[:end:end])", New: "row(mem[:end])",
+		Dir: seam, Func: "Outcome.Clone", Package: mem, Run: "TestGet_CallerAppendsToBody_LeavesOtherReadersBody",
+		Old: "slices.Clip(bytes.Clone(o.Body))", New: "append(make([]byte, 0, 100), o.Body...)",
 	},
 	{
 		Name: "an outcome that is over is replayed", Rule: "rule 7", Parent: "M17: DynamoDB TTL",

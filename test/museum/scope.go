@@ -48,7 +48,7 @@ var scopes = []Mutant{
 	},
 	{
 		Name: "SQLite: of two keys with one id either answers", Rule: "scope",
-		Dir: lite, Func: "(*row).recordOf", Package: lite, Run: "TestARowOfAnotherKey",
+		Dir: lite, Func: "(*row).recordOf", Package: lite, Run: "TestGet_RowOfAnotherKey_IsCorrupt",
 		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
 	},
 }

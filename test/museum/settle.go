@@ -11,17 +11,17 @@ var storeSettlements = []Mutant{
 	{
 		Name: "a settlement does not compare the fence", Rule: "rule 4", Parent: "M1: Powertools, River",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Owner != l.Owner:",
+		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Owner != l.Owner:",
 	},
 	{
 		Name: "a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil || r.Fence != l.Fence:",
+		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Fence != l.Fence:",
 	},
 	{
 		Name: "a frozen owner settles after a take-over", Rule: "rule 4", Parent: "M1: Powertools, River",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:", New: "case r == nil:",
+		Old: "case !exists || r.Lease() != l:", New: "case !exists:",
 	},
 	{
 		Name: "a reservation is settled", Rule: "rule 4",
@@ -46,36 +46,32 @@ var storeSettlements = []Mutant{
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:",
+		Old: "case !exists || r.Lease() != l:",
 		New: `
-			case r == nil:
-				made := t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, now)
-				sh.put(hash, &made)
+			case !exists:
+				s.put(t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, s.now()))
 				return nil
 			case r.Lease() != l:`,
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: `
-			next := t.Apply(*r, now)
-			sh.remove(hash, &l.Key)`,
+		Old: "s.put(t.Apply(*r, s.now()))",
 		New: `
-			next := t.Apply(*r, now)
-			sh.remove(hash, &l.Key)
+			s.put(t.Apply(*r, s.now()))
 			if t.State == store.Released {
-				return nil
+				delete(s.records, l.Key)
 			}`,
 	},
 	{
 		Name: "a release deletes another's record", Rule: "rule 4", Parent: "M2: Powertools",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: "case r == nil || r.Lease() != l:",
+		Old: "case !exists || r.Lease() != l:",
 		New: `
-			case r != nil && t.State == store.Released:
-				sh.remove(hash, &l.Key)
+			case exists && t.State == store.Released:
+				delete(s.records, l.Key)
 				return nil
-			case r == nil || r.Lease() != l:`,
+			case !exists || r.Lease() != l:`,
 	},
 }
 

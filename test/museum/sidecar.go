@@ -5,7 +5,7 @@ package museum
 var sidecars = []Mutant{
 	{
 		Name: "that no answer came is kept as the answer", Rule: "doubt",
-		Dir: upstream, Func: "(*Upstream).failed", Package: sidecar, Run: "TestKeep5xxKeepsNoAnswer",
+		Dir: upstream, Func: "(*Upstream).onFailure", Package: sidecar, Run: "TestKeep5xx_NoAnswer_StaysInDoubt",
 		Old: "level := slog.LevelWarn",
 		New: `
 			if r.Context().Value(keep5xxKey{}) != nil {
@@ -15,26 +15,26 @@ var sidecars = []Mutant{
 	},
 	{
 		Name: "a protected GET is sent twice", Rule: "sent twice",
-		Dir: upstream, Func: "(*Upstream).rewrite", Package: sidecar, Run: "TestASafeMethodThatIsProtectedIsNotSentTwice",
+		Dir: upstream, Func: "(*Upstream).rewrite", Package: sidecar, Run: "TestProtectedGet_ConnectionBreaks_SentOnce",
 		Old: `
 			if keyed {
-				once(pr.Out)
+				preventResend(pr.Out)
 			}`,
 		New: "",
 	},
 	{
 		Name: "trailers of a request are lost", Rule: "http",
-		Dir: upstream, Func: "(*Upstream).rewrite", Package: upstream, Run: "TestTrailersOfARequest",
+		Dir: upstream, Func: "(*Upstream).rewrite", Package: upstream, Run: "TestRequestTrailers_ReachUpstream",
 		Old: "u.trailers(pr)", New: "",
 	},
 	{
 		Name: "a trailer is a header that decides", Rule: "scope",
-		Dir: upstream, Func: "(*Upstream).mayTrail", Package: sidecar, Run: "TestATrailerIsNoHeaderThatDecides",
+		Dir: upstream, Func: "(*Upstream).trailerAllowed", Package: sidecar, Run: "TestTrailer_ProtectedName_Dropped",
 		Old: "&& !u.opt.Protected[name]", New: "",
 	},
 	{
 		Name: "what was sent on an earlier connection does not count", Rule: "rule 9",
-		Dir: upstream, Func: "(*sending).gotConn", Package: upstream, Run: "TestWhatWasSentOnAnEarlierConnection",
+		Dir: upstream, Func: "(*transmission).gotConn", Package: upstream, Run: "TestNotSent_SentOnEarlierConnection_False",
 		Old: `
 				s.doubt = true
 			}
@@ -45,22 +45,22 @@ var sidecars = []Mutant{
 	},
 	{
 		Name: "a path without its last slash is of no rule", Rule: "policy",
-		Dir: sidecar, Func: "(*door).find", Package: sidecar, Run: "TestAPathWithoutTheSlash|TestTheRuleOfAll",
+		Dir: sidecar, Func: "(*router).find", Package: sidecar, Run: "TestRules_PathWithoutFinalSlash|TestRules_RootRule",
 		Old: "h, _ = d.subtrees.Handler(&dir)", New: "h = d.rest",
 	},
 	{
 		Name: "a host in capitals is of no rule", Rule: "policy",
-		Dir: sidecar, Func: "plainHost", Package: sidecar, Run: "TestARuleForAHost",
+		Dir: sidecar, Func: "plainHost", Package: sidecar, Run: "TestRule_HostInCapitalsOrWithDot_Applies",
 		Old: "host = config.Host(host); host == r.Host {", New: `host = config.Host(host); host != "" {`,
 	},
 	{
 		Name: "the proxy's secrets key nothing", Rule: "rule 12",
-		Dir: sidecar, Func: "(*Proxy).options", Package: sidecar, Run: "TestASecretThatIsRotated",
+		Dir: sidecar, Func: "(*Proxy).options", Package: sidecar, Run: "TestSecrets_Rotated_OldStillCompares",
 		Old: ", Secrets: p.Secrets,", New: ",",
 	},
 	{
 		Name: "a reconciler is asked about another tenant", Rule: "rule 17",
-		Dir: hooks, Func: "(*Hook).Reconcile", Package: hooks, Run: "TestWhatJSONCannotSay",
+		Dir: hooks, Func: "(*Hook).Reconcile", Package: hooks, Run: "TestReconcile_KeyNotUTF8_NotAsked",
 		Old: "if !utf8.ValidString(v) {", New: "if false && !utf8.ValidString(v) {",
 	},
 }

@@ -4,7 +4,7 @@ package museum
 var sqlites = []Mutant{
 	{
 		Name: "SQLite: a claim overwrites the record that is there", Rule: "rule 2", Parent: "M3: idempot-js#182",
-		Dir: lite, Func: "var statements", Package: lite, Run: "TestOfProcessesThatRace|TestConformance/claim",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestClaim_ProcessesRace_OneWins|TestConformance/claim",
 		Old: "ON CONFLICT (id) DO NOTHING", New: "ON CONFLICT (id) DO UPDATE SET owner = excluded.owner",
 	},
 	{
@@ -56,7 +56,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a row that cannot be read is absent", Rule: "rule 11",
-		Dir: lite, Func: "read", Package: lite, Run: "TestAnUnreadableRecord",
+		Dir: lite, Func: "read", Package: lite, Run: "TestGet_UnreadableRecord_IsErrorNotAbsence",
 		Old: `
 			r, err := w.recordOf(key)
 			return &r, err`,
@@ -69,7 +69,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a commit that failed is a success", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: lite, Func: "(*writer).together", Package: lite, Run: "TestAFailedCommitFailsAll",
+		Dir: lite, Func: "(*writer).together", Package: lite, Run: "TestBatch_CommitFails_AllFail",
 		Old: `
 			err != nil {
 				fail(err)
@@ -85,72 +85,72 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a commit does not reach the disk", Rule: "durable", Parent: "SQLite: synchronous=NORMAL in WAL mode",
-		Dir: lite, Func: "(*Store).durable", Package: lite, Run: "TestTheWriterIsDurable",
+		Dir: lite, Func: "(*Store).durable", Package: lite, Run: "TestWriter_Pragmas_AreDurable",
 		Old: `"synchronous(full)"`, New: `"synchronous(normal)"`,
 	},
 	{
 		Name: "SQLite: the writes of a failed handler stay", Rule: "atomic", Parent: "M9: CAMEL-24048",
-		Dir: lite, Func: "(*storeTx).Nested", Package: lite, Run: "TestConformance/tx|TestAFinalFailureIsKept",
+		Dir: lite, Func: "(*storeTx).Nested", Package: lite, Run: "TestConformance/tx|TestAtomic_FinalFailure_IsKeptAndWritesRolledBack",
 		Old: `"ROLLBACK TO "+name+"; RELEASE "+name`, New: `"RELEASE "+name`,
 	},
 	{
 		Name: "SQLite: a commit of a handler's writes that failed is a success", Rule: "atomic",
-		Dir: lite, Func: "(*Atomic).Run", Package: lite, Run: "TestAFailedCommitHasNotHappened",
+		Dir: lite, Func: "(*Atomic).Run", Package: lite, Run: "TestAtomic_CommitFails_NothingHappened",
 		Old: "if cerr := t.commit(); cerr != nil {", New: "if cerr := t.commit(); cerr != nil && err != nil {",
 	},
 	{
 		Name: "SQLite: what a handler writes behind a lost transaction is committed", Rule: "atomic",
-		Dir: lite, Func: "(*ownTx).connect", Package: lite, Run: "TestNothingIsCommittedWithoutTheRecord",
+		Dir: lite, Func: "(*ownTx).connect", Package: lite, Run: "TestAtomic_TransactionLost_LaterWritesAreNotCommitted",
 		Old: "return 1", New: "return 0",
 	},
 	{
 		Name: "SQLite: a caller who leaves undoes the application's transaction", Rule: "atomic",
-		Dir: lite, Func: "unprepared.exec", Package: lite, Run: "TestTheEndOfACallersContext",
+		Dir: lite, Func: "unprepared.exec", Package: lite, Run: "TestIn_ContextEnds_TransactionStays",
 		Old: "u.tx.ExecContext(context.WithoutCancel(ctx),", New: "u.tx.ExecContext(ctx,",
 	},
 	{
 		Name: "SQLite: a call that failed stays in the application's transaction", Rule: "rule 9",
-		Dir: lite, Func: "(*storeTx).exec", Package: lite, Run: "TestWhatIsToldOfACall",
+		Dir: lite, Func: "(*storeTx).exec", Package: lite, Run: "TestIn_ContextEndsDuringCall_ResultMatchesTransaction",
 		Old: "_, err := t.tx.ExecContext(context.WithoutCancel(ctx), query)", New: "_, err := t.tx.ExecContext(ctx, query)",
 	},
 	{
 		Name: "SQLite: a duplicate judges what is being replaced", Rule: "rule 14",
-		Dir: lite, Func: "(*ownTx).Claim", Package: lite, Run: "TestADuplicateOfWhatIsBeingReplaced",
+		Dir: lite, Func: "(*ownTx).Claim", Package: lite, Run: "TestAtomic_RecordIsBeingReplaced_DuplicateWaits",
 		Old: "if !replaced && !errors.Is", New: "if replaced || !errors.Is",
 	},
 	{
 		Name: "SQLite: a transaction hides the one around it", Rule: "atomic",
-		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestATransactionInsideAnotherStores",
+		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestTxFrom_NestedInAnotherStores_FindsBoth",
 		Old: "in.outer, _ = ctx.Value(txKey{}).(*txIn)", New: "",
 	},
 	{
 		Name: "SQLite: a handler that has returned still has its transaction", Rule: "atomic",
-		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestTheContextOfAHandlerThatHasReturned",
+		Dir: lite, Func: "(*Store).lend", Package: lite, Run: "TestTxFrom_HandlerReturned_IsNone",
 		Old: "defer in.over.Store(true)", New: "",
 	},
 	{
 		Name: "SQLite: a record is damaged because a context ended", Rule: "rule 11",
-		Dir: lite, Func: "(*row).scan", Package: lite, Run: "TestTheEndOfAContextDoesNotMakeARecordUnreadable",
+		Dir: lite, Func: "(*row).scan", Package: lite, Run: "TestGet_ContextEnds_IsNotCorrupt",
 		Old: "closed != nil {", New: "closed != nil && broken(closed) {",
 	},
 	{
 		Name: "SQLite: a file is foreign because a context ended", Rule: "rule 11",
-		Dir: lite, Func: "schema", Package: lite, Run: "TestTheEndOfAContextIsNotTheFilesFault",
+		Dir: lite, Func: "schema", Package: lite, Run: "TestOpen_ContextEnds_IsNotErrForeign",
 		Old: "err != nil && (ctx.Err() != nil || broken(err) &&", New: "err != nil && (broken(err) &&",
 	},
 	{
 		Name: "SQLite: an outcome that no column holds has no tombstone", Rule: "rule 10",
-		Dir: lite, Func: "endArgs", Package: lite, Run: "TestAnOutcomeThatIsTooLarge",
+		Dir: lite, Func: "endArgs", Package: lite, Run: "TestSettle_OutcomeTooLarge_ChangesNothing",
 		Old: "n > maxOutcome {", New: "n > maxOutcome<<2 {",
 	},
 	{
 		Name: "SQLite: pragmas take a handler's commit off the disk", Rule: "durable",
-		Dir: lite, Func: "(*Store).check", Package: lite, Run: "TestPragmasOfHandlers",
+		Dir: lite, Func: "(*Store).check", Package: lite, Run: "TestCheck_UnsafePragmasOfHandlers_AreNamed",
 		Old: "s.onConn(ctx, s.opt.Pragmas,", New: "s.onConn(ctx, nil,",
 	},
 	{
 		Name: "SQLite: a handler's commit does not reach the disk", Rule: "durable",
-		Dir: lite, Func: "(*Store).open", Package: lite, Run: "TestTheWriterIsDurable",
+		Dir: lite, Func: "(*Store).open", Package: lite, Run: "TestWriter_Pragmas_AreDurable",
 		Old: "s.pool(2, append(s.durable(), s.opt.Pragmas...)...)", New: "s.pool(2, s.opt.Pragmas...)",
 	},
 }

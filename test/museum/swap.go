@@ -31,13 +31,11 @@ var swaps = []Mutant{
 		Name: "a swap makes the record that is not there", Rule: "rule 3", Parent: "M18: Powertools",
 		Dir: mem, Func: "(*Store).Swap", Package: mem, Run: "TestConforms$/swap",
 		Old: `
-				return store.Found{Now: clock(now)}, store.ErrNotFound
+				return store.Found{Now: now}, store.ErrNotFound
 			}
 			if r.Seen() == seen {`,
 		New: `
-				room.Key = seen.Key
-				r = &room
-				sh.put(hash, r)
+				r = s.put(store.Record{Key: seen.Key})
 				seen = r.Seen()
 			}
 			if r.Seen() == seen {`,

@@ -18,30 +18,25 @@ var sweeps = []Mutant{
 	deletes("a parked record", "", "r.State != store.Unknown"),
 	{
 		Name: "a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
-		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestConforms$/sweep",
-		Old: "s.raise(r.Fence)",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Old: "s.sweptFence = max(s.sweptFence, r.Fence)",
 		New: `
-			s.raise(r.Fence)
-			sh.mu.Unlock()
+			s.sweptFence = max(s.sweptFence, r.Fence)
+			s.mu.Unlock()
 			for range 2000 {
 				_ = fmt.Sprint(r.Fence)
 			}
-			sh.mu.Lock()`,
+			s.mu.Lock()`,
 	},
 	{
 		Name: "a sweep does not look at what has lapsed", Rule: "rule 7", Parent: "CAMEL-16427",
-		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestConforms$/sweep",
-		Old: "return r.Lapsed(now) })", New: "return false })",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Old: "case r.Lapsed(res.Now) &&", New: "case false &&",
 	},
 	{
 		Name: "a sweep passes over what is too much for a step", Rule: "rule 7",
-		Dir: mem, Func: "(*Store).sweepShard", Package: "sweep", Run: "TestOnce_ManyExpired_RecoversAll",
-		Old: `
-			}
-			return after, false`,
-		New: `
-			}
-			return after, left > 0`,
+		Dir: mem, Func: "(*Store).Sweep", Package: "sweep", Run: "TestOnce_ManyExpired_RecoversAll",
+		Old: "res.Next = store.Cursor(cursorPrefix + after)", New: "",
 	},
 	{
 		Name: "a sweep takes all of the store's time", Rule: "rule 7",
@@ -49,29 +44,9 @@ var sweeps = []Mutant{
 		Old: "p.owed += time.Duration(p.factor) * took", New: "p.owed += 0 * took",
 	},
 	{
-		Name: "one record keeps the memory of a hundred that a sweep has removed", Rule: "rule 7",
-		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestASweepGivesMemoryBack",
-		Old: "sh.tidy()", New: "",
-	},
-	{
-		Name: "a row is longer than it can tell", Rule: "rule 10",
-		Dir: mem, Func: "(*Store).fits", Package: mem, Run: "TestAnOutcomeThatARow",
-		Old: "if n > s.most {", New: "if n < 0 {",
-	},
-	{
-		Name: "a sweep moves what it must not lose", Rule: "rule 7",
-		Dir: mem, Func: "(*shard).tidy", Package: mem, Run: "TestASweepGivesMemoryBack",
-		Old: "copy(mem, w)", New: "copy(mem, w[:len(w)-1])",
-	},
-	{
 		Name: "a sweep has no limit", Rule: "rule 7",
-		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestConforms$/sweep",
-		Old: `
-			if left == 0 {
-				return after, false`,
-		New: `
-			if false {
-				return after, false`,
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Old: "if res.Deleted == limit {", New: "if false {",
 	},
 	{
 		Name: "a sweep gives the last attempt another", Rule: "rule 13",
@@ -89,7 +64,7 @@ var sweeps = []Mutant{
 func deletes(what, parent, unless string) Mutant {
 	return Mutant{
 		Name: "a sweep deletes " + what, Rule: "rule 7", Parent: parent,
-		Dir: mem, Func: "(*Store).sweepShard", Package: mem, Run: "TestConforms(WhereHashesCollide)?$/sweep", // where they do, claims rest
-		Old: "!r.Expired(now) {\n", New: "!r.Expired(now) && " + unless + " {\n",
+		Dir: mem, Func: "(*Store).Sweep", Package: mem, Run: "TestConforms$/sweep",
+		Old: "\t\tcase r.Expired(res.Now):\n", New: "\t\tcase r.Expired(res.Now) || !(" + unless + "):\n",
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// result is what each operation keeps.
+// result is the value that each operation stores.
 const result = `{"id":"pay_0123456789","amount":4200,"currency":"EUR","status":"succeeded","created":"2026-11-20T17:00:00Z","customer":"cus_0123456789","description":"one of many"}`
 
 const (
@@ -108,8 +108,8 @@ func clients(t *testing.T, srv *redistest.Server) map[string]client {
 	return map[string]client{"go-redis": goRedis{g, sha}, "rueidis": rueidisClient{r, sha}}
 }
 
-// TestClientsDoTheSame: what is compared has to be the same.
-func TestClientsDoTheSame(t *testing.T) {
+// The compared clients must write the same data.
+func TestClients_DoTheSame(t *testing.T) {
 	srv := redistest.Start(t, redistest.Fast...)
 	look := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	t.Cleanup(func() { _ = look.Close() })

@@ -19,8 +19,8 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// measured is what a run took: operations a second, and the process's CPU for
-// one; the server's is not in it.
+// measured is the result of a run: operations per second, and the CPU time of this
+// process, without the server's, per operation.
 type measured struct {
 	rate     float64
 	p50, p99 time.Duration
@@ -62,7 +62,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// TestCompareClients measures, in turns: SEMEL_TEST_COMPARE=1.
+// TestCompareClients measures the clients in turns, if SEMEL_TEST_COMPARE is 1.
 func TestCompareClients(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
@@ -91,7 +91,7 @@ func TestCompareClients(t *testing.T) {
 			t.Logf("%-9s %4d connections %-15s %8.0f/s", "published", g, "redis-benchmark", rate)
 		}
 	}
-	for _, n := range []int{1, 4, 16, 64} { // what the store sends: two round trips at a time, of n records
+	for _, n := range []int{1, 4, 16, 64} { // like the store: two concurrent round trips, of n records each
 		turns(fmt.Sprint("batch ", n), 2, n, func(c client, id string) error {
 			keys := make([]string, n)
 			for i := range keys {

@@ -1,6 +1,6 @@
-// Package redisclients compares clients of Redis, for the choice of the one
-// that package redisstore uses: go-redis, rueidis, and the server's own
-// redis-benchmark as the bound. It has only a measurement:
+// Package redisclients measures the clients of Redis that package redisstore could
+// use, go-redis and rueidis, and redis-benchmark as the upper bound. It has only
+// tests:
 //
 //	SEMEL_TEST_COMPARE=1 go test ./redisclients -v
 package redisclients

@@ -29,7 +29,7 @@ type call struct {
 	ended  int // tick; 0: not yet, or never
 	over   bool
 	cancel context.CancelFunc
-	seen   store.Record // what its last message brought
+	seen   store.Record // the record that its last message brought
 	busy   bool         // it has seen another at work
 	run    *run         // that it has started
 	end    ending
@@ -162,7 +162,7 @@ func (w *world) again(c *call, err error) {
 
 var reasons = []error{
 	semel.ErrInvalid, semel.ErrInProgress, semel.ErrReleased, semel.ErrMismatch, semel.ErrUnverifiable, semel.ErrParked, semel.ErrNotKept,
-	semel.ErrExpired, semel.ErrOutcomeNotStored, semel.ErrLeaseLost, semel.ErrUnavailable,
+	semel.ErrExpired, semel.ErrOutcomeNotStored, semel.ErrLeaseLost, semel.ErrUnavailable, semel.ErrCanceled,
 }
 
 // answer says what a call came to, in words that are the same each time.

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/test/internal/figure"
 )
 
-// control is a world with one thing broken, which has to be seen within most
-// seeds, by what callers and handlers see alone.
+// control is a world with one broken part. Most seeds must show it by the answers
+// of callers and the effects of handlers alone.
 type control struct {
 	what string
 	settings
@@ -26,21 +26,21 @@ func on(f flaw) func(now func() time.Time) store.Store {
 	}
 }
 
-// stored is a plan without transactions, and with more of what some flaws need
-// to show.
+// stored is a plan without transactions.
 func stored(p *plan) {
 	if p.policy == atomically {
 		p.policy = allRetry
 	}
 }
 
-// doubtful is one where lapsed and parked calls meet many sweeps.
+// doubtful is a plan in which lapsed and parked calls meet many sweeps.
 func doubtful(p *plan) {
 	p.policy, p.rerun, p.unprotected, p.maxAttempts, p.keys = allPark, false, false, 0, 1
 	p.sweep, p.crash, p.handler.plain, p.handler.long = 0.5, 0.05, 0.3, 8
 }
 
-// forgetful is one where keys are swept, and begin anew, and the clock is set.
+// forgetful is a plan in which keys are swept and begin again, and the clock is
+// set.
 func forgetful(p *plan) {
 	stored(p)
 	p.sweep, p.jump, p.freeze, p.keys, p.retention, p.handler.deaf = 0.5, 0.1, 0.05, 1, 12*tick, 0.5
@@ -66,8 +66,8 @@ func tuneOf(f flaw) func(*plan) {
 }
 
 func controls() (all []control) {
-	// What several checks defend together shows
-	// only in the book of the store when one of them is gone.
+	// Several checks prevent the same failure. Without one of them, only the truth
+	// of the store shows it.
 	book := map[flaw]bool{swapForgetsUntil: true, renewAny: true, settleUpserts: true}
 	for f := sound + 1; f < flaws; f++ {
 		all = append(all, control{f.String(), settings{store: on(f), lax: !book[f], tune: tuneOf(f)}})
@@ -89,7 +89,7 @@ func unsure(p *plan) {
 }
 
 // A harness that cannot fail proves nothing.
-func TestWhatIsBrokenIsSeen(t *testing.T) {
+func TestControl_BrokenParts_Seen(t *testing.T) {
 	const most = 400 // seeds for each
 	caught := int64(0)
 	for _, c := range controls() {
@@ -114,7 +114,7 @@ func TestWhatIsBrokenIsSeen(t *testing.T) {
 }
 
 // The store that the controls break is sound when nothing in it is broken.
-func TestWhatIsNotBrokenIsNotSeen(t *testing.T) {
+func TestControl_NothingBroken_NothingSeen(t *testing.T) {
 	s := &settings{store: on(sound), tune: stored}
 	each(t, 1, s, func(n uint64) bool { return n < 500 }, func(r *result) {
 		if len(r.bad) > 0 {

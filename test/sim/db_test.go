@@ -34,7 +34,7 @@ var errBroken = errors.New("sim: the transaction is broken")
 
 const longestTx = 30 // ticks, after which the server ends a transaction
 
-// run is what a store's Atomic.Run is.
+// run is like a store's Atomic.Run.
 func (d *database) run(ctx context.Context, c *call, g *semel.Guard, sc semel.Call) (semel.Result, error) {
 	t := &tx{d: d, c: c, p: c.p}
 	if _, err := t.query(ctx, func() reply { return reply{} }, begun); err != nil {
@@ -57,7 +57,7 @@ func (d *database) run(ctx context.Context, c *call, g *semel.Guard, sc semel.Ca
 	return res, err
 }
 
-// stage is what a query is for.
+// stage is the purpose of a query.
 type stage uint8
 
 const (
@@ -158,7 +158,7 @@ func (d *database) commit(t *tx) {
 	}
 }
 
-// end closes a transaction, if it is open: what is not committed is undone.
+// end closes a transaction, if it is open, and undoes it if it is not committed.
 func (d *database) end(t *tx) {
 	if d.forgets && !t.broken && !t.done {
 		for _, r := range t.paid {

@@ -1,8 +1,8 @@
-// Package sim runs real Guards over the memory store in virtual time, with one
-// seeded scheduler for every message between them, and compares what comes out
-// with a ledger of its own. It has only tests.
+// Package sim runs real Guards over the memory store in virtual time. One seeded
+// scheduler delivers every message between them, and a ledger checks the effects
+// and the answers. The package has only tests.
 //
-//	go test ./sim -run TestSeeds -seed 17 -v
+//	go test ./sim -run TestSeeds_RulesHold -seed 17 -v
 //
-// prints the whole story of one seed. The same seed tells the same story.
+// prints all events of one seed. The same seed has the same events.
 package sim

@@ -11,9 +11,9 @@ import (
 	"github.com/semel-go/semel/test/linear"
 )
 
-// history writes down what the processes ask of the store and what they are
-// told, for package linear to judge. Each arrival of a message is an operation;
-// the one whose answer comes back is known, of the others nobody knows.
+// history records the messages to the store and their answers, for package linear.
+// Each arrival of a message is an operation. If no answer comes back, the
+// operation's result is unknown.
 type history struct {
 	linear.History
 	calls map[*item]int64 // when a message was sent
@@ -92,7 +92,7 @@ func judge(t *testing.T, n uint64, s settings) (ops, illegal, unknown int) {
 	return ops, illegal, unknown
 }
 
-func TestHistoriesOfTheSimulationAreLinearizable(t *testing.T) {
+func TestSimulatedHistories_Linearizable(t *testing.T) {
 	n := uint64(300)
 	if figure.Long() {
 		n = 20_000
@@ -107,7 +107,7 @@ func TestHistoriesOfTheSimulationAreLinearizable(t *testing.T) {
 	}
 }
 
-func TestSimulatedHistoriesOfABrokenStoreAreNotLinearizable(t *testing.T) {
+func TestSimulatedHistories_BrokenStore_NotLinearizable(t *testing.T) {
 	var broken []flaw
 	for f := sound + 1; f < flaws; f++ {
 		switch f {

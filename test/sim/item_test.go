@@ -43,12 +43,12 @@ type item struct {
 	ticks int          // of a nap
 	tx    *tx          // of a query
 
-	inputs   []linear.Input // what it asks, by key, if a history is kept
+	inputs   []linear.Input // the operation, by key, if a history is kept
 	reply    reply
 	done     chan struct{}
 	answered bool        // the scheduler's
 	left     atomic.Bool // the sender has given up
-	sent     int         // number of the message, for the trace and the history
+	sent     int         // number of the message in the trace and the history
 }
 
 // reply is what the store answers to any of its methods.

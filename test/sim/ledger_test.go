@@ -41,7 +41,7 @@ type ledger struct {
 	starts   map[life][]*run
 	by       map[claimID]*run     // of a claim: the last
 	void     map[store.Key]uint64 // effects up to this fence are refused: a reconciler has said that they did not happen
-	gullible bool                 // a control: what has not happened yet may happen later
+	gullible bool                 // a control: an effect may happen after a "no"
 	reset    map[store.Key]bool   // an operator gave attempts back
 }
 
@@ -76,7 +76,7 @@ func (l *ledger) start(r *run) {
 		return
 	}
 	l.by[claimID{r.key, r.fence}] = r
-	if r.tx != nil { // fences, attempts and effects are those of transactions that commit
+	if r.tx != nil { // only the fence, attempt and effect of a committed transaction count
 		l.starts[r.life] = append(l.starts[r.life], r)
 		return
 	}
@@ -90,8 +90,8 @@ func (l *ledger) start(r *run) {
 	if _, ok := w.truth.first[r.life]; ok && w.jumps == 0 {
 		w.fail("run %d of %v begins after its outcome was recorded", r.id, r.key)
 	}
-	// A clock that was set forward ends a lease before its owner can know. What
-	// keeps park's promise then is that a reconciler's "no" is final.
+	// A clock that was set forward ends a lease before its owner can know. Park
+	// keeps its promise then because a reconciler's "no" is final.
 	refused := w.jumps > 0 && r.fence <= l.void[r.key]
 	for _, e := range l.effects[r.life] {
 		if !refused && (e.policy == semel.Park || r.policy == semel.Park) {
@@ -157,8 +157,8 @@ func (l *ledger) effect(r *run) bool {
 	return true
 }
 
-// stands checks that what was recorded is what has happened: a success has had
-// its effect, and a failure in a transaction none.
+// stands compares a recorded outcome with the effects: a success has an effect, and
+// a failure in a transaction has none.
 func (l *ledger) stands(f *recorded, k store.Key) {
 	r := l.by[claimID{k, f.fence}]
 	switch {
@@ -178,8 +178,7 @@ func ids(rs []*run) string {
 	return strings.Join(s, ", ")
 }
 
-// happened answers a reconciler, for good: what has not happened by now never
-// will.
+// happened answers a reconciler. After a "no" the effect never happens.
 func (l *ledger) happened(k store.Key, fence uint64) *run {
 	of, ok := l.w.truth.claims[claimID{k, fence}]
 	if all := l.effects[of]; ok && len(all) > 0 {

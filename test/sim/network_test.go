@@ -103,7 +103,7 @@ func (w *world) back(it *item, ticks int, r reply) {
 	}})
 }
 
-// outcome is an answer in a few bits, for the trace.
+// outcome is an answer as a small number, for the trace.
 func outcome(r *reply) int64 {
 	switch {
 	case r.err != nil:
@@ -114,7 +114,7 @@ func outcome(r *reply) int64 {
 	return 3 + int64(r.found.Record.State)
 }
 
-// refused reports whether a message changed nothing, for the store would not.
+// refused reports whether the store refused a change.
 func refused(it *item, r *reply) bool {
 	switch it.kind {
 	case settles, swaps:

@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// answered compares what a caller was told with what was recorded first.
+// answered compares the answer of a call with the outcome that was recorded first.
 func (w *world) answered(c *call) {
 	e := &c.end
 	f, final := errors.AsType[*semel.Failure](e.err)
@@ -81,7 +81,7 @@ func (w *world) replayed(c *call, same func(*store.Outcome) bool) {
 	w.paid(c, l)
 }
 
-// paid checks that an answer is that of a call with the same payload.
+// paid checks that an answer belongs to a call with the same payload.
 func (w *world) paid(c *call, l life) {
 	w.tally.answers++
 	if p, ok := w.truth.asked[l]; ok && p != c.payload {

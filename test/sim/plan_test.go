@@ -23,14 +23,15 @@ const (
 // forever is a retention that outlasts each seed.
 const forever = 10_000 * tick
 
-// chances are the odds of what may happen to one message.
+// chances are the odds of the faults of one message.
 type chances struct {
 	before, lost, late, twice, stall, slow float64
 	renewal                                float64 // that a renewal is lost, besides
 }
 
-// plan is what a seed draws before anything runs: which faults are on ("swarm
-// testing": a fault that is off lets the others go further), and the options.
+// plan is the choices of a seed before it runs: which faults are on, and the
+// options. Some faults are off in each plan, so that the others have more effect
+// ("swarm testing").
 type plan struct {
 	policy                     policyMix
 	procs, keys, calls         int
@@ -51,7 +52,7 @@ type plan struct {
 	rerun, unprotected            bool
 }
 
-// habits are the odds of what a handler does.
+// habits are the odds of the actions of a handler.
 type habits struct {
 	noEffect, plain, final, panics, goexit, complete, big, step, deaf float64
 	long                                                              int // ticks that one of its two pauses takes at most
@@ -125,7 +126,7 @@ func (p *plan) atomic() {
 	p.maxAttempts = 0
 }
 
-// calm is the plan without faults, for the time after them.
+// calm removes all faults from the plan, for the end of a run.
 func (p *plan) calm() {
 	p.message = chances{}
 	p.crash, p.freeze, p.jump, p.down, p.sweep, p.operator, p.reconcile = 0, 0, 0, 0, 0, 0, 0

@@ -20,9 +20,9 @@ type process struct {
 	fresh  *semel.Guard // for reads; nil: none
 	ctx    context.Context
 	cancel context.CancelFunc
-	frozen int     // until this tick nothing of it moves
+	frozen int     // until this tick it does nothing
 	dead   bool    // written by the scheduler under the world's mu
-	asked  []*item // what it still waits for, and some that it does not
+	asked  []*item // the messages that it waits for, and some that it has given up
 	last   claimID // the last claim that it won
 }
 

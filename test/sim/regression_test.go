@@ -2,17 +2,17 @@ package sim
 
 import "testing"
 
-// Seeds that have shown something, and what. Play each with the version before
-// its fix, and it shows it again.
+// Seeds that have shown a fault, with the fault. In the version before its fix, a
+// seed shows the fault again.
 var remembered = map[uint64]string{
 	102:                 "Semel: a reservation hid from park that an attempt had failed under retry, and the effect came twice",
 	1795198146965846197: "the oracle: a clock set forward ends a lease before its owner can know, and a run that the bank refuses begins",
 	1795198146966191836: "the oracle: the same, after an operator's no",
 }
 
-// A sweep that ended the reruns of a call for good was shown by a seed of an
-// earlier plan; TestASweepDoesNotEndTheRerunsOfACall tells it without one.
-func TestRememberedSeedsHold(t *testing.T) {
+// A seed of an earlier plan showed a sweep that ended the reruns of a call for
+// good; TestASweepDoesNotEndTheRerunsOfACall tests it without a seed.
+func TestRememberedSeeds_RulesHold(t *testing.T) {
 	for seed, showed := range remembered {
 		if r := play(t, seed, &settings{}); len(r.bad) > 0 {
 			t.Errorf("seed %d, which once showed %s: %q\n%s", seed, showed, r.bad, replay(seed))

@@ -9,8 +9,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// rows is a plain store for the scheduler alone: what the simulated database
-// is made of, and what can be broken on purpose.
+// rows is a simple store for the scheduler's goroutine. The simulated database uses
+// it, and controls give it flaws.
 type rows struct {
 	now   func() time.Time
 	at    map[store.Key]store.Record

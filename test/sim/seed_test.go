@@ -24,14 +24,14 @@ type result struct {
 	judged linear.Result // of hist
 }
 
-// settings change how a seed is played.
+// settings change the run of a seed.
 type settings struct {
-	tell  func(line string)                      // gets the story
+	tell  func(line string)                      // gets each event
 	store func(now func() time.Time) store.Store // nil: the memory store
-	lax   bool                                   // judge by what callers and handlers see, only
-	tune  func(p *plan)                          // changes what the seed has drawn
+	lax   bool                                   // judge only by answers and effects
+	tune  func(p *plan)                          // changes the seed's plan
 	wrong func(w *world)                         // changes the world before it begins
-	see   func(w *world, r *result)              // looks at it when it is over
+	see   func(w *world, r *result)              // sees the world at the end
 }
 
 func memory(now func() time.Time) store.Store { return memstore.New(&memstore.Options{Now: now}) }

@@ -18,14 +18,14 @@ type sample struct {
 
 func take() sample {
 	runtime.GC()
-	runtime.GC() // what finalizers have let go of
+	runtime.GC() // frees the memory that finalizers have released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return sample{m.HeapAlloc, runtime.NumGoroutine()}
 }
 
-// How much more the last quarter may hold than the second: what a collector and
-// a test's own log do.
+// How much more memory the last quarter may hold than the second, because of the
+// collector and the test's own log.
 const (
 	moreHeap       = 1.10
 	spareHeap      = 1 << 20
@@ -99,7 +99,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-func TestGrowthIsSeen(t *testing.T) {
+func TestSoak_Growth_Seen(t *testing.T) {
 	flat, heap, routines := make([]sample, 40), make([]sample, 40), make([]sample, 40)
 	for i := range flat {
 		flat[i] = sample{uint64(20<<20 + i%3<<10), 5 + i%2}

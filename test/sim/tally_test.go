@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// What a run of the seeds never came by is named, and so are all places.
-func TestWhatWasNeverReachedIsNamed(t *testing.T) {
+// missing names each place that no seed has reached, and each place has a name.
+func TestTally_NeverReached_Named(t *testing.T) {
 	var none tally
 	names := none.missing()
 	if want := int(places) + len(eventNames); len(names) != want {

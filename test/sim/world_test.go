@@ -11,9 +11,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// world is one seed's simulation. Everything happens on the scheduler's
-// goroutine, one thing at a time, but for what the Guards and the handlers do
-// between two rendezvous with it.
+// world is one seed's simulation. Everything happens on the scheduler's goroutine,
+// one event at a time, except the steps of Guards and handlers between two messages
+// to it.
 type world struct {
 	seed    uint64
 	rng     *rand.Rand // the scheduler's alone
@@ -38,7 +38,7 @@ type world struct {
 	bad     []string
 
 	mu    sync.Mutex // guards what follows
-	box   []*item    // what the goroutines want of the scheduler
+	box   []*item    // the goroutines' messages to the scheduler
 	tally tally
 }
 
@@ -174,7 +174,7 @@ func (w *world) finish() {
 	synctest.Wait()
 	w.truth.end()
 	w.tally.played[w.plan.policy] = w.tally.ops
-	time.Sleep(w.plan.settle + 4*tick) // what was given up in the background ends by itself
+	time.Sleep(w.plan.settle + 4*tick) // until calls that were given up have ended in the background
 	synctest.Wait()
 }
 

@@ -12,14 +12,15 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// book compares what a store says of a key with what it has said before.
+// book compares each record that a store returns with the records of the same key
+// that it has returned before.
 type book struct {
 	mu    sync.Mutex
 	pages map[store.Key]*page
 	wrong []string
 }
 
-// page is what is known of one key.
+// page is the known facts of one key.
 type page struct {
 	fence   uint64 // the highest
 	owners  map[store.Owner]uint64
@@ -84,7 +85,8 @@ func (b *book) begin(k store.Key, owner store.Owner) known {
 	return known{key: k, fence: p.fence, there: p.there, ended: p.ended, owner: map[store.Owner]bool{owner: met}}
 }
 
-// saw judges an answer: that of a call that began when so much was known.
+// saw checks the answer of a call, given the facts that were known when the call
+// began.
 func (b *book) saw(was known, f *store.Found, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -104,7 +106,7 @@ func (b *book) saw(was known, f *store.Found, err error) {
 	if r.Fence < was.fence || f.Won && asked && !met && r.Fence == was.fence {
 		b.fail("%v: the fence went from %d to %d, won %v", k, was.fence, r.Fence, f.Won)
 	}
-	// What comes so late that the record was swept meanwhile makes another.
+	// A claim that arrives after its record was swept makes another record.
 	if old, ok := p.owners[r.Owner]; ok && old != r.Fence && stays(k) {
 		b.fail("%v: one owner has the fences %d and %d", k, old, r.Fence)
 	}

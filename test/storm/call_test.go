@@ -15,14 +15,13 @@ import (
 
 const operation = "storm"
 
-
 // call is one call of a key.
 type call struct {
 	s       *storm
 	r       *rand.Rand
 	key     string
 	guard   *semel.Guard
-	payload int  // 0: that of a token's bearer, who has none
+	payload int  // 0: a call with a token, which has no payload
 	good    bool // the handler does not fail
 	reread  bool // it ran again only to read
 }
@@ -200,7 +199,7 @@ func (c *call) answered(text string, err error) {
 // failed wants an error that a caller can do something about.
 func (c *call) failed(err error) {
 	for _, reason := range []error{
-		semel.ErrInProgress, semel.ErrReleased, semel.ErrMismatch, semel.ErrParked, semel.ErrExpired, semel.ErrUnavailable,
+		semel.ErrInProgress, semel.ErrReleased, semel.ErrMismatch, semel.ErrParked, semel.ErrExpired, semel.ErrUnavailable, semel.ErrCanceled,
 		semel.ErrOutcomeNotStored, semel.ErrLeaseLost,
 	} {
 		if errors.Is(err, reason) {

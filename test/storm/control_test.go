@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/test/internal/figure"
 )
 
-// flawed is a memory store with a bug, which shows now and then.
+// flawed is a memory store with a bug that shows now and then.
 type flawed struct {
 	*memstore.Store
 	claim  func(ctx context.Context, p store.Proposal) (store.Found, error)
@@ -100,7 +100,7 @@ var flaws = map[string]func(f *flawed){
 	},
 	"two win one swap": func(f *flawed) {
 		f.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-			<-time.After(10 * time.Millisecond) // else two seldom swap what both have seen
+			<-time.After(10 * time.Millisecond) // so that two callers often swap the same record
 			fd, err := f.Store.Swap(ctx, seen, p)
 			fd.Won = fd.Won || err == nil && fd.Record.State == p.State
 			return fd, err
@@ -207,7 +207,7 @@ var flaws = map[string]func(f *flawed){
 }
 
 // Each flaw is seen in one of some storms.
-func TestTheJudgeSeesABrokenStore(t *testing.T) {
+func TestJudge_BrokenStore_Seen(t *testing.T) {
 	var mu sync.Mutex
 	caught := 0
 	var all sync.WaitGroup
@@ -216,10 +216,10 @@ func TestTheJudgeSeesABrokenStore(t *testing.T) {
 		all.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			wrong := untilWrong(t, func(*storm) {}, func(testing.TB) (way, func()) {
+			wrong := untilWrong(t, func(*storm) {}, func(testing.TB) (processOpener, func()) {
 				f := &flawed{Store: memstore.New(nil)}
 				flaw(f)
-				return bare(f, func() {})
+				return direct(f, func() {})
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -238,7 +238,7 @@ func TestTheJudgeSeesABrokenStore(t *testing.T) {
 }
 
 // So are people and Guards that do not do what they should.
-func TestTheJudgeSeesThatRulesAreBroken(t *testing.T) {
+func TestJudge_BrokenRules_Seen(t *testing.T) {
 	for name, breaks := range map[string]func(s *storm){
 		"a reconciler says no when it is not sure": func(s *storm) { s.gullible = true },
 		"Guards retry where Park is demanded":      func(s *storm) { s.rash = true },

@@ -21,8 +21,8 @@ type bank struct {
 	mu      sync.Mutex
 	s       *storm
 	effects map[string][]effect // by key
-	barred  map[string]uint64   // who has no higher fence comes too late
-	// gullible: it bars nobody.
+	barred  map[string]uint64   // effects up to this fence are refused
+	// gullible: it refuses no effects.
 	gullible bool
 	payload  map[string]int
 }
@@ -148,7 +148,7 @@ func (c *call) handle(ctx context.Context, x *semel.Execution) (store.Outcome, e
 		done.Body = fmt.Appendf(nil, `"run %d%300s"`, run, "")
 	case 16, 17:
 		if form(c.key) != "run" {
-			break // what they return is not what they would complete with
+			break // their result differs from the outcome that they would complete with
 		}
 		if err := driver.Complete(ctx, x, done); err != nil {
 			return store.Outcome{}, errors.Join(err, errHandler)

@@ -13,8 +13,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// judge compares what is left with what callers were told and what handlers
-// did.
+// judge compares the records with the answers that callers got and with the
+// effects of the handlers.
 func (s *storm) judge(keys []string) {
 	for _, key := range keys {
 		if strings.HasPrefix(key, "brief-") {
@@ -52,7 +52,7 @@ func (s *storm) judgeKey(key string, r *store.Record) {
 		}
 		return
 	}
-	// Who did what is recorded: as the outcome says, or as the fence does.
+	// The effect whose run is recorded, found by its outcome or by its fence.
 	by := slices.IndexFunc(effects, func(e effect) bool {
 		if len(r.Outcome.Body) > 0 {
 			return string(outcome(e.run).Body) == string(r.Outcome.Body)

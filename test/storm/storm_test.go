@@ -16,15 +16,15 @@ import (
 	"github.com/semel-go/semel/test/internal/figure"
 )
 
-// SEMEL_TEST_STORM=7,20 has the storms of 20 seeds from 7 on.
-func TestAStorm(t *testing.T) {
+// SEMEL_TEST_STORM=7,20 runs the storms of 20 seeds from 7 on.
+func TestStorm_OneOutcomePerKey(t *testing.T) {
 	first, n := 1, 2
 	if figure.Long() {
 		n = 40
 	}
-	if is := os.Getenv("SEMEL_TEST_STORM"); is != "" {
-		if _, err := fmt.Sscanf(is, "%d,%d", &first, &n); err != nil {
-			t.Fatalf("SEMEL_TEST_STORM: is %q; want the first seed and how many, as 7,20: %v", is, err)
+	if text := os.Getenv("SEMEL_TEST_STORM"); text != "" {
+		if _, err := fmt.Sscanf(text, "%d,%d", &first, &n); err != nil {
+			t.Fatalf("SEMEL_TEST_STORM is %q; want the first seed and the number of seeds, such as 7,20: %v", text, err)
 		}
 	}
 	for _, k := range kinds {
@@ -34,8 +34,8 @@ func TestAStorm(t *testing.T) {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					s := newStorm(t, uint64(seed), k.open) //nolint:gosec // it is a seed
 					defer s.end()
-					for _, is := range s.blow() {
-						t.Error(is)
+					for _, wrong := range s.blow() {
+						t.Error(wrong)
 					}
 					if runs += s.runs.Load(); t.Failed() {
 						failed++
@@ -51,7 +51,7 @@ func TestAStorm(t *testing.T) {
 	}
 }
 
-// How long things take. Leases are short, so that they are lost.
+// Durations and numbers of a storm. Leases are short, so that some are lost.
 const (
 	lease       = 60 * time.Millisecond
 	reservation = 150 * time.Millisecond
@@ -62,7 +62,7 @@ const (
 	callsEach   = 12
 	callers     = 12
 	processes   = 3
-	tooLong     = time.Minute // what has not ended by then is stuck
+	tooLong     = time.Minute // a storm that takes longer is stuck
 )
 
 // classes are by whose rules a key is called.
@@ -77,15 +77,15 @@ type storm struct {
 	end   func() // of the store
 	calm  atomic.Bool
 	runs  atomic.Int64
-	hasty bool // it is over as soon as something is wrong
-	rash  bool // park is not what Guards do
+	hasty bool // the storm ends at the first broken rule
+	rash  bool // a control: Guards do not park
 
 	rmu  sync.Mutex
 	rand *rand.Rand
 
 	amu     sync.Mutex
-	answers map[string]map[string]int // what callers were told, by key
-	met     map[string]int            // what happened, for people
+	answers map[string]map[string]int // the answers that callers got, by key
+	met     map[string]int            // counts of events, for the log
 	tokens  []token
 }
 
@@ -104,15 +104,16 @@ func newStorm(t testing.TB, seed uint64, open opener) *storm {
 	s := &storm{seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), answers: map[string]map[string]int{}, met: map[string]int{}}
 	s.book.init()
 	s.bank.init(s)
-	way, end := open(t)
+	openProcess, end := open(t)
 	for range processes {
-		s.procs = append(s.procs, s.newProcess(t, way))
+		s.procs = append(s.procs, s.newProcess(t, openProcess))
 	}
 	s.end = end
 	return s
 }
 
-// blow has the storm, and the calm behind it, and tells what is wrong.
+// blow runs the storm, and then calls each key once without faults. It returns the
+// broken rules.
 func (s *storm) blow() []string {
 	keys := make([]string, stormKeys)
 	for i := range keys {
@@ -164,7 +165,7 @@ func (s *storm) blow() []string {
 	}
 	s.within(&all, "the last calls")
 	s.judge(keys)
-	if !s.hasty { // which others are beside
+	if !s.hasty { // in a hasty storm others run at the same time
 		s.left()
 	}
 	return s.verdicts()
@@ -176,7 +177,7 @@ func (s *storm) tale() string {
 	return fmt.Sprintf("%d runs; met %v", s.runs.Load(), s.met)
 }
 
-// within waits, but not for ever.
+// within waits until all have ended, and panics after tooLong.
 func (s *storm) within(all *sync.WaitGroup, what string) {
 	done := make(chan struct{})
 	go func() {
@@ -186,7 +187,7 @@ func (s *storm) within(all *sync.WaitGroup, what string) {
 	select {
 	case <-done:
 	case <-time.After(tooLong):
-		panic("stuck for ever: " + what) // its goroutines are the best story
+		panic("stuck: " + what) // the panic prints the goroutines
 	}
 }
 
@@ -199,7 +200,7 @@ func (s *storm) upTo(n int) int {
 	return s.rand.IntN(n)
 }
 
-// lag is a short while, mostly none, and seldom one in which a lease lapses.
+// lag waits: mostly not at all, sometimes shortly, and seldom until a lease lapses.
 func (s *storm) lag() {
 	if s.calm.Load() {
 		return

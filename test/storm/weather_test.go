@@ -14,7 +14,7 @@ import (
 )
 
 // newProcess opens the store for one more process, behind bad weather.
-func (s *storm) newProcess(t testing.TB, open way) *process {
+func (s *storm) newProcess(t testing.TB, open processOpener) *process {
 	p := &process{s: s}
 	p.st = tap{st: open(func(st store.Store) store.Store {
 		f := storetest.NewFault(tap{st: st, s: s, slow: true}, p.inject)
@@ -140,8 +140,8 @@ func (s *storm) reconcile(ctx context.Context, x *semel.Execution) (semel.Verdic
 	return s.verdict(bankKey(x), x.Fence()), nil
 }
 
-// verdict says what the bank knows. What it says did not happen never will:
-// runs up to the fence come too late.
+// verdict answers for the bank. If it says that no effect happened, the bank
+// refuses later effects up to the fence.
 func (s *storm) verdict(key string, fence uint64) semel.Verdict {
 	run, happened := s.bar(key, fence)
 	switch {

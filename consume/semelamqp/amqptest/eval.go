@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// evalServer runs in the node: it answers expressions, one a line, of those who
-// know the token. Count is bound in them: all messages of a queue, ready or
-// with consumers, by the queue's own count. A quorum queue that is just made, or
-// elects a leader, does not know it yet.
+// evalServer runs in the node. It evaluates expressions, one per line, of clients
+// that know the token. In an expression, Count is a function that counts the
+// messages of a queue, ready or held by consumers. A quorum queue that is new, or
+// elects a leader, does not know the count yet.
 const evalServer = `
 Token = <<"%s">>,
 Quorum = fun Quorum(Pid, Tries) ->
@@ -59,16 +59,16 @@ spawn(fun() ->
 end).
 `
 
-// Eval has the node evaluate an Erlang expression, in one line and without the
-// full stop, and is its value as text.
+// Eval has the node evaluate an Erlang expression, which is one line without the
+// full stop, and returns the value as text.
 func (s *Server) Eval(expr string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.eval))
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.evalPort))
 	if err != nil {
 		return "", fmt.Errorf("amqptest: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // all was read by then
+	defer func() { _ = conn.Close() }() // the answer has been read
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return "", fmt.Errorf("amqptest: %w", err)
@@ -87,9 +87,9 @@ func (s *Server) Eval(expr string) (string, error) {
 	return value, nil
 }
 
-// Messages counts the messages of queues, ready or with consumers, in the
-// order of the queues; a queue that is not there has none. A message that moves
-// on while it counts is counted in neither if it moves to an earlier queue.
+// Messages counts the messages of queues, ready or held by consumers. A queue
+// that does not exist has none. Messages counts the queues in the given order, so
+// it misses a message that moves to an earlier queue in the meantime.
 func (s *Server) Messages(queues ...string) (int, error) {
 	var terms []string
 	for _, q := range queues {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func TestANodeKeepsItsMessagesWhenItIsKilled(t *testing.T) {
+func TestServer_KilledAndStarted_HasItsMessages(t *testing.T) {
 	s := Start(t)
 	for _, kind := range []string{"classic", "quorum"} {
 		ch := dial(t, s)
@@ -41,7 +41,7 @@ func TestANodeKeepsItsMessagesWhenItIsKilled(t *testing.T) {
 		<-ds
 		count(t, s, 4, kind)
 	}
-	<-time.After(5 * time.Second) // a young quorum queue does not survive: see Kill
+	<-time.After(5 * time.Second) // the quorum queue needs that age: see Kill
 	s.Kill()
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
@@ -75,24 +75,24 @@ func count(t *testing.T, s *Server, want int, queues ...string) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%v have %d messages, %v; want %d", queues, n, err, want)
+			t.Fatalf("%v have %d messages, error %v; want %d", queues, n, err, want)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-func TestAnExpressionThatFailsIsAnError(t *testing.T) {
+func TestEval_ExpressionFails_Error(t *testing.T) {
 	s := Shared(t)
 	if v, err := s.Eval("1 + 2"); err != nil || v != "3" {
-		t.Errorf("1 + 2 = %q, %v", v, err)
+		t.Errorf("1 + 2 = %q, error %v; want 3", v, err)
 	}
 	for _, expr := range []string{"1 + a", "1 +", "exit(bad)"} {
 		if v, err := s.Eval(expr); err == nil {
-			t.Errorf("%s = %q", expr, v)
+			t.Errorf("%s = %q, want an error", expr, v)
 		}
 	}
-	other := &Server{eval: s.eval, token: "another"}
+	other := &Server{evalPort: s.evalPort, token: "another"}
 	if v, err := other.Eval("1"); err == nil {
-		t.Errorf("without the token: %q", v)
+		t.Errorf("with a wrong token: %q, want an error", v)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // A message that breaks its connection each time, as by a statement that takes
@@ -16,7 +17,7 @@ import (
 // attempt of that message: it is alone at last, and its end comes, and what does
 // not wait for it does not.
 func TestAMessageThatBreaksItsConnectionHasAnEnd(t *testing.T) {
-	const done, dup, again, waits, failed = consume.ReasonDone, consume.ReasonDuplicate, consume.ReasonError, consume.ReasonInProgress, consume.ReasonExhausted
+	const done, dup, again, waits, failed = driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
 	for name, breaks := range map[string]func(ctx context.Context, tx pgx.Tx) error{
 		"the server ends it": func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")

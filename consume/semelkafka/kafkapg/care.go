@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // A message that kills its process takes along the transaction in which it was
@@ -19,12 +20,13 @@ import (
 // takes care: it handles the messages alone, and notes each try before it.
 
 const (
-	// inVain is the beginning in a row at one offset with which care is taken.
-	inVain = 3
+	// crashThreshold is how many members in a row have to start at one offset before
+	// care is taken.
+	crashThreshold = 3
 	// careFor is how many messages are then done alone. What kills was in the first
-	// transaction that did not commit, and so is one of the next MostInBatch that
+	// transaction that did not commit, and so is one of the next MaxBatch that
 	// are not done, but for those that others held up.
-	careFor = 2 * semelkafka.MostInBatch
+	careFor = 2 * semelkafka.MaxBatch
 	// lastNote is how long a note may take that comes behind a try, or at the end.
 	lastNote = 5 * time.Second
 )
@@ -37,8 +39,8 @@ type cares struct {
 
 // care is what a ledger notes of a partition.
 type care struct {
-	note *pgstore.Note
-	left int // messages that are still to be done alone; zero: none
+	marker *pgkafka.CrashMarker
+	left   int // messages that are still to be done alone; zero: none
 
 	// Guarded by mu.
 	at    int64
@@ -48,7 +50,7 @@ type care struct {
 func (cs *cares) get(st *pgstore.Store, of semelkafka.Place, at int64) *care {
 	c := cs.of[of]
 	if c == nil {
-		c = &care{note: st.Note(topicPartition(of)), at: at}
+		c = &care{marker: pgkafka.NewCrashMarker(st, topicPartition(of)), at: at}
 		if cs.of == nil {
 			cs.of = map[semelkafka.Place]*care{}
 		}
@@ -77,12 +79,12 @@ func (cs *cares) begin(ctx context.Context, st *pgstore.Store, it *semelkafka.It
 	if begun {
 		return c, nil
 	}
-	times, err := c.note.Begin(ctx, at)
+	times, err := c.marker.Begin(ctx, at)
 	if err != nil {
 		cs.again(c)
 		return nil, err
 	}
-	if times >= inVain || c.note.Open() {
+	if times >= crashThreshold || c.marker.HasTries() {
 		c.left = careFor
 	}
 	return c, nil
@@ -112,7 +114,7 @@ func (cs *cares) end(ctx context.Context) {
 		if !c.begun {
 			continue
 		}
-		if err := c.note.End(ctx); err != nil && !errors.Is(err, pgstore.ErrFenced) {
+		if err := c.marker.End(ctx); err != nil && !errors.Is(err, pgkafka.ErrFenced) {
 			return // it is a hint
 		}
 	}
@@ -123,7 +125,7 @@ func (c *care) died(m *consume.Message) int {
 	if c == nil {
 		return 0
 	}
-	return c.note.Tries(m.Origin.Offset)
+	return c.marker.Tries(m.Origin.Offset)
 }
 
 // try comes before a message is tried, if the tries are limited. An error is a
@@ -132,7 +134,7 @@ func (c *care) try(ctx context.Context, m *consume.Message, most int) error {
 	if c == nil || most < 0 {
 		return nil
 	}
-	if err := c.note.Try(ctx, m.Origin.Offset); err != nil {
+	if err := c.marker.Try(ctx, m.Origin.Offset); err != nil {
 		return &noteError{err}
 	}
 	return nil
@@ -146,7 +148,7 @@ func (c *care) tried(ctx context.Context, m *consume.Message, most int) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
 	defer cancel()
-	_ = c.note.Ended(ctx, m.Origin.Offset)
+	_ = c.marker.Ended(ctx, m.Origin.Offset)
 }
 
 // passed is when a message without an effect has been passed over.
@@ -162,7 +164,7 @@ func (c *care) done(m *consume.Message, fresh bool) {
 	if c == nil {
 		return
 	}
-	c.note.Done(m.Origin.Offset)
+	c.marker.Done(m.Origin.Offset)
 	if fresh && c.left > 0 {
 		c.left--
 	}
@@ -176,7 +178,7 @@ func (e *noteError) Unwrap() error { return e.error }
 // end is that of the message: it comes again, and no attempt was made.
 func (e *noteError) end(op string) error {
 	reason := semel.ErrUnavailable
-	if errors.Is(e, pgstore.ErrFenced) {
+	if errors.Is(e, pgkafka.ErrFenced) {
 		reason = semel.ErrLeaseLost
 	}
 	return &semel.Error{Reason: reason, Operation: op, Cause: e}
@@ -194,6 +196,6 @@ func (e *cutOffError) failure() error {
 	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: e.Error()}
 }
 
-func topicPartition(of semelkafka.Place) pgstore.TopicPartition {
-	return pgstore.TopicPartition{Consumer: of.Group, Topic: of.Topic, TopicID: of.TopicID, Partition: of.Partition}
+func topicPartition(of semelkafka.Place) pgkafka.TopicPartition {
+	return pgkafka.TopicPartition{Consumer: of.Group, Topic: of.Topic, TopicID: of.TopicID, Partition: of.Partition}
 }

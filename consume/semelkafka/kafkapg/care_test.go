@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 var deadly = []string{"a/o", "deadly/o", "behind/o", "other"}
@@ -19,20 +20,20 @@ func TestAMessageThatKillsItsProcessHasAnEnd(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		const most = 3
 		batch := named(deadly...)
-		for life := 1; life < inVain+most; life++ {
+		for life := 1; life < crashThreshold+most; life++ {
 			with := p.dies(t, by, most, batch, "deadly")
-			if alone := len(with) == 1; alone != (life >= inVain) {
+			if alone := len(with) == 1; alone != (life >= crashThreshold) {
 				t.Errorf("life %d ended with %q", life, with)
 			}
 		}
 		p.want(t, "a")
 		m := p.member(t, by, most).own(t)
 		ends := m.Handle(t.Context(), batch)
-		other := consume.ReasonDone
+		other := driver.ReasonDone
 		if by == "offsets" {
-			other = consume.ReasonInProgress
+			other = driver.ReasonInProgress
 		}
-		wantEnds(t, ends, consume.ReasonDuplicate, consume.ReasonExhausted, consume.ReasonInProgress, other)
+		wantEnds(t, ends, driver.ReasonDuplicate, driver.ReasonExhausted, driver.ReasonInProgress, other)
 		if ends[1].Attempt != most || !strings.Contains(ends[1].Err.Error(), "in 3 of its 3 attempts the process ended") {
 			t.Errorf("attempt %d, %v", ends[1].Attempt, ends[1].Err)
 		}
@@ -42,9 +43,9 @@ func TestAMessageThatKillsItsProcessHasAnEnd(t *testing.T) {
 		if tried := p.noted(t); by == "offsets" && len(tried) > 0 {
 			t.Errorf("passed over, it is noted: %v", tried)
 		}
-		again := []consume.Reason{consume.ReasonDuplicate, consume.ReasonDuplicate, consume.ReasonDone, consume.ReasonDone}
+		again := []driver.Reason{driver.ReasonDuplicate, driver.ReasonDuplicate, driver.ReasonDone, driver.ReasonDone}
 		if by == "keys" {
-			again[1], again[3] = consume.ReasonExhausted, consume.ReasonDuplicate
+			again[1], again[3] = driver.ReasonExhausted, driver.ReasonDuplicate
 		}
 		wantEnds(t, m.Handle(t.Context(), batch), again...)
 		want := []string{"a", "behind", "other"}
@@ -62,7 +63,7 @@ func TestTheTriesOfMessagesAreTheirOwn(t *testing.T) {
 	const most = 2
 	p.fails["flaky"] = semel.NoEffect(errors.New("not yet"))
 	batch := named("flaky/f", "first/o", "second/p", "other")
-	for range inVain - 1 + most {
+	for range crashThreshold - 1 + most {
 		p.dies(t, "keys", most, batch, "first")
 	}
 	for life := range most {
@@ -70,8 +71,8 @@ func TestTheTriesOfMessagesAreTheirOwn(t *testing.T) {
 			t.Errorf("life %d ended with %q", life, with)
 		}
 	}
-	const again, failed = consume.ReasonError, consume.ReasonExhausted
-	wantEnds(t, p.member(t, "keys", most).own(t).Handle(t.Context(), batch), again, failed, failed, consume.ReasonDone)
+	const again, failed = driver.ReasonError, driver.ReasonExhausted
+	wantEnds(t, p.member(t, "keys", most).own(t).Handle(t.Context(), batch), again, failed, failed, driver.ReasonDone)
 	p.want(t, "other")
 }
 
@@ -79,10 +80,10 @@ func TestTheTriesOfMessagesAreTheirOwn(t *testing.T) {
 // nothing.
 func TestAnIdlePartitionIsHandledAsEver(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
-		for range 2 * inVain {
+		for range 2 * crashThreshold {
 			p.member(t, by, 3).own(t)
 		}
-		wantEnds(t, p.member(t, by, 3).own(t).Handle(t.Context(), named(deadly...)), times(consume.ReasonDone, 4)...)
+		wantEnds(t, p.member(t, by, 3).own(t).Handle(t.Context(), named(deadly...)), times(driver.ReasonDone, 4)...)
 		if len(p.runs) != 1 {
 			t.Errorf("the runs are %q", p.runs)
 		}
@@ -93,14 +94,14 @@ func TestAnIdlePartitionIsHandledAsEver(t *testing.T) {
 func TestThoseWhoEndInOrderDoNotCount(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		p.fails["a"] = errors.New("not yet")
-		for range 2 * inVain {
+		for range 2 * crashThreshold {
 			m := p.member(t, by, -1).own(t)
 			m.Handle(t.Context(), named("a/o"))
 			m.cares.end(t.Context())
 		}
 		delete(p.fails, "a")
 		p.runs = nil
-		wantEnds(t, p.member(t, by, 3).own(t).Handle(t.Context(), named(deadly...)), times(consume.ReasonDone, 4)...)
+		wantEnds(t, p.member(t, by, 3).own(t).Handle(t.Context(), named(deadly...)), times(driver.ReasonDone, 4)...)
 		if len(p.runs) != 1 {
 			t.Errorf("the runs are %q", p.runs)
 		}
@@ -112,12 +113,12 @@ func TestAMemberCountsOnce(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		p.fails["a"] = errors.New("not yet")
 		m := p.member(t, by, -1)
-		for range 2 * inVain {
+		for range 2 * crashThreshold {
 			m.own(t).Handle(t.Context(), named("a/o"))
 		}
 		delete(p.fails, "a")
 		p.runs = nil
-		wantEnds(t, m.own(t).Handle(t.Context(), named(deadly...)), times(consume.ReasonDone, 4)...)
+		wantEnds(t, m.own(t).Handle(t.Context(), named(deadly...)), times(driver.ReasonDone, 4)...)
 		if len(p.runs) != 1 {
 			t.Errorf("the runs are %q", p.runs)
 		}
@@ -138,7 +139,7 @@ func TestAFailureIsOneAttempt(t *testing.T) {
 			p.fails["a"] = errors.New("no")
 			for attempt := died + 1; attempt <= 3; attempt++ {
 				ends := m.Handle(t.Context(), batch)
-				if why := consume.Decide(ends[0], nil).Reason; ends[0].Attempt != attempt || (why == consume.ReasonExhausted) != (attempt == 3) {
+				if why := driver.Decide(ends[0], driver.Policy{}).Reason; ends[0].Attempt != attempt || (why == driver.ReasonExhausted) != (attempt == 3) {
 					t.Errorf("%d died: attempt %d, want %d: %v, %v", died, ends[0].Attempt, attempt, why, ends[0].Err)
 				}
 				if tried := p.noted(t); attempt < 3 && len(tried) != 2*died {
@@ -158,13 +159,13 @@ func TestCareHasAnEnd(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		m := p.careful(t, by, 3)
 		batch := named("a", "b", "c", "d", "e", "f")
-		wantEnds(t, m.Handle(t.Context(), batch[:1]), consume.ReasonDone)
+		wantEnds(t, m.Handle(t.Context(), batch[:1]), driver.ReasonDone)
 		c := m.cares.known(orders)
 		if c.left != careFor-1 {
 			t.Errorf("care is to be taken with %d more, want %d", c.left, careFor-1)
 		}
 		c.left = 2
-		wantEnds(t, m.Handle(t.Context(), batch), append(times(consume.ReasonDuplicate, 1), times(consume.ReasonDone, 5)...)...)
+		wantEnds(t, m.Handle(t.Context(), batch), append(times(driver.ReasonDuplicate, 1), times(driver.ReasonDone, 5)...)...)
 		if want := []string{"a", "b", "c", "d e f"}; !slices.Equal(p.runs, want) {
 			t.Errorf("the runs are %q, want %q", p.runs, want)
 		}
@@ -175,14 +176,14 @@ func TestCareHasAnEnd(t *testing.T) {
 func TestWithoutALimitNoTryIsNoted(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		batch := named(deadly...)
-		for range inVain + 2 {
+		for range crashThreshold + 2 {
 			p.dies(t, by, -1, batch, "deadly")
 		}
 		if tried := p.noted(t); len(tried) > 0 {
 			t.Errorf("noted is %v", tried)
 		}
 		m := p.member(t, by, -1).own(t)
-		wantEnds(t, m.Handle(t.Context(), batch), consume.ReasonDuplicate, consume.ReasonDone, consume.ReasonDone, consume.ReasonDone)
+		wantEnds(t, m.Handle(t.Context(), batch), driver.ReasonDuplicate, driver.ReasonDone, driver.ReasonDone, driver.ReasonDone)
 	})
 }
 
@@ -193,7 +194,7 @@ func TestCareIsTakenWithOnePartition(t *testing.T) {
 		other, last := orders, orders
 		other.Partition, last.Partition = 1, 7
 		batch := slices.Concat(keyedItems(other, "o1", "o2"), named("a", "b"), keyedItems(last, "l1", "l2"))
-		wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonDone, 6)...)
+		wantEnds(t, m.Handle(t.Context(), batch), times(driver.ReasonDone, 6)...)
 		if want := []string{"o1 o2", "a", "b", "l1 l2"}; !slices.Equal(p.runs, want) {
 			t.Errorf("the runs are %q, want %q", p.runs, want)
 		}
@@ -214,10 +215,10 @@ func TestAnotherTopicNeedsNoCare(t *testing.T) {
 	byBoth(t, func(t *testing.T, p *shop, by string) {
 		p.careful(t, by, 1)
 		p.dies(t, by, 1, named("a"), "a")
-		if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+		if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
 			t.Fatal(err)
 		}
-		wantEnds(t, p.member(t, by, 1).own(t).Handle(t.Context(), named("a", "b")), times(consume.ReasonDone, 2)...)
+		wantEnds(t, p.member(t, by, 1).own(t).Handle(t.Context(), named("a", "b")), times(driver.ReasonDone, 2)...)
 		if len(p.runs) != 1 {
 			t.Errorf("the runs are %q", p.runs)
 		}

@@ -11,8 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -68,14 +70,16 @@ func (p *shop) elsewhere(t *testing.T) *shop {
 
 func (p *shop) schema() string { return strings.Trim(strings.TrimSuffix(p.table, `."effect"`), `"`) }
 
-func (p *shop) note() string { return strings.Replace(p.watermark, "semel_watermark", "semel_note", 1) }
+func (p *shop) note() string {
+	return strings.Replace(p.watermark, "semel_watermark", "semel_crash_marker", 1)
+}
 
 // dying is a member whose handler is at the message that it will not survive.
 type dying struct {
 	pid  uint32   // of its connection
 	with []string // it is in the handler with these
 	wake func()
-	ends chan []consume.Run
+	ends chan []driver.Result
 }
 
 // freeze runs a batch in a process of its own, which stops in the handler of the
@@ -95,7 +99,7 @@ func (p *shop) freeze(t *testing.T, by string, most int, batch []semelkafka.Item
 		}
 		return nil
 	}
-	ends := make(chan []consume.Run, 1)
+	ends := make(chan []driver.Result, 1)
 	go func() { ends <- m.Handle(context.WithoutCancel(t.Context()), batch) }()
 	var d dying
 	select {
@@ -103,7 +107,7 @@ func (p *shop) freeze(t *testing.T, by string, most int, batch []semelkafka.Item
 	case got := <-ends:
 		t.Fatalf("%q was not handled: %+v", at, got)
 	}
-	d.ends = make(chan []consume.Run, 1)
+	d.ends = make(chan []driver.Result, 1)
 	d.wake = func() { close(over); d.ends <- <-ends }
 	return d
 }
@@ -127,7 +131,7 @@ func (p *shop) dies(t *testing.T, by string, most int, batch []semelkafka.Item, 
 // noted are the tries without an end, as the note has them.
 func (p *shop) noted(t *testing.T) (tried []int64) {
 	t.Helper()
-	if err := p.pool.QueryRow(t.Context(), "SELECT tried FROM "+p.note()).Scan(&tried); err != nil {
+	if err := p.pool.QueryRow(t.Context(), "SELECT open_tries FROM "+p.note()).Scan(&tried); err != nil {
 		t.Fatal(err)
 	}
 	return tried
@@ -136,8 +140,8 @@ func (p *shop) noted(t *testing.T) (tried []int64) {
 // careful is a member that has to take care, for others have begun in vain.
 func (p *shop) careful(t *testing.T, by string, most int) member {
 	t.Helper()
-	for range inVain - 1 {
-		n := p.st.Note(topicPartition(orders))
+	for range crashThreshold - 1 {
+		n := pgkafka.NewCrashMarker(p.st, topicPartition(orders))
 		if _, err := n.Begin(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // The database takes no notes: nothing is tried, and nothing counts.
@@ -22,11 +24,11 @@ func TestWithoutANoteNothingIsTried(t *testing.T) {
 			t.Helper()
 			p.exec(t, "ALTER TABLE "+p.note()+" RENAME TO away")
 			f()
-			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_note", "away", 1)+" RENAME TO semel_note")
+			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_crash_marker", "away", 1)+" RENAME TO semel_crash_marker")
 		}
 		in := func() {
 			for i, r := range m.Handle(t.Context(), batch) {
-				if d := consume.Decide(r, nil); d.Action != consume.Hold || d.Reason != consume.ReasonUnavailable || d.Attempt != 0 {
+				if d := driver.Decide(r, driver.Policy{}); d.Action != driver.Hold || d.Reason != driver.ReasonUnavailable || d.Attempt != 0 {
 					t.Errorf("message %d: %v, %v, attempt %d, %v", i, d.Action, d.Reason, d.Attempt, d.Err)
 				}
 			}
@@ -40,7 +42,7 @@ func TestWithoutANoteNothingIsTried(t *testing.T) {
 			t.Errorf("the runs are %q", p.runs)
 		}
 		delete(p.fails, "a")
-		wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonDone, 2)...)
+		wantEnds(t, m.Handle(t.Context(), batch), times(driver.ReasonDone, 2)...)
 		p.want(t, "a", "b")
 	})
 }
@@ -58,7 +60,7 @@ func TestATryWhoseEndIsNotNotedHasEnded(t *testing.T) {
 			if ends := m.Handle(t.Context(), named("a/o")); ends[0].Attempt != attempt {
 				t.Errorf("attempt %d, want %d: %v", ends[0].Attempt, attempt, ends[0].Err)
 			}
-			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_note", "away", 1)+" RENAME TO semel_note")
+			p.exec(t, "ALTER TABLE "+strings.Replace(p.note(), "semel_crash_marker", "away", 1)+" RENAME TO semel_crash_marker")
 		}
 		m.cares.end(t.Context())
 		if tried := p.noted(t); len(tried) > 0 {
@@ -93,13 +95,13 @@ func TestAFrozenMembersNotesAreRefused(t *testing.T) {
 		d := p.freeze(t, by, 2, batch, "a")
 		m := p.member(t, by, 2).own(t)
 		if by == "keys" { // the first has the key
-			wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonInProgress, 2)...)
+			wantEnds(t, m.Handle(t.Context(), batch), times(driver.ReasonInProgress, 2)...)
 			p.exec(t, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE pid = "+strconv.Itoa(int(d.pid)))
 		}
-		wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonDone, 2)...)
+		wantEnds(t, m.Handle(t.Context(), batch), times(driver.ReasonDone, 2)...)
 		d.wake()
 		for i, r := range <-d.ends {
-			if d := consume.Decide(r, nil); d.Action == consume.DeadLetter {
+			if d := driver.Decide(r, driver.Policy{}); d.Action == driver.DeadLetter {
 				t.Errorf("message %d of the frozen one: %v", i, d.Err)
 			}
 		}
@@ -119,13 +121,13 @@ func TestWhoCannotNoteATryWaits(t *testing.T) {
 		if _, err := m.cares.begin(t.Context(), p.st, &batch[0]); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.st.Note(topicPartition(orders)).Begin(t.Context(), 0); err != nil {
+		if _, err := pgkafka.NewCrashMarker(p.st, topicPartition(orders)).Begin(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
-		wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonLeaseLost, 2)...)
+		wantEnds(t, m.Handle(t.Context(), batch), times(driver.ReasonLeaseLost, 2)...)
 		if len(p.runs) > 0 {
 			t.Errorf("the runs are %q", p.runs)
 		}
-		wantEnds(t, m.Handle(t.Context(), batch), times(consume.ReasonDone, 2)...) // it is given them still: it begins again
+		wantEnds(t, m.Handle(t.Context(), batch), times(driver.ReasonDone, 2)...) // it is given them still: it begins again
 	})
 }

@@ -19,7 +19,7 @@
 // that batches are divided), and now() in a handler may be a second old.
 //
 // [ServeOffsets] keeps one row for each partition, which holds the first offset
-// that is not done, by pgstore.Watermark. It costs nothing for each message,
+// that is not done, by pgkafka.Watermark. It costs nothing for each message,
 // has no retention, and finds what Kafka delivers again; what a producer has
 // sent twice has two offsets, and two effects.
 //
@@ -44,8 +44,8 @@
 //     it is not, and those with its record key wait.
 //   - the database is down: no message is taken until it answers, partitions
 //     stay, and nothing is lost.
-//   - the topic was deleted and made anew: Serve ends with consume.ErrClosed. By
-//     offsets it does so until pgstore.Store.Forget was called.
+//   - the topic was deleted and made anew: Serve ends with driver.ErrClosed. By
+//     offsets it does so until pgkafka.Forget was called.
 //   - the log was cut behind what is done, or its beginning was deleted before
 //     it was read: Serve ends, as semelkafka.Options.OutOfRange says.
 //   - Serve's context ends: the running transaction ends, and the group is
@@ -60,7 +60,7 @@
 //
 // Out of memory, os.Exit, a crash in C: the transaction is rolled back with all
 // that it could have told, and the next member runs into the same. So a member
-// leaves a pgstore.Note with the first message of a partition that it is given,
+// leaves a pgkafka.CrashMarker with the first message of a partition that it is given,
 // one statement, and no more as long as all is well. Where two in a row have begun
 // at one offset, and are gone without an end in order, the third takes care with
 // that partition: each message has a transaction of its own, and behind a note that
@@ -76,7 +76,7 @@
 // the partition. To end within Options.Drain is no such time; nor is an outage of
 // the database, unless the member is killed in it.
 //
-// The rows are in semel_note, one for each partition; pgstore.Store.Forget removes
+// The rows are in semel_crash_marker, one for each partition; pgkafka.Forget removes
 // those of a topic, and old ones do no harm.
 //
 // # Not promised

@@ -19,7 +19,7 @@ import (
 )
 
 // A service that writes a row for each order, exactly once. The topics
-// "orders", "dead-letters.billing" and "parked.billing" are the operator's, and
+// "orders", "dead-letters.billing" and "quarantine.billing" are the operator's, and
 // so is the table.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -20,9 +20,3 @@ require (
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 )
-
-replace github.com/semel-go/semel => ../../..
-
-replace github.com/semel-go/semel/consume/semelkafka => ..
-
-replace github.com/semel-go/semel/store/pgstore => ../../../store/pgstore

@@ -22,18 +22,18 @@ func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, ca
 	if err := call.Check(); err != nil {
 		return fmt.Errorf("kafkapg: ServeKeyed: the CallFunc: %w", err)
 	}
-	l := &keyed{a: a, line: a.Series(), call: call, h: h, most: attempts(o), undone: map[string]int{}}
+	l := &keyed{a: a, prefetcher: a.Prefetcher(), call: call, h: h, most: attempts(o), undone: map[string]int{}}
 	defer l.cares.end(ctx)
 	return s.ServeBatches(ctx, l, o)
 }
 
 // keyed is a semelkafka.Ledger of records.
 type keyed struct {
-	a    *pgstore.Atomic
-	line *pgstore.Series
-	call consume.CallFunc
-	h    Handler
-	most int
+	a          *pgstore.Atomic
+	prefetcher *pgstore.Prefetcher
+	call       consume.CallFunc
+	h          Handler
+	most       int
 	// undone counts the transactions of a message alone that did not commit:
 	// of that there is no record.
 	undone map[string]int

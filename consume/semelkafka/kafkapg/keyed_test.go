@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
@@ -90,7 +91,7 @@ func (p *shop) keyed(t *testing.T, most int) *keyed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &keyed{a: a, line: a.Series(), call: consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), h: p.write, most: most, undone: map[string]int{}}
+	return &keyed{a: a, prefetcher: a.Prefetcher(), call: consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), h: p.write, most: most, undone: map[string]int{}}
 }
 
 // named are messages with a body, which is their key, too, and the record key
@@ -108,10 +109,10 @@ func named(of ...string) (batch []semelkafka.Item) {
 }
 
 // wantEnds compares what is to become of messages.
-func wantEnds(t *testing.T, ends []consume.Run, want ...consume.Reason) {
+func wantEnds(t *testing.T, ends []driver.Result, want ...driver.Reason) {
 	t.Helper()
 	for i, r := range ends {
-		if d := consume.Decide(r, nil); d.Reason != want[i] {
+		if d := driver.Decide(r, driver.Policy{}); d.Reason != want[i] {
 			t.Errorf("message %d: %v, attempt %d, %v; want %v", i, d.Reason, d.Attempt, d.Err, want[i])
 		}
 	}
@@ -132,10 +133,10 @@ func TestACommitThatIsRefusedIsNotOvertaken(t *testing.T) {
 		batch := named(waiting...)
 		var left []string
 		for i, r := range l.Handle(t.Context(), batch) {
-			switch d := consume.Decide(r, nil); {
-			case d.Action == consume.Hold || d.Action == consume.Retry:
+			switch d := driver.Decide(r, driver.Policy{}); {
+			case d.Action == driver.Hold || d.Action == driver.Retry:
 				left = append(left, waiting[i])
-			case waiting[i] == "twice/o" && d.Reason != consume.ReasonExhausted:
+			case waiting[i] == "twice/o" && d.Reason != driver.ReasonExhausted:
 				t.Errorf("what cannot commit ends with %v, %v", d.Reason, d.Err)
 			case waiting[i] == "behind/o" && slices.Contains(waiting, "twice/o"):
 				t.Error("one behind it was done before it")
@@ -154,8 +155,8 @@ func TestEndsAreThoseOfTheirMessages(t *testing.T) {
 	p.fails["busy"] = semel.NoEffect(&semel.Failure{Code: "busy"})
 	l := p.keyed(t, defaultAttempts)
 	batch := named("a", "-none", "bad", "b", "nested", "busy")
-	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDone, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDone, consume.ReasonError, consume.ReasonError)
-	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDuplicate, consume.ReasonNoKey, consume.ReasonFailed, consume.ReasonDuplicate, consume.ReasonError, consume.ReasonError)
+	wantEnds(t, l.Handle(t.Context(), batch), driver.ReasonDone, driver.ReasonNoKey, driver.ReasonFailed, driver.ReasonDone, driver.ReasonError, driver.ReasonError)
+	wantEnds(t, l.Handle(t.Context(), batch), driver.ReasonDuplicate, driver.ReasonNoKey, driver.ReasonFailed, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonError)
 	p.want(t, "a", "b")
 }
 
@@ -185,17 +186,17 @@ func TestWhatComesAgainIsNotOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := named("first/o", "busy/o", "behind/o", "free", "rejected/p", "behind that/p", "other/q")
-	const done, waits = consume.ReasonDone, consume.ReasonInProgress
-	wantEnds(t, l.Handle(t.Context(), batch), done, waits, waits, done, consume.ReasonRejected, waits, done)
+	const done, waits = driver.ReasonDone, driver.ReasonInProgress
+	wantEnds(t, l.Handle(t.Context(), batch), done, waits, waits, done, driver.ReasonRejected, waits, done)
 	p.want(t, "first", "free", "other")
 	wantEnds(t, l.Handle(t.Context(), named("busy/o", "behind/o", "busy/o", "behind too/o")), waits, waits, waits, waits)
 	p.fails["bad"] = errors.New("bad")
 	halves := named("busy/o", "bad", "x", "behind/o")
-	wantEnds(t, l.Handle(t.Context(), halves), waits, consume.ReasonError, done, waits)
+	wantEnds(t, l.Handle(t.Context(), halves), waits, driver.ReasonError, done, waits)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantEnds(t, l.Handle(t.Context(), batch[:3]), consume.ReasonDuplicate, done, done)
+	wantEnds(t, l.Handle(t.Context(), batch[:3]), driver.ReasonDuplicate, done, done)
 	p.want(t, "first", "free", "other", "x", "busy", "behind")
 }
 
@@ -214,15 +215,15 @@ func TestWhatAHandlerHidesHasAnEnd(t *testing.T) {
 		return nil
 	}
 	batch := named("a/o", "bad/o", "behind/o", "other")
-	const done, again, waits, failed = consume.ReasonDuplicate, consume.ReasonError, consume.ReasonInProgress, consume.ReasonExhausted
-	wantEnds(t, l.Handle(t.Context(), batch), consume.ReasonDone, waits, waits, consume.ReasonDone)
-	for attempt, want := range []consume.Reason{again, again, failed} {
+	const done, again, waits, failed = driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
+	wantEnds(t, l.Handle(t.Context(), batch), driver.ReasonDone, waits, waits, driver.ReasonDone)
+	for attempt, want := range []driver.Reason{again, again, failed} {
 		ends := l.Handle(t.Context(), batch)
 		wantEnds(t, ends, done, want, waits, done)
 		if got := ends[1].Attempt; got != attempt+1 {
 			t.Errorf("it is attempt %d, want %d", got, attempt+1)
 		}
 	}
-	wantEnds(t, l.Handle(t.Context(), batch), done, failed, consume.ReasonDone, done)
+	wantEnds(t, l.Handle(t.Context(), batch), done, failed, driver.ReasonDone, done)
 	p.want(t, "a", "other", "behind")
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 )
 
@@ -26,15 +26,15 @@ func (l *keyed) begin(ctx context.Context, items []semelkafka.Item) (careful boo
 }
 
 // unavailable ends a batch of which nothing is done.
-func unavailable(items []semelkafka.Item, err error) []consume.Run {
+func unavailable(items []semelkafka.Item, err error) []driver.Result {
 	op := string(items[0].Place.Group)
-	return slices.Repeat([]consume.Run{{Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: err}}}, len(items))
+	return slices.Repeat([]driver.Result{{Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: err}}}, len(items))
 }
 
 // keyedCare is one batch, in parts.
 type keyedCare struct {
 	*keyed
-	ends    []consume.Run
+	ends    []driver.Result
 	blocked map[string]bool            // lanes with a message that comes again, or has failed
 	lost    map[semelkafka.Place]error // partitions that are another's
 	outage  error                      // nothing is run behind it
@@ -42,8 +42,8 @@ type keyedCare struct {
 
 // carefully handles a batch in the order of its messages: alone those of
 // partitions with which care is to be taken, and together what is between them.
-func (l *keyed) carefully(ctx context.Context, items []semelkafka.Item) []consume.Run {
-	h := &keyedCare{keyed: l, ends: make([]consume.Run, len(items)), blocked: map[string]bool{}, lost: map[semelkafka.Place]error{}}
+func (l *keyed) carefully(ctx context.Context, items []semelkafka.Item) []driver.Result {
+	h := &keyedCare{keyed: l, ends: make([]driver.Result, len(items)), blocked: map[string]bool{}, lost: map[semelkafka.Place]error{}}
 	for i := 0; i < len(items); {
 		c := l.careOf(items[i].Place)
 		n := i + 1
@@ -65,7 +65,7 @@ func (l *keyed) careOf(of semelkafka.Place) *care {
 }
 
 // part handles some of the messages, or with c one.
-func (h *keyedCare) part(ctx context.Context, items []semelkafka.Item, ends []consume.Run, c *care) {
+func (h *keyedCare) part(ctx context.Context, items []semelkafka.Item, ends []driver.Result, c *care) {
 	goes, of := make([]semelkafka.Item, 0, len(items)), make([]int, 0, len(items))
 	for i := range items {
 		switch it := &items[i]; {
@@ -85,7 +85,7 @@ func (h *keyedCare) part(ctx context.Context, items []semelkafka.Item, ends []co
 	r := h.newRun(goes)
 	defer r.giveBack()
 	r.care = c
-	r.next = h.a.Series().Next(ctx, r.calls) // alone: what was prepared is before it in the ledger's own
+	r.next = h.a.Prefetcher().Prefetch(ctx, r.calls) // alone: what was prepared is before it in the ledger's own
 	for n, end := range r.ends(r.next.Run(ctx, r.run)) {
 		ends[of[n]] = end
 		h.ended(ctx, r, &goes[n], end)
@@ -93,16 +93,16 @@ func (h *keyedCare) part(ctx context.Context, items []semelkafka.Item, ends []co
 }
 
 // ended sees to what the end of a message means for those behind it.
-func (h *keyedCare) ended(ctx context.Context, r *keyedRun, it *semelkafka.Item, end consume.Run) {
-	d := consume.Decide(end, nil)
-	again := d.Action == consume.Hold || d.Action == consume.Retry
+func (h *keyedCare) ended(ctx context.Context, r *keyedRun, it *semelkafka.Item, end driver.Result) {
+	d := driver.Decide(end, driver.Policy{})
+	again := d.Action == driver.Hold || d.Action == driver.Retry
 	if again || end.Err != nil && end.Attempt > 0 { // its letter comes before those behind it
 		h.blocked[it.OrderKey] = true
 	}
 	switch {
-	case d.Reason == consume.ReasonUnavailable:
+	case d.Reason == driver.ReasonUnavailable:
 		h.outage = end.Err
-	case d.Reason == consume.ReasonLeaseLost && r.care != nil:
+	case d.Reason == driver.ReasonLeaseLost && r.care != nil:
 		h.lost[it.Place] = end.Err
 		h.cares.again(r.care)
 	}

@@ -8,8 +8,9 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
-	"github.com/semel-go/semel/driver"
+	semeldriver "github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
@@ -17,13 +18,13 @@ import (
 type keyedRun struct {
 	*keyed
 	items []semelkafka.Item
-	batch []consume.Run
+	batch []driver.Result
 	room
 	// blocked are order keys, and the first message that what is behind it must
 	// not overtake: it was alone, and has failed, or may yet, at its COMMIT; or
 	// it comes again, as one whose key is in flight elsewhere.
 	blocked map[string]int
-	next    *pgstore.Next // of which it is the work
+	next    *pgstore.PrefetchedBatch // of which it is the work
 
 	care  *care // of a message that is alone, if care is to be taken; else nil
 	noted bool  // its try was
@@ -39,14 +40,14 @@ type room struct {
 }
 
 // Handle implements semelkafka.Ledger.
-func (l *keyed) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
+func (l *keyed) Handle(ctx context.Context, batch []semelkafka.Item) []driver.Result {
 	return l.Prepare(ctx, batch).Handle(ctx)
 }
 
 // Prepare implements semelkafka.Preparer.
 func (l *keyed) Prepare(ctx context.Context, batch []semelkafka.Item) semelkafka.Prepared {
 	r := l.newRun(batch)
-	r.next = l.line.Next(ctx, r.calls)
+	r.next = l.prefetcher.Prefetch(ctx, r.calls)
 	return (*preparedRun)(r)
 }
 
@@ -54,7 +55,7 @@ func (l *keyed) Prepare(ctx context.Context, batch []semelkafka.Item) semelkafka
 type preparedRun keyedRun
 
 // Handle implements semelkafka.Prepared.
-func (p *preparedRun) Handle(ctx context.Context) []consume.Run {
+func (p *preparedRun) Handle(ctx context.Context) []driver.Result {
 	r := (*keyedRun)(p)
 	defer r.giveBack()
 	careful, err := r.begin(ctx, r.items)
@@ -79,7 +80,7 @@ func (p *preparedRun) Drop() {
 // newRun finds the calls of a batch.
 func (l *keyed) newRun(batch []semelkafka.Item) *keyedRun {
 	r := &keyedRun{
-		keyed: l, items: batch, blocked: map[string]int{}, batch: make([]consume.Run, len(batch)), room: l.roomFor(len(batch)),
+		keyed: l, items: batch, blocked: map[string]int{}, batch: make([]driver.Result, len(batch)), room: l.roomFor(len(batch)),
 	}
 	for i, it := range batch {
 		c, err := l.identify(it.Message)
@@ -117,7 +118,7 @@ func (r *keyedRun) giveBack() {
 }
 
 // ends are those of the batch.
-func (r *keyedRun) ends(of []pgstore.Ended) []consume.Run {
+func (r *keyedRun) ends(of []pgstore.Ended) []driver.Result {
 	for n, e := range of {
 		r.batch[r.of[n]] = r.end(n, e)
 	}
@@ -125,9 +126,9 @@ func (r *keyedRun) ends(of []pgstore.Ended) []consume.Run {
 }
 
 // run does the work of those that are new.
-func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
+func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.NewCall) error {
 	r.block(fresh)
-	goes := make([]*pgstore.Fresh, 0, len(fresh))
+	goes := make([]*pgstore.NewCall, 0, len(fresh))
 	ms := make([]*consume.Message, 0, len(fresh))
 	for _, f := range fresh {
 		m := r.ms[f.Index]
@@ -152,7 +153,7 @@ func (r *keyedRun) run(ctx context.Context, fresh []*pgstore.Fresh) error {
 }
 
 // block notes which messages before one that is fresh come again.
-func (r *keyedRun) block(fresh []*pgstore.Fresh) {
+func (r *keyedRun) block(fresh []*pgstore.NewCall) {
 	for i := range fresh[len(fresh)-1].Index {
 		if r.said[i] == nil && r.ran[i] == 0 { // else it was fresh, too
 			r.blockBehind(i, r.next.Err(i), r.ms[i].OrderKey)
@@ -169,14 +170,14 @@ func (r *keyedRun) blockBehind(at int, err error, lane string) {
 	if first, is := r.blocked[lane]; is && first <= at {
 		return
 	}
-	switch consume.Decide(consume.Run{Err: err}, nil).Action {
-	case consume.Hold, consume.Retry:
+	switch driver.Decide(driver.Result{Err: err}, driver.Policy{}).Action {
+	case driver.Hold, driver.Retry:
 		r.blocked[lane] = at
 	}
 }
 
 // alone does the work of one message. It is this message's fault if it fails.
-func (r *keyedRun) alone(ctx context.Context, f *pgstore.Fresh, work func() error) (err error) {
+func (r *keyedRun) alone(ctx context.Context, f *pgstore.NewCall, work func() error) (err error) {
 	m := r.ms[f.Index]
 	died := r.care.died(m)
 	if r.noted { // the server has it run again
@@ -217,22 +218,22 @@ func (r *keyedRun) note(ctx context.Context, m *consume.Message) error {
 
 var errUndone = errors.New("its transaction did not commit")
 
-// end is how a call ended, for consume.Decide.
-func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
+// end is how a call ended, for driver.Decide.
+func (r *keyedRun) end(n int, e pgstore.Ended) driver.Result {
 	m, said := r.ms[n], r.said[n]
 	if errors.Is(said, errBefore) && e.Err != nil {
-		return consume.Run{Err: waits("")}
+		return driver.Result{Err: waits("")}
 	}
 	if e, ok := errors.AsType[*noteError](said); ok {
-		return consume.Run{Err: e.end(r.calls[n].Operation)}
+		return driver.Result{Err: e.end(r.calls[n].Operation)}
 	}
-	if r.ran[n] > 0 && errors.Is(e.Err, semel.ErrUnavailable) { // that may be its own doing
+	if r.ran[n] > 0 && (errors.Is(e.Err, semel.ErrUnavailable) || errors.Is(e.Err, semel.ErrCanceled)) { // that may be its own doing
 		r.undone[m.Origin.ID]++
 	} else {
 		delete(r.undone, m.Origin.ID)
 	}
-	end := consume.Run{Err: e.Err, Replayed: e.Replayed, Attempt: r.ran[n], Handlers: own(e.Err, said)}
-	if end.Handlers && driver.IsNoEffect(said) { // which the store does not pass on
+	end := driver.Result{Err: e.Err, Replayed: e.Replayed, Attempt: r.ran[n], FromHandler: own(e.Err, said)}
+	if end.FromHandler && semeldriver.IsNoEffect(said) { // which the store does not pass on
 		end.Err = said
 	}
 	return end

@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // ServeOffsets handles messages by their offsets, until ctx ends. See
@@ -38,7 +40,7 @@ type offsets struct {
 
 // mark is how far this member has come in a partition.
 type mark struct {
-	w      *pgstore.Watermark // nil: lost, or in doubt; it has to be owned again
+	w      *pgkafka.Watermark // nil: lost, or in doubt; it has to be owned again
 	failed int64              // the offset of a message that failed alone
 	times  int                // how often
 }
@@ -53,10 +55,10 @@ func (m *mark) attempts(of *consume.Message) int {
 
 // Own implements semelkafka.Ledger.
 func (l *offsets) Own(ctx context.Context, of semelkafka.Place, start int64) (int64, error) {
-	w, err := l.st.Own(ctx, topicPartition(of), start)
+	w, err := pgkafka.Own(ctx, l.st, topicPartition(of), start)
 	switch {
-	case errors.Is(err, pgstore.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
-		return 0, fmt.Errorf("%w: %w", consume.ErrClosed, err)
+	case errors.Is(err, pgkafka.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
+		return 0, fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case err != nil:
 		return 0, err
 	}

@@ -15,8 +15,10 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -98,7 +100,7 @@ func TestWhoHadThePartitionBeforeIsRefused(t *testing.T) {
 		}
 	}
 	for _, r := range first.Handle(t.Context(), items(0, 3)) {
-		if !errors.Is(r.Err, semel.ErrLeaseLost) || consume.Decide(r, nil).Action != consume.Hold {
+		if !errors.Is(r.Err, semel.ErrLeaseLost) || driver.Decide(r, driver.Policy{}).Action != driver.Hold {
 			t.Errorf("the first: %v", r.Err)
 		}
 	}
@@ -135,12 +137,12 @@ func TestHandlersThatMisbehave(t *testing.T) {
 			if _, err := l.Own(t.Context(), orders, 0); err != nil {
 				t.Fatal(err)
 			}
-			for attempt, want := range []consume.Action{consume.Retry, consume.DeadLetter} {
+			for attempt, want := range []driver.Action{driver.Retry, driver.DeadLetter} {
 				ends := l.Handle(t.Context(), items(0, 2))
-				if d := consume.Decide(ends[0], nil); d.Action != want || d.Attempt != attempt+1 {
+				if d := driver.Decide(ends[0], driver.Policy{}); d.Action != want || d.Attempt != attempt+1 {
 					t.Errorf("attempt %d: %v, %v", d.Attempt, d.Action, d.Err)
 				}
-				if d := consume.Decide(ends[1], nil); d.Action != consume.Hold {
+				if d := driver.Decide(ends[1], driver.Policy{}); d.Action != driver.Hold {
 					t.Errorf("the one behind: %v, %v", d.Action, d.Err)
 				}
 			}
@@ -161,18 +163,18 @@ func TestTheWatermarkOfEachPartitionMoves(t *testing.T) {
 	l, other := p.offsets(defaultAttempts), orders
 	other.Partition = 7
 	for next := int64(2); next <= 4; next += 2 {
-		wantEnds(t, l.Handle(t.Context(), append(items(next-2, next), itemsOf(other, next-2, next)...)), times(consume.ReasonDone, 4)...)
+		wantEnds(t, l.Handle(t.Context(), append(items(next-2, next), itemsOf(other, next-2, next)...)), times(driver.ReasonDone, 4)...)
 	}
 	if len(p.runs) != 2 {
 		t.Errorf("the handler ran for %q", p.runs)
 	}
 	again := p.offsets(defaultAttempts)
-	wantEnds(t, again.Handle(t.Context(), append(items(0, 4), itemsOf(other, 0, 4)...)), times(consume.ReasonDuplicate, 8)...)
+	wantEnds(t, again.Handle(t.Context(), append(items(0, 4), itemsOf(other, 0, 4)...)), times(driver.ReasonDuplicate, 8)...)
 	p.want(t, "3/0", "3/1", "7/0", "7/1", "3/2", "3/3", "7/2", "7/3")
 }
 
-func times(why consume.Reason, n int) []consume.Reason {
-	return slices.Repeat([]consume.Reason{why}, n)
+func times(why driver.Reason, n int) []driver.Reason {
+	return slices.Repeat([]driver.Reason{why}, n)
 }
 
 // Where the server is out of order, or the connection breaks and it does not
@@ -200,7 +202,7 @@ func TestAnOutageIsNoMessagesFault(t *testing.T) {
 			}
 			for range 3 {
 				for _, r := range l.Handle(t.Context(), items(0, 2)) {
-					if d := consume.Decide(r, nil); d.Action != consume.Hold || d.Reason != consume.ReasonUnavailable || d.Attempt != 0 {
+					if d := driver.Decide(r, driver.Policy{}); d.Action != driver.Hold || d.Reason != driver.ReasonUnavailable || d.Attempt != 0 {
 						t.Errorf("%v, %v, attempt %d, %v", d.Action, d.Reason, d.Attempt, d.Err)
 					}
 				}
@@ -208,7 +210,7 @@ func TestAnOutageIsNoMessagesFault(t *testing.T) {
 			if down = false; name == "no connection" {
 				p.exec(t, "ALTER TABLE "+strings.Replace(p.watermark, "semel_watermark", "away", 1)+" RENAME TO semel_watermark")
 			}
-			wantEnds(t, l.Handle(t.Context(), items(0, 2)), times(consume.ReasonDone, 2)...)
+			wantEnds(t, l.Handle(t.Context(), items(0, 2)), times(driver.ReasonDone, 2)...)
 			p.want(t, "3/0", "3/1")
 		})
 	}
@@ -220,20 +222,20 @@ func TestAttemptsAreCountedForEachMessage(t *testing.T) {
 	p := newShop(t)
 	l, flaky := p.offsets(3), errors.New("flaky")
 	p.fails["3/0"], p.fails["3/1"] = flaky, flaky
-	step := func(from int64, why consume.Reason, attempt int) {
+	step := func(from int64, why driver.Reason, attempt int) {
 		t.Helper()
-		if d := consume.Decide(l.Handle(t.Context(), items(from, from+1))[0], nil); d.Reason != why || d.Attempt != attempt {
+		if d := driver.Decide(l.Handle(t.Context(), items(from, from+1))[0], driver.Policy{}); d.Reason != why || d.Attempt != attempt {
 			t.Errorf("offset %d: %v, attempt %d, %v; want %v, attempt %d", from, d.Reason, d.Attempt, d.Err, why, attempt)
 		}
 	}
-	step(0, consume.ReasonError, 1)
-	step(0, consume.ReasonError, 2)
+	step(0, driver.ReasonError, 1)
+	step(0, driver.ReasonError, 2)
 	delete(p.fails, "3/0")
-	step(0, consume.ReasonDone, 0)
-	step(1, consume.ReasonError, 1)
+	step(0, driver.ReasonDone, 0)
+	step(1, driver.ReasonError, 1)
 	l.marks[orders].w = nil // as after an outage
-	step(1, consume.ReasonError, 2)
-	step(1, consume.ReasonExhausted, 3)
+	step(1, driver.ReasonError, 2)
+	step(1, driver.ReasonExhausted, 3)
 	p.want(t, "3/0")
 }
 
@@ -246,23 +248,23 @@ func TestAWatermarkOfALaterTopicEndsTheSource(t *testing.T) {
 	if _, err := l.Own(t.Context(), orders, 0); err != nil {
 		t.Fatal(err)
 	}
-	wantEnds(t, l.Handle(t.Context(), items(0, 1)), consume.ReasonFailed)
+	wantEnds(t, l.Handle(t.Context(), items(0, 1)), driver.ReasonFailed)
 	anew := orders
 	anew.TopicID = "id-2"
-	if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+	if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.offsets(2).Own(t.Context(), anew, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgstore.ErrFenced) {
+	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgkafka.ErrFenced) {
 		t.Errorf("to pass over a message of the earlier topic: %v", err)
 	}
-	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, consume.ErrClosed) {
+	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("to pass over it again: %v", err)
 	}
 	for _, r := range l.Handle(t.Context(), items(1, 3)) {
-		if !errors.Is(r.Err, consume.ErrClosed) || !errors.Is(r.Err, pgstore.ErrRecreated) || r.Handlers {
+		if !errors.Is(r.Err, driver.ErrClosed) || !errors.Is(r.Err, pgkafka.ErrRecreated) || r.FromHandler {
 			t.Errorf("a message of the earlier topic: %v", r.Err)
 		}
 	}
@@ -278,8 +280,8 @@ func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
 	if _, err := l.Own(t.Context(), orders, 5); err != nil {
 		t.Fatal(err)
 	}
-	wantEnds(t, l.Handle(t.Context(), items(5, 6)), consume.ReasonExhausted)
-	if err := p.st.Forget(t.Context(), orders.Group, orders.Topic); err != nil {
+	wantEnds(t, l.Handle(t.Context(), items(5, 6)), driver.ReasonExhausted)
+	if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.offsets(1).Own(t.Context(), orders, 2); err != nil { // as if the database was restored
@@ -308,12 +310,12 @@ func TestAHandlerThatIsInterruptedHasNotFailed(t *testing.T) {
 			return ctx.Err()
 		}
 		for i, r := range l.Handle(ctx, batch) {
-			if d := consume.Decide(r, nil); d.Action != consume.Hold {
+			if d := driver.Decide(r, driver.Policy{}); d.Action != driver.Hold {
 				t.Errorf("%s: message %d: %v, attempt %d, %v", name, i, d.Action, d.Attempt, d.Err)
 			}
 		}
 		l.h = p.write
-		wantEnds(t, l.Handle(t.Context(), batch), times(consume.ReasonDone, len(batch))...)
+		wantEnds(t, l.Handle(t.Context(), batch), times(driver.ReasonDone, len(batch))...)
 	}
 }
 
@@ -322,18 +324,18 @@ func TestWhatIsBehindAFailureIsNotTakenForAnOutage(t *testing.T) {
 	p := newShop(t)
 	l := p.offsets(2)
 	p.fails["3/1"] = errors.New("no")
-	for _, why := range []consume.Reason{consume.ReasonError, consume.ReasonExhausted} {
-		first := consume.ReasonDone
-		if why == consume.ReasonExhausted {
-			first = consume.ReasonDuplicate
+	for _, why := range []driver.Reason{driver.ReasonError, driver.ReasonExhausted} {
+		first := driver.ReasonDone
+		if why == driver.ReasonExhausted {
+			first = driver.ReasonDuplicate
 		}
-		wantEnds(t, l.Handle(t.Context(), items(0, 4)), first, why, consume.ReasonInProgress, consume.ReasonInProgress)
+		wantEnds(t, l.Handle(t.Context(), items(0, 4)), first, why, driver.ReasonInProgress, driver.ReasonInProgress)
 	}
 	for range 2 { // the first answer was lost
 		if err := l.Pass(t.Context(), items(1, 2)[0]); err != nil {
 			t.Error(err)
 		}
 	}
-	wantEnds(t, l.Handle(t.Context(), items(2, 4)), times(consume.ReasonDone, 2)...)
+	wantEnds(t, l.Handle(t.Context(), items(2, 4)), times(driver.ReasonDone, 2)...)
 	p.want(t, "3/0", "3/2", "3/3")
 }

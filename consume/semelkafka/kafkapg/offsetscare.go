@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // begin is the care that is to be taken with a message's partition, nil: none. It
@@ -52,7 +52,7 @@ func (r *offsetsRun) noted(ctx context.Context, spans []*span) (lost *span, err 
 // untried ends a message that noted did not try.
 func (r *offsetsRun) untried(s *span, err error) bool {
 	if e, ok := errors.AsType[*cutOffError](err); ok {
-		r.ends[s.items[0]] = consume.Run{Err: e.failure(), Handlers: true, Attempt: e.attempts}
+		r.ends[s.items[0]] = driver.Result{Err: e.failure(), FromHandler: true, Attempt: e.attempts}
 		r.blocked[s.place] = waits(operation(s.place))
 		return true
 	}

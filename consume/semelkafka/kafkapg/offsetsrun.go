@@ -11,16 +11,18 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
 // Handle implements semelkafka.Ledger.
-func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
-	r := &offsetsRun{offsets: l, batch: batch, ends: make([]consume.Run, len(batch)), blocked: map[semelkafka.Place]error{}}
+func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []driver.Result {
+	r := &offsetsRun{offsets: l, batch: batch, ends: make([]driver.Result, len(batch)), blocked: map[semelkafka.Place]error{}}
 	together := make([]int, 0, len(batch))
 	parts := func() {
-		for part := range slices.Chunk(together, semelkafka.MostInBatch) {
+		for part := range slices.Chunk(together, semelkafka.MaxBatch) {
 			r.part(ctx, part)
 		}
 		together = together[:0]
@@ -46,7 +48,7 @@ func (l *offsets) Handle(ctx context.Context, batch []semelkafka.Item) []consume
 type offsetsRun struct {
 	*offsets
 	batch   []semelkafka.Item
-	ends    []consume.Run
+	ends    []driver.Result
 	blocked map[semelkafka.Place]error // why nothing more of a partition is done in this batch
 	fast    bool                       // no care is to be taken with the partition that begin saw last
 	care    *care                      // of the message that is handled alone; nil: there is none
@@ -78,10 +80,10 @@ func (r *offsetsRun) part(ctx context.Context, which []int) {
 			return
 		case r.untried(spans[0], err):
 			return
-		case lost != nil && errors.Is(err, pgstore.ErrBehind):
+		case lost != nil && errors.Is(err, pgkafka.ErrBehind):
 			lost.m.w = nil // some of it was done, by a commit that got no answer: own it again, and go on behind that
 			which = items
-		case lost != nil && errors.Is(err, pgstore.ErrFenced):
+		case lost != nil && errors.Is(err, pgkafka.ErrFenced):
 			lost.m.w = nil
 			r.block(lost.place, lost.items, &semel.Error{Reason: semel.ErrLeaseLost, Operation: operation(lost.place), Cause: err})
 			which = items
@@ -116,7 +118,7 @@ func (r *offsetsRun) spans(ctx context.Context, which []int) (spans []*span) {
 			continue
 		}
 		if it.Origin.Offset < m.w.Next() {
-			r.ends[i] = consume.Run{Replayed: true}
+			r.ends[i] = driver.Result{Replayed: true}
 			continue
 		}
 		n := len(spans)
@@ -137,7 +139,7 @@ func (r *offsetsRun) spans(ctx context.Context, which []int) (spans []*span) {
 // block ends messages, and those behind them, with an error.
 func (r *offsetsRun) block(of semelkafka.Place, items []int, err error) {
 	for _, i := range items {
-		r.ends[i] = consume.Run{Err: err}
+		r.ends[i] = driver.Result{Err: err}
 	}
 	if r.blocked[of] == nil {
 		r.blocked[of] = err
@@ -193,7 +195,7 @@ func divides(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		return !h.down
 	}
-	return errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgstore.ErrBroken) || pgstore.RefusedForContent(err) // busy: a smaller one may get through
+	return errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) || pgkafka.RefusedForContent(err) // busy: a smaller one may get through
 }
 
 // refuses reports whether the server is out of order, whatever the message:
@@ -207,7 +209,7 @@ func refuses(err error) bool {
 func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 	i := s.items[0]
 	h, ok := errors.AsType[*handlerError](err)
-	if (ok && h.broken || errors.Is(err, pgstore.ErrBroken)) && !r.answers(ctx, s) {
+	if (ok && h.broken || errors.Is(err, pgkafka.ErrBroken)) && !r.answers(ctx, s) {
 		r.block(s.place, s.items, &semel.Error{Reason: semel.ErrUnavailable, Operation: operation(s.place), Cause: err})
 		return
 	}
@@ -223,7 +225,7 @@ func (r *offsetsRun) poison(ctx context.Context, s *span, err error) {
 	} else {
 		err = fmt.Errorf("the transaction: %w", err)
 	}
-	r.ends[i] = consume.Run{Err: limited(err, n, r.most), Handlers: true, Attempt: n}
+	r.ends[i] = driver.Result{Err: limited(err, n, r.most), FromHandler: true, Attempt: n}
 	r.blocked[s.place] = waits(operation(s.place))
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 )
 
@@ -18,20 +18,20 @@ func TestACommitThatIsRefusedByACodeOfTheApplicationsIsTheFaultOfOne(t *testing.
 			p.exec(t, "CREATE FUNCTION "+refuse+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not balanced' USING ERRCODE = '"+code+"'; END $$")
 			p.exec(t, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+p.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body = 'bad') EXECUTE FUNCTION "+refuse+"()")
 			var l semelkafka.Ledger = p.keyed(t, 2)
-			behind := consume.ReasonDone
+			behind := driver.ReasonDone
 			if by == "offsets" {
 				l = &offsets{st: p.st, h: p.write, most: 2, marks: map[semelkafka.Place]*mark{}}
-				behind = consume.ReasonInProgress
+				behind = driver.ReasonInProgress
 			}
 			batch := named("a", "b", "bad", "c")
-			const done, again = consume.ReasonDone, consume.ReasonDuplicate
-			wantEnds(t, l.Handle(t.Context(), batch), done, done, consume.ReasonError, behind)
+			const done, again = driver.ReasonDone, driver.ReasonDuplicate
+			wantEnds(t, l.Handle(t.Context(), batch), done, done, driver.ReasonError, behind)
 			if behind == done {
 				behind = again
 			}
-			wantEnds(t, l.Handle(t.Context(), batch), again, again, map[string]consume.Reason{"keys": consume.ReasonError, "offsets": consume.ReasonExhausted}[by], behind)
+			wantEnds(t, l.Handle(t.Context(), batch), again, again, map[string]driver.Reason{"keys": driver.ReasonError, "offsets": driver.ReasonExhausted}[by], behind)
 			if by == "keys" { // the record of the last attempt is kept only by the next
-				wantEnds(t, l.Handle(t.Context(), batch), again, again, consume.ReasonExhausted, again)
+				wantEnds(t, l.Handle(t.Context(), batch), again, again, driver.ReasonExhausted, again)
 			}
 		}
 	}

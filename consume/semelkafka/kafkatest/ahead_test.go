@@ -13,10 +13,10 @@ import (
 	"github.com/semel-go/semel/consume"
 )
 
-// Batches that are full are looked for ahead. A message that fails meanwhile
-// holds up those behind it with its record key, in whatever batch they are, and
-// what has come twice has one effect.
-func TestAFailureHoldsUpItsLaneInTheBatchBehindIt(t *testing.T) {
+// The source looks ahead for full batches. A message that fails meanwhile
+// delays the later ones with its record key, in whatever batch they are, and a
+// message that came twice has one effect.
+func TestServeBatches_Failure_DelaysItsLaneInLaterBatches(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
@@ -25,7 +25,7 @@ func TestAFailureHoldsUpItsLaneInTheBatchBehindIt(t *testing.T) {
 		var ms []consume.Message
 		for i := range each {
 			m := msg(fmt.Sprintf("%d/%05d", lane, i), fmt.Sprintf("lane %d", lane))
-			if ms = append(ms, m); i%10 == 0 && i >= 500 { // what came some batches before, or in this one, comes again
+			if ms = append(ms, m); i%10 == 0 && i >= 500 { // repeat a message of an earlier batch, or of this one
 				ms = append(ms, ms[len(ms)-1-i%3*200])
 			}
 		}

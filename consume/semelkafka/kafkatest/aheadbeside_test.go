@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 )
 
@@ -34,9 +35,11 @@ func meets(other *atomic.Bool) bool {
 func (*besideLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
 	return start, nil
 }
-func (*besideLedger) Lane(semelkafka.Item) string                             { return "" }
-func (*besideLedger) Pass(context.Context, semelkafka.Item) error             { return nil }
-func (*besideLedger) Handle(context.Context, []semelkafka.Item) []consume.Run { panic("not prepared") }
+func (*besideLedger) Lane(semelkafka.Item) string                 { return "" }
+func (*besideLedger) Pass(context.Context, semelkafka.Item) error { return nil }
+func (*besideLedger) Handle(context.Context, []semelkafka.Item) []driver.Result {
+	panic("not prepared")
+}
 
 func (l *besideLedger) Prepare(_ context.Context, batch []semelkafka.Item) semelkafka.Prepared {
 	l.preparing.Store(true)
@@ -52,14 +55,14 @@ type besideBatch struct {
 	n int
 }
 
-func (b besideBatch) Handle(context.Context) []consume.Run {
+func (b besideBatch) Handle(context.Context) []driver.Result {
 	b.l.handling.Store(true)
 	defer b.l.handling.Store(false)
 	if meets(&b.l.preparing) {
 		b.l.both.Store(true)
 		b.l.end()
 	}
-	return make([]consume.Run, b.n)
+	return make([]driver.Result, b.n)
 }
 
 func (besideBatch) Drop() {}
@@ -69,8 +72,8 @@ func serveBeside(t *testing.T, l *besideLedger) (ended chan struct{}, stop func(
 	t.Helper()
 	_, seed := fake(t)
 	br := open(t, seed)
-	br.to(t, 0, numbered("m", 10*semelkafka.MostInBatch, "")...)
-	s := br.source(t, func(o *semelkafka.Options) { o.Outstanding = 4 * semelkafka.MostInBatch })
+	br.to(t, 0, numbered("m", 10*semelkafka.MaxBatch, "")...)
+	s := br.source(t, func(o *semelkafka.Options) { o.Outstanding = 4 * semelkafka.MaxBatch })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended = make(chan struct{})
 	go func() {
@@ -82,7 +85,7 @@ func serveBeside(t *testing.T, l *besideLedger) (ended chan struct{}, stop func(
 	return ended, cancel
 }
 
-func TestABatchIsPreparedWhileTheOneBeforeItIsHandled(t *testing.T) {
+func TestServeBatches_WhileOneIsHandled_PreparesTheNext(t *testing.T) {
 	t.Parallel()
 	l := &besideLedger{end: func() {}, left: time.Millisecond}
 	ended, stop := serveBeside(t, l)
@@ -91,8 +94,8 @@ func TestABatchIsPreparedWhileTheOneBeforeItIsHandled(t *testing.T) {
 	wait(t, "ended", ended)
 }
 
-// Whoever leaves by runtime.Goexit takes the goroutine of ServeBatches along.
-func TestAHandlerThatLeavesForGoodLeavesNoPreparationBehind(t *testing.T) {
+// A handler that calls runtime.Goexit ends the goroutine of ServeBatches.
+func TestServeBatches_HandlerCallsGoexit_EndsThePreparation(t *testing.T) {
 	t.Parallel()
 	l := &besideLedger{end: runtime.Goexit, left: 50 * time.Millisecond}
 	ended, stop := serveBeside(t, l)

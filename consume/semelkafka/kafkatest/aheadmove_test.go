@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // Partitions go to another member and come back while batches of theirs are
 // looked for ahead. Nothing of them is lost or done twice, and nothing
 // overtakes.
-func TestPartitionsMoveWhileABatchIsLookedFor(t *testing.T) {
+func TestServeBatches_PartitionsMoveDuringLookAhead_LosesNoMessage(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
@@ -39,13 +40,13 @@ func TestPartitionsMoveWhileABatchIsLookedFor(t *testing.T) {
 		}
 		return b.write(ctx, tx, ms)
 	}
-	var returned, full atomic.Int64 // of what was taken ahead, for nothing fails here
+	var returned, full atomic.Int64 // messages taken ahead, because no handler fails here
 	observe := &consume.Options{Observe: func(_ context.Context, e consume.Event) {
 		switch e.Kind {
 		case consume.EventReturned:
 			returned.Add(1)
 		case consume.EventDecided:
-			if e.Disposition.Action != consume.Ack && e.Disposition.Action != consume.Hold {
+			if e.Disposition.Action != driver.Ack && e.Disposition.Action != driver.Hold {
 				t.Errorf("%s: %v, %v", e.Message.Key, e.Disposition.Action, e.Disposition.Err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 )
 
@@ -24,8 +25,8 @@ func (stuckLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int6
 
 func (stuckLedger) Lane(it semelkafka.Item) string { return fmt.Sprint(it.Origin.Offset) }
 
-func (l stuckLedger) Handle(_ context.Context, batch []semelkafka.Item) []consume.Run {
-	ends := make([]consume.Run, len(batch))
+func (l stuckLedger) Handle(_ context.Context, batch []semelkafka.Item) []driver.Result {
+	ends := make([]driver.Result, len(batch))
 	for i, it := range batch {
 		if it.Origin.Offset == 0 {
 			ends[i].Err = &semel.Error{Reason: semel.ErrInProgress, RetryAfter: time.Millisecond}
@@ -47,13 +48,14 @@ func (l stuckLedger) Prepare(_ context.Context, batch []semelkafka.Item) semelka
 	return stuckBatch{l, batch}
 }
 
-func (b stuckBatch) Handle(ctx context.Context) []consume.Run { return b.l.Handle(ctx, b.batch) }
+func (b stuckBatch) Handle(ctx context.Context) []driver.Result { return b.l.Handle(ctx, b.batch) }
 
 func (stuckBatch) Drop() {}
 
-// A message waits, and as much is done behind it as may be: what the topic has
-// besides stays with the brokers, however often it is looked for the message.
-func TestWhatCannotBeHandledYetIsNotFetchedWithoutEnd(t *testing.T) {
+// A message waits, and as many are done after it as Outstanding allows. The
+// rest of the topic stays with the brokers, however often the source looks
+// ahead.
+func TestServeBatches_StuckMessage_BoundsTheFetch(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br := open(t, seed)
@@ -62,7 +64,7 @@ func TestWhatCannotBeHandledYetIsNotFetchedWithoutEnd(t *testing.T) {
 		t.Fatal(errors.Join(err, r.Err))
 	}
 	for range 40 {
-		ms := numbered("m", semelkafka.MostInBatch/2, "")
+		ms := numbered("m", semelkafka.MaxBatch/2, "")
 		for i := range ms { // one fetch is not to bring them all
 			ms[i].Body = make([]byte, 1<<10)
 			_, _ = rand.Read(ms[i].Body)
@@ -91,7 +93,7 @@ func TestWhatCannotBeHandledYetIsNotFetchedWithoutEnd(t *testing.T) {
 			}
 		}
 	}
-	if most > 4*semelkafka.MostInBatch {
+	if most > 4*semelkafka.MaxBatch {
 		t.Errorf("of one partition %d messages are fetched and not handled", most)
 	}
 }

@@ -184,10 +184,10 @@ func (b *bank) member(t testing.TB, f form, s *semelkafka.Source, h kafkapg.Hand
 	return stop
 }
 
-// watermark is that of a partition in the bank; -1: there is none.
+// watermark returns a partition's watermark in the bank; -1: there is none.
 func (b *bank) watermark(t testing.TB, br *broker, partition int32) (next int64) {
 	t.Helper()
-	err := b.pool.QueryRow(t.Context(), "SELECT coalesce(max(next), -1) FROM "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+
+	err := b.pool.QueryRow(t.Context(), "SELECT coalesce(max(next_offset), -1) FROM "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+
 		" WHERE consumer = $1 AND topic = $1 AND partition = $2", br.name, partition).Scan(&next)
 	if err != nil {
 		t.Fatal(err)

@@ -13,15 +13,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
-	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // The connection breaks at COMMIT, before the server has it or before its
-// answer comes: what came of it is found out, and nothing is done twice.
-func TestACommitThatGetsNoAnswer(t *testing.T) {
+// answer arrives. The ledger finds out whether it committed, and no message
+// runs twice.
+func TestServeBatches_CommitUnanswered_RunsOnce(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		commit := map[form]string{keyed: "COMMIT", offsets: "commit\x00"}[f]
@@ -45,7 +47,7 @@ func TestACommitThatGetsNoAnswer(t *testing.T) {
 				if got := c.cuts.Load(); got != n {
 					t.Errorf("%d cuts, want %d", got, n)
 				}
-				if n := len(br.Copies(t, consume.DeadLetters)); n > 0 {
+				if n := len(br.Copies(t, driver.DeadLetter)); n > 0 {
 					t.Errorf("%d messages were dead-lettered", n)
 				}
 			})
@@ -55,7 +57,7 @@ func TestACommitThatGetsNoAnswer(t *testing.T) {
 
 // The server goes down under load, and comes back: also while a partition is
 // to be owned.
-func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
+func TestServeBatches_PostgreSQLRestarts_GoesOn(t *testing.T) {
 	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	for _, f := range []form{keyed, offsets} {
@@ -96,7 +98,7 @@ func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
 			if keys, double := tally(b.effects(t)); keys != rounds*n+sent || double > 0 {
 				t.Errorf("%d of %d messages have an effect, %d are double", keys, rounds*n+sent, double)
 			}
-			if n := len(br.Copies(t, consume.DeadLetters)); n > 0 {
+			if n := len(br.Copies(t, driver.DeadLetter)); n > 0 {
 				t.Errorf("%d messages were dead-lettered", n)
 			}
 			if resumed.Load() == 0 {
@@ -109,7 +111,7 @@ func TestPostgreSQLGoesDownAndComesBack(t *testing.T) {
 // A partition goes to another member in the middle of a transaction. One that
 // ends in time is committed; by offsets, one that does not is refused, and by
 // keys the other finds it in progress.
-func TestARebalanceInTheMiddleOfATransaction(t *testing.T) {
+func TestServeBatches_RebalanceDuringTransaction_RunsOnce(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		for name, inTime := range map[string]bool{"in time": true, "too late": false} {
 			t.Run(name, func(t *testing.T) {
@@ -136,7 +138,7 @@ func rebalanceAmid(t *testing.T, seed string, f form, inTime bool) bool {
 	slow := func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
 		err := b.write(ctx, tx, ms)
 		entered <- ms
-		for err == nil { // the transaction is not idle, for the server would end it
+		for err == nil { // keep the transaction busy, because the server ends idle ones
 			select {
 			case <-release:
 				return nil
@@ -183,28 +185,28 @@ func rebalanceAmid(t *testing.T, seed string, f form, inTime bool) bool {
 	return met
 }
 
-// The offsets of a topic that was made anew begin at 0: to skip as many as were
-// done of the old one would lose them.
-func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
+// The offsets of a topic that was created again begin at 0. The old topic's
+// watermark would skip its first messages.
+func TestServeBatches_WatermarkOfAnEarlierTopic_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
-	of := pgstore.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: "an earlier one", Partition: 0}
-	if _, err := b.st.Own(t.Context(), of, 3); err != nil {
+	of := pgkafka.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: "an earlier one", Partition: 0}
+	if _, err := pgkafka.Own(t.Context(), b.st, of, 3); err != nil {
 		t.Fatal(err)
 	}
 	br.to(t, 0, msg("a", ""))
 	done := make(chan error, 1)
 	s := br.source(t, nil)
 	go func() { done <- b.serve(t.Context(), offsets, s, nil, nil) }()
-	if err := wait(t, "Serve ended", done); !errors.Is(err, pgstore.ErrRecreated) || !errors.Is(err, consume.ErrClosed) {
+	if err := wait(t, "Serve ended", done); !errors.Is(err, pgkafka.ErrRecreated) || !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 	b.want(t)
-	if err := b.st.Forget(t.Context(), br.name, br.name); err != nil {
+	if err := pgkafka.Forget(t.Context(), b.st, br.name, br.name); err != nil {
 		t.Fatal(err)
 	}
 	b.member(t, offsets, br.source(t, nil), nil, nil)
@@ -212,8 +214,8 @@ func TestTheWatermarkOfAnEarlierTopicIsRefused(t *testing.T) {
 	b.want(t, "a")
 }
 
-// The topic is made anew while it is read.
-func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
+// The topic is deleted and created again while it is read.
+func TestServeBatches_TopicRecreated_Returns(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("a", ""), msg("b", ""))
@@ -224,20 +226,20 @@ func TestATopicThatIsMadeAnewEndsServe(t *testing.T) {
 		if _, err := br.adm.DeleteTopic(t.Context(), br.name); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "made anew", func() bool {
+		until(t, "created again", func() bool {
 			r, err := br.adm.CreateTopic(t.Context(), partitions, 1, nil, br.name)
 			return errors.Join(err, r.Err) == nil
 		})
-		if err := wait(t, "Serve ended", done); !errors.Is(err, consume.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
+		if err := wait(t, "Serve ended", done); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "created again") {
 			t.Errorf("Serve: %v", err)
 		}
 		b.want(t, "a", "b")
 	})
 }
 
-// What followed the watermark was deleted before it was read, or the log ends
-// before it: never silently on.
-func TestALogThatWasCut(t *testing.T) {
+// The messages after the watermark were deleted unread, or the log ends before
+// it. Serve does not go on silently.
+func TestServeBatches_LogCut_Returns(t *testing.T) {
 	everywhere(t, logCut)
 }
 
@@ -257,8 +259,8 @@ func logCut(t *testing.T, seed string) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				of := pgstore.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(ids[br.name].ID.String()), "="), Partition: 0}
-				if _, err := b.st.Own(t.Context(), of, at); err != nil {
+				of := pgkafka.TopicPartition{Consumer: br.name, Topic: br.name, TopicID: strings.TrimRight(strings.NewReplacer("+", "-", "/", "_").Replace(ids[br.name].ID.String()), "="), Partition: 0}
+				if _, err := pgkafka.Own(t.Context(), b.st, of, at); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
@@ -271,7 +273,7 @@ func logCut(t *testing.T, seed string) {
 					return
 				}
 				err = wait(t, "Serve ended", done)
-				if !errors.Is(err, consume.ErrClosed) || policy == semelkafka.Refuse && !errors.Is(err, kerr.OffsetOutOfRange) || policy != semelkafka.Refuse && !strings.Contains(err.Error(), "the log was cut") {
+				if !errors.Is(err, driver.ErrClosed) || policy == semelkafka.Refuse && !errors.Is(err, kerr.OffsetOutOfRange) || policy != semelkafka.Refuse && !strings.Contains(err.Error(), "the log was cut") {
 					t.Errorf("Serve: %v", err)
 				}
 				b.want(t)
@@ -281,7 +283,7 @@ func logCut(t *testing.T, seed string) {
 }
 
 // Where to begin is the watermark's to say, whatever Kafka has.
-func TestTheWatermarkSaysWhereToBegin(t *testing.T) {
+func TestServeBatches_Watermark_IsWhereItBegins(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, numbered("m", 10, "")...)
@@ -302,7 +304,7 @@ func TestTheWatermarkSaysWhereToBegin(t *testing.T) {
 		if got, want := b.effects(t), append(bodies(numbered("m", 10, "")...), "next"); !slices.Equal(got, want) {
 			t.Errorf("the effects are %q, want %q", got, want)
 		}
-		if _, err := b.pool.Exec(t.Context(), "UPDATE "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+" SET next = 9 WHERE partition = 0; DELETE FROM "+b.table()+" WHERE at >= 9"); err != nil {
+		if _, err := b.pool.Exec(t.Context(), "UPDATE "+pgx.Identifier{b.schema, "semel_watermark"}.Sanitize()+" SET next_offset = 9 WHERE partition = 0; DELETE FROM "+b.table()+" WHERE at >= 9"); err != nil {
 			t.Fatal(err) // the database was restored from a backup, with its effects
 		}
 		b.member(t, offsets, br.source(t, nil), nil, nil)

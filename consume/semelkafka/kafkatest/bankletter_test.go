@@ -11,15 +11,16 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The brokers refuse a letter for a while. What is behind it in its lane waits
-// for that, and is not taken for a fault of the ledger, which would stop all: the
+// The brokers refuse a letter for a while. Later messages of its lane wait, but
+// the refusal is not taken for a fault of the ledger, which would stop all: the
 // other partitions go on.
-func TestALetterThatIsRefusedHoldsUpItsLaneAlone(t *testing.T) {
+func TestServeBatches_LetterRefused_DelaysItsLaneOnly(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		c, seed := fake(t)
@@ -53,7 +54,7 @@ func TestALetterThatIsRefusedHoldsUpItsLaneAlone(t *testing.T) {
 		if got, want := b.effects(t), []string{"other", "behind000", "behind001", "behind002"}; !slices.Equal(got, want) {
 			t.Errorf("the effects are %q, want %q", got, want)
 		}
-		if n := len(br.Copies(t, consume.DeadLetters)); n != 1 || outages.Load() > 0 {
+		if n := len(br.Copies(t, driver.DeadLetter)); n != 1 || outages.Load() > 0 {
 			t.Errorf("%d letters, %d outages", n, outages.Load())
 		}
 	})

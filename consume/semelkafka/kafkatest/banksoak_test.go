@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -45,7 +46,7 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 		records++
 	}
 	began := time.Now()
-	members := make([]*os.Process, 3)
+	members := make([]*proctest.Process, 3)
 	for i := range members {
 		members[i] = k.spawn(t)
 	}
@@ -64,7 +65,7 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 		}
 		before := len(b.effects(t))
 		untilBy(t, limit, "some progress", func() bool { return len(b.effects(t)) > before || br.Unsettled(t) == 0 })
-		_ = members[round%len(members)].Kill()
+		members[round%len(members)].Kill()
 		members[round%len(members)] = k.spawn(t)
 	}
 	untilBy(t, limit, "all messages acked", func() bool { return br.Unsettled(t) == 0 })
@@ -92,8 +93,8 @@ func bankSoak(t *testing.T, seed, where string, f form) {
 	if lost != 0 || double > 0 {
 		t.Errorf("of %d, %d are lost and %d are double", want, lost, double)
 	}
-	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	claim := "a message published up to twice, to members that are killed, is in PostgreSQL exactly once, by its key"
 	if f == offsets {
@@ -113,9 +114,9 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 	}
 }
 
-// Members die while they have much to do: one batch in its transaction, and the
-// next looked for. What was looked for is done by another, once, and in order.
-func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
+// Members die under load, with one batch in its transaction and the next taken
+// ahead. Another member handles the messages of both, once and in order.
+func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	const n, lanes, kills = 40_000, 30, 6
@@ -138,11 +139,11 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if err := br.cl.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MostInBatch}
+	k := task{Seed: seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Schema: b.schema, Form: keyed, Outstanding: 4 * semelkafka.MaxBatch}
 	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	members := map[string]*os.Process{} // by the name that the server knows them by
+	members := map[string]*proctest.Process{} // by the name that the server knows them by
 	spawn := func(i int) {
 		name := fmt.Sprintf("%s_%d", br.name, i)
 		k.Bank = b.url + "&application_name=" + name
@@ -168,14 +169,14 @@ func TestMembersDieWhileBatchesAreLookedFor(t *testing.T) {
 	if len(effects) != n {
 		t.Errorf("%d effects of %d", len(effects), n)
 	}
-	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(br.records(t, br.opt.DeadLetters)) + len(br.records(t, br.opt.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 }
 
 // looksAhead holds up the handlers of the members, and kills one that has looked
 // for its next batch meanwhile, and has keys of it; "": none had, for as long as such a look is kept.
-func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
+func (b *bank) looksAhead(t *testing.T, members map[string]*proctest.Process) string {
 	t.Helper()
 	tx, err := b.pool.Begin(t.Context())
 	if err != nil {
@@ -198,14 +199,14 @@ func (b *bank) looksAhead(t *testing.T, members map[string]*os.Process) string {
 			t.Fatal(err)
 		}
 		if len(found) > 0 {
-			_ = members[found[0]].Kill()
+			members[found[0]].Kill()
 			return found[0]
 		}
 	}
 	return ""
 }
 
-func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
+func TestServeBatches_MembersDie_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	for _, f := range []form{keyed, offsets, naked} {
 		t.Run(string(f), func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestPostgreSQLHasEachMessageOnceWhileMembersDie(t *testing.T) {
 	}
 }
 
-func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
+func TestServeBatches_MembersDieOnARealKafka_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	seed := real(t)
 	for _, f := range []form{keyed, offsets, naked} {
@@ -223,7 +224,7 @@ func TestPostgreSQLHasEachMessageOnceWhileMembersDieOnARealKafka(t *testing.T) {
 	}
 }
 
-func TestAMemberThatWasFrozenIsRefusedOnARealKafka(t *testing.T) {
+func TestServeBatches_MemberFrozenOnARealKafka_IsRefused(t *testing.T) {
 	t.Parallel()
 	seed := real(t)
 	for _, f := range []form{keyed, offsets} {

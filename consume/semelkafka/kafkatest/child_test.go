@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store/sqlitestore"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -83,7 +82,7 @@ func (k *task) serve() error {
 	}
 	gens := &generations{to: ledger}
 	source, err := semelkafka.New(k.Name, []string{k.Name}, &semelkafka.Options{
-		DeadLetters: k.Name + ".dead", Parked: k.Name + ".parked", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second,
+		DeadLetters: k.Name + ".dead", Quarantine: k.Name + ".quarantine", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second,
 		Client: k.client(gens),
 	})
 	if err != nil {
@@ -134,42 +133,14 @@ func (g *generations) note() {
 	}
 }
 
-// spawn starts a child. It dies with this process.
-func (k *task) spawn(t testing.TB) *os.Process {
-	t.Helper()
-	p, _ := k.start(t)
-	return p
-}
-
-// start is spawn, and tells when the child is over.
-func (k *task) start(t testing.TB) (*os.Process, <-chan struct{}) {
+// spawn starts a child, which is killed when t ends.
+func (k *task) spawn(t testing.TB) *proctest.Process {
 	t.Helper()
 	text, err := json.Marshal(k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), taskVariable+"="+string(text))
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	cmd.SysProcAttr = diesWithParent()
-	started, over := make(chan error), make(chan struct{})
-	go func() {
-		defer close(over)
-		runtime.LockOSThread()
-		started <- cmd.Start()
-		_ = cmd.Wait()
-		runtime.UnlockOSThread()
-	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-over
-	})
-	return cmd.Process, over
+	cmd := proctest.Self(t, taskVariable+"="+string(text))
+	cmd.Stdout = os.Stderr
+	return proctest.Run(t, cmd)
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -38,10 +40,10 @@ func newFake(opts ...kfake.Opt) (*kfake.Cluster, error) {
 }
 
 // fakeBeside is the address of a kfake in a process of its own, which ends with the
-// test: what it holds, and does, is not this process's to carry.
+// test, so that its memory and work do not count for this process.
 func fakeBeside(t testing.TB) string {
 	t.Helper()
-	port, err := freePorts(1)
+	port, err := proctest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +107,9 @@ func open(t testing.TB, seed string, configs ...string) *broker {
 	}
 	b.create(t, b.name, config)
 	b.create(t, b.name+".dead", nil)
-	b.create(t, b.name+".parked", nil)
+	b.create(t, b.name+".quarantine", nil)
 	b.opt = semelkafka.Options{
-		DeadLetters: b.name + ".dead", Parked: b.name + ".parked",
+		DeadLetters: b.name + ".dead", Quarantine: b.name + ".quarantine",
 		PollWait: 200 * time.Millisecond, CommitEvery: 10 * time.Millisecond, HandOver: time.Second,
 		Client: []kgo.Opt{
 			kgo.SeedBrokers(seed), kgo.SessionTimeout(session), kgo.HeartbeatInterval(100 * time.Millisecond),
@@ -155,11 +157,11 @@ func (b *broker) Publish(t testing.TB, ms ...consume.Message) {
 }
 
 // Copies implements consumetest.Broker.
-func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Message) {
+func (b *broker) Copies(t testing.TB, to driver.Action) (ms []consume.Message) {
 	t.Helper()
 	topic := b.opt.DeadLetters
-	if to == consume.Parked {
-		topic = b.opt.Parked
+	if to == driver.Quarantine {
+		topic = b.opt.Quarantine
 	}
 	for _, r := range b.records(t, topic) {
 		m := consume.Message{Body: r.Value, OrderKey: string(r.Key)}
@@ -313,7 +315,7 @@ type conn struct {
 	line *line
 }
 
-func (c *conn) Next(ctx context.Context, limit int) ([]consume.Delivery, error) {
+func (c *conn) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	if err := c.line.fault(); err != nil {
 		return nil, err
 	}
@@ -335,7 +337,7 @@ func (c *conn) Close() error {
 
 // mortal is a delivery that fails when its process is dead.
 type mortal struct {
-	consume.Delivery
+	driver.Delivery
 	line *line
 }
 
@@ -347,7 +349,7 @@ func (d *mortal) Nak(ctx context.Context, delay time.Duration) error {
 	return errors.Join(d.line.fault(), d.Delivery.Nak(ctx, delay))
 }
 
-func (d *mortal) Forward(ctx context.Context, to consume.Destination, hs []store.Header) error {
+func (d *mortal) Forward(ctx context.Context, to driver.Action, hs []store.Header) error {
 	if err := d.line.fault(); err != nil {
 		return err
 	}

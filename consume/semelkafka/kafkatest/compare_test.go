@@ -34,9 +34,9 @@ type pitch struct {
 	run     atomic.Int64
 }
 
-// pitchSeed is the address of a real broker with SEMEL_TEST_KAFKA=1, else of a
-// kfake, which is a process of its own, as a broker is: else its records, two
-// million, would be what each collection of a contender's garbage has to mark.
+// pitchSeed is the address of a real broker with SEMEL_TEST_KAFKA=1, otherwise
+// of a kfake in a process of its own: in this process its two million records
+// would slow each garbage collection.
 func pitchSeed(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("SEMEL_TEST_KAFKA") == "1" {
@@ -74,10 +74,9 @@ func newPitch(t *testing.T, records, dups int) *pitch {
 	return p
 }
 
-// warm has the server write so much that its log then goes to files that were
-// there, and its buffers lie in memory that it has, as those of one do that has
-// run for a while: a new file is filled with zeros first, and new memory is, which
-// costs whoever writes more the more.
+// warm has the server write until its log reuses files and its buffers are in
+// memory, as on a server that has run for a while. New files are filled with
+// zeros first, which would cost most for the contender that writes most.
 func (p *pitch) warm(t *testing.T) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.srv.URL())
@@ -196,8 +195,7 @@ func (p *pitch) rate(t *testing.T, c *contender, d time.Duration) float64 {
 	return p.rateIn(t, c, b, d)
 }
 
-// rateIn is rate in tables that are there. Each contender begins behind a
-// checkpoint.
+// rateIn is rate in existing tables. Each contender begins after a checkpoint.
 func (p *pitch) rateIn(t *testing.T, c *contender, b *bank, d time.Duration) float64 {
 	t.Helper()
 	if _, err := b.pool.Exec(t.Context(), "CHECKPOINT"); err != nil {
@@ -222,9 +220,9 @@ func (p *pitch) rateIn(t *testing.T, c *contender, b *bank, d time.Duration) flo
 	return float64(n) / took.Seconds()
 }
 
-// TestComparedWithThePublishedPattern measures messages a second, one business
+// TestCompare_PublishedPattern measures messages a second, one business
 // row for each, with default durability: SEMEL_TEST_COMPARE=1.
-func TestComparedWithThePublishedPattern(t *testing.T) {
+func TestCompare_PublishedPattern(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}
@@ -242,7 +240,7 @@ func TestComparedWithThePublishedPattern(t *testing.T) {
 			for round := range rates {
 				rates[round] = map[string]float64{}
 				for i := range cs {
-					if round%2 == 1 { // what one leaves to the next is not always the same one's
+					if round%2 == 1 { // so that each follows each of the others
 						i = len(cs) - 1 - i
 					}
 					rates[round][cs[i].name] = p.rate(t, &cs[i], d)
@@ -279,9 +277,9 @@ func spread(rates []map[string]float64, of func(map[string]float64) float64) (le
 	return v[0], v[len(v)/2], v[len(v)-1]
 }
 
-// TestTheCostOfAMessageDoesNotGrow measures the keyed form in a table of many
+// TestCompare_MoreRecords_CostTheSame measures the keyed form in a table of many
 // records against one of a tenth: SEMEL_TEST_COMPARE=1.
-func TestTheCostOfAMessageDoesNotGrow(t *testing.T) {
+func TestCompare_MoreRecords_CostTheSame(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}

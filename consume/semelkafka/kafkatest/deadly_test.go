@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // dieOf ends the process if a message is one that it does not survive. On most
@@ -32,17 +34,17 @@ func (k *task) dieOf(ms []*consume.Message, say func(string)) {
 // tended are members, of which each that dies has a successor.
 type tended struct {
 	k      *task
-	over   []<-chan struct{}
+	procs  []*proctest.Process
 	deaths int
 }
 
 func (m *tended) tend(t *testing.T) {
 	t.Helper()
-	for i, over := range m.over {
+	for i, p := range m.procs {
 		select {
-		case <-over:
+		case <-p.Ended():
 			m.deaths++
-			_, m.over[i] = m.k.start(t)
+			m.procs[i] = m.k.spawn(t)
 		default:
 		}
 	}
@@ -50,7 +52,7 @@ func (m *tended) tend(t *testing.T) {
 
 // A message kills each process that handles it: by a signal, or by os.Exit. It is
 // a dead letter in the end, and all others have their effect, once and in order.
-func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
+func TestServeBatches_MessageKillsMembers_DeadLetters(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		const lanes, each, most, deadly = 4 * partitions, 40, 3, "00/000021"
 		br, b := open(t, seed), openBank(t)
@@ -68,9 +70,9 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 			}
 		}
 		send(1)
-		members := &tended{k: k, over: make([]<-chan struct{}, 2)}
-		for i := range members.over {
-			_, members.over[i] = k.start(t)
+		members := &tended{k: k, procs: make([]*proctest.Process, 2)}
+		for i := range members.procs {
+			members.procs[i] = k.spawn(t)
 		}
 		settled := func() {
 			t.Helper()
@@ -91,11 +93,11 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 		if len(effects) != 2*lanes*each-1 || slices.Contains(effects, deadly) {
 			t.Errorf("%d effects, want %d", len(effects), 2*lanes*each-1)
 		}
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 1 || string(letters[0].Body) != deadly {
 			t.Fatalf("%d letters", len(letters))
 		}
-		for name, want := range map[string]string{consume.LetterReason: string(consume.ReasonExhausted), consume.LetterAttempts: fmt.Sprint(most)} {
+		for name, want := range map[string]string{driver.LetterReason: string(driver.ReasonExhausted), driver.LetterAttempts: fmt.Sprint(most)} {
 			if got, _ := letters[0].Header(name); got != want {
 				t.Errorf("header %s is %q, want %q", name, got, want)
 			}
@@ -116,7 +118,7 @@ func TestAMessageThatKillsItsMembersIsADeadLetter(t *testing.T) {
 
 // A member that ends in order has not died: it leaves no beginning, though it has
 // got past nothing.
-func TestAMemberThatEndsInOrderLeavesNoBeginning(t *testing.T) {
+func TestServeBatches_OrderlyEnd_LeavesNoCrashMarker(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		_, seed := fake(t)
@@ -128,7 +130,7 @@ func TestAMemberThatEndsInOrderLeavesNoBeginning(t *testing.T) {
 			return errDead
 		}, &consume.Options{MaxAttempts: -1})
 		begun := func() (n int) {
-			if err := b.pool.QueryRow(t.Context(), "SELECT coalesce(sum(begun), -1) FROM "+pgx.Identifier{b.schema, "semel_note"}.Sanitize()).Scan(&n); err != nil {
+			if err := b.pool.QueryRow(t.Context(), "SELECT coalesce(sum(starts), -1) FROM "+pgx.Identifier{b.schema, "semel_crash_marker"}.Sanitize()).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			return n

@@ -12,7 +12,9 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -22,7 +24,7 @@ import (
 )
 
 // refused is the error with which Serve does not start, or ends.
-func refused(t *testing.T, s consume.Source, o *consume.Options, want ...string) error {
+func refused(t *testing.T, s driver.Source, o *consume.Options, want ...string) error {
 	t.Helper()
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -41,10 +43,10 @@ func refused(t *testing.T, s consume.Source, o *consume.Options, want ...string)
 	return err
 }
 
-func TestAnUnknownTopicIsAClearError(t *testing.T) {
+func TestInfo_UnknownTopic_SaysSo(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
-		for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
+		for _, missing := range []string{b.name, b.opt.DeadLetters, b.opt.Quarantine} {
 			topics, o := []string{b.name}, b.opt
 			switch missing {
 			case b.name:
@@ -52,7 +54,7 @@ func TestAnUnknownTopicIsAClearError(t *testing.T) {
 			case b.opt.DeadLetters:
 				o.DeadLetters = "nowhere"
 			default:
-				o.Parked = "nowhere"
+				o.Quarantine = "nowhere"
 			}
 			s, err := semelkafka.New(b.name, topics, &o)
 			if err != nil {
@@ -68,7 +70,7 @@ func TestAnUnknownTopicIsAClearError(t *testing.T) {
 	})
 }
 
-func TestTopicsThatWouldLoseCopiesAreRefused(t *testing.T) {
+func TestInfo_TopicsThatLoseCopies_AreRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed, "max.message.bytes", "3000000")
 		refused(t, b.source(t, nil), nil, b.opt.DeadLetters, "3000000", "max.message.bytes")
@@ -76,15 +78,15 @@ func TestTopicsThatWouldLoseCopiesAreRefused(t *testing.T) {
 		b = open(t, seed)
 		compacted := b.name + ".compacted"
 		b.create(t, compacted, map[string]*string{"cleanup.policy": &compact})
-		refused(t, b.source(t, func(o *semelkafka.Options) { o.Parked = compacted }), nil, fmt.Sprintf("%q", compacted), "cleanup.policy")
+		refused(t, b.source(t, func(o *semelkafka.Options) { o.Quarantine = compacted }), nil, fmt.Sprintf("%q", compacted), "cleanup.policy")
 	})
 }
 
-func TestRetentionIsComparedWithTheTopics(t *testing.T) {
+func TestInfo_Retention_IsThatOfTheTopics(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
-		for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": consume.Forever} {
+		for ms, want := range map[string]time.Duration{"3600000": time.Hour, "-1": driver.Forever} {
 			info, err := open(t, seed, "retention.ms", ms).source(t, nil).Info(t.Context())
-			if err != nil || info != (consume.Info{Horizon: want, HoldsOnly: true}) {
+			if err != nil || info != (driver.Info{Horizon: want, HoldsOnly: true}) {
 				t.Errorf("retention.ms=%s: %+v, %v", ms, info, err)
 			}
 		}
@@ -103,16 +105,15 @@ func TestRetentionIsComparedWithTheTopics(t *testing.T) {
 	})
 }
 
-func TestWrongCredentialsAreAClearError(t *testing.T) {
+func TestInfo_WrongCredentials_SaysSo(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "semel", "secret"))
 	credentials(t, seed, "EOF") // kfake hangs up, and says nothing
 }
 
-func TestWrongCredentialsAreAClearErrorOnARealKafka(t *testing.T) {
+func TestInfo_WrongCredentialsOnARealKafka_SaysSo(t *testing.T) {
 	t.Parallel()
-	real(t)
-	credentials(t, shared.broker.addr(2), "SASL_AUTHENTICATION_FAILED")
+	credentials(t, realBroker(t).addr(2), "SASL_AUTHENTICATION_FAILED")
 }
 
 // credentials checks a broker that asks at secured for a password.
@@ -121,9 +122,9 @@ func credentials(t *testing.T, secured, why string) {
 		return kgo.SASL(plain.Auth{User: "semel", Pass: password}.AsMechanism())
 	}
 	name := fmt.Sprintf("sasl%d", brokers.Add(1))
-	o := semelkafka.Options{DeadLetters: name + ".dead", Parked: name + ".parked", CommitEvery: 10 * time.Millisecond}
+	o := semelkafka.Options{DeadLetters: name + ".dead", Quarantine: name + ".quarantine", CommitEvery: 10 * time.Millisecond}
 	adm := kadm.NewClient(client(t, secured, auth("secret")))
-	for _, topic := range []string{name, o.DeadLetters, o.Parked} {
+	for _, topic := range []string{name, o.DeadLetters, o.Quarantine} {
 		if _, err := adm.CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func credentials(t *testing.T, secured, why string) {
 	wait(t, "the message run with the right password", ran)
 }
 
-func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
+func TestInfo_BrokerDown_SaysSo(t *testing.T) {
 	t.Parallel()
 	const nobody = "127.0.0.1:1"
 	s, err := semelkafka.New("g", []string{"t"}, &semelkafka.Options{Client: []kgo.Opt{kgo.SeedBrokers(nobody)}})
@@ -170,10 +171,10 @@ func TestABrokerThatIsDownAtTheStartIsAClearError(t *testing.T) {
 }
 
 // The broker goes away and comes back, with messages in work and in the log.
-func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
+func TestServe_BrokerRestarts_GoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p, err := freePorts(1)
+	p, err := proctest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,16 +185,16 @@ func TestTheBrokerGoesDownAndComesBack(t *testing.T) {
 	downAndBack(t, seed, c.Close, func() { again() })
 }
 
-func TestTheBrokerIsKilledAndComesBackOnARealKafka(t *testing.T) {
+func TestServe_RealBrokerKilled_GoesOn(t *testing.T) {
 	t.Parallel()
 	real(t)
 	k, err := startKafka() // one that others do not need
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(k.end)
-	downAndBack(t, k.addr(0), k.stop, func() {
-		if err := k.start(); err != nil {
+	proctest.RemoveAtEnd(t, k)
+	downAndBack(t, k.addr(0), k.kill, func() {
+		if err := k.proc.Start(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -235,9 +236,9 @@ func downAndBack(t *testing.T, seed string, down, up func()) {
 	}
 }
 
-// What followed the group's offset was deleted before it was read: never
-// silently on from the end.
-func TestAnOffsetOutOfRangeIsAClearErrorUnlessItIsAllowed(t *testing.T) {
+// The messages after the group's offset were deleted unread. Serve does not go
+// on silently from the end.
+func TestServe_OffsetOutOfRange_IsAnErrorUnlessAllowed(t *testing.T) {
 	everywhere(t, outOfRange)
 }
 
@@ -260,7 +261,7 @@ func outOfRange(t *testing.T, seed string) {
 			b.cut(t, 3) // b and c
 			s := b.source(t, func(o *semelkafka.Options) { o.OutOfRange = policy })
 			if policy == semelkafka.Refuse {
-				if err := refused(t, s, nil, b.name, "partition 0", "OutOfRange"); !errors.Is(err, kerr.OffsetOutOfRange) || !errors.Is(err, consume.ErrClosed) {
+				if err := refused(t, s, nil, b.name, "partition 0", "OutOfRange"); !errors.Is(err, kerr.OffsetOutOfRange) || !errors.Is(err, driver.ErrClosed) {
 					t.Errorf("it is %v", err)
 				}
 				if at := b.committed(t, 0); at != 1 {
@@ -290,7 +291,7 @@ func outOfRange(t *testing.T, seed string) {
 
 // A commit that is refused is told; the messages go on, and are committed when
 // it is allowed again.
-func TestACommitThatIsRefusedIsTold(t *testing.T) {
+func TestServe_CommitRefused_IsReported(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
 	b := open(t, seed)
@@ -313,9 +314,9 @@ func TestACommitThatIsRefusedIsTold(t *testing.T) {
 	b.settled(t)
 }
 
-// A member that is thrown out of its group joins again, and what it had is read
-// again from what is committed.
-func TestAMemberThatIsThrownOutJoinsAgain(t *testing.T) {
+// A member that the group has dropped joins again, and reads its partitions
+// from the committed offsets.
+func TestServe_MemberDropped_JoinsAgain(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
 	b := open(t, seed)

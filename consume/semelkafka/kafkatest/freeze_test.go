@@ -10,11 +10,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // gated starts a child that stops at a point, and waits until it is there.
-func gated(t *testing.T, br *broker, b *bank, f form, point string) (*task, *os.Process) {
+func gated(t *testing.T, br *broker, b *bank, f form, point string) (*task, *proctest.Process) {
 	t.Helper()
 	k := &task{Seed: br.seed, Name: br.name, Ledger: filepath.Join(t.TempDir(), "ledger"), Bank: b.url, Schema: b.schema, Form: f, Gate: point}
 	if err := os.WriteFile(k.Ledger, nil, 0o600); err != nil {
@@ -27,16 +28,16 @@ func gated(t *testing.T, br *broker, b *bank, f form, point string) (*task, *os.
 
 var points = []string{inTheMiddle, beforeCommit, afterCommit, beforeAck}
 
-// A member that is killed, at each point of a transaction: what the next one
-// does again is there once. Without deduplication what had been committed is
-// there twice.
-func TestAMemberThatIsKilledLeavesEachEffectOnce(t *testing.T) {
+// A member is killed at each point of a transaction. The next member repeats
+// messages, and each effect is there once. Without deduplication the committed
+// ones are there twice.
+func TestServeBatches_MemberKilled_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	killed(t, seed, "kfake")
 }
 
-func TestAMemberThatIsKilledLeavesEachEffectOnceOnARealKafka(t *testing.T) {
+func TestServeBatches_MemberKilledOnARealKafka_EachEffectOnce(t *testing.T) {
 	t.Parallel()
 	killed(t, real(t), "Apache Kafka")
 }
@@ -52,9 +53,7 @@ func killed(t *testing.T, seed, where string) {
 				ms := numbered("m", n, "")
 				br.to(t, 0, ms...)
 				_, p := gated(t, br, b, f, point)
-				if err := p.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				p.Kill()
 				b.member(t, f, br.source(t, nil), nil, nil)
 				br.settled(t)
 				keys, double := tally(b.effects(t))
@@ -82,8 +81,9 @@ func killed(t *testing.T, seed, where string) {
 }
 
 // A member freezes in a transaction, for longer than its session and its locks
-// last. Another does its work. When it wakes, what it goes on with is refused.
-func TestAMemberThatWasFrozenIsRefused(t *testing.T) {
+// last. Another does its work. When the first wakes, its statements are
+// refused.
+func TestServeBatches_MemberFrozen_IsRefused(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	for _, f := range []form{keyed, offsets} {
@@ -115,12 +115,12 @@ func freeze(t *testing.T, seed, where string, f form, point string, n int) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	refusals := []consume.Reason{consume.ReasonLeaseLost, consume.ReasonUnavailable, consume.ReasonError}
+	refusals := []driver.Reason{driver.ReasonLeaseLost, driver.ReasonUnavailable, driver.ReasonError}
 	if f == keyed { // it looks again at once, and finds what the other has done
-		refusals = append(refusals, consume.ReasonDuplicate)
+		refusals = append(refusals, driver.ReasonDuplicate)
 	}
 	until(t, "refused", func() bool {
-		return slices.ContainsFunc(refusals, func(r consume.Reason) bool { return zombie.noted(t, "decided "+string(r)) })
+		return slices.ContainsFunc(refusals, func(r driver.Reason) bool { return zombie.noted(t, "decided "+string(r)) })
 	})
 	if err := stop(); err != nil {
 		t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -116,7 +117,7 @@ func (k *task) serveBank() error {
 	defer b.close()
 	gens := &generations{to: ledger}
 	s, err := semelkafka.New(k.Name, []string{k.Name}, &semelkafka.Options{
-		DeadLetters: k.Name + ".dead", Parked: k.Name + ".parked", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second, Client: k.client(gens), Outstanding: k.Outstanding,
+		DeadLetters: k.Name + ".dead", Quarantine: k.Name + ".quarantine", CommitEvery: 100 * time.Millisecond, HandOver: 2 * time.Second, Client: k.client(gens), Outstanding: k.Outstanding,
 	})
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (k *task) serveBank() error {
 	}, &consume.Options{MaxAttempts: k.MaxAttempts, Observe: func(_ context.Context, e consume.Event) {
 		if e.Kind == consume.EventDecided {
 			g.reached(beforeAck)
-			if e.Disposition.Reason != consume.ReasonDone {
+			if e.Disposition.Reason != driver.ReasonDone {
 				say(fmt.Sprintf("decided %s: %v", e.Disposition.Reason, e.Disposition.Err))
 			}
 		}

@@ -6,7 +6,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/semel-go/semel v0.0.0
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
-	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0-00010101000000-000000000000
+	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
@@ -37,13 +37,3 @@ require (
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 )
-
-replace github.com/semel-go/semel => ../../..
-
-replace github.com/semel-go/semel/consume/semelkafka => ..
-
-replace github.com/semel-go/semel/consume/semelkafka/kafkapg => ../kafkapg
-
-replace github.com/semel-go/semel/store/pgstore => ../../../store/pgstore
-
-replace github.com/semel-go/semel/store/sqlitestore => ../../../store/sqlitestore

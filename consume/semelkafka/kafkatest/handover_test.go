@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// What is done is committed before its partition is another's, who would begin
-// with it again; and what is committed says in which topic.
-func TestWhatIsDoneIsCommittedBeforeItIsHandedOver(t *testing.T) {
+// Finished messages are committed before another member gets their partition,
+// because it would repeat them. The commit names the topic's id.
+func TestHandOver_CommitsFirst(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		for p := range int32(partitions) {
@@ -40,7 +40,7 @@ func TestWhatIsDoneIsCommittedBeforeItIsHandedOver(t *testing.T) {
 		for p := range int32(partitions) {
 			b.to(t, p, msg(fmt.Sprint("next", p), ""))
 		}
-		var ds []consume.Delivery
+		var ds []driver.Delivery
 		until(t, "some with the second", func() bool {
 			_, _ = first.Next(t.Context(), 0) // it takes part in the rebalance
 			more, err := second.Next(t.Context(), 10)
@@ -51,7 +51,7 @@ func TestWhatIsDoneIsCommittedBeforeItIsHandedOver(t *testing.T) {
 			if m := d.Message(); !strings.HasPrefix(string(m.Body), "next") {
 				t.Errorf("%q was done before it was handed over, and comes again", m.Body)
 			}
-			if err := d.Nak(t.Context(), 0); err != nil { // else Close waits for it
+			if err := d.Nak(t.Context(), 0); err != nil { // otherwise Close waits for it
 				t.Error(err)
 			}
 		}
@@ -77,11 +77,11 @@ func (w *joinWatch) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ t
 	}
 }
 
-// While a group waits for a member that is dead, nobody's join has an answer.
-// Who leaves it then does not wait as long, and is not a member any more: it
-// would be given partitions, which nobody would read until its session ends.
-// But a static member keeps its place, as always.
-func TestAGroupThatWaitsForADeadMemberIsLeft(t *testing.T) {
+// While a group waits for a dead member, no join is answered. A member that
+// leaves then does not wait as long, and is removed: otherwise it would be
+// given partitions that nobody reads until its session ends. A static member
+// keeps its place, as always.
+func TestClose_GroupWaitsForADeadMember_Leaves(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		for _, static := range []bool{false, true} {
 			t.Run(fmt.Sprintf("static: %v", static), func(t *testing.T) {
@@ -138,7 +138,7 @@ func leaveWhileItWaits(t *testing.T, b *broker, static bool) {
 }
 
 // The context of the user's client ends the source.
-func TestTheEndOfTheClientsContextIsTold(t *testing.T) {
+func TestServe_ClientsContextEnds_Returns(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,6 +152,6 @@ func TestTheEndOfTheClientsContextIsTold(t *testing.T) {
 	cancel()
 	until(t, "told of it", func() bool {
 		_, err := s.Next(t.Context(), 0)
-		return errors.Is(err, consume.ErrClosed)
+		return errors.Is(err, driver.ErrClosed)
 	})
 }

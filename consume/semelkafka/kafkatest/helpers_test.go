@@ -8,18 +8,19 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an event.
 const patience = 3 * time.Minute
 
-func until(t testing.TB, what string, is func() bool) {
+func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", patience, what)
 		}
@@ -62,7 +63,7 @@ func consumer(t testing.TB, g *semel.Guard, h consume.Handler, o *consume.Option
 }
 
 // serve serves until the test ends, or the returned function is called.
-func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() error) {
+func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -150,12 +151,12 @@ func (b *broker) cut(t testing.TB, before int64) {
 
 // take is the next deliveries of a source that nobody serves. Like Serve it
 // asks again after an error that does not end the source: on a machine that
-// stalls a member may be thrown out, and joins again.
-func take(t testing.TB, s consume.Source, n int) (ds []consume.Delivery) {
+// stalls a member may be dropped by the group, and joins again.
+func take(t testing.TB, s driver.Source, n int) (ds []driver.Delivery) {
 	t.Helper()
 	until(t, "delivered", func() bool {
 		more, err := s.Next(context.Background(), 100)
-		if errors.Is(err, consume.ErrClosed) {
+		if errors.Is(err, driver.ErrClosed) {
 			t.Fatal(err)
 		}
 		ds = append(ds, more...)

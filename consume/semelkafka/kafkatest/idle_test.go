@@ -20,7 +20,7 @@ func cpu(t *testing.T) time.Duration {
 }
 
 // It is not parallel, and so runs before those that are.
-func TestWaitingForMessagesCostsLittle(t *testing.T) {
+func TestServe_NoMessages_UsesLittleCPU(t *testing.T) {
 	c, seed := fake(t)
 	b := open(t, seed)
 	b.opt.PollWait = 0 // the default
@@ -35,7 +35,7 @@ func TestWaitingForMessagesCostsLittle(t *testing.T) {
 func idle(t *testing.T, who string) {
 	t.Helper()
 	share := 1.0
-	for n := 0; n < 5 && share > 0.05; n++ { // what another test has left may end in the first
+	for n := 0; n < 5 && share > 0.05; n++ { // work that another test has left may end in the first
 		const wait = 2 * time.Second
 		before := cpu(t)
 		<-time.After(wait)

@@ -5,53 +5,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// kafka is a real broker, in a process of its own that ends with this one.
+// kafka is an Apache Kafka broker in a process of its own.
 type kafka struct {
 	bin  string
-	dir  string
 	port int
-	cmd  *exec.Cmd
-	log  bytes.Buffer
-	gone chan struct{}
+	proc proctest.Server
 }
 
-// shared is the real broker of all tests; nil: there is none, and why.
-var shared struct {
-	once   sync.Once
-	broker *kafka
-	err    error
-}
+// shared is the broker that the tests of this package share.
+var shared proctest.Shared[*kafka]
 
-// real is the address of the real broker. Without one the test is skipped,
-// loudly: what it shows there other tests show on kfake, or it does itself.
-// SEMEL_TEST_KAFKA=1: there must be one, =0: there is none.
-func real(t testing.TB) string {
+// real starts the shared broker and returns its address. If Apache Kafka is not
+// installed, it skips the test, which has run on kfake. SEMEL_TEST_KAFKA=1 makes
+// the test fail instead, and 0 skips it in any case.
+func real(t testing.TB) string { return realBroker(t).addr(0) }
+
+func realBroker(t testing.TB) *kafka {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("on a real Kafka only in the long form")
 	}
-	shared.once.Do(func() { shared.broker, shared.err = startKafka() })
-	if errors.Is(shared.err, errNoKafka) && os.Getenv("SEMEL_TEST_KAFKA") != "1" {
-		t.Skipf("NOT TESTED ON A REAL KAFKA, but on kfake: %v", shared.err)
+	k, err := shared.Get(startKafka)
+	if errors.Is(err, errNoKafka) && os.Getenv("SEMEL_TEST_KAFKA") != "1" {
+		t.Skipf("NOT TESTED ON A REAL KAFKA, but on kfake: %v", err)
 	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return shared.broker.addr(0)
+	return k
 }
 
 // everywhere runs a test on kfake and on a real Kafka.
@@ -68,25 +63,25 @@ func everywhere(t *testing.T, test func(t *testing.T, seed string)) {
 	})
 }
 
-// script is where scripts/kafka/kafka is.
+// script is the path of scripts/kafka/kafka.
 func script() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
-		return "", errors.New("the sources are not there")
+		return "", errors.New("the path of the sources is unknown")
 	}
 	return filepath.Join(filepath.Dir(file), "..", "..", "..", "scripts", "kafka", "kafka"), nil
 }
 
 var errNoKafka = errors.New("no Apache Kafka")
 
-// The script's exit status where Java or the jars are missing, and a shell's
-// where the script's own interpreter is.
+// The script's exit status if Java or the jars are missing, and the shell's if
+// the script's interpreter is missing.
 const (
 	missing = 3
 	noBash  = 127
 )
 
-// startKafka starts a broker of its own, if its jars are there.
+// startKafka starts a broker. If its jars are missing, it returns errNoKafka.
 func startKafka() (*kafka, error) {
 	if os.Getenv("SEMEL_TEST_KAFKA") == "0" {
 		return nil, fmt.Errorf("%w: SEMEL_TEST_KAFKA=0", errNoKafka)
@@ -102,112 +97,54 @@ func startKafka() (*kafka, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s have: %w\n%s", bin, err, out)
 	}
-	port, err := freePorts(3)
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp("", "kafkatest")
 	if err != nil {
 		return nil, err
 	}
-	k := &kafka{bin: bin, dir: dir, port: port}
-	if err := k.start(); err != nil {
-		k.end()
-		return nil, err
+	k := &kafka{bin: bin}
+	k.proc = proctest.Server{Name: "kafkatest", Dir: dir, Limit: patience, Command: k.command, Ready: k.answers}
+	if err := k.proc.Start(); err != nil {
+		return nil, errors.Join(err, k.Remove())
 	}
 	return k, nil
 }
 
-func (k *kafka) start() error {
-	k.cmd = exec.Command(k.bin, "run", k.dir, fmt.Sprint(k.port))
-	k.cmd.Stdout, k.cmd.Stderr = &k.log, &k.log
-	k.cmd.SysProcAttr = diesWithParent()
-	k.gone = make(chan struct{})
-	started := make(chan error)
-	go func() {
-		defer close(k.gone)
-		runtime.LockOSThread() // the process dies with this thread, which ends with the process
-		started <- k.cmd.Start()
-		_ = k.cmd.Wait()
-	}()
-	if err := <-started; err != nil {
-		return err
+func (k *kafka) command(first bool) (*exec.Cmd, error) {
+	if first {
+		var err error
+		if k.port, err = proctest.FreePort(1, 2); err != nil {
+			return nil, err
+		}
 	}
-	return k.answers()
+	return exec.Command(k.bin, "run", k.proc.Dir, fmt.Sprint(k.port)), nil
 }
 
-// answers waits until the broker has elected itself and takes requests.
-func (k *kafka) answers() error {
+// answers is nil if the broker has elected itself and takes requests.
+func (k *kafka) answers(*proctest.Process) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(k.addr(0)))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
-		select {
-		case <-k.gone:
-			return fmt.Errorf("the broker ended:\n%s", k.log.Bytes())
-		default:
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		err = cl.Ping(ctx)
-		cancel()
-		if err == nil {
-			return nil
-		}
-	}
-	k.stop()
-	return fmt.Errorf("the broker does not answer: %w\n%s", err, k.log.Bytes())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return cl.Ping(ctx)
 }
 
-// stop kills the broker.
-func (k *kafka) stop() {
-	_ = k.cmd.Process.Kill()
-	<-k.gone
+// kill crashes the broker. k.proc.Start starts it again.
+func (k *kafka) kill() { k.proc.End(syscall.SIGKILL) }
+
+// addr is the broker's address: listener 0 has no credentials, 2 has SASL.
+func (k *kafka) addr(listener int) string {
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(k.port+listener))
 }
 
-// addr is where the broker answers: 0 in the clear, 2 with SASL.
-func (k *kafka) addr(n int) string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(k.port+n)) }
-
-// end kills the broker, and removes what it has kept.
-func (k *kafka) end() {
-	if k.cmd.Process != nil { // it was started
-		k.stop()
-	}
-	_ = os.RemoveAll(k.dir)
-}
-
-// freePorts finds adjacent ports that nobody listens on, below those that the
-// system hands out by itself (32768 and up on Linux): while a broker is down,
-// nobody else is given its ports. It returns the first.
-func freePorts(n int) (int, error) {
-	for range 100 {
-		port := 10000 + rand.IntN(22000)
-		var ls []net.Listener
-		for i := range n {
-			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port+i)))
-			if err != nil {
-				break
-			}
-			ls = append(ls, l)
-		}
-		for _, l := range ls {
-			_ = l.Close()
-		}
-		if len(ls) == n {
-			return port, nil
-		}
-	}
-	return 0, errors.New("no adjacent ports are free")
-}
+// Remove kills the broker and deletes its data.
+func (k *kafka) Remove() error { return k.proc.Remove(syscall.SIGKILL) }
 
 func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	code := pgtest.Main(m)
-	if k := shared.broker; k != nil {
-		k.end()
-	}
-	os.Exit(code)
+	os.Exit(proctest.Main(proctest.TestFunc(func() int { return pgtest.Main(m) }), &shared))
 }

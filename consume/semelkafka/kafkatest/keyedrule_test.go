@@ -9,14 +9,15 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka/kafkapg"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// What has no key, and what is older than outcomes are kept, is not handled,
-// and is in nobody's way.
-func TestMessagesThatMustNotBeHandled(t *testing.T) {
+// A message without a key, or older than Retention, is not handled and delays
+// no other.
+func TestServeKeyed_NoKeyOrTooOld_IsNotHandled(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)
@@ -30,21 +31,21 @@ func TestMessagesThatMustNotBeHandled(t *testing.T) {
 	b.member(t, keyed, br.source(t, nil), nil, nil)
 	br.settled(t)
 	b.want(t, "good")
-	for to, want := range map[consume.Destination][2]string{
-		consume.DeadLetters: {"no key", string(consume.ReasonNoKey)}, consume.Parked: {"late", string(consume.ReasonLate)},
+	for to, want := range map[driver.Action][2]string{
+		driver.DeadLetter: {"no key", string(driver.ReasonNoKey)}, driver.Quarantine: {"late", string(driver.ReasonLate)},
 	} {
 		copies := br.Copies(t, to)
 		if len(copies) != 1 || string(copies[0].Body) != want[0] {
 			t.Errorf("%v: %d copies", to, len(copies))
 			continue
 		}
-		if why, _ := copies[0].Header(consume.LetterReason); why != want[1] {
+		if why, _ := copies[0].Header(driver.LetterReason); why != want[1] {
 			t.Errorf("%v: the reason is %q, want %q", to, why, want[1])
 		}
 	}
 }
 
-func TestServeKeyedComparesTheRetention(t *testing.T) {
+func TestServeKeyed_Retention_IsChecked(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)

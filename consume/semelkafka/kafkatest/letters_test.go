@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -26,7 +27,7 @@ func bulky(context.Context, *semel.Execution, *consume.Message) error {
 
 // A letter says where it comes from, and is with all replicas before the offset
 // moves.
-func TestALetterIsThereBeforeTheOffsetMoves(t *testing.T) {
+func TestForward_BeforeTheOffsetMoves_IsStored(t *testing.T) {
 	t.Parallel()
 	c, seed := fake(t)
 	b := open(t, seed)
@@ -56,16 +57,16 @@ func TestALetterIsThereBeforeTheOffsetMoves(t *testing.T) {
 	if len(letters) != 1 || string(letters[0].Key) != "o" || string(letters[0].Value) != "bad" {
 		t.Fatalf("%d letters", len(letters))
 	}
-	l := b.Copies(t, consume.DeadLetters)[0]
+	l := b.Copies(t, driver.DeadLetter)[0]
 	for name, want := range map[string]string{
-		consume.LetterTopic: b.name, consume.LetterPartition: "1", consume.LetterOffset: "1", consume.LetterReason: string(consume.ReasonFailed),
-		consume.LetterCode: "declined", consume.LetterKey: "bad", consume.LetterGroup: "kafkatest",
+		driver.LetterTopic: b.name, driver.LetterPartition: "1", driver.LetterOffset: "1", driver.LetterReason: string(driver.ReasonFailed),
+		driver.LetterCode: "declined", driver.LetterKey: "bad", driver.LetterGroup: "kafkatest",
 	} {
 		if got, _ := l.Header(name); got != want {
 			t.Errorf("header %s is %q, want %q", name, got, want)
 		}
 	}
-	at, _ := l.Header(consume.LetterPublished)
+	at, _ := l.Header(driver.LetterPublished)
 	if d, err := time.Parse(time.RFC3339Nano, at); err != nil || time.Since(d) > time.Hour {
 		t.Errorf("published %q", at)
 	}
@@ -76,13 +77,13 @@ func (b *broker) resize(t testing.TB, limit int) {
 	t.Helper()
 	most := strconv.Itoa(limit)
 	b.name += ".resized"
-	b.opt.DeadLetters, b.opt.Parked = b.name+".dead", b.name+".parked"
-	for _, topic := range []string{b.name, b.opt.DeadLetters, b.opt.Parked} {
+	b.opt.DeadLetters, b.opt.Quarantine = b.name+".dead", b.name+".quarantine"
+	for _, topic := range []string{b.name, b.opt.DeadLetters, b.opt.Quarantine} {
 		b.create(t, topic, map[string]*string{"max.message.bytes": &most})
 	}
 }
 
-func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
+func TestServe_LargeMessages_RunOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		b.resize(t, 4<<20)
@@ -101,7 +102,7 @@ func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
 		if n := len(got); n != 3 {
 			t.Errorf("%d handlers ran", n)
 		}
-		if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != 3<<20 {
+		if l := b.Copies(t, driver.DeadLetter); len(l) != 1 || len(l[0].Body) != 3<<20 {
 			t.Errorf("%d letters", len(l))
 		}
 	})
@@ -110,7 +111,7 @@ func TestMessagesOfMoreThanAMebibyte(t *testing.T) {
 // A letter is larger than its message. One that would be too large goes without
 // its text; one that still is stays, and its message is not acked, without
 // haste and in nobody's way.
-func TestALetterThatIsTooLarge(t *testing.T) {
+func TestForward_TooLarge_OmitsTheErrorText(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		const limit = 20_000
@@ -139,11 +140,11 @@ func TestALetterThatIsTooLarge(t *testing.T) {
 		}))
 		b.to(t, 0, tight)
 		b.settled(t)
-		l := b.Copies(t, consume.DeadLetters)
+		l := b.Copies(t, driver.DeadLetter)
 		if len(l) != 1 {
 			t.Fatalf("%d letters", len(l))
 		}
-		if text, ok := l[0].Header(consume.LetterError); ok {
+		if text, ok := l[0].Header(driver.LetterError); ok {
 			t.Errorf("it has the text %.20q", text)
 		}
 		b.to(t, 0, hopeless)
@@ -161,7 +162,7 @@ func TestALetterThatIsTooLarge(t *testing.T) {
 
 // A tombstone has a nil body, which is not an empty one, and its copy is a
 // tombstone too.
-func TestTombstones(t *testing.T) {
+func TestServe_Tombstone_HasANilBody(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		tombstone, empty := msg("tombstone", "o"), msg("empty", "o")

@@ -7,12 +7,13 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/consume/semelkafka/kafkapg"
 )
 
 // naked is the form without deduplication: a transaction for each batch, and
-// then the offset. It is the control, and what the others are measured by.
+// then the offset. It is the control, and the baseline of the comparison.
 const naked form = "naked"
 
 // nakedLedger implements semelkafka.Ledger.
@@ -29,8 +30,8 @@ func (l *nakedLedger) Lane(it semelkafka.Item) string { return it.OrderKey }
 
 func (l *nakedLedger) Pass(context.Context, semelkafka.Item) error { return nil }
 
-func (l *nakedLedger) Handle(ctx context.Context, batch []semelkafka.Item) []consume.Run {
-	ends, ms := make([]consume.Run, len(batch)), make([]*consume.Message, len(batch))
+func (l *nakedLedger) Handle(ctx context.Context, batch []semelkafka.Item) []driver.Result {
+	ends, ms := make([]driver.Result, len(batch)), make([]*consume.Message, len(batch))
 	for i := range batch {
 		ms[i] = batch[i].Message
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -48,7 +49,7 @@ func (b *bank) want(t testing.TB, keys ...string) {
 }
 
 // A whole poll is one transaction, and the order of a partition stays.
-func TestAPollIsOneTransaction(t *testing.T) {
+func TestServeBatches_Poll_IsOneTransaction(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		ms := numbered("m", 200, "")
@@ -71,9 +72,9 @@ func TestAPollIsOneTransaction(t *testing.T) {
 	})
 }
 
-// What the producer sent twice has one effect by its key, and two by its
-// offset; what Kafka delivers again has one.
-func TestWhatIsADuplicate(t *testing.T) {
+// A message that its producer sent twice has one effect by its key, and two by
+// its offset. A message that Kafka redelivers has one effect in both forms.
+func TestServeBatches_Duplicates_ByKeyOrOffset(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("a", ""), msg("b", ""), msg("a", ""))
@@ -96,9 +97,9 @@ func TestWhatIsADuplicate(t *testing.T) {
 	})
 }
 
-// A message that fails is copied before the watermark passes it, and holds up
-// what must not overtake it, and nothing else.
-func TestAPoisonMessageInABatch(t *testing.T) {
+// A message that fails is copied before the watermark passes it, and delays
+// only the messages that must not overtake it.
+func TestServeBatches_PoisonMessage_DeadLettersItAlone(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, f form) {
 		c, seed := fake(t)
@@ -132,13 +133,13 @@ func TestAPoisonMessageInABatch(t *testing.T) {
 		fault.Remove()
 		br.settled(t)
 		b.want(t, append(bodies(numbered("other", 20, "")...), "before", "behind")...)
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 1 || string(letters[0].Body) != "bad" {
 			t.Fatalf("%d letters", len(letters))
 		}
 		for name, want := range map[string]string{
-			consume.LetterTopic: br.name, consume.LetterPartition: "0", consume.LetterOffset: "1",
-			consume.LetterReason: string(consume.ReasonFailed), consume.LetterCode: "declined",
+			driver.LetterTopic: br.name, driver.LetterPartition: "0", driver.LetterOffset: "1",
+			driver.LetterReason: string(driver.ReasonFailed), driver.LetterCode: "declined",
 		} {
 			if got, _ := letters[0].Header(name); got != want {
 				t.Errorf("header %s is %q, want %q", name, got, want)
@@ -154,7 +155,7 @@ func TestAPoisonMessageInABatch(t *testing.T) {
 
 // A message that fails for a while is tried again; nothing overtakes it that
 // must not. At last it is a dead letter.
-func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
+func TestServeBatches_FailsForAWhile_IsNotOvertaken(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		br.to(t, 0, msg("first", "o"), msg("flaky", "o"), msg("third", "o"), msg("hopeless", "o"), msg("fifth", "o"), msg("panics", "o"), msg("last", "o"))
@@ -186,12 +187,12 @@ func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
 		if got, want := b.effects(t), []string{"first", "flaky", "third", "fifth", "last"}; !slices.Equal(got, want) {
 			t.Errorf("the effects are %q, want %q", got, want)
 		}
-		letters := br.Copies(t, consume.DeadLetters)
+		letters := br.Copies(t, driver.DeadLetter)
 		if len(letters) != 2 {
 			t.Fatalf("%d letters", len(letters))
 		}
 		for _, l := range letters {
-			if why, _ := l.Header(consume.LetterReason); why != string(consume.ReasonExhausted) {
+			if why, _ := l.Header(driver.LetterReason); why != string(driver.ReasonExhausted) {
 				t.Errorf("the letter of %q has the reason %q", l.Body, why)
 			}
 		}
@@ -201,9 +202,9 @@ func TestAMessageThatFailsForAWhileIsNotOvertaken(t *testing.T) {
 	})
 }
 
-// What comes while a message is tried again and again waits behind it, if it
-// must not overtake it.
-func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
+// Messages that arrive during the retries of an earlier one wait if they must
+// not overtake it.
+func TestServeBatches_Retry_LaterMessagesOfItsLaneWait(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		elsewhere := map[form]int32{keyed: 0, offsets: 1}[f]
@@ -229,9 +230,9 @@ func TestWhatComesLaterWaitsBehindAMessageThatIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Serve ends under load: what runs ends, what waits is left, and the next
+// Serve ends under load: the running batch ends, the rest is left, and the next
 // member goes on.
-func TestAShutdownUnderLoad(t *testing.T) {
+func TestServeBatches_ShutdownUnderLoad_LosesNoMessage(t *testing.T) {
 	formsEverywhere(t, func(t *testing.T, f form, seed string) {
 		br, b := open(t, seed), openBank(t)
 		const n = 3000
@@ -261,7 +262,7 @@ func TestAShutdownUnderLoad(t *testing.T) {
 	})
 }
 
-func TestWhatServeDoesNotTake(t *testing.T) {
+func TestServeBatches_InvalidUse_IsRefused(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	br, b := open(t, seed), openBank(t)

@@ -10,13 +10,14 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A message that waits holds up its partition, when so many behind it are done,
-// and no other.
-func TestOnlyThePartitionOfAMessageThatWaitsIsPaused(t *testing.T) {
+// A held message stops its partition, after Outstanding more are done, and no
+// other partition.
+func TestServe_MessageWaits_PausesItsPartitionOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		const n, outstanding = 600, 20
@@ -54,7 +55,7 @@ func TestOnlyThePartitionOfAMessageThatWaitsIsPaused(t *testing.T) {
 
 // There is no max.poll.interval.ms: however long a handler runs, and though
 // nothing is polled meanwhile, its member stays in the group.
-func TestAHandlerThatIsSlowerThanTheSessionKeepsItsPartition(t *testing.T) {
+func TestServe_HandlerSlowerThanSession_KeepsItsPartition(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		const short = time.Second
@@ -83,9 +84,9 @@ func TestAHandlerThatIsSlowerThanTheSessionKeepsItsPartition(t *testing.T) {
 	})
 }
 
-// What one Serve gives back when it ends, the next gets, though the member has
-// not left its group.
-func TestASourceCanBeServedAgain(t *testing.T) {
+// A second Serve of a source gets the messages that the first gave back,
+// although the member has not left its group.
+func TestServe_AgainOnOneSource_GoesOn(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		s := b.source(t, nil)
@@ -107,7 +108,7 @@ func TestASourceCanBeServedAgain(t *testing.T) {
 	})
 }
 
-func TestASourceThatIsClosedEndsServe(t *testing.T) {
+func TestServe_SourceClosed_Returns(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		s := b.source(t, nil)
@@ -122,7 +123,7 @@ func TestASourceThatIsClosedEndsServe(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if err := wait(t, "Serve ended", ended); !errors.Is(err, consume.ErrClosed) {
+		if err := wait(t, "Serve ended", ended); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 		if n := b.Unsettled(t); n != 0 {
@@ -138,7 +139,7 @@ func TestASourceThatIsClosedEndsServe(t *testing.T) {
 		if err := unused.Close(); err != nil {
 			t.Errorf("Close of one that never began: %v", err)
 		}
-		if _, err := unused.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+		if _, err := unused.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Next after Close: %v", err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -147,7 +148,7 @@ func (s *soak) run(t *testing.T, kills int, limit time.Duration) (took time.Dura
 			<-time.After(50 * time.Millisecond)
 		}
 	}
-	members := make([]*os.Process, 3)
+	members := make([]*proctest.Process, 3)
 	for i := range members {
 		members[i] = s.task.spawn(t)
 	}
@@ -159,7 +160,7 @@ func (s *soak) run(t *testing.T, kills int, limit time.Duration) (took time.Dura
 			info, err := os.Stat(s.task.Ledger)
 			return err == nil && info.Size() > 0 && len(s.runs(t).times) >= s.messages*(k+1)/(kills+2)
 		})
-		_ = members[k%len(members)].Kill()
+		members[k%len(members)].Kill()
 		members[k%len(members)] = s.task.spawn(t)
 	}
 	wait("all messages acked", func() bool { return s.b.Unsettled(t) == 0 })
@@ -178,13 +179,13 @@ func (r *runs) outOfOrder() (n int) {
 	return n
 }
 
-func TestNothingIsLostAndOrderIsKeptWhileMembersDie(t *testing.T) {
+func TestServe_MembersDie_LosesNoMessageAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	soakOn(t, seed, "kfake")
 }
 
-func TestNothingIsLostAndOrderIsKeptWhileMembersDieOnARealKafka(t *testing.T) {
+func TestServe_MembersDieOnARealKafka_LosesNoMessageAndKeepsOrder(t *testing.T) {
 	t.Parallel()
 	soakOn(t, real(t), "Apache Kafka")
 }
@@ -203,8 +204,8 @@ func soakOn(t *testing.T, seed, where string) {
 	if r.changes < kills/2 {
 		t.Errorf("the group was in generation %d after %d kills", r.changes, kills)
 	}
-	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(s.b.records(t, s.b.opt.DeadLetters)) + len(s.b.records(t, s.b.opt.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	report(t, figure{
 		Claim: "a message published up to twice, to members that are killed, is handled, in the order of its key, and passes on one derived key",
@@ -214,7 +215,7 @@ func soakOn(t *testing.T, seed, where string) {
 	})
 }
 
-func TestWithoutDeduplicationDuplicatesTakeEffect(t *testing.T) {
+func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
 	messages, _, limit := size()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -50,9 +51,8 @@ type storm struct {
 // stormLanes are the record keys of a storm.
 const stormLanes = 12
 
-// TestAStorm has a storm for each form. SEMEL_TEST_STORM=7,20 has those of 20
-// seeds from 7 on.
-func TestAStorm(t *testing.T) {
+// A storm for each form. SEMEL_TEST_STORM=7,20 runs 20 seeds from 7 on.
+func TestStorm_EachForm_KeepsItsGuarantee(t *testing.T) {
 	t.Parallel()
 	first, n := 1, 1
 	switch is := os.Getenv("SEMEL_TEST_STORM"); {
@@ -116,7 +116,7 @@ func newStorm(t *testing.T, f form, seed uint64, size int) *storm {
 func (s *storm) hash(key, of string) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, s.seed, "/", key, "/", of)
-	x := h.Sum64() // whose last bits know little of what came first
+	x := h.Sum64() // its last bits depend little on the first bytes
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	return x ^ x>>33
 }
@@ -185,16 +185,16 @@ func (s *storm) settle() {
 // judge says what is not as it must be.
 func (s *storm) judge(keys []string) (wrong []string) {
 	letters := map[string]bool{}
-	for _, l := range s.br.Copies(s.t, consume.DeadLetters) {
+	for _, l := range s.br.Copies(s.t, driver.DeadLetter) {
 		key := string(l.Body)
 		if letters[key] = true; !isDead(s.fate(key)) {
-			why, _ := l.Header(consume.LetterReason)
-			text, _ := l.Header(consume.LetterError)
+			why, _ := l.Header(driver.LetterReason)
+			text, _ := l.Header(driver.LetterError)
 			wrong = append(wrong, fmt.Sprintf("%s, which %s, is a dead letter: %s: %s", key, s.fate(key), why, text))
 		}
 	}
-	if n := len(s.br.Copies(s.t, consume.Parked)); n > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d messages are parked", n))
+	if n := len(s.br.Copies(s.t, driver.Quarantine)); n > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d messages are in the quarantine", n))
 	}
 	effects := s.bank.effects(s.t)
 	wrong = append(wrong, judgeEffects(s.form, keys, effects, letters, s.fate)...)
@@ -236,7 +236,7 @@ func judgeEffects(f form, keys, effects []string, letters map[string]bool, fate 
 }
 
 // The judge of a storm is not blind.
-func TestAStormIsJudged(t *testing.T) {
+func TestStorm_SeededBugs_AreFound(t *testing.T) {
 	t.Parallel()
 	fate := func(key string) string {
 		if key == "01/000002" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -56,7 +57,7 @@ func (s *storm) serve(ctx context.Context, m *stormy) error {
 		switch d := e.Disposition; {
 		case e.Message == nil:
 			s.note("member %d: %v: %v", m.n, e.Kind, e.Err)
-		case e.Kind != consume.EventDecided || d.Attempt > 0 && d.Reason != consume.ReasonDone:
+		case e.Kind != consume.EventDecided || d.Attempt > 0 && d.Reason != driver.ReasonDone:
 			s.note("member %d: %v: %d:%d, %s, which %s: %v, %v, attempt %d: %v, %v", m.n, e.Kind, e.Message.Origin.Partition, e.Message.Origin.Offset, e.Message.Body, s.fate(string(e.Message.Body)), d.Action, d.Reason, d.Attempt, d.Err, e.Err)
 		}
 	}}
@@ -90,7 +91,7 @@ func (s *storm) leave(m *stormy) {
 	}
 }
 
-// requests are those that fail, and by what.
+// requests are the requests that fail, with their errors.
 var requests = []struct {
 	key  kmsg.Key
 	errs []*kerr.Error

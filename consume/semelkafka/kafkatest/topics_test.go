@@ -8,13 +8,15 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// A topic that is made anew has other messages at the same offsets.
-func TestTrapARecreatedTopic(t *testing.T) {
+// A topic that was deleted and created again has other messages at the same
+// offsets.
+func TestTrap_TopicRecreated_LosesNoMessage(t *testing.T) {
 	everywhere(t, recreated)
 }
 
@@ -40,11 +42,11 @@ func recreated(t *testing.T, seed string) {
 	if _, err := b.adm.DeleteTopic(t.Context(), b.name); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "made anew", func() bool {
+	until(t, "created again", func() bool {
 		r, err := b.adm.CreateTopic(t.Context(), partitions, 1, nil, b.name)
 		return errors.Join(err, r.Err) == nil
 	})
-	if err := wait(t, "Serve ended", ended); !errors.Is(err, consume.ErrClosed) || !strings.Contains(err.Error(), "made anew") {
+	if err := wait(t, "Serve ended", ended); !errors.Is(err, driver.ErrClosed) || !strings.Contains(err.Error(), "created again") {
 		t.Errorf("Serve: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -58,13 +60,13 @@ func recreated(t *testing.T, seed string) {
 	serve(t, c, b.source(t, nil))
 	o := wait(t, "run", ran)
 	if o.Offset != 0 || ids[o.ID] {
-		t.Errorf("of the topic that was made anew came %+v, want offset 0, and none of the ids %v", o, ids)
+		t.Errorf("of the topic that was created again came %+v, want offset 0, and none of the ids %v", o, ids)
 	}
 }
 
-// The brokers forget the offsets of a topic that is deleted. Where they do not,
-// what was committed in another topic of that name is not gone on from.
-func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
+// The brokers delete the offsets of a deleted topic. If they do not, Serve
+// refuses offsets that were committed in an earlier topic of the name.
+func TestTrap_OffsetsOfAnEarlierTopic_AreRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		b.to(t, 0, msg("a", ""), msg("b", ""), msg("c", ""))
@@ -73,7 +75,7 @@ func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
 		if _, err := b.adm.CommitOffsets(t.Context(), b.name, o); err != nil {
 			t.Fatal(err)
 		}
-		if err := refused(t, b.source(t, nil), nil, "partition 0: offset 2", "reset the group's offsets"); !errors.Is(err, consume.ErrClosed) {
+		if err := refused(t, b.source(t, nil), nil, "partition 0: offset 2", "reset the group's offsets"); !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("it is %v", err)
 		}
 		if at := b.committed(t, 0); at != 2 {
@@ -82,8 +84,8 @@ func TestTrapOffsetsOfAnEarlierTopic(t *testing.T) {
 	})
 }
 
-// What a producer takes back is not handled.
-func TestAbortedTransactionsAreNotHandled(t *testing.T) {
+// Messages of an aborted transaction are not handled.
+func TestServe_AbortedTransaction_IsNotHandled(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		p := client(t, seed, kgo.TransactionalID(b.name))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -36,7 +37,7 @@ func poll(t testing.TB, cl *kgo.Client, n int) (rs []*kgo.Record) {
 
 // "Do not commit it, and it comes back": not while its member has the
 // partition. A Source gives a message that was given back again itself.
-func TestTrapNotCommittingDoesNotBringAMessageBack(t *testing.T) {
+func TestTrap_NotCommitting_DoesNotRedeliver(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		plain := b.plainConsumer(t)
@@ -62,7 +63,7 @@ func TestTrapNotCommittingDoesNotBringAMessageBack(t *testing.T) {
 }
 
 // Committing the highest offset loses what is not done below it.
-func TestTrapCommittingTheHighestOffset(t *testing.T) {
+func TestTrap_HighestOffset_IsNotCommitted(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		naive, b := open(t, seed), open(t, seed)
 		for _, x := range []*broker{naive, b} {
@@ -99,7 +100,7 @@ func TestTrapCommittingTheHighestOffset(t *testing.T) {
 
 // An ack before the effect loses the message with its process. Serve acks when
 // the outcome is stored.
-func TestTrapAckingBeforeCompleting(t *testing.T) {
+func TestTrap_AckBeforeCompletion_IsNeverSent(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		b.to(t, 0, msg("early", ""))
@@ -135,7 +136,7 @@ func TestTrapAckingBeforeCompleting(t *testing.T) {
 }
 
 // A duplicate that is not acked holds its partition up for ever.
-func TestTrapADuplicateThatIsNeverAcked(t *testing.T) {
+func TestTrap_Duplicate_IsAcked(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		var runs atomic.Int64
@@ -151,9 +152,10 @@ func TestTrapADuplicateThatIsNeverAcked(t *testing.T) {
 	})
 }
 
-// The handler of a message fails, and its duplicate, behind it, must not be
-// taken for done; nor the message be dropped since others are.
-func TestTrapAMessageDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
+// The handler of a message fails. Its duplicate, later in the partition, must
+// not count as done, and the message must not be dropped because later ones are
+// done.
+func TestTrap_FirstHandlerFails_RunsAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, seed string) {
 		b := open(t, seed)
 		var tries, effects atomic.Int64
@@ -185,10 +187,10 @@ func TestTrapAMessageDroppedBecauseItsFirstHandlerFailed(t *testing.T) {
 	})
 }
 
-// A partition is taken away while its handlers run: those that end in time are
-// committed, and do not come again; the others go on, and whoever gets their
-// messages waits for them.
-func TestTrapRevokedInMidFlight(t *testing.T) {
+// A partition is taken away while its handlers run. Messages whose handlers end
+// in time are committed, and do not come again. The other handlers go on, and
+// the next member waits for them.
+func TestTrap_RevokedWhileHandlersRun_RunsOnce(t *testing.T) {
 	everywhere(t, revokedInMidFlight)
 }
 
@@ -209,7 +211,7 @@ func revokedInMidFlight(t *testing.T, seed string) {
 			watch := func() *consume.Options {
 				return &consume.Options{Observe: func(_ context.Context, e consume.Event) {
 					switch {
-					case e.Kind == consume.EventDecided && e.Disposition.Reason == consume.ReasonInProgress:
+					case e.Kind == consume.EventDecided && e.Disposition.Reason == driver.ReasonInProgress:
 						looked.Add(1)
 					case e.Kind == consume.EventGivenUp:
 						gone.Add(1)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -23,7 +24,7 @@ func (f *fetched) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, m kg
 // The client throws away what it has fetched of a partition that is paused. One
 // that is slower than the brokers must not have it fetch the same again and
 // again.
-func TestWhatIsFetchedIsNotThrownAway(t *testing.T) {
+func TestPace_PausedPartition_KeepsFetchedRecords(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		brokers int
@@ -102,6 +103,6 @@ func (easyLedger) Lane(semelkafka.Item) string { return "" }
 
 func (easyLedger) Pass(context.Context, semelkafka.Item) error { return nil }
 
-func (easyLedger) Handle(_ context.Context, batch []semelkafka.Item) []consume.Run {
-	return make([]consume.Run, len(batch))
+func (easyLedger) Handle(_ context.Context, batch []semelkafka.Item) []driver.Result {
+	return make([]driver.Result, len(batch))
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -38,7 +40,7 @@ func consumer(t testing.TB, h consume.Handler, o *consume.Options) *consume.Cons
 }
 
 // serve serves until the test ends, or the returned function is called.
-func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() error) {
+func serve(t testing.TB, c *consume.Consumer, s driver.Source) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Serve(ctx, s) }()
@@ -55,12 +57,12 @@ func serve(t testing.TB, c *consume.Consumer, s consume.Source) (stop func() err
 	return stop
 }
 
-// patience is for what must happen, on a machine that does much else.
+// patience is how long a test waits for an event, on a busy machine.
 const patience = 2 * time.Minute
 
-func until(t testing.TB, what string, is func() bool) {
+func until(t testing.TB, what string, ready func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); !ready(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v: not %s", patience, what)
 		}
@@ -71,14 +73,14 @@ func keyed(key string) consume.Message {
 	return consume.Message{Body: []byte(key), Headers: []store.Header{{Name: consume.KeyHeader, Value: key}}}
 }
 
-func TestALimitOfDeliveriesIsRefusedUnlessItIsWatched(t *testing.T) {
+func TestNew_MaxDeliver_IsRefusedUnlessWatched(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 3 })
 	if _, err := semelnats.New(b.js, b.consumer, &b.opt); err == nil || !strings.Contains(err.Error(), "MaxDeliver") {
 		t.Errorf("New: %v", err)
 	}
 }
 
-func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
+func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 2, 200*time.Millisecond })
 	b.opt.MaxDeliver = true
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -98,11 +100,11 @@ func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
 	}
 	until(t, "a dead letter", func() bool {
 		_, _ = s.Next(ctx, 1) // and its consumer dies
-		return len(b.Copies(t, consume.DeadLetters)) == 1
+		return len(b.Copies(t, driver.DeadLetter)) == 1
 	})
-	l := b.Copies(t, consume.DeadLetters)[0]
+	l := b.Copies(t, driver.DeadLetter)[0]
 	for name, want := range map[string]string{
-		consume.KeyHeader: "k", consume.LetterReason: string(consume.ReasonDeliveries), consume.LetterDeliveries: "2", consume.LetterTopic: b.name + ".in.x", consume.LetterOffset: "1",
+		consume.KeyHeader: "k", driver.LetterReason: string(driver.ReasonDeliveries), driver.LetterDeliveries: "2", driver.LetterTopic: b.name + ".in.x", driver.LetterOffset: "1",
 	} {
 		if got, _ := l.Header(name); got != want {
 			t.Errorf("header %s is %q, want %q", name, got, want)
@@ -117,9 +119,9 @@ func TestAMessageThatTheServerStopsToDeliverIsADeadLetter(t *testing.T) {
 	}
 }
 
-// What has no room for a letter must not hold up the others, and is named in the
-// end.
-func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
+// A message whose letter does not fit must not delay the others, and the error
+// at the end names it.
+func TestWatchMaxDeliver_CopyFails_OthersGoOn(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
 	b.opt.MaxDeliver = true
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -142,7 +144,7 @@ func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 	}
 	until(t, "a dead letter of the small one", func() bool {
 		_, _ = s.Next(ctx, 2) // and its consumer dies
-		l := b.Copies(t, consume.DeadLetters)
+		l := b.Copies(t, driver.DeadLetter)
 		return len(l) == 1 && string(l[0].Body) == "small"
 	})
 	cancel()
@@ -152,7 +154,7 @@ func TestAnAdvisoryThatCannotBeServedHoldsUpNoOther(t *testing.T) {
 }
 
 // A consumer may say how much one pull may ask for, and for how long.
-func TestPullsKeepToTheConsumersLimits(t *testing.T) {
+func TestNext_ConsumerLimits_AreKept(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) {
 		c.MaxRequestBatch, c.MaxRequestExpires = 2, 20*time.Millisecond
 	})
@@ -181,7 +183,7 @@ func TestPullsKeepToTheConsumersLimits(t *testing.T) {
 	}
 }
 
-func TestServeDoesNotStartWithoutAStreamForDeadLetters(t *testing.T) {
+func TestServe_NoStreamForDeadLetters_IsRefused(t *testing.T) {
 	b := open(t, nil)
 	b.opt.DeadLetters = "nobody.takes.this"
 	err := consumer(t, nop, nil).Serve(t.Context(), b.Connect(t))
@@ -192,7 +194,7 @@ func TestServeDoesNotStartWithoutAStreamForDeadLetters(t *testing.T) {
 
 func nop(context.Context, *semel.Execution, *consume.Message) error { return nil }
 
-func TestServeRefusesAStreamThatKeepsMessagesLongerThanOutcomes(t *testing.T) {
+func TestServe_StreamKeepsLongerThanRetention_IsRefused(t *testing.T) {
 	b := open(t, nil) // for ever
 	g, err := semel.New(memstore.New(nil), nil)
 	if err != nil {
@@ -207,7 +209,7 @@ func TestServeRefusesAStreamThatKeepsMessagesLongerThanOutcomes(t *testing.T) {
 	}
 }
 
-func TestADeletedConsumerEndsServe(t *testing.T) {
+func TestServe_ConsumerDeleted_Returns(t *testing.T) {
 	b := open(t, nil)
 	done := make(chan error, 1)
 	began := make(chan struct{}, 10)
@@ -223,7 +225,7 @@ func TestADeletedConsumerEndsServe(t *testing.T) {
 	}
 	select {
 	case err := <-done:
-		if !errors.Is(err, consume.ErrClosed) {
+		if !errors.Is(err, driver.ErrClosed) {
 			t.Errorf("Serve: %v", err)
 		}
 	case <-time.After(patience):
@@ -231,8 +233,9 @@ func TestADeletedConsumerEndsServe(t *testing.T) {
 	}
 }
 
-// A stream that is made anew counts from 1 again. Its messages are others.
-func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
+// A stream that is deleted and created again counts from 1 again. Its messages
+// are different ones.
+func TestServe_StreamRecreated_RunsItsMessages(t *testing.T) {
 	ids := map[string]bool{}
 	b := open(t, nil)
 	for range 2 {
@@ -241,7 +244,7 @@ func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Publish(t, keyed("k"))
-		var ds []consume.Delivery
+		var ds []driver.Delivery
 		until(t, "delivered", func() bool {
 			ds, _ = s.Next(t.Context(), 1)
 			return len(ds) == 1
@@ -262,7 +265,7 @@ func TestAStreamMadeAnewHasOtherMessages(t *testing.T) {
 	}
 }
 
-func TestTerminateSaysWhy(t *testing.T) {
+func TestTerminate_Advisory_HasTheReason(t *testing.T) {
 	b := open(t, nil)
 	b.opt.Terminate = true
 	sub, err := b.js.Conn().SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED." + b.name + ".group")
@@ -272,16 +275,20 @@ func TestTerminateSaysWhy(t *testing.T) {
 	serve(t, consumer(t, func(context.Context, *semel.Execution, *consume.Message) error { return semel.Final(errors.New("no")) }, nil), b.Connect(t))
 	b.Publish(t, keyed("k"))
 	m, err := sub.NextMsg(patience)
-	if err != nil || !strings.Contains(string(m.Data), string(consume.ReasonFailed)) {
+	if err != nil || !strings.Contains(string(m.Data), string(driver.ReasonFailed)) {
 		t.Fatalf("the advisory is %q, %v", m.Data, err)
 	}
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
 }
 
 // The server goes away and comes back, with messages in work and in the log.
-func TestTheServerGoesDownAndComesBack(t *testing.T) {
-	dir, addr := storeDir(t), freeAddr(t)
-	srv, err := restart(dir, addr)
+func TestServe_ServerRestarts_GoesOn(t *testing.T) {
+	dir := storeDir(t)
+	port, err := proctest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := startAt(dir, port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,13 +298,13 @@ func TestTheServerGoesDownAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	// Short: what a server that goes down or comes up has not heard is said again.
+	// A short time-out: a request that is lost while the server restarts is repeated.
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(5*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	for name, subjects := range map[string][]string{"in": {"in"}, "copies": {"dead-letters.group", "parked.group"}} {
+	for name, subjects := range map[string][]string{"in": {"in"}, "copies": {"dead-letters.group", "quarantine.group"}} {
 		if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: subjects}); err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +347,7 @@ func TestTheServerGoesDownAndComesBack(t *testing.T) {
 	srv.WaitForShutdown()
 	close(hold)
 	until(t, "the loss noticed", func() bool { return failed.Load() > 0 })
-	srv, err = restart(dir, addr)
+	srv, err = startAt(dir, port)
 	if err != nil {
 		t.Fatal(err)
 	}

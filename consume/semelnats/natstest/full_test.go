@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
 
@@ -18,7 +19,7 @@ import (
 func (b *broker) fill(t *testing.T) (widen func()) {
 	t.Helper()
 	cfg := jetstream.StreamConfig{
-		Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked", b.name + ".filler"},
+		Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine", b.name + ".filler"},
 		MaxMsgs: 1, Discard: jetstream.DiscardNew,
 	}
 	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
@@ -37,7 +38,7 @@ func (b *broker) fill(t *testing.T) (widen func()) {
 }
 
 // The server passes a letter on, and its stream refuses it: that is none.
-func TestALetterThatItsStreamRefusesIsSentAgain(t *testing.T) {
+func TestForward_StreamRefuses_IsSentAgain(t *testing.T) {
 	b := open(t, nil)
 	widen := b.fill(t)
 	b.Publish(t, consume.Message{Body: []byte("no key")})
@@ -57,14 +58,14 @@ func TestALetterThatItsStreamRefusesIsSentAgain(t *testing.T) {
 	}
 	widen()
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
-	if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || string(l[0].Body) != "no key" {
+	if l := b.Copies(t, driver.DeadLetter); len(l) != 1 || string(l[0].Body) != "no key" {
 		t.Errorf("%d letters", len(l))
 	}
 }
 
 // The server says once that it stops to deliver a message. If its copy is
 // refused then, it is tried until it is kept.
-func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
+func TestWatchMaxDeliver_CopyRefused_TriesAgain(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 50*time.Millisecond })
 	b.opt.MaxDeliver = true
 	widen := b.fill(t)
@@ -95,7 +96,7 @@ func TestAnAdvisoryIsNotForgottenWhileItsCopyIsRefused(t *testing.T) {
 		}
 	}
 	widen()
-	until(t, "a dead letter", func() bool { return len(b.Copies(t, consume.DeadLetters)) == 1 })
+	until(t, "a dead letter", func() bool { return len(b.Copies(t, driver.DeadLetter)) == 1 })
 	cancel()
 	if err := <-watched; err != nil {
 		t.Errorf("WatchMaxDeliver: %v", err)
@@ -116,9 +117,9 @@ func (b *broker) watch(t *testing.T, s *semelnats.Source) (cancel context.Cancel
 	return cancel, watched
 }
 
-// The server tells nobody else what one member was told. When that ends, what
-// it has not copied yet is copied, or named.
-func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
+// The server sends an advisory to one member only. When that member ends, it
+// copies the messages of its open advisories, or names them.
+func TestWatchMaxDeliver_ContextEnds_CopiesTheRest(t *testing.T) {
 	for name, full := range map[string]bool{"the copies are taken": false, "the copies are refused": true} {
 		t.Run(name, func(t *testing.T) {
 			const n = 50
@@ -160,7 +161,7 @@ func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
 			case err != nil:
 				t.Errorf("WatchMaxDeliver: %v", err)
 			default:
-				if l := b.Copies(t, consume.DeadLetters); len(l) != n {
+				if l := b.Copies(t, driver.DeadLetter); len(l) != n {
 					t.Errorf("%d dead letters of %d messages", len(l), n)
 				}
 			}
@@ -169,7 +170,7 @@ func TestWhatWasToldBeforeTheEndIsCopied(t *testing.T) {
 }
 
 // A message that its stream has dropped needs no copy.
-func TestAnAdvisoryOfWhatIsGoneIsDone(t *testing.T) {
+func TestWatchMaxDeliver_MessageDeleted_IsDone(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 1 })
 	b.opt.MaxDeliver = true
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -190,15 +191,15 @@ func TestAnAdvisoryOfWhatIsGoneIsDone(t *testing.T) {
 	}
 }
 
-// Serve extends what it has in work by what Info says, so that the server gives
-// it to nobody else meanwhile.
-func TestInfoSaysWhatTheServerIsSetTo(t *testing.T) {
+// Serve extends its messages in the rhythm of Info.AckWait, so that the server
+// gives them to no other member.
+func TestInfo_ReturnsTheServersSettings(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.AckWait = 7 * time.Second })
 	if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}, MaxAge: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	i, err := b.Connect(t).Info(t.Context())
-	if want := (consume.Info{AckWait: 7 * time.Second, Horizon: time.Hour}); err != nil || i != want {
+	if want := (driver.Info{AckWait: 7 * time.Second, Horizon: time.Hour}); err != nil || i != want {
 		t.Errorf("it is %+v, %v; want %+v", i, err, want)
 	}
 }

@@ -21,7 +21,3 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 )
-
-replace github.com/semel-go/semel => ../../..
-
-replace github.com/semel-go/semel/consume/semelnats => ..

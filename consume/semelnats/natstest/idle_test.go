@@ -19,14 +19,14 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func TestWaitingForMessagesCostsLittle(t *testing.T) {
+func TestServe_NoMessages_UsesLittleCPU(t *testing.T) {
 	b := open(t, nil)
 	b.opt.PollWait = 0 // the default
 	serve(t, consumer(t, nop, nil), b.Connect(t))
 	b.Publish(t, keyed("k"))
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
 	share := 1.0
-	for n := 0; n < 5 && share > 0.05; n++ { // what another test has left may end in the first
+	for n := 0; n < 5 && share > 0.05; n++ { // work that another test has left may end in the first
 		const wait = 2 * time.Second
 		before := cpu(t)
 		<-time.After(wait)

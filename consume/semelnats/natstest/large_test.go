@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 )
 
@@ -21,28 +22,28 @@ func bulky(context.Context, *semel.Execution, *consume.Message) error {
 
 // A letter is larger than its message. One that would be too large for the
 // server goes without the text of the error.
-func TestALetterOfALargeMessageGoesWithoutTheText(t *testing.T) {
+func TestForward_LargeMessage_OmitsTheErrorText(t *testing.T) {
 	b := open(t, nil)
 	m := keyed("k")
 	m.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-1500))
 	b.Publish(t, m)
 	serve(t, consumer(t, bulky, nil), b.Connect(t))
 	until(t, "settled", func() bool { return b.Unsettled(t) == 0 })
-	l := b.Copies(t, consume.DeadLetters)
+	l := b.Copies(t, driver.DeadLetter)
 	if len(l) != 1 || len(l[0].Body) != len(m.Body) {
 		t.Fatalf("%d letters", len(l))
 	}
-	if text, ok := l[0].Header(consume.LetterError); ok {
+	if text, ok := l[0].Header(driver.LetterError); ok {
 		t.Errorf("it has the text %.20q", text)
 	}
-	if why, _ := l[0].Header(consume.LetterReason); why != string(consume.ReasonFailed) {
+	if why, _ := l[0].Header(driver.LetterReason); why != string(driver.ReasonFailed) {
 		t.Errorf("its reason is %q", why)
 	}
 }
 
 // The stream of the letters has limits, too: of its own, and one of all streams
 // on headers. A letter that they refuse goes without the text.
-func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
+func TestForward_StreamLimit_OmitsTheErrorText(t *testing.T) {
 	for name, c := range map[string]struct{ body, header, most int }{
 		"of a message":  {body: 5000, most: 6500},
 		"of the header": {header: 64000, most: -1},
@@ -50,7 +51,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, nil)
 			if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{
-				Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}, MaxMsgSize: int32(c.most),
+				Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine"}, MaxMsgSize: int32(c.most),
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 				}
 			}}), b.Connect(t))
 			until(t, "settled, or refused", func() bool { return b.Unsettled(t) == 0 || refused.Load() > 0 })
-			if l := b.Copies(t, consume.DeadLetters); len(l) != 1 || len(l[0].Body) != c.body {
+			if l := b.Copies(t, driver.DeadLetter); len(l) != 1 || len(l[0].Body) != c.body {
 				t.Errorf("%d letters", len(l))
 			}
 		})
@@ -75,7 +76,7 @@ func TestALetterThatItsStreamHasNoRoomForGoesWithoutTheText(t *testing.T) {
 
 // A message for whose letter there is no room at all is not acked: it waits,
 // without haste and in nobody's way, until the server's limit is raised.
-func TestAMessageWhoseLetterTheServerRefusesIsKept(t *testing.T) {
+func TestForward_LetterRefused_KeepsTheMessage(t *testing.T) {
 	b := open(t, nil)
 	m := keyed("k")
 	m.Body = []byte(strings.Repeat("x", int(b.js.Conn().MaxPayload())-60))

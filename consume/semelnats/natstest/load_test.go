@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -157,13 +158,13 @@ func load(t *testing.T, keys consume.CallFunc, messages, kills int) (l *ledger, 
 	if n := b.Unsettled(t); n > 0 {
 		t.Errorf("%d messages are left", n)
 	}
-	if n := len(b.Copies(t, consume.DeadLetters)) + len(b.Copies(t, consume.Parked)); n > 0 {
-		t.Errorf("%d messages were dead-lettered or parked", n)
+	if n := len(b.Copies(t, driver.DeadLetter)) + len(b.Copies(t, driver.Quarantine)); n > 0 {
+		t.Errorf("%d messages were dead-lettered or quarantined", n)
 	}
 	return l, took
 }
 
-func TestNothingIsLostAndEachKeyHasOneOutcomeWhileMembersDie(t *testing.T) {
+func TestServe_MembersDie_EachKeyHasOneOutcome(t *testing.T) {
 	messages, kills := size()
 	l, took := load(t, consume.Keyed("load", consume.FromHeader(consume.KeyHeader)), messages, kills)
 	lost, again := l.counts(messages)
@@ -176,7 +177,7 @@ func TestNothingIsLostAndEachKeyHasOneOutcomeWhileMembersDie(t *testing.T) {
 	})
 }
 
-func TestWithoutDeduplicationDuplicatesTakeEffect(t *testing.T) {
+func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	messages, _ := size()
 	messages /= 10
 	l, _ := load(t, consume.Keyed("load", consume.Unprotected()), messages, 0)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 )
 
@@ -32,7 +32,7 @@ func (e *ending) Fetch(n int, o ...jetstream.FetchOpt) (jetstream.MessageBatch, 
 
 // A Next whose context has ended does not begin to wait for a message, which
 // nobody would run.
-func TestAnEndedNextDoesNotWait(t *testing.T) {
+func TestNext_ContextEnded_DoesNotWait(t *testing.T) {
 	b := open(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	e := &ending{Consumer: b.consumer, end: cancel}
@@ -45,9 +45,9 @@ func TestAnEndedNextDoesNotWait(t *testing.T) {
 	}
 }
 
-// While the client tries to reconnect, Next says so: pulls would pile up in its
-// buffer, and what they are answered later nobody would read.
-func TestNextSaysThatItIsNotConnected(t *testing.T) {
+// While the client reconnects, Next returns an error. Pulls would pile up in
+// its buffer, and nobody would read their answers.
+func TestNext_NotConnected_SaysSo(t *testing.T) {
 	srv, err := start(storeDir(t))
 	if err != nil {
 		t.Fatal(err)
@@ -75,17 +75,17 @@ func TestNextSaysThatItIsNotConnected(t *testing.T) {
 	srv.Shutdown()
 	srv.WaitForShutdown()
 	until(t, "the loss noticed", func() bool { return !nc.IsConnected() })
-	if _, err := s.Next(t.Context(), 1); err == nil || errors.Is(err, consume.ErrClosed) {
+	if _, err := s.Next(t.Context(), 1); err == nil || errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Next: %v, want an error that passes", err)
 	}
 	nc.Close()
-	if _, err := s.Next(t.Context(), 1); !errors.Is(err, consume.ErrClosed) {
+	if _, err := s.Next(t.Context(), 1); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Next of a connection that was closed: %v", err)
 	}
 }
 
 // The consumer may have been changed since New saw it.
-func TestServeDoesNotStartOnAConsumerThatWasChanged(t *testing.T) {
+func TestServe_ConsumerChanged_IsRefused(t *testing.T) {
 	b := open(t, nil)
 	s := b.Connect(t)
 	cfg := b.consumer.CachedInfo().Config

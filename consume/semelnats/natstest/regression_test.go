@@ -7,19 +7,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 	"github.com/semel-go/semel/store/memstore"
 )
 
 // Two groups of one stream, one stream of letters: each has its own letter.
-func TestTwoGroupsHaveTwoLetters(t *testing.T) {
+func TestForward_TwoGroups_StoreTwoLetters(t *testing.T) {
 	b := open(t, nil)
 	ctx := t.Context()
 	second, err := b.js.CreateOrUpdateConsumer(ctx, b.name, jetstream.ConsumerConfig{Durable: "second", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.UpdateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked", b.name + ".dead2"}}); err != nil {
+	if _, err := b.js.UpdateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine", b.name + ".dead2"}}); err != nil {
 		t.Fatal(err)
 	}
 	o := b.opt
@@ -40,16 +41,16 @@ func TestTwoGroupsHaveTwoLetters(t *testing.T) {
 		i, err := second.Info(ctx)
 		return err == nil && i.AckFloor.Stream == 1 && b.Unsettled(t) == 0
 	})
-	one := len(b.Copies(t, consume.DeadLetters))
+	one := len(b.Copies(t, driver.DeadLetter))
 	b.opt.DeadLetters = b.name + ".dead2"
-	two := len(b.Copies(t, consume.DeadLetters))
+	two := len(b.Copies(t, driver.DeadLetter))
 	if one != 1 || two != 1 {
 		t.Errorf("%d letters of the first group and %d of the second; want one each", one, two)
 	}
 }
 
 // Copies that go into the stream that is consumed would be consumed, too.
-func TestLettersIntoTheOwnStreamAreRefused(t *testing.T) {
+func TestInfo_LettersIntoTheConsumedStream_AreRefused(t *testing.T) {
 	b := open(t, nil)
 	b.opt.DeadLetters = b.name + ".in.dead"
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
@@ -61,8 +62,8 @@ func TestLettersIntoTheOwnStreamAreRefused(t *testing.T) {
 	}
 }
 
-// The stream is made anew between two pulls of one Source.
-func TestAStreamMadeAnewBetweenTwoPullsHasOtherMessages(t *testing.T) {
+// The stream is deleted and created again between two pulls of one Source.
+func TestNext_StreamRecreatedBetweenPulls_HasOtherMessages(t *testing.T) {
 	b := open(t, nil)
 	ctx := t.Context()
 	s := b.Connect(t)
@@ -72,7 +73,7 @@ func TestAStreamMadeAnewBetweenTwoPullsHasOtherMessages(t *testing.T) {
 	ids := map[string]bool{}
 	for range 2 {
 		b.Publish(t, keyed("k"))
-		var ds []consume.Delivery
+		var ds []driver.Delivery
 		until(t, "delivered", func() bool {
 			ds, _ = s.Next(ctx, 1)
 			return len(ds) == 1

@@ -2,11 +2,9 @@ package natstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/consumetest"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelnats"
 	"github.com/semel-go/semel/store"
 )
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 
 // start starts a server with JetStream on files in a directory.
 func start(dir string) (*server.Server, error) {
-	return restart(dir, "127.0.0.1:-1")
+	return startAt(dir, -1)
 }
 
 // connect is a connection that ends with the test.
@@ -80,7 +79,7 @@ func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".parked"}}); err != nil {
+	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine"}}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 1500 * time.Millisecond, MaxDeliver: -1}
@@ -92,7 +91,7 @@ func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 		t.Fatal(err)
 	}
 	b.opt = semelnats.Options{
-		DeadLetters: b.name + ".dead", Parked: b.name + ".parked", PollWait: 100 * time.Millisecond,
+		DeadLetters: b.name + ".dead", Quarantine: b.name + ".quarantine", PollWait: 100 * time.Millisecond,
 		OrderKey: func(m *consume.Message) string {
 			key, _ := m.Header(orderHeader)
 			return key
@@ -125,7 +124,7 @@ func natsMsg(b *broker, in *consume.Message) *nats.Msg {
 }
 
 // Copies implements consumetest.Broker.
-func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Message) {
+func (b *broker) Copies(t testing.TB, to driver.Action) (ms []consume.Message) {
 	t.Helper()
 	ctx := context.Background()
 	s, err := b.js.Stream(ctx, b.name+"-copies")
@@ -133,8 +132,8 @@ func (b *broker) Copies(t testing.TB, to consume.Destination) (ms []consume.Mess
 		t.Fatal(err)
 	}
 	subject := b.opt.DeadLetters
-	if to == consume.Parked {
-		subject = b.opt.Parked
+	if to == driver.Quarantine {
+		subject = b.opt.Quarantine
 	}
 	for seq := uint64(1); seq <= s.CachedInfo().State.LastSeq; seq++ {
 		raw, err := s.GetMsg(ctx, seq)
@@ -202,45 +201,21 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// restart starts a server at an address that one had before.
-func restart(dir, addr string) (*server.Server, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return nil, err
-	}
-	s, err := server.NewServer(&server.Options{Host: host, Port: n, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+// startAt is start, on a port. With port -1 the system chooses one.
+func startAt(dir string, port int) (*server.Server, error) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
 	if err != nil {
 		return nil, err
 	}
 	s.Start()
 	if !s.ReadyForConnections(2 * time.Minute) {
-		return nil, fmt.Errorf("the server is not ready")
+		return nil, errors.New("natstest: the server is not ready after 2 minutes")
 	}
 	return s, nil
 }
 
-// freeAddr is one that nobody listens on, below those that the system hands out
-// by itself (32768 and up on Linux): while a server is down, nobody else is
-// given its port.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		addr := fmt.Sprint("127.0.0.1:", 10000+rand.IntN(22000))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			_ = l.Close()
-			return addr
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
-
-// storeDir is a directory for a server, which may write for a moment after its
-// end.
+// storeDir is a directory for a server. A server may write for a moment after
+// its end, so the directory is removed in several attempts.
 func storeDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "natstest") //nolint:usetesting // t.TempDir fails if something is written while it removes

@@ -8,7 +8,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func TestTheAdapterPassesTheSuite(t *testing.T) {
+func TestAdapter_PassesTheSuite(t *testing.T) {
 	consumetest.Run(t, consumetest.Harness{
 		Store: func(testing.TB) store.Store { return memstore.New(nil) },
 		Open:  func(t testing.TB) consumetest.Broker { return open(t, nil) }, Patience: patience,

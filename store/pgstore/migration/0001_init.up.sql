@@ -94,4 +94,32 @@ SELECT
 	id
 FROM "semel".semel_record;
 
+-- How far a consumer has come in each partition of a Kafka topic; see package
+-- pgkafka, type Watermark.
+CREATE TABLE "semel".semel_watermark (
+	consumer    text    NOT NULL, -- the consumer group
+	topic       text    NOT NULL,
+	partition   integer NOT NULL,
+	topic_id    text    NOT NULL, -- tells this topic from an earlier one with its name
+	next_offset bigint  NOT NULL, -- the first offset that is not done
+	epoch       bigint  NOT NULL, -- grows with each new owner of the partition
+	updated     bigint  NOT NULL,
+	PRIMARY KEY (consumer, topic, partition)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Which messages a consumer of Kafka was handling when its process died; see
+-- package pgkafka, type CrashMarker. Written outside of the transactions of effects.
+CREATE TABLE "semel".semel_crash_marker (
+	consumer     text     NOT NULL, -- the consumer group
+	topic        text     NOT NULL,
+	partition    integer  NOT NULL,
+	topic_id     text     NOT NULL, -- tells this topic from an earlier one with its name
+	member       uuid     NOT NULL, -- random: the member that has started last
+	start_offset bigint   NOT NULL, -- where it has started
+	starts       bigint   NOT NULL, -- members in a row that have started there, and not ended in order
+	open_tries   bigint[] NOT NULL, -- offset, count, offset, count …: tries of messages without an end
+	updated      bigint   NOT NULL,
+	PRIMARY KEY (consumer, topic, partition)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 INSERT INTO "semel".semel_meta (store, schema, swept_fence) VALUES (gen_random_uuid(), 1, 0);

@@ -10,53 +10,45 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/semel-go/semel/internal/proctest"
 )
 
-// Bouncer starts a PgBouncer in transaction mode in front of the server at
-// url, with so few connections that its clients share them, and is its URL: one
-// for prepared statements, if this PgBouncer knows them. It needs a server
-// without a password. It skips the test if PgBouncer is not installed.
-func Bouncer(t testing.TB, at string) string {
+// Bouncer starts a PgBouncer in transaction mode in front of the server at url,
+// which must not ask for a password, and returns the PgBouncer's own URL. It
+// has 4 connections to the server, so that clients share them. The URL turns
+// prepared statements off if this PgBouncer does not support them. Bouncer
+// skips the test if PgBouncer is not installed.
+func Bouncer(t testing.TB, url string) string {
 	t.Helper()
 	bin, err := bouncerProgram()
-	if err != nil {
-		if os.Getenv("SEMEL_TEST_REQUIRE") == "1" || os.Getenv("SEMEL_TEST_PGBOUNCER_BIN") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED, NOT TESTED: %v; install pgbouncer, or set SEMEL_TEST_PGBOUNCER_BIN", err)
-	}
-	knows, err := prepares(t.Context(), bin)
+	proctest.Need(t, err, exec.ErrNotFound)
+	b, err := startBouncer(t.Context(), bin, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := startBouncer(bin, at, knows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		b.proc.end(syscall.SIGINT)
-		_ = os.RemoveAll(b.dir)
-	})
-	return b.url
+	proctest.RemoveAtEnd(t, b)
+	return b.url()
 }
 
 func bouncerProgram() (bin string, err error) {
 	if bin = os.Getenv("SEMEL_TEST_PGBOUNCER_BIN"); bin != "" {
 		if bin, err = exec.LookPath(bin); err != nil {
-			err = fmt.Errorf("pgtest: SEMEL_TEST_PGBOUNCER_BIN: %w", err)
+			err = fmt.Errorf("pgtest: SEMEL_TEST_PGBOUNCER_BIN: %s", err.Error()) // not an ErrNotFound: the test must not be skipped
 		}
 		return bin, err
 	}
 	if bin, err = exec.LookPath("pgbouncer"); err != nil {
-		bin, err = exec.LookPath("/usr/sbin/pgbouncer")
+		if bin, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			err = fmt.Errorf("pgtest: install pgbouncer, or set SEMEL_TEST_PGBOUNCER_BIN: %w", exec.ErrNotFound)
+		}
 	}
 	return bin, err
 }
 
-// prepares reports whether a PgBouncer knows the prepared statements of its
-// clients: from 1.21 on.
-func prepares(ctx context.Context, bin string) (bool, error) {
+// supportsPrepared reports whether a PgBouncer supports the prepared statements
+// of its clients, which came with version 1.21.
+func supportsPrepared(ctx context.Context, bin string) (bool, error) {
 	text, err := exec.CommandContext(ctx, bin, "--version").Output()
 	if err != nil {
 		return false, fmt.Errorf("pgtest: %s --version: %w", bin, err)
@@ -69,41 +61,42 @@ func prepares(ctx context.Context, bin string) (bool, error) {
 }
 
 type bouncer struct {
-	dir, url string
-	proc     *process
+	bin      string
+	server   *url.URL
+	port     int
+	prepared bool
+	proc     proctest.Server
 }
 
-func startBouncer(bin, at string, prepares bool) (*bouncer, error) {
-	u, err := url.Parse(at)
-	if err != nil {
+func startBouncer(ctx context.Context, bin, server string) (*bouncer, error) {
+	b := &bouncer{bin: bin}
+	var err error
+	if b.server, err = url.Parse(server); err != nil {
+		return nil, err
+	}
+	if b.prepared, err = supportsPrepared(ctx, bin); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "semel-bouncer-")
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(ready); ; {
-		b, err := tryBouncer(bin, dir, u, prepares)
-		if err == nil {
-			return b, nil
-		}
-		if time.Now().After(deadline) {
-			return nil, errors.Join(err, os.RemoveAll(dir))
-		}
-		pause(20 * time.Millisecond) // another may have taken the port meanwhile
+	b.proc = proctest.Server{Name: "pgtest: pgbouncer", Dir: dir, Limit: limit, Command: b.command, Ready: func(*proctest.Process) error {
+		_, err := ping(b.url())
+		return err
+	}}
+	if err := b.proc.Start(); err != nil {
+		return nil, errors.Join(err, b.Remove())
 	}
+	return b, nil
 }
 
-// tryBouncer starts one in front of the server at u, on a port that is free.
-func tryBouncer(bin, dir string, u *url.URL, prepares bool) (*bouncer, error) {
-	port, err := freePort()
-	if err != nil {
+func (b *bouncer) command(bool) (*exec.Cmd, error) {
+	var err error
+	if b.port, err = proctest.FreePort(); err != nil {
 		return nil, err
 	}
-	attr, err := ownerAttr(dir)
-	if err != nil {
-		return nil, err
-	}
+	in := func(name string) string { return filepath.Join(b.proc.Dir, name) }
 	ini := fmt.Sprintf(`[databases]
 * = host=%s port=%s
 [pgbouncer]
@@ -115,34 +108,22 @@ auth_file = %s
 pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 200
-`, u.Hostname(), u.Port(), port, filepath.Join(dir, "users"))
-	options := "&default_query_exec_mode=exec"
-	if prepares {
+`, b.server.Hostname(), b.server.Port(), b.port, in("users"))
+	if b.prepared {
 		ini += "max_prepared_statements = 200\n"
-		options = ""
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "ini"), []byte(ini), 0o644),
-		os.WriteFile(filepath.Join(dir, "users"), []byte("\"postgres\" \"\"\n"), 0o644)); err != nil {
-		return nil, err
-	}
-	p, err := run(bin, []string{"-q", filepath.Join(dir, "ini")}, dir, attr, nil)
-	if err != nil {
-		return nil, err
-	}
-	b := &bouncer{dir: dir, proc: p, url: fmt.Sprintf("postgres://postgres@127.0.0.1:%d%s?sslmode=disable%s", port, u.Path, options)}
-	for deadline := time.Now().Add(ready); ; pause(10 * time.Millisecond) {
-		_, err := ping(b.url)
-		select {
-		case <-p.ended:
-			return nil, errors.Join(errors.New("pgtest: pgbouncer ended"), err)
-		default:
-		}
-		if err == nil {
-			return b, nil
-		}
-		if time.Now().After(deadline) {
-			p.end(syscall.SIGKILL)
-			return nil, fmt.Errorf("pgtest: pgbouncer does not answer: %w", err)
-		}
-	}
+	cmd := exec.Command(b.bin, "-q", in("ini")) //nolint:noctx // it runs until it is ended
+	return cmd, errors.Join(ownData(cmd, b.proc.Dir),
+		os.WriteFile(in("ini"), []byte(ini), 0o644), os.WriteFile(in("users"), []byte("\"postgres\" \"\"\n"), 0o644))
 }
+
+func (b *bouncer) url() string {
+	mode := ""
+	if !b.prepared {
+		mode = "&default_query_exec_mode=exec"
+	}
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d%s?sslmode=disable%s", b.port, b.server.Path, mode)
+}
+
+// Remove ends the PgBouncer and deletes its files.
+func (b *bouncer) Remove() error { return b.proc.Remove(syscall.SIGINT) }

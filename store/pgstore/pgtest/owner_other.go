@@ -2,7 +2,10 @@
 
 package pgtest
 
-import "syscall"
+import "os/exec"
 
-// ownerAttr is the same for all: the server runs as the user who runs the test.
-func ownerAttr(string) (*syscall.SysProcAttr, error) { return nil, nil }
+// ownData runs cmd in dir, as the user who runs the test.
+func ownData(cmd *exec.Cmd, dir string) error {
+	cmd.Dir = dir
+	return nil
+}

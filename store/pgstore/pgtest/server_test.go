@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -25,42 +26,34 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-func TestAKilledServerComesBackWithItsData(t *testing.T) {
+func TestServer_KilledAndStarted_HasItsData(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Durable...)
 	if _, err := connect(t, s.URL()).Exec(t.Context(), "CREATE TABLE kept AS SELECT 7 AS n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(); err == nil {
-		t.Error("a server that runs was started again")
+		t.Error("Start of a server that runs succeeded")
 	}
 	url := s.URL()
 	for _, end := range []func(){s.Kill, s.Stop} {
 		end()
 		if conn, err := pgx.Connect(t.Context(), url); err == nil {
 			_ = conn.Close(t.Context())
-			t.Error("it answers after its end")
+			t.Error("the server answers after its end")
 		}
 		if err := s.Start(); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
 		if err := connect(t, url).QueryRow(t.Context(), "SELECT n FROM kept").Scan(&n); err != nil || n != 7 {
-			t.Errorf("%d is left, error %v", n, err)
+			t.Errorf("after the restart the value is %d, error %v; want 7", n, err)
 		}
 	}
 }
 
-func TestRemoveLeavesNothing(t *testing.T) {
-	if _, err := pgtest.Bin(); err != nil {
-		if os.Getenv("SEMEL_TEST_REQUIRE") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED, NOT TESTED: %v", err)
-	}
+func TestRemove_DeletesData(t *testing.T) {
 	s, err := pgtest.New(pgtest.Fast...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proctest.Need(t, err, pgtest.ErrNotInstalled)
 	if err := s.Remove(); err != nil {
 		t.Error(err)
 	}
@@ -69,11 +62,11 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestOtherBinariesAreNamedByTheEnvironment(t *testing.T) {
+func TestBin_EnvironmentNamesDirectory_BinariesMustBeThere(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SEMEL_TEST_POSTGRES_BIN", dir)
 	if got, err := pgtest.Bin(); err == nil || errors.Is(err, pgtest.ErrNotInstalled) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("a directory without them: %q, %v", got, err) // and no test is skipped for it
+		t.Errorf("an empty directory: got %q, error %v; want an error that names it and does not skip tests", got, err)
 	}
 	for _, name := range []string{"postgres", "initdb"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
@@ -85,13 +78,13 @@ func TestOtherBinariesAreNamedByTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestTheSharedServerIsOne(t *testing.T) {
+func TestURL_CalledTwice_SameServer(t *testing.T) {
 	url := pgtest.URL(t)
 	if pgtest.URL(t) != url || connect(t, url).Ping(t.Context()) != nil {
-		t.Error("two servers, or one that does not answer")
+		t.Error("URL returned two servers, or one that does not answer")
 	}
 	t.Setenv("SEMEL_TEST_POSTGRES_URL", "postgres://elsewhere/db")
 	if got := pgtest.URL(t); !strings.Contains(got, "elsewhere") {
-		t.Errorf("the environment names another, got %s", got)
+		t.Errorf("SEMEL_TEST_POSTGRES_URL is set, but URL is %s", got)
 	}
 }

@@ -21,18 +21,18 @@ import (
 //go:embed shim/clock.c
 var shim []byte
 
-// ErrNoCompiler says that the library which moves a server's clock cannot be
-// made here.
+// ErrNoCompiler says that the library that moves a server's clock cannot be
+// compiled on this machine.
 var ErrNoCompiler = errors.New("redistest: no C compiler (cc) in PATH, or not on Linux: a server's clock cannot be moved; install gcc and libc6-dev")
 
-// Clock is that of a server. Safe for concurrent use.
+// Clock is the wall clock of one server. Safe for concurrent use.
 type Clock struct {
 	server *Server
 	file   *os.File
 }
 
-// StartWithClock is [Start], for a server whose wall clock can be set forward
-// and back while it runs. It skips the test if there is no C compiler.
+// StartWithClock is [Start] for a server whose wall clock a test can set forward
+// and back. It skips the test if there is no C compiler.
 func StartWithClock(t testing.TB, args ...string) (*Server, *Clock) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,14 +46,12 @@ func StartWithClock(t testing.TB, args ...string) (*Server, *Clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(&Server{args: args, env: []string{"LD_PRELOAD=" + lib, "SEMEL_CLOCK_FILE=" + path}})
-	need(t, err)
-	removeWith(t, s)
+	s := started(t, &Server{args: args, env: []string{"LD_PRELOAD=" + lib, "SEMEL_CLOCK_FILE=" + path}})
 	t.Cleanup(func() { _ = file.Close() })
 	return s, &Clock{s, file}
 }
 
-// compile makes the library, in a folder.
+// compile makes the library, in a directory.
 func compile(dir string) (lib string, err error) {
 	cc, err := exec.LookPath("cc")
 	if err != nil || runtime.GOOS != "linux" {
@@ -71,8 +69,8 @@ func compile(dir string) (lib string, err error) {
 	return lib, nil
 }
 
-// Set sets the server's clock: that of the machine, and d, which may be
-// negative. It returns when the server tells that time.
+// Set sets the server's clock to the machine's clock plus d, which may be
+// negative. It returns when the server reports that time.
 func (c *Clock) Set(d time.Duration) error {
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], uint64(d.Microseconds()))
@@ -85,9 +83,9 @@ func (c *Clock) Set(d time.Duration) error {
 		if err != nil {
 			return err
 		}
-		// A microsecond is what the server rounds.
+		// The server rounds to a microsecond.
 		if now.Before(before.Add(d-time.Microsecond)) || now.After(time.Now().Add(d+time.Microsecond)) {
-			return fmt.Errorf("redistest: the server's clock is ahead by %v, and should be by %v", now.Sub(before), d)
+			return fmt.Errorf("redistest: the server's clock is ahead of the machine's by %v, want %v", now.Sub(before), d)
 		}
 		return nil
 	})

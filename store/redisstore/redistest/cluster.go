@@ -12,27 +12,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slots is how many a cluster has.
+// slots is the number of hash slots of a cluster.
 const slots = 16384
 
 // Cluster is a private cluster. Make it with [StartCluster].
 type Cluster struct {
-	// Masters have the slots in equal parts. Replicas has one for each of
-	// them, or is empty.
+	// Masters have the slots in equal parts. Replicas has one for each master,
+	// or is empty.
 	Masters, Replicas []*Server
 }
 
-// StartCluster makes a cluster of three masters, and a replica of each if
-// replicas is set, that t alone uses, may kill, and removes in the end. It
-// returns when each node knows it to be whole. It skips the test if there is
-// no program.
+// StartCluster makes a cluster of three masters, with a replica of each if
+// replicas is set. Only t uses it and may kill its nodes, and it is removed when
+// t ends. StartCluster returns when each node knows the whole cluster. It skips
+// the test if there is no program.
 func StartCluster(t testing.TB, replicas bool, args ...string) *Cluster {
 	t.Helper()
 	return startCluster(t, replicas, Start, args)
 }
 
-// StartClusterTLS is StartCluster, for nodes that speak TLS with clients and
-// with each other, as servers of [StartTLS] do. There are no replicas.
+// StartClusterTLS is StartCluster for nodes that speak TLS with clients and with
+// each other, as servers of [StartTLS] do. The cluster has no replicas.
 func StartClusterTLS(t testing.TB, a *Authority, names []string, args ...string) *Cluster {
 	t.Helper()
 	start := func(t testing.TB, args ...string) *Server {
@@ -55,16 +55,16 @@ func startCluster(t testing.TB, replicas bool, start func(t testing.TB, args ...
 	if err := c.join(); err != nil {
 		t.Fatal(err)
 	}
-	// Joining takes parts of this timeout; from here on a pause of a machine that
-	// does much else must not pass for a death.
+	// Joining waits for parts of this timeout, so it was short until now. From here
+	// on the nodes must not take a pause of a busy machine for a death.
 	if err := c.noticeDeathsIn(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// Kill crashes the master that has the first slots, and has its replica, if it
-// has one, take its place soon.
+// Kill crashes the master that has the first slots. Its replica, if it has one,
+// takes over within seconds.
 func (c *Cluster) Kill() error {
 	if err := c.noticeDeathsIn(5 * time.Second); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (c *Cluster) noticeDeathsIn(d time.Duration) error {
 
 func (c *Cluster) all() []*Server { return append(append([]*Server{}, c.Masters...), c.Replicas...) }
 
-// Addrs are those of all nodes.
+// Addrs are the addresses of all nodes.
 func (c *Cluster) Addrs() (addrs []string) {
 	for _, s := range c.all() {
 		addrs = append(addrs, s.Addr())
@@ -95,13 +95,13 @@ func (c *Cluster) Addrs() (addrs []string) {
 	return addrs
 }
 
-// URL is where the cluster answers, in the words of redisstore.Open.
+// URL is the address of the cluster for redisstore.Open.
 func (c *Cluster) URL() string {
 	addrs := c.Addrs()
 	return "redis+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=")
 }
 
-// TLSURL is where a cluster of [StartClusterTLS] speaks TLS.
+// TLSURL is the address where a cluster of [StartClusterTLS] speaks TLS.
 func (c *Cluster) TLSURL() string {
 	var addrs []string
 	for _, s := range c.all() {
@@ -129,7 +129,7 @@ func (c *Cluster) join() error {
 		if i > 0 {
 			err = with(c.Masters[0].Addr(), func(r *redis.Client) error {
 				port := s.port
-				if s.tls { // its bus is beside this one
+				if s.tls { // the nodes connect to each other 10000 above this port
 					port = s.tlsPort
 				}
 				return r.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(port)).Err()
@@ -149,7 +149,7 @@ func (c *Cluster) join() error {
 			return err
 		}
 		err = with(s.Addr(), func(r *redis.Client) error {
-			return until(func() error { return r.ClusterReplicate(ctx, id).Err() }) // it has to hear of the master first
+			return until(func() error { return r.ClusterReplicate(ctx, id).Err() }) // the replica has to learn of the master first
 		})
 		if err != nil {
 			return err
@@ -158,7 +158,8 @@ func (c *Cluster) join() error {
 	return until(c.whole)
 }
 
-// whole is nil if each node knows all, and each replica has its master's data.
+// whole is nil if each node knows all nodes, and each replica has its master's
+// data.
 func (c *Cluster) whole() error {
 	ctx := context.Background()
 	for i, s := range c.all() {

@@ -6,105 +6,81 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Failover is a master with a replica, and a Sentinel that puts the replica in
-// its place when it dies. Make it with [StartFailover].
+// Failover is a master with a replica, and a Sentinel that promotes the replica
+// when the master dies. Make it with [StartFailover].
 type Failover struct {
 	Master, Replica *Server
 	sentinel        *Server
 }
 
-// masterName is what the Sentinel calls the master.
+// masterName is the master's name in the Sentinel's settings.
 const masterName = "main"
 
-// StartFailover makes one that t alone uses, may kill, and removes in the end.
-// It returns when the replica has the master's data and the Sentinel knows
-// both. It skips the test if there is no program.
+// StartFailover makes a Failover that only t uses and whose servers t may kill,
+// and removes it when t ends. It returns when the replica has the master's data
+// and the Sentinel knows both. It skips the test if there is no program.
 func StartFailover(t testing.TB, args ...string) *Failover {
 	t.Helper()
-	return startFailover(t, nil, args, func(args []string) *Server { return Start(t, args...) })
+	return startFailover(t, nil, args)
 }
 
-// StartFailoverTLS is StartFailover, for servers and a Sentinel that speak TLS
-// with clients, who need no certificate, and with each other.
+// StartFailoverTLS is StartFailover for servers and a Sentinel that speak TLS
+// with each other and with clients. Clients need no certificate.
 func StartFailoverTLS(t testing.TB, a *Authority, names []string, args ...string) *Failover {
 	t.Helper()
-	secret, err := a.serverArgs(names...)
+	tlsArgs, err := a.serverArgs(names...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret = append(secret, "--tls-auth-clients", "no", "--tls-replication", "yes")
-	return startFailover(t, secret, append(secret, args...), func(args []string) *Server {
-		s, err := newServer(&Server{args: args, tls: true})
-		need(t, err)
-		removeWith(t, s)
-		return s
-	})
+	return startFailover(t, append(tlsArgs, "--tls-auth-clients", "no", "--tls-replication", "yes"), args)
 }
 
-// startFailover starts the servers by start. Secret are the Sentinel's settings
-// for TLS; nil: it speaks none.
-func startFailover(t testing.TB, secret, args []string, start func(args []string) *Server) *Failover {
+// startFailover starts the servers. They speak TLS if tlsArgs is not nil.
+func startFailover(t testing.TB, tlsArgs, args []string) *Failover {
 	t.Helper()
-	args = append([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, args...)
-	f := &Failover{Master: start(args)}
-	at := f.Master.port
-	if secret != nil {
-		at = f.Master.tlsPort
+	args = slices.Concat([]string{"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"}, tlsArgs, args)
+	start := func(args ...string) *Server { return started(t, &Server{args: args, tls: tlsArgs != nil}) }
+	f := &Failover{Master: start(args...)}
+	port := f.Master.port
+	if tlsArgs != nil {
+		port = f.Master.tlsPort
 	}
-	f.Replica = start(append([]string{"--replicaof", fmt.Sprint("127.0.0.1 ", at)}, args...))
-	// A machine that does much else pauses for seconds: no death may be seen there.
-	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s 5000\nsentinel failover-timeout %[1]s 5000\n", masterName, at)
-	for i := 0; i < len(secret); i += 2 {
-		conf += strings.TrimPrefix(secret[i], "--") + " " + secret[i+1] + "\n"
+	f.Replica = start(append([]string{"--replicaof", fmt.Sprint("127.0.0.1 ", port)}, args...)...)
+	// A busy machine can suspend a server for seconds. The Sentinel must not take
+	// that for a death.
+	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]d 1\nsentinel down-after-milliseconds %[1]s 5000\nsentinel failover-timeout %[1]s 5000\n", masterName, port)
+	for i := 0; i < len(tlsArgs); i += 2 {
+		conf += strings.TrimPrefix(tlsArgs[i], "--") + " " + tlsArgs[i+1] + "\n"
 	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "sentinel.conf")
+	file := filepath.Join(t.TempDir(), "sentinel.conf") // the Sentinel rewrites it
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	f.sentinel, err = newSentinel(file, secret != nil)
-	need(t, err)
-	removeWith(t, f.sentinel)
+	f.sentinel = started(t, &Server{config: file, tls: tlsArgs != nil})
 	if err := until(f.Whole); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-// newSentinel starts a Sentinel. It rewrites its file.
-func newSentinel(file string, secret bool) (*Server, error) {
-	bin, err := Bin()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{bin: bin, file: file, tls: secret}
-	if s.dir, err = os.MkdirTemp("", "semel-sentinel-"); err != nil {
-		return nil, err
-	}
-	if err := s.Start(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
-	}
-	return s, nil
-}
-
-// URL is where the Sentinel answers, in the words of redisstore.Open.
+// URL is the address of the Sentinel for redisstore.Open.
 func (f *Failover) URL() string {
 	return "redis+sentinel://" + f.sentinel.Addr() + "?master_name=" + masterName
 }
 
-// TLSURL is where the Sentinel of [StartFailoverTLS] speaks TLS.
+// TLSURL is the address where the Sentinel of [StartFailoverTLS] speaks TLS.
 func (f *Failover) TLSURL() string {
 	return "rediss+sentinel://" + f.sentinel.TLSAddr() + "?master_name=" + masterName
 }
 
-// Whole is nil if the replica follows the master, and the Sentinel knows it.
+// Whole is nil if the replica follows the master and the Sentinel knows it.
 func (f *Failover) Whole() error {
 	ctx := context.Background()
 	err := with(f.Replica.Addr(), func(r *redis.Client) error {
@@ -120,7 +96,7 @@ func (f *Failover) Whole() error {
 	err = with(f.Master.Addr(), func(r *redis.Client) error {
 		info, err := r.Info(ctx, "replication").Result()
 		if err == nil && !strings.Contains(info, "state=online") {
-			err = errors.New("redistest: the master does not take the replica for whole yet")
+			err = errors.New("redistest: the replica is not online for the master yet")
 		}
 		return err
 	})
@@ -136,20 +112,21 @@ func (f *Failover) Whole() error {
 	return err
 }
 
-// Cut ends the replication: the replica looks for a master where none is.
+// Cut ends the replication: the replica then looks for a master on a port where
+// none listens.
 func (f *Failover) Cut() error {
 	return with(f.Replica.Addr(), func(r *redis.Client) error {
 		return r.ReplicaOf(context.Background(), "127.0.0.1", "1").Err()
 	})
 }
 
-// Promoted waits until the Sentinel has put the replica in the master's place.
+// Promoted waits until the Sentinel has made the replica the master.
 func (f *Failover) Promoted() error {
 	return with(f.Replica.Addr(), func(r *redis.Client) error {
 		return until(func() error {
 			role, err := r.Do(context.Background(), "role").Slice()
 			if err == nil && role[0] != "master" {
-				err = fmt.Errorf("redistest: the replica is a %v", role[0])
+				err = fmt.Errorf("redistest: the role of the replica is %v, not master", role[0])
 			}
 			return err
 		})

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(silence{}) // servers die here
+	redis.SetLogger(silence{}) // it would report each connection to a killed server
 	os.Exit(redistest.Main(m))
 }
 
@@ -29,29 +29,29 @@ func client(t *testing.T, addr string) *redis.Client {
 	return c
 }
 
-func TestAKilledServerComesBackWithItsData(t *testing.T) {
+func TestServer_KilledAndStarted_HasItsData(t *testing.T) {
 	s := redistest.Start(t, redistest.Durable...)
 	if err := client(t, s.Addr()).Set(t.Context(), "kept", 7, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(); err == nil {
-		t.Error("a server that runs was started again")
+		t.Error("Start of a server that runs succeeded")
 	}
 	for _, end := range []func(){s.Kill, s.Stop} {
 		end()
 		if err := client(t, s.Addr()).Ping(t.Context()).Err(); err == nil {
-			t.Error("it answers after its end")
+			t.Error("the server answers after its end")
 		}
 		if err := s.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := client(t, s.Addr()).Get(t.Context(), "kept").Int(); err != nil || n != 7 {
-			t.Errorf("%d is left, error %v", n, err)
+			t.Errorf("after the restart the value is %d, error %v; want 7", n, err)
 		}
 	}
 }
 
-func TestAFrozenServerDoesNotAnswer(t *testing.T) {
+func TestServer_Frozen_DoesNotAnswer(t *testing.T) {
 	s := redistest.Start(t, redistest.Fast...)
 	c := client(t, s.Addr())
 	if err := c.Ping(t.Context()).Err(); err != nil {
@@ -69,31 +69,31 @@ func TestAFrozenServerDoesNotAnswer(t *testing.T) {
 	}
 	s.Thaw()
 	if err := <-answer; err != nil {
-		t.Errorf("after it went on: %v", err)
+		t.Errorf("after Thaw: %v", err)
 	}
 }
 
-func TestTheSharedServerIsOne(t *testing.T) {
+func TestURL_CalledTwice_SameServer(t *testing.T) {
 	url := redistest.URL(t)
 	if redistest.URL(t) != url {
-		t.Error("two servers")
+		t.Error("URL returned two servers")
 	}
 	if a, b := redistest.Database(t), redistest.Database(t); a == b && os.Getenv("SEMEL_TEST_REDIS_URL") == "" {
 		t.Errorf("two tests in a row have the database %s", a)
 	}
 	t.Setenv("SEMEL_TEST_REDIS_URL", "redis://elsewhere")
 	if got := redistest.URL(t); !strings.Contains(got, "elsewhere") {
-		t.Errorf("the environment names another, got %s", got)
+		t.Errorf("SEMEL_TEST_REDIS_URL is set, but URL is %s", got)
 	}
 }
 
-func TestTheSentinelPutsTheReplicaInTheMastersPlace(t *testing.T) {
+func TestFailover_MasterKilled_ReplicaIsPromoted(t *testing.T) {
 	f := redistest.StartFailover(t, redistest.Fast...)
 	if err := client(t, f.Master.Addr()).Set(t.Context(), "kept", 7, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	replica := client(t, f.Replica.Addr())
-	for replica.Get(t.Context(), "kept").Err() != nil { // until it has got there
+	for replica.Get(t.Context(), "kept").Err() != nil { // until the key is replicated
 		<-time.After(time.Millisecond)
 	}
 	f.Master.Kill()
@@ -101,11 +101,11 @@ func TestTheSentinelPutsTheReplicaInTheMastersPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := replica.Incr(t.Context(), "kept").Result(); err != nil || n != 8 {
-		t.Errorf("%d, error %v", n, err)
+		t.Errorf("after the promotion the value is %d, error %v; want 8", n, err)
 	}
 }
 
-func TestAServersClockIsSetForwardAndBack(t *testing.T) {
+func TestClock_Set_ServerTimeMoves(t *testing.T) {
 	s, clock := redistest.StartWithClock(t, redistest.Fast...)
 	c := client(t, s.Addr())
 	if err := c.Set(t.Context(), "k", 1, time.Minute).Err(); err != nil {
@@ -116,13 +116,13 @@ func TestAServersClockIsSetForwardAndBack(t *testing.T) {
 			t.Error(err)
 		}
 		if n, err := c.Get(t.Context(), "k").Int(); err != nil || n != 1 {
-			t.Errorf("at %v: %d, error %v", d, n, err)
+			t.Errorf("clock set to %v: the value is %d, error %v; want 1", d, n, err)
 		}
 	}
 	if err := clock.Set(10 * time.Minute); err != nil {
 		t.Error(err)
 	}
-	if err := c.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) { // the server goes by that clock
-		t.Errorf("a key that has expired: %v", err)
+	if err := c.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) { // the server uses that clock
+		t.Errorf("get of an expired key: error %v, want redis.Nil", err)
 	}
 }

@@ -1,116 +1,93 @@
 package redistest
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/semel-go/semel/internal/proctest"
 )
 
-// shared is what the tests of a process have in common.
-var shared struct {
-	once   sync.Once
-	server *Server
-	err    error
-	db     atomic.Int64
+// The server and the authority that the tests of a process share, and the
+// number of databases of the server that Database has given out.
+var (
+	shared    proctest.Shared[*Server]
+	trusted   proctest.Shared[*Authority]
+	databases atomic.Int64
+)
 
-	trust    sync.Once
-	trusted  *Authority
-	distrust error
-}
+// Main runs the tests of a package, and then removes what [URL] and [Trusted]
+// may have made. Call it in TestMain: os.Exit(redistest.Main(m)).
+func Main(m interface{ Run() int }) int { return proctest.Main(m, &shared, &trusted) }
 
-// Main runs the tests of a package and removes what [URL] and [Trusted] may
-// have made. For TestMain: os.Exit(redistest.Main(m)).
-func Main(m interface{ Run() int }) int {
-	code := m.Run()
-	var errs []error
-	if shared.server != nil {
-		errs = append(errs, shared.server.Remove())
-	}
-	if shared.trusted != nil {
-		errs = append(errs, os.RemoveAll(shared.trusted.dir))
-	}
-	if err := errors.Join(errs...); err != nil {
-		fmt.Fprintln(os.Stderr, "redistest:", err)
-	}
-	return code
-}
-
-// Trusted is an authority that the process, which calls [Main], takes for one of
-// the system's: SSL_CERT_FILE names it from now on. So nothing in the process
-// may have looked at a certificate before.
+// Trusted is an authority whose certificates this process trusts: Trusted sets
+// SSL_CERT_FILE to the authority's file. Call it before anything in the process
+// verifies a certificate, because crypto/x509 reads that variable once. [Main]
+// removes the authority.
 func Trusted(t testing.TB) *Authority {
 	t.Helper()
-	shared.trust.Do(func() {
-		dir, err := os.MkdirTemp("", "semel-redis-ca-") //nolint:usetesting // it is for all tests of the process
-		if err == nil {
-			shared.trusted, err = NewAuthority(dir)
+	a, err := trusted.Get(func() (*Authority, error) {
+		dir, err := os.MkdirTemp("", "semel-redis-ca-") //nolint:usetesting // for all tests of the process
+		if err != nil {
+			return nil, err
 		}
-		if err == nil {
-			err = os.Setenv("SSL_CERT_FILE", shared.trusted.File) //nolint:usetesting // the same
+		a, err := NewAuthority(dir)
+		if err != nil {
+			return nil, err
 		}
-		shared.distrust = err
+		return a, os.Setenv("SSL_CERT_FILE", a.File) //nolint:usetesting // for all tests of the process
 	})
-	if shared.distrust != nil {
-		t.Fatal(shared.distrust)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return shared.trusted
+	return a
 }
 
-// URL is that of SEMEL_TEST_REDIS_URL, or of a server that all tests of the
-// process share, with the settings Fast: keep to a prefix of your own. It
-// skips the test if there is none.
+// URL is the address of a server for the tests of this process:
+// SEMEL_TEST_REDIS_URL if it is set, and otherwise a private server with the
+// settings [Fast]. Tests share the server, so each uses a key prefix of its own. URL skips the test if there is no program.
 func URL(t testing.TB) string {
 	t.Helper()
 	if url := os.Getenv("SEMEL_TEST_REDIS_URL"); url != "" {
 		return url
 	}
-	shared.once.Do(func() { shared.server, shared.err = New(Fast...) })
-	need(t, shared.err)
-	return shared.server.URL()
+	s, err := shared.Get(func() (*Server, error) { return New(Fast...) })
+	need(t, err)
+	return s.URL()
 }
 
-// Database is URL with a database of the shared server that few others use,
-// so that who looks at all keys sees little of theirs. Keep to a prefix of
-// your own all the same.
+// Database is URL with one of 999 databases of the private server, so that a
+// test that reads all keys reads few keys of other tests. Each test uses a key
+// prefix of its own all the same.
 func Database(t testing.TB) string {
 	t.Helper()
 	url := URL(t)
 	if os.Getenv("SEMEL_TEST_REDIS_URL") != "" {
 		return url
 	}
-	return fmt.Sprintf("%s/%d", url, 1+shared.db.Add(1)%999)
+	return fmt.Sprintf("%s/%d", url, 1+databases.Add(1)%999)
 }
 
-// Start makes a server that t alone uses, may kill, and removes in the end. It
-// skips the test if there is no program.
+// Start makes a server that only t uses and that t may kill, and removes it
+// when t ends. It skips the test if there is no program.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s, err := New(args...)
+	return started(t, &Server{args: args})
+}
+
+// started makes a server that is removed when t ends.
+func started(t testing.TB, s *Server) *Server {
+	t.Helper()
+	s, err := newServer(s)
 	need(t, err)
-	removeWith(t, s)
+	proctest.RemoveAtEnd(t, s)
 	return s
 }
 
-func removeWith(t testing.TB, s *Server) {
-	t.Cleanup(func() {
-		if err := s.Remove(); err != nil {
-			t.Errorf("remove the server: %v", err)
-		}
-	})
-}
-
-// need skips the test if there is no program, or compiler, and ends it for
+// need skips the test if there is no program, or no compiler, and fails it for
 // other errors.
 func need(t testing.TB, err error) {
 	t.Helper()
-	if err == nil {
-		return
-	}
-	if (errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrNoCompiler)) && os.Getenv("SEMEL_TEST_REQUIRE") != "1" {
-		t.Skipf("SKIPPED, NOT TESTED: %v", err)
-	}
-	t.Fatal(err)
+	proctest.Need(t, err, ErrNotInstalled, ErrNoCompiler)
 }

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Authority signs certificates for tests, of servers and of clients. Make it
-// with [NewAuthority].
+// Authority signs certificates of servers and clients, for tests. Make it with
+// [NewAuthority].
 type Authority struct {
-	// File has its own certificate, in PEM: with SSL_CERT_FILE a process takes
-	// it for one of the system's.
+	// File is the PEM file of the authority's own certificate. A process whose
+	// SSL_CERT_FILE names it trusts the authority.
 	File string
 
 	dir  string
@@ -28,11 +28,11 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority that keeps its files in a folder.
+// NewAuthority makes an authority that keeps its files in a directory.
 func NewAuthority(dir string) (*Authority, error) {
 	a := &Authority{dir: dir, File: filepath.Join(dir, "ca.pem")}
-	is := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redistest"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	cert, err := a.sign(is, nil)
+	own := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redistest"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	cert, err := a.sign(own, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -41,42 +41,46 @@ func NewAuthority(dir string) (*Authority, error) {
 	return a, os.WriteFile(a.File, encode("CERTIFICATE", a.cert.Raw), 0o600)
 }
 
-// Pool has this authority alone.
+// Remove deletes the authority's files.
+func (a *Authority) Remove() error { return os.RemoveAll(a.dir) }
+
+// Pool has the certificate of this authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	p := x509.NewCertPool()
 	p.AddCert(a.cert)
 	return p
 }
 
-// Certificate is for the names of a server, which may be addresses, or for a
-// client. It is good for a day.
+// Certificate makes a certificate that is valid for a day. With names or IP
+// addresses it is a server's, without them a client's.
 func (a *Authority) Certificate(names ...string) (tls.Certificate, error) {
-	is := &x509.Certificate{
+	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, n := range names {
 		if ip := net.ParseIP(n); ip != nil {
-			is.IPAddresses = append(is.IPAddresses, ip)
+			c.IPAddresses = append(c.IPAddresses, ip)
 		} else {
-			is.DNSNames = append(is.DNSNames, n)
+			c.DNSNames = append(c.DNSNames, n)
 		}
 	}
-	return a.sign(is, a.cert)
+	return a.sign(c, a.cert)
 }
 
-// sign makes a certificate with a key of its own; by itself if by is nil.
-func (a *Authority) sign(is, by *x509.Certificate) (c tls.Certificate, err error) {
+// sign makes a certificate from a template, with a new key. If parent is nil,
+// the certificate signs itself.
+func (a *Authority) sign(template, parent *x509.Certificate) (c tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return c, err
 	}
-	is.NotBefore, is.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
 	signer := a.key
-	if by == nil {
-		by, signer = is, key
+	if parent == nil {
+		parent, signer = template, key
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, is, by, &key.PublicKey, signer)
+	raw, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
 	if err != nil {
 		return c, err
 	}
@@ -84,7 +88,8 @@ func (a *Authority) sign(is, by *x509.Certificate) (c tls.Certificate, err error
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key, Leaf: leaf}, err
 }
 
-// serverArgs are a server's for TLS, with a certificate for the names.
+// serverArgs are the arguments for a server that speaks TLS with a certificate
+// for the names.
 func (a *Authority) serverArgs(names ...string) ([]string, error) {
 	c, err := a.Certificate(names...)
 	if err != nil {
@@ -107,17 +112,15 @@ func encode(kind string, b []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})
 }
 
-// StartTLS is Start, for a server that speaks TLS as well, on [Server.TLSAddr],
-// with a certificate of the authority for the names. It asks clients for one of
-// that authority unless an argument "--tls-auth-clients", "no" says otherwise.
+// StartTLS is [Start] for a server that speaks TLS, too, on [Server.TLSAddr],
+// with a certificate of the authority for the names. The server demands a
+// certificate of that authority from clients, unless the arguments
+// "--tls-auth-clients", "no" turn that off.
 func StartTLS(t testing.TB, a *Authority, names []string, args ...string) *Server {
 	t.Helper()
 	tlsArgs, err := a.serverArgs(names...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(&Server{args: append(tlsArgs, args...), tls: true})
-	need(t, err)
-	removeWith(t, s)
-	return s
+	return started(t, &Server{args: append(tlsArgs, args...), tls: true})
 }

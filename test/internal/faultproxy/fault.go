@@ -1,6 +1,5 @@
-// Package faultproxy is a TCP proxy that loses, cuts, delays and holds back
-// what passes through it, as it is told: a bad network between a client and a
-// server of a test.
+// Package faultproxy is a TCP proxy that acts as a bad network between a client
+// and a server of a test: it loses, cuts, delays and holds back data.
 package faultproxy
 
 import (
@@ -8,34 +7,33 @@ import (
 	"time"
 )
 
-// Kind is what goes wrong with a connection.
+// Kind is the fault of a connection.
 type Kind uint8
 
 const (
-	// None lets everything pass.
+	// None forwards everything.
 	None Kind = iota
 	// Refuse resets the connection at the first byte that the client sends.
 	// Nothing is forwarded.
 	Refuse
-	// CutRequest forwards Fault.After bytes of what the client sends, then
-	// resets both sides.
+	// CutRequest forwards Fault.After bytes of the client, then resets both
+	// sides.
 	CutRequest
-	// CutReply forwards Fault.After bytes of what the server sends, then
-	// resets the client: it may have read a part.
+	// CutReply forwards Fault.After bytes of the server, then resets the client,
+	// which may have read a part.
 	CutReply
-	// Swallow forwards what the client sends, and once the server has sent
-	// Fault.After bytes drops what it sends next, and resets the client: the
-	// request was carried out, and nobody is told.
+	// Swallow forwards the client's bytes and Fault.After bytes of the server. It
+	// drops the server's next bytes and resets the client: the request is
+	// carried out, but its answer is lost.
 	Swallow
-	// Delay holds each piece of what passes, in both directions, for
-	// Fault.Delay. What the client has sent arrives even if it has given up
-	// meanwhile.
+	// Delay holds each piece of data, in both directions, for Fault.Delay. The
+	// client's bytes arrive even if the client has closed the connection.
 	Delay
-	// HalfClose forwards Fault.After bytes of what the client sends, then
-	// tells the server that there is no more. Replies go on.
+	// HalfClose forwards Fault.After bytes of the client, then closes the
+	// direction to the server. Replies still pass.
 	HalfClose
-	// Stall forwards Fault.After bytes of what the client sends, then nothing
-	// more in either direction, until the client gives up.
+	// Stall forwards Fault.After bytes of the client, then nothing more in either
+	// direction, until the client closes the connection.
 	Stall
 	kinds // how many
 )

@@ -25,7 +25,7 @@ func ask(t *testing.T, c net.Conn, in *bufio.Reader, line string) string {
 	return strings.TrimSpace(got)
 }
 
-func TestWithoutAFaultAllPasses(t *testing.T) {
+func TestProxy_NoFault_AllPasses(t *testing.T) {
 	s, p, c := between(t, Fault{})
 	big := strings.Repeat("x", 3*pieceSize)
 	in := bufio.NewReader(c)
@@ -49,7 +49,7 @@ func TestWithoutAFaultAllPasses(t *testing.T) {
 }
 
 // Apply, then cut: the case that a caller cannot tell from a lost request.
-func TestASwallowedRequestWasCarriedOut(t *testing.T) {
+func TestProxy_AnswerSwallowed_RequestCarriedOut(t *testing.T) {
 	s, p, c := between(t, Fault{Kind: Swallow, After: len("ok first\n")})
 	in := bufio.NewReader(c)
 	if got := ask(t, c, in, "first"); got != "ok first" {
@@ -64,7 +64,7 @@ func TestASwallowedRequestWasCarriedOut(t *testing.T) {
 	}
 }
 
-func TestADelayedRequestArrivesAfterTheClientHasGone(t *testing.T) {
+func TestProxy_RequestDelayed_ArrivesAfterClientLeft(t *testing.T) {
 	s, p, c := between(t, Fault{Kind: Delay, Delay: 30 * time.Millisecond})
 	begin := time.Now()
 	if got := ask(t, c, bufio.NewReader(c), "one"); got != "ok one" || time.Since(begin) < 60*time.Millisecond {
@@ -79,7 +79,7 @@ func TestADelayedRequestArrivesAfterTheClientHasGone(t *testing.T) {
 	}
 }
 
-func TestAHalfClosedRequestIsAnswered(t *testing.T) {
+func TestProxy_HalfClosed_Answered(t *testing.T) {
 	s, p, c := between(t, Fault{Kind: HalfClose, After: 6})
 	in := bufio.NewReader(c)
 	if got := ask(t, c, in, "one"); got != "ok one" {
@@ -93,7 +93,7 @@ func TestAHalfClosedRequestIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAStalledConnectionEndsWithItsClient(t *testing.T) {
+func TestProxy_Stalled_EndsWithClient(t *testing.T) {
 	s, p, c := between(t, Fault{Kind: Stall, After: 4})
 	if _, err := io.WriteString(c, "one\ntwo\n"); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestAStalledConnectionEndsWithItsClient(t *testing.T) {
 	}
 }
 
-func TestAFaultThatIsNotReachedIsNotCounted(t *testing.T) {
+func TestProxy_FaultNotReached_NotCounted(t *testing.T) {
 	s, p, c := between(t, Fault{Kind: CutReply, After: 1000})
 	if got := ask(t, c, bufio.NewReader(c), "one"); got != "ok one" {
 		t.Error(got)
@@ -121,7 +121,7 @@ func TestAFaultThatIsNotReachedIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsAReset(t *testing.T) {
+func TestProxy_NoServer_Reset(t *testing.T) {
 	p, err := New("127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestAServerThatIsNotThereIsAReset(t *testing.T) {
 	}
 }
 
-func TestCloseEndsAllAndLeavesNothing(t *testing.T) {
+func TestProxy_Close_EndsAllConnections(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for k := None; k < kinds; k++ {
 		s, p, c := between(t, Fault{Kind: k, After: 1, Delay: time.Hour})
@@ -168,7 +168,7 @@ func TestCloseEndsAllAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestChanceKeepsItsSeedAndItsShare(t *testing.T) {
+func TestChance_SameSeed_SameFaults(t *testing.T) {
 	m := Mix{MaxAfter: 100}
 	a, b, other := Chance(1, 0.3, m), Chance(1, 0.3, m), Chance(2, 0.3, m)
 	const n = 10_000

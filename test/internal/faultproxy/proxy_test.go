@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// lines is a server that answers each line with "ok " and the line, and keeps
-// what it was sent.
+// lines is a server that answers each line with "ok " and the line, and keeps the
+// lines.
 type lines struct {
 	ln  net.Listener
 	all sync.WaitGroup
 
 	mu    sync.Mutex
-	heard []string // lines, and what was cut short with a "…"
+	heard []string // lines; a line without its end has a "…"
 	conns []net.Conn
 	ended int
 }
@@ -127,11 +127,11 @@ func say(c net.Conn, text string) (string, error) {
 	return string(b), errors.Join(werr, rerr)
 }
 
-func TestEachFaultDoesWhatItSays(t *testing.T) {
+func TestProxy_EachFault_HasItsEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   Fault
-		server  string // what it hears
-		client  string // what it reads, to an error
+		server  string // the lines that it gets
+		client  string // the text that it reads until an error
 		refused bool   // the server sees no connection
 	}{
 		"refuse":                    {fault: Fault{Kind: Refuse}, refused: true},

@@ -1,5 +1,5 @@
-// Package figure is how a test reports what it has counted, for
-// docs/evidence.md: a line of its log that the evidence command collects.
+// Package figure reports the numbers of a test for docs/evidence.md: it writes a
+// line to the test's log, which the evidence command collects.
 package figure
 
 import (
@@ -15,12 +15,12 @@ const Prefix = "evidence: "
 
 // Figure is one claim and how often it was tried.
 type Figure struct {
-	Claim    string `json:"claim"`            // what was to hold, or for a control what had to be seen, in one phrase
-	Where    string `json:"where,omitempty"`  // the store or the setting; empty: all the same
-	Trials   int64  `json:"trials"`           // how often it was tried
-	Failures int64  `json:"failures"`         // how often it did not hold
-	Control  bool   `json:"control"`          // a negative control: Failures are what it is for
-	Detail   string `json:"detail,omitempty"` // other counts, such as what was reached
+	Claim    string `json:"claim"`            // the property that had to hold, or that a control had to violate, in one phrase
+	Where    string `json:"where,omitempty"`  // the store or the setting; empty: there is only one
+	Trials   int64  `json:"trials"`           // number of trials
+	Failures int64  `json:"failures"`         // trials in which the property did not hold
+	Control  bool   `json:"control"`          // a negative control, which must have Failures
+	Detail   string `json:"detail,omitempty"` // other counts
 	Seeds    string `json:"seeds,omitempty"`  // such as "1-200000"
 }
 

@@ -15,7 +15,7 @@ type log struct {
 func (l *log) Helper()                 {}
 func (l *log) Logf(f string, a ...any) { l.text = fmt.Sprintf(f, a...) }
 
-func TestAReportedFigureComesBack(t *testing.T) {
+func TestReport_FigureIsRead(t *testing.T) {
 	want := Figure{Claim: "a \"claim\"\nof two lines", Where: "memory", Trials: 10, Failures: 1, Control: true, Detail: "d", Seeds: "1-10"}
 	l := &log{TB: t}
 	Report(l, want)
@@ -26,7 +26,7 @@ func TestAReportedFigureComesBack(t *testing.T) {
 	}
 }
 
-func TestTheBoundIsTheRuleOfThree(t *testing.T) {
+func TestBound_RuleOfThree(t *testing.T) {
 	for want, f := range map[string]Figure{
 		"< 0.003": {Trials: 1000}, "< 1.5e-07": {Trials: 20_000_000}, "0.01": {Trials: 100, Failures: 1}, "": {Trials: 5, Control: true},
 	} {

@@ -1,5 +1,5 @@
-// Package repo finds the files of this repository, for the tests that read
-// them as text.
+// Package repo reads the files of this repository, for tests that check their
+// text.
 package repo
 
 import (
@@ -54,13 +54,13 @@ func (f *File) IsTest() bool { return strings.HasSuffix(f.Name, "_test.go") }
 // Line is the number of the line, from 1, in which the byte at offset is.
 func (f *File) Line(offset int) int { return 1 + strings.Count(f.Text[:offset], "\n") }
 
-// At names the place for people: file and line.
+// At is the file and line of an offset, for messages.
 func (f *File) At(offset int) string { return fmt.Sprintf("%s:%d", f.Name, f.Line(offset)) }
 
-// Files reads the text files of the repository whose names have one of the
-// suffixes: those that git tracks, or would if they were added. Without git,
-// all files below directories that do not begin with a dot. Files with a zero
-// byte are left out.
+// Files reads the text files of the repository whose names end with one of the
+// suffixes. It reads the files that git tracks or does not ignore; without git, all
+// files outside directories whose names begin with a dot. It omits files that
+// contain a zero byte.
 func Files(suffixes ...string) ([]File, error) {
 	root, err := Root()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestFilesFindsThisOne(t *testing.T) {
+func TestFiles_FindsThisFile(t *testing.T) {
 	files, err := Files(".go")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestFilesFindsThisOne(t *testing.T) {
 	}
 }
 
-func TestWithoutGitTheTreeIsWalked(t *testing.T) {
+func TestFiles_WithoutGit_WalksTheTree(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.go", "b/c.go", ".hidden/d.go"} {
 		file := filepath.Join(dir, name)

@@ -7,15 +7,15 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Config is what flags and file come to: complete, and valid as far as can be
-// told without looking at the world.
+// Config is the complete configuration from flags, file and defaults. It is valid
+// as far as Resolve can check without I/O.
 type Config struct {
 	Listen      string
 	AdminListen string // empty: none
 	Upstream    *url.URL
 	ClientHost  bool // the upstream sees the client's Host
 	Store       string
-	// TrustForwarded: X-Forwarded-* as they come in are true.
+	// TrustForwarded passes incoming X-Forwarded-* headers on.
 	TrustForwarded bool
 
 	Scope       string // see package scope
@@ -33,10 +33,10 @@ type Config struct {
 	SweepEvery   time.Duration // 0: never
 	UpstreamIdle time.Duration
 
-	ReconcileURL     *url.URL      // nil: nobody is asked
+	ReconcileURL     *url.URL      // nil: no hook
 	ReconcileEvery   time.Duration // 0: never by itself
 	ReconcileTimeout time.Duration
-	AuthorizeURL     *url.URL // nil: nobody is asked
+	AuthorizeURL     *url.URL // nil: no hook
 	AuthorizeTimeout time.Duration
 	SecretFile       string
 
@@ -46,11 +46,11 @@ type Config struct {
 	where func(field string) string
 }
 
-// Where says in words where an option was given, for messages of those who
-// find out later what is wrong with it.
+// Where names the place where an option was set, for messages about a mistake that
+// shows later.
 func (c *Config) Where(field string) string { return c.where(field) }
 
-// Route is how the requests that match are treated.
+// Route is the configuration of the requests that match.
 type Route struct {
 	Match       string // "/": all; a host in it is as Host has it
 	Operation   string
@@ -77,7 +77,7 @@ func (c *Config) Parks() bool {
 	return c.Rest.OnDoubt == store.Park
 }
 
-// Retention is the longest of all routes.
+// Retention returns the longest retention of all routes.
 func (c *Config) Retention() time.Duration {
 	d := c.Rest.Retention
 	for i := range c.Rules {

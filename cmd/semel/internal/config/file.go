@@ -25,8 +25,8 @@ type Source struct {
 	lines map[string]int // "lease", "rules[0].match" → line
 }
 
-// ReadFile reads and parses a file. What is wrong with its content is an
-// input.Error that names the line.
+// ReadFile reads and parses a file. A mistake in its content is an input.Error
+// that names the line.
 func ReadFile(path string) (*Source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func Parse(name string, doc []byte) (*Source, error) {
 	return s, nil
 }
 
-// index notes where each field stands.
+// index records the line of each field.
 func (s *Source) index(path string, n *yaml.Node, depth int) {
 	if depth > 8 { // deeper than any valid file
 		return
@@ -96,7 +96,7 @@ func (s *Source) index(path string, n *yaml.Node, depth int) {
 	}
 }
 
-// at is where a field stands, for messages.
+// at returns the place of a field, for messages.
 func (s *Source) at(field string) string {
 	rule, _, _ := strings.Cut(field, ".")
 	for _, known := range []string{field, rule} {
@@ -107,7 +107,7 @@ func (s *Source) at(field string) string {
 	return s.name + ": " + field
 }
 
-// fieldAt is the innermost field that begins on a line.
+// fieldAt returns the innermost field that begins on a line.
 func (s *Source) fieldAt(line int) string {
 	found := ""
 	for field, l := range s.lines {
@@ -124,7 +124,7 @@ var (
 	gotType = regexp.MustCompile("^cannot unmarshal \\S+ (`.*` )?into (.*)$")
 )
 
-// types are Go's names of what a field takes, in words.
+// types describes the Go type of a field in words.
 var types = map[string]string{
 	"bool": "true or false", "int": "a whole number", "string": "text", "[]string": "a list, such as [a, b]",
 	"config.File": "options, such as listen: 127.0.0.1:8080", "config.Rule": "a rule, such as {match: POST /payments}", "[]config.Rule": "a list of rules",

@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
-func TestWhatIsWrongInAFileNamesLineFieldAndValue(t *testing.T) {
+func TestReadFile_Mistake_NamesLineFieldValue(t *testing.T) {
 	for name, c := range map[string]struct{ doc, want string }{
 		"an unknown field":           {"upstream: http://a\nlisten-on: x\n", `f.yaml:2: "listen-on": is no field`},
 		"an unknown field of a rule": {"rules:\n  - match: /a\n    retries: 3\n", `f.yaml:3: "retries": is no field`},
@@ -38,14 +38,14 @@ func TestWhatIsWrongInAFileNamesLineFieldAndValue(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeOfAFileIsTold(t *testing.T) {
+func TestReadFile_SeveralMistakes_AllReported(t *testing.T) {
 	_, err := Parse("f.yaml", []byte("a: 1\nb: 2\nlisten: ok\n"))
 	if lines := input.Lines(err); len(lines) != 2 {
 		t.Errorf("got %q, want two lines", lines)
 	}
 }
 
-func TestAnEmptyFileSaysNothing(t *testing.T) {
+func TestReadFile_Empty_NoOptions(t *testing.T) {
 	for _, doc := range []string{"", "# only a comment\n", "rules:\n"} {
 		s, err := Parse("f.yaml", []byte(doc))
 		if err != nil || s.File.Listen != nil || len(s.File.Rules) != 0 {
@@ -54,7 +54,7 @@ func TestAnEmptyFileSaysNothing(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReadIsAMistake(t *testing.T) {
+func TestReadFile_Unreadable_InputError(t *testing.T) {
 	dir := t.TempDir()
 	big := filepath.Join(dir, "big.yaml")
 	if err := os.WriteFile(big, make([]byte, maxFile+1), 0o600); err != nil {

@@ -1,11 +1,10 @@
-// Package config is what semel proxy can be told, by flags and by a YAML file,
-// and what that comes to.
+// Package config reads the options of semel proxy from flags and a YAML file.
 package config
 
 import "reflect"
 
-// Options are what the command line and the top level of the file can say:
-// one field is one option, by one name in both. Nil: not said.
+// Options are the options of the command line and of the top level of the file.
+// An option has the same name in both. Nil: not set.
 type Options struct {
 	Listen         *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080)."`
 	AdminListen    *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
@@ -41,8 +40,8 @@ type Options struct {
 	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line, the newest first (default: unkeyed)."`
 }
 
-// Calls are what a rule can say of its requests, and the top level of all
-// others. Nil: as at the top level.
+// Calls are the options that a rule can set for its requests, and the top level
+// for all other requests. Nil: as at the top level.
 type Calls struct {
 	OnDoubt         *string   `yaml:"on-doubt" name:"on-doubt" placeholder:"POLICY" group:"Requests" help:"When nobody knows whether a request took effect: retry (default; a repeat goes upstream again) or park (nothing does, until it is reconciled or resolved)."`
 	Methods         *[]string `yaml:"methods" name:"methods" placeholder:"METHOD,…" group:"Requests" help:"Methods to protect (default POST,PATCH). All others pass."`
@@ -55,7 +54,7 @@ type Calls struct {
 	UpstreamTimeout *Duration `yaml:"upstream-timeout" name:"upstream-timeout" placeholder:"TIME" group:"Requests" help:"How long the upstream may take for a request with a key, and to begin its answer to any other (default 60s)."`
 }
 
-// Rule is what the file says of the requests that match.
+// Rule sets options for the requests that match.
 type Rule struct {
 	// Match is a pattern of Go's ServeMux: "POST /payments/{id}", "/files/".
 	Match string `yaml:"match"`
@@ -72,7 +71,7 @@ type File struct {
 	Rules   []Rule `yaml:"rules"`
 }
 
-// Names are those of all options, as flags and in the file.
+// Names returns the names of all options.
 func Names() []string { return names(reflect.TypeFor[Options]()) }
 
 func names(t reflect.Type) (list []string) {

@@ -17,8 +17,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Resolve lays the flags over the file, which may be nil, and the defaults
-// under both. The error joins an input.Error for each mistake.
+// Resolve merges the flags, the file, which may be nil, and the defaults, in this
+// order of precedence. The error joins one input.Error for each mistake.
 func Resolve(flags *Options, file *Source) (*Config, error) {
 	r := resolver{flags: flags, file: file}
 	merged := Options{}
@@ -39,7 +39,7 @@ type resolver struct {
 	errs  []error
 }
 
-// where names the place to mend: the flag, if it was given, else the file.
+// where names the place of an option: the flag if it was given, otherwise the file.
 func (r *resolver) where(field string) string {
 	if r.file != nil && !isSet(reflect.ValueOf(r.flags).Elem(), field) {
 		rule, _, _ := strings.Cut(field, ".")
@@ -97,7 +97,7 @@ func (r *resolver) config(o *Options) *Config {
 	return c
 }
 
-// rules resolves the rules, and what holds where none matches.
+// rules resolves the rules, and the route for requests that match no rule.
 func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
 	operation := or(o.Operation, "http")
 	c.Rest = r.route("", &o.Calls)
@@ -121,18 +121,17 @@ func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
 	}
 }
 
-// plain is a pattern with its host as Host has it.
+// plain returns a pattern with its host in the form of Host.
 func plain(pattern string) string {
 	end := max(strings.IndexByte(pattern, '/'), 0)
-	start := strings.LastIndexAny(pattern[:end], " \t") + 1 // behind the method
+	start := strings.LastIndexAny(pattern[:end], " \t") + 1 // after the method
 	return pattern[:start] + Host(pattern[start:end]) + pattern[end:]
 }
 
-// Host is the one way of writing the name of a host, without a port, that rules
-// are compared by.
+// Host normalizes a host name without a port: lower case, no dot at the end.
 func Host(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
-// registeredAt is where ServeMux says that a pattern was registered: here.
+// registeredAt matches the source line in messages of ServeMux.
 var registeredAt = regexp.MustCompile(` \(registered at [^)]*\)`)
 
 // register turns ServeMux's panics about patterns into errors.

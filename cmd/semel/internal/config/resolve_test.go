@@ -25,7 +25,7 @@ func to[T any](v T) *T { return &v }
 
 const least = "upstream: http://127.0.0.1:3000\n"
 
-func TestDefaultsAreWhatTheHelpSays(t *testing.T) {
+func TestResolve_NoOptions_DefaultsOfHelp(t *testing.T) {
 	c, err := resolve(t, &Options{}, least)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestDefaultsAreWhatTheHelpSays(t *testing.T) {
 	}
 }
 
-func TestAFlagOverridesTheFile(t *testing.T) {
+func TestResolve_FlagAndFile_FlagWins(t *testing.T) {
 	lease, policy := Duration(5*time.Second), "park"
 	c, err := resolve(t, &Options{Lease: &lease, Calls: Calls{OnDoubt: &policy}}, least+"lease: 9s\ndrain: 3s\non-doubt: retry\n")
 	if err != nil {
@@ -52,7 +52,7 @@ func TestAFlagOverridesTheFile(t *testing.T) {
 	}
 }
 
-func TestARuleSaysWhatIsDifferent(t *testing.T) {
+func TestResolve_Rule_OverridesTopLevel(t *testing.T) {
 	c, err := resolve(t, &Options{}, least+`
 wait: 2s
 retention: 7d
@@ -80,7 +80,7 @@ rules:
 	}
 }
 
-func TestWhatIsOutOfItsLimitsIsToldWithThem(t *testing.T) {
+func TestResolve_OutOfRange_ErrorNamesLimits(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":                                                               `--upstream: is required`,
 		"upstream: ftp://x\n":                                            `f.yaml:1: upstream: "ftp://x": write an absolute URL`,
@@ -116,7 +116,7 @@ func TestWhatIsOutOfItsLimitsIsToldWithThem(t *testing.T) {
 	}
 }
 
-func TestAMistakeInAFlagNamesTheFlag(t *testing.T) {
+func TestResolve_InvalidFlag_ErrorNamesFlag(t *testing.T) {
 	_, err := resolve(t, &Options{Lease: to(Duration(1))}, least+"lease: 30s\n")
 	if err == nil || !strings.HasPrefix(err.Error(), `--lease: "1ns": must be`) {
 		t.Errorf("got %v", err)
@@ -127,21 +127,21 @@ func TestAMistakeInAFlagNamesTheFlag(t *testing.T) {
 	}
 }
 
-func TestAMistakeDoesNotSpeakOfThisProgramsSource(t *testing.T) {
+func TestResolve_InvalidPattern_ErrorHidesSourceLine(t *testing.T) {
 	_, err := resolve(t, &Options{}, least+"rules:\n- match: /a\n- match: /a\n")
 	if err == nil || strings.Contains(err.Error(), ".go:") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestEachMistakeHasALine(t *testing.T) {
+func TestResolve_SeveralMistakes_OneLineEach(t *testing.T) {
 	_, err := resolve(t, &Options{}, "lease: 1ms\nwait: 1h\n")
 	if lines := input.Lines(err); len(lines) != 3 {
 		t.Errorf("got %q", lines)
 	}
 }
 
-func TestFlagsAndFieldsHaveTheSameNames(t *testing.T) {
+func TestOptions_FlagsAndFields_SameNames(t *testing.T) {
 	var names []string
 	var walk func(t reflect.Type) error
 	walk = func(ty reflect.Type) error {
@@ -168,8 +168,8 @@ func TestFlagsAndFieldsHaveTheSameNames(t *testing.T) {
 	}
 }
 
-// What passes through is never parked, whatever it says or inherits.
-func TestARuleThatPassesThroughParksNothing(t *testing.T) {
+// A rule with pass-through never parks, even if it sets or inherits on-doubt park.
+func TestParks_PassThroughRule_False(t *testing.T) {
 	c, err := resolve(t, &Options{}, least+"rules: [{match: /files/, pass-through: true, on-doubt: park}]\n")
 	if err != nil || c.Parks() {
 		t.Errorf("parks %v, %v", c.Parks(), err)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestADurationIsGosOrInDays(t *testing.T) {
+func TestDuration_GoFormatOrDays(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "7d": 7 * 24 * time.Hour, "-1s": -time.Second,
 	} {
@@ -22,7 +22,7 @@ func TestADurationIsGosOrInDays(t *testing.T) {
 	}
 }
 
-func TestASizeHasABinaryUnitOrNone(t *testing.T) {
+func TestSize_BinaryUnitOrNone(t *testing.T) {
 	for text, want := range map[string]Size{
 		"0": 0, "4096": 4096, "256KiB": 256 << 10, "10MiB": 10 << 20, "1GiB": 1 << 30,
 	} {
@@ -39,7 +39,7 @@ func TestASizeHasABinaryUnitOrNone(t *testing.T) {
 	}
 }
 
-func TestValuesAreWrittenAsTheyAreRead(t *testing.T) {
+func TestString_RoundTrips(t *testing.T) {
 	for _, text := range []string{"500ms", "1m30s", "1d", "7d"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || d.String() != text {

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Denied is the answer of an authorizer that did not allow a replay.
+// Denied reports that the authorize hook did not allow a replay.
 type Denied struct {
 	Status    int    // 401 or 403; 503: it could not be asked
 	Challenge string // WWW-Authenticate, for 401
 	Err       error  // why it could not be asked
 }
 
-// Error says what the answer was.
+// Error implements error.
 func (d *Denied) Error() string {
 	if d.Err != nil {
 		return fmt.Sprintf("authorize-url: %v", d.Err)
@@ -27,7 +27,7 @@ func (d *Denied) Error() string {
 	return fmt.Sprintf("authorize-url: answered %d", d.Status)
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (d *Denied) Unwrap() error { return d.Err }
 
 // Authorize asks, by GET, with the headers of the request and X-Forwarded-
@@ -58,8 +58,8 @@ func (h *Hook) Authorize(r *http.Request) error {
 	return &Denied{Status: http.StatusServiceUnavailable, Err: errors.New("the answer is " + res.Status + ", neither 2xx nor 401 nor 403")}
 }
 
-// asked are the headers of r, but for those of its connection and its body. If
-// those who forwarded it are trusted, they say where it came from.
+// asked returns the headers of r without the headers of its connection and its
+// body. With trust it keeps the incoming X-Forwarded-* headers.
 func asked(r *http.Request, trust bool) http.Header {
 	h := maps.Clone(r.Header)
 	for _, line := range r.Header["Connection"] {

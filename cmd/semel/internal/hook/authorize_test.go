@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 )
 
-func TestAnAuthorizerGetsTheRequestWithoutItsBody(t *testing.T) {
+func TestAuthorize_SendsHeadersWithoutBody(t *testing.T) {
 	var got *http.Request
 	h := to(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		got = r.Clone(r.Context())
@@ -49,7 +49,7 @@ func TestAnAuthorizerGetsTheRequestWithoutItsBody(t *testing.T) {
 	}
 }
 
-func TestOnly2xxAllowsAReplay(t *testing.T) {
+func TestAuthorize_Only2xxAllows(t *testing.T) {
 	for status, want := range map[int]int{
 		200: 0, 204: 0, 401: 401, 403: 403, 302: 503, 404: 503, 500: 503, 429: 503,
 	} {
@@ -70,7 +70,7 @@ func TestOnly2xxAllowsAReplay(t *testing.T) {
 	}
 }
 
-func TestAnAuthorizerThatDoesNotAnswerAllowsNothing(t *testing.T) {
+func TestAuthorize_NoAnswer_Denied(t *testing.T) {
 	stop := make(chan struct{})
 	slow := to(t, 20*time.Millisecond, func(w http.ResponseWriter, r *http.Request) { <-stop })
 	defer close(stop)

@@ -1,5 +1,6 @@
-// Package hook asks the user's own services: what became of a parked request,
-// and whether a caller may still see a kept answer.
+// Package hook calls the user's own services: the reconcile hook says whether a
+// parked request took effect, and the authorize hook says whether a caller may see
+// a kept answer.
 package hook
 
 import (
@@ -11,7 +12,7 @@ import (
 // maxAnswer bounds how much of a hook's answer is read, in bytes.
 const maxAnswer = 64 << 20
 
-// Hook is a service to ask. Safe for concurrent use.
+// Hook calls one service. Safe for concurrent use.
 type Hook struct {
 	url     *url.URL
 	timeout time.Duration
@@ -21,16 +22,15 @@ type Hook struct {
 
 // New makes a Hook; each question takes at most timeout.
 func New(u *url.URL, timeout time.Duration) *Hook {
-	return &Hook{url: u, timeout: timeout, client: &http.Client{ // no Proxy: what clients sent goes to the service that the user named
+	return &Hook{url: u, timeout: timeout, client: &http.Client{ // no Proxy, because the data of clients goes only to the service that the user named
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 4 * time.Second},
-		// An answer from elsewhere is none: the user named one service.
+		// The hook follows no redirect, because the user named one service.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// TrustForwarded has an authorizer told X-Forwarded-For, -Host and -Proto as
-// the upstream is, which gets them as they came in. Call it before the first
-// question.
+// TrustForwarded makes Authorize pass incoming X-Forwarded-For, -Host and -Proto
+// on, as the upstream gets them. Call it before the first call of Authorize.
 func (h *Hook) TrustForwarded() { h.trust = true }
 
 // Close closes the idle connections.

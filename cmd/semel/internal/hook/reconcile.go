@@ -21,21 +21,21 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Question is what a reconciler is asked, as JSON, by POST.
+// Question is the JSON body of a POST to the reconcile hook.
 type Question struct {
 	Operation string `json:"operation"`
 	Tenant    string `json:"tenant"` // empty: scope single
 	Key       string `json:"key"`
-	// RequestDigest is what each attempt was sent as Semel-Request-Digest.
+	// RequestDigest is the Semel-Request-Digest of each attempt.
 	RequestDigest string `json:"request_digest"`
-	// Fence is higher than the Semel-Fence of each attempt so far. Who
-	// answers "final" must refuse requests with a lower one from now on.
+	// Fence is higher than the Semel-Fence of each attempt so far. A service
+	// that answers "final" must refuse requests with a lower fence from now on.
 	Fence     uint64    `json:"fence"`
 	Attempts  int       `json:"attempts"`
 	FirstSeen time.Time `json:"first_seen"`
 }
 
-// answer is what a reconciler says.
+// answer is the JSON answer of the reconcile hook.
 type answer struct {
 	Happened *bool     `json:"happened"` // null: not known
 	Final    bool      `json:"final"`    // it did not happen, and never will
@@ -67,11 +67,11 @@ func (t *text) UnmarshalJSON(doc []byte) error {
 	return nil
 }
 
-// Reconcile asks about a parked request. An error, and the zero Verdict, mean
-// that nobody knows.
+// Reconcile asks about a parked request. An error or the zero Verdict means that
+// the outcome is not known.
 func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error) {
 	for field, v := range map[string]string{"operation": q.Operation, "tenant": q.Tenant, "key": q.Key} {
-		if !utf8.ValidString(v) { // JSON would name another one
+		if !utf8.ValidString(v) { // JSON would replace the bytes and name another record
 			return semel.Verdict{}, fmt.Errorf("reconcile-url: cannot be asked: the %s is no UTF-8; see semel inspect resolve", field)
 		}
 	}
@@ -126,7 +126,7 @@ func verdict(doc []byte) (semel.Verdict, error) {
 	case a.Happened == nil:
 		return semel.Verdict{}, nil
 	case !*a.Happened && !a.Final:
-		return semel.Verdict{}, nil // it may yet
+		return semel.Verdict{}, nil // it may still happen
 	case !*a.Happened && a.Response != nil:
 		return semel.Verdict{}, errors.New(`the answer has a response, but "happened" is false`)
 	case !*a.Happened:
@@ -141,9 +141,8 @@ func verdict(doc []byte) (semel.Verdict, error) {
 	return semel.Happened(o), nil
 }
 
-// twice is a member that an object has more than once: of two answers, package
-// json would take the last, also if it is written in capitals. Empty: there is
-// none, or it is no object.
+// twice returns a member that an object has more than once, ignoring capitals,
+// because package json would use the last one. It returns "" if all members differ.
 func twice(doc []byte) string {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -155,7 +154,7 @@ func twice(doc []byte) string {
 		name, ok := t.(string)
 		var value json.RawMessage
 		if err != nil || !ok || d.Decode(&value) != nil {
-			return "" // cannot be: the document was read already
+			return "" // unreachable: the document has been parsed already
 		}
 		if seen[strings.ToLower(name)] {
 			return name

@@ -42,7 +42,7 @@ func says(kind, doc string) http.HandlerFunc {
 	}
 }
 
-func TestTheQuestionSaysWhichRequestItIs(t *testing.T) {
+func TestReconcile_QuestionNamesRequest(t *testing.T) {
 	var got map[string]any
 	h := to(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
@@ -65,9 +65,9 @@ func TestTheQuestionSaysWhichRequestItIs(t *testing.T) {
 	}
 }
 
-// JSON would write each byte that is no UTF-8 alike, so that of two tenants
-// nobody could tell who is asked about.
-func TestWhatJSONCannotSayIsNotAskedAbout(t *testing.T) {
+// JSON replaces every byte that is not UTF-8 by the same character, so that two
+// tenants could not be told apart.
+func TestReconcile_KeyNotUTF8_NotAsked(t *testing.T) {
 	h := to(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		t.Error("it was asked about")
 		says("application/json", `{"happened":false,"final":true}`)(w, r)
@@ -81,7 +81,7 @@ func TestWhatJSONCannotSayIsNotAskedAbout(t *testing.T) {
 	}
 }
 
-func TestOnlyAPlainAnswerDecides(t *testing.T) {
+func TestReconcile_OnlyClearAnswerDecides(t *testing.T) {
 	kept := store.Outcome{Code: 201, Header: []store.Header{{Name: "Link", Value: "a"}, {Name: "Link", Value: "b"}, {Name: "Location", Value: "/p/1"}}, Body: []byte(`{"id":1}`)}
 	for name, c := range map[string]struct {
 		doc  string
@@ -120,7 +120,7 @@ func TestOnlyAPlainAnswerDecides(t *testing.T) {
 	}
 }
 
-func TestNoUsableAnswerIsNotKnown(t *testing.T) {
+func TestReconcile_UnusableAnswer_NotKnown(t *testing.T) {
 	never := `{"happened":false,"final":true}`
 	for name, f := range map[string]http.HandlerFunc{
 		"another status": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); _, _ = w.Write([]byte(never)) },
@@ -142,7 +142,7 @@ func TestNoUsableAnswerIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestAQuestionHasATimeLimit(t *testing.T) {
+func TestReconcile_SlowHook_TimesOut(t *testing.T) {
 	stop := make(chan struct{})
 	h := to(t, 20*time.Millisecond, func(w http.ResponseWriter, r *http.Request) { <-stop })
 	defer close(stop)

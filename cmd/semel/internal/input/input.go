@@ -1,5 +1,5 @@
-// Package input says what is wrong with something that a user gave: an option,
-// a file, an address. A command that meets one ends with exit code 2.
+// Package input reports mistakes in input of a user: an option, a file, an
+// address. A command with such a mistake ends with exit code 2.
 package input
 
 import (
@@ -10,12 +10,12 @@ import (
 
 // Error is one mistake. It is printed in one line.
 type Error struct {
-	Field string // where it was given: "--lease", "semel.yaml:7: lease"
-	Value string // what was given; empty where it is missing or secret
-	Want  string // what would be right: limits, choices, an example
+	Field string // the place of the input: "--lease", "semel.yaml:7: lease"
+	Value string // the value; empty if it is missing or secret
+	Want  string // the remedy: limits, choices, an example
 }
 
-// Error names the field, the value and what would be right.
+// Error names the field, the value and the remedy.
 func (e *Error) Error() string {
 	if e.Value == "" {
 		return e.Field + ": " + e.Want
@@ -28,13 +28,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %q: %s", e.Field, v, e.Want)
 }
 
-// Is reports whether all that is wrong in err is a user's to mend.
+// Is reports whether every error in err is an Error.
 func Is(err error) bool {
 	_, ok := errors.AsType[*Error](err)
 	return ok
 }
 
-// Lines is err with each of the errors that were joined in a line of its own.
+// Lines returns one line for each error that err joins.
 func Lines(err error) []string {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
-func TestAMistakeNamesFieldValueAndWhatIsRight(t *testing.T) {
+func TestError_NamesFieldValueAndRemedy(t *testing.T) {
 	err := &input.Error{Field: "--lease", Value: "abc", Want: "give a duration, such as 30s"}
 	if got, want := err.Error(), `--lease: "abc": give a duration, such as 30s`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -21,14 +21,14 @@ func TestAMistakeNamesFieldValueAndWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestALongValueIsCutAndStaysInOneLine(t *testing.T) {
+func TestError_LongValue_CutToOneLine(t *testing.T) {
 	err := &input.Error{Field: "--scope", Value: strings.Repeat("x", 500) + "\n", Want: "no"}
 	if got := err.Error(); len(got) > 120 || strings.Contains(got, "\n") {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}
 }
 
-func TestAWrappedMistakeIsFound(t *testing.T) {
+func TestIs_WrappedError_Found(t *testing.T) {
 	e := &input.Error{Field: "f", Want: "w"}
 	if !input.Is(fmt.Errorf("proxy: %w", errors.Join(e))) {
 		t.Error("a wrapped and joined mistake is not found")
@@ -38,7 +38,7 @@ func TestAWrappedMistakeIsFound(t *testing.T) {
 	}
 }
 
-func TestJoinedMistakesHaveALineEach(t *testing.T) {
+func TestLines_JoinedErrors_OneLineEach(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")
 	both := fmt.Errorf("both: %w, %w", a, b) // says more than its parts
 	got := input.Lines(errors.Join(a, errors.Join(b, both), errors.New("two\nlines")))

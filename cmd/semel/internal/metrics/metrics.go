@@ -90,13 +90,13 @@ func (r *Registry) Calls(operation, rule string) *Calls {
 	return c
 }
 
-// Counter adds a count that is read when it is written. Not safe for
+// Counter adds a counter whose value WriteTo reads. Not safe for
 // concurrent use.
 func (r *Registry) Counter(name, help string, read func() float64) {
 	r.values = append(r.values, value{name, "counter", help, read})
 }
 
-// Gauge adds a value that goes up and down. Not safe for concurrent use.
+// Gauge adds a gauge whose value WriteTo reads. Not safe for concurrent use.
 func (r *Registry) Gauge(name, help string, read func() float64) {
 	r.values = append(r.values, value{name, "gauge", help, read})
 }
@@ -113,13 +113,13 @@ func (c *Calls) Observe(_ context.Context, e semel.Event) {
 // Count is how many events of a kind there were.
 func (c *Calls) Count(kind string) uint64 { return c.byKind[index(kind)].Load() }
 
-// WriteTo writes all counts; those of events that never were are left out.
+// WriteTo writes all metrics. It omits counts of events that never occurred.
 func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
 	head := func(name, kind, help string) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
-	head("semel_events_total", "counter", "What happened to calls; see the kinds of semel.Event.")
+	head("semel_events_total", "counter", "Events of calls by kind; see semel.Kind.")
 	for _, c := range r.calls {
 		for i, kind := range kinds {
 			name := strings.NewReplacer(": ", "_", " ", "_").Replace(kind)
@@ -128,10 +128,10 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 			}
 		}
 	}
-	head("semel_run_seconds", "summary", "How long the upstream took, for requests that reached it.")
+	head("semel_upstream_seconds", "summary", "Time that the upstream took for requests that reached it.")
 	for _, c := range r.calls {
 		if n := c.runs.Load(); n > 0 {
-			fmt.Fprintf(&b, "semel_run_seconds_sum{%s} %g\nsemel_run_seconds_count{%s} %d\n",
+			fmt.Fprintf(&b, "semel_upstream_seconds_sum{%s} %g\nsemel_upstream_seconds_count{%s} %d\n",
 				c.labels(), time.Duration(c.took.Load()).Seconds(), c.labels(), n)
 		}
 	}

@@ -19,7 +19,7 @@ func text(t *testing.T, r *metrics.Registry) string {
 	return b.String()
 }
 
-func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
+func TestWriteTo_Events_CountedByKindOperationRule(t *testing.T) {
 	var r metrics.Registry
 	pay, rest := r.Calls("pay", "POST /pay"), r.Calls("http", "/")
 	for range 2 {
@@ -32,8 +32,8 @@ func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
 		"semel_events_total{kind=\"executed\",operation=\"pay\",rule=\"POST /pay\"} 2\n",
 		"semel_events_total{kind=\"refused_parked\",operation=\"http\",rule=\"/\"} 1\n",
 		"semel_events_total{kind=\"other\",operation=\"http\",rule=\"/\"} 1\n",
-		"semel_run_seconds_sum{operation=\"pay\",rule=\"POST /pay\"} 0.5\n",
-		"semel_run_seconds_count{operation=\"pay\",rule=\"POST /pay\"} 2\n",
+		"semel_upstream_seconds_sum{operation=\"pay\",rule=\"POST /pay\"} 0.5\n",
+		"semel_upstream_seconds_count{operation=\"pay\",rule=\"POST /pay\"} 2\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
@@ -49,7 +49,7 @@ func TestEventsAreCountedByKindOperationAndRule(t *testing.T) {
 	}
 }
 
-func TestEveryLineIsOfTheFormat(t *testing.T) {
+func TestWriteTo_EveryLine_PrometheusFormat(t *testing.T) {
 	var r metrics.Registry
 	c := r.Calls(`o"\`, "a\nb")
 	kinds := []string{semel.EventExecuted, semel.EventNotStored, semel.EventTakenOver}
@@ -72,7 +72,7 @@ func TestEveryLineIsOfTheFormat(t *testing.T) {
 	}
 }
 
-func TestCountingIsSafe(t *testing.T) {
+func TestObserve_Concurrent_CountsAll(t *testing.T) {
 	var r metrics.Registry
 	c := r.Calls("o", "/")
 	var wg sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package problem writes the proxy's refusals, and package semelhttp's, as
-// problem documents (RFC 9457).
+// Package problem writes refusals of the proxy and of package semelhttp as problem
+// documents (RFC 9457).
 package problem
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// The refusals that the proxy adds to those of package semelhttp. Their Codes
-// are stable.
+// Refusals of the proxy. Package semelhttp has further ones. Their codes are
+// stable.
 var (
 	NotProxied = semelhttp.Problem{Status: http.StatusNotImplemented, Code: "not_proxied", Title: "Method is not proxied",
 		Detail: "CONNECT is not proxied: there is one fixed service behind this proxy."}
@@ -38,7 +38,7 @@ var (
 // docs is where the codes are explained.
 const docs = "https://pkg.go.dev/github.com/semel-go/semel/semelhttp#"
 
-// Write sends p, but for its Err.
+// Write sends p without its Err.
 func Write(w http.ResponseWriter, p semelhttp.Problem) {
 	doc, err := json.Marshal(struct {
 		Type   string `json:"type"`

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-func TestAProblemIsADocumentWithoutItsError(t *testing.T) {
+func TestWrite_ErrorNotShown(t *testing.T) {
 	w := httptest.NewRecorder()
 	problem.Write(w, semelhttp.Problem{Status: 503, Code: "c", Title: "T", Detail: "D", RetryAfter: 1100 * time.Millisecond, Err: errors.New("canary")})
 	var got map[string]any

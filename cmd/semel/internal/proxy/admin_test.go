@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestItIsReadyWhileTheStoreAnswers(t *testing.T) {
+func TestReady_StoreAnswers_Ready(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	ready := func() reply { return fetch(t, "GET", s.admin.URL+"/readyz", "") }
 	if r := ready(); r.status != 200 || !strings.Contains(r.body, "ready") {
@@ -41,7 +41,7 @@ func TestItIsReadyWhileTheStoreAnswers(t *testing.T) {
 	}
 }
 
-func TestItIsNotReadyWithoutAKeySet(t *testing.T) {
+func TestReady_NoKeySet_NotReady(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jwks.json")
 	s := play(t, created(), "scope: jwt:sub\njwks: "+path+"\n")
 	if r := fetch(t, "GET", s.admin.URL+"/readyz", ""); r.status != 503 || !strings.Contains(r.body, "key set") {
@@ -61,7 +61,7 @@ func TestItIsNotReadyWithoutAKeySet(t *testing.T) {
 	}
 }
 
-func TestMetricsAreCountedByRule(t *testing.T) {
+func TestMetrics_TwoRules_CountedByRule(t *testing.T) {
 	s := play(t, created(), byTenant+"rules: [{match: POST /pay, operation: pay}]\n")
 	s.pay("canary-key", "X-Tenant", "canary-tenant")
 	s.pay("canary-key", "X-Tenant", "canary-tenant")
@@ -69,7 +69,7 @@ func TestMetricsAreCountedByRule(t *testing.T) {
 	r := fetch(t, "GET", s.admin.URL+"/metrics", "")
 	for _, want := range []string{
 		`semel_events_total{kind="executed",operation="pay",rule="POST /pay"} 1`, `semel_events_total{kind="replayed",operation="pay",rule="POST /pay"} 1`,
-		`semel_events_total{kind="executed",operation="http",rule="/"} 1`, "semel_ready 1", "semel_in_flight 0", "semel_swept_deleted_total 0",
+		`semel_events_total{kind="executed",operation="http",rule="/"} 1`, "semel_ready 1", "semel_requests_in_flight 0", "semel_sweep_deleted_records_total 0",
 	} {
 		if !strings.Contains(r.body, want+"\n") {
 			t.Errorf("no %s in\n%s", want, r.body)
@@ -88,7 +88,7 @@ func TestMetricsAreCountedByRule(t *testing.T) {
 	}
 }
 
-func TestLogsHoldNoKeyTokenOrBody(t *testing.T) {
+func TestLog_Request_NoKeyTokenOrBody(t *testing.T) {
 	s := play(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(500)
 		_, _ = w.Write([]byte("canary-answer"))
@@ -104,7 +104,7 @@ func TestLogsHoldNoKeyTokenOrBody(t *testing.T) {
 	}
 }
 
-func TestWhatHasExpiredIsSwept(t *testing.T) {
+func TestRun_ExpiredRecord_SweptAway(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\nretention: 1s\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -115,7 +115,7 @@ func TestWhatHasExpiredIsSwept(t *testing.T) {
 		return errors.Is(err, store.ErrNotFound)
 	})
 	eventually(t, "it is counted", func() bool {
-		return strings.Contains(fetch(t, "GET", s.admin.URL+"/metrics", "").body, "semel_swept_deleted_total 1\n")
+		return strings.Contains(fetch(t, "GET", s.admin.URL+"/metrics", "").body, "semel_sweep_deleted_records_total 1\n")
 	})
 	cancel()
 	select {

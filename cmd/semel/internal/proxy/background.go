@@ -15,18 +15,17 @@ import (
 	"github.com/semel-go/semel/sweep"
 )
 
-// sweeps count what the sweeps did.
-type sweeps struct{ deleted, released, parked, failed, broken atomic.Uint64 }
+// sweepCounts are totals of all sweeps.
+type sweepCounts struct{ deleted, released, parked, failed, errors atomic.Uint64 }
 
-// reconcileRound is how many parked requests of an operation are asked about
-// in one round.
+// reconcileRound is the largest number of parked requests of one operation that
+// one round asks about.
 const reconcileRound = 1000
 
-// Run does the work behind the requests until ctx ends: sweeps, and questions
-// about parked requests.
+// Run sweeps the store and reconciles parked requests until ctx ends.
 func (p *Proxy) Run(ctx context.Context) error {
 	c := p.Config
-	ops, err := p.parking()
+	ops, err := p.parkingOperations()
 	if err != nil {
 		return err
 	}
@@ -47,7 +46,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 }
 
 func (p *Proxy) observe(ctx context.Context, e semel.Event) {
-	p.behind.Observe(ctx, e)
+	p.background.Observe(ctx, e)
 	semel.LogEvents(p.Log)(ctx, e)
 }
 
@@ -57,26 +56,27 @@ func (p *Proxy) swept(s sweep.Stats, err error) {
 	p.sweeps.parked.Add(uint64(s.Parked))
 	p.sweeps.failed.Add(uint64(s.Failed))
 	if err != nil {
-		p.sweeps.broken.Add(1)
+		p.sweeps.errors.Add(1)
 		p.Log.Warn("a sweep failed; the next one tries again", "error", err)
 	}
 }
 
-// parked is an operation some of whose requests may be parked.
-type parked struct {
+// parkingOperation is an operation whose requests can be parked.
+type parkingOperation struct {
 	operation string
 	guard     *semel.Guard
 }
 
-// parking are the operations that park, each with the guard of its first rule.
-func (p *Proxy) parking() ([]parked, error) {
+// parkingOperations returns the operations that park, each with the guard of
+// its first rule.
+func (p *Proxy) parkingOperations() ([]parkingOperation, error) {
 	if p.reconcile == nil {
 		return nil, nil
 	}
 	if _, ok := store.As[store.Lister](p.Store); !ok {
-		return nil, errors.New("reconcile-every: the store cannot be searched; set it to 0")
+		return nil, errors.New("reconcile-every: this store cannot list its records; set reconcile-every to 0")
 	}
-	var ops []parked
+	var ops []parkingOperation
 	seen := map[string]bool{}
 	routes := append([]config.Route{p.Config.Rest}, p.Config.Rules...)
 	for i := range routes {
@@ -84,17 +84,17 @@ func (p *Proxy) parking() ([]parked, error) {
 		if r.PassThrough || r.OnDoubt != semel.Park || seen[r.Operation] {
 			continue
 		}
-		g, err := semel.New(p.Store, p.options(r, p.behind))
+		g, err := semel.New(p.Store, p.options(r, p.background))
 		if err != nil {
 			return nil, err
 		}
 		seen[r.Operation] = true
-		ops = append(ops, parked{string(r.Operation), g})
+		ops = append(ops, parkingOperation{r.Operation, g})
 	}
 	return ops, nil
 }
 
-func (p *Proxy) reconcileAll(ctx context.Context, ops []parked) {
+func (p *Proxy) reconcileAll(ctx context.Context, ops []parkingOperation) {
 	tick := time.NewTicker(p.Config.ReconcileEvery)
 	defer tick.Stop()
 	for {
@@ -109,21 +109,22 @@ func (p *Proxy) reconcileAll(ctx context.Context, ops []parked) {
 				return
 			}
 			if err != nil {
-				p.Log.Warn("parked requests could not all be asked about; the next round tries again", "operation", op.operation, "error", err)
+				p.Log.Warn("could not reconcile all parked requests; the next round tries again", "operation", op.operation, "error", err)
 			}
 			if n > 0 {
-				p.Log.Info("parked requests were reconciled", "operation", op.operation, "settled", n)
+				p.Log.Info("reconciled parked requests", "operation", op.operation, "resolved", n)
 			}
 		}
 	}
 }
 
-// ask is the semel.ReconcileFunc.
-func (p *Proxy) ask(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
+// askHook asks the reconcile hook about one parked request. It is an
+// Options.Reconcile.
+func (p *Proxy) askHook(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
 	key := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
 	f, err := p.Store.Get(ctx, key)
 	if err != nil {
-		return semel.Verdict{}, fmt.Errorf("when it was first seen: %w", err)
+		return semel.Verdict{}, fmt.Errorf("read when the request was first seen: %w", err)
 	}
 	return p.reconcile.Reconcile(ctx, hook.Question{
 		Operation: key.Operation, Tenant: key.Tenant, Key: key.Value, RequestDigest: x.Fingerprint(),

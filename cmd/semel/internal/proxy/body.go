@@ -8,63 +8,64 @@ import (
 	"time"
 )
 
-// errSilent is a client that sent nothing for too long in the middle of a body.
-var errSilent = errors.New("the client sent nothing more of its body")
+// errBodyTimeout reports a client that stopped sending in the middle of a body.
+var errBodyTimeout = errors.New("the client stopped sending its request body")
 
-// hearing bounds how long a client may be silent while its body is read, which
-// is before anything is claimed or sent on. The whole may take as long as it
-// likes.
-type hearing struct {
+// timedBody limits each pause of a client that sends its body. The proxy reads
+// the body before it claims the key or sends anything to the upstream. The whole
+// body may take any time.
+type timedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
 	limit time.Duration
-	// The server tells its own request what comes behind the body, and not the
-	// copy of it that has another body. In the server's the body must stay: it
-	// would not know whether it still owes its client a "100 Continue".
+	// net/http writes the trailers into its own request, not into a copy with
+	// another body. The body of its own request must stay in place, because
+	// otherwise net/http does not know whether to send "100 Continue".
 	server, copy *http.Request
 }
 
-// hear is r with a body that is read so.
-func hear(w http.ResponseWriter, r *http.Request, limit time.Duration) *http.Request {
-	if !hurry(w, r, limit) {
+// limitPauses returns r with a timedBody.
+func limitPauses(w http.ResponseWriter, r *http.Request, limit time.Duration) *http.Request {
+	if !setBodyDeadline(w, r, limit) {
 		return r
 	}
 	own := *r
-	own.Body = &hearing{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit, server: r, copy: &own}
+	own.Body = &timedBody{ReadCloser: r.Body, conn: http.NewResponseController(w), limit: limit, server: r, copy: &own}
 	return &own
 }
 
-// hurry bounds how long the server waits for a body, also one that is not read:
-// it reads some of that by itself before it answers. False: there is no body,
-// or no way to do it.
-func hurry(w http.ResponseWriter, r *http.Request, limit time.Duration) bool {
+// setBodyDeadline limits how long the server waits for the next part of a body.
+// The limit also counts for a body that no handler reads, because the server
+// reads a part of such a body before it answers. It returns false if there is no
+// body, or if the connection takes no deadline.
+func setBodyDeadline(w http.ResponseWriter, r *http.Request, limit time.Duration) bool {
 	if limit == 0 || r.Body == nil || r.Body == http.NoBody {
 		return false
 	}
 	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit)) == nil
 }
 
-// Read implements io.Reader. At the end of the body the server takes the limit
-// off: it reads on then, to notice that its client leaves.
-func (h *hearing) Read(p []byte) (int, error) {
-	_ = h.conn.SetReadDeadline(time.Now().Add(h.limit)) // it worked before
-	n, err := h.ReadCloser.Read(p)
+// Read implements io.Reader. At the end of the body the server removes the
+// deadline, because it reads on to notice a client that hangs up.
+func (b *timedBody) Read(p []byte) (int, error) {
+	_ = b.conn.SetReadDeadline(time.Now().Add(b.limit)) // setBodyDeadline has tried it
+	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		h.trailers()
+		b.trailers()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = errSilent
+		err = errBodyTimeout
 	}
 	return n, err
 }
 
-// trailers hands over what came behind the body.
-func (h *hearing) trailers() {
-	if h.copy.Trailer == nil {
-		h.copy.Trailer = h.server.Trailer
+// trailers copies the trailers to the request that the proxy uses.
+func (b *timedBody) trailers() {
+	if b.copy.Trailer == nil {
+		b.copy.Trailer = b.server.Trailer
 		return
 	}
-	for name, values := range h.server.Trailer {
-		h.copy.Trailer[name] = values
+	for name, values := range b.server.Trailer {
+		b.copy.Trailer[name] = values
 	}
 }

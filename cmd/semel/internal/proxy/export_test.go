@@ -3,7 +3,7 @@ package proxy
 // Parking are the operations of a round of questions, in its order.
 func (p *Proxy) Parking() ([]string, error) {
 	var names []string
-	ops, err := p.parking()
+	ops, err := p.parkingOperations()
 	for _, op := range ops {
 		names = append(names, string(op.operation))
 	}

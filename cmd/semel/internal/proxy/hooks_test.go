@@ -15,7 +15,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestAReplayIsShownOnlyToWhoMaySeeIt(t *testing.T) {
+func TestAuthorize_Replay_ShownOnlyIfAllowed(t *testing.T) {
 	var status, asked atomic.Int64
 	auth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -55,9 +55,9 @@ func TestAReplayIsShownOnlyToWhoMaySeeIt(t *testing.T) {
 	}
 }
 
-// Who may see an answer can depend on where the request came from, and the
-// authorizer has to be told the same of that as the upstream.
-func TestTheAuthorizerIsToldWhereARequestCameFromAsTheUpstreamIs(t *testing.T) {
+// Access to an answer can depend on the origin of a request, so the authorizer
+// must get the same X-Forwarded-* headers as the upstream.
+func TestAuthorize_ForwardedHeaders_SameAsUpstream(t *testing.T) {
 	names := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 	for _, doc := range []string{"", "trust-forwarded: true\n"} {
 		asked := make(chan http.Header, 1)
@@ -135,7 +135,7 @@ func failsOnce() http.HandlerFunc {
 	}
 }
 
-func TestAParkedRequestIsAskedAbout(t *testing.T) {
+func TestReconcile_DuplicateOfParked_AsksHook(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
 		status int
@@ -173,7 +173,7 @@ func TestAParkedRequestIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestParkedRequestsAreAskedAboutInTheBackground(t *testing.T) {
+func TestReconcile_Background_AsksHook(t *testing.T) {
 	o := newOracle(t)
 	s := play(t, failsOnce(), "scope: single\nreconcile-url: "+o.URL+"\nreconcile-every: 100ms\nrules: [{match: POST /pay, on-doubt: park, operation: pay}]\n")
 	ctx, cancel := context.WithCancel(t.Context())

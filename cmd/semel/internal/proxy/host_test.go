@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The name of a host means the same in capitals, and with the dot of the root.
-func TestARuleForAHostHoldsHoweverTheHostIsWritten(t *testing.T) {
+// Host names ignore capitals and a dot at the end.
+func TestRule_HostInCapitalsOrWithDot_Applies(t *testing.T) {
 	for _, match := range []string{"pay.example/", "POST Pay.Example./pay/{id}"} {
 		s := play(t, failing, "scope: single\nrules:\n  - match: "+match+"\n    on-doubt: park\n")
 		for host, parks := range map[string]bool{

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// An answer to keep is the upstream's. What the proxy says where none came is
-// none: the request may still have had its effect, or may yet.
-func TestKeep5xxKeepsNoAnswerThatNeverCame(t *testing.T) {
+// keep-5xx keeps only answers of the upstream. The proxy's own 502 and 504 say
+// that no answer came, so the request stays in doubt.
+func TestKeep5xx_NoAnswer_StaysInDoubt(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestKeep5xxKeepsNoAnswerThatNeverCame(t *testing.T) {
 	}
 }
 
-func TestKeep5xxKeepsWhatTheUpstreamAnswered(t *testing.T) {
+func TestKeep5xx_Answer_Kept(t *testing.T) {
 	for result, want := range map[string]int{"": 1, "final": 1, "no-effect": 2} {
 		s := play(t, func(w http.ResponseWriter, r *http.Request) {
 			if result != "" {

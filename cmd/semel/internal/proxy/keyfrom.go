@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// madePrefix begins the keys that are made of a body, so that they do not meet
-// those that clients send.
-const madePrefix = "semel-fields:"
+// derivedPrefix begins the keys that are derived from a body, so that they
+// differ from all keys that clients send.
+const derivedPrefix = "semel-fields:"
 
-// keyFrom makes the key of a request from fields of its JSON body: a hash of
-// them. No key, if a field is missing, null or empty.
+// keyFrom derives the key of a request from fields of its JSON body, by a hash.
+// The key is empty if a field is missing, null or empty.
 func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 	return func(_ *http.Request, body io.Reader) (string, error) {
 		doc, err := io.ReadAll(body)
@@ -33,20 +33,20 @@ func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 				return "", err
 			}
 			var n [8]byte
-			for _, part := range []string{path, v} { // each behind its length
+			for _, part := range []string{path, v} { // the length comes first, so that no two lists of parts have one hash
 				binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 				h.Write(n[:])
 				h.Write([]byte(part))
 			}
 		}
-		return madePrefix + base64.RawURLEncoding.EncodeToString(h.Sum(nil)), nil
+		return derivedPrefix + base64.RawURLEncoding.EncodeToString(h.Sum(nil)), nil
 	}
 }
 
-var errNotObject = errors.New("the body is not a JSON object, or has a member twice")
+var errNotObject = errors.New("the body is not a JSON object, or a member occurs twice")
 
-// field is a value of the document in a form that equal values share; empty if
-// it is not there.
+// field returns a value of the document in a form that equal values share. It
+// is empty if the value is missing, null or empty.
 func field(doc []byte, path string) (string, error) {
 	name, rest, nested := strings.Cut(path, ".")
 	raw, err := member(doc, name)
@@ -70,11 +70,11 @@ func field(doc []byte, path string) (string, error) {
 	if n := strings.TrimPrefix(string(raw), "-"); n != "" && strings.Trim(n, "0123456789") == "" && string(raw) != "-0" {
 		return "n" + string(raw), nil // JSON has no leading zeros, so equal integers are written alike
 	}
-	return "", fmt.Errorf("the field %q is neither text, a whole number nor true or false", path)
+	return "", fmt.Errorf("the field %q must be text, a whole number, true or false", path)
 }
 
-// member finds one member of an object, and refuses one that is there twice:
-// nobody knows which the upstream takes.
+// member finds one member of an object. It refuses a member that occurs twice,
+// because the upstream may use either.
 func member(doc []byte, name string) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -14,9 +14,9 @@ func key(t *testing.T, doc string, paths ...string) string {
 	return k
 }
 
-func TestEqualFieldsMakeEqualKeys(t *testing.T) {
+func TestKeyFrom_EqualFields_EqualKeys(t *testing.T) {
 	want := key(t, `{"order":{"id":"o1","no":7},"note":"a"}`, "order.id", "order.no")
-	if !strings.HasPrefix(want, madePrefix) || len(want) > 255 {
+	if !strings.HasPrefix(want, derivedPrefix) || len(want) > 255 {
 		t.Errorf("the key is %q", want)
 	}
 	for _, doc := range []string{
@@ -34,7 +34,7 @@ func TestEqualFieldsMakeEqualKeys(t *testing.T) {
 	}
 }
 
-func TestFieldsDoNotRunTogether(t *testing.T) {
+func TestKeyFrom_SplitFields_DifferentKeys(t *testing.T) {
 	if key(t, `{"a":"xy","b":"z"}`, "a", "b") == key(t, `{"a":"x","b":"yz"}`, "a", "b") {
 		t.Error("two documents, one key")
 	}
@@ -43,7 +43,7 @@ func TestFieldsDoNotRunTogether(t *testing.T) {
 	}
 }
 
-func TestWithoutAFieldThereIsNoKey(t *testing.T) {
+func TestKeyFrom_MissingField_NoKey(t *testing.T) {
 	for _, doc := range []string{`{}`, `{"id":null}`, `{"ID":"x"}`, `{"id":""}`} {
 		if got := key(t, doc, "id"); got != "" {
 			t.Errorf("%s: %q", doc, got)
@@ -54,7 +54,7 @@ func TestWithoutAFieldThereIsNoKey(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotPlainIsRefused(t *testing.T) {
+func TestKeyFrom_ObjectOrFloat_Refused(t *testing.T) {
 	for _, doc := range []string{
 		``, `[]`, `"id"`, `{"id":"a","id":"a"}`, `{"id":1.0}`, `{"id":1e3}`, `{"id":-0}`, `{"id":{}}`, `{"id":["a"]}`, `{"id":"a"} {}`, `{"id":"a"`, `{"id":"a",}`,
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// run does the work behind the requests until the test ends.
+// run runs the background work of the proxy until the test ends.
 func (s *stage) run() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -31,9 +31,9 @@ func (s *stage) state(k store.Key) store.State {
 	return f.Record.State
 }
 
-// Each operation that parks is asked about once in a round, however many rules
-// share it, and no other is.
-func TestARoundAsksOnceAboutEachOperationThatParks(t *testing.T) {
+// A round asks once about each operation that parks, even if several rules share
+// it, and about no other operation.
+func TestReconcileRound_SharedOperation_AskedOnce(t *testing.T) {
 	o := newOracle(t)
 	s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+`
 rules:
@@ -48,9 +48,9 @@ rules:
 	}
 }
 
-// An operation that some rules park is asked about as they say, whatever the
-// rules before them do with it.
-func TestAnOperationThatIsNotAlwaysParkedIsAskedAboutWhereItIs(t *testing.T) {
+// If a later rule parks an operation, a round asks about it, even if the first
+// rule of that operation does not park.
+func TestReconcileRound_OneRuleParks_OperationAsked(t *testing.T) {
 	o := newOracle(t)
 	o.say(`{"happened":true,"response":{"status":201,"body":"found"}}`)
 	s := play(t, failing, "scope: single\nreconcile-url: "+o.URL+"\nreconcile-every: 20ms\nrules: [{match: POST /try, on-doubt: retry}, {match: POST /raw, pass-through: true, on-doubt: park}, {match: POST /pay, on-doubt: park}]\n")

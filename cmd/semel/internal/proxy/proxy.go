@@ -1,5 +1,5 @@
-// Package proxy is semel proxy: requests with a key take effect once in the
-// service behind it.
+// Package proxy implements semel proxy, a reverse proxy that makes each request
+// with an idempotency key take effect once in the upstream.
 package proxy
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Parts are what a Proxy is made of. All but Secrets are required; the Proxy
+// Parts are the dependencies of a Proxy. All but Secrets are required. The Proxy
 // closes none of them.
 type Parts struct {
 	Config  *config.Config
@@ -34,24 +34,24 @@ type Parts struct {
 type Proxy struct {
 	Parts
 
-	up        *upstream.Upstream
-	reconcile *hook.Hook // nil: nobody is asked
-	authorize *hook.Hook // nil: nobody is asked
-	door      *door
-	counts    metrics.Registry
-	behind    *metrics.Calls // what happens in the background
-	sweeps    sweeps
-	draining  atomic.Bool
-	inFlight  atomic.Int64
+	up         *upstream.Upstream
+	reconcile  *hook.Hook // nil: no reconcile-url
+	authorize  *hook.Hook // nil: no authorize-url
+	router     *router
+	counts     metrics.Registry
+	background *metrics.Calls // events of sweeps and reconciliation
+	sweeps     sweepCounts
+	draining   atomic.Bool
+	inFlight   atomic.Int64
 }
 
 // New makes a Proxy. It does no I/O.
 func New(parts Parts) (*Proxy, error) {
 	c := parts.Config
 	p := &Proxy{Parts: parts}
-	p.door = &door{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout}
+	p.router = &router{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout}
 	p.up = upstream.New(upstream.Options{
-		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.door.protected, Idle: c.UpstreamIdle, Log: parts.Log,
+		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.router.protected, Idle: c.UpstreamIdle, Log: parts.Log,
 	})
 	if c.ReconcileURL != nil {
 		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout)
@@ -66,12 +66,12 @@ func New(parts Parts) (*Proxy, error) {
 		p.Close()
 		return nil, err
 	}
-	p.behind = p.counts.Calls("", "(background)")
+	p.background = p.counts.Calls("", "(background)")
 	p.gauges()
 	return p, nil
 }
 
-// Close closes idle connections. Requests in flight go on.
+// Close closes the idle connections. Requests in flight continue.
 func (p *Proxy) Close() {
 	p.up.Close()
 	for _, h := range []*hook.Hook{p.reconcile, p.authorize} {
@@ -81,21 +81,21 @@ func (p *Proxy) Close() {
 	}
 }
 
-// Handler serves the clients.
-func (p *Proxy) Handler() http.Handler { return p.door }
+// Handler serves the requests of clients.
+func (p *Proxy) Handler() http.Handler { return p.router }
 
-// routes gives the door a route for each rule, and one for the rest.
+// routes gives the router a route for each rule and one for all other requests.
 func (p *Proxy) routes() error {
 	c := p.Config
 	rest, err := p.route(&c.Rest)
 	if err != nil {
 		return err
 	}
-	p.door.rest = rest
+	p.router.rest = rest
 	if len(c.Rules) == 0 {
 		return nil
 	}
-	p.door.rules, p.door.subtrees = http.NewServeMux(), http.NewServeMux()
+	p.router.rules, p.router.subtrees = http.NewServeMux(), http.NewServeMux()
 	rooted := false
 	for i := range c.Rules {
 		r, err := p.route(&c.Rules[i])
@@ -103,15 +103,15 @@ func (p *Proxy) routes() error {
 			return fmt.Errorf("rules[%d]: %w", i, err)
 		}
 		match := c.Rules[i].Match
-		p.door.rules.Handle(match, r) // the pattern was tried when the configuration was read
+		p.router.rules.Handle(match, r) // the configuration has checked the pattern
 		if strings.HasSuffix(match, "/") || strings.HasSuffix(match, "...}") {
-			p.door.subtrees.Handle(match, r)
+			p.router.subtrees.Handle(match, r)
 		}
 		rooted = rooted || match == "/"
 	}
 	if !rooted {
-		p.door.rules.Handle("/", rest)
-		p.door.subtrees.Handle("/", rest)
+		p.router.rules.Handle("/", rest)
+		p.router.subtrees.Handle("/", rest)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// refuse writes semelhttp's refusals: those of a replay with the authorizer's
-// own status.
+// refuse writes a refusal of package semelhttp. If the authorize hook denied a
+// replay, the client gets the status of the hook.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
 	switch why.Code {
 	case semelhttp.CodeTenantMissing:
@@ -21,7 +21,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Pro
 	case semelhttp.CodeReplayForbidden:
 		p.denied(w, &why)
 	case semelhttp.CodeBodyUnreadable:
-		if errors.Is(why.Err, errSilent) {
+		if errors.Is(why.Err, errBodyTimeout) {
 			cause := why.Err
 			why = problem.BodyTimeout
 			why.Err = cause
@@ -49,7 +49,7 @@ func (p *Proxy) denied(w http.ResponseWriter, why *semelhttp.Problem) {
 		}
 		w.Header().Set("WWW-Authenticate", challenge)
 	case http.StatusServiceUnavailable:
-		why.Code, why.Title = "authorizer_unavailable", "Right to see the earlier answer cannot be checked"
+		why.Code, why.Title = "authorizer_unavailable", "Permission to see the earlier answer cannot be checked"
 		why.Detail = "Nothing was done by this request. Repeat it with the same key."
 		w.Header().Set("Retry-After", "1")
 	}

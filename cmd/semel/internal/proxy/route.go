@@ -13,19 +13,19 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// route is how the requests of one rule are treated.
+// route handles the requests of one rule.
 type route struct {
 	http.Handler
 	methods     []string
-	keyless     bool // a request without a key passes
-	fromBody    bool // a key can be made of the body
+	keyOptional bool // a request without a key passes
+	fromBody    bool // a key can be derived from the body
 	passThrough bool
 }
 
 func (p *Proxy) route(r *config.Route) (*route, error) {
-	behind := p.up.Handler(r.UpstreamTimeout, r.Keep5xx)
+	next := p.up.Handler(r.UpstreamTimeout, r.Keep5xx)
 	if r.PassThrough {
-		return &route{Handler: behind, passThrough: true}, nil
+		return &route{Handler: next, passThrough: true}, nil
 	}
 	g, err := semel.New(p.Store, p.options(r, p.counts.Calls(r.Operation, r.Match)))
 	if err != nil {
@@ -35,10 +35,10 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &route{Handler: once(behind), methods: r.Methods, keyless: !r.RequireKey, fromBody: len(r.KeyFrom) > 0}, nil
+	return &route{Handler: once(next), methods: r.Methods, keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0}, nil
 }
 
-// options are the Guard's.
+// options are the options of the Guard of a rule.
 func (p *Proxy) options(r *config.Route, counts *metrics.Calls) *semel.Options {
 	c := p.Config
 	log := semel.LogEvents(p.Log)
@@ -50,12 +50,12 @@ func (p *Proxy) options(r *config.Route, counts *metrics.Calls) *semel.Options {
 		},
 	}
 	if r.OnDoubt == semel.Park && p.reconcile != nil {
-		o.Reconcile = p.ask
+		o.Reconcile = p.askHook
 	}
 	return o
 }
 
-// http are the options of the door to the Guard.
+// http are the options of the middleware of a rule.
 func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	c := p.Config
 	o := &semelhttp.Options{
@@ -63,7 +63,7 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 		Methods:   r.Methods, KeyHeaders: c.KeyHeaders, Optional: !r.RequireKey, Wait: r.Wait, NoStore: r.NoStore,
 		MaxBody: c.MaxBody, MaxResponse: c.MaxOutcome,
 		Detach:    true, // a client that hangs up must not leave a request in doubt
-		HoldFlush: true, // httputil.ReverseProxy flushes what has no length
+		HoldFlush: true, // httputil.ReverseProxy flushes answers of unknown length
 		Refuse:    p.refuse,
 	}
 	if len(r.KeyFrom) > 0 {

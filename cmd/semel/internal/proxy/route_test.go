@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheMostSpecificRuleHolds(t *testing.T) {
+func TestRules_SeveralMatch_MostSpecificApplies(t *testing.T) {
 	s := play(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) }, `
 scope: single
 rules:
@@ -40,7 +40,7 @@ rules:
 	}
 }
 
-func TestAPathThatIsNotNormalIsRefusedWhereRulesCount(t *testing.T) {
+func TestRules_PathNotNormal_Refused(t *testing.T) {
 	s := play(t, created(), "scope: single\nrules: [{match: /free/, pass-through: true}]\n")
 	for _, path := range []string{"//pay", "/free/../pay", "/free//pay", "/./pay", "/free/..", "/free/%2e%2e/pay", "/free%2F..%2Fpay", "/pay/."} {
 		res := raw(t, s.URL, "POST "+path+" HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
@@ -60,7 +60,7 @@ func TestAPathThatIsNotNormalIsRefusedWhereRulesCount(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotProtectedStreams(t *testing.T) {
+func TestUnprotected_Answer_Streams(t *testing.T) {
 	gotPart, goOn := make(chan struct{}), make(chan struct{})
 	s := play(t, nil, "scope: single\nrules: [{match: /free/, pass-through: true}]\n")
 	s.backend.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +103,7 @@ func TestWhatIsNotProtectedStreams(t *testing.T) {
 	}
 }
 
-func TestRulesSetWhatIsKept(t *testing.T) {
+func TestRules_NoStore_AnswerNotKept(t *testing.T) {
 	s := play(t, created(), `
 scope: single
 rules:
@@ -130,7 +130,7 @@ rules:
 	}
 }
 
-func TestAKeyIsMadeOfFieldsWhereNoneIsSent(t *testing.T) {
+func TestKeyFrom_NoKeySent_DerivedFromFields(t *testing.T) {
 	s := play(t, created(), `
 scope: single
 rules:
@@ -168,7 +168,7 @@ rules:
 	}
 }
 
-func TestADuplicateWaitsWhereARuleSaysSo(t *testing.T) {
+func TestRules_Wait_DuplicateWaits(t *testing.T) {
 	release, entered := make(chan struct{}), make(chan struct{}, 2)
 	answer := created()
 	s := play(t, func(w http.ResponseWriter, r *http.Request) {
@@ -201,7 +201,7 @@ func TestADuplicateWaitsWhereARuleSaysSo(t *testing.T) {
 	}
 }
 
-func TestABodyOverTheLimitIs413(t *testing.T) {
+func TestBody_OverLimit_413(t *testing.T) {
 	s := play(t, created(), "scope: single\nmax-body: 4\n")
 	if r := s.send("POST", "/", "12345", "Idempotency-Key", "k"); r.status != 413 || s.backend.count() != 0 {
 		t.Errorf("%+v", r)

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// Some services change things by GET. Whoever has it protected wants each such
-// request to arrive once, too; http.Transport would send it again by itself
-// when a reused connection breaks.
-func TestASafeMethodThatIsProtectedIsNotSentTwice(t *testing.T) {
+// Some services change data on GET, so a user can protect GET. http.Transport
+// sends a GET again if a reused connection breaks; the proxy must prevent that.
+func TestProtectedGet_ConnectionBreaks_SentOnce(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE", "DELETE"} {
 		for _, body := range []string{"", "body"} {
 			s := play(t, func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +29,7 @@ func TestASafeMethodThatIsProtectedIsNotSentTwice(t *testing.T) {
 	}
 }
 
-func TestASafeMethodThatIsProtectedArrivesAsItWas(t *testing.T) {
+func TestProtectedGet_ArrivesUnchanged(t *testing.T) {
 	s := play(t, created(), "scope: single\nmethods: [GET, HEAD, OPTIONS, DELETE]\n")
 	for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE"} {
 		if r := s.send(method, "/pay", "", "Idempotency-Key", "k"+method); r.status != http.StatusCreated {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Limits of what a client can make us hold.
+// Limits for the connections of clients.
 const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 16 << 10
-	// settleTime is how long requests that a stop has cut off may take to
-	// store how they ended.
+	// settleTime is how long requests that a stop cuts off may take to store
+	// their outcome.
 	settleTime = 2 * time.Second
 )
 
@@ -29,10 +29,10 @@ func (p *Proxy) count(next http.Handler) http.Handler {
 	})
 }
 
-// Serve serves until ctx ends, and then stops: it turns not ready, accepts no
-// more connections, and waits for the requests in flight. Admin may be nil. It
-// closes the listeners. An error is what ended it early, or that requests
-// were still running when the time for them was over.
+// Serve serves until ctx ends. It then reports that it is not ready, accepts no
+// more connections, waits for the requests in flight, and closes the listeners.
+// admin may be nil. Serve returns an error if a listener failed, or if requests
+// were still in flight at the end of the drain time.
 func (p *Proxy) Serve(ctx context.Context, clients, admin net.Listener) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
@@ -49,12 +49,12 @@ func (p *Proxy) Serve(ctx context.Context, clients, admin net.Listener) error {
 			ended <- err
 		}
 	}
-	front := p.server(p.count(p.Handler()))
-	go serve(front, clients)
-	var side *http.Server
+	clientServer := p.server(p.count(p.Handler()))
+	go serve(clientServer, clients)
+	var adminServer *http.Server
 	if admin != nil {
-		side = p.server(p.Admin())
-		go serve(side, admin)
+		adminServer = p.server(p.Admin())
+		go serve(adminServer, admin)
 	}
 
 	var err error
@@ -64,9 +64,9 @@ func (p *Proxy) Serve(ctx context.Context, clients, admin net.Listener) error {
 	}
 	p.draining.Store(true)
 	p.Log.Info("stopping", "in_flight", p.inFlight.Load(), "limit", p.Config.Drain)
-	err = errors.Join(err, p.drain(front))
-	if side != nil {
-		_ = side.Close() // a prober that is cut off asks again
+	err = errors.Join(err, p.drain(clientServer))
+	if adminServer != nil {
+		_ = adminServer.Close() // a prober asks again
 	}
 	stopWork()
 	<-worked
@@ -88,9 +88,9 @@ func (p *Proxy) drain(s *http.Server) error {
 		return nil
 	}
 	left := p.inFlight.Load()
-	_ = s.Close() // what it reports is what Shutdown did
+	_ = s.Close() // Shutdown has closed the listeners
 	for end := time.Now().Add(settleTime); p.inFlight.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("drain: %d requests were still in flight after %v; what they did is in doubt until their leases lapse", left, p.Config.Drain)
+	return fmt.Errorf("drain: %d requests were still in flight after %v; they are in doubt once their leases lapse", left, p.Config.Drain)
 }

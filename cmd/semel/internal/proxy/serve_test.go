@@ -21,7 +21,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-func TestNothingIsLeftRunningAfterAStop(t *testing.T) {
+func TestServe_Stop_LeavesNoGoroutine(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\non-doubt: park\nreconcile-url: http://127.0.0.1:1\nreconcile-every: 100ms\n")
 	before := runtime.NumGoroutine()
 	clients, admin := listen(t), listen(t)
@@ -46,8 +46,8 @@ func TestNothingIsLeftRunningAfterAStop(t *testing.T) {
 	eventually(t, "as few goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// Who serves closes the store behind it.
-func TestAStopWaitsForASweep(t *testing.T) {
+// The caller of Serve closes the store after Serve returns.
+func TestServe_StopDuringSweep_Waits(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\n")
 	sweeps, served := make(chan struct{}), make(chan struct{})
 	var begun sync.Once
@@ -72,8 +72,8 @@ func TestAStopWaitsForASweep(t *testing.T) {
 	<-served
 }
 
-// Who connects and says nothing must not hold a connection for ever.
-func TestAClientThatIsSilentIsCutOff(t *testing.T) {
+// A client that connects and sends nothing must not hold a connection for ever.
+func TestServe_SilentClient_CutOff(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	clients := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,7 +95,7 @@ func TestAClientThatIsSilentIsCutOff(t *testing.T) {
 	}
 }
 
-func TestAClientThatHangsUpLeavesNoDoubt(t *testing.T) {
+func TestServe_ClientHangsUp_OutcomeKept(t *testing.T) {
 	arrived := make(chan struct{})
 	s := play(t, func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -116,7 +116,7 @@ func TestAClientThatHangsUpLeavesNoDoubt(t *testing.T) {
 	eventually(t, "the answer is kept", func() bool { return s.pay("k").replayed() })
 }
 
-func TestAListenerThatFailsEndsTheServing(t *testing.T) {
+func TestServe_ListenerFails_ReturnsError(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	clients := listen(t)
 	_ = clients.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-func TestAKeyReachesTheServiceAsOftenAsItMay(t *testing.T) {
+func TestMaxAttempts_Reached_NoMoreRuns(t *testing.T) {
 	s := play(t, failing, "scope: single\nmax-attempts: 2\n")
 	for range 2 {
 		s.pay("k")
@@ -22,7 +22,7 @@ func TestAKeyReachesTheServiceAsOftenAsItMay(t *testing.T) {
 	}
 }
 
-func TestAClaimHoldsForTheLease(t *testing.T) {
+func TestLease_ClaimHeld_UntilLeaseEnds(t *testing.T) {
 	var left time.Duration
 	var s *stage
 	s = play(t, func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +37,7 @@ func TestAClaimHoldsForTheLease(t *testing.T) {
 	}
 }
 
-func TestTheKeyComesUnderTheNamesThatAreSet(t *testing.T) {
+func TestKeyHeaders_OwnNames_KeyFound(t *testing.T) {
 	s := play(t, created(), "scope: single\nkey-headers: [X-Once, X-Again]\n")
 	for _, name := range []string{"X-Once", "X-Again"} {
 		s.send("POST", "/", "", name, "k"+name)
@@ -50,8 +50,8 @@ func TestTheKeyComesUnderTheNamesThatAreSet(t *testing.T) {
 	}
 }
 
-// A secret that is replaced still compares what it has keyed.
-func TestASecretThatIsRotatedComparesAsLongAsItIsThere(t *testing.T) {
+// After rotation the old secret still compares the records that it keyed.
+func TestSecrets_Rotated_OldStillCompares(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	one, two := semel.Secret{ID: "one", Key: []byte("0123456789abcdef")}, semel.Secret{ID: "two", Key: []byte("fedcba9876543210")}
 	with := func(secrets ...semel.Secret) {
@@ -82,9 +82,9 @@ func TestASecretThatIsRotatedComparesAsLongAsItIsThere(t *testing.T) {
 	}
 }
 
-// A claim whose holder died, and which was the last that may be, ends as it
-// would have: it is kept for the longest time that any rule says.
-func TestASweepKnowsTheLimitsOfTheProxy(t *testing.T) {
+// A sweep fails the last attempt of a dead holder, and keeps that record for the
+// longest retention of all rules.
+func TestSweep_LastAttempt_UsesProxyLimits(t *testing.T) {
 	s := play(t, created(), "scope: single\nsweep-every: 100ms\nmax-attempts: 1\nretention: 1h\nrules: [{match: /long, retention: 7d}]\n")
 	key := store.Key{Operation: "http", Value: "k"}
 	if f, err := s.store.Claim(t.Context(), store.Proposal{Key: key, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Millisecond}); err != nil || !f.Won {
@@ -109,8 +109,8 @@ func TestASweepKnowsTheLimitsOfTheProxy(t *testing.T) {
 	}
 }
 
-// The upstream compresses only for a client that can take it.
-func TestTheUpstreamIsAskedForNoEncodingThatTheClientDidNotName(t *testing.T) {
+// The upstream must compress only if the client accepts it.
+func TestAcceptEncoding_ClientNamesNone_NoneSent(t *testing.T) {
 	s := play(t, created(), "scope: single\n")
 	raw(t, s.URL, "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 0\r\n\r\n")
 	if got, ok := s.backend.seen[0].Header["Accept-Encoding"]; ok {

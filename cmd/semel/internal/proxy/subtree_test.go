@@ -9,10 +9,9 @@ import (
 // failing leaves each request in doubt.
 func failing(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
 
-// For a path that lacks only the slash at the end of a rule's, ServeMux would
-// redirect. Nobody is redirected here, and the path is not that rule's; but it
-// may well be another's.
-func TestAPathWithoutTheSlashIsOfTheRuleThatHoldsIt(t *testing.T) {
+// ServeMux redirects a path that lacks only the slash at the end of a rule's
+// path. The proxy does not redirect: another rule may match the path.
+func TestRules_PathWithoutFinalSlash_ParentRuleApplies(t *testing.T) {
 	s := play(t, failing, `
 scope: single
 on-doubt: retry
@@ -47,7 +46,7 @@ rules:
 	}
 }
 
-func TestTheRuleOfAllIsThatOfPathsWithoutTheirSlash(t *testing.T) {
+func TestRules_RootRule_CoversPathWithoutFinalSlash(t *testing.T) {
 	s := play(t, failing, "scope: single\nrules: [{match: /, on-doubt: park}, {match: /files/, pass-through: true}]\n")
 	s.send("POST", "/files", "", "Idempotency-Key", "k")
 	if r := s.send("POST", "/files", "", "Idempotency-Key", "k"); !strings.Contains(r.body, "outcome_unknown") || s.backend.count() != 1 {

@@ -44,7 +44,7 @@ func tenantIn(ctx context.Context, f *scope.Finder, authorization string) (strin
 
 // The set is fetched for all, at most once in a while. A client that hangs up
 // must not have used up that time for the others.
-func TestAClientThatHangsUpDoesNotEndTheFetch(t *testing.T) {
+func TestKeySet_ClientHangsUp_FetchContinues(t *testing.T) {
 	c := newClock()
 	idp := newSlowIssuer(t, jwks(t, "ec"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now, Timeout: time.Minute}))
@@ -66,7 +66,7 @@ func TestAClientThatHangsUpDoesNotEndTheFetch(t *testing.T) {
 
 // So it is with a refresh that a request has begun in the background: that
 // request is long over.
-func TestARefreshOutlivesTheRequestThatBeganIt(t *testing.T) {
+func TestKeySet_Refresh_OutlivesRequest(t *testing.T) {
 	c := newClock()
 	idp := newSlowIssuer(t, jwks(t, "ec"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now, Timeout: time.Minute}))

@@ -20,10 +20,10 @@ import (
 
 // KeySetOptions configures a KeySet. Nil and zero fields mean the defaults.
 type KeySetOptions struct {
-	Issuer   string // that tokens must name; empty: any
-	Audience string // that tokens must name; empty: any
-	// Refresh is how old the set may be: 10 min by default. A key that was
-	// withdrawn is taken for so long.
+	Issuer   string // the issuer that tokens must name; empty: any
+	Audience string // an audience that tokens must name; empty: any
+	// Refresh is the greatest age of the set, 10 min by default. A withdrawn
+	// key is accepted until then.
 	Refresh time.Duration
 	// Pause is the least time between two fetches, however many tokens name
 	// an unknown key, or are not verified: 10 s by default.
@@ -33,16 +33,17 @@ type KeySetOptions struct {
 	Now     func() time.Time // nil: time.Now
 }
 
-// KeySet is a JSON Web Key Set, kept fresh. Safe for concurrent use.
+// KeySet is a JSON Web Key Set that it fetches and refreshes. Safe for concurrent
+// use.
 type KeySet struct {
 	opt   KeySetOptions
 	fetch func(ctx context.Context) ([]byte, error)
-	// turn lets one fetch at a time; those who have a key need not wait.
+	// turn is held during a fetch. A request whose key is known does not wait.
 	turn  chan struct{}
 	state atomic.Pointer[keys]
 }
 
-// keys are what the last fetches brought.
+// keys are the result of the last fetches.
 type keys struct {
 	list   []jose.JSONWebKey
 	loaded time.Time // zero: never
@@ -81,7 +82,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := http.DefaultClient.Do(req) // by the proxy of the environment, if there is one: the issuer can be anywhere
+	res, err := http.DefaultClient.Do(req) // uses HTTP_PROXY, because the issuer can be on another network
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func (s *KeySet) load(ctx context.Context) error {
 	return err
 }
 
-// parseSet takes the keys that can verify a signature, and leaves the others.
+// parseSet returns the keys that can verify a signature and ignores all others.
 func parseSet(doc []byte) ([]jose.JSONWebKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -146,7 +147,7 @@ func parseSet(doc []byte) ([]jose.JSONWebKey, error) {
 	return list, nil
 }
 
-// find is the keys that a token names; all, if it names none.
+// find returns the keys that a token names, or all keys if it names none.
 func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	now, st := s.opt.Now(), s.state.Load()
 	found := st.named(id)
@@ -155,7 +156,7 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 	case len(found) > 0 && now.Sub(st.loaded) >= s.opt.Refresh && due:
 		select {
 		case s.turn <- struct{}{}:
-			go func() { // the requests go on with what there is; it ends by its time limit
+			go func() { // requests use the present keys meanwhile; the time limit ends the fetch
 				defer func() { <-s.turn }()
 				_ = s.load(context.WithoutCancel(ctx)) // kept in the state
 			}()
@@ -176,8 +177,9 @@ func (s *KeySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error)
 	return found, nil
 }
 
-// newer fetches the set for a token that no key verifies: a key can be replaced
-// under its name, or have none. Nil: it is too early, or there is nothing newer.
+// newer fetches the set again for a token that no key verifies, because an issuer
+// can replace a key under the same id. It returns nil if it is too early, or if
+// nothing is newer.
 func (s *KeySet) newer(ctx context.Context, id string) []jose.JSONWebKey {
 	st := s.state.Load()
 	if s.opt.Now().Sub(st.tried) < s.opt.Pause || s.again(ctx, st) != nil {
@@ -186,7 +188,7 @@ func (s *KeySet) newer(ctx context.Context, id string) []jose.JSONWebKey {
 	return s.state.Load().named(id)
 }
 
-// again fetches, unless somebody has since st.
+// again fetches the set, unless another call has done so since st.
 func (s *KeySet) again(ctx context.Context, st *keys) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -197,7 +199,7 @@ func (s *KeySet) again(ctx context.Context, st *keys) error {
 	if now := s.state.Load(); now != st {
 		return now.err
 	}
-	return s.load(context.WithoutCancel(ctx)) // the caller's leaving must not use up a try
+	return s.load(context.WithoutCancel(ctx)) // a caller that hangs up must not end the fetch
 }
 
 func (k *keys) named(id string) []jose.JSONWebKey {

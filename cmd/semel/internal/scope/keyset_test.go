@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 )
 
-func TestAKeyThatIsAddedIsFound(t *testing.T) {
+func TestKeySet_KeyAdded_Found(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "ec"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
@@ -34,9 +34,9 @@ func TestAKeyThatIsAddedIsFound(t *testing.T) {
 	}
 }
 
-// Some issuers give their keys no names, or the new one that of the old. Then
-// it shows only by a token that nothing verifies.
-func TestAKeyThatIsReplacedUnderItsNameIsFound(t *testing.T) {
+// Some issuers reuse the id of a key, or give no ids. Then only a token that no key
+// verifies shows that the set has changed.
+func TestKeySet_KeyReplacedUnderSameID_Found(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "ec"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
@@ -69,7 +69,7 @@ func TestAKeyThatIsReplacedUnderItsNameIsFound(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsWithdrawnIsForgotten(t *testing.T) {
+func TestKeySet_KeyWithdrawn_Refused(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "ec"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
@@ -86,7 +86,7 @@ func TestAKeyThatIsWithdrawnIsForgotten(t *testing.T) {
 	})
 }
 
-func TestAKnownKeyHoldsWhileTheIssuerIsDown(t *testing.T) {
+func TestKeySet_IssuerDown_KnownKeyStillVerifies(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "ec"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
@@ -105,7 +105,7 @@ func TestAKnownKeyHoldsWhileTheIssuerIsDown(t *testing.T) {
 	}
 }
 
-func TestWithoutASetNothingCanBeJudged(t *testing.T) {
+func TestKeySet_NeverLoaded_Unavailable(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, nil)
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))
@@ -129,7 +129,7 @@ func TestWithoutASetNothingCanBeJudged(t *testing.T) {
 	}
 }
 
-func TestASetOfNothingUsefulIsRefused(t *testing.T) {
+func TestParseSet_NoPublicKey_Refused(t *testing.T) {
 	for name, doc := range map[string]string{
 		"no JSON": "keys", "empty": `{"keys":[]}`, "a shared secret": `{"keys":[{"kty":"oct","k":"c2VjcmV0c2VjcmV0c2VjcmV0","kid":"h1"}]}`,
 		"for encryption":  fmt.Sprintf(`{"keys":[%s]}`, `{"kty":"OKP","crv":"Ed25519","use":"enc","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`),
@@ -144,7 +144,7 @@ func TestASetOfNothingUsefulIsRefused(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsNotUnderstoodDoesNotHideTheOthers(t *testing.T) {
+func TestParseSet_UnknownKeyType_OthersKept(t *testing.T) {
 	c := newClock()
 	doc := string(jwks(t, "ec"))
 	doc = `{"keys":[{"kty":"XYZ"},` + doc[len(`{"keys":[`):]

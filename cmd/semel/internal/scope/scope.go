@@ -1,4 +1,4 @@
-// Package scope finds out whose a request is, as the option --scope says.
+// Package scope finds the tenant of a request by the rule of --scope.
 package scope
 
 import (
@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	// ErrUnknown is a request that does not say whose it is: 401.
-	ErrUnknown = errors.New("scope: whose request it is cannot be told")
-	// ErrUnavailable is a request that cannot be judged now: 503.
+	// ErrUnknown reports a request without a tenant. The answer is 401.
+	ErrUnknown = errors.New("scope: the request has no tenant")
+	// ErrUnavailable reports that no key set is loaded. The answer is 503.
 	ErrUnavailable = errors.New("scope: no key set to verify tokens with")
 )
 
-// Choices is what --scope takes, and what each means.
+// Choices explains the values of --scope, for the help.
 const Choices = `single                all keys are in one space: for a service with one client
 header:NAME           the tenant is the one value of this header, which whatever
                       stands in front of semel has authenticated and set
@@ -69,7 +69,7 @@ func Parse(rule, where string) (Rule, error) {
 	return bad("")
 }
 
-// unfit says why a header can be no tenant's name.
+// unfit returns the reason why a header cannot hold the tenant, or "".
 func unfit(name string) string {
 	for _, c := range []byte(name) {
 		if c <= ' ' || c > '~' || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
@@ -96,7 +96,8 @@ func (r Rule) NeedsKeys() bool { return r.kind == verified }
 // Bearer reports whether the tenant comes in a bearer token.
 func (r Rule) Bearer() bool { return r.kind == verified || r.kind == unverified }
 
-// Headers are those that decide: they must reach the upstream as they came.
+// Headers are the headers that hold the tenant. They must reach the upstream
+// unchanged.
 func (r Rule) Headers() []string {
 	switch r.kind {
 	case header:
@@ -122,8 +123,9 @@ func NewFinder(rule Rule, keys *KeySet) (*Finder, error) {
 	return &Finder{rule: rule, keys: keys}, nil
 }
 
-// Tenant is whose request it is; empty for a shared scope, and only then. The
-// error wraps ErrUnknown or ErrUnavailable, and holds no part of a token.
+// Tenant returns the tenant of a request. It is empty only if all callers share
+// one key space. The error wraps ErrUnknown or ErrUnavailable and contains no part
+// of a token.
 func (f *Finder) Tenant(r *http.Request) (string, error) {
 	switch f.rule.kind {
 	case single:
@@ -152,7 +154,7 @@ func (f *Finder) Tenant(r *http.Request) (string, error) {
 	return "", fmt.Errorf("%w: no rule", ErrUnknown)
 }
 
-// Ready is nil when requests can be judged.
+// Ready returns nil if Tenant can work: the key set is loaded, if one is needed.
 func (f *Finder) Ready(ctx context.Context) error {
 	if f.rule.NeedsKeys() {
 		return f.keys.ready(ctx)
@@ -160,8 +162,8 @@ func (f *Finder) Ready(ctx context.Context) error {
 	return nil
 }
 
-// one is the value of a header that must come once: of several, nobody knows
-// which one the upstream takes.
+// one returns the value of a header that must occur once, because the upstream may
+// use any of several values.
 func one(r *http.Request, name string) (string, error) {
 	values := r.Header.Values(name)
 	if len(values) != 1 || strings.Contains(values[0], ",") {

@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 )
 
-func TestAWrongRuleListsTheChoices(t *testing.T) {
+func TestParse_InvalidRule_ListsChoices(t *testing.T) {
 	for _, rule := range []string{"", "tenant", "single:x", "header", "header:", "header:a b", "header:Host", "header:Authorization",
 		"header:Connection", "header:X-Forwarded-For", "jwt", "jwt:", "jwt-unverified:", "jwt-verified:sub", "Single"} {
 		_, err := scope.Parse(rule, "--scope")
@@ -42,7 +42,7 @@ func finder(t *testing.T, rule string, keys *scope.KeySet) *scope.Finder {
 	return f
 }
 
-func TestSingleIsOneSharedSpace(t *testing.T) {
+func TestTenant_Single_Shared(t *testing.T) {
 	r, err := scope.Parse("single", "--scope")
 	if err != nil || !r.Shared() || r.NeedsKeys() || r.Headers() != nil {
 		t.Errorf("got %+v, %v", r, err)
@@ -52,7 +52,7 @@ func TestSingleIsOneSharedSpace(t *testing.T) {
 	}
 }
 
-func TestAHeaderMustHaveExactlyOneValue(t *testing.T) {
+func TestTenant_Header_ExactlyOneValue(t *testing.T) {
 	f := finder(t, "header:x-tenant", nil)
 	for name, c := range map[string]struct {
 		values []string
@@ -83,7 +83,7 @@ func TestAHeaderMustHaveExactlyOneValue(t *testing.T) {
 	}
 }
 
-func TestWhatDecidesIsNamed(t *testing.T) {
+func TestHeaders_NamesDecidingHeader(t *testing.T) {
 	for rule, want := range map[string]string{"header:x-tenant": "X-Tenant", "jwt:sub": "Authorization", "jwt-unverified:sub": "Authorization"} {
 		r, err := scope.Parse(rule, "--scope")
 		if err != nil || len(r.Headers()) != 1 || r.Headers()[0] != want {
@@ -92,7 +92,7 @@ func TestWhatDecidesIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheZeroRuleFindsNobody(t *testing.T) {
+func TestTenant_ZeroRule_Unknown(t *testing.T) {
 	f, err := scope.NewFinder(scope.Rule{}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -10,19 +10,19 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// The signatures that are verified: with public keys only. A token signed with
-// a shared secret, or not at all, is never taken.
+// signatures are the accepted algorithms: public keys only. A token without a
+// signature, or with a shared secret, is refused.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// anySignature is for tokens that somebody else has verified.
+// anySignature is for tokens that a gateway has verified.
 var anySignature = append([]jose.SignatureAlgorithm{jose.HS256, jose.HS384, jose.HS512}, signatures...)
 
-// leeway is for clocks that differ.
+// leeway allows for clocks that differ.
 const leeway = 30 * time.Second
 
-// claims are those of a token, verified if the rule says so.
+// claims returns the claims of a token. It verifies the token if the rule says so.
 func (f *Finder) claims(ctx context.Context, token string) (map[string]json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if f.rule.kind == unverified {
@@ -58,8 +58,8 @@ func (f *Finder) claims(ctx context.Context, token string) (map[string]json.RawM
 	return nil, fmt.Errorf("%w: no key of the set verifies the token", ErrUnknown)
 }
 
-// registered are the claims that say when and where a token holds. The subject
-// is left out, for it may be a number where it names the tenant.
+// registered are the claims that limit a token in time and to an audience. The
+// subject is not among them, because it may be a number.
 type registered struct {
 	Issuer    string           `json:"iss"`
 	Audience  jwt.Audience     `json:"aud"`
@@ -68,8 +68,7 @@ type registered struct {
 	IssuedAt  *jwt.NumericDate `json:"iat"`
 }
 
-// current checks what a signature does not say: that the token holds now, and
-// here.
+// current checks the expiry, the issuer and the audience of a token.
 func (s *KeySet) current(r *registered) error {
 	c := jwt.Claims{Issuer: r.Issuer, Audience: r.Audience, Expiry: r.Expiry, NotBefore: r.NotBefore, IssuedAt: r.IssuedAt}
 	if c.Expiry == nil {
@@ -85,7 +84,7 @@ func (s *KeySet) current(r *registered) error {
 	return nil
 }
 
-// text is a claim that is a string or a whole number.
+// text returns a claim that is a string or a whole number.
 func text(claims map[string]json.RawMessage, name string) (string, error) {
 	raw, ok := claims[name]
 	if !ok {

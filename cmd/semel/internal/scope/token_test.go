@@ -23,7 +23,7 @@ func tenant(f *scope.Finder, authorization ...string) (string, error) {
 	return f.Tenant(r)
 }
 
-func TestATokenIsVerified(t *testing.T) {
+func TestTenant_JWT_Verified(t *testing.T) {
 	c := newClock()
 	at := func(d time.Duration) int64 { return c.Now().Add(d).Unix() }
 	keys := scope.NewKeySet(writeFile(t, jwks(t, "rsa", "ec", "ed")),
@@ -80,7 +80,7 @@ func TestATokenIsVerified(t *testing.T) {
 	}
 }
 
-func TestExactlyOneBearerTokenIsTaken(t *testing.T) {
+func TestTenant_JWT_ExactlyOneBearerToken(t *testing.T) {
 	c := newClock()
 	f := finder(t, "jwt:sub", scope.NewKeySet(writeFile(t, jwks(t, "ec")), &scope.KeySetOptions{Now: c.Now}))
 	token := sign(t, "ec", map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()})
@@ -96,7 +96,7 @@ func TestExactlyOneBearerTokenIsTaken(t *testing.T) {
 	}
 }
 
-func TestAnUnverifiedTokenIsOnlyRead(t *testing.T) {
+func TestTenant_UnverifiedJWT_OnlyRead(t *testing.T) {
 	f := finder(t, "jwt-unverified:tenant_id", nil)
 	for _, key := range []string{"other", "hmac"} {
 		if got, err := tenant(f, "Bearer "+sign(t, key, map[string]any{"tenant_id": "ann"})); got != "ann" || err != nil {
@@ -113,7 +113,7 @@ func TestAnUnverifiedTokenIsOnlyRead(t *testing.T) {
 }
 
 // A key is for one algorithm, where its issuer says so (RFC 8725, 3.1).
-func TestAKeyVerifiesByItsOwnAlgorithmOnly(t *testing.T) {
+func TestTenant_JWT_OnlyKeysOwnAlgorithm(t *testing.T) {
 	c := newClock()
 	claims := map[string]any{"sub": "ann", "exp": c.Now().Add(time.Hour).Unix()}
 	rsa := pairs()["rsa"]
@@ -133,7 +133,7 @@ func TestAKeyVerifiesByItsOwnAlgorithmOnly(t *testing.T) {
 
 // A token that no public key can verify is refused before the set is asked for
 // a key: else anybody could have it fetched, or a public key taken for a secret.
-func TestATokenThatIsNotSignedWithAPublicKeyIsRefusedUnseen(t *testing.T) {
+func TestTenant_JWT_NoPublicKeySignature_RefusedWithoutFetch(t *testing.T) {
 	c := newClock()
 	idp := newIssuer(t, jwks(t, "rsa"))
 	f := finder(t, "jwt:sub", scope.NewKeySet(idp.URL, &scope.KeySetOptions{Now: c.Now}))

@@ -20,8 +20,8 @@ const (
 	leastKey = 16 // bytes
 )
 
-// Read reads secrets, one id:hex a line, the newest first; blank lines and
-// those that begin with # do not count. Errors hold no part of a secret.
+// Read reads secrets, one id:hex a line, the newest first. It skips blank lines and
+// lines that begin with #. Errors contain no part of a secret.
 func Read(path, where string) ([]semel.Secret, error) {
 	bad := func(want string, args ...any) error {
 		return &input.Error{Field: where, Value: path, Want: fmt.Sprintf(want, args...)}

@@ -21,14 +21,14 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-func TestTheNewestSecretIsFirst(t *testing.T) {
+func TestRead_NewestSecretFirst(t *testing.T) {
 	list, err := secrets.Read(file(t, "# rotated in November\nnew:"+digits+"\n\n  old:"+digits+"ff\n"), "--secret-file")
 	if err != nil || len(list) != 2 || list[0].ID != "new" || list[1].ID != "old" || len(list[0].Key) != 16 || len(list[1].Key) != 17 {
 		t.Errorf("got %v, %v", list, err)
 	}
 }
 
-func TestAWrongLineIsNamedAndNotShown(t *testing.T) {
+func TestRead_InvalidLine_NumberedNotShown(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                                     "has no secret",
 		"# nothing\n":                          "has no secret",
@@ -50,7 +50,7 @@ func TestAWrongLineIsNamedAndNotShown(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThereIsAMistake(t *testing.T) {
+func TestRead_MissingFile_InputError(t *testing.T) {
 	if _, err := secrets.Read(filepath.Join(t.TempDir(), "none"), "--secret-file"); !input.Is(err) {
 		t.Errorf("got %v", err)
 	}

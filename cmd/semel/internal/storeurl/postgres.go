@@ -9,8 +9,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// postgresStore is what a URL says of a store in PostgreSQL: the URL for the
-// client, and in its query, with names of our own, the store's options.
+// postgresStore is a parsed URL of PostgreSQL: the URL for the client, and the
+// options of the store from its query.
 type postgresStore struct {
 	url string
 	opt pgstore.Options

@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-func TestASchemaIsAStoreOfItsOwn(t *testing.T) {
+func TestPostgres_TwoSchemas_SeparateStores(t *testing.T) {
 	at := pgtest.URL(t)
 	mark := "?"
 	if strings.Contains(at, "?") {
@@ -47,7 +47,7 @@ func TestASchemaIsAStoreOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnOptionThatPostgreSQLDoesNotHaveIsRefused(t *testing.T) {
+func TestPostgres_UnknownOption_Refused(t *testing.T) {
 	for _, option := range []string{"semel-scheme=x", "semel-notify=perhaps"} {
 		_, err := storeurl.Parse("postgres://db/app?"+option, "--store")
 		if !input.Is(err) || !strings.Contains(err.Error(), "semel-schema") {
@@ -56,7 +56,7 @@ func TestAnOptionThatPostgreSQLDoesNotHaveIsRefused(t *testing.T) {
 	}
 }
 
-func TestPartitionsAndNotificationsByURL(t *testing.T) {
+func TestPostgres_PartitionsAndNotify_FromURL(t *testing.T) {
 	at := pgtest.URL(t)
 	mark := "?"
 	if strings.Contains(at, "?") {

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/store/redisstore"
 )
 
-// redisStore is what a URL says of a store in Redis: the URL for the client,
-// and in its query, with names of our own, the store's options.
+// redisStore is a parsed URL of Redis: the URL for the client, and the options of
+// the store from its query.
 type redisStore struct {
 	url string
 	opt redisstore.Options

@@ -11,7 +11,7 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-func TestAWrongRedisURLIsRefusedAndShowsNoPassword(t *testing.T) {
+func TestRedis_InvalidURL_ErrorHidesPassword(t *testing.T) {
 	for text, want := range map[string]string{
 		"redis://u:secret@h:x/0":                "is not a URL",
 		"redis://h/0?semel-replicas=-1":         "number from 0",
@@ -26,7 +26,7 @@ func TestAWrongRedisURLIsRefusedAndShowsNoPassword(t *testing.T) {
 	}
 }
 
-func TestARedisURLHidesItsPasswordsButPassesThemOn(t *testing.T) {
+func TestRedis_String_HidesPassword(t *testing.T) {
 	text := "redis+sentinel://u:secret@h:1/0?master_name=main&sentinel_password=hidden&semel-allow-park"
 	u := parse(t, text)
 	if u.Secret() != text {
@@ -37,7 +37,7 @@ func TestARedisURLHidesItsPasswordsButPassesThemOn(t *testing.T) {
 	}
 }
 
-func TestRedisOpensAndKeepsARecord(t *testing.T) {
+func TestRedis_Open_KeepsRecord(t *testing.T) {
 	base := redistest.URL(t)
 	park := store.Proposal{Key: store.Key{Operation: "o", Value: "k"}, State: store.Processing, Policy: store.Park, Owner: store.Owner{1}, Lease: time.Minute}
 	for query, won := range map[string]bool{"?semel-prefix=storeurl-1:": false, "?semel-prefix=storeurl-2:&semel-allow-park": true} {

@@ -13,9 +13,9 @@ import (
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
 
-// The user of a rediss URL may do no more than what package redisstore asks
-// for, and the server's authority is one of the system's.
-func TestRedisOpensOverTLSAsAnACLUser(t *testing.T) {
+// The user of the rediss URL has only the rights that package redisstore needs, and
+// the system trusts the certificate authority of the server.
+func TestRedis_TLSAndACLUser_Opens(t *testing.T) {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		t.Skip("SKIPPED, NOT TESTED: the system's roots are not those of SSL_CERT_FILE here")
 	}

@@ -25,7 +25,7 @@ func parse(t *testing.T, text string) storeurl.URL {
 	return u
 }
 
-func TestAWrongStoreListsTheChoices(t *testing.T) {
+func TestParse_UnknownStore_ListsChoices(t *testing.T) {
 	for _, text := range []string{"", "memory", "memory:x", "sqlite", "sqlite:", "sqlite://host/x", "sqlite:a?mode=ro", "postgres:x", "mysql://x", "semel.db"} {
 		_, err := storeurl.Parse(text, "--store")
 		if err == nil || !input.Is(err) || !strings.Contains(err.Error(), "sqlite:PATH") || !strings.Contains(err.Error(), "memory:") {
@@ -34,7 +34,7 @@ func TestAWrongStoreListsTheChoices(t *testing.T) {
 	}
 }
 
-func TestBothKindsOpenAndKeepARecord(t *testing.T) {
+func TestOpen_SQLiteAndMemory_KeepRecord(t *testing.T) {
 	for _, text := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "a.db")} {
 		h, err := parse(t, text).Open(t.Context())
 		if err != nil {
@@ -53,7 +53,7 @@ func TestBothKindsOpenAndKeepARecord(t *testing.T) {
 	}
 }
 
-func TestAnOperatorOpensOnlyWhatIsThere(t *testing.T) {
+func TestOpenExisting_MissingStore_Error(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	u := parse(t, "sqlite:"+path)
 	if _, err := u.OpenExisting(t.Context()); err == nil || input.Is(err) || !strings.Contains(err.Error(), "no such file") {
@@ -77,7 +77,7 @@ func TestAnOperatorOpensOnlyWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestASchemaIsPrinted(t *testing.T) {
+func TestMigrations_ListsScripts(t *testing.T) {
 	files, ok := parse(t, "sqlite:a.db").Migrations()
 	if names, err := fs.Glob(files, "*.up.sql"); !ok || err != nil || len(names) == 0 {
 		t.Errorf("got %q, %v", names, err)
@@ -90,7 +90,7 @@ func TestASchemaIsPrinted(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsNotShown(t *testing.T) {
+func TestString_Password_Hidden(t *testing.T) {
 	u := parse(t, "postgres://ann:secret@db:5432/app?password=secret&sslmode=disable")
 	if got := u.Secret(); got != "postgres://ann:secret@db:5432/app?password=secret&sslmode=disable" {
 		t.Errorf("for another process it is %q", got)
@@ -112,7 +112,7 @@ func TestAPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-func TestPostgreSQLOpensAndKeepsARecord(t *testing.T) {
+func TestPostgres_Open_KeepsRecord(t *testing.T) {
 	at, err := url.Parse(pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)

@@ -13,12 +13,12 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// resultHeader is how the upstream can say what its answer means, whatever the
-// status: "final" is a result to keep, "no-effect" that nothing was done.
+// resultHeader lets the upstream say what its answer means, whatever the status:
+// "final" marks a result to keep, "no-effect" says that nothing was done.
 const resultHeader = "Semel-Result"
 
-// received looks at an answer before it goes to the client.
-func received(res *http.Response) error {
+// onAnswer reads the outcome from an answer before the client gets it.
+func onAnswer(res *http.Response) error {
 	switch res.Header.Get(resultHeader) {
 	case "final":
 		semelhttp.Final(res.Request)
@@ -29,19 +29,19 @@ func received(res *http.Response) error {
 			semelhttp.Final(res.Request)
 		}
 	}
-	disown(res.Header)
+	removeOwnHeaders(res.Header)
 	return nil
 }
 
-// ahead looks at what comes before an answer (1xx). httputil.ReverseProxy passes
-// that on in the trace of its own, which is called after this.
-func ahead(_ int, h textproto.MIMEHeader) error {
-	disown(http.Header(h))
+// onInformational runs for each informational answer (1xx). After it,
+// httputil.ReverseProxy passes that answer on in a trace of its own.
+func onInformational(_ int, h textproto.MIMEHeader) error {
+	removeOwnHeaders(http.Header(h))
 	return nil
 }
 
-// disown removes what the client could take for the proxy's words.
-func disown(h http.Header) {
+// removeOwnHeaders removes the headers that only the proxy may set.
+func removeOwnHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, ownPrefix) {
 			delete(h, name)
@@ -49,33 +49,33 @@ func disown(h http.Header) {
 	}
 }
 
-// asIs is a writer of answers of which net/http guesses nothing.
-type asIs struct {
+// answerWriter writes an answer to which net/http adds no Content-Type.
+type answerWriter struct {
 	http.ResponseWriter
-	begin *begin // of the request; nil: its whole body is here
+	timer *answerTimer // nil: the proxy has read the whole request body
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w asIs) WriteHeader(status int) {
+func (w answerWriter) WriteHeader(status int) {
 	if h := w.Header(); status >= http.StatusOK && len(h["Content-Type"]) == 0 {
-		h["Content-Type"] = nil // there, and nothing: so it stays
+		h["Content-Type"] = nil // present but empty, so that net/http adds none
 	}
-	// What comes yet of a body must not be taken for a request. Of one that could
-	// not be read to its end the server does not see to that in full duplex.
-	if status >= http.StatusOK && w.begin != nil && !w.begin.isWhole() {
+	// The rest of a body must not be read as the next request. In full-duplex mode
+	// net/http does not prevent that for a body that was not read to its end.
+	if status >= http.StatusOK && w.timer != nil && !w.timer.bodyRead() {
 		w.Header().Set("Connection", "close")
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
-func (w asIs) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// Unwrap lets http.ResponseController reach the writer.
+func (w answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// failed answers for an upstream that did not.
-func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
+// onFailure answers the client if the upstream sent no answer.
+func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.UpstreamLost
 	switch {
-	case errors.Is(err, errSilent):
+	case errors.Is(err, errBodyTimeout):
 		p = problem.BodyTimeout
 	case errors.Is(err, semel.ErrLeaseLost):
 	case isNotSent(err):
@@ -86,7 +86,7 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	level := slog.LevelWarn
 	if errors.Is(err, context.Canceled) && !errors.Is(err, semel.ErrLeaseLost) {
-		level = slog.LevelDebug // the client has left
+		level = slog.LevelDebug // the client has hung up
 	}
 	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", "code", p.Code, "method", r.Method, "error", err)
 	problem.Write(w, p)

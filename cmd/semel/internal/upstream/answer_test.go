@@ -37,9 +37,9 @@ func code(t *testing.T, res *http.Response) string {
 	return p.Code
 }
 
-// What says how a request came out comes from the proxy alone, also ahead of
-// the answer: 103 and the like pass, without such headers.
-func TestAnInformationalAnswerSpeaksNotForTheProxy(t *testing.T) {
+// Only the proxy may set Semel-* headers. Informational answers such as 103 pass,
+// but without these headers.
+func TestInformationalAnswer_SemelHeaders_Removed(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Link", "</a.css>; rel=preload")
@@ -76,9 +76,9 @@ func TestAnInformationalAnswerSpeaksNotForTheProxy(t *testing.T) {
 	}
 }
 
-// What an answer is was said by the upstream, or by nobody: net/http would guess,
-// and make a page of what looks like one.
-func TestAnAnswerWithoutATypeGetsNone(t *testing.T) {
+// net/http guesses a Content-Type that is missing. The proxy must not, because a
+// guess of text/html makes a page of any bytes.
+func TestAnswer_NoContentType_NoneAdded(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/hints" {
 			w.WriteHeader(http.StatusEarlyHints)
@@ -97,10 +97,10 @@ func TestAnAnswerWithoutATypeGetsNone(t *testing.T) {
 	}
 }
 
-// nobody is an address where nobody listens.
+// nobody is an address without a listener.
 const nobody = "http://127.0.0.1:1"
 
-func TestARequestThatWasNotSentMayRunAgainUnderEveryPolicy(t *testing.T) {
+func TestNotSent_EveryPolicy_MayRunAgain(t *testing.T) {
 	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
 		f := newFront(t, nobody, &semel.Options{OnDoubt: policy}, time.Minute, nil)
 		res := f.send(t, "POST", "/", "k", "")
@@ -113,9 +113,9 @@ func TestARequestThatWasNotSentMayRunAgainUnderEveryPolicy(t *testing.T) {
 	}
 }
 
-// Without a key there is nothing to park, but what the client is told must be
-// true all the same.
-func TestWhetherARequestWithoutAKeyWasSentIsTold(t *testing.T) {
+// Without a key nothing is parked, but the client must still learn whether its
+// request was sent.
+func TestUnkeyed_NotSentOrLost_Distinguished(t *testing.T) {
 	f := newFront(t, nobody, nil, time.Minute, nil)
 	for _, method := range []string{"GET", "POST", "PUT"} {
 		res := f.send(t, method, "/", "", "")
@@ -131,7 +131,7 @@ func TestWhetherARequestWithoutAKeyWasSentIsTold(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsDoubt(t *testing.T) {
+func TestAnswerLost_InDoubt(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	drop := func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }
@@ -159,7 +159,7 @@ func TestALostAnswerIsDoubt(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatBreaksOffIsDoubt(t *testing.T) {
+func TestAnswerBreaksOff_InDoubt(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = w.Write([]byte("half"))
@@ -184,7 +184,7 @@ func TestAnAnswerThatBreaksOffIsDoubt(t *testing.T) {
 	}
 }
 
-func TestTheUpstreamCanSayWhatItsAnswerMeans(t *testing.T) {
+func TestSemelResultHeader_DecidesOutcome(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Semel-Result", r.URL.Query().Get("result"))
 		w.Header().Set("Semel-Outcome", "forged")
@@ -202,7 +202,7 @@ func TestTheUpstreamCanSayWhatItsAnswerMeans(t *testing.T) {
 	}
 }
 
-func TestAKeptAnswerOfUnknownLengthIsReplayed(t *testing.T) {
+func TestAnswerOfUnknownLength_Replayed(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		for range 3 {
 			_, _ = io.WriteString(w, "part ")
@@ -219,8 +219,8 @@ func TestAKeptAnswerOfUnknownLengthIsReplayed(t *testing.T) {
 	}
 }
 
-// What comes behind the body, announced or not, is for the first client.
-func TestTrailersReachTheFirstClient(t *testing.T) {
+// The first client gets the trailers of an answer, announced or not.
+func TestAnswerTrailers_ReachFirstClient(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 			if announced {
@@ -240,7 +240,7 @@ func TestTrailersReachTheFirstClient(t *testing.T) {
 	}
 }
 
-func TestWithoutAKeyOnlyTheBeginningHasATimeLimit(t *testing.T) {
+func TestUnkeyed_TimeoutLimitsOnlyStartOfAnswer(t *testing.T) {
 	next := make(chan struct{})
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/silent" {
@@ -265,7 +265,7 @@ func TestWithoutAKeyOnlyTheBeginningHasATimeLimit(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesDoesNotEndARun(t *testing.T) {
+func TestClientHangsUp_RunContinues(t *testing.T) {
 	arrived, goOn := make(chan struct{}), make(chan struct{})
 	b := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)

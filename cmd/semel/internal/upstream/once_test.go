@@ -64,7 +64,7 @@ func through(t *testing.T, proxy, method, key string, body io.Reader) int {
 	return res.StatusCode
 }
 
-func TestARequestIsNeverSentTwice(t *testing.T) {
+func TestConnectionBreaks_RequestSentOnce(t *testing.T) {
 	var e effects
 	f := newFront(t, dropping(t, &e).URL, nil, time.Minute, nil)
 	for name, body := range bodies() {
@@ -82,7 +82,7 @@ func TestARequestIsNeverSentTwice(t *testing.T) {
 
 // A connection that the upstream is about to close is the one on which requests
 // are lost, so the proxy closes it first.
-func TestAnIdleConnectionIsClosedInTime(t *testing.T) {
+func TestIdleConnection_ClosedAfterLimit(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	b := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	b.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -101,8 +101,8 @@ func TestAnIdleConnectionIsClosedInTime(t *testing.T) {
 	}
 }
 
-// Without this the test above could pass for want of a trap.
-func TestTheBackendCatchesAPlainReverseProxy(t *testing.T) {
+// This shows that the backend of the test above provokes a repeated request.
+func TestPlainReverseProxy_SendsTwice(t *testing.T) {
 	var e effects
 	u, err := url.Parse(dropping(t, &e).URL)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestTheBackendCatchesAPlainReverseProxy(t *testing.T) {
 	}
 }
 
-func TestWhatIsToldNotToBeSentWasNotSent(t *testing.T) {
+func TestReportedNotSent_NothingArrived(t *testing.T) {
 	const rounds = 300
 	var e effects
 	b := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

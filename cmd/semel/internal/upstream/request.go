@@ -11,21 +11,20 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// The headers that tell the upstream of the run it serves.
+// The headers that describe the attempt to the upstream.
 const (
 	fenceHeader   = "Semel-Fence"
 	attemptHeader = "Semel-Attempt"
 	digestHeader  = "Semel-Request-Digest"
-	// ownPrefix is of headers that only the proxy may set.
+	// ownPrefix begins the names of headers that only the proxy may set.
 	ownPrefix = "Semel-"
 )
 
-// rewrite makes the request that goes upstream. httputil.ReverseProxy has
-// removed the hop-by-hop headers, and X-Forwarded-* and Forwarded as the
-// client set them.
+// rewrite prepares the request to the upstream. httputil.ReverseProxy has already
+// removed the hop-by-hop headers, Forwarded, and X-Forwarded-*.
 func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	pr.SetURL(u.opt.URL)
-	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came: the digest is of that
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // unchanged, because the digest covers it
 	u.forwarded(pr)
 	if u.opt.ClientHost {
 		pr.Out.Host = pr.In.Host
@@ -41,30 +40,30 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		h.Set(fenceHeader, strconv.FormatUint(x.Fence(), 10))
 		h.Set(attemptHeader, strconv.Itoa(x.Attempt()))
 		h.Set(digestHeader, x.Fingerprint())
-		h.Del("Expect") // the body is here already
+		h.Del("Expect") // the proxy has read the body already
 	}
 	u.trailers(pr)
 	semelhttp.NoResend(pr.Out)
 	if keyed {
-		once(pr.Out)
+		preventResend(pr.Out)
 	}
 }
 
-// once keeps http.Transport from sending a request without a body again by
-// itself, also one whose method is safe to repeat, which semelhttp.NoResend
-// leaves alone: it has a key, so somebody says that it is not. An empty body
-// that cannot be read twice is sent as none.
-func once(r *http.Request) {
+// preventResend stops http.Transport from sending a request without a body a
+// second time, even if its method is safe. semelhttp.NoResend leaves such a
+// request alone, but a request with a key is protected. The empty body cannot be
+// read twice, and http.Transport sends it as no body.
+func preventResend(r *http.Request) {
 	if r.Body == nil {
 		r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(strings.NewReader("")), 0, []string{"identity"}
 	}
 }
 
-// forwarded tells the upstream where the request came from.
+// forwarded sets the X-Forwarded-* headers.
 func (u *Upstream) forwarded(pr *httputil.ProxyRequest) {
 	in, out := pr.In.Header, pr.Out.Header
 	if u.opt.TrustForwarded {
-		out["X-Forwarded-For"] = in["X-Forwarded-For"] // SetXForwarded adds to it
+		out["X-Forwarded-For"] = in["X-Forwarded-For"] // SetXForwarded appends to it
 	}
 	pr.SetXForwarded()
 	if !u.opt.TrustForwarded {

@@ -23,7 +23,7 @@ func seeing(t *testing.T) (address string, last func() *http.Request, body func(
 	return s.URL, func() *http.Request { return r }, func() string { return string(b) }
 }
 
-func TestTheUpstreamIsToldOfTheRun(t *testing.T) {
+func TestKeyed_UpstreamGetsFenceAttemptDigest(t *testing.T) {
 	address, last, body := seeing(t)
 	f := newFront(t, address, nil, time.Minute, nil)
 	f.send(t, "POST", "/a%2Fb/c?x=1;y=2&z", `"k 1";p=1`, "the body", "Semel-Fence", "999", "Semel-Admin", "yes", "X-Forwarded-For", "6.6.6.6", "Expect", "100-continue")
@@ -48,7 +48,7 @@ func TestTheUpstreamIsToldOfTheRun(t *testing.T) {
 	}
 }
 
-func TestTheFenceGrowsAndTheAttemptCounts(t *testing.T) {
+func TestRetry_FenceGrowsAttemptCounts(t *testing.T) {
 	var fences []uint64
 	var attempts []string
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func TestTheFenceGrowsAndTheAttemptCounts(t *testing.T) {
 	}
 }
 
-func TestWithoutAKeyNothingIsAddedAndForgeriesAreRemoved(t *testing.T) {
+func TestUnkeyed_ForgedHeadersRemoved(t *testing.T) {
 	address, last, _ := seeing(t)
 	f := newFront(t, address, nil, time.Minute, nil)
 	for _, method := range []string{"GET", "POST", "PUT"} {
@@ -78,7 +78,7 @@ func TestWithoutAKeyNothingIsAddedAndForgeriesAreRemoved(t *testing.T) {
 	}
 }
 
-func TestTheHostIsTheUpstreamsOrTheClients(t *testing.T) {
+func TestHostHeader_UpstreamOrClient(t *testing.T) {
 	address, last, _ := seeing(t)
 	f := newFront(t, address, nil, time.Minute, func(o *upstream.Options) { o.ClientHost = true })
 	f.send(t, "POST", "/", "k", "")
@@ -87,7 +87,7 @@ func TestTheHostIsTheUpstreamsOrTheClients(t *testing.T) {
 	}
 }
 
-func TestTheUpstreamsPathIsAPrefix(t *testing.T) {
+func TestUpstreamPath_IsPrefix(t *testing.T) {
 	address, last, _ := seeing(t)
 	f := newFront(t, address+"/base", nil, time.Minute, nil)
 	f.send(t, "POST", "/pay", "k", "")
@@ -96,7 +96,7 @@ func TestTheUpstreamsPathIsAPrefix(t *testing.T) {
 	}
 }
 
-func TestAnEmptyBodyStaysEmpty(t *testing.T) {
+func TestEmptyBody_StaysEmpty(t *testing.T) {
 	address, last, body := seeing(t)
 	f := newFront(t, address, nil, time.Minute, nil)
 	f.send(t, "POST", "/", "k", "")
@@ -105,7 +105,7 @@ func TestAnEmptyBodyStaysEmpty(t *testing.T) {
 	}
 }
 
-func TestATrustedProxysWordsArePassedOn(t *testing.T) {
+func TestTrustForwarded_HeadersPassedOn(t *testing.T) {
 	address, last, _ := seeing(t)
 	f := newFront(t, address, nil, time.Minute, func(o *upstream.Options) { o.TrustForwarded = true })
 	f.send(t, "POST", "/", "k", "", "X-Forwarded-For", "192.0.2.7", "X-Forwarded-Host", "pay.example", "X-Forwarded-Proto", "https")

@@ -10,27 +10,26 @@ import (
 	"sync"
 )
 
-// errNotSent is a request of which no byte has left this process, and none
-// will.
+// errNotSent wraps the error of a request of which no byte was sent, or will be.
 type errNotSent struct{ error }
 
 func (e errNotSent) Unwrap() error { return e.error }
 
-// conn is a connection that can tell whether anything was sent on it. That no
-// trace hook can: they are called before the bytes leave, and by another
-// goroutine than the one that sees the request fail.
+// conn is a connection that counts its writes, and so knows whether anything was
+// sent. The hooks of httptrace cannot tell: they run before the bytes leave, and
+// on another goroutine than the one that sees the error.
 type conn struct {
 	net.Conn
 
 	mu     sync.Mutex
-	writes int  // that were begun
-	sealed bool // nothing more is sent
+	writes int  // writes that have begun
+	closed bool // further writes fail
 }
 
 // Write implements net.Conn.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
-	if c.sealed {
+	if c.closed {
 		c.mu.Unlock()
 		return 0, net.ErrClosed
 	}
@@ -45,30 +44,31 @@ func (c *conn) count() int {
 	return c.writes
 }
 
-// seal ends all writing, and reports whether any began after the first n.
-func (c *conn) seal(n int) (sent bool) {
+// stopWrites makes further writes fail, and reports whether there were more than
+// n writes.
+func (c *conn) stopWrites(n int) (sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sealed = true
+	c.closed = true
 	return c.writes > n
 }
 
-// sending is one request on its way.
-type sending struct {
+// transmission follows one request through the connections that it gets.
+type transmission struct {
 	mu     sync.Mutex
 	conn   *conn
 	before int  // writes on conn before this request
-	doubt  bool // it got a connection that is not ours, or was sent on an earlier one
+	doubt  bool // the request may have been sent on an earlier or an unknown connection
 }
 
-func (s *sending) gotConn(info httptrace.GotConnInfo) {
+func (s *transmission) gotConn(info httptrace.GotConnInfo) {
 	c := info.Conn
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != nil && s.conn.seal(s.before) { // http.Transport tries a GET again on another one
+	if s.conn != nil && s.conn.stopWrites(s.before) { // http.Transport tries a GET again on another connection
 		s.doubt = true
 	}
 	if s.conn, _ = c.(*conn); s.conn == nil {
@@ -78,37 +78,38 @@ func (s *sending) gotConn(info httptrace.GotConnInfo) {
 	s.before = s.conn.count()
 }
 
-// notSent reports whether nothing was sent, and sees to it that nothing will
-// be. The request has failed.
-func (s *sending) notSent() bool {
+// notSent reports whether nothing was sent, and prevents that anything is sent
+// later. Call it after the request has failed.
+func (s *transmission) notSent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
 		return !s.doubt
 	}
-	return !s.conn.seal(s.before) && !s.doubt
+	return !s.conn.stopWrites(s.before) && !s.doubt
 }
 
-// sender is the http.RoundTripper of the proxy.
+// sender is the http.RoundTripper of the proxy. It wraps an error in errNotSent if
+// no byte was sent.
 type sender struct{ base *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	var way sending
-	trace := &httptrace.ClientTrace{GotConn: way.gotConn, Got1xxResponse: ahead}
+	var sent transmission
+	trace := &httptrace.ClientTrace{GotConn: sent.gotConn, Got1xxResponse: onInformational}
 	res, err := s.base.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, trace)))
-	if b, ok := ctx.Value(beginKey{}).(*begin); ok && err == nil {
-		b.end()
+	if b, ok := ctx.Value(timerKey{}).(*answerTimer); ok && err == nil {
+		b.stop()
 	}
-	if err != nil && way.notSent() {
+	if err != nil && sent.notSent() {
 		err = errNotSent{err}
 	}
-	return res, reason(ctx, err)
+	return res, withCause(ctx, err)
 }
 
-// reason adds why a request was cancelled.
-func reason(ctx context.Context, err error) error {
+// withCause adds the reason for which a request was cancelled.
+func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return errors.Join(err, cause)
 	}

@@ -22,12 +22,12 @@ func pipe(t *testing.T) *conn {
 	return &conn{Conn: a}
 }
 
-func TestOnlyWritesAfterTheConnectionWasGotCount(t *testing.T) {
+func TestNotSent_EarlierWrites_NotCounted(t *testing.T) {
 	c := pipe(t)
 	if _, err := c.Write([]byte("an earlier request")); err != nil {
 		t.Fatal(err)
 	}
-	var s sending
+	var s transmission
 	s.gotConn(httptrace.GotConnInfo{Conn: c, Reused: true})
 	if !s.notSent() {
 		t.Error("an earlier request's bytes are taken for this one's")
@@ -37,9 +37,9 @@ func TestOnlyWritesAfterTheConnectionWasGotCount(t *testing.T) {
 	}
 }
 
-func TestAByteIsEnoughForDoubt(t *testing.T) {
+func TestNotSent_OneByteWritten_False(t *testing.T) {
 	c := pipe(t)
-	var s sending
+	var s transmission
 	s.gotConn(httptrace.GotConnInfo{Conn: c})
 	if _, err := c.Write([]byte("P")); err != nil {
 		t.Fatal(err)
@@ -49,25 +49,25 @@ func TestAByteIsEnoughForDoubt(t *testing.T) {
 	}
 }
 
-func TestWithoutAConnectionNothingWasSent(t *testing.T) {
-	var s sending
+func TestNotSent_NoConnection_True(t *testing.T) {
+	var s transmission
 	if !s.notSent() {
 		t.Error("there was no connection to send on")
 	}
 }
 
-func TestAConnectionOfAnotherKindTellsNothing(t *testing.T) {
-	var s sending
+func TestNotSent_ForeignConnection_False(t *testing.T) {
+	var s transmission
 	s.gotConn(httptrace.GotConnInfo{Conn: pipe(t).Conn})
 	if s.notSent() {
 		t.Error("nobody has counted, and yet nothing is said to be sent")
 	}
 }
 
-func TestWhatWasSentOnAnEarlierConnectionCounts(t *testing.T) {
+func TestNotSent_SentOnEarlierConnection_False(t *testing.T) {
 	for _, sent := range []bool{true, false} {
 		first, second := pipe(t), pipe(t)
-		var s sending
+		var s transmission
 		s.gotConn(httptrace.GotConnInfo{Conn: first, Reused: true})
 		if sent {
 			if _, err := first.Write([]byte("P")); err != nil {

@@ -41,10 +41,9 @@ func sendTrailers(t *testing.T, f *front, key, body string, announced bool) {
 	}
 }
 
-// What a client sends behind its body, a checksum or a signature of it, is for
-// the upstream, with a key as without; but not what could be taken for a header
-// that decides.
-func TestTrailersOfARequestReachTheUpstream(t *testing.T) {
+// The upstream gets the trailers of a request, for example a checksum, with and
+// without a key. A trailer with the name of a protected header is dropped.
+func TestRequestTrailers_ReachUpstream(t *testing.T) {
 	var body string
 	var trailer http.Header
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A connection that has switched protocols is the two ends' own: it has no
-// limit, and nothing of it is the proxy's.
-func TestAConnectionThatSwitchesProtocolsGoesThrough(t *testing.T) {
+// After a protocol switch the proxy copies bytes in both directions, without a
+// limit.
+func TestUpgrade_ConnectionPassedThrough(t *testing.T) {
 	const limit = 300 * time.Millisecond
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		c, rw, err := http.NewResponseController(w).Hijack()

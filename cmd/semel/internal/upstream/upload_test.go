@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// An upload without a key may take as long as its client does: what has a limit
-// is the upstream.
-func TestTheTimeOfAnUploadIsNotTheUpstreams(t *testing.T) {
+// The timeout limits the upstream. An upload without a key may take any time.
+func TestUpload_SlowClient_NotUpstreamTimeout(t *testing.T) {
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
 		if err != nil {
@@ -57,8 +56,8 @@ func TestTheTimeOfAnUploadIsNotTheUpstreams(t *testing.T) {
 	}
 }
 
-// What stands behind a body that is broken is no request.
-func TestTheRestOfABrokenBodyIsNoRequest(t *testing.T) {
+// The bytes after a broken body are not a request.
+func TestUpload_BrokenBody_RestIsNoRequest(t *testing.T) {
 	const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/smuggled" {
@@ -84,7 +83,7 @@ func TestTheRestOfABrokenBodyIsNoRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(c, "PUT "+to.path+" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"+body+smuggled)
-			answers, _ := io.ReadAll(c) // it may be reset behind the answer
+			answers, _ := io.ReadAll(c) // the connection may be reset after the answer
 			if n := strings.Count(string(answers), "HTTP/1.1 "); n > 1 {
 				t.Errorf("%s, %q: %d answers:\n%s", to.path, body, n, answers)
 			}
@@ -92,9 +91,9 @@ func TestTheRestOfABrokenBodyIsNoRequest(t *testing.T) {
 	}
 }
 
-// A client that falls silent in its upload is given up, too: nothing is held for
-// it, and it is told that it was not the upstream.
-func TestAnUploadThatFallsSilentEnds(t *testing.T) {
+// A client that stops sending during an upload gets 408, which does not blame the
+// upstream.
+func TestUpload_ClientStopsSending_BodyTimeout(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	f := newFront(t, b.URL, nil, limit, nil)
@@ -125,9 +124,8 @@ func TestAnUploadThatFallsSilentEnds(t *testing.T) {
 	}
 }
 
-// When the answer has begun there is no limit any more, also if the upload goes
-// on.
-func TestAnUploadThatGoesOnBesideTheAnswerHasNoLimit(t *testing.T) {
+// After the start of the answer nothing is limited, even if the upload goes on.
+func TestUpload_AnswerHasBegun_NoLimit(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	b := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)

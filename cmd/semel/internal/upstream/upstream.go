@@ -1,5 +1,5 @@
-// Package upstream sends requests to the one service behind the proxy: never
-// twice, and with a clear answer to whether anything was sent.
+// Package upstream sends requests to the service that the proxy protects. It never
+// sends a request twice, and it knows whether a failed request was sent.
 package upstream
 
 import (
@@ -18,20 +18,22 @@ import (
 // Options configures an Upstream.
 type Options struct {
 	URL *url.URL
-	// ClientHost: the upstream sees the Host that the client sent, not its own.
+	// ClientHost gives the upstream the Host that the client sent. Without it
+	// the upstream gets the host of URL.
 	ClientHost bool
-	// TrustForwarded: X-Forwarded-* as they come in are true, and passed on.
+	// TrustForwarded passes incoming X-Forwarded-* headers on. Without it the
+	// proxy replaces them.
 	TrustForwarded bool
-	// Protected are the canonical names of headers that must not come as
-	// trailers: they decide whose request it is, and which. Nil: none.
+	// Protected are the canonical names of headers that decide the tenant or the
+	// key of a request. A trailer must not have such a name. Nil: none.
 	Protected map[string]bool
 	// Idle is how long an idle connection is kept. Zero: without limit.
 	Idle time.Duration
-	// Log takes what goes wrong. Nil: slog.Default().
+	// Log receives errors. Nil: slog.Default().
 	Log *slog.Logger
 }
 
-// Upstream is the service behind the proxy. Safe for concurrent use.
+// Upstream is the service that the proxy protects. Safe for concurrent use.
 type Upstream struct {
 	opt   Options
 	base  *http.Transport
@@ -52,7 +54,7 @@ func New(o Options) *Upstream {
 	u := &Upstream{opt: o}
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)  // HTTP/2 has re-sendings of its own
+	protocols.SetHTTP1(true)  // HTTP/2 repeats requests by itself
 	u.base = &http.Transport{ // no Proxy: the environment must not change the upstream
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dialer.DialContext(ctx, network, addr)
@@ -65,14 +67,14 @@ func New(o Options) *Upstream {
 		MaxIdleConns:        maxIdle,
 		MaxIdleConnsPerHost: maxIdle,
 		IdleConnTimeout:     o.Idle,
-		DisableCompression:  true, // the client's Accept-Encoding counts
+		DisableCompression:  true, // the client's Accept-Encoding applies
 		Protocols:           protocols,
 	}
 	u.proxy = &httputil.ReverseProxy{
 		Rewrite:        u.rewrite,
 		Transport:      &sender{base: u.base},
-		ModifyResponse: received,
-		ErrorHandler:   u.failed,
+		ModifyResponse: onAnswer,
+		ErrorHandler:   u.onFailure,
 		BufferPool:     &buffers{},
 		ErrorLog:       slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
@@ -82,10 +84,10 @@ func New(o Options) *Upstream {
 // Close closes the idle connections.
 func (u *Upstream) Close() { u.base.CloseIdleConnections() }
 
-// Handler sends requests on. A request with a key has to be over within the
-// timeout; of any other, the answer has to begin within it, counted from when
-// the last bytes came from the client. With keep5xx an answer of 5xx is a
-// result, too, unless it says of itself what it is.
+// Handler sends requests to the upstream. A request with a key must end within
+// the timeout. For any other request the answer must begin within the timeout
+// after the last bytes of the client. With keep5xx a 5xx answer is a result,
+// unless its Semel-Result header says otherwise.
 func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, keyed := semel.FromContext(r.Context()); keyed {
@@ -94,25 +96,24 @@ func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 			if keep5xx {
 				ctx = context.WithValue(ctx, keep5xxKey{}, true)
 			}
-			u.proxy.ServeHTTP(asIs{w, nil}, r.WithContext(ctx))
+			u.proxy.ServeHTTP(answerWriter{w, nil}, r.WithContext(ctx))
 			return
 		}
-		seesTrailers(r)
-		// The upstream may begin its answer before it has the whole body. The
-		// server would then read the rest itself, and away from the upstream.
-		_ = http.NewResponseController(w).EnableFullDuplex() // it fails where that is so anyway
-		r, b, end := bound(w, r, timeout)
-		defer end()
-		u.proxy.ServeHTTP(asIs{w, b}, r)
+		shareTrailers(r)
+		// The upstream may begin its answer before it has the whole body. Without
+		// full duplex net/http would then read and discard the rest of the body.
+		_ = http.NewResponseController(w).EnableFullDuplex() // an error means that the connection is full duplex anyway
+		r, timer, stop := startTimer(w, r, timeout)
+		defer stop()
+		u.proxy.ServeHTTP(answerWriter{w, timer}, r)
 	})
 }
 
-// keep5xxKey finds whether answers of 5xx are results. It is asked of answers
-// that have come, and not of every status that a client gets: for an answer
-// that never came the proxy says 502 or 504, which is no result.
+// keep5xxKey marks the context of a request whose 5xx answers are results. Only
+// answers of the upstream count: the proxy's own 502 or 504 is no result.
 type keep5xxKey struct{}
 
-// buffers spares an allocation for each answer.
+// buffers pools the buffers that copy answers, which saves an allocation each.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() []byte {

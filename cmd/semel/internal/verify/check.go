@@ -10,8 +10,8 @@ type check struct {
 	run   func(ctx context.Context, p *probe) error
 }
 
-// checks are all of them, in the order in which they run: what is cheap and
-// tells most comes first.
+// checks lists all checks in the order in which they run: cheap checks that find
+// most faults come first.
 var checks = []check{
 	settingsCheck,
 	clockCheck,
@@ -31,7 +31,7 @@ var checks = []check{
 	latencyCheck,
 }
 
-// Names are those of the checks, in their order.
+// Names returns the names of the checks, in their order.
 func Names() []string {
 	names := make([]string, len(checks))
 	for i, c := range checks {
@@ -40,7 +40,7 @@ func Names() []string {
 	return names
 }
 
-// Claims are what the checks of Names try.
+// Claims returns the claims that the checks test, in the order of Names.
 func Claims() []string {
 	claims := make([]string, len(checks))
 	for i, c := range checks {

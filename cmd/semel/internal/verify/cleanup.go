@@ -64,17 +64,17 @@ var cleanup = check{
 		}
 		p.info("%d records were removed", len(removed)-len(keys))
 		if _, ok := store.As[store.Lister](p.target.Stores[0]); !ok {
-			p.info("the store cannot be searched: each key that was used was asked for instead")
+			p.info("the store cannot list its records, so the run looked for each key that it used")
 		}
 		return nil
 	},
 }
 
-var errTidy = errors.New("there was not enough time; what is left lapses or expires in some minutes, sweeps remove it then, and a later semel verify removes what is parked")
+var errTidy = errors.New("there was not enough time to remove all records; sweeps remove them after they expire, within minutes, and the next semel verify removes parked ones")
 
-// leftovers are the keys that have a record. It asks for each key that was
-// used; and if it is to search, which looks at all records of the store, it
-// finds those of runs that were killed, and whatever else is there.
+// leftovers returns the keys that still have a record. It gets each key that the run
+// used. With search it also lists all records of the store, and so finds the
+// records of killed runs.
 func (p *probe) leftovers(ctx context.Context, search bool) ([]store.Key, error) {
 	if l, ok := store.As[store.Lister](p.target.Stores[0]); ok && search {
 		if err := p.search(ctx, l); err != nil {
@@ -143,5 +143,5 @@ func (p *probe) expire(ctx context.Context, i int, k store.Key) error {
 			return err
 		}
 	}
-	return nil // what remains is told in the end
+	return nil // the caller reports the records that remain
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // differs names the fields in which a record is not as wanted; empty: in none.
-// Bodies are not shown, for they may be long.
+// The text shows no bodies, because they can be long.
 func differs(want, got *store.Record) string {
 	var b strings.Builder
 	field := func(name string, same bool, w, g any) {
@@ -44,17 +44,17 @@ func differs(want, got *store.Record) string {
 // size is a body in a few words.
 func size(b []byte) string { return fmt.Sprintf("%d bytes beginning with %.20q", len(b), b) }
 
-// inserted says how a record differs from what a won claim makes.
+// inserted compares a record with the record that a won claim makes.
 func inserted(p *store.Proposal, got *store.Record) string {
 	want := p.Insert(got.Updated, 0)
-	want.Fence = got.Fence // is the store's to pick
+	want.Fence = got.Fence // the store chooses the fence
 	if got.Fence == 0 {
 		return "Fence is 0"
 	}
 	return differs(&want, got)
 }
 
-// replaced says how a record differs from what a won swap makes of old.
+// replaced compares a record with the record that a won swap of old makes.
 func replaced(p *store.Proposal, old, got *store.Record) string {
 	if got.Fence <= old.Fence {
 		return fmt.Sprintf("the fence did not grow: it is %d, and was %d", got.Fence, old.Fence)
@@ -64,7 +64,7 @@ func replaced(p *store.Proposal, old, got *store.Record) string {
 	return differs(&want, got)
 }
 
-// settled says how a record differs from what a settlement makes of old.
+// settled compares a record with the record that a settlement of old makes.
 func settled(s *store.Settlement, old, got *store.Record) string {
 	want := s.Apply(*old, got.Updated)
 	return differs(&want, got)

@@ -1,10 +1,9 @@
-// Package verify tries out, on a store that is in use, what package store
-// promises: for semel verify. It works on records of its own only, and removes
-// them at the end.
+// Package verify implements semel verify: it tests on a real store, which may be in
+// use, the guarantees of package store. It writes only records of its own, and
+// removes them at the end.
 //
-// A violation is said only of what cannot be the work of anybody else, of a
-// slow network or of a machine that stood still for some minutes: times are
-// compared with the store's own, or as bounds that hold however late an answer
-// came, and a record that somebody's sweep has recovered meanwhile is not
-// judged.
+// A check reports a violation only if nothing else can be the cause: no other
+// process, no slow network, no machine that was suspended for minutes. It compares
+// times with the store's clock, or with bounds that hold even if an answer is late.
+// It skips a record that the sweep of another process has recovered meanwhile.
 package verify

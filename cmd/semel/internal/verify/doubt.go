@@ -54,7 +54,7 @@ var doubtCheck = check{
 var doubtful = []struct {
 	state  store.State
 	policy store.Policy
-	action store.Action // what a duplicate is told after the lease
+	action store.Action // the error of a duplicate after the lease
 }{
 	{store.Processing, store.Park, store.DoPark},
 	{store.Unknown, store.Park, store.Parked},

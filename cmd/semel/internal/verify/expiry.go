@@ -122,7 +122,7 @@ func (p *probe) early(ctx context.Context, i int, k *keeping) error {
 	return nil
 }
 
-// restarts begins records anew whose retention is over.
+// restarts claims records again whose retention is over.
 func (p *probe) restarts(ctx context.Context, rs []*store.Record) error {
 	for i, old := range rs {
 		if old == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// gate is a store that can be shut. A Guard gives back in the background what
-// its callers have left: nothing of that may come after the removal.
+// gate is a store that can be shut. A Guard releases abandoned claims in the
+// background, and none of these calls may come after the removal of the records.
 type gate struct {
 	st    store.Store
 	mu    sync.Mutex

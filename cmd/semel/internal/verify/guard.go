@@ -53,11 +53,11 @@ func guards(stores []*gate, policy semel.Policy, tenant string) ([]*semel.Guard,
 	return gs, nil
 }
 
-// lease is that of the Guards, their default.
+// lease is the lease of the Guards: the default.
 const lease = 30 * time.Second
 
-// wrong reports whether a call got what no store in order gives in the time of
-// a lease, however often it does not answer.
+// wrong reports whether a call got an error that a correct store never causes
+// within a lease, even if some of its answers are lost.
 func wrong(err error) bool {
 	for _, e := range []error{store.ErrCorrupt, semel.ErrLeaseLost, semel.ErrMismatch, semel.ErrUnverifiable, semel.ErrParked, semel.ErrNotKept} {
 		if errors.Is(err, e) {

@@ -17,7 +17,7 @@ func small(only ...string) Options {
 	return Options{Only: only, Keys: 12, Parallel: 4, Processes: 2, Body: 100_000, Seed: 1, Limit: time.Minute}
 }
 
-// sick is a memory store with something wrong. What is nil is in order.
+// sick is a memory store with faults. A nil field means no fault.
 type sick struct {
 	*memstore.Store
 	claim  func(context.Context, store.Proposal) (store.Found, error)

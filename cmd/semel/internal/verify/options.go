@@ -13,11 +13,11 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Target is the store to try.
+// Target is the store to test.
 type Target struct {
 	Name string
 	// Stores are one store, opened several times as several processes would.
-	// One at least. Who made them closes them, after Run.
+	// At least one. The caller closes them after Run.
 	Stores []store.Store
 	// Volatile says that the records are lost with the process.
 	Volatile bool
@@ -33,7 +33,7 @@ type Worker struct {
 	Wait func() error // for its end; nil error if it ended well
 }
 
-// Options are what semel verify can be told.
+// Options are the options of semel verify.
 type Options struct {
 	Only, Skip []string // names of checks; Only empty: all
 	Keys       int      // of each race
@@ -42,8 +42,8 @@ type Options struct {
 	Body       int      // the largest body, in bytes
 	Seed       uint64   // of the data
 	Limit      time.Duration
-	// Progress is told the name of each check as it begins, and "" in the end.
-	// Nil: nobody is.
+	// Progress gets the name of each check when it begins, and "" at the end.
+	// Nil: no progress.
 	Progress func(name string)
 }
 

@@ -21,8 +21,8 @@ func pack(n int, fn func(i int) error) error {
 	return first(errs)
 }
 
-// each runs fn for 0 to n-1, wide at a time: for what is no race, but comes
-// quicker together.
+// each runs fn for 0 to n-1, at most wide calls at the same time. It serves work
+// that is no race, but is faster in parallel.
 func each(ctx context.Context, n, wide int, fn func(i int) error) error {
 	next := make(chan int)
 	go func() {
@@ -45,7 +45,8 @@ func each(ctx context.Context, n, wide int, fn func(i int) error) error {
 	return errors.Join(ctx.Err(), err)
 }
 
-// first is the first of the errors: a store that is down says the same to all.
+// first returns the first error, because a store that is down gives the same error
+// to all calls.
 func first(errs []error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// patient repeats a call whose answer did not come, as a Guard does: each of a
-// store's calls may be sent again. So a network that loses something does not
-// end a check.
+// patient repeats a call that got no answer, as a Guard does. Each call of a store
+// may be repeated, so that a lost packet does not end a check.
 type patient struct {
 	st     store.Store
 	resent *atomic.Int64
@@ -20,7 +19,7 @@ type patient struct {
 // Unwrap is the store itself.
 func (s patient) Unwrap() store.Store { return s.st }
 
-// pauses are those between the sendings of one call.
+// pauses are the pauses between the attempts of one call.
 var pauses = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond, time.Second}
 
 func again[T any](ctx context.Context, s patient, call func() (T, error)) (T, error) {

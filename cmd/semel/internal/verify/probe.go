@@ -12,20 +12,20 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Operation is that of all records that are made here, but for those that try
-// whether operations are kept apart. A run is a tenant.
+// Operation is the operation of all records of a run. The check that separates
+// operations also uses otherOperation. Each run is a tenant.
 const (
 	Operation      = "semel-verify"
 	otherOperation = "semel-verify-other"
 )
 
 const (
-	// long is a lease, or a retention, that does not end during a check. If
-	// semel verify is killed, what it leaves ends soon after.
+	// long is a lease or retention that does not end during a check. If semel
+	// verify is killed, its records expire soon after.
 	long = 10 * time.Minute
 	// short is one that a check waits for.
 	short = 300 * time.Millisecond
-	// most is how many violations of a check are told in words.
+	// most is the number of violations that a report describes for each check.
 	most = 5
 )
 
@@ -44,7 +44,7 @@ type probe struct {
 	latency *Latency
 }
 
-// made is what a run has written, for the end.
+// made lists the records of a run, so that its end can remove them.
 type made struct {
 	mu     sync.Mutex
 	keys   map[store.Key]bool
@@ -59,8 +59,8 @@ func (p *probe) forCheck(c check) *probe {
 	}
 }
 
-// store is a connection: those of neighbouring numbers differ, if there are
-// several.
+// store returns a connection. If there are several, neighbouring numbers get
+// different ones.
 func (p *probe) store(i int) patient { return p.stores[i%len(p.stores)] }
 
 // random gives the same numbers to the same check of the same seed.
@@ -95,15 +95,15 @@ func (p *probe) owner() (o store.Owner) {
 	return o
 }
 
-// foreign reports whether a record was changed by somebody else: a sweep that
-// recovers what has lapsed.
+// foreign reports whether another process changed a record: a sweep that recovers
+// lapsed claims.
 func (p *probe) foreign(r *store.Record) bool {
 	p.made.mu.Lock()
 	defer p.made.mu.Unlock()
 	return !p.made.owners[r.Owner]
 }
 
-// proposal is a fresh claim, or what a fresh swap proposes.
+// proposal returns the proposal of a fresh claim or swap.
 func (p *probe) proposal(k store.Key, s store.State) store.Proposal {
 	c := store.Proposal{
 		Key: k, State: s, Owner: p.owner(), Holder: "semel verify " + p.tenant, Attempt: 1, Lease: long, Keep: long,
@@ -115,7 +115,7 @@ func (p *probe) proposal(k store.Key, s store.State) store.Proposal {
 	return c
 }
 
-// outcome is one that no other is like.
+// outcome returns an outcome that differs from all others.
 func (p *probe) outcome() store.Outcome {
 	o := p.owner()
 	return store.Outcome{Code: 201, Codec: "verify", Body: o[:], Header: []store.Header{{Name: "X-A", Value: "2"}, {Name: "X-A", Value: "1"}}}
@@ -160,7 +160,7 @@ func (p *probe) info(format string, args ...any) {
 	p.result.Info = append(p.result.Info, fmt.Sprintf(format, args...))
 }
 
-// expect is broken unless what differs is nothing.
+// expect counts a violation if differs is not empty.
 func (p *probe) expect(what string, differs string) bool {
 	if differs != "" {
 		p.broken("%s: %s", what, differs)

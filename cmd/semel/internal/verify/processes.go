@@ -21,7 +21,7 @@ var processRace = check{
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		var team []*hand
+		var team []*workerPipe
 		defer func() {
 			if err != nil {
 				cancel() // one that hangs would be waited for
@@ -37,7 +37,7 @@ var processRace = check{
 			if err != nil {
 				return fmt.Errorf("start a process: %w", err)
 			}
-			team = append(team, newHand(w))
+			team = append(team, newWorkerPipe(w))
 		}
 		for _, h := range team {
 			if _, err := h.answer(ctx); err != nil {
@@ -57,7 +57,7 @@ var processRace = check{
 var errSkipped = errors.New("there is nothing to try")
 
 // processRace lets all processes race for a key.
-func (p *probe) processRace(ctx context.Context, team []*hand, i int) error {
+func (p *probe) processRace(ctx context.Context, team []*workerPipe, i int) error {
 	k := p.own(workerKey(p.tenant, i))
 	for _, h := range team {
 		if err := h.orders.Encode(order{i}); err != nil {
@@ -96,8 +96,8 @@ func (p *probe) processRace(ctx context.Context, team []*hand, i int) error {
 	return nil
 }
 
-// hand is a worker at the other end of two pipes.
-type hand struct {
+// workerPipe talks to a worker process through two pipes.
+type workerPipe struct {
 	w       *Worker
 	orders  *json.Encoder
 	answers chan done
@@ -107,8 +107,8 @@ type hand struct {
 	err  error // of its end
 }
 
-func newHand(w *Worker) *hand {
-	h := &hand{w: w, orders: json.NewEncoder(w.In), answers: make(chan done, 1)}
+func newWorkerPipe(w *Worker) *workerPipe {
+	h := &workerPipe{w: w, orders: json.NewEncoder(w.In), answers: make(chan done, 1)}
 	go func() {
 		defer close(h.answers)
 		lines := json.NewDecoder(w.Out)
@@ -124,7 +124,7 @@ func newHand(w *Worker) *hand {
 }
 
 // answer is the worker's next.
-func (h *hand) answer(ctx context.Context) (done, error) {
+func (h *workerPipe) answer(ctx context.Context) (done, error) {
 	select {
 	case d, ok := <-h.answers:
 		if !ok {
@@ -139,9 +139,9 @@ func (h *hand) answer(ctx context.Context) (done, error) {
 	}
 }
 
-// ended is the error of a worker that is gone too early, which shows by err: in
-// its own words, if it had any.
-func (h *hand) ended(err error) error {
+// ended returns the error of a worker that ended too early: its own message if it
+// wrote one, otherwise err.
+func (h *workerPipe) ended(err error) error {
 	if werr := h.end(); werr != nil {
 		return werr
 	}
@@ -149,10 +149,10 @@ func (h *hand) ended(err error) error {
 }
 
 // end lets the worker go, and waits until it has.
-func (h *hand) end() error {
+func (h *workerPipe) end() error {
 	h.once.Do(func() {
 		h.err = h.w.In.Close()
-		for range h.answers { // what it says now is of no interest
+		for range h.answers { // later answers do not matter
 		}
 		if err := h.w.Wait(); err != nil {
 			h.err = fmt.Errorf("a process has ended: %w", err)

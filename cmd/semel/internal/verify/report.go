@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Verdict is what became of a check.
+// Verdict is the result of a check in one word.
 type Verdict string
 
 // The verdicts.
@@ -17,7 +17,7 @@ const (
 	Skipped    Verdict = "skipped"    // the store cannot do it, and need not
 )
 
-// Result is what a check found.
+// Result is the result of one check.
 type Result struct {
 	Name       string   `json:"name"`
 	Claim      string   `json:"claim"`
@@ -30,7 +30,7 @@ type Result struct {
 	Seconds    float64  `json:"seconds"`
 }
 
-// Report is what semel verify found, and its JSON.
+// Report is the report of semel verify, and its JSON.
 type Report struct {
 	Store       string   `json:"store"`
 	Run         string   `json:"run"` // the tenant of its records
@@ -42,13 +42,12 @@ type Report struct {
 	Trials      int64    `json:"trials"`
 	Failures    int64    `json:"failures"`
 	Warnings    int      `json:"warnings"`
-	Resent      int64    `json:"resent"` // calls that were repeated, for no answer came
+	Resent      int64    `json:"resent"` // calls that were repeated because no answer came
 	Seconds     float64  `json:"seconds"`
 	Latency     *Latency `json:"latency,omitempty"`
 }
 
-// BrokenError is a store that did not keep what it promises, or that could not
-// be tried.
+// BrokenError reports a store that broke a guarantee, or that could not be tested.
 type BrokenError struct{ Broken, Incomplete []string }
 
 // Error names the checks.
@@ -85,7 +84,7 @@ func (r *Report) judge() error {
 	return e
 }
 
-// Result is that of a check, if it ran.
+// Result returns the result of a check, if it ran.
 func (r *Report) Result(name string) (Result, bool) {
 	i := slices.IndexFunc(r.Checks, func(c Result) bool { return c.Name == name })
 	if i < 0 {

@@ -51,7 +51,7 @@ func TestTheTextTellsWhatWasPromisedWhereItWasBroken(t *testing.T) {
     settle               4.00     5.00     6.00
     duplicate            0.12     0.25     0.50
 
-  15 trials, 2 broke a promise, 1 warning, 1.2 s; 1 call sent again, for no answer came
+  15 trials, 2 broke a promise, 1 warning, 1.2 s; 1 call sent again because no answer came
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

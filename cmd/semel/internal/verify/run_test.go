@@ -48,7 +48,7 @@ func TestARunThatIsStoppedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// others fills a store with what is not this run's, and returns what must not
+// others fills a store with records of other programs, and returns those that must not
 // change.
 func others(t *testing.T, s *sick) (kept []store.Record) {
 	t.Helper()
@@ -122,7 +122,7 @@ func TestAStoreThatCannotBeSearchedIsAskedForEachKey(t *testing.T) {
 		blind := struct{ store.Store }{s} // and cannot be looked into
 		r, err := Run(t.Context(), targetOf(blind), small())
 		allWell(t, r, err)
-		if c, _ := r.Result("cleanup"); !strings.Contains(strings.Join(c.Info, "; "), "cannot be searched") {
+		if c, _ := r.Result("cleanup"); !strings.Contains(strings.Join(c.Info, "; "), "cannot list its records") {
 			t.Errorf("%+v", c)
 		}
 		if c, _ := r.Result("settings"); len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "no check of its settings") {
@@ -154,7 +154,7 @@ func TestAStoreThatFailsIsNotOneThatBreaksPromises(t *testing.T) {
 				}
 			}
 			took := time.Since(begun)
-			pause(t.Context(), time.Minute) // for what Guards do in the background
+			pause(t.Context(), time.Minute) // for the background calls of Guards
 			if took > o.Limit+tidy+time.Second {
 				t.Errorf("%v: it took %v", mode, took)
 			}

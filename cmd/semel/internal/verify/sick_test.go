@@ -275,7 +275,7 @@ func spoils(change func(r *store.Record)) func(*sick) {
 	}
 }
 
-// noHeader, and so on, are what a column can do to what it keeps.
+// noHeader and the functions below change a record as a wrong column type would.
 func noHeader(r *store.Record) { r.Outcome.Header = nil }
 
 func sortedHeader(r *store.Record) {
@@ -303,7 +303,7 @@ func noOutcome(r *store.Record) { r.Outcome = store.Outcome{} }
 // mixesUp takes keys for one that same makes equal.
 func mixesUp(same func(k store.Key) store.Key) func(*sick) {
 	return func(s *sick) {
-		var names sync.Map // what was asked for first
+		var names sync.Map // the first request
 		back := func(f store.Found, err error) (store.Found, error) {
 			if k, ok := names.Load(f.Record.Key); ok {
 				f.Record.Key, _ = k.(store.Key)

@@ -61,7 +61,7 @@ func TestAStoreThatLosesMessagesPasses(t *testing.T) {
 	}
 }
 
-// A store in use is swept meanwhile, and what has lapsed is recovered.
+// Another process sweeps a store in use and recovers lapsed claims.
 func TestSweepsOfOthersBreakNothing(t *testing.T) {
 	recovered := 0
 	for every := time.Millisecond; every < 2*short; every *= 3 {

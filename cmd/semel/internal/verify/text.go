@@ -24,14 +24,14 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, "\n  %d trials, %d broke a promise, %s, %.1f s", r.Trials, r.Failures, count(r.Warnings, "warning"), r.Seconds)
 	if r.Resent > 0 {
-		fmt.Fprintf(&b, "; %s sent again, for no answer came", count(int(r.Resent), "call"))
+		fmt.Fprintf(&b, "; %s sent again because no answer came", count(int(r.Resent), "call"))
 	}
 	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// write is one line, and one for each thing to say.
+// write writes one line for the check, and one for each finding.
 func (c *Result) write(b *strings.Builder) {
 	word := string(c.Verdict)
 	if c.Verdict == Broken || c.Verdict == Incomplete {

@@ -76,7 +76,7 @@ func (p *probe) obey(ctx context.Context, o order) (d done, err error) {
 		if refused, err := lost(p.store(g).Settle(ctx, found[g].Record.Lease(), s)); err != nil {
 			return d, err
 		} else if refused {
-			continue // who compares the records will see it
+			continue // the comparison of the records shows it
 		}
 		d.Owner, d.Fence, d.Sent = hex.EncodeToString(found[g].Record.Owner[:]), found[g].Record.Fence, hex.EncodeToString(s.Outcome.Body)
 	}

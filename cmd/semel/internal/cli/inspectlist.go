@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+type inspectListCmd struct {
+	storeFlag
+	State     []store.State   `name:"state" placeholder:"STATE,…" help:"Only records in these states: started, processing, released, completed, failed, unknown. The unknown ones are parked."`
+	Operation raw             `name:"operation" placeholder:"NAME" help:"Only of this operation."`
+	Tenant    raw             `name:"tenant" placeholder:"NAME" help:"Only of this tenant."`
+	Idle      config.Duration `name:"idle" placeholder:"TIME" default:"0" help:"Only records that have not changed for this time."`
+	Limit     int             `name:"limit" placeholder:"N" default:"100" help:"Largest number of records to list (default ${default})."`
+	ShowBody  bool            `name:"show-body" help:"With --json: the headers and bodies of the kept answers, too. Cookies are never shown."`
+}
+
+// Help implements kong.HelpProvider.
+func (*inspectListCmd) Help() string {
+	return `Lists records in no particular order. With --json it writes one line of JSON for each record.
+
+Examples:
+
+    semel inspect list --state unknown --idle 5m
+    semel inspect list --operation payments --tenant ann --limit 10
+    semel inspect list --state unknown --json | jq -r .key
+`
+}
+
+func (c *inspectListCmd) Run(ctx context.Context, e *env) error {
+	if c.Limit < 1 {
+		return wrong("--limit", c.Limit, "must be at least 1")
+	}
+	if c.Idle < 0 {
+		return wrong("--idle", c.Idle, "must not be negative")
+	}
+	return c.with(ctx, func(h storeurl.Handle) error {
+		l, ok := store.As[store.Lister](h)
+		if !ok {
+			return errors.New("this store cannot be searched")
+		}
+		show, flush := c.table(e)
+		if e.json {
+			show, flush = c.lines(e)
+		}
+		return errors.Join(c.list(ctx, e, l, show), flush())
+	})
+}
+
+func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show func(*store.Found) error) error {
+	var errs []error
+	n := 0
+	filter := store.Filter{Operation: string(c.Operation), Tenant: string(c.Tenant), States: c.State, Idle: time.Duration(c.Idle), Limit: c.Limit + 1}
+	for f, err := range l.List(ctx, filter) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			errs = append(errs, err)
+			continue
+		case err != nil:
+			return errors.Join(append(errs, err)...)
+		case n == c.Limit:
+			return errors.Join(append(errs, c.more(e))...)
+		}
+		n++
+		if err := show(&f); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// more warns that the list is cut.
+func (c *inspectListCmd) more(e *env) error {
+	text := fmt.Sprintf("there are more than %d; raise --limit to see them", c.Limit)
+	if e.json {
+		e.log.Warn(text)
+		return nil
+	}
+	_, err := fmt.Fprintf(e.stderr, "semel inspect list: %s\n", text)
+	return err
+}
+
+func (c *inspectListCmd) lines(e *env) (show func(*store.Found) error, flush func() error) {
+	out := json.NewEncoder(e.stdout)
+	return func(f *store.Found) error { return out.Encode(viewOf(f, c.ShowBody)) }, func() error { return nil }
+}
+
+func (c *inspectListCmd) table(e *env) (show func(*store.Found) error, flush func() error) {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	begun := false
+	return func(f *store.Found) error {
+		if !begun {
+			begun = true
+			if err := row(t, "STATE", "OPERATION", "TENANT", "KEY", "FENCE", "ATTEMPTS", "CHANGED", "LAST ERROR"); err != nil {
+				return err
+			}
+		}
+		v := viewOf(f, false)
+		return row(t, v.state(), v.Operation, v.Tenant, v.Key, fmt.Sprint(v.Fence), fmt.Sprint(v.Attempts),
+			f.Now.Sub(v.Updated).Truncate(time.Second).String()+" ago", short(v.LastError))
+	}, t.Flush
+}
+
+// row writes a line of a table.
+func row(w io.Writer, cells ...string) error {
+	for i, cell := range cells {
+		if cells[i] = clean(cell); cells[i] == "" {
+			cells[i] = "-"
+		}
+	}
+	_, err := io.WriteString(w, strings.Join(cells, "\t")+"\n")
+	return err
+}
+
+// short cuts an error text to the width of the table.
+func short(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

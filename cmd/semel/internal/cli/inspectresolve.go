@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/textproto"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+type inspectResolveCmd struct {
+	storeFlag
+	keyFlags
+	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown: the verdict is about that state of the record, and no later one."`
+	Verdict   string          `name:"verdict" required:"" enum:"happened,did-not-happen,failed" placeholder:"VERDICT" help:"happened (duplicates get the answer given here), did-not-happen (the next request runs) or failed (duplicates get a failure, for good)."`
+	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log."`
+	Status    int             `name:"status" placeholder:"CODE" help:"For happened: the status of the answer, such as 201."`
+	Header    []string        `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"For happened: a header of the answer. Can be repeated."`
+	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer; - is standard input. None: an empty body."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the verdict is kept (default ${default}). Give it that of semel proxy."`
+}
+
+// Help implements kong.HelpProvider.
+func (*inspectResolveCmd) Help() string {
+	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict and the reason.
+
+Examples:
+
+    semel inspect get k1 --tenant ann
+    semel inspect resolve k1 --tenant ann --fence 1795000000000000 --verdict did-not-happen --reason "not in the ledger; the bank refused it"
+    semel inspect resolve k1 --tenant ann --fence 1795000000000000 --verdict happened --status 201 --header "Content-Type: application/json" --body-file answer.json --reason "ledger entry 4711"
+`
+}
+
+// maxBody is the most bytes of an answer that is given by hand.
+const maxBody = 32 << 20
+
+func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
+	v, err := c.verdict(e)
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(h storeurl.Handle) error {
+		f, err := look(ctx, h, c.key())
+		if err != nil {
+			return err
+		}
+		c.audit(e)
+		if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
+			return changed(&f.Record)
+		}
+		g, err := semel.New(h, &semel.Options{OnDoubt: semel.Park, Retention: time.Duration(c.Retention), MaxOutcome: 2 * maxBody})
+		if err != nil {
+			return err
+		}
+		switch err := g.Resolve(ctx, f.Record, v); {
+		case errors.Is(err, store.ErrChanged):
+			if f, err = look(ctx, h, c.key()); err != nil {
+				return err
+			}
+			return changed(&f.Record)
+		case err != nil:
+			return err
+		}
+		return c.show(ctx, e, h)
+	})
+}
+
+// changed reports the present state of a record that is not in the expected state.
+func changed(r *store.Record) error {
+	if r.State != store.Unknown {
+		return fmt.Errorf("nothing was changed: the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", r.State, r.Fence)
+	}
+	return fmt.Errorf("nothing was changed: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", r.Fence)
+}
+
+// verdict makes the verdict from the flags.
+func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
+	if strings.TrimSpace(c.Reason) == "" {
+		return semel.Verdict{}, wrong("--reason", "", "must not be empty")
+	}
+	if d := time.Duration(c.Retention); d < time.Second || d > 3650*24*time.Hour {
+		return semel.Verdict{}, wrong("--retention", c.Retention, "must be from 1s to 3650d")
+	}
+	if c.Verdict != "happened" && (c.Status != 0 || c.BodyFile != "" || len(c.Header) > 0) {
+		return semel.Verdict{}, wrong("--verdict", c.Verdict, "has no answer; --status, --header and --body-file are for happened")
+	}
+	switch c.Verdict {
+	case "did-not-happen":
+		return semel.DidNotHappen(), nil
+	case "failed":
+		return semel.FailedForGood(&semel.Failure{Code: "resolved_failed", Message: "an operator found that it failed: " + c.Reason}), nil
+	}
+	if c.Status < 200 || c.Status > 599 {
+		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened")
+	}
+	o := store.Outcome{Code: c.Status}
+	for _, line := range c.Header {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || strings.TrimSpace(name) == "" || strings.HasPrefix(strings.ToLower(name), "set-cookie") {
+			return semel.Verdict{}, wrong("--header", line, `write "Name: value"; cookies are not kept`)
+		}
+		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
+		o.Header = append(o.Header, store.Header{Name: name, Value: strings.TrimSpace(value)})
+	}
+	var err error
+	o.Body, err = c.body(e)
+	return semel.Happened(o), err
+}
+
+func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
+	if c.BodyFile == "" {
+		return nil, nil
+	}
+	from := e.stdin
+	if c.BodyFile != "-" {
+		f, err := os.Open(c.BodyFile)
+		if err != nil {
+			return nil, wrong("--body-file", c.BodyFile, "cannot be read: "+err.Error())
+		}
+		defer func() { _ = f.Close() }() // nothing was written
+		from = f
+	}
+	body, err := io.ReadAll(io.LimitReader(from, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		return nil, wrong("--body-file", c.BodyFile, fmt.Sprintf("has more than %d bytes, which is the most", maxBody))
+	}
+	return body, err
+}
+
+// audit logs the verdict before anything changes.
+func (c *inspectResolveCmd) audit(e *env) {
+	slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("resolve", "operator", operator(e), "operation", c.Operation, "tenant", c.Tenant,
+		"key", c.key().Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason)
+}
+
+// operator returns the name of the user of the operating system.
+func operator(e *env) string {
+	name := "uid " + strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if s := e.getenv("SUDO_USER"); s != "" {
+		name += " (sudo: " + s + ")"
+	}
+	return name
+}
+
+// show writes the new state of the record.
+func (c *inspectResolveCmd) show(ctx context.Context, e *env, h storeurl.Handle) error {
+	f, err := look(ctx, h, c.key())
+	if err != nil {
+		return err
+	}
+	v := viewOf(&f, false)
+	if e.json {
+		return json.NewEncoder(e.stdout).Encode(v)
+	}
+	_, err = fmt.Fprintf(e.stdout, "resolved: the record is %s now, with fence %d\n", v.State, v.Fence)
+	return err
+}

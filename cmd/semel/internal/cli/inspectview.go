@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/semel-go/semel/store"
+)
+
+// view is a record as operators see it.
+type view struct {
+	Operation string `json:"operation"`
+	Tenant    string `json:"tenant"`
+	Key       string `json:"key"`
+
+	// The names again where they are no UTF-8, which JSON cannot write.
+	OperationBase64 []byte `json:"operation_base64,omitempty"`
+	TenantBase64    []byte `json:"tenant_base64,omitempty"`
+	KeyBase64       []byte `json:"key_base64,omitempty"`
+
+	State     store.State  `json:"state"`
+	Lapsed    bool         `json:"lapsed,omitempty"`  // its holder is gone; a sweep or the next request acts on it
+	Expired   bool         `json:"expired,omitempty"` // it counts as absent
+	OnDoubt   store.Policy `json:"on_doubt"`
+	Fence     uint64       `json:"fence"`
+	Attempts  int          `json:"attempts"`
+	Holder    string       `json:"holder"`
+	Created   time.Time    `json:"created"`
+	Updated   time.Time    `json:"updated"`
+	Until     time.Time    `json:"until,omitzero"`
+	Completed time.Time    `json:"completed,omitzero"`
+	Expires   time.Time    `json:"expires,omitzero"`
+	LastError string       `json:"last_error,omitempty"`
+	Answer    *answer      `json:"answer,omitempty"`
+}
+
+// answer is what is kept of an answer.
+type answer struct {
+	Status     int         `json:"status,omitempty"`
+	Codec      string      `json:"codec,omitempty"`
+	Bytes      int         `json:"bytes"`
+	NotKept    bool        `json:"not_kept,omitempty"`
+	Headers    http.Header `json:"headers,omitempty"`
+	Body       string      `json:"body,omitempty"`
+	BodyBase64 string      `json:"body_base64,omitempty"`
+}
+
+// viewOf shows headers and body only if it is told to, and never a cookie.
+func viewOf(f *store.Found, showBody bool) view {
+	r := &f.Record
+	v := view{
+		Operation: r.Key.Operation, Tenant: r.Key.Tenant, Key: r.Key.Value, State: r.State, Lapsed: r.Lapsed(f.Now), Expired: r.Expired(f.Now),
+		OnDoubt: r.Policy, Fence: r.Fence, Attempts: r.Attempt, Holder: r.Holder, Created: r.Created, Updated: r.Updated, Until: r.Until,
+		Completed: r.Completed, Expires: r.Expires, LastError: r.LastError,
+	}
+	for to, name := range map[*[]byte]string{&v.OperationBase64: v.Operation, &v.TenantBase64: v.Tenant, &v.KeyBase64: v.Key} {
+		if !utf8.ValidString(name) {
+			*to = []byte(name)
+		}
+	}
+	if !r.State.Terminal() {
+		return v
+	}
+	o := &r.Outcome
+	v.Answer = &answer{Status: o.Code, Codec: o.Codec, Bytes: len(o.Body), NotKept: o.Gone}
+	if !showBody {
+		return v
+	}
+	v.Answer.Headers = http.Header{}
+	for _, h := range o.Header {
+		if !strings.HasPrefix(strings.ToLower(h.Name), "set-cookie") {
+			v.Answer.Headers[h.Name] = append(v.Answer.Headers[h.Name], h.Value)
+		}
+	}
+	if utf8.Valid(o.Body) {
+		v.Answer.Body = string(o.Body)
+	} else {
+		v.Answer.BodyBase64 = base64.StdEncoding.EncodeToString(o.Body)
+	}
+	return v
+}
+
+// print writes the record for people, a field a line.
+func (v *view) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name string, value any) {
+		if s := clean(fmt.Sprint(value)); s != "" {
+			_, _ = fmt.Fprintf(t, "%s:\t%s\n", name, s) // Flush tells what went wrong
+		}
+	}
+	at := func(name string, when time.Time) {
+		if !when.IsZero() {
+			line(name, when.Format(time.RFC3339Nano))
+		}
+	}
+	line("operation", v.Operation)
+	line("tenant", v.Tenant)
+	line("key", v.Key)
+	line("state", v.state())
+	line("on doubt", v.OnDoubt)
+	line("fence", v.Fence)
+	line("attempts", v.Attempts)
+	line("holder", v.Holder)
+	at("created", v.Created)
+	at("updated", v.Updated)
+	at("until", v.Until)
+	at("completed", v.Completed)
+	at("expires", v.Expires)
+	line("last error", v.LastError)
+	if a := v.Answer; a != nil {
+		line("answer", a)
+		for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
+			line("  "+clean(name), strings.Join(a.Headers[name], ", "))
+		}
+		for text := range strings.Lines(a.Body) {
+			line("body", text)
+		}
+		line("body (base64)", a.BodyBase64)
+	}
+	return t.Flush()
+}
+
+// String is the answer in a few words.
+func (a *answer) String() string {
+	s := fmt.Sprintf("%d bytes", a.Bytes)
+	if a.NotKept {
+		s = "body not kept"
+	}
+	if a.Status != 0 {
+		s = fmt.Sprintf("%d, %s", a.Status, s)
+	}
+	return s
+}
+
+func (v *view) state() string {
+	s := v.State.String()
+	if v.Lapsed {
+		s += " (lapsed)"
+	}
+	if v.Expired {
+		s += " (expired)"
+	}
+	return s
+}
+
+// clean is s in one line, without what could move a terminal's cursor.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return '·'
+		}
+		return r
+	}, strings.TrimRight(s, "\n"))
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+type migrateCmd struct {
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
+	Print bool   `name:"print" help:"Print the scripts that create the schema, and change nothing."`
+
+	Partitions int `name:"partitions" placeholder:"N" help:"Make the table of records in N partitions, 1 to 256, by hash of the key (PostgreSQL). Fixed once it is made. None by default."`
+}
+
+// Help implements kong.HelpProvider.
+func (*migrateCmd) Help() string {
+	return `semel proxy updates the schema when it starts. Use this command to do that in a separate step. It changes nothing if the schema is up to date.
+
+Examples:
+
+    semel migrate --store sqlite:/var/lib/semel.db
+    semel migrate --print > semel.sql
+    semel migrate --store postgres://semel@db/app --partitions 16
+`
+}
+
+func (c *migrateCmd) Run(ctx context.Context, e *env) error {
+	u, err := storeurl.Parse(c.Store, "--store")
+	if err != nil {
+		return err
+	}
+	files, ok := u.Migrations()
+	if !ok {
+		return &input.Error{Field: "--store", Value: c.Store, Want: "has no schema; choose sqlite:PATH or postgres://…"}
+	}
+	if c.Partitions != 0 {
+		if u, ok = u.Partitioned(c.Partitions); !ok {
+			return &input.Error{Field: "--partitions", Value: strconv.Itoa(c.Partitions), Want: "is for a store in PostgreSQL; choose postgres://…"}
+		}
+		if _, err := pgstore.PartitionedInit(c.Partitions); err != nil {
+			return &input.Error{Field: "--partitions", Value: strconv.Itoa(c.Partitions), Want: "must be 1 to 256"}
+		}
+	}
+	if c.Print {
+		return c.print(e, files)
+	}
+	h, err := u.Open(ctx) // which migrates
+	if err != nil {
+		return err
+	}
+	if err := h.Close(); err != nil {
+		return err
+	}
+	if e.json {
+		return json.NewEncoder(e.stdout).Encode(map[string]any{"store": u.String(), "migrated": true})
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: the schema is up to date\n", u)
+	return err
+}
+
+// script is one of the files. The first makes the tables.
+func (c *migrateCmd) script(files fs.FS, name string) ([]byte, error) {
+	if c.Partitions != 0 && strings.HasPrefix(name, "0001_") {
+		script, err := pgstore.PartitionedInit(c.Partitions)
+		return []byte(script), err
+	}
+	return fs.ReadFile(files, name)
+}
+
+func (c *migrateCmd) print(e *env, files fs.FS) error {
+	names, err := fs.Glob(files, "*.up.sql") // in order: they begin with their numbers
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		script, err := c.script(files, name)
+		if err != nil {
+			return err
+		}
+		if e.json {
+			err = json.NewEncoder(e.stdout).Encode(map[string]string{"name": name, "sql": string(script)})
+		} else {
+			_, err = fmt.Fprintf(e.stdout, "-- %s\n%s\n", name, script)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// result is what a run of the command left.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs the command in this process.
+func command(t testing.TB, args ...string) result { return commandIn(t, nil, "", args...) }
+
+func commandIn(t testing.TB, vars map[string]string, stdin string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := Run(ctx, args, func(name string) string { return vars[name] }, strings.NewReader(stdin), &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func write(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
+	good := []string{"--upstream", "http://127.0.0.1:1", "--scope", "single"}
+	proxy := func(more ...string) []string { return append(append([]string{"proxy"}, good...), more...) }
+	conf := func(doc string) []string { return []string{"proxy", "--config", write(t, "semel.yaml", doc)} }
+	for want, args := range map[string][]string{
+		`semel: unexpected argument bogus`:                                           {"bogus"},
+		`semel: unknown flag --bogus`:                                                proxy("--bogus"),
+		`semel: --lease: "abc" is not a duration; write one`:                         proxy("--lease", "abc"),
+		`semel proxy: --lease: "1ms": must be from 100ms to 1h0m0s`:                  proxy("--lease", "1ms"),
+		`semel: --max-body: "lots" is not a size; write one`:                         proxy("--max-body", "lots"),
+		`semel proxy: --on-doubt: "maybe": choose retry or park`:                     proxy("--on-doubt", "maybe"),
+		`semel proxy: --scope: "tenant": choose whose keys are whose: single (`:      {"proxy", "--upstream", "http://a", "--scope", "tenant"},
+		`semel proxy: --scope: is required; choose whose keys are whose: single (`:   {"proxy", "--upstream", "http://a"},
+		`semel proxy: --upstream: is required`:                                       {"proxy", "--scope", "single"},
+		`semel proxy: --store: "mysql://x": choose sqlite:PATH`:                      proxy("--store", "mysql://x"),
+		`semel proxy: --jwks: is required with scope jwt:CLAIM`:                      {"proxy", "--upstream", "http://a", "--scope", "jwt:sub"},
+		`semel proxy: --store: "redis://h/0": does not take on-doubt park`:           {"proxy", "--upstream", "http://a", "--scope", "single", "--on-doubt", "park", "--store", "redis://h/0"},
+		`semel proxy: --scope: "single": verifies no tokens`:                         proxy("--jwks", "x"),
+		`semel proxy: --listen: "nowhere": write host:port`:                          proxy("--listen", "nowhere"),
+		`semel proxy: --reconcile-url: "http://a": is asked only about parked`:       proxy("--reconcile-url", "http://a"),
+		`semel proxy: --secret-file: "none": cannot be read`:                         proxy("--secret-file", "none"),
+		`semel proxy: --config: "CONF": cannot be read: no such file`:                proxy("--config", "none"),
+		`semel proxy: --config: "CONF": cannot be read: is a directory`:              {"proxy", "--config", t.TempDir()},
+		`semel proxy: --upstream: "http://a:65536": write an absolute URL`:           {"proxy", "--upstream", "http://a:65536", "--scope", "single"},
+		`semel proxy: --key-headers: "x-a": is listed twice`:                         proxy("--key-headers", "X-A,x-a"),
+		`semel proxy: --key-headers: "host": belongs to the connection`:              proxy("--key-headers", "host"),
+		`semel proxy: --key-headers: "Transfer-Encoding": belongs to the connection`: proxy("--key-headers", "X-A,Transfer-Encoding"),
+		`semel proxy: --key-headers: "Semel-Key": is removed on the way`:             proxy("--key-headers", "Semel-Key"),
+		`semel: --log-level: `: proxy("--log-level", "loud"),
+		`semel proxy: CONF:2: "leese": is no field that is known here`:                  conf("upstream: http://a\nleese: 1s\n"),
+		`semel proxy: CONF:3: rules[0].wait: "soon" is not a duration`:                  conf("rules:\n- match: /a\n  wait: soon\n"),
+		`semel proxy: CONF:1: scope: "all": choose whose keys are whose`:                conf("scope: all\nupstream: http://a\n"),
+		`semel sweep: --every: "1ms": must be from 100ms to 1d`:                         {"sweep", "--every", "1ms"},
+		`semel sweep: --store: "x": choose sqlite:PATH`:                                 {"sweep", "--store", "x"},
+		`semel doctor: --store: "memory:": lives inside another process`:                {"doctor", "--store", "memory:"},
+		`semel migrate: --store: "memory:": has no schema`:                              {"migrate", "--store", "memory:"},
+		`semel migrate: --partitions: "4": is for a store in PostgreSQL`:                {"migrate", "--partitions", "4"},
+		`semel migrate: --partitions: "300": must be 1 to 256`:                          {"migrate", "--partitions", "300", "--print", "--store", "postgres://h/d"},
+		`semel inspect list: --limit: "0": must be at least 1`:                          {"inspect", "list", "--limit", "0"},
+		`semel: --state: store: state "done" is not one of started, processing, releas`: {"inspect", "list", "--state", "done"},
+		`semel: expected "<key>"`:                                                       {"inspect", "get"},
+		`semel: missing flags: --fence=N, --reason=TEXT, --verdict=VERDICT`:             {"inspect", "resolve", "k"},
+		`semel: --verdict must be one of "happened","did-not-happen","failed" but got`:  {"inspect", "resolve", "k", "--fence", "1", "--verdict", "dunno", "--reason", "r"},
+	} {
+		r := command(t, args...)
+		got := r.stderr
+		for i, a := range args {
+			if a == "--config" {
+				got = strings.ReplaceAll(got, args[i+1], "CONF")
+			}
+		}
+		if r.code != ExitUsage || !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 || r.stdout != "" {
+			t.Errorf("%q: exit code %d\n got %s\nwant %s", args, r.code, got, want)
+		}
+	}
+}
+
+func TestRun_Failure_ExitCode1(t *testing.T) {
+	absent := "sqlite:" + filepath.Join(t.TempDir(), "none.db")
+	good := []string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single"}
+	for name, args := range map[string][]string{
+		"sweep":               {"sweep", "--once", "--store", absent},
+		"doctor":              {"doctor", "--store", absent},
+		"get":                 {"inspect", "get", "k", "--store", absent},
+		"list":                {"inspect", "list", "--store", absent},
+		"a directory":         append(good, "--store", "sqlite:"+t.TempDir()),
+		"an address of other": append(good, "--store", "memory:", "--listen", "192.0.2.1:1"),
+	} {
+		if r := command(t, args...); r.code != ExitFailed || r.stderr == "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// Of two addresses, the error says which is taken.
+func TestProxy_AddressInUse_ErrorNamesOption(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for option, args := range map[string][]string{
+		"--listen":       {"--listen", l.Addr().String()},
+		"--admin-listen": {"--listen", "127.0.0.1:0", "--admin-listen", l.Addr().String()},
+	} {
+		r := command(t, append([]string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single", "--store", "memory:"}, args...)...)
+		if r.code != ExitFailed || !strings.Contains(r.stderr, "semel proxy: "+option+": listen tcp "+l.Addr().String()) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestHelp_EveryCommand_HasExample(t *testing.T) {
+	for _, verb := range []string{"proxy", "inspect get", "inspect list", "inspect resolve", "sweep", "migrate", "doctor", "version"} {
+		r := command(t, append(strings.Fields(verb), "--help")...)
+		if r.code != ExitOK || !strings.Contains(r.stdout, "Example") || !strings.Contains(r.stdout, "semel "+verb) || !strings.Contains(r.stdout, "--json") {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	if r := command(t); r.code != ExitOK || !strings.Contains(r.stdout, "proxy [flags]") {
+		t.Errorf("no arguments: %+v", r)
+	}
+}
+
+func TestEnvironment_OverridesFileNotFlags(t *testing.T) {
+	conf := write(t, "semel.yaml", "upstream: http://a\nscope: single\nlease: 1ms\ndrain: 2h\nwait: 1h\n")
+	vars := map[string]string{"SEMEL_CONFIG": conf, "SEMEL_LEASE": "2ms", "SEMEL_DRAIN": "3h", "SEMEL_REQUIRE_KEY": "false", "SEMEL_METHODS": "POST,put"}
+	r := commandIn(t, vars, "", "proxy", "--lease", "3ms")
+	for _, want := range []string{`--lease: "3ms"`, `--drain: "3h0m0s"`, `:5: wait: "1h0m0s"`, `--methods: "put"`} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("no %s in\n%s", want, r.stderr)
+		}
+	}
+}
+
+// The variable of --store serves every command with a store.
+func TestEnvironment_Store_AppliesToInspect(t *testing.T) {
+	vars := map[string]string{"SEMEL_STORE": "postgres://db/shop"}
+	var c cli
+	parser, err := kong.New(&c, kong.Resolvers(environment(func(name string) string { return vars[name] })))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"inspect", "list"}); err != nil || c.Inspect.List.Store != vars["SEMEL_STORE"] {
+		t.Errorf("inspect list: %q, %v", c.Inspect.List.Store, err)
+	}
+}
+
+func TestVersionFlag_PrintsOneLine(t *testing.T) {
+	r, same := command(t, "--version"), command(t, "version")
+	if r.code != ExitOK || r.stderr != "" || !strings.HasPrefix(r.stdout, "semel ") || strings.Count(r.stdout, "\n") != 1 || r.stdout != same.stdout {
+		t.Errorf("--version: %+v; version: %+v", r, same)
+	}
+}
+
+func TestVersion_BuildInfo_NamesVersionAndRevision(t *testing.T) {
+	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
+	var b strings.Builder
+	if err := buildOf(info).write(&b); err != nil || !strings.HasPrefix(b.String(), "semel v1.2.3, revision abc with changes, go1.") {
+		t.Errorf("got %q, %v", b.String(), err)
+	}
+}
+
+func TestDemo_NamesItsProgram(t *testing.T) {
+	if r := command(t, "demo"); r.code != ExitFailed || !strings.Contains(r.stderr, "go run github.com/semel-go/semel/cmd/semel/demo@latest") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestVersion_TextAndJSON(t *testing.T) {
+	if r := command(t, "version"); r.code != ExitOK || !strings.HasPrefix(r.stdout, "semel ") {
+		t.Errorf("%+v", r)
+	}
+	var b build
+	if r := command(t, "version", "--json"); json.Unmarshal([]byte(r.stdout), &b) != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRun_WriterFails_ExitFailed(t *testing.T) {
+	var stderr bytes.Buffer
+	w := iotest.TruncateWriter(&stderr, 0) // accepts all
+	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, w, &stderr); code != ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, broken{}, &stderr); code != ExitFailed {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// broken is a pipe whose reader has gone.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// The client of Redis logs by itself, in words of its own.
+func TestLog_JSON_AllLinesJSON(t *testing.T) {
+	const nobody = "redis://127.0.0.1:1/0"
+	for verb, args := range map[string][]string{
+		"doctor": {"doctor"}, "inspect list": {"inspect", "list"}, "sweep": {"sweep", "--once"}, "verify": {"verify"},
+		"proxy": {"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single"},
+	} {
+		r := command(t, append(args, "--store", nobody, "--json")...)
+		logs := 0
+		for line := range strings.Lines(r.stderr) {
+			switch {
+			case json.Valid([]byte(line)):
+				logs++
+			case !strings.HasPrefix(line, "semel "+verb+": "): // the error that it ends with
+				t.Errorf("%s: no line of JSON: %s", verb, line)
+			}
+		}
+		if r.code != ExitFailed || logs == 0 {
+			t.Errorf("%s: %d lines of JSON in %+v", verb, logs, r)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/sweep"
+)
+
+type sweepCmd struct {
+	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
+	Once        bool            `name:"once" help:"Make one pass and end."`
+	Every       config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
+	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Use the same as semel proxy."`
+	MaxAttempts int             `name:"max-attempts" placeholder:"N" default:"0" help:"The --max-attempts of semel proxy (default 0: no limit)."`
+}
+
+// Help implements kong.HelpProvider.
+func (*sweepCmd) Help() string {
+	return `semel proxy sweeps by itself. Use this command for the stores of programs that do not. A pass deletes records whose retention is over, and recovers claims whose holder died: by their policy they may run again, or they are parked. It never touches a live claim or a parked request. A pass pauses for three quarters of its time, to leave the store to other callers. Any number of sweeps may run.
+
+Examples:
+
+    semel sweep --store sqlite:/var/lib/semel.db --once
+    semel sweep --store sqlite:/var/lib/semel.db --every 10m --json
+`
+}
+
+// swept is the JSON of one pass.
+type swept struct {
+	Deleted  int    `json:"deleted"`
+	Released int    `json:"released"`
+	Parked   int    `json:"parked"`
+	Failed   int    `json:"failed"`
+	Error    string `json:"error,omitempty"`
+}
+
+func (c *sweepCmd) Run(ctx context.Context, e *env) (err error) {
+	if err := c.check(); err != nil {
+		return err
+	}
+	u, err := storeurl.Parse(c.Store, "--store")
+	if err != nil {
+		return err
+	}
+	h, err := u.OpenExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	o := &sweep.Options{
+		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts,
+		Observe:   semel.LogEvents(e.log),
+		AfterPass: func(s sweep.Stats, err error) { c.print(e, s, err) },
+	}
+	if !c.Once {
+		return sweep.Run(ctx, h, o)
+	}
+	s, err := sweep.Once(ctx, h, o)
+	c.print(e, s, err)
+	return err
+}
+
+func (c *sweepCmd) check() error {
+	switch {
+	case time.Duration(c.Every) < 100*time.Millisecond || time.Duration(c.Every) > 24*time.Hour:
+		return wrong("--every", c.Every, "must be from 100ms to 1d")
+	case time.Duration(c.Retention) < time.Second || time.Duration(c.Retention) > 3650*24*time.Hour:
+		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
+	case c.MaxAttempts < 0:
+		return wrong("--max-attempts", c.MaxAttempts, "must not be negative")
+	}
+	return nil
+}
+
+func (c *sweepCmd) print(e *env, s sweep.Stats, err error) {
+	r := swept{Deleted: s.Deleted, Released: s.Released, Parked: s.Parked, Failed: s.Failed}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	if e.json {
+		_ = json.NewEncoder(e.stdout).Encode(r) // a closed output does not stop the sweep
+		return
+	}
+	_, _ = fmt.Fprintf(e.stdout, "deleted %d, released %d, parked %d, failed %d\n", r.Deleted, r.Released, r.Parked, r.Failed)
+	if err != nil && !c.Once {
+		_, _ = fmt.Fprintf(e.stderr, "semel sweep: %v; the next pass tries again\n", err)
+	}
+}

@@ -1,0 +1,98 @@
+package driver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// The headers that a copy in the dead letters or in the quarantine has beside
+// the message's own.
+const (
+	letterPrefix = "semel-letter-"
+
+	LetterReason     = letterPrefix + "reason"     // a Reason
+	LetterCode       = letterPrefix + "code"       // of the handler's Failure, if it has one
+	LetterError      = letterPrefix + "error"      // for people
+	LetterAttempts   = letterPrefix + "attempts"   // runs of the handler
+	LetterDeliveries = letterPrefix + "deliveries" // if the broker counts
+	LetterGroup      = letterPrefix + "group"      // the operation
+	LetterKey        = letterPrefix + "key"        // the idempotency key, if one was found
+	LetterTopic      = letterPrefix + "topic"
+	LetterPartition  = letterPrefix + "partition"
+	LetterOffset     = letterPrefix + "offset"
+	LetterOriginID   = letterPrefix + "origin-id" // if the broker has one
+	LetterPublished  = letterPrefix + "published" // RFC 3339, if known
+	// LetterID stays the same when a copy is sent again because the ack after
+	// it was lost. Use it to drop such repeats.
+	LetterID = letterPrefix + "id"
+)
+
+// Letter returns the headers of the copy that goes to the dead letters or to
+// the quarantine: the message's own, then where the message came from and why
+// it was moved. Headers of an earlier copy are replaced. A Consumer passes the
+// result to Forward.
+func Letter(m *Message, d Disposition, group string) []store.Header {
+	hs := slices.Clone(m.Headers)
+	hs = slices.DeleteFunc(hs, func(h store.Header) bool { return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) })
+	add := func(name, value string) {
+		if value != "" {
+			hs = append(hs, store.Header{Name: name, Value: oneLine(value)})
+		}
+	}
+	add(LetterReason, string(d.Reason))
+	if f, ok := asFailure(d.Err); ok {
+		add(LetterCode, f.Code)
+	}
+	if d.Err != nil {
+		add(LetterError, d.Err.Error())
+	}
+	add(LetterAttempts, strconv.Itoa(d.Attempt))
+	if m.Deliveries > 0 {
+		add(LetterDeliveries, strconv.Itoa(m.Deliveries))
+	}
+	add(LetterGroup, string(group))
+	add(LetterKey, m.Key)
+	add(LetterTopic, m.Origin.Topic)
+	add(LetterPartition, strconv.FormatInt(int64(m.Origin.Partition), 10))
+	add(LetterOffset, strconv.FormatInt(m.Origin.Offset, 10))
+	add(LetterOriginID, m.Origin.ID)
+	if !m.Published.IsZero() {
+		add(LetterPublished, m.Published.UTC().Format(time.RFC3339Nano))
+	}
+	add(LetterID, letterID(m, d, group))
+	return hs
+}
+
+// letterID hashes the message's origin; if the broker has no name for the
+// message, its key and body.
+func letterID(m *Message, d Disposition, group string) string {
+	id := fmt.Appendf(nil, "%q %q %q %q", group, d.Action, m.Origin.Topic, m.Origin.ID)
+	if m.Origin.ID == "" {
+		id = fmt.Appendf(id, " %q %q", m.Key, m.Body)
+	}
+	sum := sha256.Sum256(id)
+	return hex.EncodeToString(sum[:])
+}
+
+// oneLine returns text that every broker accepts as a header's value: short,
+// in one line, valid UTF-8.
+func oneLine(s string) string {
+	const limit = 1000 // bytes
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	s = strings.ToValidUTF8(s, "")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,50 @@
+package driver
+
+import (
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// Message is a message as its broker delivered it. Handlers and key sources
+// read it and change nothing.
+type Message struct {
+	// Origin says where the message comes from, for people and dead letters.
+	Origin Origin
+	// Key is the idempotency key. It is empty until the consumer's CallFunc
+	// has found it. A Consumer handles messages with equal keys one at a time.
+	Key string
+	// OrderKey makes messages wait for each other: a Consumer handles messages
+	// with equal order keys one at a time, in the order of their delivery. A
+	// message with an empty one waits for no other.
+	OrderKey string
+	// Headers are the message's own, in their order; values may be any bytes.
+	Headers []store.Header
+	Body    []byte
+	// Published is the broker's time of publication; zero: unknown.
+	Published time.Time
+	// Deliveries counts the deliveries of this message, 1 for the first; zero:
+	// the broker does not count.
+	Deliveries int
+}
+
+// Origin is where a message comes from.
+type Origin struct {
+	Topic     string // the topic, queue or subject
+	Partition int32
+	Offset    int64 // the offset or sequence number; zero if the broker has none
+	// ID is the broker's own name of the message, the same for each delivery;
+	// empty if it has none. A producer that sends a message twice makes two IDs.
+	ID string
+}
+
+// Header finds the first header with a name, in upper or lower case.
+func (m *Message) Header(name string) (value string, ok bool) {
+	for _, h := range m.Headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value, true
+		}
+	}
+	return "", false
+}

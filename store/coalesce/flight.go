@@ -1,0 +1,171 @@
+package coalesce
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+)
+
+// PanicError is the error of a flush that panicked or ended its goroutine.
+type PanicError struct {
+	Value any // the panic's value; nil: the flush called runtime.Goexit
+	Stack []byte
+}
+
+// Error implements error.
+func (e *PanicError) Error() string {
+	if e.Value == nil {
+		return "coalesce: the flush ended its goroutine (runtime.Goexit)"
+	}
+	return fmt.Sprintf("coalesce: the flush panicked: %v", e.Value)
+}
+
+// Unwrap returns the panic's value if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// flight is one flush of queued requests.
+type flight[Req, Res any] struct {
+	items   []*Item[Req, Res]
+	number  uint64 // from pace.count; 0: none yet
+	callers int    // that still wait
+	cancel  context.CancelFunc
+}
+
+// leave removes a caller. The last one cancels the flush.
+func (t *flight[Req, Res]) leave() {
+	if t.callers--; t.callers == 0 {
+		t.cancel()
+	}
+}
+
+// alone flushes it on its caller's goroutine, and starts another for the requests
+// that were queued meanwhile.
+func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
+	it.self[0] = it
+	start := time.Now()
+	defer func() {
+		l.mu.Lock()
+		l.pace.took(time.Since(start))
+		l.answer(it)
+		more := l.more()
+		l.mu.Unlock()
+		if more {
+			go l.drain()
+		}
+	}()
+	l.run(ctx, it.self[:])
+}
+
+// drain flushes batches until nothing is queued.
+func (l *Lane[Req, Res]) drain() {
+	ended := false
+	defer func() {
+		if !ended { // a flush ended this goroutine
+			go l.drain()
+		}
+	}()
+	var t flight[Req, Res]
+	for {
+		// Callers that were just answered may queue their next request first,
+		// so that the batch is fuller.
+		runtime.Gosched()
+		ctx, ok := l.takeBatch(&t)
+		if !ok {
+			ended = true
+			return
+		}
+		l.runBatch(ctx, &t)
+	}
+}
+
+// takeBatch moves a batch from the queue into t, the flight that has just ended.
+// It reports false if this flusher must stop.
+func (l *Lane[Req, Res]) takeBatch(t *flight[Req, Res]) (context.Context, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.more() {
+		return nil, false
+	}
+	if l.spare(t) {
+		l.running--
+		l.hold()
+		return nil, false
+	}
+	t.items = t.items[:0]
+	for q := range l.queue {
+		for len(t.items) < l.max {
+			it := l.queue[q].pop()
+			if it == nil {
+				break
+			}
+			it.state, it.flight = inFlight, t
+			t.items = append(t.items, it)
+		}
+	}
+	t.callers = len(t.items)
+	l.waiting -= t.callers
+	t.number = l.pace.count(t.callers)
+	if l.queued() { // the batch was full
+		l.help()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.cancel = cancel
+	return ctx, true
+}
+
+// more reports whether this flusher must go on. If not, it no longer counts as
+// running.
+func (l *Lane[Req, Res]) more() bool {
+	if l.queued() {
+		return true
+	}
+	if l.running--; l.running == 0 && l.idle != nil {
+		close(l.idle)
+		l.idle = nil
+	}
+	return false
+}
+
+// runBatch flushes t and answers its callers, even if the flush panics.
+func (l *Lane[Req, Res]) runBatch(ctx context.Context, t *flight[Req, Res]) {
+	start := time.Now()
+	defer func() {
+		t.cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.pace.took(time.Since(start))
+		for i, it := range t.items {
+			l.answer(it)
+			it.done <- struct{}{}
+			t.items[i] = nil
+		}
+	}()
+	l.run(ctx, t.items)
+}
+
+// answer marks it as answered, and queues the next request with its number.
+func (l *Lane[Req, Res]) answer(it *Item[Req, Res]) {
+	it.state, it.flight = answered, nil
+	l.release(it)
+}
+
+func (l *Lane[Req, Res]) run(ctx context.Context, batch []*Item[Req, Res]) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		var none Res
+		err := &PanicError{Value: recover(), Stack: debug.Stack()}
+		for _, it := range batch {
+			it.Res, it.Err = none, err
+		}
+	}()
+	l.flush(ctx, batch)
+	returned = true
+}

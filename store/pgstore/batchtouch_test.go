@@ -1,0 +1,131 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// What a handler writes is undone if it fails, whatever it writes by.
+func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
+		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
+			return err
+		},
+		"Query": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			rows, err := tx.Query(ctx, "INSERT INTO "+p.table+" VALUES ('bad') RETURNING key")
+			rows.Close()
+			return errors.Join(err, rows.Err())
+		},
+		"QueryRow": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			return tx.QueryRow(ctx, "INSERT INTO "+p.table+" VALUES ('bad') RETURNING key").Scan(new(string))
+		},
+		"SendBatch": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			b := &pgx.Batch{}
+			b.Queue("INSERT INTO " + p.table + " VALUES ('bad')")
+			return tx.SendBatch(ctx, b).Close()
+		},
+		"CopyFrom": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"bad"}}))
+			return err
+		},
+		"Begin": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
+				return err
+			})
+		},
+		"Conn": func(ctx context.Context, tx pgx.Tx, p *shop) error {
+			_, err := tx.Conn().Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			poison := errors.New("poison")
+			ends := p.a.RunWhole(t.Context(), poll("a", "bad", "b"), func(ctx context.Context, fresh []*NewCall) error {
+				tx, _ := TxFrom(ctx)
+				for _, f := range fresh {
+					if f.Index == 1 {
+						return errors.Join(write(ctx, tx, p), poison)
+					}
+					if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err != nil {
+				t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+			}
+			p.want(t, "a", "b")
+		})
+	}
+}
+
+// A handler that met a call in flight has not failed: it uses up no attempt.
+func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
+	t.Run("", func(t *testing.T) {
+		w := newWorker(newShop(t, openNew(t, nil), nil))
+		run := w.whole
+		w.fail["waits"] = &semel.Error{Reason: semel.ErrInProgress, Operation: "another"}
+		calls := poll("a", "waits", "b")
+		wantEnds(t, calls, run(t.Context(), calls), "", "in progress", "")
+		if r, err := w.p.record(t, "waits"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+		}
+	})
+}
+
+// A COMMIT without an answer is found out by a call that it was to commit, and
+// not by one that failed.
+func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
+	first := openNew(t, nil)
+	c, through := cuttest.New(t, pgtest.URL(t), true)
+	p := newShop(t, openThrough(t, first, through), nil)
+	poison := errors.New("poison")
+	c.At("COMMIT")
+	ends := p.a.RunWhole(t.Context(), poll("bad", "a", "b"), func(ctx context.Context, fresh []*NewCall) error {
+		tx, _ := TxFrom(ctx)
+		fresh[0].Err = poison
+		for _, f := range fresh[1:] {
+			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if !errors.Is(ends[0].Err, poison) || ends[1].Err != nil || ends[2].Err != nil {
+		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+	}
+	if p.want(t, "a", "b"); c.Cuts.Load() != 1 {
+		t.Errorf("%d cuts", c.Cuts.Load())
+	}
+}
+
+// The first statement on a connection fails: nothing is prepared there of what
+// undoes it, and a transaction that has failed prepares nothing.
+func TestAStatementThatFailsFirstSinksNoOther(t *testing.T) {
+	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
+		t.Run("", func(t *testing.T) {
+			w := newWorker(newShop(t, openNew(t, nil), nil))
+			run := w.whole
+			mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
+			w.p.s.app.Reset()
+			calls := poll(keys...)
+			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, times("", len(keys)-1)...)...)
+			w.p.want(t, keys[1:]...)
+			if r, err := w.p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
+				t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// but is a handler of many that does the work of all, but of those with an error
+// for their key. It counts the runs of each, and keeps the sizes.
+func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
+	return func(ctx context.Context, fresh []*NewCall) error {
+		*sizes = append(*sizes, len(fresh))
+		tx, _ := TxFrom(ctx)
+		for _, f := range fresh {
+			key := f.Execution.Key()
+			w.runs[key]++
+			if f.Err = says[key]; f.Err != nil {
+				continue
+			}
+			if _, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" VALUES ($1)", key); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// One that had failed before, or has expired, replaces its record ahead of the
+// handler. To undo that would undo what the handler wrote for the others, who
+// would be recorded as done all the same.
+func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
+	for name, said := range map[string]error{"a failed attempt": errors.New("poison"), "no effect": semel.NoEffect(errors.New("not now")), "a failure": &semel.Failure{Message: "declined"}} {
+		for _, ahead := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", ahead"}[ahead], func(t *testing.T) {
+				p := newShop(t, openNew(t, nil), nil)
+				w, sizes := newWorker(p), []int{}
+				run := func(calls []semel.Call, says map[string]error) []Ended {
+					if ahead {
+						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.but(&sizes, says))
+					}
+					return p.a.RunWhole(t.Context(), calls, w.but(&sizes, says))
+				}
+				poison := errors.New("poison")
+				for _, e := range run(poll("bad", "good", "worse"), map[string]error{"bad": poison, "good": poison, "worse": poison}) {
+					if !errors.Is(e.Err, poison) {
+						t.Fatal(e.Err)
+					}
+				}
+				p.a.wary.Store(0) // for a look ahead
+				calls := poll("a", "bad", "b", "good", "worse", "c")
+				for i, e := range run(calls, map[string]error{"bad": said, "worse": said}) {
+					if fails := i == 1 || i == 4; fails != (e.Err != nil) || fails && !errors.Is(e.Err, said) {
+						t.Errorf("%q: %v", calls[i].Key, e.Err)
+					}
+				}
+				p.want(t, "a", "b", "c", "good")
+				for _, c := range calls {
+					r, err := p.record(t, c.Key)
+					want := store.Record{State: store.Completed, Attempt: 1}
+					switch bad := c.Key == "bad" || c.Key == "worse"; {
+					case c.Key == "good":
+						want.Attempt = 2
+					case bad && name == "a failed attempt":
+						want = store.Record{State: store.Released, Attempt: 2}
+					case bad && name == "no effect":
+						want = store.Record{State: store.Released, Attempt: 1}
+					case bad:
+						want = store.Record{State: store.Failed, Attempt: 2}
+					}
+					if err != nil || r.State != want.State || r.Attempt != want.Attempt {
+						t.Errorf("the record of %q is %v, attempt %d, error %v; want %v, attempt %d", c.Key, r.State, r.Attempt, err, want.State, want.Attempt)
+					}
+				}
+				if name == "a failure" && !slices.Equal(sizes, []int{3, 6}) && !ahead {
+					t.Errorf("what is kept made the handler run again: %v", sizes)
+				}
+			})
+		}
+	}
+}
+
+// A statement that failed unseen has broken the transaction for all, and is the
+// fault of one.
+func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, sizes := newWorker(p), []int{}
+	calls := poll("a", "b", "bad", "c")
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+		err := w.but(&sizes, nil)(ctx, fresh)
+		for _, f := range fresh {
+			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
+				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
+			}
+		}
+		return err
+	})
+	for i, e := range ends {
+		if (calls[i].Key == "bad") != errors.Is(e.Err, errSwallowed) {
+			t.Errorf("%q: %v", calls[i].Key, e.Err)
+		}
+	}
+	p.want(t, "a", "b", "c")
+}
+
+// A handler of many says of a statement that failed whose it was, and returns nil:
+// that it hid nothing is seen once the call is alone, which then has its attempt.
+func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
+	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
+	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
+	calls := poll("a", "bad", "b")
+	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
+		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+			tx, _ := TxFrom(ctx)
+			for _, f := range fresh {
+				_, f.Err = tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ($1)", f.Execution.Key())
+			}
+			return nil
+		})
+		if ends[0].Err != nil || ends[2].Err != nil || ends[1].Err == nil || !strings.Contains(ends[1].Err.Error(), want) {
+			t.Errorf("%v, %v, %v; want %q", ends[0].Err, ends[1].Err, ends[2].Err, want)
+		}
+	}
+	p.want(t, "a", "b")
+}
+
+// A batch that ends as several transactions ends with the one that met an outage:
+// what comes behind it might have to come behind its calls.
+func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
+	for _, n := range []int{4, maxTogether + 1} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			c, through := cuttest.New(t, pgtest.URL(t), false)
+			p := newShop(t, openThrough(t, openNew(t, nil), through), nil)
+			w, sizes := newWorker(p), []int{}
+			var calls []semel.Call
+			for i := range n {
+				calls = append(calls, poll(itoa(i))...)
+			}
+			const look = "pg_try_advisory"
+			if n > maxTogether {
+				c.At(look)
+			}
+			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+				if err := w.but(&sizes, nil)(ctx, fresh); err != nil {
+					return err
+				}
+				if len(fresh) == 4 {
+					c.At(look)
+					return errors.New("one of them is bad") // so the batch is divided
+				}
+				return nil
+			})
+			for i, e := range ends {
+				if !errors.Is(e.Err, semel.ErrUnavailable) {
+					t.Errorf("call %d: %v", i, e.Err)
+				}
+			}
+			if want := map[int][]int{4: {4}, maxTogether + 1: {}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
+				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
+			}
+			for i, e := range p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)) {
+				if e.Err != nil || e.Replayed {
+					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)
+				}
+			}
+			if got := len(p.payments(t)); got != n {
+				t.Errorf("%d effects of %d", got, n)
+			}
+		})
+	}
+}

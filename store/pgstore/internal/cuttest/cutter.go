@@ -1,0 +1,105 @@
+// Package cuttest cuts the connections of tests.
+package cuttest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+)
+
+// Cutter stands between a client and the server. It cuts the connection when a
+// request has a certain text: before it passes the request on, or before it passes
+// the answer back.
+type Cutter struct {
+	to    string
+	text  atomic.Pointer[string]
+	after bool // the request goes on, the answer does not
+	// Until is a text in the answer at which the connection is cut; empty: the first
+	// answer. Set it before At.
+	Until string
+	// Cuts counts the cuts.
+	Cuts atomic.Int64
+}
+
+// New starts a Cutter before the server at address, and returns its own URL. If after,
+// the server gets the request, and the client gets no answer.
+func New(t *testing.T, address string, after bool) (*Cutter, string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cutter{to: u.Host, after: after}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.carry(client)
+		}
+	}()
+	u.Host = l.Addr().String()
+	u.RawQuery = "sslmode=disable&default_query_exec_mode=exec" // so that each request has its text
+	return c, u.String()
+}
+
+func (c *Cutter) carry(client net.Conn) {
+	defer client.Close()
+	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var cut atomic.Bool
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buf)
+			if err != nil || cut.Load() && bytes.Contains(buf[:n], []byte(c.Until)) {
+				_ = client.Close()
+				return
+			}
+			if cut.Load() {
+				continue
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if text := c.text.Load(); text != nil && bytes.Contains(buf[:n], []byte(*text)) {
+			c.text.Store(nil)
+			c.Cuts.Add(1)
+			cut.Store(true)
+			if !c.after {
+				return
+			}
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+		if cut.Load() { // until the server has carried it out
+			_, _ = io.Copy(server, client)
+			return
+		}
+	}
+}
+
+// At sets the text at which the next request is cut.
+func (c *Cutter) At(text string) { c.text.Store(&text) }

@@ -1,0 +1,106 @@
+package pgwire
+
+import (
+	"bytes"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Column is one parameter of a batch statement: a value for each request.
+func Column[T, V any](from []T, value func(T) V) []V {
+	vs := make([]V, len(from))
+	for i, f := range from {
+		vs[i] = value(f)
+	}
+	return vs
+}
+
+// CompareIDs orders ids by their bytes.
+func CompareIDs(a, b pgtype.UUID) int { return bytes.Compare(a.Bytes[:], b.Bytes[:]) }
+
+// What follows makes arrays that pgx encodes without reflection.
+
+// Array is the values as one array.
+func Array[V any](values []V) pgtype.Array[V] {
+	return pgtype.Array[V]{Elements: values, Valid: true, Dims: []pgtype.ArrayDimension{{Length: int32(len(values)), LowerBound: 1}}} //nolint:gosec // a batch is small
+}
+
+// Pointers is a column of what costs nothing to pass on by its address.
+func Pointers[T, V any](rows []T, value func(*T) V) pgtype.Array[*V] {
+	values, to := make([]V, len(rows)), make([]*V, len(rows))
+	for i := range rows {
+		values[i] = value(&rows[i])
+		to[i] = &values[i]
+	}
+	return Array(to)
+}
+
+// Once is a column, or its one value if all are equal.
+func Once[T any, V comparable](rows []T, value func(*T) V) pgtype.Array[V] {
+	n := len(rows)
+	if same(rows, value) {
+		n = 1
+	}
+	values := make([]V, n)
+	for i := range values {
+		values[i] = value(&rows[i])
+	}
+	return Array(values)
+}
+
+func same[T any, V comparable](rows []T, value func(*T) V) bool {
+	first := value(&rows[0])
+	for i := range rows {
+		if value(&rows[i]) != first {
+			return false
+		}
+	}
+	return true
+}
+
+// Texts is a column of texts, as bytes that lie behind each other.
+func Texts[T any](rows []T, value func(*T) string) pgtype.Array[[]byte] {
+	size := 0
+	for i := range rows {
+		size += len(value(&rows[i]))
+	}
+	all, values := make([]byte, 0, size), make([][]byte, len(rows))
+	for i := range rows {
+		at := len(all)
+		all = append(all, value(&rows[i])...)
+		values[i] = all[at:]
+	}
+	return Array(values)
+}
+
+// TextOnce is texts, or its one value if all are equal.
+func TextOnce[T any](rows []T, value func(*T) string) pgtype.Array[[]byte] {
+	if same(rows, value) {
+		rows = rows[:1]
+	}
+	return Texts(rows, value)
+}
+
+// OrNulls is a column that may be null, and has no values if it is in all rows.
+func OrNulls[T any](rows []T, value func(*T) []byte) pgtype.Array[[]byte] {
+	values, is := make([][]byte, len(rows)), false
+	for i := range rows {
+		values[i] = value(&rows[i])
+		is = is || values[i] != nil
+	}
+	if !is {
+		values = nil
+	}
+	return Array(values)
+}
+
+// Never is a time that there is not, in a column whose one value is repeated
+// where there is none. No duration is as small.
+const Never = -1 << 60
+
+func OrNever(d pgtype.Int8) int64 {
+	if !d.Valid {
+		return Never
+	}
+	return d.Int64
+}

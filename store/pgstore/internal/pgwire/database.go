@@ -1,0 +1,34 @@
+package pgwire
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Querier is a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// Execer is a Querier with statements that return no rows.
+type Execer interface {
+	Querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Database is how another package reaches the tables of a store.
+type Database struct {
+	App         *pgxpool.Pool // the application's connections
+	Own         *pgxpool.Pool // the store's own; handlers cannot use them up
+	Schema      string        // quoted
+	Clock       string        // the SQL expression of the store's clock, in microseconds
+	LockTimeout time.Duration
+	MaxIdleTx   time.Duration
+	Closed      func() bool // the store is closed
+}

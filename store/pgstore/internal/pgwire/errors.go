@@ -1,0 +1,127 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
+)
+
+// Errors that callers of pgstore and pgkafka can act upon. Both packages export
+// them, and document them there.
+var (
+	ErrBusy    = errors.New("the row is locked by another transaction")
+	ErrFull    = errors.New("no room left for the database")
+	ErrSchema  = errors.New("the schema does not fit")
+	ErrForeign = errors.New("not the database of this store")
+	ErrUnsafe  = errors.New("unsafe setting")
+	ErrClosed  = errors.New("pgstore: closed")
+)
+
+// PostgreSQL's error codes that the packages distinguish.
+const (
+	SerializationFailure = "40001"
+	DeadlockDetected     = "40P01"
+	LockNotAvailable     = "55P03"
+	UniqueViolation      = "23505"
+	UndefinedTable       = "42P01"
+	ProtocolViolation    = "08P01"
+	DiskFull             = "53100"
+	OutOfMemory          = "53200" // also of locks
+)
+
+// Explain adds to an error what was done, and the sentinel for its code. It leaves
+// errors about a record as they are.
+func Explain(what string, err error) error {
+	switch {
+	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, ErrClosed):
+		return err
+	case errors.Is(err, coalesce.ErrClosed):
+		return ErrClosed
+	}
+	switch Code(err) {
+	case LockNotAvailable:
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	case DiskFull:
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	case UndefinedTable:
+		err = fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	return fmt.Errorf("pgstore: %s: %w", what, err)
+}
+
+// Code is the server's code of err, empty if err is not from the server. If there
+// is a code, the server has answered, and has not carried out the statement.
+func Code(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// Refused reports that the server has answered, and has not carried out the
+// statement. It is false for 08P01, the answer of a pooler that has lost its server.
+func Refused(err error) bool {
+	c := Code(err)
+	return c != "" && !strings.HasPrefix(c, "08")
+}
+
+// RefusedForContent reports that the server refused a statement, or COMMIT, for
+// the content of the transaction: data, constraints, limits, or an error that a
+// trigger raised. If the transaction is of many messages, the cause may be one of
+// them. It is false for faults of the server, the connection, rights or tables, for
+// locks and rows of other transactions, and for errors that are not the server's.
+func RefusedForContent(err error) bool {
+	c := Code(err)
+	if len(c) != 5 {
+		return false
+	}
+	switch c[:2] {
+	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
+		return false
+	}
+	return true
+}
+
+// Again reports that the server refused a statement because of a concurrent one.
+// The same statement may succeed if it is sent again.
+func Again(err error) bool {
+	c := Code(err)
+	return c == SerializationFailure || c == DeadlockDetected
+}
+
+// Tries is how often a statement is sent that conflicts with others.
+const Tries = 10
+
+// Retry runs fn again while the server refuses it because of concurrent statements,
+// Tries times at most.
+func Retry(fn func() error) (err error) {
+	for range Tries {
+		if err = fn(); !Again(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// Sleep waits for d, give or take a half. It reports false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d/2 + rand.N(d))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Millis is a duration as a setting of the server.
+func Millis(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

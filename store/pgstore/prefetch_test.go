@@ -1,0 +1,349 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// rows is a handler that writes a row for each key, and counts the runs.
+func (w *worker) rows(calls []semel.Call) func(context.Context, []*NewCall) error {
+	return func(ctx context.Context, fresh []*NewCall) error {
+		tx, _ := TxFrom(ctx)
+		keys := make([]string, len(fresh))
+		for i, f := range fresh {
+			keys[i] = calls[f.Index].Key
+			w.runs[keys[i]]++
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" SELECT unnest($1::text[])", keys)
+		return err
+	}
+}
+
+// ahead runs a batch as two, of which the second is looked for while the first
+// runs.
+func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
+	q, half := w.p.a.Prefetcher(), len(calls)/2
+	first, second := q.Prefetch(ctx, calls[:half]), q.Prefetch(ctx, calls[half:])
+	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
+}
+
+// looked waits for the look of a batch, and reports whether it holds its keys.
+func (n *PrefetchedBatch) looked() bool {
+	n.q.mu.Lock()
+	defer n.q.mu.Unlock()
+	for n.looking {
+		n.q.lookDone.Wait()
+	}
+	return n.t != nil
+}
+
+func wantDone(t *testing.T, ends []Ended, replayed ...bool) {
+	t.Helper()
+	for i, e := range ends {
+		if e.Err != nil || e.Replayed != replayed[i] {
+			t.Errorf("call %d: replayed %v, %v; want %v", i, e.Replayed, e.Err, replayed[i])
+		}
+	}
+}
+
+// throughBoth runs a test on a store at the server, and on one behind a
+// PgBouncer that hands each transaction to another connection.
+func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
+	t.Run("direct", func(t *testing.T) { test(t, newShop(t, openNew(t, nil), nil)) })
+	t.Run("PgBouncer", func(t *testing.T) {
+		at := pgtest.URL(t)
+		test(t, newShop(t, openAt(t, pgtest.Bouncer(t, at), &Options{Schema: newSchema(t, at)}), nil))
+	})
+}
+
+func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
+	throughBoth(t, func(t *testing.T, p *shop) {
+		w, q := newWorker(p), p.a.Prefetcher()
+		first, second := poll("a", "b"), poll("b", "c", "b")
+		n := q.Prefetch(t.Context(), first)
+		var behind *PrefetchedBatch
+		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+			if behind = q.Prefetch(t.Context(), second); !behind.looked() {
+				t.Error("there was no look ahead")
+			}
+			return w.rows(first)(ctx, fresh)
+		})
+		wantDone(t, ends, false, false)
+		wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false, true)
+		for _, key := range []string{"a", "b", "c"} {
+			if w.runs[key] != 1 {
+				t.Errorf("%s ran %d times", key, w.runs[key])
+			}
+		}
+		p.want(t, "a", "b", "c")
+	})
+}
+
+// A record that was made ahead equals the record of a batch without a look, by
+// whichever statement, on a new connection and on one that was used before.
+func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
+	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
+	w := newWorker(p)
+	row := func() string {
+		return ask[string](t, p.s.app, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
+	}
+	named := func(key string) semel.Call {
+		return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.Bytes([]byte("body"))}
+	}
+	calls := []semel.Call{named("k"), {}}
+	p.a.RunWhole(t.Context(), calls, w.rows(calls))
+	want := row()
+	p.held(t, "held")
+	for _, reset := range []bool{true, false} {
+		for _, by := range []struct {
+			fresh  int32
+			beside bool
+		}{{newOnly, false}, {0, false}, {0, true}} {
+			mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+			if reset {
+				p.s.app.Reset()
+			}
+			p.a.fresh.Store(by.fresh)
+			calls := calls
+			if by.beside {
+				calls = append(slices.Clone(calls), named("held"))
+			}
+			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+			if !n.looked() || n.y.prefetched.n != 1 {
+				t.Fatal("nothing is recorded ahead")
+			}
+			ends := n.Run(t.Context(), w.rows(calls))
+			if got := row(); got != want || ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInvalid) {
+				t.Errorf("new connections %v, after %d batches, beside another's %v: it is %s,\nnot %s; %v, %v", reset, by.fresh, by.beside, got, want, ends[0].Err, ends[1].Err)
+			}
+		}
+	}
+}
+
+func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
+	throughBoth(t, func(t *testing.T, p *shop) {
+		n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
+		if !n.looked() {
+			t.Fatal("there was no look")
+		}
+		if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); !errors.Is(err, semel.ErrInProgress) {
+			t.Errorf("beside the look: %v", err)
+		}
+		n.Drop()
+		n.Drop()
+		if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A batch that is run again, whole or in parts, has no keys in between. The
+// batch behind it gets none of them then.
+func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
+	for name, fault := range map[string]error{"the handler failed": errors.New("not now"), "the server refused": &pgconn.PgError{Code: "40001"}} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", looked for late: ", late), func(t *testing.T) {
+				p := newShop(t, openNew(t, nil), nil)
+				w, q := newWorker(p), p.a.Prefetcher()
+				first, second, third := poll("a", "b", "c"), poll("x", "b", "y"), poll("c", "b", "z", "x")
+				n := q.Prefetch(t.Context(), first)
+				var behind, last *PrefetchedBatch
+				look := func() {
+					behind, last = q.Prefetch(t.Context(), second), q.Prefetch(t.Context(), third)
+					if !behind.looked() || !last.looked() {
+						t.Error("there was no look ahead")
+					}
+				}
+				runs := 0
+				ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+					runs++
+					if runs == 1 && !late || runs == 2 && late {
+						look()
+					}
+					if runs == 1 {
+						return fault
+					}
+					if runs == 2 {
+						for key, want := range map[string]error{"x": semel.ErrInProgress, "z": semel.ErrInProgress, "free": nil} {
+							if _, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); !errors.Is(err, want) {
+								t.Errorf("%s beside the looks: %v", key, err)
+							}
+						}
+					}
+					return w.rows(first)(ctx, fresh)
+				})
+				wantDone(t, ends, false, false, false)
+				wantDone(t, behind.Run(t.Context(), w.rows(second)), false, true, false)
+				wantDone(t, last.Run(t.Context(), w.rows(third)), true, true, false, true)
+				p.want(t, "a", "b", "c", "free", "x", "y", "z")
+			})
+		}
+	}
+}
+
+// Behind a batch whose keys are not known there is no look.
+func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, q := newWorker(p), p.a.Prefetcher()
+	first, second := poll("a"), poll("a", "b")
+	n := q.Prefetch(t.Context(), first)
+	behind := q.Prefetch(t.Context(), second)
+	third := q.Prefetch(t.Context(), poll("c", "d"))
+	if n.looked() || behind.looked() || third.looked() {
+		t.Error("there was a look")
+	}
+	wantDone(t, n.Run(t.Context(), w.rows(first)), false)
+	wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
+	third.Drop()
+	again := q.Prefetch(t.Context(), poll("c", "d"))
+	if !again.looked() {
+		t.Error("there is none when that has ended")
+	}
+	again.Drop()
+}
+
+// A look that cannot be, or is not good any more, is made up for.
+func TestABatchRunsWithoutItsLook(t *testing.T) {
+	for name, spoil := range map[string]func(p *shop, n *PrefetchedBatch){
+		"too long ago": func(_ *shop, n *PrefetchedBatch) {
+			n.q.mu.Lock()
+			defer n.q.mu.Unlock()
+			n.dropPrefetch()
+		},
+		"the connection broke": func(_ *shop, n *PrefetchedBatch) { _ = n.t.conn.Conn().Close(context.Background()) },
+		"savepoints":           func(p *shop, _ *PrefetchedBatch) { p.a.wary.Store(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newShop(t, openNew(t, nil), nil)
+			w, calls := newWorker(p), poll("a", "b")
+			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+			if !n.looked() {
+				t.Fatal("there was no look")
+			}
+			spoil(p, n)
+			ends := n.Run(t.Context(), w.rows(calls))
+			wantDone(t, ends, false, false)
+			p.want(t, "a", "b")
+		})
+	}
+}
+
+// A look that nobody takes gives its keys and its connection back.
+func TestALookEndsByItself(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	p.a.lookFor = 3 * time.Second
+	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
+	if !n.looked() {
+		t.Fatal("there was no look")
+	}
+	waitFor(t, "the look is over", func() bool { return !n.looked() && p.s.app.Stat().AcquiredConns() == 0 })
+	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+// With few connections there is no look, and nothing waits for itself.
+func TestAPoolOfOneIsEnough(t *testing.T) {
+	for _, conns := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(conns), func(t *testing.T) {
+			at := pgtest.URL(t)
+			cfg, err := pgxpool.ParseConfig(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool, err := pgxpool.NewWithConfig(t.Context(), sized(cfg, conns))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			s, err := New(t.Context(), pool, &Options{Schema: newSchema(t, at), Connections: 3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			p := newShop(t, s, nil)
+			w, q := newWorker(p), p.a.Prefetcher()
+			first, second := poll("a", "b"), poll("b", "c")
+			n := q.Prefetch(t.Context(), first)
+			behind := q.Prefetch(t.Context(), second)
+			wantDone(t, n.Run(t.Context(), w.rows(first)), false, false)
+			wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
+			p.want(t, "a", "b", "c")
+		})
+	}
+}
+
+// What a handler sets differs from what was recorded: it is run again.
+func TestAHandlerMaySayHowItEnds(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
+	declined := &semel.Failure{Code: "declined"}
+	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
+		for _, f := range fresh {
+			switch calls[f.Index].Key {
+			case "a":
+				f.Outcome = store.Outcome{Code: 7}
+			case "b":
+				f.Err = declined
+			}
+		}
+		return w.rows(calls)(ctx, fresh)
+	})
+	if ends[0].Err != nil || !errors.Is(ends[1].Err, declined) || ends[2].Err != nil {
+		t.Fatalf("they end with %v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+	}
+	ra, _ := p.record(t, "a")
+	rb, _ := p.record(t, "b")
+	if ra.Outcome.Code != 7 || rb.State != store.Failed {
+		t.Errorf("the records are %+v and %+v", ra, rb)
+	}
+}
+
+// Where all was new for some batches, the next is recorded without a look. What
+// is there all the same is found.
+func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, q := newWorker(p), p.a.Prefetcher()
+	for i := range newOnly + 2 {
+		calls := poll(fmt.Sprint("k", i), fmt.Sprint("l", i))
+		wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
+	}
+	if p.a.fresh.Load() < newOnly {
+		t.Fatal("it still looks")
+	}
+	calls := poll("k1", "new", "l0")
+	wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), true, false, true)
+	if p.a.fresh.Load() != 0 {
+		t.Error("it does not look")
+	}
+	p.a.fresh.Store(newOnly)
+	tx, err := p.s.app.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if err := semel.Once(t.Context(), p.a.In(tx), call("held"), func(context.Context, *semel.Execution) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	calls = poll("held", "other")
+	ends := q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls))
+	if !errors.Is(ends[0].Err, semel.ErrInProgress) || ends[1].Err != nil || w.runs["held"] != 0 {
+		t.Errorf("beside another transaction: %v, %v", ends[0].Err, ends[1].Err)
+	}
+	for key, n := range w.runs {
+		if n != 1 {
+			t.Errorf("%s ran %d times", key, n)
+		}
+	}
+}

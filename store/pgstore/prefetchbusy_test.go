@@ -1,0 +1,109 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// held has a transaction of another that holds a key, until it is let go.
+func (p *shop) held(t *testing.T, key string) (letGo func()) {
+	t.Helper()
+	tx, err := p.s.app.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	if err := semel.Once(t.Context(), p.a.In(tx), call(key), func(context.Context, *semel.Execution) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = tx.Rollback(context.Background()) }
+}
+
+func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, calls := newWorker(p), poll("a", "held", "z")
+	letGo := p.held(t, "held")
+	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+	if !n.looked() {
+		t.Fatal("there was no look")
+	}
+	if p.a.fresh.Load() >= 0 {
+		t.Error("the next look guesses that no key is another's")
+	}
+	letGo()
+	wantDone(t, n.Run(t.Context(), w.rows(calls)), false, false, false)
+	if w.runs["held"] != 1 {
+		t.Errorf("%d runs", w.runs["held"])
+	}
+	if p.a.fresh.Load() < 0 {
+		t.Error("the next look does not guess")
+	}
+}
+
+// A look writes no record of a key that is another's, so that it is in nobody's
+// way; and where it guesses that there is none, of no key at all.
+func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
+	for _, g := range []expectation{allNew, newOrKept, anything} {
+		p := newShop(t, openNew(t, nil), nil)
+		p.held(t, "held")
+		y := p.a.prepare(poll("a", "held", "z"), &batchBuffer{})
+		own := p.a.newOwnTx()
+		if err := own.connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		y.in(&own.storeTx)
+		err := y.take(t.Context(), y.prefetched.rows, g)
+		want, wrote := errNotNew, 0
+		if g == anything {
+			want, wrote = nil, 2
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("guess %v: %v, want %v", g, err, want)
+		}
+		if n := ask[int](t, own.line.Conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
+			t.Errorf("guess %v: %d records are written, want %d", g, n, wrote)
+		}
+		own.end()
+	}
+}
+
+// What was recorded ahead stands only for the end that it was recorded as.
+func TestWhatWasRecordedAheadStandsForOneEnd(t *testing.T) {
+	as := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}
+	lease := store.Lease{Fence: 7, Owner: store.Owner{1}}
+	ends := func(l store.Lease, s store.Settlement) bool {
+		v := &batchCall{ahead: ahead{wrote: &moment{fence: 7}}, p: store.Proposal{Owner: store.Owner{1}}}
+		w := &prefetched{as: as}
+		w.settle(v, &l, &s)
+		if v.ahead.done != (w.done == 1) {
+			t.Errorf("done %v, of which there are %d", v.ahead.done, w.done)
+		}
+		return v.ahead.done
+	}
+	if !ends(lease, as) {
+		t.Error("it does not stand for itself")
+	}
+	for name, change := range map[string]func(*store.Lease, *store.Settlement){
+		"another state":   func(_ *store.Lease, s *store.Settlement) { s.State = store.Failed },
+		"another attempt": func(_ *store.Lease, s *store.Settlement) { s.Attempt = 2 },
+		"an error":        func(_ *store.Lease, s *store.Settlement) { s.Error = "no" },
+		"another keep":    func(_ *store.Lease, s *store.Settlement) { s.Keep++ },
+		"a code":          func(_ *store.Lease, s *store.Settlement) { s.Outcome.Code = 200 },
+		"a body":          func(_ *store.Lease, s *store.Settlement) { s.Outcome.Body = []byte("b") },
+		"no body":         func(_ *store.Lease, s *store.Settlement) { s.Outcome.Gone = true },
+		"a codec":         func(_ *store.Lease, s *store.Settlement) { s.Outcome.Codec = "json" },
+		"a header":        func(_ *store.Lease, s *store.Settlement) { s.Outcome.Header = []store.Header{{Name: "A"}} },
+		"another fence":   func(l *store.Lease, _ *store.Settlement) { l.Fence++ },
+		"another owner":   func(l *store.Lease, _ *store.Settlement) { l.Owner[0]++ },
+	} {
+		l, s := lease, as
+		if change(&l, &s); ends(l, s) {
+			t.Errorf("it stands for an end with %s", name)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// of is a call with a body.
+func of(op string, tenant, key string, body semel.Payload) semel.Call {
+	return semel.Call{Operation: op, Tenant: tenant, Key: key, Payload: body}
+}
+
+// Of a key that is in a batch more than once, the first is recorded ahead, and the
+// others are compared with it.
+func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
+	calls := []semel.Call{of("pay", "ann", "k", one), of("pay", "ann", "l", one), of("pay", "ann", "k", one), of("pay", "ann", "k", other)}
+	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+	if !n.looked() || n.y.prefetched.n != 2 {
+		t.Fatal("nothing is recorded ahead")
+	}
+	for i, first := range []int{2: 0, 3: 0} {
+		if v := &n.y.batchCalls[i]; i > 1 && v.ahead.first != &n.y.batchCalls[first] || i < 2 && v.ahead.first != nil {
+			t.Errorf("call %d does not know which is the first with its key", i)
+		}
+	}
+	ends := n.Run(t.Context(), w.rows(calls))
+	wantDone(t, ends[:3], false, false, true)
+	if !errors.Is(ends[3].Err, semel.ErrMismatch) || w.runs["k"] != 1 {
+		t.Errorf("another payload: %v; %d runs", ends[3].Err, w.runs["k"])
+	}
+	p.want(t, "k", "l")
+}
+
+// Calls that differ in more than what is sent for each are recorded as what they
+// are.
+func TestCallsThatAreNotAlikeAreRecordedAsTheyAre(t *testing.T) {
+	body := semel.Bytes([]byte("body"))
+	for name, other := range map[string]semel.Call{
+		"tenants":    of("pay", "bob", "l", body),
+		"operations": of("refund", "ann", "l", body),
+		"payloads":   of("pay", "ann", "l", semel.JSON(1)),
+	} {
+		p := newShop(t, openNew(t, nil), nil)
+		w, calls := newWorker(p), []semel.Call{of("pay", "ann", "k", body), other}
+		wantDone(t, p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
+		t.Log(name)
+		wantDone(t, p.a.RunWhole(t.Context(), calls, w.rows(calls)), true, true)
+		p.want(t, "k", "l")
+	}
+}
+
+// The bearer of a token only looks: where the reservation is gone there is nothing
+// to be recorded ahead.
+func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	g, err := semel.New(p.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := g.Reserve(t.Context(), call("reserved"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redeemed, err := g.Redeem(ticket.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+	w, calls := newWorker(p), append(poll("a"), redeemed)
+	ends := p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls))
+	if ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrExpired) {
+		t.Errorf("%v, %v", ends[0].Err, ends[1].Err)
+	}
+	p.want(t, "a")
+	if r, err := p.record(t, "reserved"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("there is a record: %v, error %v", r.State, err)
+	}
+}
+
+// The clock was set back since a sweep: a key that begins anew has a higher fence
+// than any that was removed, and its handler knows it.
+func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	swept := store.Micros(time.Now().Add(24 * time.Hour))
+	mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
+	calls := poll("k", "l")
+	for _, look := range []int32{0, newOnly} {
+		p.a.fresh.Store(look)
+		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
+		if !n.looked() || n.y.prefetched.n != 2 {
+			t.Fatal("nothing is recorded ahead")
+		}
+		fences := map[string]uint64{}
+		wantDone(t, n.Run(t.Context(), func(_ context.Context, fresh []*NewCall) error {
+			for _, f := range fresh {
+				fences[f.Execution.Key()] = f.Execution.Fence()
+			}
+			return nil
+		}), false, false)
+		for key, fence := range fences {
+			if r, err := p.record(t, key); err != nil || r.Fence != fence || fence <= uint64(swept) { //nolint:gosec // it is a time
+				t.Errorf("%s: the record's fence is %d, the handler's %d, and that of the sweep %d; error %v", key, r.Fence, fence, swept, err)
+			}
+		}
+		calls = poll("m", "n")
+	}
+}
+
+// A look that is dropped while it is on its way is waited for: what it works with
+// is the next batch's then.
+func TestADropWaitsForALookOnItsWay(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	tx := beginTx(t, p.s, txDefaults)
+	mustExec(t, tx, "LOCK TABLE "+p.s.quoted()+".semel_record")
+	n := p.a.Prefetcher().Prefetch(t.Context(), poll("a", "b"))
+	dropped := make(chan bool, 1)
+	go func() {
+		n.Drop()
+		n.q.mu.Lock()
+		defer n.q.mu.Unlock()
+		dropped <- n.looking
+	}()
+	waitFor(t, "it is to be dropped", func() bool {
+		n.q.mu.Lock()
+		defer n.q.mu.Unlock()
+		return n.dropped
+	})
+	waitFor(t, "the look waits", func() bool {
+		return ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = $1::regclass", p.s.quoted()+".semel_record") > 0
+	})
+	if len(dropped) > 0 {
+		t.Error("it was dropped while the look was on its way")
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if <-dropped {
+		t.Error("when it was dropped the look was on its way")
+	}
+}

@@ -1,0 +1,454 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// poll is a batch of calls, one for each key.
+func poll(keys ...string) []semel.Call {
+	calls := make([]semel.Call, len(keys))
+	for i, k := range keys {
+		calls[i] = call(k)
+	}
+	return calls
+}
+
+// numbered are n keys.
+func numbered(prefix string, n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s%03d", prefix, i)
+	}
+	return keys
+}
+
+// worker counts how often its handlers ran, by key.
+type worker struct {
+	p    *shop
+	runs map[string]int
+	fail map[string]error // what a handler returns after it has written
+}
+
+func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string]error{}} }
+
+// whole runs a batch with one handler, whose effect is one statement. What
+// fails makes it fail altogether.
+func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
+	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
+		tx, _ := TxFrom(ctx)
+		var keys []string
+		for _, f := range fresh {
+			key := f.Execution.Key()
+			w.runs[key]++
+			keys = append(keys, key)
+			f.Outcome = store.Outcome{Code: 201, Body: []byte("receipt of " + key)}
+		}
+		if _, err := tx.Exec(ctx, "INSERT INTO "+w.p.table+" SELECT unnest($1::text[])", keys); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if err := w.fail[key]; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// wantEnds compares how a batch ended: "" for work done, "replayed", or what
+// the error says.
+func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d ends of %d calls", len(got), len(want))
+	}
+	for i, e := range got {
+		key := calls[i].Key
+		switch want[i] {
+		case "", "replayed":
+			if e.Err != nil || e.Replayed != (want[i] == "replayed") || string(e.Body) != "receipt of "+key || e.Code != 201 {
+				t.Errorf("call %d, key %q: %q, replayed %v, error %v; want %q", i, key, e.Body, e.Replayed, e.Err, want[i])
+			}
+		default:
+			if e.Err == nil || !strings.Contains(e.Err.Error(), want[i]) {
+				t.Errorf("call %d, key %q: error %v, want %q", i, key, e.Err, want[i])
+			}
+		}
+	}
+}
+
+func times(what string, n int) []string { return slices.Repeat([]string{what}, n) }
+
+func TestABatchHasEachEffectOnce(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	keys := numbered("k", 50)
+	calls := poll(keys...)
+	wantEnds(t, calls, run(t.Context(), calls), times("", 50)...)
+	wantEnds(t, calls, run(t.Context(), calls), times("replayed", 50)...)
+	w.p.want(t, keys...)
+	for _, k := range keys {
+		if w.runs[k] != 1 {
+			t.Errorf("the handler of %q ran %d times", k, w.runs[k])
+		}
+	}
+	r, err := w.p.record(t, "k007")
+	if err != nil || r.State != store.Completed || r.Attempt != 1 || string(r.Outcome.Body) != "receipt of k007" || r.Fence == 0 || r.Completed.IsZero() || !r.Until.IsZero() || r.Expires.Sub(r.Completed) < time.Hour {
+		t.Errorf("a record is %+v, error %v", r, err)
+	}
+	half := poll("k001", "n1", "k002", "n2")
+	wantEnds(t, half, run(t.Context(), half), "replayed", "", "replayed", "")
+	if got, err := Do(t.Context(), w.p.a, call("n1"), w.p.pay("n1", nil)); err == nil {
+		t.Errorf("an outcome without a codec was decoded: %q", got)
+	}
+}
+
+func TestAnEmptyBatchDoesNothing(t *testing.T) {
+	run := newWorker(newShop(t, openNew(t, nil), nil)).whole
+	if got := run(t.Context(), nil); len(got) != 0 {
+		t.Errorf("%d ends", len(got))
+	}
+}
+
+// The batch is what Run and Guard make of each call, by the same code.
+func TestABatchRefusesWhatARunRefuses(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	other := func(n int) semel.Call {
+		return semel.Call{Operation: "pay", Tenant: "ann", Key: "other", Payload: semel.JSON(n)}
+	}
+	declined := &semel.Failure{Code: "declined", Message: "no money"}
+	if _, err := Do(t.Context(), w.p.a, call("failed"), w.p.pay("failed", declined)); !errors.Is(err, declined) {
+		t.Fatal(err)
+	}
+	if err := Once(t.Context(), w.p.a, other(1), nothing); err != nil {
+		t.Fatal(err)
+	}
+	g, err := semel.New(w.p.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := g.Reserve(t.Context(), call("reserved"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	redeemed, err := g.Redeem(ticket.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := []semel.Call{call("a"), call("failed"), other(2), {}, call(""), call("reserved"), call("b")}
+	ends := run(t.Context(), calls)
+	wantEnds(t, calls, ends, "", "no money", "another payload", "operation: is empty", "key", "in progress", "")
+	if !errors.Is(ends[2].Err, semel.ErrMismatch) || !errors.Is(ends[3].Err, semel.ErrInvalid) || !errors.Is(ends[1].Err, declined) {
+		t.Errorf("%v, %v, %v", ends[1].Err, ends[2].Err, ends[3].Err)
+	}
+	wantEnds(t, []semel.Call{redeemed}, run(t.Context(), []semel.Call{redeemed}), "")
+	w.p.want(t, "a", "b", "reserved")
+}
+
+func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	calls := poll("a", "b", "a", "c", "b", "a")
+	wantEnds(t, calls, run(t.Context(), calls), "", "", "replayed", "", "replayed", "replayed")
+	w.p.want(t, "a", "b", "c")
+	other := []semel.Call{semel.Call{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("y")}, semel.Call{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("x")}}
+	wantEnds(t, other, run(t.Context(), other), "", "another payload")
+}
+
+// One that waited for a failed attempt gets the failure, not the right to run.
+func TestOfAKeyThatIsTwiceAndFailsTheSecondDoesNotRun(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	w.fail["bad"], w.fail["no"] = errors.New("poison"), &semel.Failure{Message: "declined"}
+	calls := poll("bad", "a", "bad", "no", "b", "no")
+	ends := run(t.Context(), calls)
+	wantEnds(t, calls, ends, "poison", "", "waited for failed", "declined", "", "declined")
+	if r, err := w.p.record(t, "bad"); err != nil || r.Attempt != 1 {
+		t.Errorf("%d attempts, error %v", r.Attempt, err)
+	}
+	w.p.want(t, "a", "b")
+}
+
+func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	declined := &semel.Failure{Code: "declined", Message: "declined"}
+	w.fail["k010"], w.fail["k020"] = errors.New("poison"), declined
+	w.fail["k030"] = semel.NoEffect(errors.New("not now"))
+	keys := numbered("k", 40)
+	calls := poll(keys...)
+	want := times("", 40)
+	want[10], want[20], want[30] = "poison", "declined", "not now"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	good := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return w.fail[k] != nil })
+	w.p.want(t, good...)
+	if r, err := w.p.record(t, "k010"); err != nil || r.State != store.Released || r.Attempt != 1 || r.LastError != "poison" {
+		t.Errorf("the poison's record is %v, attempt %d, %q, error %v", r.State, r.Attempt, r.LastError, err)
+	}
+	if r, err := w.p.record(t, "k020"); err != nil || r.State != store.Failed {
+		t.Errorf("the failure's record is %v, error %v", r.State, err)
+	}
+	if _, err := w.p.record(t, "k030"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what had no effect left a record: %v", err)
+	}
+	// Again: the poison's second attempt, the failure's replay.
+	want = times("replayed", 40)
+	want[10], want[20], want[30] = "poison", "declined", "not now"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	if r, err := w.p.record(t, "k010"); err != nil || r.Attempt != 2 || r.State != store.Released {
+		t.Errorf("then it is %v, attempt %d, error %v", r.State, r.Attempt, err)
+	}
+	clear(w.fail)
+	want[10], want[30], want[20] = "", "", "declined"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	w.p.want(t, slices.Sorted(slices.Values(append(good, "k010", "k030")))...)
+}
+
+// A statement that fails breaks the transaction; also if its handler hides it.
+func TestAStatementThatFailsSinksNoOther(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
+	calls := poll(numbered("k", 3)...)
+	calls = append(calls, call("k5"), call("k9"))
+	wantEnds(t, calls, run(t.Context(), calls), "", "", "", "check constraint", "")
+	w.p.want(t, "k000", "k001", "k002", "k9")
+	w = newWorker(newShop(t, openNew(t, nil), nil))
+	calls = poll("a", "bad", "b")
+	ends := w.p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+		tx, _ := TxFrom(ctx)
+		for _, f := range fresh {
+			if f.Index == 1 {
+				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
+				return nil
+			}
+			if _, err := w.p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if ends[0].Err != nil || ends[1].Err == nil || ends[2].Err != nil {
+		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
+	}
+	w.p.want(t, "a", "b")
+	if _, err := w.p.record(t, "bad"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a swallowed error left a record: %v", err)
+	}
+}
+
+func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
+	runs := 0
+	ends := p.a.RunWhole(t.Context(), poll("a", "bad", "no", "b"), func(ctx context.Context, fresh []*NewCall) error {
+		runs++
+		tx, _ := TxFrom(ctx)
+		for i, f := range fresh {
+			if f.Index != i {
+				t.Errorf("the index of call %d is %d", i, f.Index)
+			}
+			switch f.Execution.Key() {
+			case "bad":
+				f.Err = poison
+			case "no":
+				f.Err = declined
+			default:
+				if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if ends[0].Err != nil || !errors.Is(ends[1].Err, poison) || ends[2].Err == nil || ends[3].Err != nil || runs != 1 {
+		t.Errorf("%v, %v, %v, %v in %d runs", ends[0].Err, ends[1].Err, ends[2].Err, ends[3].Err, runs)
+	}
+	p.want(t, "a", "b")
+	if r, err := p.record(t, "no"); err != nil || r.State != store.Failed {
+		t.Errorf("the failure's record is %v, %v", r.State, err)
+	}
+	if r, err := p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
+		t.Errorf("the poison's record is %v, attempt %d, %v", r.State, r.Attempt, err)
+	}
+}
+
+func TestADuplicateInFlightElsewhereHoldsUpNoBatch(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	tx := beginTx(t, w.p.s, txDefaults)
+	if err := semel.Once(t.Context(), w.p.a.In(tx), call("hot"), func(context.Context, *semel.Execution) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	calls := poll("a", "hot", "b")
+	ends := run(t.Context(), calls)
+	wantEnds(t, calls, ends, "", "in progress", "")
+	if e, ok := errors.AsType[*semel.Error](ends[1].Err); !ok || !errors.Is(e, semel.ErrInProgress) || e.RetryAfter <= 0 {
+		t.Errorf("the one in flight: %v, want ErrInProgress with a time", ends[1].Err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantEnds(t, calls, run(t.Context(), calls), "replayed", "", "replayed")
+	w.p.want(t, "a", "b", "hot")
+}
+
+// A leased call takes no advisory lock: the unique index decides, and the batch
+// runs again.
+func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	g, err := semel.New(p.s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := false
+	calls := poll("a", "k", "b")
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+		tx, _ := TxFrom(ctx)
+		if !stolen {
+			stolen = true
+			if _, err := semel.Do(ctx, g, call("k"), func(context.Context, *semel.Execution) (string, error) { return "leased", nil }); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, f := range fresh {
+			if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if ends[0].Err != nil || ends[1].Err != nil || !ends[1].Replayed || ends[2].Err != nil {
+		t.Errorf("%+v", ends)
+	}
+	p.want(t, "a", "b")
+}
+
+func TestAPoisonInABatchEndsFailed(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	a, err := NewAtomic(w.p.s, &semel.Options{MaxAttempts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.p.a = a
+	w.fail["bad"] = errors.New("poison")
+	calls := poll("a", "bad", "b")
+	wantEnds(t, calls, run(t.Context(), calls), "", "poison", "")
+	wantEnds(t, calls, run(t.Context(), calls), "replayed", "poison", "replayed")
+	ends := run(t.Context(), calls)
+	if f, ok := errors.AsType[*semel.Failure](ends[1].Err); !ok || f.Code != semel.CodeAttemptsExhausted {
+		t.Errorf("after the last attempt: %v", ends[1].Err)
+	}
+}
+
+func TestAnExpiredKeyInABatchRunsAgain(t *testing.T) {
+	w := newWorker(newShop(t, openStanding(t), nil))
+	calls := poll("a", "b")
+	for range 3 {
+		wantEnds(t, calls, w.whole(t.Context(), calls), "", "")
+		advance(t, w.p.s, 25*time.Hour)
+	}
+	w.p.want(t, "a", "a", "a", "b", "b", "b")
+	w.fail["a"] = &semel.Failure{Message: "declined"} // what replaced a record is undone too
+	wantEnds(t, calls, w.whole(t.Context(), calls), "declined", "")
+	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Failed {
+		t.Errorf("the record is %v, error %v", r.State, err)
+	}
+	advance(t, w.p.s, 25*time.Hour)
+	w.fail["a"] = errors.New("poison")
+	wantEnds(t, calls, w.whole(t.Context(), calls), "poison", "")
+	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Released || r.Attempt != 1 {
+		t.Errorf("the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+	}
+}
+
+func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
+	p := newShop(t, openNew(t, nil), nil)
+	run := func(keys ...string) {
+		defer func() {
+			if v := recover(); v != "a bug" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		p.a.RunWhole(t.Context(), poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
+			tx, _ := TxFrom(ctx)
+			for _, f := range fresh {
+				if _, err := p.pay(f.Execution.Key(), nil)(ctx, f.Execution, tx); err != nil {
+					t.Error(err)
+				}
+			}
+			panic("a bug")
+		})
+	}
+	run("a", "bad", "b") // it may be the fault of any
+	p.want(t)
+	for _, key := range []string{"a", "bad", "b"} {
+		if _, err := p.record(t, key); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("the record of %s: %v", key, err)
+		}
+	}
+	run("bad")
+	p.want(t)
+	if r, err := p.record(t, "bad"); err != nil || r.Attempt != 1 || r.State != store.Released {
+		t.Errorf("after a panic the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
+	}
+	waitFor(t, "all connections are given back", func() bool { return p.s.app.Stat().AcquiredConns() == 0 })
+}
+
+// What the server refuses to commit is divided, until the one is found.
+func TestACommitThatOneCallSpoilsSinksNoOther(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	run := w.whole
+	parent := pgx.Identifier{w.p.s.opt.Schema, "parent"}.Sanitize()
+	mustExec(t, w.p.s.app, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
+	mustExec(t, w.p.s.app, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
+	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
+	calls := poll(numbered("k", 20)...)
+	want := times("", 20)
+	want[13] = "foreign key"
+	wantEnds(t, calls, run(t.Context(), calls), want...)
+	if got := len(w.p.payments(t)); got != 19 {
+		t.Errorf("%d effects of 19", got)
+	}
+}
+
+func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	if err := Once(t.Context(), w.p.a, call("outer"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
+		for _, e := range w.whole(ctx, poll("a", "b")) {
+			if !errors.Is(e.Err, semel.ErrUnavailable) {
+				t.Errorf("RunWhole in a handler: %v", e.Err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	w.p.want(t)
+}
+
+func TestABatchOfMoreThanATransactionHolds(t *testing.T) {
+	w := newWorker(newShop(t, openNew(t, nil), nil))
+	calls := poll(numbered("k", 2*maxTogether+1)...)
+	for i, e := range w.whole(t.Context(), calls) {
+		if e.Err != nil {
+			t.Fatalf("call %d: %v", i, e.Err)
+		}
+	}
+	if n := len(w.p.payments(t)); n != len(calls) {
+		t.Errorf("%d effects of %d", n, len(calls))
+	}
+}

@@ -1,8 +1,0 @@
-package chaos
-
-import "syscall"
-
-// dieWithParent has a child end when the test's process does, however that is.
-func dieWithParent() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}

@@ -1,7 +1,0 @@
-//go:build unix && !linux
-
-package chaos
-
-import "syscall"
-
-func dieWithParent() *syscall.SysProcAttr { return nil }
