@@ -201,67 +201,6 @@ func (v *visit) swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	return f, err
 }
 
-// firstClaim proposes a record for a key that has none.
-func (v *visit) firstClaim() store.Proposal {
-	return store.Proposal{
-		Key: v.key, State: store.Processing, Policy: v.call.Policy, Owner: lapsed.NewOwner(), Holder: v.guard.options.Holder,
-		Fingerprint: v.call.Fingerprint, Attempt: 1, Lease: v.guard.options.Lease, Keep: v.guard.options.Retention,
-	}
-}
-
-// nextClaim proposes the next attempt of a record.
-func (v *visit) nextClaim(r *store.Record, d store.Decision) store.Proposal {
-	p := v.firstClaim()
-	if d.Restart {
-		p.Restart = true
-		return p
-	}
-	p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError
-	return p
-}
-
-// change proposes another state for a record, and keeps what it says of the call.
-func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Proposal {
-	return store.Proposal{
-		Key: r.Key, State: to, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: g.options.Holder, Fingerprint: r.Fingerprint,
-		Attempt: r.Attempt, Keep: g.options.Retention, Error: lastErr,
-	}
-}
-
-// park turns a record unknown. Found.Won is false afterwards, because a change to
-// Unknown is not a claim.
-func (v *visit) park(ctx context.Context, r *store.Record, why string) (store.Found, error) {
-	p := v.guard.change(r, store.Unknown, why)
-	p.Policy = store.Park
-	f, err := v.swap(ctx, r.Seen(), p)
-	if err == nil && f.Won {
-		v.observe(ctx, EventParked, &f.Record, errors.New(why))
-		f.Won = false
-	}
-	return f, err
-}
-
-// exhaust ends a key that has no attempt left.
-func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
-	last := lapsed.LastText(r)
-	if policy == Park {
-		return v.park(ctx, r, lapsed.ExhaustedText(r.Attempt, last))
-	}
-	failure := exhaustedFailure(r.Attempt, last)
-	o, err := failure.outcome()
-	if err != nil {
-		return store.Found{}, err
-	}
-	p := v.guard.change(r, store.Failed, last)
-	p.Outcome = o
-	f, err := v.swap(ctx, r.Seen(), p)
-	if err == nil && f.Won {
-		v.observe(ctx, EventFailed, &f.Record, failure)
-		f.Won = false
-	}
-	return f, err
-}
-
 // grant checks that the caller is still there and that the lease leaves time for
 // the handler. If not, it gives the claim back.
 func (v *visit) grant(ctx context.Context, a *admission) error {

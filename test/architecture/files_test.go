@@ -26,7 +26,6 @@ const (
 // longFiles are the files with a reason.
 var longFiles = map[string]string{
 	"store/pgstore/tx.go":                            notSplit,
-	"visit.go":                                       notSplit,
 	"cmd/semel/internal/cli/inspect_test.go":         manyTests,
 	"cmd/semel/internal/verify/sick_test.go":         manyTests,
 	"consume/drain_test.go":                          manyTests,
@@ -42,10 +41,6 @@ var longFiles = map[string]string{
 	"consume/semelnats/natstest/behaviour_test.go":   manyTests,
 	"consume/serve_test.go":                          manyTests,
 	"consume/settle_test.go":                         manyTests,
-	"payload_test.go":                                manyTests,
-	"reconcile_test.go":                              manyTests,
-	"regression_doubt_test.go":                       manyTests,
-	"regression_store_test.go":                       manyTests,
 	"semelhttp/body_test.go":                         manyTests,
 	"semelhttp/parity_test.go":                       manyTests,
 	"semelhttp/stream_test.go":                       manyTests,
@@ -62,7 +57,6 @@ var longFiles = map[string]string{
 	"store/redisstore/ack_test.go":                   manyTests,
 	"store/sqlitestore/atomictx_test.go":             manyTests,
 	"store/sqlitestore/trouble_test.go":              manyTests,
-	"wait_test.go":                                   manyTests,
 }
 
 func TestFiles_Lines_WithinLimit(t *testing.T) {

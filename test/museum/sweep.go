@@ -14,7 +14,7 @@ var sweeps = []Mutant{
 		Old: "d = min(d, longestPause)", New: "",
 	},
 	deletes("a live claim", "M16: Stockpile#424", "r.State != store.Processing"),
-	deletes("a lapsed claim", "M16: margince#423", "!r.Lapsed(now)"),
+	deletes("a lapsed claim", "M16: margince#423", "!r.Lapsed(res.Now)"),
 	deletes("a parked record", "", "r.State != store.Unknown"),
 	{
 		Name: "a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",

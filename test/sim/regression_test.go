@@ -11,7 +11,7 @@ var remembered = map[uint64]string{
 }
 
 // A seed of an earlier plan showed a sweep that ended the reruns of a call for
-// good; TestASweepDoesNotEndTheRerunsOfACall tests it without a seed.
+// good; TestOnce_CrashedRerun_IsReleased tests it without a seed.
 func TestRememberedSeeds_RulesHold(t *testing.T) {
 	for seed, showed := range remembered {
 		if r := play(t, seed, &settings{}); len(r.bad) > 0 {
