@@ -58,8 +58,8 @@ func (d *driverTxCall) Inserted(tx store.Tx, fence uint64) *Execution {
 	t := &d.call
 	t.tx = tx
 	t.x = &Execution{
-		guard: t.guard, policy: t.visit.call.Policy, lease: store.Lease{Key: t.key, Owner: t.owner, Fence: fence},
-		attempt: 1, fingerprint: t.visit.call.Fingerprint.Sum, started: now(),
+		guard: t.guard, policy: t.pendingCall.call.Policy, lease: store.Lease{Key: t.key, Owner: t.owner, Fence: fence},
+		attempt: 1, fingerprint: t.pendingCall.call.Fingerprint.Sum, started: now(),
 	}
 	return t.x
 }

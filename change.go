@@ -9,16 +9,16 @@ import (
 )
 
 // firstClaim proposes a record for a key that has none.
-func (v *visit) firstClaim() store.Proposal {
+func (c *pendingCall) firstClaim() store.Proposal {
 	return store.Proposal{
-		Key: v.key, State: store.Processing, Policy: v.call.Policy, Owner: lapsed.NewOwner(), Holder: v.guard.options.Holder,
-		Fingerprint: v.call.Fingerprint, Attempt: 1, Lease: v.guard.options.Lease, Keep: v.guard.options.Retention,
+		Key: c.key, State: store.Processing, Policy: c.call.Policy, Owner: lapsed.NewOwner(), Holder: c.guard.options.Holder,
+		Fingerprint: c.call.Fingerprint, Attempt: 1, Lease: c.guard.options.Lease, Keep: c.guard.options.Retention,
 	}
 }
 
 // nextClaim proposes the next attempt of a record.
-func (v *visit) nextClaim(r *store.Record, d store.Decision) store.Proposal {
-	p := v.firstClaim()
+func (c *pendingCall) nextClaim(r *store.Record, d store.Decision) store.Proposal {
+	p := c.firstClaim()
 	if d.Restart {
 		p.Restart = true
 		return p
@@ -37,33 +37,33 @@ func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Pr
 
 // park turns a record unknown. Found.Won is false afterwards, because a change to
 // Unknown is not a claim.
-func (v *visit) park(ctx context.Context, r *store.Record, why string) (store.Found, error) {
-	p := v.guard.change(r, store.Unknown, why)
+func (c *pendingCall) park(ctx context.Context, r *store.Record, why string) (store.Found, error) {
+	p := c.guard.change(r, store.Unknown, why)
 	p.Policy = store.Park
-	f, err := v.swap(ctx, r.Seen(), p)
+	f, err := c.swap(ctx, r.Seen(), p)
 	if err == nil && f.Won {
-		v.observe(ctx, EventParked, &f.Record, errors.New(why))
+		c.observe(ctx, EventParked, &f.Record, errors.New(why))
 		f.Won = false
 	}
 	return f, err
 }
 
 // exhaust ends a key that has no attempt left.
-func (v *visit) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
+func (c *pendingCall) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
 	last := lapsed.LastText(r)
 	if policy == Park {
-		return v.park(ctx, r, lapsed.ExhaustedText(r.Attempt, last))
+		return c.park(ctx, r, lapsed.ExhaustedText(r.Attempt, last))
 	}
 	failure := exhaustedFailure(r.Attempt, last)
 	o, err := failure.outcome()
 	if err != nil {
 		return store.Found{}, err
 	}
-	p := v.guard.change(r, store.Failed, last)
+	p := c.guard.change(r, store.Failed, last)
 	p.Outcome = o
-	f, err := v.swap(ctx, r.Seen(), p)
+	f, err := c.swap(ctx, r.Seen(), p)
 	if err == nil && f.Won {
-		v.observe(ctx, EventFailed, &f.Record, failure)
+		c.observe(ctx, EventFailed, &f.Record, failure)
 		f.Won = false
 	}
 	return f, err

@@ -28,7 +28,7 @@ type Execution struct {
 	started     instant
 
 	renewal     *renewal // nil: there is no lease to renew, as in a transaction
-	keeps       bool     // the outcome is kept, so Complete may store it early
+	mayComplete bool     // Complete may store the outcome early, because it will be kept
 	reconciling bool     // the run is of Options.Reconcile, not of a handler
 	completed   atomic.Uint32
 }
@@ -99,7 +99,7 @@ func (x *Execution) encode(v any) (store.Outcome, error) {
 
 // complete stores the outcome before the handler returns: see driver.Complete.
 func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
-	if !x.keeps {
+	if !x.mayComplete {
 		return fmt.Errorf("semel: Complete in this kind of run: %w", errors.ErrUnsupported)
 	}
 	if !x.completed.CompareAndSwap(notCompleted, completing) {

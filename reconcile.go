@@ -77,9 +77,9 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	p.Policy, p.Lease, p.Holder = store.Park, g.options.Lease, g.options.Holder+lapsed.ReconcilerSuffix
 	// If the reconciler cannot start, the record returns to Unknown and never to
 	// Released, which would mean that the effect did not happen.
-	v := visit{guard: g, key: r.Key, undoState: store.Unknown}
+	c := pendingCall{guard: g, key: r.Key, undoState: store.Unknown}
 	sent := now()
-	f, err := v.swap(ctx, r.Seen(), p)
+	f, err := c.swap(ctx, r.Seen(), p)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
 		return store.ErrChanged
@@ -87,7 +87,7 @@ func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 		return &Error{Reason: ErrUnavailable, Operation: r.Key.Operation, Cause: err}
 	}
 	a := admission{found: f, sent: sent, reconciling: true}
-	if err := v.grant(ctx, &a); err != nil {
+	if err := c.grant(ctx, &a); err != nil {
 		return &Error{Reason: ErrUnavailable, Operation: r.Key.Operation, Cause: err}
 	}
 	var verdict Verdict

@@ -38,9 +38,9 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if call.isRedeemed() {
 		return Ticket{}, invalid(call.Operation, errors.New("call: is redeemed already; only a new call can be reserved"))
 	}
-	v := g.newVisit(call)
+	c := g.newPendingCall(call)
 	claim := func() (store.Found, error) {
-		p := v.firstClaim()
+		p := c.firstClaim()
 		p.State, p.Attempt, p.Lease = store.Started, 0, g.options.Reservation
 		return retry.Do(ctx, func() (store.Found, error) { return g.store.Claim(ctx, p) })
 	}
@@ -50,31 +50,31 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 			f, err = claim() // the record was swept after the last look
 		}
 		if err != nil {
-			return Ticket{}, v.unavailable(ctx, err)
+			return Ticket{}, c.unavailable(ctx, err)
 		}
 		if f.Won {
 			return Ticket{Token: token(&f.Record), Fresh: true}, nil
 		}
-		d := v.decide(&f.Record, f.Now)
+		d := c.decide(&f.Record, f.Now)
 		switch d.Action {
 		case store.Execute: // the record has expired or was released: reserve it again
-			p := v.nextClaim(&f.Record, d)
+			p := c.nextClaim(&f.Record, d)
 			p.State, p.Attempt, p.Lease = store.Started, p.Attempt-1, g.options.Reservation
-			f, err = v.swap(ctx, f.Record.Seen(), p)
+			f, err = c.swap(ctx, f.Record.Seen(), p)
 			continue
 		case store.InProgress, store.TakeOver, store.DoPark, store.Parked: // the bearer of the token finds out
 			return Ticket{Token: token(&f.Record)}, nil
 		case store.Exhausted:
-			f, err = v.exhaust(ctx, &f.Record, d.Policy)
+			f, err = c.exhaust(ctx, &f.Record, d.Policy)
 			continue
 		}
-		res, err := v.answer(ctx, &f.Record, d)
+		res, err := c.answer(ctx, &f.Record, d)
 		if err != nil && !errors.Is(err, ErrNotKept) {
 			return Ticket{}, err
 		}
 		return Ticket{Result: &res}, err
 	}
-	return Ticket{}, v.refuse(ctx, ErrInProgress, 0, errKeepsChanging)
+	return Ticket{}, c.refuse(ctx, ErrInProgress, 0, errKeepsChanging)
 }
 
 // tokenVersion is the first byte of each token.

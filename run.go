@@ -17,12 +17,12 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 	if err := g.check(&call); err != nil {
 		return Result{}, err
 	}
-	v := g.newVisit(call)
+	c := g.newPendingCall(call)
 	var a admission
-	err := v.admit(ctx, &a)
+	err := c.admit(ctx, &a)
 	switch {
-	case err != nil && g.options.UnprotectedOnOutage && !v.answered && errors.Is(err, ErrUnavailable):
-		return g.runUnprotected(ctx, &v, fn)
+	case err != nil && g.options.UnprotectedOnOutage && !c.answered && errors.Is(err, ErrUnavailable):
+		return g.runUnprotected(ctx, &c, fn)
 	case err != nil:
 		return a.result, err
 	case a.claimed:
@@ -39,10 +39,10 @@ func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error
 	// The payload and the token were compared with the call's own record.
 	call.Operation += lapsed.RerunSuffix
 	call.Payload, call.reserved, call.child = NoPayload(), time.Time{}, true
-	v := g.newVisit(call)
-	v.call.MaxAttempts = 0 // crashed reads must not fail the second key for good
+	c := g.newPendingCall(call)
+	c.call.MaxAttempts = 0 // crashed reads must not fail the second key for good
 	var a admission
-	err := v.admit(ctx, &a)
+	err := c.admit(ctx, &a)
 	if err != nil {
 		return a.result, err
 	}
@@ -69,7 +69,7 @@ func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, settle se
 	x := g.newExecution(&a.found.Record, a.granted)
 	x.reconciling = a.reconciling
 	if settle == nil {
-		settle, x.keeps = g.settlementOf, true
+		settle, x.mayComplete = g.settlementOf, true
 	}
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
@@ -200,8 +200,8 @@ func (g *Guard) conclude(ctx context.Context, x *Execution, o store.Outcome, s s
 }
 
 // runUnprotected runs the handler without a record: Options.UnprotectedOnOutage.
-func (g *Guard) runUnprotected(ctx context.Context, v *visit, fn Handler) (Result, error) {
-	x := &Execution{guard: g, policy: g.options.OnDoubt, lease: store.Lease{Key: v.key}, attempt: 1, started: now()}
+func (g *Guard) runUnprotected(ctx context.Context, c *pendingCall, fn Handler) (Result, error) {
+	x := &Execution{guard: g, policy: g.options.OnDoubt, lease: store.Lease{Key: c.key}, attempt: 1, started: now()}
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
 	o, err := fn(handlerCtx, x)

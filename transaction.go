@@ -59,7 +59,7 @@ func nested(ctx context.Context, tx store.Tx, f func() error) (runErr, err error
 
 // txCall is a call whose claim, run and settlement happen in one transaction.
 type txCall struct {
-	visit
+	pendingCall
 	tx     store.Tx
 	owner  store.Owner // of a proposal that the store has already inserted; zero: none
 	x      *Execution  // for package driver
@@ -74,7 +74,7 @@ func (t *txCall) init(g *Guard, call Call) error {
 	if g.options.Rerun || g.options.UnprotectedOnOutage {
 		return invalid(call.Operation, errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
-	*t = txCall{visit: g.newVisit(call)}
+	*t = txCall{pendingCall: g.newPendingCall(call)}
 	return nil
 }
 

@@ -14,24 +14,24 @@ import (
 
 // waitForEnd returns nil when it is time to look at the record again. A
 // notification is only a hint: store.Decide judges what the caller finds then.
-func (v *visit) waitForEnd(ctx context.Context, r *store.Record, left time.Duration) error {
-	g := v.guard
-	if v.wait <= 0 {
-		return v.refuse(ctx, ErrInProgress, left, nil)
+func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, left time.Duration) error {
+	g := c.guard
+	if c.wait <= 0 {
+		return c.refuse(ctx, ErrInProgress, left, nil)
 	}
-	if v.waitUntil.IsZero() {
-		v.waitUntil = time.Now().Add(v.wait)
+	if c.waitUntil.IsZero() {
+		c.waitUntil = time.Now().Add(c.wait)
 	}
-	rest := time.Until(v.waitUntil)
+	rest := time.Until(c.waitUntil)
 	if rest <= 0 {
-		return v.refuse(ctx, ErrInProgress, left, nil)
+		return c.refuse(ctx, ErrInProgress, left, nil)
 	}
 	if r.State == store.Processing {
-		v.waitedFor = r.Attempt
+		c.waitedFor = r.Attempt
 	}
 	w, ok := g.waiters.join(r.Key, g.options.MaxWaiters)
 	if !ok {
-		return v.refuse(ctx, ErrInProgress, left, errors.New("too many calls wait for this key"))
+		return c.refuse(ctx, ErrInProgress, left, errors.New("too many calls wait for this key"))
 	}
 	defer g.waiters.leave(r.Key, w)
 	// The run may have ended between the look and the join: look once more.
@@ -42,7 +42,7 @@ func (v *visit) waitForEnd(ctx context.Context, r *store.Record, left time.Durat
 	defer cancel()
 	g.sleep(waitCtx, w.ended, r.Seen())
 	if err := ctx.Err(); err != nil {
-		return v.refuse(ctx, ErrInProgress, left, context.Cause(ctx))
+		return c.refuse(ctx, ErrInProgress, left, context.Cause(ctx))
 	}
 	return nil
 }

@@ -79,22 +79,23 @@ type Decision struct {
 // other code may look at a record's state to choose between running a handler and
 // not running it.
 func Decide(r *Record, c *Call, now time.Time) Decision {
-	waits := r.State == Started || r.State == Processing
-	if !r.State.Valid() || r.Policy > Park || r.Until.IsZero() && (waits || r.State == Released) || r.Expires.IsZero() != (waits || r.State == Unknown) {
+	// A held or released record has an Until. A released or terminal record has an Expires.
+	held := r.State == Started || r.State == Processing
+	if !r.State.Valid() || r.Policy > Park || r.Until.IsZero() && (held || r.State == Released) || r.Expires.IsZero() != (held || r.State == Unknown) {
 		return Decision{Action: Corrupt, Policy: Park}
 	}
-	bearer := !c.Token.IsZero()
-	if bearer && !r.Created.Equal(c.Token) {
+	hasToken := !c.Token.IsZero()
+	if hasToken && !r.Created.Equal(c.Token) {
 		return Decision{Action: Expired, Policy: c.Policy}
 	}
 	if r.Expired(now) {
-		if bearer {
+		if hasToken {
 			return Decision{Action: Expired, Policy: c.Policy}
 		}
 		return Decision{Action: Execute, Policy: c.Policy, Restart: true}
 	}
 	d := Decision{Policy: min(r.Policy.Stricter(c.Policy), Park)}
-	if !bearer {
+	if !hasToken {
 		if !r.Fingerprint.Comparable(c.Fingerprint) {
 			d.Action = Unverifiable
 			return d

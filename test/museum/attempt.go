@@ -9,13 +9,18 @@ var attempts = []Mutant{
 		Old: "call.MaxAttempts = 0", New: "_ = call.MaxAttempts",
 	},
 	{
+		Name: "a crashed rerun ends the key", Rule: "rule 13",
+		Dir: core, Func: "(*Guard).rerun", Package: core, Run: "TestRerun_CrashedReads_DoNotExhaustKey",
+		Old: "c.call.MaxAttempts = 0", New: "_ = c.call.MaxAttempts",
+	},
+	{
 		Name: "an attempt without effect counts", Rule: "rule 13",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "s.Attempt--", New: "",
 	},
 	{
 		Name: "a crash does not count", Rule: "rule 13",
-		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestTakeOver_OldOwnerSettles_IsRefused|TestMaxAttempts_ErrorsAndCrashes_Count",
+		Dir: core, Func: "(*pendingCall).nextClaim", Package: core, Run: "TestTakeOver_OldOwnerSettles_IsRefused|TestMaxAttempts_ErrorsAndCrashes_Count",
 		Old: "d.Policy, r.Fingerprint, r.Attempt+1, r.LastError", New: "d.Policy, r.Fingerprint, max(1, r.Attempt), r.LastError",
 	},
 	{
@@ -25,8 +30,8 @@ var attempts = []Mutant{
 	},
 	{
 		Name: "the claim of a caller who left stays", Rule: "rule 13", Parent: "vendo#1312",
-		Dir: core, Func: "(*visit).grant", Package: core, Run: "TestClaim_CallerLeft_IsGivenBack",
-		Old: "v.guard.giveBack(ctx, &a.found.Record, v.undoState) return context.Cause(ctx)", New: "return context.Cause(ctx)",
+		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_CallerLeft_IsGivenBack",
+		Old: "c.guard.giveBack(ctx, &a.found.Record, c.undoState) return context.Cause(ctx)", New: "return context.Cause(ctx)",
 	},
 	{
 		Name: "a claim is given back in the time of the caller who left", Rule: "rule 13",
@@ -35,8 +40,8 @@ var attempts = []Mutant{
 	},
 	{
 		Name: "a claim without a reply stays", Rule: "rule 13", Parent: "go-redis#2985",
-		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestClaim_NoReply_IsGivenBack",
-		Old: "v.guard.giveBackUnanswered(ctx, nil, p, v.undoState)", New: "",
+		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestClaim_NoReply_IsGivenBack",
+		Old: "c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)", New: "",
 	},
 	{
 		Name: "the end of a run is reported without its caller's context", Rule: "rule 13",
@@ -45,8 +50,8 @@ var attempts = []Mutant{
 	},
 	{
 		Name: "a claim that took too long stays", Rule: "rule 13",
-		Dir: core, Func: "(*visit).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
-		Old: "v.guard.giveBack(ctx, &a.found.Record, v.undoState) return fmt.Errorf(", New: "return fmt.Errorf(",
+		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
+		Old: "c.guard.giveBack(ctx, &a.found.Record, c.undoState) return fmt.Errorf(", New: "return fmt.Errorf(",
 	},
 	{
 		Name: "a claim that is given back keeps its attempt", Rule: "rule 13",
@@ -55,13 +60,13 @@ var attempts = []Mutant{
 	},
 	{
 		Name: "a crowd of waiters runs a failing handler once each", Rule: "rule 13",
-		Dir: core, Func: "(*visit).attemptFailed", Package: core, Run: "TestWait_AttemptFails_IsReleasedAndDoesNotRun",
-		Old: "return v.waitedFor > 0 &&", New: "return v.waitedFor < 0 &&",
+		Dir: core, Func: "(*pendingCall).attemptFailed", Package: core, Run: "TestWait_AttemptFails_IsReleasedAndDoesNotRun",
+		Old: "return c.waitedFor > 0 &&", New: "return c.waitedFor < 0 &&",
 	},
 	{
 		Name: "a waiter is refused although nothing happened", Rule: "rule 13",
-		Dir: core, Func: "(*visit).attemptFailed", Package: core, Run: "TestWait_FirstHadNoEffect_OneRuns",
-		Old: "r.State == store.Released && r.Attempt >= v.waitedFor", New: "r.State == store.Released",
+		Dir: core, Func: "(*pendingCall).attemptFailed", Package: core, Run: "TestWait_FirstHadNoEffect_OneRuns",
+		Old: "r.State == store.Released && r.Attempt >= c.waitedFor", New: "r.State == store.Released",
 	},
 	{
 		Name: "the pause after a failure is not kept", Rule: "rule 13",
@@ -90,7 +95,7 @@ var attempts = []Mutant{
 	},
 	{
 		Name: "under park a key without attempts has failed", Rule: "rule 13",
-		Dir: core, Func: "(*visit).exhaust", Package: core, Run: "TestMaxAttempts_UnderPark_ParksKey",
+		Dir: core, Func: "(*pendingCall).exhaust", Package: core, Run: "TestMaxAttempts_UnderPark_ParksKey",
 		Old: "if policy == Park {", New: "if false {",
 	},
 }

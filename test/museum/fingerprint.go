@@ -17,7 +17,7 @@ var fingerprints = []Mutant{
 	{
 		Name: "the fingerprint is not checked on a lapsed claim", Rule: "rule 12", Parent: "M6: powertools-java#2260",
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_FingerprintDiffers_RefusedInEachState",
-		Old: "if !bearer {", New: "if !bearer && !r.Lapsed(now) {",
+		Old: "if !hasToken {", New: "if !hasToken && !r.Lapsed(now) {",
 	},
 	{
 		Name: "an unknown secret is a mismatch", Rule: "rule 12",
@@ -56,17 +56,17 @@ var fingerprints = []Mutant{
 	},
 	{
 		Name: "only the newest secret is read", Rule: "rule 12",
-		Dir: core, Func: "(*visit).decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared|TestSecrets_Added_UnkeyedRecordsAreCompared",
-		Old: "if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := v.guard.secret(r.Fingerprint.KeyID); ok && s == nil {",
+		Dir: core, Func: "(*pendingCall).decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared|TestSecrets_Added_UnkeyedRecordsAreCompared",
+		Old: "if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok && s == nil {",
 	},
 	{
 		Name: "the payload is not hashed at all", Rule: "rule 12",
-		Dir: core, Func: "(*Guard).newVisit", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState",
-		Old: "v.call.Fingerprint = g.fingerprint(&c.Payload)", New: "_ = g.fingerprint(&c.Payload)",
+		Dir: core, Func: "(*Guard).newPendingCall", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState",
+		Old: "c.call.Fingerprint = g.fingerprint(&call.Payload)", New: "_ = g.fingerprint(&call.Payload)",
 	},
 	{
 		Name: "a token's run forgets the payload", Rule: "rule 12",
-		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce",
+		Dir: core, Func: "(*pendingCall).nextClaim", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
 		New: "p.Policy, p.Attempt, p.Error = d.Policy, r.Attempt+1, r.LastError",
 	},
@@ -107,6 +107,6 @@ func unchecked(state, parent string) Mutant {
 	return Mutant{
 		Name: "the fingerprint is not checked in state " + state, Rule: "rule 12", Parent: parent,
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_FingerprintDiffers_RefusedInEachState",
-		Old: "if !bearer {", New: "if !bearer && r.State != " + state + " {",
+		Old: "if !hasToken {", New: "if !hasToken && r.State != " + state + " {",
 	}
 }

@@ -5,13 +5,13 @@ package museum
 var leases = []Mutant{
 	{
 		Name: "a call judges by the clock of its process", Rule: "rule 6", Parent: "Powertools: Date.now()",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestTakeOver_ProcessClockWrong_StoreClockDecides",
-		Old: "d := v.decide(r, f.Now)", New: "d := v.decide(r, time.Now())",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestTakeOver_ProcessClockWrong_StoreClockDecides",
+		Old: "d := c.decide(r, f.Now)", New: "d := c.decide(r, time.Now())",
 	},
 	{
 		Name: "a reservation is judged by the clock of its process", Rule: "rule 6",
 		Dir: core, Func: "(*Guard).Reserve", Package: core, Run: "TestTakeOver_ProcessClockWrong_StoreClockDecides",
-		Old: "d := v.decide(&f.Record, f.Now)", New: "d := v.decide(&f.Record, f.Now.AddDate(1, 0, 0))",
+		Old: "d := c.decide(&f.Record, f.Now)", New: "d := c.decide(&f.Record, f.Now.AddDate(1, 0, 0))",
 	},
 	{
 		Name: "a transaction judges by the clock of its process", Rule: "rule 6",
@@ -50,8 +50,8 @@ var leases = []Mutant{
 	},
 	{
 		Name: "a claim is used although its lease is over", Rule: "rule 6",
-		Dir: core, Func: "(*visit).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
-		Old: "a.granted >= v.guard.heartbeat.deadline(a.sent)", New: "false",
+		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
+		Old: "a.granted >= c.guard.heartbeat.deadline(a.sent)", New: "false",
 	},
 	{
 		Name: "a failed renewal counts as done", Rule: "rule 6",

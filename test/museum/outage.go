@@ -10,32 +10,32 @@ var outages = []Mutant{
 	{
 		Name: "running without a record is a remedy for everything", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
-		Old: "&& !v.answered && errors.Is(err, ErrUnavailable)", New: "",
+		Old: "&& !c.answered && errors.Is(err, ErrUnavailable)", New: "",
 	},
 	{
 		Name: "a caller who left is an outage", Rule: "rule 11",
-		Dir: core, Func: "(*visit).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
+		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case ctx.Err() != nil:", New: "case false:",
 	},
 	{
 		Name: "an outage after an answer is one from the start", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestUnprotected_LeaseExpiredUnderPark_DoesNotRun|TestUnprotected_RunInProgress_DoesNotRun|TestUnprotected_RecordCorrupt_DoesNotRun",
-		Old: "!v.answered &&", New: "",
+		Old: "!c.answered &&", New: "",
 	},
 	{
 		Name: "an unreadable record is an outage", Rule: "rule 11",
-		Dir: core, Func: "(*visit).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
+		Dir: core, Func: "(*pendingCall).unavailable", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "case errors.Is(cause, store.ErrCorrupt):", New: "case false:",
 	},
 	{
 		Name: "another's record is replayed", Rule: "rule 11", Parent: "OpenAI, 20 March 2023",
-		Dir: core, Func: "(*visit).decide", Package: core, Run: "TestRun_RecordOfAnotherKey_IsNotReplayed",
-		Old: "if r.Key != v.key {", New: "if false {",
+		Dir: core, Func: "(*pendingCall).decide", Package: core, Run: "TestRun_RecordOfAnotherKey_IsNotReplayed",
+		Old: "if r.Key != c.key {", New: "if false {",
 	},
 	{
 		Name: "a claim without a deadline is an orphan", Rule: "rule 11", Parent: "M4: powertools-python#8386, powertools-typescript#5678",
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_UntilMissing_IsCorrupt",
-		Old: "|| r.Until.IsZero() && (waits || r.State == Released)", New: "",
+		Old: "|| r.Until.IsZero() && (held || r.State == Released)", New: "",
 	},
 	{
 		Name: "running without a record is not told", Rule: "rule 11",
@@ -66,11 +66,11 @@ var outages = []Mutant{
 	{
 		Name: "a running claim may expire", Rule: "rule 11",
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_RecordContradictsItself_IsCorrupt",
-		Old: "|| r.Expires.IsZero() != (waits || r.State == Unknown)", New: "",
+		Old: "|| r.Expires.IsZero() != (held || r.State == Unknown)", New: "",
 	},
 	{
 		Name: "an outage reads as an expired token", Rule: "rule 11",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestRedeem_StoreDown_IsUnavailable",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestRedeem_StoreDown_IsUnavailable",
 		Old: "if errors.Is(err, store.ErrNotFound) {", New: "if err != nil {",
 	},
 }

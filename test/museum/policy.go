@@ -29,7 +29,7 @@ var policies = []Mutant{
 	},
 	{
 		Name: "the next claim has the call's policy", Rule: "policy",
-		Dir: core, Func: "(*visit).nextClaim", Package: core, Run: "TestPolicy_RecordAndCallDiffer_StricterApplies",
+		Dir: core, Func: "(*pendingCall).nextClaim", Package: core, Run: "TestPolicy_RecordAndCallDiffer_StricterApplies",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
 		New: "p.Fingerprint, p.Attempt, p.Error = r.Fingerprint, r.Attempt+1, r.LastError",
 	},
@@ -40,7 +40,7 @@ var policies = []Mutant{
 	},
 	{
 		Name: "a parked record forgets who was strict", Rule: "policy",
-		Dir: core, Func: "(*visit).park", Package: core, Run: "TestPolicy_ResolvedAfterPark_StaysPark",
+		Dir: core, Func: "(*pendingCall).park", Package: core, Run: "TestPolicy_ResolvedAfterPark_StaysPark",
 		Old: "p.Policy = store.Park", New: "",
 	},
 	{

@@ -42,7 +42,7 @@ var reconciliations = []Mutant{
 	},
 	{
 		Name: "what a reconciler's own call came to is said of the parked one", Rule: "rule 9",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestReconcile_OwnRunFails_CallIsOnlyParked",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestReconcile_OwnRunFails_CallIsOnlyParked",
 		Old: "withoutOutcome(err)", New: "err",
 	},
 	{

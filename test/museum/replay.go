@@ -4,22 +4,22 @@ package museum
 var replays = []Mutant{
 	{
 		Name: "a completed record is replayed without a judgement", Rule: "rule 1", Parent: "M6: powertools-typescript#2058",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState|TestRetention_LongRun_CountsFromCompletion",
-		Old: "d := v.decide(r, f.Now)",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState|TestRetention_LongRun_CountsFromCompletion",
+		Old: "d := c.decide(r, f.Now)",
 		New: `
-			d := v.decide(r, f.Now)
+			d := c.decide(r, f.Now)
 			if r.State == store.Completed {
 				d.Action = store.Replay
 			}`,
 	},
 	{
 		Name: "a replay loses the headers", Rule: "rule 8",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
+		Dir: core, Func: "(*pendingCall).answer", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
 		Old: "Outcome: r.Outcome", New: "Outcome: store.Outcome{Code: r.Outcome.Code, Body: r.Outcome.Body, Codec: r.Outcome.Codec}",
 	},
 	{
 		Name: "a replay is not marked", Rule: "rule 8",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
+		Dir: core, Func: "(*pendingCall).answer", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
 		Old: "res := Result{Outcome: r.Outcome, Replayed: true,", New: "res := Result{Outcome: r.Outcome,",
 	},
 	{
@@ -67,7 +67,7 @@ var replays = []Mutant{
 		Name: "a rerun overwrites the kept outcome", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
 		Old: "return g.rerun(ctx, call, fn)",
-		New: "f, err := v.swap(ctx, a.found.Record.Seen(), v.nextClaim(&a.found.Record, store.Decision{Restart: true})); if err != nil { return Result{}, err }; a.found, a.sent = f, now(); return g.execute(ctx, &a, fn, nil)",
+		New: "f, err := c.swap(ctx, a.found.Record.Seen(), c.nextClaim(&a.found.Record, store.Decision{Restart: true})); if err != nil { return Result{}, err }; a.found, a.sent = f, now(); return g.execute(ctx, &a, fn, nil)",
 	},
 	{
 		Name: "reruns run at once", Rule: "rule 8",

@@ -4,8 +4,8 @@ package museum
 var reservations = []Mutant{
 	{
 		Name: "a reservation of what is done, and not kept, is told it is there", Rule: "rule 10",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestReserve_DoneNotKept_IsErrNotKept",
-		Old: "if r.Outcome.Gone {", New: "if r.Outcome.Gone && !v.guard.options.Rerun {",
+		Dir: core, Func: "(*pendingCall).answer", Package: core, Run: "TestReserve_DoneNotKept_IsErrNotKept",
+		Old: "if r.Outcome.Gone {", New: "if r.Outcome.Gone && !c.guard.options.Rerun {",
 	},
 	{
 		Name: "a token runs while it runs", Rule: "rule 16",
@@ -15,17 +15,17 @@ var reservations = []Mutant{
 	{
 		Name: "a token of an earlier life runs", Rule: "rule 16",
 		Dir: seam, Func: "Decide", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired",
-		Old: "if bearer && !r.Created.Equal(c.Token) {", New: "if false {",
+		Old: "if hasToken && !r.Created.Equal(c.Token) {", New: "if false {",
 	},
 	{
 		Name: "a token of an outcome that is over runs", Rule: "rule 16",
 		Dir: seam, Func: "Decide", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired",
-		Old: "if bearer {", New: "if false {",
+		Old: "if hasToken {", New: "if false {",
 	},
 	{
 		Name: "a token of a swept key runs", Rule: "rule 16",
-		Dir: core, Func: "(*visit).claim", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired|FuzzRedeem",
-		Old: "if v.isRedeemed() {", New: "if false {",
+		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestRedeem_KeyBeganAgain_IsExpired|FuzzRedeem",
+		Old: "if c.isRedeemed() {", New: "if false {",
 	},
 	{
 		Name: "a plain call runs what is reserved", Rule: "rule 16",

@@ -42,10 +42,10 @@ var swaps = []Mutant{
 	},
 	{
 		Name: "a lost race goes on without the claim", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestTakeOver_SwapLost_RunsNothing",
-		Old: "if *f, err = v.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestTakeOver_SwapLost_RunsNothing",
+		Old: "if *f, err = c.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {",
 		New: `
-			*f, err = v.swap(ctx, r.Seen(), p)
+			*f, err = c.swap(ctx, r.Seen(), p)
 			f.Won = err == nil
 			if err == nil && f.Won && d.Action == store.TakeOver {`,
 	},

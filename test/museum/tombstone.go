@@ -26,13 +26,18 @@ var tombstones = []Mutant{
 	},
 	{
 		Name: "a tombstone passes for an answer", Rule: "rule 10",
-		Dir: core, Func: "(*visit).answer", Package: core, Run: "TestOutcome_TooLarge_LeavesTombstone",
+		Dir: core, Func: "(*pendingCall).answer", Package: core, Run: "TestOutcome_TooLarge_LeavesTombstone",
 		Old: "if r.Outcome.Gone {", New: "if false {",
 	},
 	{
 		Name: "what the store cannot keep is not recorded", Rule: "rule 10", Parent: "M11: DynamoDB, 400 KB an item",
 		Dir: core, Func: "(*Guard).settleUntil", Package: core, Run: "TestOutcome_BodyTooLargeForStore_LeavesTombstone",
 		Old: "case err == nil || retry.Answered(err):", New: "case err == nil || retry.Answered(err) || errors.Is(err, store.ErrTooLarge):",
+	},
+	{
+		Name: "a result that the store of a transaction cannot keep is not recorded", Rule: "rule 10",
+		Dir: core, Func: "(*txCall).settle", Package: core, Run: "TestRunIn_OutcomeTooLargeForStore_LeavesTombstone",
+		Old: "if errors.Is(settleErr, store.ErrTooLarge) {", New: "if false {",
 	},
 	{
 		Name: "a failure that is too large is an empty answer", Rule: "rule 10",

@@ -33,6 +33,6 @@ var transactions = []Mutant{
 	{
 		Name: "a run counts as final before its commit", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		Dir: core, Func: "(*Execution).complete", Package: core, Run: "TestRunIn_HandlerEnds_RecordAndWritesCommitTogether",
-		Old: "if !x.keeps {", New: "if false {",
+		Old: "if !x.mayComplete {", New: "if false {",
 	},
 }

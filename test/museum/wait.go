@@ -5,22 +5,22 @@ package museum
 var waits = []Mutant{
 	{
 		Name: "a waiter takes an outcome that nobody judged", Rule: "rule 1",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestWait_KeyBeganAgain_IsJudgedAgain",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_KeyBeganAgain_IsJudgedAgain",
 		Old: `
-			*f, err = v.look(ctx)
+			*f, err = c.look(ctx)
 			round = 0`,
 		New: `
-			*f, err = v.look(ctx)
+			*f, err = c.look(ctx)
 			round = 0
 			if err == nil && f.Record.State == store.Completed {
-				a.result, err = v.answer(ctx, &f.Record, store.Decision{Action: store.Replay})
+				a.result, err = c.answer(ctx, &f.Record, store.Decision{Action: store.Replay})
 				return err
 			}`,
 	},
 	{
 		Name: "a waiter claims when it wakes", Rule: "rule 14",
-		Dir: core, Func: "(*visit).admit", Package: core, Run: "TestWait_RunEndsWithoutOutcome_IsInProgress|TestWait_LimitReached_IsInProgress|TestWait_CallerLeaves_Ends|TestWait_AttemptFails_IsReleasedAndDoesNotRun|TestWait_FirstHadNoEffect_OneRuns|TestWait_HolderCrashed_TakesOver|TestWait_KeyBeganAgain_IsJudgedAgain|TestWait_StoreNotifiesOrNot_NoticesEnd|TestWait_SameGuard_IsWokenAtOnce|TestWait_NotifierStillWaiting_DoesNotRace",
-		Old: "*f, err = v.look(ctx) round = 0", New: "*f, err = v.swap(ctx, r.Seen(), v.nextClaim(r, d)); round = 0",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_RunEndsWithoutOutcome_IsInProgress|TestWait_LimitReached_IsInProgress|TestWait_CallerLeaves_Ends|TestWait_AttemptFails_IsReleasedAndDoesNotRun|TestWait_FirstHadNoEffect_OneRuns|TestWait_HolderCrashed_TakesOver|TestWait_KeyBeganAgain_IsJudgedAgain|TestWait_StoreNotifiesOrNot_NoticesEnd|TestWait_SameGuard_IsWokenAtOnce|TestWait_NotifierStillWaiting_DoesNotRace",
+		Old: "*f, err = c.look(ctx) round = 0", New: "*f, err = c.swap(ctx, r.Seen(), c.nextClaim(r, d)); round = 0",
 	},
 	{
 		Name: "a waiter of the same Guard is not told", Rule: "rule 14",
@@ -29,12 +29,12 @@ var waits = []Mutant{
 	},
 	{
 		Name: "the limit of a wait begins anew with each look", Rule: "rule 14", Parent: "fiber#3058",
-		Dir: core, Func: "(*visit).waitForEnd", Package: core, Run: "TestWait_LimitReached_IsInProgress",
-		Old: "if v.waitUntil.IsZero() {", New: "if true {",
+		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestWait_LimitReached_IsInProgress",
+		Old: "if c.waitUntil.IsZero() {", New: "if true {",
 	},
 	{
 		Name: "a wait outlasts its caller", Rule: "rule 14", Parent: "fiber: MemoryLock waits without a context",
-		Dir: core, Func: "(*visit).waitForEnd", Package: core, Run: "TestWait_CallerLeaves_Ends",
+		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestWait_CallerLeaves_Ends",
 		Old: "context.WithTimeout(ctx,", New: "context.WithTimeout(context.WithoutCancel(ctx),",
 	},
 	{
@@ -49,7 +49,7 @@ var waits = []Mutant{
 	},
 	{
 		Name: "who is told to come again is not told when", Rule: "rule 14",
-		Dir: core, Func: "(*visit).refuse", Package: core, Run: "TestLease_LongHandler_IsRenewed|TestBackoff_AttemptFailed_NextCallIsInProgress",
+		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestLease_LongHandler_IsRenewed|TestBackoff_AttemptFailed_NextCallIsInProgress",
 		Old: "RetryAfter: max(after, 0)", New: "RetryAfter: min(after, 0)",
 	},
 	{
@@ -59,7 +59,7 @@ var waits = []Mutant{
 	},
 	{
 		Name: "a waiter does not notice that the holder is dead", Rule: "rule 14",
-		Dir: core, Func: "(*visit).waitForEnd", Package: core, Run: "TestWait_HolderCrashed_TakesOver",
+		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestWait_HolderCrashed_TakesOver",
 		Old: "min(rest, max(left, time.Millisecond))", New: "rest",
 	},
 	{

@@ -1,0 +1,261 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/retry"
+	"github.com/semel-go/semel/store"
+)
+
+// pendingCall is a call that has neither a claim nor an answer yet.
+type pendingCall struct {
+	guard   *Guard
+	key     store.Key
+	payload Payload
+	wait    time.Duration
+	call    store.Call // the call as store.Decide sees it
+
+	waitUntil  time.Time // local clock; zero before the first wait
+	waitedFor  int       // the attempt that the call has waited for; 0: none
+	reconciled bool      // a reconciler was asked; a call asks once
+	answered   bool      // the store has sent the record, so there is no outage
+
+	// undoState is the state to which the record returns if the handler of a
+	// claim cannot start.
+	undoState store.State
+}
+
+// admission is the result of admit: a claim or an answer.
+type admission struct {
+	claimed     bool
+	reconciling bool        // the claim is for a reconciler
+	found       store.Found // the last answer of the store
+	sent        instant     // before the claim was sent
+	granted     instant     // after it was won
+	result      Result
+}
+
+func (g *Guard) newPendingCall(call Call) pendingCall {
+	c := pendingCall{guard: g, key: call.storeKey(), payload: call.Payload, wait: call.Wait, undoState: store.Released}
+	c.call = store.Call{Policy: g.options.OnDoubt, MaxAttempts: g.options.MaxAttempts, Token: call.reserved}
+	if !call.isRedeemed() {
+		c.call.Fingerprint = g.fingerprint(&call.Payload)
+	}
+	return c
+}
+
+// isRedeemed reports whether the call came from a token.
+func (c *pendingCall) isRedeemed() bool { return !c.call.Token.IsZero() }
+
+// maxRounds bounds how often a call looks at a record that keeps changing,
+// without a wait in between.
+const maxRounds = 64
+
+var errKeepsChanging = errors.New("the record keeps changing")
+
+// admit looks at the record, changes it as store.Decide says, and looks again,
+// until the call has a claim or an answer.
+func (c *pendingCall) admit(ctx context.Context, a *admission) error {
+	f := &a.found
+	err := c.claim(ctx, a)
+	for round := 0; round < maxRounds; round++ {
+		if errors.Is(err, store.ErrNotFound) {
+			if c.isRedeemed() {
+				return c.refuse(ctx, ErrExpired, 0, nil)
+			}
+			err = c.claim(ctx, a) // the record was swept after the last look
+		}
+		if err != nil {
+			return c.unavailable(ctx, err)
+		}
+		if f.Won {
+			c.answered = true
+			if err := c.grant(ctx, a); err != nil {
+				return c.unavailable(ctx, err)
+			}
+			return nil
+		}
+		c.answered = true
+		r := &f.Record
+		d := c.decide(r, f.Now)
+		switch d.Action {
+		case store.Execute, store.TakeOver:
+			if c.attemptFailed(r) {
+				return c.refuse(ctx, ErrReleased, 0, lastError(r))
+			}
+			p := c.nextClaim(r, d)
+			a.sent = now()
+			if *f, err = c.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {
+				c.observe(ctx, EventTakenOver, &f.Record, nil)
+			}
+		case store.DoPark:
+			*f, err = c.park(ctx, r, lapsed.LastText(r))
+		case store.Exhausted:
+			*f, err = c.exhaust(ctx, r, d.Policy)
+		case store.Parked:
+			if c.guard.options.Reconcile == nil || c.reconciled {
+				return c.refuse(ctx, ErrParked, 0, lastError(r))
+			}
+			c.reconciled = true
+			if err := c.guard.reconcile(ctx, r); err != nil && !errors.Is(err, store.ErrChanged) {
+				return c.refuse(ctx, ErrParked, 0, withoutOutcome(err))
+			}
+			*f, err = c.look(ctx)
+		case store.InProgress:
+			if c.attemptFailed(r) {
+				return c.refuse(ctx, ErrReleased, d.Until.Sub(f.Now), lastError(r))
+			}
+			if err := c.waitForEnd(ctx, r, d.Until.Sub(f.Now)); err != nil {
+				return err
+			}
+			*f, err = c.look(ctx)
+			round = 0
+		default:
+			if d.Action == store.Replay && c.guard.options.Rerun {
+				return nil // the result of the rerun is the answer
+			}
+			a.result, err = c.answer(ctx, r, d)
+			return err
+		}
+	}
+	return c.refuse(ctx, ErrInProgress, 0, errKeepsChanging)
+}
+
+// answer ends a call whose decision needs no change of the record.
+func (c *pendingCall) answer(ctx context.Context, r *store.Record, d store.Decision) (Result, error) {
+	switch d.Action {
+	case store.Replay:
+		res := Result{Outcome: r.Outcome, Replayed: true, codecs: c.guard.options.Codecs}
+		c.end(ctx, EventReplayed, r, nil)
+		if r.Outcome.Gone {
+			return res, &Error{Reason: ErrNotKept, Operation: c.key.Operation}
+		}
+		return res, nil
+	case store.ReplayFailure:
+		err := failureOf(r.Outcome)
+		c.end(ctx, EventReplayed, r, err)
+		return Result{Replayed: true}, err
+	case store.Mismatch:
+		return Result{}, c.refuse(ctx, ErrMismatch, 0, nil)
+	case store.Unverifiable:
+		return Result{}, c.refuse(ctx, ErrUnverifiable, 0,
+			fmt.Errorf("the first call was hashed by %q with secret %q", r.Fingerprint.Alg, r.Fingerprint.KeyID))
+	case store.Expired:
+		return Result{}, c.refuse(ctx, ErrExpired, 0, nil)
+	}
+	return Result{}, c.unavailable(ctx, fmt.Errorf("%w: state %v", store.ErrCorrupt, r.State))
+}
+
+// decide judges the record. It hashes the call's payload as the record's was.
+func (c *pendingCall) decide(r *store.Record, now time.Time) store.Decision {
+	if r.Key != c.key { // the store answered another question
+		return store.Decision{Action: store.Corrupt, Policy: Park}
+	}
+	if !c.isRedeemed() && !r.Fingerprint.Comparable(c.call.Fingerprint) && r.Fingerprint.KeyID != c.call.Fingerprint.KeyID {
+		if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok {
+			call := c.call
+			call.Fingerprint = c.payload.fingerprint(s)
+			return store.Decide(r, &call, now)
+		}
+	}
+	return store.Decide(r, &c.call, now)
+}
+
+// claim looks at the record and claims it if there is none. A redeemed call only
+// looks, because Reserve made its record.
+func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
+	a.sent = now()
+	if err := ctx.Err(); err != nil {
+		return err // nothing was sent, so there is nothing to give back
+	}
+	if c.guard.options.UnprotectedOnOutage { // a store that hangs is an outage, too
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.guard.options.Lease/3)
+		defer cancel()
+	}
+	if c.isRedeemed() {
+		a.found, err = c.look(ctx)
+		return err
+	}
+	p := c.firstClaim()
+	a.found, err = retry.Do(ctx, func() (store.Found, error) { return c.guard.store.Claim(ctx, p) })
+	if err != nil && !retry.Answered(err) {
+		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
+	}
+	return err
+}
+
+func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
+	return retry.Do(ctx, func() (store.Found, error) { return c.guard.store.Get(ctx, c.key) })
+}
+
+func (c *pendingCall) swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	f, err := retry.Do(ctx, func() (store.Found, error) { return c.guard.store.Swap(ctx, seen, p) })
+	if err != nil && !retry.Answered(err) && p.State == store.Processing {
+		c.guard.giveBackUnanswered(ctx, &seen, p, c.undoState)
+	}
+	return f, err
+}
+
+// grant checks that the caller is still there and that the lease leaves time for
+// the handler. If not, it gives the claim back.
+func (c *pendingCall) grant(ctx context.Context, a *admission) error {
+	if err := ctx.Err(); err != nil {
+		c.guard.giveBack(ctx, &a.found.Record, c.undoState)
+		return context.Cause(ctx)
+	}
+	if a.granted = now(); a.granted >= c.guard.heartbeat.deadline(a.sent) {
+		c.guard.giveBack(ctx, &a.found.Record, c.undoState)
+		return fmt.Errorf("the claim took longer than its lease of %v", c.guard.options.Lease)
+	}
+	a.claimed = true
+	return nil
+}
+
+// attemptFailed reports whether the attempt that the call has waited for failed.
+// The waiting call gets an error instead of the next attempt; otherwise a crowd of
+// waiting calls would each run a failing handler once. An attempt that was given
+// back changed nothing and does not count.
+func (c *pendingCall) attemptFailed(r *store.Record) bool {
+	return c.waitedFor > 0 && r.State == store.Released && r.Attempt >= c.waitedFor
+}
+
+// refuse ends a call with a reason.
+func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Duration, cause error) error {
+	err := &Error{Reason: reason, Operation: c.key.Operation, RetryAfter: max(after, 0), Cause: cause}
+	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: c.call.Policy, Err: err}, c.key)
+	return err
+}
+
+// unavailable ends a call for which there is no record to decide by: the caller
+// left, the record is unreadable, or the store did not answer.
+func (c *pendingCall) unavailable(ctx context.Context, cause error) error {
+	switch {
+	case ctx.Err() != nil:
+		return c.refuse(ctx, ErrCanceled, 0, cause)
+	case errors.Is(cause, store.ErrCorrupt):
+		return c.refuse(ctx, store.ErrCorrupt, 0, cause)
+	}
+	return c.refuse(ctx, ErrUnavailable, 0, cause)
+}
+
+// observe reports something that happened on the way.
+func (c *pendingCall) observe(ctx context.Context, kind string, r *store.Record, err error) {
+	c.guard.observe(ctx, Event{Kind: kind, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
+}
+
+// end reports the end of the call.
+func (c *pendingCall) end(ctx context.Context, kind string, r *store.Record, err error) {
+	c.guard.observe(ctx, Event{Kind: kind, EndsCall: true, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
+}
+
+func lastError(r *store.Record) error {
+	if r.LastError == "" {
+		return nil
+	}
+	return errors.New(r.LastError)
+}
