@@ -57,7 +57,8 @@ var fingerprints = []Mutant{
 	{
 		Name: "only the newest secret is read", Rule: "rule 12",
 		Dir: core, Func: "(*pendingCall).decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared|TestSecrets_Added_UnkeyedRecordsAreCompared",
-		Old: "if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok {", New: "if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok && s == nil {",
+		Old: "if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok {",
+		New: "if s, ok := c.guard.secret(r.Fingerprint.KeyID); ok && s == nil {",
 	},
 	{
 		Name: "the payload is not hashed at all", Rule: "rule 12",

@@ -56,7 +56,8 @@ var leases = []Mutant{
 	{
 		Name: "a failed renewal counts as done", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
-		Old: "if err != nil || len(errs) != len(batch) {", New: "if err != nil { errs = make([]error, len(batch)) }; if len(errs) != len(batch) {",
+		Old: "if err != nil || len(errs) != len(batch) {",
+		New: "if err != nil { errs = make([]error, len(batch)) }; if len(errs) != len(batch) {",
 	},
 	{
 		Name: "the failed renewal of one lease counts as done", Rule: "rule 6",
@@ -71,7 +72,8 @@ var leases = []Mutant{
 	{
 		Name: "a renewal that hangs holds up the deadlines", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_RenewalHangs_HandlerIsCancelledInTime|TestLease_StoreFailsOrHangs_HandlerIsCancelledBeforeExpiry",
-		Old: "for r := h.active.next; r != &h.active; r = r.next {", New: "for r := h.active.next; r != &h.active; r = r.next { if h.stopRenewing != nil { break };",
+		Old: "for r := h.active.next; r != &h.active; r = r.next {",
+		New: "for r := h.active.next; r != &h.active; r = r.next { if h.stopRenewing != nil { break };",
 	},
 	{
 		Name: "a renewal that hangs is waited for for ever", Rule: "rule 7",

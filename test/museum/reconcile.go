@@ -7,7 +7,11 @@ var reconciliations = []Mutant{
 		Name: "a reconciler asks without a lease", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestReconcile_ManyCalls_AskOnce",
 		Old: "p := g.change(r, store.Processing, r.LastError)",
-		New: "if said, err := g.options.Reconcile(ctx, g.newExecution(r, now())); err != nil || said.kind != undecided { return errors.Join(err, g.Resolve(ctx, *r, said)) }; p := g.change(r, store.Processing, r.LastError)",
+		New: `
+			if said, err := g.options.Reconcile(ctx, g.newExecution(r, now())); err != nil || said.kind != undecided {
+				return errors.Join(err, g.Resolve(ctx, *r, said))
+			}
+			p := g.change(r, store.Processing, r.LastError)`,
 	},
 	{
 		Name: "a reconciler asks although another was first", Rule: "rule 17", Parent: "M15: granit-dotnet#1151",

@@ -67,12 +67,21 @@ var replays = []Mutant{
 		Name: "a rerun overwrites the kept outcome", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
 		Old: "return g.rerun(ctx, call, fn)",
-		New: "f, err := c.swap(ctx, a.found.Record.Seen(), c.nextClaim(&a.found.Record, store.Decision{Restart: true})); if err != nil { return Result{}, err }; a.found, a.sent = f, now(); return g.execute(ctx, &a, fn, nil)",
+		New: `
+			f, err := c.swap(ctx, a.found.Record.Seen(), c.nextClaim(&a.found.Record, store.Decision{Restart: true}))
+			if err != nil {
+				return Result{}, err
+			}
+			a.found, a.sent = f, now()
+			return g.execute(ctx, &a, fn, nil)`,
 	},
 	{
 		Name: "reruns run at once", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
-		Old: "return g.rerun(ctx, call, fn)", New: "o, err := fn(ctx, g.newExecution(&a.found.Record, now())); return Result{Outcome: o, codecs: g.options.Codecs}, err",
+		Old: "return g.rerun(ctx, call, fn)",
+		New: `
+			o, err := fn(ctx, g.newExecution(&a.found.Record, now()))
+			return Result{Outcome: o, codecs: g.options.Codecs}, err`,
 	},
 	{
 		Name: "the lock and the result of a rerun disagree", Rule: "rule 8",

@@ -79,7 +79,13 @@ var coreSettlements = []Mutant{
 	{
 		Name: "a settlement ends with the caller", Rule: "rule 9", Parent: "M20: golang/go#43082",
 		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestSettle_CallerLeft_StoresOutcome",
-		Old: "ctx, cancel := g.settleContext(ctx)", New: "caller := ctx; ctx, cancel := g.settleContext(ctx); if caller.Err() != nil { cancel() }",
+		Old: "ctx, cancel := g.settleContext(ctx)",
+		New: `
+			caller := ctx
+			ctx, cancel := g.settleContext(ctx)
+			if caller.Err() != nil {
+				cancel()
+			}`,
 	},
 	{
 		Name: "a settlement is sent once", Rule: "rule 9", Parent: "fiber: failed to save response",
@@ -173,6 +179,9 @@ var coreSettlements = []Mutant{
 	{
 		Name: "an outcome counts as stored before the store says so", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		Dir: core, Func: "(*Execution).complete", Package: core, Run: "TestComplete_StoreFails_IsNotCompleted",
-		Old: "return x.failure(ErrOutcomeNotStored, err)", New: "x.completed.Store(completed); return x.failure(ErrOutcomeNotStored, err)",
+		Old: "return x.failure(ErrOutcomeNotStored, err)",
+		New: `
+			x.completed.Store(completed)
+			return x.failure(ErrOutcomeNotStored, err)`,
 	},
 }

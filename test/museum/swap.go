@@ -53,7 +53,12 @@ var swaps = []Mutant{
 		Name: "a sweep recovers what it has not judged", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_RenewedMeanwhile_IsLeftAlone",
 		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, r.Seen(), p) })",
-		New: "seen, err := s.store.Get(ctx, r.Key); if err != nil { return err }; f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, seen.Record.Seen(), p) })",
+		New: `
+			seen, err := s.store.Get(ctx, r.Key)
+			if err != nil {
+				return err
+			}
+			f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, seen.Record.Seen(), p) })`,
 	},
 }
 

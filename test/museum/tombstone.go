@@ -7,7 +7,12 @@ var tombstones = []Mutant{
 		Name: "a result that is too large is not recorded", Rule: "rule 10", Parent: "M11: fiber#4287, granit-dotnet#1151",
 		Dir: core, Func: "(*Guard).completion", Package: core, Run: "TestOutcome_TooLarge_LeavesTombstone",
 		Old: "return store.Settlement{State: store.Completed, Attempt: 0, Outcome: g.limit(o), Keep: g.options.Retention}",
-		New: "s := store.Settlement{State: store.Completed, Attempt: 0, Outcome: g.limit(o), Keep: g.options.Retention}; if s.Outcome.Gone { s.State = store.Released }; return s",
+		New: `
+			s := store.Settlement{State: store.Completed, Attempt: 0, Outcome: g.limit(o), Keep: g.options.Retention}
+			if s.Outcome.Gone {
+				s.State = store.Released
+			}
+			return s`,
 	},
 	{
 		Name: "a result that is too large is replayed empty", Rule: "rule 10", Parent: "M11: fiber#4287",

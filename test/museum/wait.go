@@ -65,6 +65,7 @@ var waits = []Mutant{
 	{
 		Name: "a call waits inside a transaction", Rule: "rule 14",
 		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
-		Old: "case store.InProgress:", New: "case store.InProgress: if err := t.waitForEnd(ctx, r, d.Until.Sub(f.Now)); err != nil { return nil, err };",
+		Old: "case store.InProgress:",
+		New: "case store.InProgress: if err := t.waitForEnd(ctx, r, d.Until.Sub(f.Now)); err != nil { return nil, err };",
 	},
 }
