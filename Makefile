@@ -22,27 +22,35 @@ MODULES := $(shell $(GO) list -m -f '{{.Dir}}' 2>/dev/null)
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
+# The packages with tests that "make test" runs. The museum and the release have
+# commands of their own.
+PACKAGES = $(shell $(GO) list work | grep -vE '/test/(museum|release)$$')
+
+# The packages with campaigns: their tests ask for testing.Short().
+CAMPAIGNS = $(shell git grep -l 'testing\.Short()' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|')
+
+# Many tests wait for servers, so more packages run at a time than there are cores.
+LANES ?= 4
+
 .PHONY: test
-test: modules-check vet ## Run every test of every module with the race detector, then the bug museum
-	@[ -n "$(RACE)" ] || echo "NO C COMPILER: the tests run WITHOUT the race detector" >&2
-	@./scripts/kafka/kafka have >/dev/null || echo "NO APACHE KAFKA: the tests of semelkafka run on kfake ONLY" >&2
-	SEMEL_TEST_KAFKA=$(KAFKA) $(GO) test $(RACE) -timeout 30m $$($(GO) list work | grep -v '^github.com/semel-go/semel/test')
-	$(MAKE) --no-print-directory allocs
-	cd test && $(GO) test $(RACE) -timeout 30m -count=1 $$($(GO) list ./... | grep -v /museum)
-	$(MAKE) --no-print-directory museum
+test: vet ## Run the tests of every module in their short form, with the race detector (6 minutes)
+	SEMEL_TEST_KAFKA=$(KAFKA) $(GO) test $(RACE) -p $(LANES) -short -timeout 20m $(PACKAGES)
+	@echo
+	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
+	@./scripts/kafka/kafka have >/dev/null || echo "LEFT OUT: Apache Kafka; semelkafka ran on kfake only. To fetch it: make test-kafka" >&2
+	@echo "LEFT OUT: campaigns under faults and load: make campaigns"
+	@echo "LEFT OUT: seeded bugs that the tests must catch: make museum"
+	@echo "LEFT OUT: a release, made and used as users do: make release-test"
+	@echo "LEFT OUT: tests whose server is not installed; make tools installs the servers on Debian"
+
+.PHONY: campaigns
+campaigns: ## Run the tests that work for minutes under faults and load, in their normal form
+	SEMEL_TEST_KAFKA=$(KAFKA) $(GO) test $(RACE) -p $(LANES) -timeout 30m $(CAMPAIGNS)
 
 .PHONY: allocs
 allocs: ## Run the tests that count allocations, to which the race detector would add its own
 	$(GO) test -run 'Allocate' ./store ./store/coalesce ./store/nearcache
 	cd store/redisstore && $(GO) test -run 'Allocate' .
-
-.PHONY: quick
-quick: ## Run every test in its short form, without the race detector
-	$(GO) test -short work
-
-.PHONY: race
-race: ## Run every test of every module with the race detector
-	$(GO) test -race -timeout 30m -count=1 work
 
 .PHONY: vet
 vet: ## Check formatting, and vet every module
