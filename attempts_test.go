@@ -14,7 +14,7 @@ import (
 // Rule 13: under Park, a key without attempts left is unknown. It has not failed.
 func TestMaxAttempts_UnderPark_ParksKey(t *testing.T) {
 	st := memstore.New(nil)
-	g := parking(t, st, says(semel.DidNotHappen(), nil))
+	g := parking(t, st, reconcilerOf(semel.DidNotHappen(), nil))
 	_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
 	wantErr(t, err, semel.ErrParked)
 	if n, err := g.Reconcile(t.Context(), pay, 1); n != 1 || err != nil {
@@ -39,7 +39,7 @@ func TestBackoff_Huge_IsCapped(t *testing.T) {
 
 // Rule 13: until the backoff is over, duplicates fail with ErrInProgress.
 func TestBackoff_AttemptFailed_NextCallIsInProgress(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute }})
 	for n := 1; n <= 2; n++ {
 		_, err := g.Run(t.Context(), ann("k"), fail(errBoom))
@@ -58,7 +58,7 @@ func TestBackoff_AttemptFailed_NextCallIsInProgress(t *testing.T) {
 // Rule 13: after MaxAttempts a key ends as failed under Retry, and as unknown under
 // Park.
 func TestMaxAttempts_ErrorsAndCrashes_Count(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{MaxAttempts: 2})
 	_, err := g.Run(t.Context(), ann("errors"), fail(errBoom))
 	wantErr(t, err, errBoom)

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-func derived(t testing.TB, g *semel.Guard, call semel.Call, step string) (key string) {
+func downstreamKeyOf(t testing.TB, g *semel.Guard, call semel.Call, step string) (key string) {
 	t.Helper()
 	_, err := g.Run(t.Context(), call, func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 		key = x.DownstreamKey(step)
@@ -28,7 +28,7 @@ func TestDownstreamKey_AnyAttempt_StableAndDistinct(t *testing.T) {
 	st := memstore.New(nil)
 	g := guard(t, st, nil)
 	keyed := guard(t, st, &semel.Options{Secrets: []semel.Secret{secret("a")}})
-	golden := derived(t, g, ann("k"), "psp")
+	golden := downstreamKeyOf(t, g, ann("k"), "psp")
 	if golden != "8f5fb077-a889-874e-95ba-175205dfcb64" {
 		t.Errorf("the key is %s, which differs from the golden value", golden)
 	}
@@ -36,11 +36,11 @@ func TestDownstreamKey_AnyAttempt_StableAndDistinct(t *testing.T) {
 		t.Errorf("%s is not a UUID of version 8", golden)
 	}
 	for range 3 { // each is another attempt
-		if got := derived(t, g, ann("k"), "psp"); got != golden {
+		if got := downstreamKeyOf(t, g, ann("k"), "psp"); got != golden {
 			t.Errorf("another attempt has the key %s, want %s", got, golden)
 		}
 	}
-	if got := derived(t, keyed, ann("k"), "psp"); got != golden {
+	if got := downstreamKeyOf(t, keyed, ann("k"), "psp"); got != golden {
 		t.Errorf("with a secret the key is %s, want %s", got, golden)
 	}
 	seen := map[string]bool{golden: true}
@@ -51,7 +51,7 @@ func TestDownstreamKey_AnyAttempt_StableAndDistinct(t *testing.T) {
 		{ann("k"), "mail"}, {ann("k"), ""}, {ann("k2"), "psp"}, {semel.Call{Operation: pay, Tenant: "bob", Key: "k", Payload: semel.NoPayload()}, "psp"},
 		{semel.Call{Operation: pay, Tenant: semel.Shared, Key: "k", Payload: semel.NoPayload()}, "psp"}, {semel.Call{Operation: "x", Tenant: "ann", Key: "k", Payload: semel.NoPayload()}, "psp"},
 	} {
-		got := derived(t, g, c.call, c.step)
+		got := downstreamKeyOf(t, g, c.call, c.step)
 		if seen[got] {
 			t.Errorf("%+v has the same downstream key as another call or name", c)
 		}

@@ -52,7 +52,7 @@ func TestFailure_LeaseLost_IsNotInError(t *testing.T) {
 
 func TestFailure_OfReconciler_IsNotInError(t *testing.T) {
 	declined := &semel.Failure{Code: "declined"}
-	g := parking(t, memstore.New(nil), says(semel.Verdict{}, declined))
+	g := parking(t, memstore.New(nil), reconcilerOf(semel.Verdict{}, declined))
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 	_, err := g.Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrParked)

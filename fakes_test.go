@@ -142,8 +142,8 @@ func crash(t testing.TB, st store.Store, policy semel.Policy, key string, lease 
 	return f.Record
 }
 
-// clocked makes a memory store whose clock advance moves.
-func clocked() (st *memstore.Store, advance func(time.Duration)) {
+// newClockedStore makes a memory store whose clock advance moves.
+func newClockedStore() (st *memstore.Store, advance func(time.Duration)) {
 	var mu sync.Mutex
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	read := func() time.Time {
@@ -182,8 +182,8 @@ func (e *events) count(k string) int {
 	return n
 }
 
-// outrun makes a store in which another process swaps first each time.
-func outrun(st store.Store) *hooks {
+// losingSwaps makes a store in which another process swaps first each time.
+func losingSwaps(st store.Store) *hooks {
 	h := &hooks{Store: st}
 	h.swap = func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 		other := p

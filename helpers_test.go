@@ -83,8 +83,8 @@ func wantState(t testing.TB, g *semel.Guard, key string, want store.State) store
 	return r
 }
 
-// hashed is the fingerprint of a payload in the record of a Guard with options o.
-func hashed(t testing.TB, o *semel.Options, p semel.Payload) store.Fingerprint {
+// fingerprintOf is the fingerprint of a payload in the record of a Guard with options o.
+func fingerprintOf(t testing.TB, o *semel.Options, p semel.Payload) store.Fingerprint {
 	t.Helper()
 	g := guard(t, memstore.New(nil), o)
 	if _, err := g.Run(t.Context(), paying("k", p), answer("")); err != nil {
@@ -98,8 +98,8 @@ func paying(key string, p semel.Payload) semel.Call {
 	return semel.Call{Operation: pay, Tenant: "ann", Key: key, Payload: p}
 }
 
-// same reports whether a Guard takes two payloads for the same.
-func same(t testing.TB, a, b semel.Payload) bool {
+// samePayload reports whether a Guard takes two payloads for the same.
+func samePayload(t testing.TB, a, b semel.Payload) bool {
 	t.Helper()
 	g := guard(t, memstore.New(nil), nil)
 	if _, err := g.Run(t.Context(), paying("k", a), answer("")); err != nil {
@@ -114,8 +114,8 @@ func same(t testing.TB, a, b semel.Payload) bool {
 
 type reconciler = func(context.Context, *semel.Execution) (semel.Verdict, error)
 
-// says is a reconciler that returns a verdict and an error.
-func says(v semel.Verdict, err error) reconciler {
+// reconcilerOf is a reconciler that returns a verdict and an error.
+func reconcilerOf(v semel.Verdict, err error) reconciler {
 	return func(context.Context, *semel.Execution) (semel.Verdict, error) { return v, err }
 }
 
@@ -149,9 +149,9 @@ func waiting(key string, d time.Duration) semel.Call {
 	return c
 }
 
-// crowd makes n calls at the same time and counts their results. The result "one" is
+// runMany makes n calls at the same time and counts their results. The result "one" is
 // the right one.
-func crowd(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel.Handler) (ran, replayed int, errs []error) {
+func runMany(ctx context.Context, g *semel.Guard, n int, call semel.Call, fn semel.Handler) (ran, replayed int, errs []error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for range n {

@@ -13,14 +13,14 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// logged is the output of a logger.
-type logged struct{ bytes.Buffer }
+// logOutput is the output of a logger.
+type logOutput struct{ bytes.Buffer }
 
-func (l *logged) logger() *slog.Logger {
+func (l *logOutput) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(&l.Buffer, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func (l *logged) lines() int { return strings.Count(l.String(), "\n") }
+func (l *logOutput) lines() int { return strings.Count(l.String(), "\n") }
 
 func contains(s, sub string) bool { return strings.Contains(s, sub) }
 
@@ -50,7 +50,7 @@ func TestLogEvents_DoubtAndTrouble_AreWarnings(t *testing.T) {
 		{semel.Event{Kind: semel.EventRefused, EndsCall: true, Err: refused(store.ErrCorrupt)}, slog.LevelWarn},
 	} {
 		for _, level := range []slog.Level{c.want, c.want + 1} {
-			var out logged
+			var out logOutput
 			log := semel.LogEvents(slog.New(slog.NewTextHandler(&out.Buffer, &slog.HandlerOptions{Level: level})))
 			c.event.Operation, c.event.Took = pay, 1
 			log(t.Context(), c.event)
@@ -63,8 +63,8 @@ func TestLogEvents_DoubtAndTrouble_AreWarnings(t *testing.T) {
 
 func TestLogEvents_AnyEvent_HoldsNoKeyOrPayload(t *testing.T) {
 	const canary = "canary-4711"
-	var out logged
-	st, advance := clocked()
+	var out logOutput
+	st, advance := newClockedStore()
 	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
 		g := guard(t, st, &semel.Options{OnDoubt: policy, Observe: semel.LogEvents(out.logger())})
 		for i, h := range []semel.Handler{answer(canary), fail(errBoom), fail(semel.Final(errBoom)), fail(semel.NoEffect(errBoom))} {

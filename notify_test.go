@@ -117,7 +117,7 @@ func TestWait_StoreNotifiesOrNot_NoticesEnd(t *testing.T) {
 		{"the notification is lost", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, 8 * time.Second, 0, 40},
 		{"the store cannot notify", func(context.Context) error { return errors.ErrUnsupported }, false, 2 * time.Second, 80, 400},
 		{"the store fails while it waits", func(ctx context.Context) error {
-			if pauseFor(ctx, time.Second) {
+			if sleepUnlessDone(ctx, time.Second) {
 				return errBoom
 			}
 			return ctx.Err()
@@ -194,8 +194,8 @@ func TestWait_SameGuard_IsWokenAtOnce(t *testing.T) {
 	})
 }
 
-// pauseFor reports whether the time has passed before ctx has ended.
-func pauseFor(ctx context.Context, d time.Duration) bool {
+// sleepUnlessDone reports whether the time has passed before ctx has ended.
+func sleepUnlessDone(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true

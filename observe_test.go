@@ -45,7 +45,7 @@ func TestObserve_EachCall_OneEndingEvent(t *testing.T) {
 // The end of a reconciler's run is not the end of the call that asked it. If a timer
 // asks, there is no call that could end.
 func TestObserve_ReconcilersRun_EndsNoCall(t *testing.T) {
-	yes, fails := says(semel.Happened("yes"), nil), says(semel.Verdict{}, errBoom)
+	yes, fails := reconcilerOf(semel.Happened("yes"), nil), reconcilerOf(semel.Verdict{}, errBoom)
 	for name, c := range map[string]struct {
 		reconcile func(context.Context, *semel.Execution) (semel.Verdict, error)
 		settle    error // the store's answer to its settlement
@@ -115,7 +115,7 @@ func TestObserve_EventOfCall_HasCallersContext(t *testing.T) {
 		}
 		ctx := context.WithValue(t.Context(), traceKey{}, "trace")
 		retry := guard(t, st, &semel.Options{MaxAttempts: 2, Observe: observe})
-		park := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1, Observe: observe, Reconcile: says(semel.DidNotHappen(), nil)})
+		park := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1, Observe: observe, Reconcile: reconcilerOf(semel.DidNotHappen(), nil)})
 		for _, g := range []*semel.Guard{retry, park} {
 			key := g.OnDoubt().String()
 			crash(t, st, g.OnDoubt(), key, time.Second)

@@ -25,7 +25,7 @@ func TestBytes_ShortOrLongKeyedOrNot_PartsStayApart(t *testing.T) {
 			for _, p := range []semel.Payload{
 				semel.Bytes([]byte("a"), []byte("bc"), tail), semel.Bytes([]byte("ab"), []byte("c"), tail), semel.Bytes([]byte("abc"), tail), semel.Bytes([]byte("abc"), nil, tail),
 			} {
-				sums[hashed(t, o, p).Sum] = true
+				sums[fingerprintOf(t, o, p).Sum] = true
 			}
 			if len(sums) != 4 {
 				t.Errorf("%s, with %d more bytes: 4 ways to cut the same bytes have %d hashes, want 4", name, len(tail), len(sums))
@@ -36,10 +36,10 @@ func TestBytes_ShortOrLongKeyedOrNot_PartsStayApart(t *testing.T) {
 
 // Rule 12: a record keeps its fingerprint when it is parked, swept or resolved.
 func TestPayload_ParkedOrResolved_StaysCompared(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{OnDoubt: semel.Park})
 	was, is := semel.JSON(10), semel.JSON(90)
-	p := store.Proposal{State: store.Processing, Policy: store.Park, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second, Fingerprint: hashed(t, nil, was)}
+	p := store.Proposal{State: store.Processing, Policy: store.Park, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second, Fingerprint: fingerprintOf(t, nil, was)}
 	for _, key := range []string{"by a call", "by a sweep"} {
 		p.Key = store.Key{Operation: "pay", Tenant: "ann", Value: key}
 		if f, err := st.Claim(t.Context(), p); err != nil || !f.Won {
@@ -66,7 +66,7 @@ func TestPayload_ParkedOrResolved_StaysCompared(t *testing.T) {
 
 // Rule 12: the fingerprint is checked in every state of the record.
 func TestPayload_Differs_IsMismatchInEveryState(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	retry, park := guard(t, st, nil), guard(t, st, &semel.Options{OnDoubt: semel.Park})
 	was, is := semel.Bytes([]byte("10 EUR")), semel.Bytes([]byte("90 EUR"))
 	for state, bring := range map[store.State]func(key string){
@@ -125,10 +125,10 @@ func TestBytes_CutDifferently_Differ(t *testing.T) {
 		}
 		return semel.Bytes(bs...)
 	}
-	if same(t, b("a", "bc"), b("ab", "c")) || same(t, b("a", ""), b("a")) || same(t, b(), b("")) {
+	if samePayload(t, b("a", "bc"), b("ab", "c")) || samePayload(t, b("a", ""), b("a")) || samePayload(t, b(), b("")) {
 		t.Error("two ways to cut the same bytes are equal payloads")
 	}
-	if !same(t, b("a", "bc"), b("a", "bc")) {
+	if !samePayload(t, b("a", "bc"), b("a", "bc")) {
 		t.Error("equal parts differ")
 	}
 	secret := []semel.Secret{{ID: "1", Key: bytes.Repeat([]byte("k"), 32)}}
@@ -144,7 +144,7 @@ func TestBytes_CutDifferently_Differ(t *testing.T) {
 func TestDigest_AlgAndSum_AreCompared(t *testing.T) {
 	sum := sha256.Sum256([]byte("a"))
 	d := func(alg string, sum []byte) semel.Payload { return semel.Digest(alg, sum) }
-	if !same(t, d("a", sum[:]), d("a", sum[:])) || same(t, d("a", sum[:]), d("a", sum[:31])) {
+	if !samePayload(t, d("a", sum[:]), d("a", sum[:])) || samePayload(t, d("a", sum[:]), d("a", sum[:31])) {
 		t.Error("equal digests differ, or different ones are equal")
 	}
 	g := guard(t, memstore.New(nil), nil)
@@ -167,7 +167,7 @@ func FuzzFingerprint(f *testing.F) {
 	f.Add([]byte(""), []byte(""), []byte(""), []byte(""))
 	f.Fuzz(func(t *testing.T, a, b, c, d []byte) {
 		equal := string(a) == string(c) && string(b) == string(d)
-		if got := same(t, semel.Bytes(a, b), semel.Bytes(c, d)); got != equal {
+		if got := samePayload(t, semel.Bytes(a, b), semel.Bytes(c, d)); got != equal {
 			t.Errorf("(%q,%q) and (%q,%q): equal is %v", a, b, c, d, got)
 		}
 	})
@@ -201,23 +201,23 @@ func TestJSON_StringsNotUTF8_StayApart(t *testing.T) {
 		"a TextMarshaler":            {textual{"\xff"}, textual{"\xfe"}},
 		"a TextMarshaler as map key": {map[textual]int{{"\xff"}: 1}, map[textual]int{{"\xfe"}: 1}},
 	} {
-		if same(t, semel.JSON(pair[0]), semel.JSON(pair[1])) {
+		if samePayload(t, semel.JSON(pair[0]), semel.JSON(pair[1])) {
 			t.Errorf("%s: two different payloads are equal", name)
 		}
 		for range 20 { // the order of a map is random
-			if !same(t, semel.JSON(pair[0]), semel.JSON(pair[0])) {
+			if !samePayload(t, semel.JSON(pair[0]), semel.JSON(pair[0])) {
 				t.Fatalf("%s: a payload differs from itself", name)
 			}
 		}
 	}
 	many := map[string]string{"\xff": "\xfe", "\xfe": "\xff", "\xfd": "\xfd"}
 	for range 20 {
-		if !same(t, semel.JSON(many), semel.JSON(many)) {
+		if !samePayload(t, semel.JSON(many), semel.JSON(many)) {
 			t.Fatal("a map differs from itself")
 		}
 	}
 	skipped := order{Skipped: "\xff", Any: "\ufffd", Data: []byte("\xff")}
-	if !same(t, semel.JSON(skipped), semel.JSON(order{Any: "\ufffd", Data: []byte("\xff")})) {
+	if !samePayload(t, semel.JSON(skipped), semel.JSON(order{Any: "\ufffd", Data: []byte("\xff")})) {
 		t.Error("fields that JSON omits, or bytes, make a difference")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // The record keeps its policy, and the stricter of record and call applies, so that
 // a rolling deployment cannot weaken a key.
 func TestPolicy_RecordAndCallDiffer_StricterApplies(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	retry, park := guard(t, st, nil), guard(t, st, &semel.Options{OnDoubt: semel.Park})
 	crash(t, st, semel.Park, "made strict", time.Second)
 	crash(t, st, semel.Retry, "met by strict", time.Second)
@@ -32,7 +32,7 @@ func TestPolicy_RecordAndCallDiffer_StricterApplies(t *testing.T) {
 
 // A parked record stays under Park, even if an operator releases it.
 func TestPolicy_ResolvedAfterPark_StaysPark(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	retry, park := guard(t, st, nil), guard(t, st, &semel.Options{OnDoubt: semel.Park})
 	crash(t, st, semel.Retry, "k", time.Second)
 	advance(time.Second)

@@ -19,7 +19,7 @@ func TestReconcile_SwapLost_AsksNothing(t *testing.T) {
 	st := memstore.New(nil)
 	_, err := parking(t, st, nil).Run(t.Context(), ann("k"), fail(errBoom))
 	wantErr(t, err, semel.ErrParked)
-	g := parking(t, outrun(st), func(context.Context, *semel.Execution) (semel.Verdict, error) {
+	g := parking(t, losingSwaps(st), func(context.Context, *semel.Execution) (semel.Verdict, error) {
 		t.Error("the reconciler was asked, although another process has the claim")
 		return semel.Verdict{}, nil
 	})
@@ -74,7 +74,7 @@ func (u unreadable) List(ctx context.Context, f store.Filter) iter.Seq2[store.Fo
 
 // An unreadable record is reported. The other calls are decided all the same.
 func TestReconcile_RecordUnreadable_OthersAreDecided(t *testing.T) {
-	g := parking(t, unreadable{memstore.New(nil)}, says(semel.DidNotHappen(), nil))
+	g := parking(t, unreadable{memstore.New(nil)}, reconcilerOf(semel.DidNotHappen(), nil))
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 	settled, err := g.Reconcile(t.Context(), pay, 10)
 	if settled != 1 {
@@ -143,7 +143,7 @@ func TestReconcile_StoreFailsClaim_ErrorHasReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &hooks{Store: memstore.New(nil)}
-				g := parking(t, h, says(semel.DidNotHappen(), nil))
+				g := parking(t, h, reconcilerOf(semel.DidNotHappen(), nil))
 				_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
 				h.swap = func(context.Context, store.Seen, store.Proposal) (store.Found, error) { return store.Found{}, c.answer }
 				n, err := g.Reconcile(t.Context(), pay, 1)
@@ -166,7 +166,7 @@ func TestReconcile_StoreFailsClaim_ErrorHasReason(t *testing.T) {
 
 func TestResolve_DidNotHappen_NextCallRuns(t *testing.T) {
 	st := memstore.New(nil)
-	for name, r := range map[string]func(context.Context, *semel.Execution) (semel.Verdict, error){"reconciler": says(semel.DidNotHappen(), nil), "operator": nil} {
+	for name, r := range map[string]func(context.Context, *semel.Execution) (semel.Verdict, error){"reconciler": reconcilerOf(semel.DidNotHappen(), nil), "operator": nil} {
 		g := guard(t, st, &semel.Options{OnDoubt: semel.Park, MaxAttempts: 1, Reconcile: r})
 		_, _ = g.Run(t.Context(), ann(name), fail(errBoom))
 		if r == nil {
@@ -185,7 +185,7 @@ func TestResolve_DidNotHappen_NextCallRuns(t *testing.T) {
 }
 
 func TestReconcile_MoreThanLimit_AsksAllInTurn(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	asked := map[string]bool{}
 	g := parking(t, st, func(_ context.Context, x *semel.Execution) (semel.Verdict, error) {
 		asked[x.Key()] = true
@@ -208,7 +208,7 @@ func TestReconcile_VerdictNotStored_IsNotCounted(t *testing.T) {
 		st := memstore.New(nil)
 		_, _ = parking(t, st, nil).Run(t.Context(), ann("k"), fail(errBoom))
 		h := &hooks{Store: st, settle: func(context.Context, store.Lease, store.Settlement) error { return errBoom }}
-		n, err := parking(t, h, says(semel.DidNotHappen(), nil)).Reconcile(t.Context(), pay, 1)
+		n, err := parking(t, h, reconcilerOf(semel.DidNotHappen(), nil)).Reconcile(t.Context(), pay, 1)
 		if n != 0 || err == nil {
 			t.Errorf("%d calls decided, %v; want 0 and an error; the record is %v", n, err, record(t, parking(t, st, nil), "k").State)
 		}

@@ -24,15 +24,15 @@ func TestReconcile_NextCall_FollowsVerdict(t *testing.T) {
 		body  string // the result of the next call; "fresh" if its handler ran
 		err   error
 	}{
-		"it happened":             {says(semel.Happened(store.Outcome{Body: []byte("old")}), nil), store.Completed, "old", nil},
-		"it happened, by codec":   {says(semel.Happened(5), nil), store.Completed, "5", nil},
-		"it did not happen":       {says(semel.DidNotHappen(), nil), store.Completed, "fresh", nil},
-		"it failed for good":      {says(semel.FailedForGood(declined), nil), store.Failed, "", declined},
-		"not known":               {says(semel.Verdict{}, nil), store.Unknown, "", semel.ErrParked},
-		"the reconciler fails":    {says(semel.DidNotHappen(), errBoom), store.Unknown, "", errBoom},
-		"it cannot be encoded":    {says(semel.Happened(func() {}), nil), store.Unknown, "", semel.ErrParked},
+		"it happened":             {reconcilerOf(semel.Happened(store.Outcome{Body: []byte("old")}), nil), store.Completed, "old", nil},
+		"it happened, by codec":   {reconcilerOf(semel.Happened(5), nil), store.Completed, "5", nil},
+		"it did not happen":       {reconcilerOf(semel.DidNotHappen(), nil), store.Completed, "fresh", nil},
+		"it failed for good":      {reconcilerOf(semel.FailedForGood(declined), nil), store.Failed, "", declined},
+		"not known":               {reconcilerOf(semel.Verdict{}, nil), store.Unknown, "", semel.ErrParked},
+		"the reconciler fails":    {reconcilerOf(semel.DidNotHappen(), errBoom), store.Unknown, "", errBoom},
+		"it cannot be encoded":    {reconcilerOf(semel.Happened(func() {}), nil), store.Unknown, "", semel.ErrParked},
 		"there is no reconciler":  {nil, store.Unknown, "", semel.ErrParked},
-		"the failure was not set": {says(semel.FailedForGood(nil), nil), store.Failed, "", &semel.Failure{Code: "failed"}},
+		"the failure was not set": {reconcilerOf(semel.FailedForGood(nil), nil), store.Failed, "", &semel.Failure{Code: "failed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := memstore.New(nil)
@@ -78,7 +78,7 @@ func TestReconcile_ManyCalls_AskOnce(t *testing.T) {
 			return semel.Happened(store.Outcome{Body: []byte("one")}), nil
 		})
 		_, _ = g.Run(t.Context(), ann("k"), fail(errBoom))
-		_, replayed, errs := crowd(t.Context(), g, 20, waiting("k", 2*time.Minute), never(t))
+		_, replayed, errs := runMany(t.Context(), g, 20, waiting("k", 2*time.Minute), never(t))
 		if asked.Load() != 1 || replayed != 20 {
 			t.Errorf("asked %d times, %d got a replay, errors %v", asked.Load(), replayed, errs)
 		}
@@ -101,8 +101,8 @@ func TestReconcile_Panics_CallStaysParked(t *testing.T) {
 // done. Neither is true for a parked call, so its error must not have these reasons
 // of the reconciler's run.
 func TestReconcile_OwnRunFails_CallIsOnlyParked(t *testing.T) {
-	yes := says(semel.Happened("yes"), nil)
-	fails := func(err error) reconciler { return says(semel.Verdict{}, err) }
+	yes := reconcilerOf(semel.Happened("yes"), nil)
+	fails := func(err error) reconciler { return reconcilerOf(semel.Verdict{}, err) }
 	for name, c := range map[string]struct {
 		reconcile reconciler
 		settle    error
@@ -199,8 +199,8 @@ func TestReconcile_ClaimGivenBack_CallStaysParked(t *testing.T) {
 // An operator needs the first cause of the doubt. The record keeps it, although
 // reconcilers were asked several times and did not decide, or died.
 func TestReconcile_Undecided_KeepsFirstCause(t *testing.T) {
-	st, pass := clocked()
-	g := parking(t, st, says(semel.Verdict{}, errBoom))
+	st, pass := newClockedStore()
+	g := parking(t, st, reconcilerOf(semel.Verdict{}, errBoom))
 	_, _ = g.Run(t.Context(), ann("k"), fail(errors.New("the bank hung up")))
 	for range 3 {
 		_, _ = g.Reconcile(t.Context(), pay, 1)

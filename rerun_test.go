@@ -12,7 +12,7 @@ import (
 )
 
 // Rule 8: a rerun does not change the kept outcome, and two reruns never run at the
-// same time.
+// samePayload time.
 func TestRerun_CompletedCall_RunsAgainOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
@@ -51,7 +51,7 @@ func TestRerun_RedeemedCall_Runs(t *testing.T) {
 }
 
 func TestRerun_CrashedReads_DoNotExhaustKey(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{Rerun: true, MaxAttempts: 1})
 	_, _ = g.Run(t.Context(), ann("k"), answer("first"))
 	_, err := st.Claim(t.Context(), store.Proposal{Key: store.Key{Operation: "pay##rerun", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1, Lease: time.Second})

@@ -15,7 +15,7 @@ import (
 
 // Rule 16: a reservation lasts for Options.Reservation and is not an attempt.
 func TestReserve_LeaseOver_HoldsAndIsNoAttempt(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{Reservation: time.Hour, MaxAttempts: 1})
 	ticket := reserve(t, g, ann("k"))
 	if r := wantState(t, g, "k", store.Started); r.Attempt != 0 {
@@ -47,7 +47,7 @@ func TestRedeem_StoreDown_IsUnavailable(t *testing.T) {
 }
 
 func TestReserve_SweptMeanwhile_BeginsAgain(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{Retention: time.Hour})
 	_, _ = g.Run(t.Context(), ann("k"), fail(errBoom)) // released, attempt 1
 	h := &hooks{Store: st}
@@ -80,7 +80,7 @@ func TestRedeem_TokenDeliveredOften_RunsOnce(t *testing.T) {
 
 	work := redeem(t, g, first.Token)
 	work.Wait = time.Minute
-	ran, replayed, errs := crowd(t.Context(), g, 8, work, slowly)
+	ran, replayed, errs := runMany(t.Context(), g, 8, work, slowly)
 	if ran != 1 || replayed != 7 {
 		t.Errorf("%d ran, %d got a replay, errors %v; want 1 and 7", ran, replayed, errs)
 	}
@@ -105,7 +105,7 @@ func TestReserve_DoneNotKept_IsErrNotKept(t *testing.T) {
 }
 
 func TestRedeem_AttemptsFailedOrCrashed_TokenHolds(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, nil)
 	ticket := reserve(t, g, ann("k"))
 	_, err := g.Run(t.Context(), redeem(t, g, ticket.Token), fail(errBoom))
@@ -129,7 +129,7 @@ func TestRedeem_AttemptsFailedOrCrashed_TokenHolds(t *testing.T) {
 }
 
 func TestRedeem_KeyBeganAgain_IsExpired(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{Retention: time.Hour})
 	old := reserve(t, g, ann("k"))
 	_, err := g.Run(t.Context(), redeem(t, g, old.Token), answer("first"))
@@ -150,7 +150,7 @@ func TestRedeem_KeyBeganAgain_IsExpired(t *testing.T) {
 }
 
 func TestReserve_NotRedeemed_Expires(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	g := guard(t, st, &semel.Options{Reservation: time.Hour})
 	ticket := reserve(t, g, ann("k"))
 	advance(time.Hour)

@@ -16,7 +16,7 @@ func TestSecrets_OtherKey_OtherHash(t *testing.T) {
 	keyed := func(s ...semel.Secret) *semel.Options { return &semel.Options{Secrets: s} }
 	sums := map[string]bool{}
 	for _, o := range []*semel.Options{keyed(), keyed(one), keyed(two)} {
-		sums[hashed(t, o, semel.JSON("1234")).Sum] = true
+		sums[fingerprintOf(t, o, semel.JSON("1234")).Sum] = true
 	}
 	if len(sums) != 3 {
 		t.Errorf("without a secret and with two keys a payload has %d hashes, want 3", len(sums))

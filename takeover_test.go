@@ -55,7 +55,7 @@ func TestTakeOver_LateOwnerNotReplaced_MaySettle(t *testing.T) {
 }
 
 func TestTakeOver_LeaseExpired_RunsOrParksByPolicy(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	var seen events
 	g := guard(t, st, &semel.Options{Observe: seen.observe})
 	crash(t, st, semel.Retry, "k", 30*time.Second)
@@ -108,10 +108,10 @@ func TestTakeOver_ProcessClockWrong_StoreClockDecides(t *testing.T) {
 
 // Rule 3: only the caller whose swap wins runs the handler.
 func TestTakeOver_SwapLost_RunsNothing(t *testing.T) {
-	st, advance := clocked()
+	st, advance := newClockedStore()
 	crash(t, st, semel.Retry, "k", time.Second)
 	advance(time.Second)
-	_, err := guard(t, outrun(st), nil).Run(t.Context(), ann("k"), never(t))
+	_, err := guard(t, losingSwaps(st), nil).Run(t.Context(), ann("k"), never(t))
 	wantErr(t, err, semel.ErrInProgress)
 }
 

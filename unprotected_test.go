@@ -14,7 +14,7 @@ import (
 
 // Rule 11: a call runs without a record only if the store does not answer.
 func TestUnprotected_NoOutage_DoesNotRun(t *testing.T) {
-	st, _ := clocked()
+	st, _ := newClockedStore()
 	g := guard(t, st, &semel.Options{UnprotectedOnOutage: true})
 	crash(t, st, semel.Retry, "k", time.Minute)
 	_, err := g.Run(t.Context(), ann("k"), never(t))

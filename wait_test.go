@@ -33,7 +33,7 @@ func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New(nil)
 		g := guard(t, st, nil)
-		mine, theirs := hashed(t, nil, semel.JSON(1)), hashed(t, nil, semel.JSON(2))
+		mine, theirs := fingerprintOf(t, nil, semel.JSON(1)), fingerprintOf(t, nil, semel.JSON(2))
 		claim := func(fp store.Fingerprint) store.Proposal {
 			return store.Proposal{
 				Key: store.Key{Operation: "pay", Tenant: "ann", Value: "k"}, State: store.Processing, Owner: store.Owner{1}, Attempt: 1,
@@ -67,7 +67,7 @@ func TestWait_KeyBeganAgain_IsJudgedAgain(t *testing.T) {
 // Rule 14, with a thousand callers.
 func TestWait_ThousandCalls_OneRunsAllGetItsResult(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	ran, replayed, errs := crowd(t.Context(), g, 1000, waiting("k", time.Minute), slowly)
+	ran, replayed, errs := runMany(t.Context(), g, 1000, waiting("k", time.Minute), slowly)
 	if ran != 1 || replayed != 999 || len(errs) != 0 {
 		t.Errorf("%d ran, %d got a replay, errors %v", ran, replayed, errs)
 	}
@@ -75,7 +75,7 @@ func TestWait_ThousandCalls_OneRunsAllGetItsResult(t *testing.T) {
 
 func TestRun_ThousandCallsWithoutWait_OneRuns(t *testing.T) {
 	g := guard(t, memstore.New(nil), nil)
-	ran, replayed, errs := crowd(t.Context(), g, 1000, ann("k"), slowly)
+	ran, replayed, errs := runMany(t.Context(), g, 1000, ann("k"), slowly)
 	if ran != 1 || replayed+len(errs) != 999 {
 		t.Errorf("%d ran, %d replayed, %d errors", ran, replayed, len(errs))
 	}
@@ -119,7 +119,7 @@ func TestWait_AttemptFails_IsReleasedAndDoesNotRun(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		_, _, errs := crowd(t.Context(), g, 50, waiting("k", time.Minute), never(t))
+		_, _, errs := runMany(t.Context(), g, 50, waiting("k", time.Minute), never(t))
 		if len(errs) != 50 {
 			t.Fatalf("%d of 50 calls got an error", len(errs))
 		}
@@ -139,7 +139,7 @@ func TestWait_FirstHadNoEffect_OneRuns(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		ran, replayed, errs := crowd(t.Context(), g, 50, waiting("k", time.Minute), slowly)
+		ran, replayed, errs := runMany(t.Context(), g, 50, waiting("k", time.Minute), slowly)
 		if ran != 1 || replayed != 49 {
 			t.Errorf("%d ran, %d got a replay, errors %v", ran, replayed, errs)
 		}
@@ -164,7 +164,7 @@ func TestWait_OverMaxWaiters_IsInProgress(t *testing.T) {
 		g := guard(t, memstore.New(nil), &semel.Options{MaxWaiters: 3})
 		go func() { _, _ = g.Run(t.Context(), ann("k"), slowly) }()
 		synctest.Wait()
-		_, replayed, errs := crowd(t.Context(), g, 5, waiting("k", time.Minute), never(t))
+		_, replayed, errs := runMany(t.Context(), g, 5, waiting("k", time.Minute), never(t))
 		if replayed != 3 || len(errs) != 2 {
 			t.Errorf("%d replayed, errors %v", replayed, errs)
 		}
