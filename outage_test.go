@@ -68,7 +68,7 @@ func TestRun_StoreDown_RunsNothing(t *testing.T) {
 		if seen.count(semel.EventRefused) != 1 {
 			t.Error("no event EventRefused")
 		}
-		time.Sleep(11 * time.Second) // until the Guard has stopped to send the claim again
+		time.Sleep(11 * time.Second) // until the Guard has stopped sending the claim
 	})
 }
 

@@ -158,7 +158,7 @@ func TestReconcile_StoreFailsClaim_ErrorHasReason(t *testing.T) {
 				if e, ok := errors.AsType[*semel.Error](err); err != nil && (!ok || e.Operation != pay) {
 					t.Errorf("%v does not name the operation", err)
 				}
-				time.Sleep(time.Minute) // the Guard stops to send its claim again
+				time.Sleep(time.Minute) // the Guard stops sending its claim
 			})
 		})
 	}

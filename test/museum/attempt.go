@@ -1,10 +1,10 @@
 package museum
 
-// Rule 13: an attempt counts when a handler starts; who waited for one that
-// failed gets the failure; attempts have a limit and a pause between them.
+// Rule 13: an attempt counts when a handler starts. A call that waited for a failed
+// attempt gets an error. Attempts have a limit and a pause between them.
 var attempts = []Mutant{
 	{
-		Name: "a sweep ends the reruns of a call", Rule: "rule 13",
+		Name: "a sweep ends the key of crashed reruns", Rule: "rule 13",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_CrashedRerun_IsReleased",
 		Old: "call.MaxAttempts = 0", New: "_ = call.MaxAttempts",
 	},
@@ -29,17 +29,17 @@ var attempts = []Mutant{
 		Old: "store.Started, 0, g.options.Reservation", New: "store.Started, 1, g.options.Reservation",
 	},
 	{
-		Name: "the claim of a caller who left stays", Rule: "rule 13", Parent: "vendo#1312",
+		Name: "the claim of a caller that left is not given back", Rule: "rule 13", Parent: "vendo#1312",
 		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_CallerLeft_IsGivenBack",
 		Old: "c.guard.giveBack(ctx, &a.found.Record, c.undoState) return context.Cause(ctx)", New: "return context.Cause(ctx)",
 	},
 	{
-		Name: "a claim is given back in the time of the caller who left", Rule: "rule 13",
+		Name: "a claim is given back under the context of the caller that left", Rule: "rule 13",
 		Dir: core, Func: "(*Guard).giveBack", Package: core, Run: "TestClaim_CallerLeft_IsGivenBack",
 		Old: "g.settleContext(ctx)", New: "context.WithCancel(ctx)",
 	},
 	{
-		Name: "a claim without a reply stays", Rule: "rule 13", Parent: "go-redis#2985",
+		Name: "a claim without a reply is not given back", Rule: "rule 13", Parent: "go-redis#2985",
 		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestClaim_NoReply_IsGivenBack",
 		Old: "c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)", New: "",
 	},
@@ -49,7 +49,7 @@ var attempts = []Mutant{
 		Old: "g.observeEnd(ctx, x, kind, err)", New: "g.observeEnd(context.Background(), x, kind, err)",
 	},
 	{
-		Name: "a claim that took too long stays", Rule: "rule 13",
+		Name: "a claim that took too long is not given back", Rule: "rule 13",
 		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
 		Old: "c.guard.giveBack(ctx, &a.found.Record, c.undoState) return fmt.Errorf(", New: "return fmt.Errorf(",
 	},
@@ -59,22 +59,22 @@ var attempts = []Mutant{
 		Old: "max(0, r.Attempt-1)", New: "r.Attempt",
 	},
 	{
-		Name: "a crowd of waiters runs a failing handler once each", Rule: "rule 13",
+		Name: "each of many waiting calls runs a failing handler", Rule: "rule 13",
 		Dir: core, Func: "(*pendingCall).attemptFailed", Package: core, Run: "TestWait_AttemptFails_IsReleasedAndDoesNotRun",
 		Old: "return c.waitedFor > 0 &&", New: "return c.waitedFor < 0 &&",
 	},
 	{
-		Name: "a waiter is refused although nothing happened", Rule: "rule 13",
+		Name: "a waiting call fails although the attempt had no effect", Rule: "rule 13",
 		Dir: core, Func: "(*pendingCall).attemptFailed", Package: core, Run: "TestWait_FirstHadNoEffect_OneRuns",
 		Old: "r.State == store.Released && r.Attempt >= c.waitedFor", New: "r.State == store.Released",
 	},
 	{
-		Name: "the pause after a failure is not kept", Rule: "rule 13",
+		Name: "the pause after a failure is not waited for", Rule: "rule 13",
 		Dir: seam, Func: "byState", Package: core, Run: "TestBackoff_AttemptFailed_NextCallIsInProgress",
 		Old: "a == DoPark || !now.Before(r.Until) {", New: "a != 0 {",
 	},
 	{
-		Name: "the pause after a failure is not asked for", Rule: "rule 13",
+		Name: "Backoff is not called", Rule: "rule 13",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestBackoff_AttemptFailed_NextCallIsInProgress",
 		Old: "g.options.Backoff != nil", New: "g.options.Backoff == nil",
 	},

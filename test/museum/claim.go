@@ -1,6 +1,6 @@
 package museum
 
-// Rule 2: a claim is one atomic step, and "the owner is me" is a win.
+// Rule 2: a claim is one atomic step, and an owner wins its own claim.
 var claims = []Mutant{
 	{
 		Name: "a claim checks first and sets later", Rule: "rule 2", Parent: "M3: idempot-js#182",
@@ -55,7 +55,7 @@ var claims = []Mutant{
 		Old: "p.Owner != store.Owner{} && r.Owner == p.Owner", New: "r.Owner == p.Owner",
 	},
 	{
-		Name: "the owner is the process and not the claim", Rule: "rule 2",
+		Name: "all claims of a process have one owner", Rule: "rule 2",
 		Dir: "internal/lapsed", Func: "NewOwner", Package: core, Run: "TestTakeOver_LeaseExpired_RunsOrParksByPolicy|TestPayload_Differs_IsMismatchInEveryState|TestTakeOver_OldOwnerSettles_IsRefused|TestRun_Duplicate_GetsSameBytes",
 		Old: "binary.LittleEndian.PutUint64(o[:8], rand.Uint64()) binary.LittleEndian.PutUint64(o[8:], rand.Uint64())",
 		New: "binary.LittleEndian.PutUint64(o[:8], 1+0*rand.Uint64())",

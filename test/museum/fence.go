@@ -1,7 +1,6 @@
 package museum
 
-// Rule 5: the fence strictly grows, also across a sweep, and with each change
-// of hands.
+// Rule 5: the fence grows with each change of owner, also after a sweep.
 var fences = []Mutant{
 	{
 		Name: "a take-over keeps the fence", Rule: "rule 5", Parent: "Redlock: it has no fencing token",

@@ -1,7 +1,7 @@
 package museum
 
-// Rule 12: the fingerprint is checked in every state, and an unknown secret is
-// neither a mismatch nor an execution.
+// Rule 12: the fingerprint is compared in every state. A call whose payload has an
+// unknown secret is neither a mismatch nor run.
 var fingerprints = []Mutant{
 	unchecked("Started", ""),
 	unchecked("Processing", "M6: powertools-typescript#2058, powertools-java#2260"),
@@ -10,7 +10,7 @@ var fingerprints = []Mutant{
 	unchecked("Failed", ""),
 	unchecked("Unknown", ""),
 	{
-		Name: "texts that are not UTF-8 are one and the same payload", Rule: "rule 12",
+		Name: "strings that are not UTF-8 are equal payloads", Rule: "rule 12",
 		Dir: core, Func: "JSON", Package: core, Run: "TestJSON_StringsNotUTF8_StayApart",
 		Old: "parts: invalid", New: "parts: nil",
 	},
@@ -25,7 +25,7 @@ var fingerprints = []Mutant{
 		Old: "d.Action = Unverifiable", New: "d.Action = Mismatch",
 	},
 	{
-		Name: "an unknown secret is passed over", Rule: "rule 12",
+		Name: "a payload with an unknown secret is not compared", Rule: "rule 12",
 		Dir: seam, Func: "Decide", Package: core, Run: "TestSecrets_Rotated_OldRecordsAreCompared",
 		Old: "d.Action = Unverifiable", New: "d.Action, d.Until = byState(r, c, d.Policy, now)",
 	},
@@ -40,7 +40,7 @@ var fingerprints = []Mutant{
 		Old: "h.Write(binary.BigEndian.AppendUint64(buf, uint64(len(part))))", New: "_ = buf",
 	},
 	{
-		Name: "two ways of hashing are one", Rule: "rule 12",
+		Name: "two ways of hashing have one name", Rule: "rule 12",
 		Dir: core, Func: "var kindJSON", Package: core, Run: "TestPayload_OtherKind_IsUnverifiable",
 		Old: `"rfc8785/sha256"`, New: `"bytes/sha256"`,
 	},
@@ -66,18 +66,18 @@ var fingerprints = []Mutant{
 		Old: "c.call.Fingerprint = g.fingerprint(&call.Payload)", New: "_ = g.fingerprint(&call.Payload)",
 	},
 	{
-		Name: "a token's run forgets the payload", Rule: "rule 12",
+		Name: "the run of a token loses the fingerprint", Rule: "rule 12",
 		Dir: core, Func: "(*pendingCall).nextClaim", Package: core, Run: "TestRedeem_TokenDeliveredOften_RunsOnce",
 		Old: "p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError",
 		New: "p.Policy, p.Attempt, p.Error = d.Policy, r.Attempt+1, r.LastError",
 	},
 	{
-		Name: "parking forgets the payload", Rule: "rule 12",
+		Name: "parking loses the fingerprint", Rule: "rule 12",
 		Dir: core, Func: "(*Guard).change", Package: core, Run: "TestPayload_ParkedOrResolved_StaysCompared",
 		Old: "Fingerprint: r.Fingerprint,", New: "",
 	},
 	{
-		Name: "a member of a JSON object may come twice", Rule: "rule 12",
+		Name: "a JSON object may have a member twice", Rule: "rule 12",
 		Dir: "internal/jsontext", Func: "parseObject", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
 		Old: "if o[i].name == o[i-1].name {", New: "if false {",
 	},
@@ -87,12 +87,12 @@ var fingerprints = []Mutant{
 		Old: "rounded == d", New: "rounded.negative == d.negative",
 	},
 	{
-		Name: "a long number is written as it came", Rule: "rule 12",
+		Name: "a long number is not brought into one form", Rule: "rule 12",
 		Dir: "internal/jsontext", Func: "appendNumber", Package: "internal/jsontext", Run: "TestCanonical_SameMeaning|FuzzCanonical",
 		Old: "return d.append(b), nil", New: "return append(b, n...), nil",
 	},
 	{
-		Name: "half a surrogate pair is any other", Rule: "rule 12",
+		Name: "half a surrogate pair equals another half", Rule: "rule 12",
 		Dir: "internal/jsontext", Func: "parse", Package: "internal/jsontext", Run: "TestCanonical_NotJSON",
 		Old: "checkSurrogates(doc)", New: "checkSurrogates(nil)",
 	},

@@ -1,7 +1,7 @@
 package museum
 
-// Rule 6: the store's clock decides, and the owner stops in time by its own.
-// Rule 7: one loop renews.
+// Rule 6: the store's clock decides, and the owner stops in time by its own clock.
+// Rule 7: one timer renews all leases.
 var leases = []Mutant{
 	{
 		Name: "a call judges by the clock of its process", Rule: "rule 6", Parent: "Powertools: Date.now()",
@@ -24,17 +24,17 @@ var leases = []Mutant{
 		Old: "d := store.Decide(r, &call, now)", New: "_ = now; d := store.Decide(r, &call, time.Now())",
 	},
 	{
-		Name: "a handler is not cancelled when its lease is over", Rule: "rule 6",
+		Name: "a handler is not cancelled when its lease expires", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
 		Old: "case now >= h.deadline(r.sent):", New: "case false:",
 	},
 	{
-		Name: "a handler is cancelled only when its lease is over", Rule: "rule 6",
+		Name: "a handler is cancelled when its lease expires and not before", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).deadline", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
 		Old: "h.lease - h.lease/6", New: "h.lease",
 	},
 	{
-		Name: "a handler is not told why it is cancelled", Rule: "rule 6",
+		Name: "the context of a cancelled handler has no cause", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).lose", Package: core, Run: "TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry",
 		Old: "r.cancel(ErrLeaseLost)", New: "r.cancel(nil)",
 	},
@@ -49,7 +49,7 @@ var leases = []Mutant{
 		Old: "r.sent = max(r.sent, sent)", New: "r.sent = now()",
 	},
 	{
-		Name: "a claim is used although its lease is over", Rule: "rule 6",
+		Name: "a handler starts after the lease of its claim has expired", Rule: "rule 6",
 		Dir: core, Func: "(*pendingCall).grant", Package: core, Run: "TestClaim_AnswerLaterThanLease_IsGivenBack",
 		Old: "a.granted >= c.guard.heartbeat.deadline(a.sent)", New: "false",
 	},
@@ -65,28 +65,28 @@ var leases = []Mutant{
 		Old: "case errs[i] == nil && !r.lost:", New: "case !errors.Is(errs[i], store.ErrLeaseLost) && !r.lost:",
 	},
 	{
-		Name: "a lease that is lost goes on", Rule: "rule 6",
+		Name: "a handler goes on after the store has reported its lease lost", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestLease_StoreReportsLost_HandlerIsCancelled",
 		Old: "case errors.Is(errs[i], store.ErrLeaseLost) && !r.lost:", New: "case errors.Is(errs[i], store.ErrLeaseLost) && r.lost:",
 	},
 	{
-		Name: "a renewal that hangs holds up the deadlines", Rule: "rule 6",
+		Name: "a renewal that hangs delays the deadlines", Rule: "rule 6",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_RenewalHangs_HandlerIsCancelledInTime|TestLease_StoreFailsOrHangs_HandlerIsCancelledBeforeExpiry",
 		Old: "for r := h.active.next; r != &h.active; r = r.next {",
 		New: "for r := h.active.next; r != &h.active; r = r.next { if h.stopRenewing != nil { break };",
 	},
 	{
-		Name: "a renewal that hangs is waited for for ever", Rule: "rule 7",
+		Name: "a renewal has no timeout", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestRenewal_Hangs_IsGivenUp",
 		Old: "context.WithTimeout(ctx, h.lease/6)", New: "context.WithCancel(ctx)",
 	},
 	{
-		Name: "a renewal that never returns holds up all that are due later", Rule: "rule 7",
+		Name: "a renewal that never returns delays all later renewals", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).renew", Package: core, Run: "TestRenewal_OneLeaseHangs_OthersAreRenewed",
 		Old: "case <-time.After(h.lease/6 + h.interval()):", New: "",
 	},
 	{
-		Name: "a renewal that never returns holds up those beside it, again and again", Rule: "rule 7",
+		Name: "a lease whose renewal hangs delays the others of its batch again", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestRenewal_OneLeaseHangs_OthersAreRenewed",
 		Old: "r.unanswered++; r.unanswered > 1", New: "r.unanswered++; r.unanswered > 2",
 	},
@@ -96,12 +96,12 @@ var leases = []Mutant{
 		Old: "case now.since(r.sent) >= h.lease/3 && h.stopRenewing == nil:", New: "case false:",
 	},
 	{
-		Name: "a lease is renewed when it is over", Rule: "rule 7",
+		Name: "a lease is renewed when it has expired", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).check", Package: core, Run: "TestLease_LongHandler_IsRenewed",
 		Old: "now.since(r.sent) >= h.lease/3", New: "now.since(r.sent) >= h.lease",
 	},
 	{
-		Name: "each lease is renewed by a round trip of its own", Rule: "rule 7",
+		Name: "each lease is renewed in its own round trip", Rule: "rule 7",
 		Dir: core, Func: "const maxRenewals", Package: core, Run: "TestRenewal_ManyHandlers_OneRoundTrip",
 		Old: "500", New: "1",
 	},

@@ -1,6 +1,6 @@
 package museum
 
-// Section 2: the policy is stored, and the stricter of record and call wins.
+// Policy: the record keeps it, and the stricter of record and call applies.
 var policies = []Mutant{
 	{
 		Name: "the weaker policy wins", Rule: "policy",
@@ -8,17 +8,17 @@ var policies = []Mutant{
 		Old: "return max(p, other)", New: "return min(p, other)",
 	},
 	{
-		Name: "the record's policy has no say", Rule: "policy",
+		Name: "the record's policy is ignored", Rule: "policy",
 		Dir: seam, Func: "Decide", Package: seam, Run: "TestDecide_EachCase_MatchesTable",
 		Old: "Policy: min(r.Policy.Stricter(c.Policy), Park)", New: "Policy: c.Policy",
 	},
 	{
-		Name: "the call's policy has no say", Rule: "policy",
+		Name: "the call's policy is ignored", Rule: "policy",
 		Dir: seam, Func: "Decide", Package: core, Run: "TestPolicy_RecordAndCallDiffer_StricterApplies",
 		Old: "Policy: min(r.Policy.Stricter(c.Policy), Park)", New: "Policy: r.Policy",
 	},
 	{
-		Name: "what failed under retry runs again under park", Rule: "policy",
+		Name: "a call that failed under retry runs under park", Rule: "policy",
 		Dir: seam, Func: "startAction", Package: core, Run: "TestPolicy_FailedUnderRetry_ParkDoesNotRunIt",
 		Old: "if p == Park && r.Policy == Retry && r.Attempt > 0 {", New: "if false {",
 	},
@@ -39,27 +39,27 @@ var policies = []Mutant{
 		Old: "policy: r.Policy", New: "policy: g.options.OnDoubt",
 	},
 	{
-		Name: "a parked record forgets who was strict", Rule: "policy",
+		Name: "a parked record does not keep the policy park", Rule: "policy",
 		Dir: core, Func: "(*pendingCall).park", Package: core, Run: "TestPolicy_ResolvedAfterPark_StaysPark",
 		Old: "p.Policy = store.Park", New: "",
 	},
 	{
-		Name: "a lapsed claim is run again under park", Rule: "policy",
+		Name: "an expired claim runs again under park", Rule: "policy",
 		Dir: seam, Func: "byState", Package: core, Run: "TestTakeOver_LeaseExpired_RunsOrParksByPolicy",
 		Old: "if p == Park {", New: "if false {",
 	},
 	{
-		Name: "a plain error is no doubt", Rule: "policy",
+		Name: "a plain error is not in doubt", Rule: "policy",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "if x.policy == Park {", New: "if false {",
 	},
 	{
-		Name: "a sweep frees what was to be parked", Rule: "rule 7",
+		Name: "a sweep releases a record under park", Rule: "rule 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_EachState_RemovesOrRecovers",
 		Old: "p.State, kind, count = store.Unknown, semel.EventParked, &stats.Parked", New: "kind, count = semel.EventParked, &stats.Parked",
 	},
 	{
-		Name: "a transaction takes over what was to be parked", Rule: "rule 1",
+		Name: "a transaction takes over a claim under park", Rule: "rule 1",
 		Dir: core, Func: "(*txCall).claim", Package: core, Run: "TestRunIn_KeyClaimedByAnother_ObeysDecide",
 		Old: "d := t.decide(r, f.Now)", New: "d := t.decide(r, f.Now); if d.Action == store.DoPark { d.Action = store.TakeOver }",
 	},

@@ -1,7 +1,7 @@
 package museum
 
-// Rule 17: a reconciler runs under a lease of its own, and its "no" is final
-// or is not given. Rule 4: an operator's verdict is guarded by what was seen.
+// Rule 17: a reconciler runs under its own lease, and its DidNotHappen is final. Rule 3:
+// an operator's verdict applies only to the record that the operator has seen.
 var reconciliations = []Mutant{
 	{
 		Name: "a reconciler asks without a lease", Rule: "rule 17",
@@ -19,18 +19,18 @@ var reconciliations = []Mutant{
 		Old: "errors.Is(err, store.ErrNotFound) || err == nil && !f.Won", New: "errors.Is(err, store.ErrNotFound)",
 	},
 	{
-		Name: "a reconciler's error is a no", Rule: "rule 17",
+		Name: "a reconciler's error counts as DidNotHappen", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict|TestReconcile_Panics_CallStaysParked",
 		Old: "return store.Settlement{State: store.Unknown, Attempt: x.attempt, Error: lapsed.Undecided(r, errorText(err))}",
 		New: "return store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}",
 	},
 	{
-		Name: "a reconciler that does not know hides why the call is unknown", Rule: "rule 17",
+		Name: "an undecided reconciler overwrites the cause of the doubt", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_Undecided_KeepsFirstCause",
 		Old: "lapsed.Undecided(r, errorText(err))", New: "errorText(err)",
 	},
 	{
-		Name: "a reconciler's no counts although it failed", Rule: "rule 17",
+		Name: "a verdict counts although the reconciler failed", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settleReconciled", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict",
 		Old: `
 			if err == nil {
@@ -45,7 +45,7 @@ var reconciliations = []Mutant{
 		Old: "case settleErr != nil && x.reconciling:", New: "case settleErr != nil && x.reconciling && !s.State.Terminal():",
 	},
 	{
-		Name: "what a reconciler's own call came to is said of the parked one", Rule: "rule 9",
+		Name: "the error of a parked call has the reasons of the reconciler's own call", Rule: "rule 9",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestReconcile_OwnRunFails_CallIsOnlyParked",
 		Old: "withoutOutcome(err)", New: "err",
 	},
@@ -55,23 +55,23 @@ var reconciliations = []Mutant{
 		Old: "EndsCall: !x.reconciling", New: "EndsCall: true",
 	},
 	{
-		Name: "an operator's verdict that is too large is no verdict", Rule: "rule 10",
+		Name: "an operator's verdict that is too large is refused", Rule: "rule 10",
 		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_VerdictTooLargeForStore_LeavesTombstone",
 		Old: "if errors.Is(err, store.ErrTooLarge) {", New: "if false {",
 	},
 	{
-		Name: "the zero verdict is a no", Rule: "rule 17",
+		Name: "the zero verdict counts as DidNotHappen", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).settlement", Package: core, Run: "TestReconcile_NextCall_FollowsVerdict",
 		Old: `s.State, s.Error = store.Unknown, "reconciled: still not known"`,
 		New: `s.State, s.Error = store.Released, "reconciled: still not known"`,
 	},
 	{
-		Name: "a claim to reconcile that came to nothing is a no", Rule: "rule 17",
+		Name: "a reconciler's claim that is given back counts as DidNotHappen", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).reconcile", Package: core, Run: "TestReconcile_ClaimGivenBack_CallStaysParked",
 		Old: "undoState: store.Unknown", New: "undoState: store.Released",
 	},
 	{
-		Name: "a verdict ignores what was seen", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
+		Name: "a verdict applies to a record that has changed", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { f, err := g.store.Swap(ctx, seen.Seen(), p)",
 		New: "current, err := g.store.Get(ctx, seen.Key); if err != nil { return err }; f, err := retry.Do(ctx, func() (store.Found, error) { f, err := g.store.Swap(ctx, current.Record.Seen(), p)",
@@ -87,17 +87,17 @@ var reconciliations = []Mutant{
 		Old: "if seen.State != store.Unknown {", New: "if false {",
 	},
 	{
-		Name: "an operator may say nothing", Rule: "rule 17",
+		Name: "an operator may give the zero verdict", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
 		Old: "if v.kind == undecided {", New: "if false {",
 	},
 	{
-		Name: "a record that cannot be read keeps all parked calls parked", Rule: "rule 17",
+		Name: "an unreadable record keeps all parked calls parked", Rule: "rule 17",
 		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
 		Old: "if errors.Is(err, store.ErrCorrupt) {", New: "if false {",
 	},
 	{
-		Name: "a reconciler does not tell of what it cannot read", Rule: "rule 11",
+		Name: "Reconcile does not report an unreadable record", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).Reconcile", Package: core, Run: "TestReconcile_RecordUnreadable_OthersAreDecided",
 		Old: `
 			if errs == nil {

@@ -1,9 +1,9 @@
 package museum
 
-// Rule 8: what is terminal never changes, and a replay equals the first answer.
+// Rule 8: a terminal record does not change, and a replay equals the first answer.
 var replays = []Mutant{
 	{
-		Name: "a completed record is replayed without a judgement", Rule: "rule 1", Parent: "M6: powertools-typescript#2058",
+		Name: "a completed record is replayed without Decide", Rule: "rule 1", Parent: "M6: powertools-typescript#2058",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestPayload_Differs_IsMismatchInEveryState|TestRetention_LongRun_CountsFromCompletion",
 		Old: "d := c.decide(r, f.Now)",
 		New: `
@@ -28,17 +28,17 @@ var replays = []Mutant{
 		Old: "slices.Clip(bytes.Clone(o.Body))", New: "append(make([]byte, 0, 100), o.Body...)",
 	},
 	{
-		Name: "an outcome that is over is replayed", Rule: "rule 7", Parent: "M17: DynamoDB TTL",
+		Name: "an expired outcome is replayed", Rule: "rule 7", Parent: "M17: DynamoDB TTL",
 		Dir: seam, Func: "Decide", Package: core, Run: "TestRetention_LongRun_CountsFromCompletion",
 		Old: "if r.Expired(now) {", New: "if false {",
 	},
 	{
-		Name: "an expired record is over a moment late", Rule: "rule 7",
+		Name: "a record expires a microsecond late", Rule: "rule 7",
 		Dir: seam, Func: "(*Record).Expired", Package: seam, Run: "TestRecord_ReachesItsEnd_IsLapsedOrExpired",
 		Old: "return !r.Expires.IsZero() && !now.Before(r.Expires)", New: "return !r.Expires.IsZero() && now.After(r.Expires)",
 	},
 	{
-		Name: "a lease is over a moment late", Rule: "rule 7",
+		Name: "a lease expires a microsecond late", Rule: "rule 7",
 		Dir: seam, Func: "(*Record).Lapsed", Package: seam, Run: "TestRecord_ReachesItsEnd_IsLapsedOrExpired",
 		Old: "(r.State == Started || r.State == Processing) && !now.Before(r.Until)",
 		New: "(r.State == Started || r.State == Processing) && now.After(r.Until)",
@@ -49,12 +49,12 @@ var replays = []Mutant{
 		Old: "r.Updated, Time(Micros(now.Add(keep))), o", New: "r.Updated, Time(Micros(r.Created.Add(keep))), o",
 	},
 	{
-		Name: "one time to live for the lock and the result", Rule: "rule 7",
+		Name: "an outcome is kept for the time of the lease", Rule: "rule 7",
 		Dir: core, Func: "(*Guard).completion", Package: core, Run: "TestRetention_LongRun_CountsFromCompletion",
 		Old: "Keep: g.options.Retention", New: "Keep: g.options.Lease",
 	},
 	{
-		Name: "a released record is over before its wait", Rule: "rule 7",
+		Name: "a released record expires before its wait ends", Rule: "rule 7",
 		Dir: seam, Func: "(*Record).settle", Package: seam, Run: "TestApply_Release_ExpiresAfterLongerOfWaitAndKeep",
 		Old: "Time(Micros(now.Add(max(wait, keep))))", New: "Time(Micros(now.Add(keep)))",
 	},
@@ -76,7 +76,7 @@ var replays = []Mutant{
 			return g.execute(ctx, &a, fn, nil)`,
 	},
 	{
-		Name: "reruns run at once", Rule: "rule 8",
+		Name: "two reruns run at the same time", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRerun",
 		Old: "return g.rerun(ctx, call, fn)",
 		New: `
@@ -84,12 +84,12 @@ var replays = []Mutant{
 			return Result{Outcome: o, codecs: g.options.Codecs}, err`,
 	},
 	{
-		Name: "the lock and the result of a rerun disagree", Rule: "rule 8",
+		Name: "each rerun has another key", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).rerun", Package: core, Run: "TestRerun",
 		Old: "call.Operation += lapsed.RerunSuffix", New: `call.Operation += "##" + fmt.Sprint(lapsed.NewOwner())`,
 	},
 	{
-		Name: "a failed attempt is never set back", Rule: "rule 13",
+		Name: "the pause after a failure is ignored under every policy", Rule: "rule 13",
 		Dir: seam, Func: "byState", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "a == DoPark || !now.Before(r.Until) {", New: "a == DoPark {",
 	},

@@ -1,6 +1,6 @@
 package museum
 
-// Section 3: equal keys of two scopes never meet.
+// Scope: equal keys of two operations or tenants are different calls.
 var scopes = []Mutant{
 	{
 		Name: "the tenant is not part of the key", Rule: "scope", Parent: "M13: devlink#773, Truxify#2382",
@@ -13,13 +13,13 @@ var scopes = []Mutant{
 		Old: "Operation: c.Operation", New: `Operation: "any"`,
 	},
 	{
-		Name: "no tenant means a key space for all", Rule: "scope", Parent: "M13: idempo#29",
+		Name: "a call without a tenant is shared", Rule: "scope", Parent: "M13: idempo#29",
 		Dir: core, Func: "(*Call).check", Package: core, Run: "TestRun_InvalidCall_NamesFieldAndLimit",
 		Old: `if c.Tenant == "" { return errors.New("tenant: is empty; name the account or user, or say semel.Shared") } if c.Tenant != Shared {`,
 		New: `if c.Tenant == Shared+Shared { return errors.New("tenant: is twice shared") }; if c.Tenant != "" && c.Tenant != Shared {`,
 	},
 	{
-		Name: "an operation may look like a child's", Rule: "scope",
+		Name: "an operation may look like the operation of a step", Rule: "scope",
 		Dir: "internal/names", Func: "CheckOperation", Package: core, Run: "TestRun_InvalidCall_NamesFieldAndLimit",
 		Old: `strings.Contains(operation, "#")`, New: `strings.Contains(operation, "##")`,
 	},
@@ -34,7 +34,7 @@ var scopes = []Mutant{
 		Old: "b = binary.BigEndian.AppendUint32(b, uint32(len(field)))", New: "_ = binary.BigEndian",
 	},
 	{
-		Name: "keys of one place in their order have one id", Rule: "scope",
+		Name: "keys with the same position have the same ID", Rule: "scope",
 		Dir: seam, Func: "Key.ID", Package: seam, Run: "ID",
 		Old: "id := [16]byte(d[:16])",
 		New: `
@@ -42,7 +42,7 @@ var scopes = []Mutant{
 			copy(id[:], d[:positionLen])`,
 	},
 	{
-		Name: "the id of a random key is a place", Rule: "scope",
+		Name: "the ID of a random key begins with a position", Rule: "scope",
 		Dir: seam, Func: "numberOf", Package: seam, Run: "ID",
 		Old: "if '0' <= word[i] && word[i] <= '9' {", New: "if word[i] == 0 {",
 	},

@@ -2,8 +2,8 @@ package museum
 
 import "slices"
 
-// Rule 4: who settles shows owner, fence and state, once a lease. Rule 9:
-// completion does not end with the caller, and what is not known is never a
+// Rule 4: a settlement names owner, fence and state, and settles a lease once. Rule 9:
+// the outcome is stored even if the caller has left, and a doubtful call is not a
 // failure.
 var settlements = slices.Concat(storeSettlements, coreSettlements)
 
@@ -93,18 +93,18 @@ var coreSettlements = []Mutant{
 		Old: "case !retry.Pause(ctx, wait):", New: "default:",
 	},
 	{
-		Name: "the key is made anew at the end", Rule: "rule 4", Parent: "M8: CAMEL-24091, midaz#1799",
+		Name: "a settlement has another key than the claim", Rule: "rule 4", Parent: "M8: CAMEL-24091, midaz#1799",
 		Dir: core, Func: "(*Guard).settle", Package: core, Run: "TestRun_Duplicate_GetsSameBytes",
 		Old: "return g.settleUntil(ctx, x.lease, s)",
 		New: "l := x.lease; l.Key = store.Key{Operation: l.Key.Operation, Value: l.Key.Value}; return g.settleUntil(ctx, l, s)",
 	},
 	{
-		Name: "what is not known is a failure", Rule: "rule 9",
+		Name: "a doubtful call counts as failed", Rule: "rule 9",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "s.State = store.Unknown", New: "s.State = store.Failed",
 	},
 	{
-		Name: "an outcome that could not be stored is passed over", Rule: "rule 9",
+		Name: "an outcome that could not be stored is not reported", Rule: "rule 9",
 		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestSettle_StoreDown_CallerGetsOutcome",
 		Old: "case settleErr != nil && s.State.Terminal():", New: "case false:",
 	},
@@ -114,12 +114,12 @@ var coreSettlements = []Mutant{
 		Old: "if err != nil && !errors.Is(err, ErrOutcomeNotStored) {", New: "if err != nil {",
 	},
 	{
-		Name: "the answer of a lost lease passes for the outcome", Rule: "rule 9", Parent: "Powertools, River",
+		Name: "the result of a handler without a lease counts as the outcome", Rule: "rule 9", Parent: "Powertools, River",
 		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestTakeOver_OldOwnerSettles_IsRefused",
 		Old: "case settleErr != nil && x.reconciling:", New: "case lost && s.State.Terminal(): case settleErr != nil && x.reconciling:",
 	},
 	{
-		Name: "a panic leaves its claim behind", Rule: "rule 9", Parent: "Truxify#4622, Friday#403",
+		Name: "a panic does not settle the claim", Rule: "rule 9", Parent: "Truxify#4622, Friday#403",
 		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestRun_HandlerPanics_IsDoubt|TestRun_HandlerCallsGoexit_IsDoubt",
 		Old: "case returned:", New: "case returned || true:",
 	},
@@ -152,12 +152,12 @@ var coreSettlements = []Mutant{
 		Old: "ok && f != nil {", New: "ok && f != nil && x.policy == Park {",
 	},
 	{
-		Name: "what had no effect is parked", Rule: "doubt",
+		Name: "a call without effect is parked", Rule: "doubt",
 		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestRun_HandlerReturns_DecidesState",
 		Old: "if effect.None(err) {", New: "if effect.None(err) && x.policy != Park {",
 	},
 	{
-		Name: "a step without effect frees its parent", Rule: "doubt",
+		Name: "NoEffect of a step counts for its parent", Rule: "doubt",
 		Dir: "internal/effect", Func: "None", Package: core, Run: "TestNoEffect_OfStep_DoesNotReleaseParent",
 		Old: "case *Finished: return false", New: "case *Finished: return None(e.Err)",
 	},
@@ -167,12 +167,12 @@ var coreSettlements = []Mutant{
 		Old: "len(parts) > 0 && !slices.ContainsFunc(parts, func(err error) bool { return !None(err) })", New: "slices.ContainsFunc(parts, None)",
 	},
 	{
-		Name: "a failure that is not kept looks like one that is", Rule: "rule 9",
+		Name: "a failure that is not kept is found in the error", Rule: "rule 9",
 		Dir: core, Func: "(*Guard).conclude", Package: core, Run: "TestFailure_LeaseLost_IsNotInError",
 		Old: "x.failure(ErrLeaseLost, textOnly(err))", New: "x.failure(ErrLeaseLost, err)",
 	},
 	{
-		Name: "a stored outcome is settled over by what the handler returns", Rule: "rule 8",
+		Name: "the handler's error replaces the outcome that Complete stored", Rule: "rule 8",
 		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete_InHandler_StoresAtOnce|TestComplete_AfterTakeOver_IsLeaseLost|TestComplete_InRerun_IsUnsupported|TestComplete_InReconciler_IsUnsupported",
 		Old: "if x.isCompleted() {", New: "if x.isCompleted() && err == nil {",
 	},

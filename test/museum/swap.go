@@ -1,6 +1,7 @@
 package museum
 
-// Rule 3: a change of a row that one does not own compares all that was seen.
+// Rule 3: a change by a process that is not the owner compares every field that it has
+// read.
 var swaps = []Mutant{
 	unseen("the state", "State: r.State, Owner", "Owner"),
 	unseen("the owner", "Owner: r.Owner, Fence: r.Fence, Until", "Fence: r.Fence, Until"),
@@ -18,7 +19,7 @@ var swaps = []Mutant{
 		Old: "if r.Seen() == seen {", New: "if r.Seen() == seen && !now.Before(r.Until) {",
 	},
 	{
-		Name: "an own swap is read as lost", Rule: "rule 2", Parent: "M10: go-redis#2985",
+		Name: "a process loses its own swap", Rule: "rule 2", Parent: "M10: go-redis#2985",
 		Dir: mem, Func: "(*Store).Swap", Package: core, Run: "TestTakeOver_ReplyLost_IsWon",
 		Old: "if r.Seen() == seen {",
 		New: `
@@ -41,7 +42,7 @@ var swaps = []Mutant{
 			if r.Seen() == seen {`,
 	},
 	{
-		Name: "a lost race goes on without the claim", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
+		Name: "a caller whose swap lost runs the handler", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestTakeOver_SwapLost_RunsNothing",
 		Old: "if *f, err = c.swap(ctx, r.Seen(), p); err == nil && f.Won && d.Action == store.TakeOver {",
 		New: `
@@ -50,7 +51,7 @@ var swaps = []Mutant{
 			if err == nil && f.Won && d.Action == store.TakeOver {`,
 	},
 	{
-		Name: "a sweep recovers what it has not judged", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
+		Name: "a sweep changes a record that has changed since it judged it", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_RenewedMeanwhile_IsLeftAlone",
 		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, r.Seen(), p) })",
 		New: `

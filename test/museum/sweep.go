@@ -1,15 +1,15 @@
 package museum
 
-// Rule 7: a sweep re-checks what it deletes, never touches a live claim or an
-// unknown record, and recovers what has lapsed.
+// Rule 7: a sweep checks a record again before it deletes it, changes no live claim and
+// no Unknown record, and recovers expired claims.
 var sweeps = []Mutant{
 	{
-		Name: "a sweep fails for good what is not known", Rule: "rule 9",
+		Name: "a sweep fails a key under park", Rule: "rule 9",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptUnderPark_IsParked",
 		Old: "if action == store.Exhausted && d.Policy == store.Park {", New: "if false {",
 	},
 	{
-		Name: "the longest pause between two passes is none", Rule: "rule 7",
+		Name: "the longest pause between two passes overflows", Rule: "rule 7",
 		Dir: "internal/retry", Func: "Pause", Package: "sweep", Run: "TestRun_LongestPause_MakesOnePass",
 		Old: "d = min(d, longestPause)", New: "",
 	},
@@ -34,12 +34,12 @@ var sweeps = []Mutant{
 		Old: "case r.Lapsed(res.Now) &&", New: "case false &&",
 	},
 	{
-		Name: "a sweep passes over what is too much for a step", Rule: "rule 7",
+		Name: "a sweep leaves out the rest of a full step", Rule: "rule 7",
 		Dir: mem, Func: "(*Store).Sweep", Package: "sweep", Run: "TestOnce_ManyExpired_RecoversAll",
 		Old: "res.Next = store.Cursor(cursorPrefix + after)", New: "",
 	},
 	{
-		Name: "a sweep takes all of the store's time", Rule: "rule 7",
+		Name: "a sweep does not rest", Rule: "rule 7",
 		Dir: "sweep", Func: "(*pacer).rest", Package: "sweep", Run: "TestOnce_ManySteps_RestsAfterEach",
 		Old: "p.owed += time.Duration(p.factor) * took", New: "p.owed += 0 * took",
 	},
@@ -49,12 +49,12 @@ var sweeps = []Mutant{
 		Old: "if res.Deleted == limit {", New: "if false {",
 	},
 	{
-		Name: "a sweep gives the last attempt another", Rule: "rule 13",
+		Name: "a sweep releases a claim without attempts left", Rule: "rule 13",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_LastAttemptExpired_FailsKey",
 		Old: ", MaxAttempts: s.options.MaxAttempts", New: "",
 	},
 	{
-		Name: "a sweep does not say what it recovered", Rule: "rule 7",
+		Name: "a sweep does not report recovered records", Rule: "rule 7",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_EachState_RemovesOrRecovers",
 		Old: "if s.options.Observe != nil {", New: `if s.options.Observe != nil && kind == "" {`,
 	},

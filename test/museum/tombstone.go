@@ -1,7 +1,7 @@
 package museum
 
-// Rule 10: a result too large to keep leaves a tombstone, and never a second
-// execution.
+// Rule 10: a result that is too large to keep leaves a tombstone, and the handler does
+// not run again.
 var tombstones = []Mutant{
 	{
 		Name: "a result that is too large is not recorded", Rule: "rule 10", Parent: "M11: fiber#4287, granit-dotnet#1151",
@@ -30,12 +30,12 @@ var tombstones = []Mutant{
 		Old: "size += len(h.Name) + len(h.Value)", New: "size += 0 * len(h.Name)",
 	},
 	{
-		Name: "a tombstone passes for an answer", Rule: "rule 10",
+		Name: "a tombstone is replayed as a result", Rule: "rule 10",
 		Dir: core, Func: "(*pendingCall).answer", Package: core, Run: "TestOutcome_TooLarge_LeavesTombstone",
 		Old: "if r.Outcome.Gone {", New: "if false {",
 	},
 	{
-		Name: "what the store cannot keep is not recorded", Rule: "rule 10", Parent: "M11: DynamoDB, 400 KB an item",
+		Name: "an outcome that is too large for the store is not recorded", Rule: "rule 10", Parent: "M11: DynamoDB, 400 KB an item",
 		Dir: core, Func: "(*Guard).settleUntil", Package: core, Run: "TestOutcome_BodyTooLargeForStore_LeavesTombstone",
 		Old: "case err == nil || retry.Answered(err):", New: "case err == nil || retry.Answered(err) || errors.Is(err, store.ErrTooLarge):",
 	},
@@ -45,7 +45,7 @@ var tombstones = []Mutant{
 		Old: "if errors.Is(settleErr, store.ErrTooLarge) {", New: "if false {",
 	},
 	{
-		Name: "a failure that is too large is an empty answer", Rule: "rule 10",
+		Name: "a failure that is too large is replayed empty", Rule: "rule 10",
 		Dir: core, Func: "(*Guard).failed", Package: core, Run: "TestOutcome_FailureTooLarge_IsFailureNotKept",
 		Old: "Outcome: g.limit(o)", New: "Outcome: store.Outcome{Code: len(g.limit(o).Body)}",
 	},

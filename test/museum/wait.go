@@ -1,10 +1,10 @@
 package museum
 
-// Rule 14: who waits is judged by the same Decide, within limits, and never in
-// a transaction of the caller's.
+// Rule 14: a waiting call is judged by Decide again, waits within limits, and never
+// waits inside a transaction.
 var waits = []Mutant{
 	{
-		Name: "a waiter takes an outcome that nobody judged", Rule: "rule 1",
+		Name: "a waiting call replays without Decide", Rule: "rule 1",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_KeyBeganAgain_IsJudgedAgain",
 		Old: `
 			*f, err = c.look(ctx)
@@ -18,17 +18,17 @@ var waits = []Mutant{
 			}`,
 	},
 	{
-		Name: "a waiter claims when it wakes", Rule: "rule 14",
+		Name: "a waiting call swaps when it wakes", Rule: "rule 14",
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_RunEndsWithoutOutcome_IsInProgress|TestWait_LimitReached_IsInProgress|TestWait_CallerLeaves_Ends|TestWait_AttemptFails_IsReleasedAndDoesNotRun|TestWait_FirstHadNoEffect_OneRuns|TestWait_HolderCrashed_TakesOver|TestWait_KeyBeganAgain_IsJudgedAgain|TestWait_StoreNotifiesOrNot_NoticesEnd|TestWait_SameGuard_IsWokenAtOnce|TestWait_NotifierStillWaiting_DoesNotRace",
 		Old: "*f, err = c.look(ctx) round = 0", New: "*f, err = c.swap(ctx, r.Seen(), c.nextClaim(r, d)); round = 0",
 	},
 	{
-		Name: "a waiter of the same Guard is not told", Rule: "rule 14",
+		Name: "a waiting call of the same Guard is not woken", Rule: "rule 14",
 		Dir: core, Func: "(*waiters).join", Package: core, Run: "TestWait_SameGuard_IsWokenAtOnce",
 		Old: "w.keys.Add(1)", New: "",
 	},
 	{
-		Name: "the limit of a wait begins anew with each look", Rule: "rule 14", Parent: "fiber#3058",
+		Name: "the time limit of a wait restarts with each read", Rule: "rule 14", Parent: "fiber#3058",
 		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestWait_LimitReached_IsInProgress",
 		Old: "if c.waitUntil.IsZero() {", New: "if true {",
 	},
@@ -38,27 +38,27 @@ var waits = []Mutant{
 		Old: "context.WithTimeout(ctx,", New: "context.WithTimeout(context.WithoutCancel(ctx),",
 	},
 	{
-		Name: "who waits trusts a store that cannot tell any more", Rule: "rule 14",
+		Name: "a waiting call does not poll after the store has stopped notifying", Rule: "rule 14",
 		Dir: core, Func: "(*Guard).sleep", Package: core, Run: "TestWait_StoreNotifiesOrNot_NoticesEnd",
 		Old: "notifierFailed, d, last = nil, firstPoll*2/3, lastPoll", New: "notifierFailed = nil",
 	},
 	{
-		Name: "any number may wait", Rule: "rule 14",
+		Name: "MaxWaiters is ignored", Rule: "rule 14",
 		Dir: core, Func: "(*waiters).join", Package: core, Run: "TestWait_OverMaxWaiters_IsInProgress",
 		Old: "if group.size >= limit {", New: "if false {",
 	},
 	{
-		Name: "who is told to come again is not told when", Rule: "rule 14",
+		Name: "RetryAfter is missing", Rule: "rule 14",
 		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestLease_LongHandler_IsRenewed|TestBackoff_AttemptFailed_NextCallIsInProgress",
 		Old: "RetryAfter: max(after, 0)", New: "RetryAfter: min(after, 0)",
 	},
 	{
-		Name: "a waiter never sees what another process ended", Rule: "rule 14",
+		Name: "a waiting call does not notice the end of another process's run", Rule: "rule 14",
 		Dir: core, Func: "(*Guard).sleep", Package: core, Run: "TestWait_RunOfAnotherProcess_Polls",
 		Old: "if f, err := g.store.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {", New: "if g.notifier == nil {",
 	},
 	{
-		Name: "a waiter does not notice that the holder is dead", Rule: "rule 14",
+		Name: "a waiting call does not notice that the lease has expired", Rule: "rule 14",
 		Dir: core, Func: "(*pendingCall).waitForEnd", Package: core, Run: "TestWait_HolderCrashed_TakesOver",
 		Old: "min(rest, max(left, time.Millisecond))", New: "rest",
 	},
