@@ -15,12 +15,20 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
+// notifyingStore is a store.Waiter that waits by a function.
+type notifyingStore struct {
+	hooks
+	wait func(ctx context.Context) error
+}
+
+func (s *notifyingStore) Wait(ctx context.Context, _ store.Seen) error { return s.wait(ctx) }
+
 func TestWait_BrokenNotifier_DoesNotSpin(t *testing.T) {
 	for name, ret := range map[string]error{"error": errBoom, "early nil": nil} {
 		t.Run(name, func(t *testing.T) {
 			var gets, waits atomic.Int64
 			st := memstore.New(nil)
-			w := &brokenNotifier{hooks: hooks{Store: st}, calls: &waits, err: ret}
+			w := &notifyingStore{hooks{Store: st}, func(context.Context) error { waits.Add(1); return ret }}
 			w.hooks.get = func(ctx context.Context, k store.Key) (store.Found, error) {
 				gets.Add(1)
 				return st.Get(ctx, k)
@@ -36,17 +44,9 @@ func TestWait_BrokenNotifier_DoesNotSpin(t *testing.T) {
 	}
 }
 
-type brokenNotifier struct {
-	hooks
-	calls *atomic.Int64
-	err   error
-}
-
-func (b *brokenNotifier) Wait(context.Context, store.Seen) error { b.calls.Add(1); return b.err }
-
 func TestWait_NotifierStillWaiting_DoesNotRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &silentNotifier{hooks{Store: memstore.New(nil)}}
+		st := &notifyingStore{hooks{Store: memstore.New(nil)}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		g := guard(t, st, nil)
 		for i := range 20 {
 			k := fmt.Sprint(i)
@@ -60,17 +60,11 @@ func TestWait_NotifierStillWaiting_DoesNotRace(t *testing.T) {
 				})
 			})
 			<-started
-			_, _ = g.Run(t.Context(), waiting(k, time.Minute), never(t))
+			res, err := g.Run(t.Context(), waiting(k, time.Minute), never(t))
 			wg.Wait()
+			wantBody(t, res, err, "one", true)
 		}
 	})
-}
-
-type silentNotifier struct{ hooks }
-
-func (b *silentNotifier) Wait(ctx context.Context, _ store.Seen) error {
-	<-ctx.Done()
-	return ctx.Err()
 }
 
 func TestWait_RunOfAnotherProcess_Polls(t *testing.T) {
@@ -87,14 +81,6 @@ func TestWait_RunOfAnotherProcess_Polls(t *testing.T) {
 		}
 	})
 }
-
-// notifyingStore is a store.Waiter that waits by a function.
-type notifyingStore struct {
-	hooks
-	wait func(ctx context.Context) error
-}
-
-func (s *notifyingStore) Wait(ctx context.Context, _ store.Seen) error { return s.wait(ctx) }
 
 // One Guard runs a call for a minute. Another Guard, over a notifying store, waits.
 func TestWait_StoreNotifiesOrNot_NoticesEnd(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package lapsed says what becomes of a record whose last run did not end well,
-// for the calls that find it and for the sweep.
+// Package lapsed has the texts, failures and owners with which calls and the sweep
+// recover records whose claim has expired.
 package lapsed
 
 import (

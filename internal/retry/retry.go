@@ -1,4 +1,4 @@
-// Package retry repeats calls to a store that brought no answer.
+// Package retry repeats requests that a store did not answer.
 package retry
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// longestPause keeps half as much again within what a time.Duration can hold.
+// longestPause is so short that one and a half times as much fits in a time.Duration.
 const longestPause = 100 * 365 * 24 * time.Hour
 
 // pauses come between the attempts to send one request.
