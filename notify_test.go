@@ -44,7 +44,7 @@ func TestWait_BrokenNotifier_DoesNotSpin(t *testing.T) {
 	}
 }
 
-func TestWait_NotifierStillWaiting_DoesNotRace(t *testing.T) {
+func TestWait_NotifierStillWaiting_GetsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &notifyingStore{hooks{Store: memstore.New(nil)}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		g := guard(t, st, nil)

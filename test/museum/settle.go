@@ -173,7 +173,7 @@ var coreSettlements = []Mutant{
 	},
 	{
 		Name: "the handler's error replaces the outcome that Complete stored", Rule: "rule 8",
-		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete_InHandler_StoresAtOnce|TestComplete_AfterTakeOver_IsLeaseLost|TestComplete_InRerun_IsUnsupported|TestComplete_InReconciler_IsUnsupported",
+		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestComplete_InHandler_StoresAtOnce",
 		Old: "if x.isCompleted() {", New: "if x.isCompleted() && err == nil {",
 	},
 	{

@@ -19,7 +19,7 @@ var waits = []Mutant{
 	},
 	{
 		Name: "a waiting call swaps when it wakes", Rule: "rule 14",
-		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_RunEndsWithoutOutcome_IsInProgress|TestWait_LimitReached_IsInProgress|TestWait_CallerLeaves_Ends|TestWait_AttemptFails_IsReleasedAndDoesNotRun|TestWait_FirstHadNoEffect_OneRuns|TestWait_HolderCrashed_TakesOver|TestWait_KeyBeganAgain_IsJudgedAgain|TestWait_StoreNotifiesOrNot_NoticesEnd|TestWait_SameGuard_IsWokenAtOnce|TestWait_NotifierStillWaiting_DoesNotRace",
+		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestWait_RunEndsWithoutOutcome_IsInProgress",
 		Old: "*f, err = c.look(ctx) round = 0", New: "*f, err = c.swap(ctx, r.Seen(), c.nextClaim(r, d)); round = 0",
 	},
 	{
