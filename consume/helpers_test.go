@@ -273,5 +273,3 @@ func (b *brittle) claimed() int {
 }
 
 var errPlain = errors.New("plain")
-
-func said(reason error) error { return &semel.Error{Reason: reason, Operation: "op"} }

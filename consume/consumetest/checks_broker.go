@@ -195,7 +195,7 @@ func letterContents(w *world) {
 	for name, want := range map[string]string{
 		consume.KeyHeader: "k", "trace": "t1",
 		driver.LetterReason: string(driver.ReasonFailed), driver.LetterCode: "declined", driver.LetterError: "the card was declined",
-		driver.LetterAttempts: "1", driver.LetterGroup: string(group), driver.LetterKey: "k",
+		driver.LetterAttempts: "1", driver.LetterGroup: group, driver.LetterKey: "k",
 		driver.LetterTopic: from.Topic, driver.LetterOriginID: from.ID,
 	} {
 		if got, _ := c.Header(name); got != want {

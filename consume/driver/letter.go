@@ -57,7 +57,7 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 	if m.Deliveries > 0 {
 		add(LetterDeliveries, strconv.Itoa(m.Deliveries))
 	}
-	add(LetterGroup, string(group))
+	add(LetterGroup, group)
 	add(LetterKey, m.Key)
 	add(LetterTopic, m.Origin.Topic)
 	add(LetterPartition, strconv.FormatInt(int64(m.Origin.Partition), 10))

@@ -54,7 +54,7 @@ func (s *Shared[S]) Remove() error {
 	started := true
 	s.once.Do(func() { started = false })
 	if !started || s.err != nil {
-		return nil
+		return nil //nolint:nilerr // Get has reported it
 	}
 	return s.server.Remove()
 }

@@ -46,7 +46,7 @@ func (s *Server) Start() error {
 	err := Until(s.Limit, 20*time.Millisecond, func() error {
 		var p *Process
 		if p, broken = s.spawn(); broken != nil {
-			return nil
+			return nil //nolint:nilerr // the error is in broken, which ends the attempts
 		}
 		if err := s.await(p); err != nil {
 			p.Kill()

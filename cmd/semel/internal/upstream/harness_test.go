@@ -41,7 +41,9 @@ func newFront(t *testing.T, address string, o *semel.Options, timeout time.Durat
 		t.Fatal(err)
 	}
 	once, err := semelhttp.Middleware(g, func(*http.Request) (string, error) { return semel.Shared, nil },
-		&semelhttp.Options{Optional: true, HoldFlush: true, Detach: true})
+		&semelhttp.Options{
+			Operation: func(*http.Request) string { return operation }, Optional: true, HoldFlush: true, Detach: true,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
