@@ -208,7 +208,7 @@ func TestNew_InvalidGroup_IsRefused(t *testing.T) {
 		want []string // empty: it is fine
 	}{
 		"empty":                    {consume.Keyed("", header), []string{"operation", "empty", "1 to 255"}},
-		"too long":                 {consume.Keyed(string(strings.Repeat("g", 256)), header), []string{"operation", "256", "255"}},
+		"too long":                 {consume.Keyed(strings.Repeat("g", 256), header), []string{"operation", "256", "255"}},
 		"not UTF-8":                {consume.Keyed("g\xff", header), []string{"operation", "UTF-8"}},
 		"a control character":      {consume.Keyed("a\nb", header), []string{"operation", "0x0a"}},
 		"a '#'":                    {consume.Keyed("a#b", header), []string{"operation", "'#'"}},

@@ -149,7 +149,7 @@ func TestLetter_TwoGroups_HaveTwoIDs(t *testing.T) {
 				r := serve(t, c, s)
 				synctest.Wait()
 				id, _ := s.letters[0].Header(driver.LetterID)
-				if g, _ := s.letters[0].Header(driver.LetterGroup); g != string(group) {
+				if g, _ := s.letters[0].Header(driver.LetterGroup); g != group {
 					t.Errorf("%s: the letter is of group %q, want %q", name, g, group)
 				}
 				ids[id] = true
