@@ -163,9 +163,10 @@ func TestNext_ConsumerLimits_AreKept(t *testing.T) {
 		t.Errorf("of an empty stream: %d messages, %v", len(ds), err)
 	}
 	b.Publish(t, keyed("a"), keyed("b"), keyed("c"))
-	for _, want := range []int{2, 1} {
-		if ds, err := s.Next(t.Context(), 256); len(ds) != want || err != nil {
-			t.Errorf("%d messages, %v; want %d", len(ds), err, want)
+	for got := 0; got < 3; { // a pull may end before the server has sent all messages
+		ds, err := s.Next(t.Context(), 256)
+		if got += len(ds); len(ds) > 2 || err != nil {
+			t.Fatalf("%d messages, %v; want at most 2", len(ds), err)
 		}
 	}
 	// An operator makes the limit less while the Source is there.
@@ -178,8 +179,11 @@ func TestNext_ConsumerLimits_AreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Publish(t, keyed("d"), keyed("e"))
-	if ds, err := s.Next(t.Context(), 256); len(ds) != 1 || err != nil {
-		t.Errorf("with the new limit: %d messages, %v; want 1", len(ds), err)
+	for got := 0; got < 2; {
+		ds, err := s.Next(t.Context(), 256)
+		if got += len(ds); len(ds) > 1 || err != nil {
+			t.Fatalf("with the new limit: %d messages, %v; want at most 1", len(ds), err)
+		}
 	}
 }
 
