@@ -52,7 +52,7 @@ func CreateTopics(ctx context.Context, broker, topic, group string) error {
 		return err
 	}
 	defer client.Close()
-	for _, name := range []string{topic, "dead-letters." + group, "parked." + group} {
+	for _, name := range []string{topic, "dead-letters." + group, "quarantine." + group} {
 		r, err := kadm.NewClient(client).CreateTopic(ctx, 3, 1, nil, name)
 		if err = errors.Join(err, r.Err); err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 			return err

@@ -276,7 +276,7 @@ func TestSweepDoctorMigrate_OneStore(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := command(t, "migrate", "--print", "--partitions", "2", "--store", "postgres://h/d"); r.code != ExitOK ||
-		strings.Count(r.stdout, " PARTITION OF ") != 2 || !strings.Contains(r.stdout, "semel_watermark") || !strings.Contains(r.stdout, "semel_note") {
+		strings.Count(r.stdout, " PARTITION OF ") != 2 || !strings.Contains(r.stdout, "semel_watermark") || !strings.Contains(r.stdout, "semel_crash_marker") {
 		t.Errorf("%+v", r)
 	}
 	if names, _ := filepath.Glob(fresh + "*"); len(names) > 0 {
