@@ -11,9 +11,9 @@ import (
 // Each entry is the present number; the aim is in its comment. A change that makes
 // a package smaller lowers its entry.
 var apiLimits = map[string]struct{ names, methods int }{
-	".":             {83, 44}, // aim: 60 names, 35 methods
-	"consume":       {90, 8},  // aim: 60 names
-	"store/pgstore": {30, 40}, // aim: 25 names, 25 methods
+	".":             {60, 35},
+	"consume":       {60, 8},
+	"store/pgstore": {25, 25},
 }
 
 // A name is an exported identifier of package level: a function, a type, a
@@ -81,11 +81,7 @@ const mostFiles = 20
 // largePackages have more than mostFiles, as many as the entry says. The aim is
 // an empty table.
 var largePackages = map[string]int{
-	".":                         28,
-	"semelhttp":                 27,
-	"store/pgstore":             44,
-	"store/sqlitestore":         21,
-	"cmd/semel/internal/verify": 29,
+	"store/pgstore": 44,
 }
 
 func TestPackage_Files_WithinLimit(t *testing.T) {

@@ -82,7 +82,6 @@ func newModule(t *testing.T) (root string) {
 func TestJury_SampleModule_TellsCaughtFromSurvived(t *testing.T) {
 	mutants := []Mutant{
 		{Name: "caught", Func: "add", Old: "a + b", New: "a - b", Run: "TestAdd"},
-		{Name: "caught, old format", File: "code.go", Old: "return a + b", New: "return a - b", Run: "TestAdd"},
 		{Name: "caught without result", Func: "twice", Old: "2", New: "3", Run: "TestOthers"},
 		{Name: "caught in generic method", Func: "(*pair).swap", Old: "p.second, p.first", New: "p.first, p.second", Run: "TestOthers"},
 		{Name: "caught without names of arguments", Func: "pair.size", Old: "2", New: "3", Run: "TestOthers"},

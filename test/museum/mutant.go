@@ -18,9 +18,6 @@ type Mutant struct {
 	// comments and format do not count, or else as a part of a string literal,
 	// in which any white space equals any other.
 	Old, New string
-	// File takes the place of Dir and Func in an entry that is not converted:
-	// the file that contains the text Old exactly once.
-	File string
 	// Package is the directory of the tests that must catch it, from the root
 	// of the repository.
 	Package string
@@ -64,7 +61,7 @@ func All() []Mutant {
 // check says what is missing in the description itself.
 func (m *Mutant) check() error {
 	for field, v := range map[string]string{
-		"Name": m.Name, "Rule": m.Rule, "Dir": m.Dir + m.File, "Func": m.Func + m.File, "Old": m.Old, "Package": m.Package, "Run": m.Run,
+		"Name": m.Name, "Rule": m.Rule, "Dir": m.Dir, "Func": m.Func, "Old": m.Old, "Package": m.Package, "Run": m.Run,
 	} {
 		if v == "" {
 			return fmt.Errorf("mutant %q: %s is empty", m.Name, field)
@@ -81,8 +78,5 @@ func (m *Mutant) check() error {
 
 // place names for people where the bug is.
 func (m *Mutant) place() string {
-	if m.File != "" {
-		return m.File
-	}
 	return m.Func + " of " + m.Dir
 }

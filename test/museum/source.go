@@ -8,7 +8,6 @@ import (
 	"go/scanner"
 	"go/token"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -100,9 +99,6 @@ func (s *source) offset(pos token.Pos) int { return int(pos - s.parsed.FileStart
 
 // locate finds the one place of the bug.
 func (t *tree) locate(m *Mutant) (*edit, error) {
-	if m.Func == "" {
-		return t.locateText(m)
-	}
 	files, err := t.sources(m.Dir)
 	if err != nil {
 		return nil, err
@@ -119,28 +115,9 @@ func (t *tree) locate(m *Mutant) (*edit, error) {
 	case declared != 1:
 		return nil, fmt.Errorf("%s declares %s %d times, not once; if the code has moved, correct Dir and Func", m.Dir, m.Func, declared)
 	case len(edits) != 1:
-		return nil, fmt.Errorf("Old occurs %d times in %s of %s, not once; if the code has changed, correct Old and New: %q", len(edits), m.Func, m.Dir, m.Old)
+		return nil, fmt.Errorf("the Old text occurs %d times in %s of %s, not once; if the code has changed, correct Old and New: %q", len(edits), m.Func, m.Dir, m.Old)
 	}
 	return trimmed(&edits[0]), nil
-}
-
-// locateText finds the bug of an entry without Func: File has the text Old once.
-func (t *tree) locateText(m *Mutant) (*edit, error) {
-	files, err := t.sources(path.Dir(m.File))
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range files {
-		if filepath.Base(s.path) != path.Base(m.File) {
-			continue
-		}
-		if n := strings.Count(s.text, m.Old); n != 1 {
-			return nil, fmt.Errorf("Old occurs %d times in %s, not once; if the code has changed, correct Old and New: %q", n, m.File, m.Old)
-		}
-		start := strings.Index(s.text, m.Old)
-		return trimmed(&edit{s, start, start + len(m.Old), m.New}), nil
-	}
-	return nil, fmt.Errorf("there is no file %s", m.File)
 }
 
 // declaration is the top-level declaration with that name, or nil: "settle",
