@@ -14,7 +14,7 @@ import (
 
 // A group that no call can be of would send a whole topic to the dead letters:
 // it is refused before anything is asked for or taken.
-func TestServeKeyedRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
+func TestServeKeyed_InvalidOperation_IsErrorAtStart(t *testing.T) {
 	s, err := semelkafka.New("g", []string{"t"}, nil)
 	if err != nil {
 		t.Fatal(err)

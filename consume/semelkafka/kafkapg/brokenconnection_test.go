@@ -16,10 +16,10 @@ import (
 // longer than a context of its own, or one that crashes the server process, is an
 // attempt of that message: it is alone at last, and its end comes, and what does
 // not wait for it does not.
-func TestAMessageThatBreaksItsConnectionHasAnEnd(t *testing.T) {
+func TestHandle_MessageBreaksItsConnection_EndsAfterMaxAttempts(t *testing.T) {
 	const done, dup, again, waits, failed = driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
 	for name, breaks := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-		"the server ends it": func(ctx context.Context, tx pgx.Tx) error {
+		"the server results it": func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 			return err
 		},
@@ -36,7 +36,7 @@ func TestAMessageThatBreaksItsConnectionHasAnEnd(t *testing.T) {
 				INSERT INTO trap VALUES (1)`)
 			return err
 		},
-		"its handler hides it": func(ctx context.Context, tx pgx.Tx) error {
+		"the handler hides it": func(ctx context.Context, tx pgx.Tx) error {
 			_, _ = tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 			return nil
 		},
@@ -56,32 +56,32 @@ func TestAMessageThatBreaksItsConnectionHasAnEnd(t *testing.T) {
 		t.Run(name+", by keys", func(t *testing.T) {
 			p := newShop(t)
 			l := p.keyed(t, 3)
-			l.h = handler(p)
+			l.handler = handler(p)
 			first := done
 			for attempt := 1; attempt <= 3; attempt++ {
-				ends := l.Handle(t.Context(), batch)
-				wantEnds(t, ends, first, first, again, waits, first)
-				if first = dup; ends[2].Attempt != attempt {
-					t.Errorf("it is attempt %d, want %d", ends[2].Attempt, attempt)
+				results := l.Handle(t.Context(), batch)
+				wantReasons(t, results, first, first, again, waits, first)
+				if first = dup; results[2].Attempt != attempt {
+					t.Errorf("it is attempt %d, want %d", results[2].Attempt, attempt)
 				}
 			}
 			// Its end can be kept only where it is not run again.
-			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, failed, waits, dup)
-			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, failed, done, dup)
-			p.want(t, "a", "b", "c", "behind")
+			wantReasons(t, l.Handle(t.Context(), batch), dup, dup, failed, waits, dup)
+			wantReasons(t, l.Handle(t.Context(), batch), dup, dup, failed, done, dup)
+			p.wantEffects(t, "a", "b", "c", "behind")
 		})
 		t.Run(name+", by offsets", func(t *testing.T) {
 			p := newShop(t)
 			l := p.offsets(3)
-			l.h = handler(p)
-			wantEnds(t, l.Handle(t.Context(), batch), done, done, again, waits, waits)
-			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, again, waits, waits)
-			wantEnds(t, l.Handle(t.Context(), batch), dup, dup, failed, waits, waits)
+			l.handler = handler(p)
+			wantReasons(t, l.Handle(t.Context(), batch), done, done, again, waits, waits)
+			wantReasons(t, l.Handle(t.Context(), batch), dup, dup, again, waits, waits)
+			wantReasons(t, l.Handle(t.Context(), batch), dup, dup, failed, waits, waits)
 			if err := l.Pass(t.Context(), batch[2]); err != nil {
 				t.Fatal(err)
 			}
-			wantEnds(t, l.Handle(t.Context(), batch[3:]), done, done)
-			p.want(t, "a", "b", "behind", "c")
+			wantReasons(t, l.Handle(t.Context(), batch[3:]), done, done)
+			p.wantEffects(t, "a", "b", "behind", "c")
 		})
 	}
 }
