@@ -1,7 +1,7 @@
 package museum
 
-// PostgreSQL, notes: a message that kills its process has an end, and no other has
-// it for that.
+// PostgreSQL, crash markers: a message that kills its process becomes a dead letter,
+// and no other message does.
 var postgresNotes = []Mutant{
 	{
 		Name: "PostgreSQL, crash markers: a try does not write its marker", Rule: "rule 13",
@@ -30,7 +30,7 @@ var postgresNotes = []Mutant{
 			err := n.write`,
 	},
 	{
-		Name: "PostgreSQL, notes: a try whose end was not noted is taken for one without", Rule: "rule 11",
+		Name: "PostgreSQL, crash markers: a try whose end was not written counts as an open try", Rule: "rule 11",
 		Dir: pgkafka, Func: "(*CrashMarker).Begin", Package: pgkafka, Run: "TestAnEndThatCouldNotBeNoted",
 		Old: "if len(n.excess) > 0 {", New: "if len(n.excess) > 1 {",
 	},
@@ -41,7 +41,7 @@ var postgresNotes = []Mutant{
 		New: "if err := b.isolated.beginTry(ctx, m, b.maxAttempts); err == nil && ctx.Err() != nil {",
 	},
 	{
-		Name: "PostgreSQL, notes: a zombie notes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
+		Name: "PostgreSQL, crash markers: an earlier member writes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAZombieNotesNothing",
 		Old: `
 			SET open_tries = $6::bigint[], updated = c.now FROM c
@@ -61,12 +61,12 @@ var postgresNotes = []Mutant{
 				continue`,
 	},
 	{
-		Name: "PostgreSQL, notes: a member that is given its partition again has died", Rule: "rule 13",
+		Name: "PostgreSQL, crash markers: a member that gets its partition again counts as dead", Rule: "rule 13",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestANoteCounts",
 		Old: "n.starts + (n.member <> excluded.member)::int", New: "n.starts + 1",
 	},
 	{
-		Name: "PostgreSQL, notes: tries of another life count", Rule: "rule 13",
+		Name: "PostgreSQL, crash markers: open tries count after the watermark was set back", Rule: "rule 13",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestANoteOfAnotherLife",
 		Old: "n.topic_id = excluded.topic_id AND n.start_offset <= excluded.start_offset THEN n.open_tries",
 		New: "n.topic_id = excluded.topic_id THEN n.open_tries",

@@ -3,7 +3,6 @@ package kafkapg
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -13,30 +12,30 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
-// The database takes no notes: nothing is tried, and nothing counts.
+// If the crash marker cannot be written, the messages are held: the handler does
+// not run, and no attempt is counted.
 func TestCrashMarker_CannotBeWritten_HoldsMessages(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		m := p.isolatedMember(t, form, 1)
 		batch := named("a/o", "b/p")
 		p.errs["a"] = errors.New("no")
-		away := func(to string, f func()) {
+		wantHeld := func(failing string) {
 			t.Helper()
-			p.exec(t, "ALTER TABLE "+p.markerTable()+" RENAME TO away")
-			f()
-			p.exec(t, "ALTER TABLE "+strings.Replace(p.markerTable(), "semel_crash_marker", "away", 1)+" RENAME TO semel_crash_marker")
-		}
-		in := func() {
+			if err := p.hideMarkers(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer p.showMarkers(t)
 			for i, r := range m.Handle(t.Context(), batch) {
 				if d := driver.Decide(r, driver.Policy{}); d.Action != driver.Hold || d.Reason != driver.ReasonUnavailable || d.Attempt != 0 {
-					t.Errorf("message %d: %v, %v, attempt %d, %v", i, d.Action, d.Reason, d.Attempt, d.Err)
+					t.Errorf("%s fails, message %d: %v, %v, attempt %d, %v", failing, i, d.Action, d.Reason, d.Attempt, d.Err)
 				}
 			}
 		}
-		away("at the beginning", in)
+		wantHeld("Begin")
 		if _, err := m.markers.begin(t.Context(), p.store, &batch[0]); err != nil {
 			t.Fatal(err)
 		}
-		away("at a try", in)
+		wantHeld("Try")
 		if len(p.runs) > 0 {
 			t.Errorf("the runs are %q", p.runs)
 		}
@@ -46,29 +45,29 @@ func TestCrashMarker_CannotBeWritten_HoldsMessages(t *testing.T) {
 	})
 }
 
-// The end of a try cannot be noted: the try does not count as one that had none.
+// If the end of a try cannot be written, a later write of the marker corrects it,
+// so that the try does not stay open.
 func TestCrashMarker_EndOfTryNotWritten_IsNotOpen(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		m := p.isolatedMember(t, form, 3)
-		fail := func(ctx context.Context, _ pgx.Tx, _ []*consume.Message) error {
-			_, err := p.pool.Exec(ctx, "ALTER TABLE "+p.markerTable()+" RENAME TO away")
-			return errors.Join(err, errors.New("no"))
+		*m.handler = func(ctx context.Context, _ pgx.Tx, _ []*consume.Message) error {
+			return errors.Join(p.hideMarkers(ctx), errors.New("no"))
 		}
-		*m.handler = fail
 		for attempt := 1; attempt <= 2; attempt++ {
 			if results := m.Handle(t.Context(), named("a/o")); results[0].Attempt != attempt {
 				t.Errorf("attempt %d, want %d: %v", results[0].Attempt, attempt, results[0].Err)
 			}
-			p.exec(t, "ALTER TABLE "+strings.Replace(p.markerTable(), "semel_crash_marker", "away", 1)+" RENAME TO semel_crash_marker")
+			p.showMarkers(t)
 		}
 		m.markers.end(t.Context())
-		if tried := p.openTries(t); len(tried) > 0 {
-			t.Errorf("noted is %v", tried)
+		if tries := p.openTries(t); len(tries) > 0 {
+			t.Errorf("the open tries are %v, want none", tries)
 		}
 	})
 }
 
-// The drain is over while a message is tried with care: it has not died.
+// If Serve's drain ends while a message of an isolated partition runs, its try does
+// not stay open.
 func TestCrashMarker_TryInterrupted_IsTakenBack(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		m := p.isolatedMember(t, form, 1)
@@ -79,40 +78,41 @@ func TestCrashMarker_TryInterrupted_IsTakenBack(t *testing.T) {
 			return ctx.Err()
 		}
 		m.Handle(ctx, named("a/o"))
-		if tried := p.openTries(t); len(tried) > 0 {
-			t.Errorf("noted is %v", tried)
+		if tries := p.openTries(t); len(tries) > 0 {
+			t.Errorf("the open tries are %v, want none", tries)
 		}
 	})
 }
 
-// A member freezes in a try. The next one does not take that for the message's
-// fault; and the first, when it wakes, leaves nothing that counts.
+// A member freezes in a try. The next member does not blame the message, and when
+// the first member wakes, it cannot write the marker any more.
 func TestCrashMarker_MemberFrozen_WritesNothing(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		p.isolatedMember(t, form, 2)
 		batch := named("a/o", "b/o")
-		d := p.freeze(t, form, 2, batch, "a")
+		f := p.freeze(t, form, 2, batch, "a")
 		m := p.member(t, form, 2).own(t)
-		if form == "keys" { // the first has the key
+		if form == "keys" { // the frozen member has locked the key
 			wantReasons(t, m.Handle(t.Context(), batch), repeat(driver.ReasonInProgress, 2)...)
-			p.disconnect(t, d)
+			p.disconnect(t, f)
 		}
 		wantReasons(t, m.Handle(t.Context(), batch), repeat(driver.ReasonDone, 2)...)
-		d.wake()
-		for i, r := range <-d.results {
+		f.wake()
+		for i, r := range <-f.results {
 			if d := driver.Decide(r, driver.Policy{}); d.Action == driver.DeadLetter {
-				t.Errorf("message %d of the frozen one: %v", i, d.Err)
+				t.Errorf("the frozen member sends message %d to the dead letters: %v", i, d.Err)
 			}
 		}
 		p.wantEffects(t, "a", "b")
 		m.markers.end(t.Context())
-		if tried := p.openTries(t); len(tried) > 0 {
-			t.Errorf("noted is %v", tried)
+		if tries := p.openTries(t); len(tries) > 0 {
+			t.Errorf("the open tries are %v, want none", tries)
 		}
 	})
 }
 
-// One that another has begun behind notes no try, so it makes none.
+// After another member has begun, this member cannot write a try, so it does not
+// run the message.
 func TestCrashMarker_OtherMemberBegan_RefusesTry(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		m := p.isolatedMember(t, form, 2)
@@ -127,6 +127,6 @@ func TestCrashMarker_OtherMemberBegan_RefusesTry(t *testing.T) {
 		if len(p.runs) > 0 {
 			t.Errorf("the runs are %q", p.runs)
 		}
-		wantReasons(t, m.Handle(t.Context(), batch), repeat(driver.ReasonDone, 2)...) // it is given them still: it begins again
+		wantReasons(t, m.Handle(t.Context(), batch), repeat(driver.ReasonDone, 2)...) // this member still gets messages, so it begins again
 	})
 }

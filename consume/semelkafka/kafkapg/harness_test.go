@@ -38,7 +38,7 @@ type shop struct {
 	store          *pgstore.Store
 	effectTable    string
 	watermarkTable string
-	errs           map[string]error // by body: what write returns after it has written all messages
+	errs           map[string]error // by body: the error that write returns after it has written all messages
 	runs           []string         // the bodies of each run of write
 }
 

@@ -12,18 +12,19 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
-var deadly = []string{"a/o", "deadly/o", "behind/o", "other"}
+// deadly are messages of which the second one kills its process in some tests.
+var deadly = []string{"a/o", "deadly/o", "later/o", "other"}
 
-// A message whose process dies with each try takes along what would count it. It
-// has an end all the same, and what waits behind it goes on.
+// A message kills its process in each try, so no transaction can count the tries.
+// It becomes a dead letter nevertheless, and later messages run.
 func TestCrash_MessageKillsItsProcess_EndsAfterMaxAttempts(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		const maxAttempts = 3
 		batch := named(deadly...)
-		for life := 1; life < crashThreshold+maxAttempts; life++ {
-			with := p.crash(t, form, maxAttempts, batch, "deadly")
-			if alone := len(with) == 1; alone != (life >= crashThreshold) {
-				t.Errorf("life %d ended with %q", life, with)
+		for n := 1; n < crashThreshold+maxAttempts; n++ {
+			bodies := p.crash(t, form, maxAttempts, batch, "deadly")
+			if alone := len(bodies) == 1; alone != (n >= crashThreshold) {
+				t.Errorf("member %d died while it handled %q", n, bodies)
 			}
 		}
 		p.wantEffects(t, "a")
@@ -40,24 +41,24 @@ func TestCrash_MessageKillsItsProcess_EndsAfterMaxAttempts(t *testing.T) {
 		if err := m.Pass(t.Context(), batch[1]); err != nil {
 			t.Fatal(err)
 		}
-		if tried := p.openTries(t); form == "offsets" && len(tried) > 0 {
-			t.Errorf("passed over, it is noted: %v", tried)
+		if tries := p.openTries(t); form == "offsets" && len(tries) > 0 {
+			t.Errorf("after Pass the open tries are %v, want none", tries)
 		}
 		again := []driver.Reason{driver.ReasonDuplicate, driver.ReasonDuplicate, driver.ReasonDone, driver.ReasonDone}
 		if form == "keys" {
 			again[1], again[3] = driver.ReasonExhausted, driver.ReasonDuplicate
 		}
 		wantReasons(t, m.Handle(t.Context(), batch), again...)
-		want := []string{"a", "behind", "other"}
+		want := []string{"a", "later", "other"}
 		if form == "keys" {
-			want = []string{"a", "other", "behind"}
+			want = []string{"a", "other", "later"}
 		}
 		p.wantEffects(t, want...)
 	})
 }
 
-// Two messages kill, and one before them comes again and again: the tries of each
-// are its own, and those of one outlive the other's.
+// Two messages kill their process, and an earlier message is tried again each
+// time. Each message has its own open tries, which stay when another message ends.
 func TestCrash_TwoMessagesKill_EachHasItsOwnTries(t *testing.T) {
 	p := newShop(t)
 	const maxAttempts = 2
@@ -66,9 +67,9 @@ func TestCrash_TwoMessagesKill_EachHasItsOwnTries(t *testing.T) {
 	for range crashThreshold - 1 + maxAttempts {
 		p.crash(t, "keys", maxAttempts, batch, "first")
 	}
-	for life := range maxAttempts {
-		if with := p.crash(t, "keys", maxAttempts, batch, "second"); len(with) != 1 {
-			t.Errorf("life %d ended with %q", life, with)
+	for n := range maxAttempts {
+		if bodies := p.crash(t, "keys", maxAttempts, batch, "second"); len(bodies) != 1 {
+			t.Errorf("member %d died while it handled %q", n, bodies)
 		}
 	}
 	const again, failed = driver.ReasonError, driver.ReasonExhausted
@@ -76,8 +77,8 @@ func TestCrash_TwoMessagesKill_EachHasItsOwnTries(t *testing.T) {
 	p.wantEffects(t, "other")
 }
 
-// A partition that is given from member to member, and has no messages, tells
-// nothing.
+// A partition without messages may be assigned to one member after another. That
+// does not isolate it.
 func TestCrash_IdlePartitionChangesOwners_IsNotIsolated(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		for range 2 * crashThreshold {
@@ -90,7 +91,8 @@ func TestCrash_IdlePartitionChangesOwners_IsNotIsolated(t *testing.T) {
 	})
 }
 
-// Members that end in order have not died, though none got past a message.
+// Members that end in order do not count as dead, although none of them got past a
+// message.
 func TestCrash_MembersEndInOrder_IsNotIsolated(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		p.errs["a"] = errors.New("not yet")
@@ -108,7 +110,7 @@ func TestCrash_MembersEndInOrder_IsNotIsolated(t *testing.T) {
 	})
 }
 
-// A member keeps its partition, or is given it again: it counts once.
+// A member that is assigned its partition several times counts once.
 func TestCrash_OneMemberBeginsAgain_IsNotIsolated(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		p.errs["a"] = errors.New("not yet")
@@ -125,46 +127,46 @@ func TestCrash_OneMemberBeginsAgain_IsNotIsolated(t *testing.T) {
 	})
 }
 
-// A message that fails in an ordinary way has the attempts that it has without
-// care, and the tries that had no end besides.
+// In an isolated partition, a message whose handler returns an error has made one
+// attempt. Open tries count in addition.
 func TestIsolated_HandlerFails_CountsOneAttempt(t *testing.T) {
-	for died := range 2 {
+	for crashes := range 2 {
 		eachLedger(t, func(t *testing.T, p *shop, form string) {
-			batch := named("a/o", "behind/o")
+			batch := named("a/o", "later/o")
 			m := p.isolatedMember(t, form, 3)
-			if died > 0 {
+			if crashes > 0 {
 				p.crash(t, form, 3, batch, "a")
 				m = p.member(t, form, 3).own(t)
 			}
 			p.errs["a"] = errors.New("no")
-			for attempt := died + 1; attempt <= 3; attempt++ {
+			for attempt := crashes + 1; attempt <= 3; attempt++ {
 				results := m.Handle(t.Context(), batch)
-				if why := driver.Decide(results[0], driver.Policy{}).Reason; results[0].Attempt != attempt || (why == driver.ReasonExhausted) != (attempt == 3) {
-					t.Errorf("%d died: attempt %d, want %d: %v, %v", died, results[0].Attempt, attempt, why, results[0].Err)
+				if reason := driver.Decide(results[0], driver.Policy{}).Reason; results[0].Attempt != attempt || (reason == driver.ReasonExhausted) != (attempt == 3) {
+					t.Errorf("%d crashes: attempt %d, want %d: %v, %v", crashes, results[0].Attempt, attempt, reason, results[0].Err)
 				}
-				if tried := p.openTries(t); attempt < 3 && len(tried) != 2*died {
-					t.Errorf("%d died: noted is %v", died, tried)
+				if tries := p.openTries(t); attempt < 3 && len(tries) != 2*crashes { // an offset and a count for each message
+					t.Errorf("%d crashes: the open tries are %v", crashes, tries)
 				}
 			}
-			if len(p.runs) != 3-died {
-				t.Errorf("%d died: the runs are %q", died, p.runs)
+			if len(p.runs) != 3-crashes {
+				t.Errorf("%d crashes: the runs are %q", crashes, p.runs)
 			}
 		})
 	}
 }
 
-// Care ends behind as many messages as were in the transactions that died; what
-// was done before does not count.
+// Isolation ends after isolatedMessages messages. Messages that were done before
+// do not count.
 func TestIsolated_EnoughMessagesDone_EndsIsolation(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		m := p.isolatedMember(t, form, 3)
 		batch := named("a", "b", "c", "d", "e", "f")
 		wantReasons(t, m.Handle(t.Context(), batch[:1]), driver.ReasonDone)
-		c := m.markers.lookup(orders)
-		if c.isolated != isolatedMessages-1 {
-			t.Errorf("care is to be taken with %d more, want %d", c.isolated, isolatedMessages-1)
+		marker := m.markers.lookup(orders)
+		if marker.isolated != isolatedMessages-1 {
+			t.Errorf("%d more messages are to be handled one by one, want %d", marker.isolated, isolatedMessages-1)
 		}
-		c.isolated = 2
+		marker.isolated = 2
 		wantReasons(t, m.Handle(t.Context(), batch), append(repeat(driver.ReasonDuplicate, 1), repeat(driver.ReasonDone, 5)...)...)
 		if want := []string{"a", "b", "c", "d e f"}; !slices.Equal(p.runs, want) {
 			t.Errorf("the runs are %q, want %q", p.runs, want)
@@ -172,28 +174,29 @@ func TestIsolated_EnoughMessagesDone_EndsIsolation(t *testing.T) {
 	})
 }
 
-// Without a limit nothing is noted, and nothing is ever given up.
+// Without a limit of attempts no try is written, and no message becomes a dead
+// letter because of crashes.
 func TestIsolated_NoMaxAttempts_WritesNoTries(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		batch := named(deadly...)
 		for range crashThreshold + 2 {
 			p.crash(t, form, -1, batch, "deadly")
 		}
-		if tried := p.openTries(t); len(tried) > 0 {
-			t.Errorf("noted is %v", tried)
+		if tries := p.openTries(t); len(tries) > 0 {
+			t.Errorf("the open tries are %v, want none", tries)
 		}
 		m := p.member(t, form, -1).own(t)
 		wantReasons(t, m.Handle(t.Context(), batch), driver.ReasonDuplicate, driver.ReasonDone, driver.ReasonDone, driver.ReasonDone)
 	})
 }
 
-// Care is taken with one partition, and others are handled together as ever.
+// While one partition is isolated, the messages of others are handled together.
 func TestIsolated_OtherPartitions_AreHandledTogether(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		m := p.isolatedMember(t, form, 3)
 		other, last := orders, orders
 		other.Partition, last.Partition = 1, 7
-		batch := slices.Concat(keyedItems(other, "o1", "o2"), named("a", "b"), keyedItems(last, "l1", "l2"))
+		batch := slices.Concat(namedOf(other, "o1", "o2"), named("a", "b"), namedOf(last, "l1", "l2"))
 		wantReasons(t, m.Handle(t.Context(), batch), repeat(driver.ReasonDone, 6)...)
 		if want := []string{"o1 o2", "a", "b", "l1 l2"}; !slices.Equal(p.runs, want) {
 			t.Errorf("the runs are %q, want %q", p.runs, want)
@@ -201,16 +204,16 @@ func TestIsolated_OtherPartitions_AreHandledTogether(t *testing.T) {
 	})
 }
 
-// keyedItems are those of another partition.
-func keyedItems(of semelkafka.Place, names ...string) []semelkafka.Item {
+// namedOf is named for another partition.
+func namedOf(place semelkafka.Place, names ...string) []semelkafka.Item {
 	batch := named(names...)
 	for i := range batch {
-		batch[i].Place, batch[i].Origin.Partition = of, of.Partition
+		batch[i].Place, batch[i].Origin.Partition = place, place.Partition
 	}
 	return batch
 }
 
-// The topic is made anew, or its watermarks are forgotten: nobody has died there.
+// After pgkafka.Forget, the members that died do not count any more.
 func TestCrash_WatermarksForgotten_IsNotIsolated(t *testing.T) {
 	eachLedger(t, func(t *testing.T, p *shop, form string) {
 		p.isolatedMember(t, form, 1)

@@ -14,17 +14,17 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// The server refuses what a message wrote only at COMMIT, when those behind it
-// are the next to run: they wait all the same.
+// The server refuses a message's writes only at COMMIT, when the next messages are
+// about to run. A later message with its order key still waits.
 func TestKeyed_CommitRefused_IsNotOvertaken(t *testing.T) {
 	p := newShop(t)
 	p.exec(t, "ALTER TABLE "+p.effectTable+" ADD UNIQUE (body) DEFERRABLE INITIALLY DEFERRED")
 	p.exec(t, "INSERT INTO "+p.effectTable+" (body) VALUES ('twice')")
 	l := p.keyed(t, 3)
-	waiting := []string{"first/o", "twice/o", "behind/o", "other"}
-	for round := 0; len(waiting) > 0; round++ { // as Serve does with what is held, or to be tried again
+	waiting := []string{"first/o", "twice/o", "later/o", "other"}
+	for round := 0; len(waiting) > 0; round++ { // handle the unfinished messages again, as Serve does
 		if round == 20 {
-			t.Fatalf("%q have no end", waiting)
+			t.Fatalf("%q are still not done", waiting)
 		}
 		batch := named(waiting...)
 		var left []string
@@ -33,17 +33,18 @@ func TestKeyed_CommitRefused_IsNotOvertaken(t *testing.T) {
 			case d.Action == driver.Hold || d.Action == driver.Retry:
 				left = append(left, waiting[i])
 			case waiting[i] == "twice/o" && d.Reason != driver.ReasonExhausted:
-				t.Errorf("what cannot commit results with %v, %v", d.Reason, d.Err)
-			case waiting[i] == "behind/o" && slices.Contains(waiting, "twice/o"):
-				t.Error("one behind it was done before it")
+				t.Errorf("the message that cannot commit ended with %v, %v", d.Reason, d.Err)
+			case waiting[i] == "later/o" && slices.Contains(waiting, "twice/o"):
+				t.Error("the later message was done before the message that cannot commit")
 			}
 		}
 		waiting = left
 	}
-	p.wantEffects(t, "twice", "first", "other", "behind")
+	p.wantEffects(t, "twice", "first", "other", "later")
 }
 
-// A message that has no call ends as that, and each of the others as its own.
+// Each message of a batch gets its own result, also if another one has no key or
+// fails.
 func TestKeyed_MixedBatch_EachMessageHasItsResult(t *testing.T) {
 	p := newShop(t)
 	p.errs["bad"] = &semel.Failure{Code: "declined"}
@@ -56,9 +57,9 @@ func TestKeyed_MixedBatch_EachMessageHasItsResult(t *testing.T) {
 	p.wantEffects(t, "a", "b")
 }
 
-// A key is in flight elsewhere, as when a member that was frozen is still at it,
-// or the CallFunc does not say what a message is: what is behind such a message
-// in its lane waits, and other lanes do not.
+// The key of a message is in progress elsewhere, for example in a member that was
+// frozen, or the CallFunc rejects a message. Later messages with its order key
+// wait, and others do not.
 func TestKeyed_MessageNotDone_IsNotOvertaken(t *testing.T) {
 	p := newShop(t)
 	l := p.keyed(t, 3)
@@ -81,23 +82,23 @@ func TestKeyed_MessageNotDone_IsNotOvertaken(t *testing.T) {
 	if _, err := l.atomic.In(tx).Run(t.Context(), busy, func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	batch := named("first/o", "busy/o", "behind/o", "free", "rejected/p", "behind that/p", "other/q")
+	batch := named("first/o", "busy/o", "later/o", "free", "rejected/p", "later in p/p", "other/q")
 	const done, waits = driver.ReasonDone, driver.ReasonInProgress
 	wantReasons(t, l.Handle(t.Context(), batch), done, waits, waits, done, driver.ReasonRejected, waits, done)
 	p.wantEffects(t, "first", "free", "other")
-	wantReasons(t, l.Handle(t.Context(), named("busy/o", "behind/o", "busy/o", "behind too/o")), waits, waits, waits, waits)
+	wantReasons(t, l.Handle(t.Context(), named("busy/o", "later/o", "busy/o", "later too/o")), waits, waits, waits, waits)
 	p.errs["bad"] = errors.New("bad")
-	halves := named("busy/o", "bad", "x", "behind/o")
+	halves := named("busy/o", "bad", "x", "later/o")
 	wantReasons(t, l.Handle(t.Context(), halves), waits, driver.ReasonError, done, waits)
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantReasons(t, l.Handle(t.Context(), batch[:3]), driver.ReasonDuplicate, done, done)
-	p.wantEffects(t, "first", "free", "other", "x", "busy", "behind")
+	p.wantEffects(t, "first", "free", "other", "x", "busy", "later")
 }
 
-// A handler hides that a statement of it failed: that is an attempt as any other,
-// and the last one ends the message, so that its lane goes on.
+// A handler that hides a failed statement has made an attempt. The last attempt
+// ends the message, so that later messages with its order key can run.
 func TestKeyed_HandlerHidesFailedStatement_CountsAttempts(t *testing.T) {
 	p := newShop(t)
 	l := p.keyed(t, 3)
@@ -110,16 +111,16 @@ func TestKeyed_HandlerHidesFailedStatement_CountsAttempts(t *testing.T) {
 		_ = p.write(ctx, tx, ms)
 		return nil
 	}
-	batch := named("a/o", "bad/o", "behind/o", "other")
-	const done, again, waits, failed = driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
+	batch := named("a/o", "bad/o", "later/o", "other")
+	const duplicate, again, waits, failed = driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
 	wantReasons(t, l.Handle(t.Context(), batch), driver.ReasonDone, waits, waits, driver.ReasonDone)
 	for attempt, want := range []driver.Reason{again, again, failed} {
 		results := l.Handle(t.Context(), batch)
-		wantReasons(t, results, done, want, waits, done)
+		wantReasons(t, results, duplicate, want, waits, duplicate)
 		if got := results[1].Attempt; got != attempt+1 {
 			t.Errorf("it is attempt %d, want %d", got, attempt+1)
 		}
 	}
-	wantReasons(t, l.Handle(t.Context(), batch), done, failed, driver.ReasonDone, done)
-	p.wantEffects(t, "a", "other", "behind")
+	wantReasons(t, l.Handle(t.Context(), batch), duplicate, failed, driver.ReasonDone, duplicate)
+	p.wantEffects(t, "a", "other", "later")
 }

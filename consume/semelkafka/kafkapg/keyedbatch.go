@@ -122,7 +122,8 @@ func (b *keyedBatch) returnBuffers() {
 	b.callBuffers = callBuffers{}
 }
 
-// setResults sets the results of the calls, and returns those of all messages.
+// setResults sets the results of the calls, and returns the results of all
+// messages.
 func (b *keyedBatch) setResults(ended []pgstore.Ended) []driver.Result {
 	for n, e := range ended {
 		b.results[b.indexes[n]] = b.result(n, e)

@@ -41,8 +41,8 @@ type partedBatch struct {
 	outage  error                      // if not nil, no further message runs
 }
 
-// handleParts handles a batch in the order of its messages: those of isolated
-// partitions one by one, and the messages between them together.
+// handleParts handles a batch in the order of its messages. Messages of isolated
+// partitions run one by one, and the messages between them together.
 func (l *keyedLedger) handleParts(ctx context.Context, items []semelkafka.Item) []driver.Result {
 	b := &partedBatch{
 		keyedLedger: l, results: make([]driver.Result, len(items)),

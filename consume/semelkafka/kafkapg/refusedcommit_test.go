@@ -5,34 +5,29 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/consume/driver"
-	"github.com/semel-go/semel/consume/semelkafka"
 )
 
-// A trigger of the application's refuses COMMIT for what one message wrote, by a
-// code of its own: that is no outage, which would hold up all for ever.
+// A trigger of the application refuses COMMIT because of one message, with an
+// error code of the application. That is not an outage: an outage would delay all
+// messages forever.
 func TestHandle_CommitRefusedByApplicationCode_BlamesOneMessage(t *testing.T) {
+	const done, duplicate, again, waits, failed = driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
 	for _, code := range []string{"MY001", "45000", "B0001"} {
-		for _, form := range []string{"keys", "offsets"} {
-			p := newShop(t)
+		eachLedger(t, func(t *testing.T, p *shop, form string) {
 			refuse := strings.Replace(p.effectTable, "effect", "refuse", 1)
 			p.exec(t, "CREATE FUNCTION "+refuse+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not balanced' USING ERRCODE = '"+code+"'; END $$")
 			p.exec(t, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+p.effectTable+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body = 'bad') EXECUTE FUNCTION "+refuse+"()")
-			var l semelkafka.Ledger = p.keyed(t, 2)
-			behind := driver.ReasonDone
-			if form == "offsets" {
-				l = newOffsetsLedger(p.store, p.write, 2)
-				behind = driver.ReasonInProgress
-			}
+			m := p.member(t, form, 2)
 			batch := named("a", "b", "bad", "c")
-			const done, again = driver.ReasonDone, driver.ReasonDuplicate
-			wantReasons(t, l.Handle(t.Context(), batch), done, done, driver.ReasonError, behind)
-			if behind == done {
-				behind = again
+			if form == "offsets" {
+				wantReasons(t, m.Handle(t.Context(), batch), done, done, again, waits)
+				wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, waits)
+				return
 			}
-			wantReasons(t, l.Handle(t.Context(), batch), again, again, map[string]driver.Reason{"keys": driver.ReasonError, "offsets": driver.ReasonExhausted}[form], behind)
-			if form == "keys" { // the record of the last attempt is kept only by the next
-				wantReasons(t, l.Handle(t.Context(), batch), again, again, driver.ReasonExhausted, again)
-			}
-		}
+			wantReasons(t, m.Handle(t.Context(), batch), done, done, again, done)
+			wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, again, duplicate)
+			// The last attempt did not commit either, so the third batch records it.
+			wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, duplicate)
+		})
 	}
 }
