@@ -29,9 +29,9 @@ var kafkas = []Mutant{
 		Old: "_ = d.Nak(ctx, 0)", New: "_ = d",
 	},
 	{
-		Name: "Kafka: a message's attempts are another's of a batch before", Rule: "lanes",
-		Dir: joined, Func: "(*keyedRun).giveBack", Package: joined, Run: "TestABatchBeginsWithNothing",
-		Old: "clear(r.ran)", New: "",
+		Name: "Kafka: a message has the attempts of a message of an earlier batch", Rule: "lanes",
+		Dir: kafkapg, Func: "(*keyedBatch).returnBuffers", Package: kafkapg, Run: "TestNewBatch_ReusedBuffers",
+		Old: "clear(b.attempts)", New: "",
 	},
 	{
 		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",

@@ -39,7 +39,7 @@ const (
 	hooks    = "cmd/semel/internal/hook"
 
 	consumer = "consume"
-	joined   = "consume/semelkafka/kafkapg"
+	kafkapg  = "consume/semelkafka/kafkapg"
 
 	fast   = "store/redisstore"
 	nearby = "store/nearcache"

@@ -129,16 +129,16 @@ var postgresBatches = []Mutant{
 		New: "RETURNING set_config('semel.idle', $8::text, true)",
 	},
 	{
-		Name: "PostgreSQL, batches: the watermark passes over a hole", Rule: "ack", Parent: "M22: highest offset committed",
-		Dir: joined, Func: "(*offsetsRun).spans", Package: joined, Run: "TestTheWatermarkNeverPasses",
+		Name: "PostgreSQL, batches: the watermark moves past a gap", Rule: "ack", Parent: "M22: highest offset committed",
+		Dir: kafkapg, Func: "(*offsetsBatch).newSpans", Package: kafkapg, Run: "TestOffsets_GapInBatch",
 		Old: "if it.From > s.next {", New: "if it.From > it.Origin.Offset {",
 	},
 	{
-		Name: "PostgreSQL, batches: to settle a message passes over a hole", Rule: "ack",
-		Dir: joined, Func: "(*offsets).Pass", Package: joined, Run: "TestAMessageIsNotPassedOver",
+		Name: "PostgreSQL, batches: Pass moves the watermark past a gap", Rule: "ack",
+		Dir: kafkapg, Func: "(*offsetsLedger).Pass", Package: kafkapg, Run: "TestPass_GapBeforeMessage",
 		Old: `
-			if it.From > m.w.Next() {
-				return hole(&it, m.w.Next())
+			if it.From > p.watermark.Next() {
+				return gapError(&it, p.watermark.Next())
 			}`,
 		New: "",
 	},
@@ -157,33 +157,33 @@ var postgresBatches = []Mutant{
 			}`,
 	},
 	{
-		Name: "PostgreSQL, batches: one partition's watermark moves for all", Rule: "atomic",
-		Dir: joined, Func: "(*offsetsRun).try", Package: joined, Run: "TestTheWatermarkOfEachPartition",
+		Name: "PostgreSQL, batches: the watermark of only one partition moves", Rule: "atomic",
+		Dir: kafkapg, Func: "(*offsetsBatch).try", Package: kafkapg, Run: "TestOffsets_SeveralPartitions",
 		Old: "for _, s := range spans[:len(spans)-1] {", New: "for _, s := range spans[len(spans):] {",
 	},
 	{
-		Name: "PostgreSQL, batches: an outage is the message's fault", Rule: "rule 11",
-		Dir: joined, Func: "refuses", Package: joined, Run: "TestAnOutageIsNoMessagesFault",
+		Name: "PostgreSQL, batches: an outage counts as an attempt of a message", Rule: "rule 11",
+		Dir: kafkapg, Func: "isServerFailure", Package: kafkapg, Run: "TestOffsets_Outage",
 		Old: `p.Code[:2] == "53" ||`, New: "",
 	},
 	{
-		Name: "PostgreSQL, batches: a message gets another's end", Rule: "ack", Parent: "M21: ack before complete",
-		Dir: joined, Func: "(*keyedRun).ends", Package: joined, Run: "TestEndsAreThose",
-		Old: "r.batch[r.of[n]] = r.end(n, e)", New: "r.batch[n] = r.end(n, e)",
+		Name: "PostgreSQL, batches: a message gets the result of another one", Rule: "ack", Parent: "M21: ack before complete",
+		Dir: kafkapg, Func: "(*keyedBatch).setResults", Package: kafkapg, Run: "TestKeyed_MixedBatch",
+		Old: "b.results[b.indexes[n]] = b.result(n, e)", New: "b.results[n] = b.result(n, e)",
 	},
 	{
-		Name: "PostgreSQL, batches: what cannot commit is tried for ever", Rule: "rule 13",
-		Dir: joined, Func: "(*keyedRun).alone", Package: joined, Run: "TestACommitThatIsRefusedIsNotOvertaken",
-		Old: "n := max(f.Execution.Attempt(), r.undone[m.Origin.ID]+1)", New: "n := f.Execution.Attempt()",
+		Name: "PostgreSQL, batches: a message whose COMMIT is refused is tried forever", Rule: "rule 13",
+		Dir: kafkapg, Func: "(*keyedBatch).handleAlone", Package: kafkapg, Run: "TestKeyed_CommitRefused",
+		Old: "attempt := max(c.Execution.Attempt(), b.uncommitted[m.Origin.ID]+1)", New: "attempt := c.Execution.Attempt()",
 	},
 	{
-		Name: "PostgreSQL, batches: what is in flight elsewhere is overtaken", Rule: "ack",
-		Dir: joined, Func: "(*keyedRun).blockBehind", Package: joined, Run: "TestWhatComesAgainIsNotOvertaken",
+		Name: "PostgreSQL, batches: a later message overtakes one whose key is in progress elsewhere", Rule: "ack",
+		Dir: kafkapg, Func: "(*keyedBatch).blockIfNotDone", Package: kafkapg, Run: "TestKeyed_MessageNotDone",
 		Old: "case driver.Hold, driver.Retry:", New: "case driver.Retry:",
 	},
 	{
-		Name: "PostgreSQL, batches: a commit that is refused is overtaken", Rule: "ack",
-		Dir: joined, Func: "(*keyedRun).alone", Package: joined, Run: "TestACommitThatIsRefusedIsNotOvertaken",
+		Name: "PostgreSQL, batches: a later message overtakes one whose COMMIT is refused", Rule: "ack",
+		Dir: kafkapg, Func: "(*keyedBatch).handleAlone", Package: kafkapg, Run: "TestKeyed_CommitRefused",
 		Old: `if m.OrderKey != "" {`, New: `if err != nil && m.OrderKey != "" {`,
 	},
 	{
@@ -218,28 +218,28 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a message that breaks its connection stops its partition", Rule: "rule 13",
-		Dir: joined, Func: "divides", Package: joined, Run: "TestAMessageThatBreaksItsConnection/the_server",
-		Old: "return !h.down", New: "return !h.down && !h.broken",
+		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/the_server",
+		Old: "return !h.serverFailed", New: "return !h.serverFailed && !h.connectionBroken",
 	},
 	{
-		Name: "PostgreSQL, batches: a message that hides what it broke stops its partition", Rule: "rule 13",
-		Dir: joined, Func: "Handler.safely", Package: joined, Run: "TestAMessageThatBreaksItsConnection/its_handler",
+		Name: "PostgreSQL, batches: a broken connection that the handler hides stops the partition", Rule: "rule 13",
+		Dir: kafkapg, Func: "Handler.run", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/the_handler",
 		Old: "(tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == failedTx)",
 		New: "tx.Conn().PgConn().TxStatus() == failedTx",
 	},
 	{
-		Name: "PostgreSQL, batches: a message is at fault where the database does not answer", Rule: "rule 11",
-		Dir: joined, Func: "(*offsetsRun).poison", Package: joined, Run: "TestAnOutageIsNoMessagesFault/no_connection",
-		Old: "&& !r.answers(ctx, s) {", New: "&& ctx.Err() != nil {",
+		Name: "PostgreSQL, batches: a database that does not answer counts as an attempt of a message", Rule: "rule 11",
+		Dir: kafkapg, Func: "(*offsetsBatch).endFailed", Package: kafkapg, Run: "TestOffsets_Outage/no_connection",
+		Old: "&& !b.databaseAnswers(ctx, s) {", New: "&& ctx.Err() != nil {",
 	},
 	{
 		Name: "PostgreSQL, batches: a message that breaks its connection at COMMIT stops its partition", Rule: "rule 13",
-		Dir: joined, Func: "divides", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/at_COMMIT",
 		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		Dir: pgkafka, Func: "(*Watermark).outcome", Package: joined, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Dir: pgkafka, Func: "(*Watermark).outcome", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/at_COMMIT",
 		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// A service that writes a row for each order, exactly once. The topics
-// "orders", "dead-letters.billing" and "quarantine.billing" are the operator's, and
-// so is the table.
+// A service that writes a row for each order, exactly once. The operator has
+// created the table and the topics "orders", "dead-letters.billing" and
+// "quarantine.billing".
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
-	cancel() // in an example there is nobody to talk to
+	cancel() // the example has no servers, so it ends at once
 	if err := run(ctx, "postgres://127.0.0.1:1/shop", "127.0.0.1:1"); err != nil {
 		return
 	}
@@ -43,7 +43,7 @@ func run(ctx context.Context, url, seed string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = store.Close() }() // all that counts was committed
+	defer func() { _ = store.Close() }() // all transactions have ended, so an error changes nothing
 	once, err := pgstore.NewAtomic(store, &semel.Options{Retention: consume.DefaultRetention})
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func run(ctx context.Context, url, seed string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }() // after Serve: it leaves the group
-	// By offsets: kafkapg.ServeOffsets(ctx, source, store, bill, nil)
+	// To handle messages by offsets: kafkapg.ServeOffsets(ctx, source, store, bill, nil)
 	return kafkapg.ServeKeyed(ctx, source, once, consume.Keyed("billing", consume.FromHeader(consume.KeyHeader)), bill, nil)
 }
 

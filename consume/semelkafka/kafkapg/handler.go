@@ -9,61 +9,67 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
-	"github.com/semel-go/semel/driver"
+	semeldriver "github.com/semel-go/semel/driver"
 )
 
-// Handler does the work of messages, in their order, by tx alone: best in one
-// statement for all. If it returns an error, nothing of it has happened, and it
-// is run again for halves of them: so the error may be of any one. It may run
-// again in other cases, too, and must have no effect but in tx, which it
-// neither commits nor rolls back. A panic counts as an error.
+// Handler does the work of messages, which are in the order of their offsets. It
+// writes with tx only, best with one statement for all messages, and neither
+// commits tx nor rolls it back.
+//
+// An error or a panic undoes the writes of all the messages. Because any of them
+// may be the cause, the handler runs again for each half of them, until the
+// failing message is alone. It may run again for other reasons too, so it must
+// have no effects outside of tx.
 type Handler func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error
 
-// failedTx is the state of a transaction in which a statement has failed.
+// failedTx is the status of a transaction in which a statement has failed.
 const failedTx = 'E'
 
-var errSwallowed = errors.New("a statement of the handler failed, and it returned nil")
+var errHiddenFailure = errors.New("a statement of the handler failed, and the handler returned nil")
 
-// safely turns a panic into an error, and a failure of the transaction that is not
-// told: it is the handler's, and counts as its attempt.
-func (h Handler) safely(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (err error) {
+// run calls the handler. A panic becomes an error, and so does a failed statement
+// or a broken connection that the handler does not report: it counts as an
+// attempt.
+func (h Handler) run(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("the handler panicked: %v", v)
 		}
 	}()
 	if err = h(ctx, tx, ms); err == nil && (tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == failedTx) {
-		err = errSwallowed
+		err = errHiddenFailure
 	}
 	return err
 }
 
-// defaultAttempts is that of consume.Options.MaxAttempts.
-const defaultAttempts = 10
+// defaultMaxAttempts is the default of consume.Options.MaxAttempts.
+const defaultMaxAttempts = 10
 
-func attempts(o *consume.Options) int {
+// maxAttemptsOf returns consume.Options.MaxAttempts or its default. Below zero:
+// there is no limit.
+func maxAttemptsOf(o *consume.Options) int {
 	if o == nil || o.MaxAttempts == 0 {
-		return defaultAttempts
+		return defaultMaxAttempts
 	}
 	return o.MaxAttempts
 }
 
-// limited is the error of an attempt of a message that is alone: the last one
-// is final.
-func limited(err error, attempt, most int) error {
-	if f, ok := errors.AsType[*semel.Failure](err); err == nil || ok && f != nil || most < 0 || attempt < most || driver.IsNoEffect(err) {
+// limitAttempts returns the error of an attempt of a single message. The error of
+// the last attempt becomes final.
+func limitAttempts(err error, attempt, maxAttempts int) error {
+	if f, ok := errors.AsType[*semel.Failure](err); err == nil || ok && f != nil || maxAttempts < 0 || attempt < maxAttempts || semeldriver.IsNoEffect(err) {
 		return err
 	}
-	return exhausted(most, err)
+	return exhausted(maxAttempts, err)
 }
 
-func exhausted(most int, last error) error {
-	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %v", most, last)}
+func exhausted(maxAttempts int, last error) error {
+	return &semel.Failure{Code: semel.CodeAttemptsExhausted, Message: fmt.Sprintf("all %d attempts failed; the last: %v", maxAttempts, last)}
 }
 
-// waits is the end of a message behind one that is held or to be retried.
-func waits(op string) error {
-	return &semel.Error{Reason: semel.ErrReleased, Operation: op, Cause: errBefore}
+// delayed returns the error of a message that waits for an earlier one.
+func delayed(operation string) error {
+	return &semel.Error{Reason: semel.ErrReleased, Operation: operation, Cause: errEarlierNotDone}
 }
 
-var errBefore = errors.New("kafkapg: one before it is not done")
+var errEarlierNotDone = errors.New("kafkapg: an earlier message, which this one must not overtake, is not done")

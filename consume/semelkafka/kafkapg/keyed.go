@@ -7,14 +7,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/semelkafka"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// ServeKeyed handles messages that have idempotency keys, until ctx ends. See
-// semelkafka.Source.ServeBatches for o, of which MaxAttempts counts too. Make a
-// with the Retention of consumers, consume.DefaultRetention or longer.
+// ServeKeyed handles messages until ctx ends, and keeps a record for the
+// idempotency key of each message. call finds the key; see consume.Keyed.
+//
+// Make a with a Retention of consume.DefaultRetention or longer. For o see
+// semelkafka.Source.ServeBatches; MaxAttempts counts too. Call Source.Close after
+// ServeKeyed has returned.
 func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, call consume.CallFunc, h Handler, o *consume.Options) error {
 	if s == nil || a == nil || call == nil || h == nil {
 		return errors.New("kafkapg: ServeKeyed: the source, the Atomic, the CallFunc and the handler must not be nil")
@@ -22,39 +26,61 @@ func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, ca
 	if err := call.Check(); err != nil {
 		return fmt.Errorf("kafkapg: ServeKeyed: the CallFunc: %w", err)
 	}
-	l := &keyed{a: a, prefetcher: a.Prefetcher(), call: call, h: h, most: attempts(o), undone: map[string]int{}}
-	defer l.cares.end(ctx)
+	l := newKeyedLedger(a, call, h, maxAttemptsOf(o))
+	defer l.markers.end(ctx)
 	return s.ServeBatches(ctx, l, o)
 }
 
-// keyed is a semelkafka.Ledger of records.
-type keyed struct {
-	a          *pgstore.Atomic
-	prefetcher *pgstore.Prefetcher
-	call       consume.CallFunc
-	h          Handler
-	most       int
-	// undone counts the transactions of a message alone that did not commit:
-	// of that there is no record.
-	undone map[string]int
-	cares  cares
+// keyedLedger is the semelkafka.Ledger of ServeKeyed.
+type keyedLedger struct {
+	atomic      *pgstore.Atomic
+	prefetcher  *pgstore.Prefetcher
+	call        consume.CallFunc
+	handler     Handler
+	maxAttempts int
+	// uncommitted counts, by consume.Origin.ID, the transactions of a single
+	// message that did not commit, because such a transaction leaves no record.
+	uncommitted map[string]int
+	markers     crashMarkers
 
-	mu    sync.Mutex // guards what follows
-	rooms []room     // of batches that have ended, to be used again
+	mu      sync.Mutex    // guards buffers
+	buffers []callBuffers // of batches that have ended, to be used again
+}
+
+func newKeyedLedger(a *pgstore.Atomic, call consume.CallFunc, h Handler, maxAttempts int) *keyedLedger {
+	return &keyedLedger{atomic: a, prefetcher: a.Prefetcher(), call: call, handler: h, maxAttempts: maxAttempts, uncommitted: map[string]int{}}
 }
 
 // Retention tells ServeBatches how long records are kept.
-func (l *keyed) Retention() time.Duration { return l.a.Retention() }
+func (l *keyedLedger) Retention() time.Duration { return l.atomic.Retention() }
 
-// Own implements semelkafka.Ledger: Kafka says where to begin, for what is done
-// behind it is found by its key.
-func (l *keyed) Own(_ context.Context, of semelkafka.Place, start int64) (int64, error) {
-	l.cares.own(l.a.Store(), of, start)
+// Own implements semelkafka.Ledger. It reads from Kafka's offset, because messages
+// after that offset that are done are found by their keys.
+func (l *keyedLedger) Own(_ context.Context, place semelkafka.Place, start int64) (int64, error) {
+	l.markers.assign(l.atomic.Store(), place, start)
 	return start, nil
 }
 
 // Lane implements semelkafka.Ledger.
-func (l *keyed) Lane(it semelkafka.Item) string { return it.OrderKey }
+func (l *keyedLedger) Lane(it semelkafka.Item) string { return it.OrderKey }
 
-// Pass implements semelkafka.Ledger: the record has been written.
-func (l *keyed) Pass(context.Context, semelkafka.Item) error { return nil }
+// Pass implements semelkafka.Ledger. It has nothing to do, because the record of
+// the message is written already.
+func (l *keyedLedger) Pass(context.Context, semelkafka.Item) error { return nil }
+
+// identify returns the call of a message.
+func (l *keyedLedger) identify(m *consume.Message) (c semel.Call, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &semel.Error{Reason: semel.ErrInvalid, Cause: fmt.Errorf("the CallFunc panicked: %v", v)}
+		}
+	}()
+	c, err = l.call(m)
+	if err != nil && !errors.Is(err, consume.ErrNoKey) && !errors.Is(err, consume.ErrRejected) {
+		err = &semel.Error{Reason: semel.ErrInvalid, Operation: c.Operation, Cause: err}
+	}
+	if err == nil {
+		m.Key = c.Key
+	}
+	return c, err
+}

@@ -16,46 +16,53 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgkafka"
 )
 
-// ServeOffsets handles messages by their offsets, until ctx ends. See
-// semelkafka.Source.ServeBatches for o, of which MaxAttempts counts too.
+// ServeOffsets handles messages until ctx ends, and keeps a watermark for each
+// partition.
+//
+// For o see semelkafka.Source.ServeBatches; MaxAttempts counts too. Call
+// Source.Close after ServeOffsets has returned.
 func ServeOffsets(ctx context.Context, s *semelkafka.Source, st *pgstore.Store, h Handler, o *consume.Options) error {
 	if s == nil || st == nil || h == nil {
 		return errors.New("kafkapg: ServeOffsets: the source, the store and the handler must not be nil")
 	}
-	l := &offsets{st: st, h: h, most: attempts(o), marks: map[semelkafka.Place]*mark{}}
-	defer l.cares.end(ctx)
+	l := newOffsetsLedger(st, h, maxAttemptsOf(o))
+	defer l.markers.end(ctx)
 	return s.ServeBatches(ctx, l, o)
 }
 
-// offsets is a semelkafka.Ledger of watermarks.
-type offsets struct {
-	st   *pgstore.Store
-	h    Handler
-	most int
+// offsetsLedger is the semelkafka.Ledger of ServeOffsets.
+type offsetsLedger struct {
+	store       *pgstore.Store
+	handler     Handler
+	maxAttempts int
+	markers     crashMarkers
 
-	cares cares
-	mu    sync.Mutex
-	marks map[semelkafka.Place]*mark
+	mu        sync.Mutex // guards positions
+	positions map[semelkafka.Place]*position
 }
 
-// mark is how far this member has come in a partition.
-type mark struct {
-	w      *pgkafka.Watermark // nil: lost, or in doubt; it has to be owned again
-	failed int64              // the offset of a message that failed alone
-	times  int                // how often
+func newOffsetsLedger(st *pgstore.Store, h Handler, maxAttempts int) *offsetsLedger {
+	return &offsetsLedger{store: st, handler: h, maxAttempts: maxAttempts, positions: map[semelkafka.Place]*position{}}
 }
 
-// attempts is how often a message has failed alone.
-func (m *mark) attempts(of *consume.Message) int {
-	if m.failed != of.Origin.Offset {
+// position is how far this member has come in a partition.
+type position struct {
+	watermark    *pgkafka.Watermark // nil: lost or in doubt; the partition has to be owned again
+	failedOffset int64              // of the message that failed alone last; -1: none
+	failures     int                // how often that message failed
+}
+
+// failuresOf returns how often a message has failed alone.
+func (p *position) failuresOf(m *consume.Message) int {
+	if p.failedOffset != m.Origin.Offset {
 		return 0
 	}
-	return m.times
+	return p.failures
 }
 
 // Own implements semelkafka.Ledger.
-func (l *offsets) Own(ctx context.Context, of semelkafka.Place, start int64) (int64, error) {
-	w, err := pgkafka.Own(ctx, l.st, topicPartition(of), start)
+func (l *offsetsLedger) Own(ctx context.Context, place semelkafka.Place, start int64) (int64, error) {
+	w, err := pgkafka.Own(ctx, l.store, topicPartition(place), start)
 	switch {
 	case errors.Is(err, pgkafka.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
 		return 0, fmt.Errorf("%w: %w", driver.ErrClosed, err)
@@ -64,60 +71,65 @@ func (l *offsets) Own(ctx context.Context, of semelkafka.Place, start int64) (in
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marks[of] = &mark{w: w, failed: -1}
-	l.cares.own(l.st, of, w.Next())
+	l.positions[place] = &position{watermark: w, failedOffset: -1}
+	l.markers.assign(l.store, place, w.Next())
 	return w.Next(), nil
 }
 
-// mark is that of a partition, which is owned again if need be.
-func (l *offsets) mark(ctx context.Context, it *semelkafka.Item) (*mark, error) {
+// position returns the position in a message's partition, and owns the partition
+// again if that is necessary.
+func (l *offsetsLedger) position(ctx context.Context, it *semelkafka.Item) (*position, error) {
 	l.mu.Lock()
-	m := l.marks[it.Place]
+	before := l.positions[it.Place]
 	l.mu.Unlock()
-	if m != nil && m.w != nil {
-		return m, nil
+	if before != nil && before.watermark != nil {
+		return before, nil
 	}
-	before := m
 	if _, err := l.Own(ctx, it.Place, it.From); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m = l.marks[it.Place]
+	p := l.positions[it.Place]
 	if before != nil {
-		m.failed, m.times = before.failed, before.times
+		p.failedOffset, p.failures = before.failedOffset, before.failures
 	}
-	return m, nil
+	return p, nil
 }
 
-// Lane implements semelkafka.Ledger: nothing overtakes in a partition.
-func (l *offsets) Lane(it semelkafka.Item) string {
+// Lane implements semelkafka.Ledger: no message overtakes another one of its
+// partition.
+func (l *offsetsLedger) Lane(it semelkafka.Item) string {
 	return it.Place.Topic + "/" + strconv.Itoa(int(it.Place.Partition))
 }
 
-// Pass implements semelkafka.Ledger.
-func (l *offsets) Pass(ctx context.Context, it semelkafka.Item) error {
-	m, err := l.mark(ctx, &it)
+// Pass implements semelkafka.Ledger: it moves the watermark past a message that
+// has no effect.
+func (l *offsetsLedger) Pass(ctx context.Context, it semelkafka.Item) error {
+	p, err := l.position(ctx, &it)
 	if err != nil {
 		return err
 	}
-	if m.w.Next() > it.Origin.Offset {
+	if p.watermark.Next() > it.Origin.Offset {
 		return nil
 	}
-	if it.From > m.w.Next() {
-		return hole(&it, m.w.Next())
+	if it.From > p.watermark.Next() {
+		return gapError(&it, p.watermark.Next())
 	}
-	err = m.w.Do(ctx, it.From, it.Origin.Offset+1, func(context.Context, pgx.Tx) error { return nil })
+	err = p.watermark.Do(ctx, it.From, it.Origin.Offset+1, func(context.Context, pgx.Tx) error { return nil })
 	if err != nil {
-		m.w = nil
+		p.watermark = nil
 		return err
 	}
-	l.cares.known(it.Place).passed(ctx, it.Message, l.most)
+	l.markers.lookup(it.Place).pass(ctx, it.Message, l.maxAttempts)
 	return nil
 }
 
-// hole is why a message cannot be done: what is between the watermark and it is
-// not, and is never passed over.
-func hole(it *semelkafka.Item, at int64) error {
-	return fmt.Errorf("kafkapg: offset %d comes behind %d, but the watermark is at %d: it was set back; start again, to read from there", it.Origin.Offset, it.From, at)
+// gapError says that a message cannot be done, because messages between the
+// watermark and this one are not done.
+func gapError(it *semelkafka.Item, watermark int64) error {
+	return fmt.Errorf("kafkapg: topic %q, partition %d: the messages from %d to %d are not done and were not read, because the watermark was set back; start the consumer again: it reads from the watermark",
+		it.Place.Topic, it.Place.Partition, watermark, it.From-1)
 }
+
+func operationOf(place semelkafka.Place) string { return place.Group }

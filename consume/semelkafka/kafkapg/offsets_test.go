@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -22,56 +19,35 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
-
-var orders = semelkafka.Place{Group: "billing", Topic: "orders", TopicID: "id-1", Partition: 3}
-
-var schemas atomic.Int64
-
-// newSchema is the name of a schema that no other test has.
-func newSchema() string { return fmt.Sprintf("k%d_%d", os.Getpid(), schemas.Add(1)) }
-
-func openOffsets(t *testing.T, h Handler) *offsets {
+func openOffsets(t *testing.T, h Handler) *offsetsLedger {
 	t.Helper()
 	st, err := pgstore.Open(t.Context(), pgtest.URL(t), &pgstore.Options{Schema: newSchema()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return &offsets{st: st, h: h, most: defaultAttempts, marks: map[semelkafka.Place]*mark{}}
-}
-
-// items are messages, each behind the one before.
-func items(from, next int64) []semelkafka.Item { return itemsOf(orders, from, next) }
-
-// itemsOf are those of another partition. Their bodies tell which they are.
-func itemsOf(of semelkafka.Place, from, next int64) (batch []semelkafka.Item) {
-	for i := from; i < next; i++ {
-		m := &consume.Message{Body: fmt.Appendf(nil, "%d/%d", of.Partition, i), Origin: consume.Origin{Topic: of.Topic, Partition: of.Partition, Offset: i}}
-		batch = append(batch, semelkafka.Item{Message: m, Place: of, From: i})
-	}
-	return batch
+	return newOffsetsLedger(st, h, defaultMaxAttempts)
 }
 
 func nothing(context.Context, pgx.Tx, []*consume.Message) error { return nil }
 
-// What is between the watermark and a message was never given: it must not
+// Messages between the watermark and a message were never read. They must not
 // count as done.
-func TestTheWatermarkNeverPassesOverAHole(t *testing.T) {
+func TestOffsets_GapInBatch_WatermarkStops(t *testing.T) {
 	l := openOffsets(t, nothing)
 	if _, err := l.Own(t.Context(), orders, 5); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range l.Handle(t.Context(), append(items(5, 7), items(8, 10)...))[2:] {
 		if !errors.Is(r.Err, semel.ErrUnavailable) {
-			t.Errorf("behind a hole: %v", r.Err)
+			t.Errorf("after a gap: %v", r.Err)
 		}
 	}
-	gap := items(9, 10)
-	gap[0].From = 7 // 7 and 8 were compacted away
-	for _, r := range l.Handle(t.Context(), gap) {
+	compacted := items(9, 10)
+	compacted[0].From = 7 // Kafka has removed 7 and 8 by compaction
+	for _, r := range l.Handle(t.Context(), compacted) {
 		if r.Err != nil {
-			t.Errorf("behind what is not there any more: %v", r.Err)
+			t.Errorf("after removed messages: %v", r.Err)
 		}
 	}
 	if next, err := l.Own(t.Context(), orders, 0); err != nil || next != 10 {
@@ -84,66 +60,66 @@ func TestTheWatermarkNeverPassesOverAHole(t *testing.T) {
 	}
 }
 
-// One that had the partition is refused, and takes it again only if it is still
-// given messages of it.
-func TestWhoHadThePartitionBeforeIsRefused(t *testing.T) {
-	ran := 0
+// An earlier owner of a partition is refused. If it still gets messages of the
+// partition after that, it owns the partition again.
+func TestOffsets_EarlierOwner_IsRefused(t *testing.T) {
+	handled := 0
 	count := func(_ context.Context, _ pgx.Tx, ms []*consume.Message) error {
-		ran += len(ms)
+		handled += len(ms)
 		return nil
 	}
 	first := openOffsets(t, count)
-	second := &offsets{st: first.st, h: count, most: defaultAttempts, marks: map[semelkafka.Place]*mark{}}
-	for _, l := range []*offsets{first, second} {
+	second := newOffsetsLedger(first.store, count, defaultMaxAttempts)
+	for _, l := range []*offsetsLedger{first, second} {
 		if _, err := l.Own(t.Context(), orders, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, r := range first.Handle(t.Context(), items(0, 3)) {
 		if !errors.Is(r.Err, semel.ErrLeaseLost) || driver.Decide(r, driver.Policy{}).Action != driver.Hold {
-			t.Errorf("the first: %v", r.Err)
+			t.Errorf("the earlier owner: %v, want a lost lease", r.Err)
 		}
 	}
 	for _, r := range second.Handle(t.Context(), items(0, 2)) {
-		if !errors.Is(r.Err, nil) {
-			t.Errorf("the second: %v", r.Err)
+		if r.Err != nil {
+			t.Errorf("the new owner: %v", r.Err)
 		}
 	}
 	for i, r := range first.Handle(t.Context(), items(0, 3)) {
 		if r.Err != nil || r.Replayed != (i < 2) {
-			t.Errorf("the first again, offset %d: replayed %v, %v", i, r.Replayed, r.Err)
+			t.Errorf("the earlier owner, again, offset %d: replayed %v, %v", i, r.Replayed, r.Err)
 		}
 	}
-	if ran != 3+2+1 {
-		t.Errorf("handlers ran for %d messages, want 6: 3 in vain", ran)
+	if handled != 3+2+1 { // 3 of them were rolled back
+		t.Errorf("the handlers got %d messages, want 6", handled)
 	}
 }
 
-// A handler that swallows the error of a statement, one that would end the
-// transaction itself, and one that panics: the message is at fault.
-func TestHandlersThatMisbehave(t *testing.T) {
+// A handler that hides the error of a statement, ends the transaction itself, or
+// panics has failed: the attempts of the message are counted.
+func TestOffsets_HandlerMisbehaves_MessageFails(t *testing.T) {
 	for name, h := range map[string]Handler{
-		"swallows": func(ctx context.Context, tx pgx.Tx, _ []*consume.Message) error {
+		"hides an error": func(ctx context.Context, tx pgx.Tx, _ []*consume.Message) error {
 			_, _ = tx.Exec(ctx, "SELECT 1/0")
 			return nil
 		},
-		"commits": func(ctx context.Context, tx pgx.Tx, _ []*consume.Message) error { return tx.Commit(ctx) },
-		"rolls":   func(ctx context.Context, tx pgx.Tx, _ []*consume.Message) error { return tx.Rollback(ctx) },
-		"panics":  func(context.Context, pgx.Tx, []*consume.Message) error { panic("no") },
+		"commits":    func(ctx context.Context, tx pgx.Tx, _ []*consume.Message) error { return tx.Commit(ctx) },
+		"rolls back": func(ctx context.Context, tx pgx.Tx, _ []*consume.Message) error { return tx.Rollback(ctx) },
+		"panics":     func(context.Context, pgx.Tx, []*consume.Message) error { panic("no") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openOffsets(t, h)
-			l.most = 2
+			l.maxAttempts = 2
 			if _, err := l.Own(t.Context(), orders, 0); err != nil {
 				t.Fatal(err)
 			}
 			for attempt, want := range []driver.Action{driver.Retry, driver.DeadLetter} {
-				ends := l.Handle(t.Context(), items(0, 2))
-				if d := driver.Decide(ends[0], driver.Policy{}); d.Action != want || d.Attempt != attempt+1 {
+				results := l.Handle(t.Context(), items(0, 2))
+				if d := driver.Decide(results[0], driver.Policy{}); d.Action != want || d.Attempt != attempt+1 {
 					t.Errorf("attempt %d: %v, %v", d.Attempt, d.Action, d.Err)
 				}
-				if d := driver.Decide(ends[1], driver.Policy{}); d.Action != driver.Hold {
-					t.Errorf("the one behind: %v, %v", d.Action, d.Err)
+				if d := driver.Decide(results[1], driver.Policy{}); d.Action != driver.Hold {
+					t.Errorf("the later message: %v, %v", d.Action, d.Err)
 				}
 			}
 			if err := l.Pass(t.Context(), items(0, 1)[0]); err != nil {
@@ -156,37 +132,33 @@ func TestHandlersThatMisbehave(t *testing.T) {
 	}
 }
 
-// A transaction has messages of several partitions: the watermark of each moves
-// with them.
-func TestTheWatermarkOfEachPartitionMoves(t *testing.T) {
+// A transaction with messages of several partitions moves the watermark of each
+// partition.
+func TestOffsets_SeveralPartitions_EachWatermarkMoves(t *testing.T) {
 	p := newShop(t)
-	l, other := p.offsets(defaultAttempts), orders
+	l, other := p.offsets(defaultMaxAttempts), orders
 	other.Partition = 7
 	for next := int64(2); next <= 4; next += 2 {
-		wantEnds(t, l.Handle(t.Context(), append(items(next-2, next), itemsOf(other, next-2, next)...)), times(driver.ReasonDone, 4)...)
+		wantReasons(t, l.Handle(t.Context(), append(items(next-2, next), itemsOf(other, next-2, next)...)), repeat(driver.ReasonDone, 4)...)
 	}
 	if len(p.runs) != 2 {
 		t.Errorf("the handler ran for %q", p.runs)
 	}
-	again := p.offsets(defaultAttempts)
-	wantEnds(t, again.Handle(t.Context(), append(items(0, 4), itemsOf(other, 0, 4)...)), times(driver.ReasonDuplicate, 8)...)
-	p.want(t, "3/0", "3/1", "7/0", "7/1", "3/2", "3/3", "7/2", "7/3")
+	again := p.offsets(defaultMaxAttempts)
+	wantReasons(t, again.Handle(t.Context(), append(items(0, 4), itemsOf(other, 0, 4)...)), repeat(driver.ReasonDuplicate, 8)...)
+	p.wantEffects(t, "3/0", "3/1", "7/0", "7/1", "3/2", "3/3", "7/2", "7/3")
 }
 
-func times(why driver.Reason, n int) []driver.Reason {
-	return slices.Repeat([]driver.Reason{why}, n)
-}
-
-// Where the server is out of order, or the connection breaks and it does not
-// answer, no message is at fault, however often it is tried.
-func TestAnOutageIsNoMessagesFault(t *testing.T) {
+// If the server cannot write, or if the connection breaks and the server does not
+// answer, no attempt is counted, however often a message is tried.
+func TestOffsets_Outage_CountsNoAttempt(t *testing.T) {
 	for name, fault := range map[string]func(context.Context, *shop, pgx.Tx) error{
-		"no room": func(context.Context, *shop, pgx.Tx) error {
+		"disk full": func(context.Context, *shop, pgx.Tx) error {
 			return fmt.Errorf("write: %w", &pgconn.PgError{Code: "53100"})
 		},
 		"a standby": func(context.Context, *shop, pgx.Tx) error { return &pgconn.PgError{Code: "25006"} },
 		"no connection": func(ctx context.Context, p *shop, tx pgx.Tx) error {
-			_, _ = p.pool.Exec(ctx, "ALTER TABLE "+p.watermark+" RENAME TO away") // so that nothing can be owned
+			_, _ = p.pool.Exec(ctx, "ALTER TABLE "+p.watermarkTable+" RENAME TO away") // so that no partition can be owned
 			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
 			return err
 		},
@@ -194,7 +166,7 @@ func TestAnOutageIsNoMessagesFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t)
 			l, down := p.offsets(2), true
-			l.h = func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
+			l.handler = func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error {
 				if down {
 					return fault(ctx, p, tx)
 				}
@@ -208,80 +180,81 @@ func TestAnOutageIsNoMessagesFault(t *testing.T) {
 				}
 			}
 			if down = false; name == "no connection" {
-				p.exec(t, "ALTER TABLE "+strings.Replace(p.watermark, "semel_watermark", "away", 1)+" RENAME TO semel_watermark")
+				p.exec(t, "ALTER TABLE "+strings.Replace(p.watermarkTable, "semel_watermark", "away", 1)+" RENAME TO semel_watermark")
 			}
-			wantEnds(t, l.Handle(t.Context(), items(0, 2)), times(driver.ReasonDone, 2)...)
-			p.want(t, "3/0", "3/1")
+			wantReasons(t, l.Handle(t.Context(), items(0, 2)), repeat(driver.ReasonDone, 2)...)
+			p.wantEffects(t, "3/0", "3/1")
 		})
 	}
 }
 
-// The attempts of a message are its own: not those of the one before it, and not
-// lost where its partition has to be owned again.
-func TestAttemptsAreCountedForEachMessage(t *testing.T) {
+// The attempts of each message are counted separately, and stay counted if the
+// partition has to be owned again.
+func TestOffsets_SeveralMessagesFail_CountsEach(t *testing.T) {
 	p := newShop(t)
 	l, flaky := p.offsets(3), errors.New("flaky")
-	p.fails["3/0"], p.fails["3/1"] = flaky, flaky
-	step := func(from int64, why driver.Reason, attempt int) {
+	p.errs["3/0"], p.errs["3/1"] = flaky, flaky
+	step := func(from int64, reason driver.Reason, attempt int) {
 		t.Helper()
-		if d := driver.Decide(l.Handle(t.Context(), items(from, from+1))[0], driver.Policy{}); d.Reason != why || d.Attempt != attempt {
-			t.Errorf("offset %d: %v, attempt %d, %v; want %v, attempt %d", from, d.Reason, d.Attempt, d.Err, why, attempt)
+		if d := driver.Decide(l.Handle(t.Context(), items(from, from+1))[0], driver.Policy{}); d.Reason != reason || d.Attempt != attempt {
+			t.Errorf("offset %d: %v, attempt %d, %v; want %v, attempt %d", from, d.Reason, d.Attempt, d.Err, reason, attempt)
 		}
 	}
 	step(0, driver.ReasonError, 1)
 	step(0, driver.ReasonError, 2)
-	delete(p.fails, "3/0")
+	delete(p.errs, "3/0")
 	step(0, driver.ReasonDone, 0)
 	step(1, driver.ReasonError, 1)
-	l.marks[orders].w = nil // as after an outage
+	l.positions[orders].watermark = nil // as after an outage
 	step(1, driver.ReasonError, 2)
 	step(1, driver.ReasonExhausted, 3)
-	p.want(t, "3/0")
+	p.wantEffects(t, "3/0")
 }
 
-// The topic is made anew, and another member has begun with it, while this one
-// still has messages of the earlier one: to ask again and again is in vain.
-func TestAWatermarkOfALaterTopicEndsTheSource(t *testing.T) {
+// The topic was deleted and created again, and another member owns the new one. A
+// member that still has messages of the earlier topic ends, because it can never
+// own the partition again.
+func TestOffsets_TopicRecreated_EndsSource(t *testing.T) {
 	p := newShop(t)
 	l := p.offsets(2)
-	p.fails["3/0"] = semel.Final(errors.New("no"))
+	p.errs["3/0"] = semel.Final(errors.New("no"))
 	if _, err := l.Own(t.Context(), orders, 0); err != nil {
 		t.Fatal(err)
 	}
-	wantEnds(t, l.Handle(t.Context(), items(0, 1)), driver.ReasonFailed)
-	anew := orders
-	anew.TopicID = "id-2"
-	if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
+	wantReasons(t, l.Handle(t.Context(), items(0, 1)), driver.ReasonFailed)
+	recreated := orders
+	recreated.TopicID = "id-2"
+	if err := pgkafka.Forget(t.Context(), p.store, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.offsets(2).Own(t.Context(), anew, 0); err != nil {
+	if _, err := p.offsets(2).Own(t.Context(), recreated, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgkafka.ErrFenced) {
-		t.Errorf("to pass over a message of the earlier topic: %v", err)
+		t.Errorf("Pass of a message of the earlier topic: %v, want ErrFenced", err)
 	}
 	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("to pass over it again: %v", err)
+		t.Errorf("the second Pass: %v, want ErrClosed", err)
 	}
 	for _, r := range l.Handle(t.Context(), items(1, 3)) {
 		if !errors.Is(r.Err, driver.ErrClosed) || !errors.Is(r.Err, pgkafka.ErrRecreated) || r.FromHandler {
 			t.Errorf("a message of the earlier topic: %v", r.Err)
 		}
 	}
-	p.want(t)
+	p.wantEffects(t)
 }
 
-// What is between the watermark and a message was never given: it is not passed
-// over with that, either.
-func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
+// Messages between the watermark and a message were never read. Pass must not move
+// the watermark past them either.
+func TestPass_GapBeforeMessage_IsError(t *testing.T) {
 	p := newShop(t)
 	l := p.offsets(1)
-	p.fails["3/5"] = errors.New("no")
+	p.errs["3/5"] = errors.New("no")
 	if _, err := l.Own(t.Context(), orders, 5); err != nil {
 		t.Fatal(err)
 	}
-	wantEnds(t, l.Handle(t.Context(), items(5, 6)), driver.ReasonExhausted)
-	if err := pgkafka.Forget(t.Context(), p.st, orders.Group, orders.Topic); err != nil {
+	wantReasons(t, l.Handle(t.Context(), items(5, 6)), driver.ReasonExhausted)
+	if err := pgkafka.Forget(t.Context(), p.store, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.offsets(1).Own(t.Context(), orders, 2); err != nil { // as if the database was restored
@@ -289,7 +262,7 @@ func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
 	}
 	for range 2 {
 		if err := l.Pass(t.Context(), items(5, 6)[0]); err == nil {
-			t.Error("it was passed over, and 2 to 4 with it")
+			t.Error("Pass moved the watermark past the messages 2 to 4")
 		}
 	}
 	if next, err := l.Own(t.Context(), orders, 0); err != nil || next != 2 {
@@ -297,14 +270,14 @@ func TestAMessageIsNotPassedOverBehindAHole(t *testing.T) {
 	}
 }
 
-// The drain is over while a handler runs, which gives up: that is not its
-// message's fault.
-func TestAHandlerThatIsInterruptedHasNotFailed(t *testing.T) {
+// If Serve's drain ends while a handler runs, and the handler returns an error, no
+// attempt is counted.
+func TestOffsets_HandlerInterrupted_CountsNoAttempt(t *testing.T) {
 	for name, batch := range map[string][]semelkafka.Item{"alone": items(0, 1), "of many": items(0, 3)} {
 		p := newShop(t)
 		l := p.offsets(1)
 		ctx, cancel := context.WithCancel(t.Context())
-		l.h = func(ctx context.Context, _ pgx.Tx, _ []*consume.Message) error {
+		l.handler = func(ctx context.Context, _ pgx.Tx, _ []*consume.Message) error {
 			cancel()
 			<-ctx.Done()
 			return ctx.Err()
@@ -314,28 +287,29 @@ func TestAHandlerThatIsInterruptedHasNotFailed(t *testing.T) {
 				t.Errorf("%s: message %d: %v, attempt %d, %v", name, i, d.Action, d.Attempt, d.Err)
 			}
 		}
-		l.h = p.write
-		wantEnds(t, l.Handle(t.Context(), batch), times(driver.ReasonDone, len(batch))...)
+		l.handler = p.write
+		wantReasons(t, l.Handle(t.Context(), batch), repeat(driver.ReasonDone, len(batch))...)
 	}
 }
 
-// What is behind a message that fails waits for it, and not for the database.
-func TestWhatIsBehindAFailureIsNotTakenForAnOutage(t *testing.T) {
+// Later messages wait for one that fails. Their results do not look like an outage
+// of the database.
+func TestOffsets_MessageFails_LaterOnesWait(t *testing.T) {
 	p := newShop(t)
 	l := p.offsets(2)
-	p.fails["3/1"] = errors.New("no")
-	for _, why := range []driver.Reason{driver.ReasonError, driver.ReasonExhausted} {
+	p.errs["3/1"] = errors.New("no")
+	for _, reason := range []driver.Reason{driver.ReasonError, driver.ReasonExhausted} {
 		first := driver.ReasonDone
-		if why == driver.ReasonExhausted {
+		if reason == driver.ReasonExhausted {
 			first = driver.ReasonDuplicate
 		}
-		wantEnds(t, l.Handle(t.Context(), items(0, 4)), first, why, driver.ReasonInProgress, driver.ReasonInProgress)
+		wantReasons(t, l.Handle(t.Context(), items(0, 4)), first, reason, driver.ReasonInProgress, driver.ReasonInProgress)
 	}
-	for range 2 { // the first answer was lost
+	for range 2 { // twice, as after a lost answer
 		if err := l.Pass(t.Context(), items(1, 2)[0]); err != nil {
 			t.Error(err)
 		}
 	}
-	wantEnds(t, l.Handle(t.Context(), items(2, 4)), times(driver.ReasonDone, 2)...)
-	p.want(t, "3/0", "3/2", "3/3")
+	wantReasons(t, l.Handle(t.Context(), items(2, 4)), repeat(driver.ReasonDone, 2)...)
+	p.wantEffects(t, "3/0", "3/2", "3/3")
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// A group that no call can be of would send a whole topic to the dead letters:
-// it is refused before anything is asked for or taken.
-func TestServeKeyedRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
+// With an invalid operation every message of the topic would become a dead
+// letter, so ServeKeyed returns an error before it connects to Kafka or the
+// database.
+func TestServeKeyed_InvalidOperation_IsErrorAtStart(t *testing.T) {
 	s, err := semelkafka.New("g", []string{"t"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -22,6 +23,6 @@ func TestServeKeyedRefusesAGroupThatNoCallCanBeOf(t *testing.T) {
 	call := consume.Keyed("billing#1", consume.FromHeader(consume.KeyHeader))
 	h := func(context.Context, pgx.Tx, []*consume.Message) error { return nil }
 	if err := ServeKeyed(t.Context(), s, &pgstore.Atomic{}, call, h, nil); err == nil || !strings.Contains(err.Error(), "operation") {
-		t.Errorf("it began, or said %v", err)
+		t.Errorf("ServeKeyed returned %v, want an error about the operation", err)
 	}
 }

@@ -1,0 +1,264 @@
+package kafkapg
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/consume/semelkafka"
+	semeldriver "github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+// keyedBatch is a batch of ServeKeyed.
+type keyedBatch struct {
+	*keyedLedger
+	items   []semelkafka.Item
+	results []driver.Result
+	callBuffers
+	// blocked has, by order key, the index of the first call that later messages
+	// must not overtake: a single message that has failed or may fail at COMMIT,
+	// or a message that is not done, such as one whose key is in progress
+	// elsewhere.
+	blocked    map[string]int
+	prefetched *pgstore.PrefetchedBatch
+
+	isolated   *partitionMarker // of a single message of an isolated partition; otherwise nil
+	tryWritten bool             // isolated says that the message is tried
+}
+
+// callBuffers describes the calls of a batch. All slices have one element for
+// each call.
+type callBuffers struct {
+	calls       []semel.Call
+	indexes     []int // of the calls' messages in the batch
+	messages    []*consume.Message
+	handlerErrs []error // of a message that was alone
+	attempts    []int   // the number of the attempt, of a message that was alone
+}
+
+// Handle implements semelkafka.Ledger.
+func (l *keyedLedger) Handle(ctx context.Context, items []semelkafka.Item) []driver.Result {
+	return l.Prepare(ctx, items).Handle(ctx)
+}
+
+// Prepare implements semelkafka.Preparer.
+func (l *keyedLedger) Prepare(ctx context.Context, items []semelkafka.Item) semelkafka.Prepared {
+	b := l.newBatch(items)
+	b.prefetched = l.prefetcher.Prefetch(ctx, b.calls)
+	return (*preparedBatch)(b)
+}
+
+// preparedBatch implements semelkafka.Prepared.
+type preparedBatch keyedBatch
+
+// Handle implements semelkafka.Prepared.
+func (p *preparedBatch) Handle(ctx context.Context) []driver.Result {
+	b := (*keyedBatch)(p)
+	defer b.returnBuffers()
+	isolated, err := b.beginPartitions(ctx, b.items)
+	if err != nil || isolated {
+		b.prefetched.Drop()
+	}
+	switch {
+	case err != nil:
+		return unavailableResults(b.items, err)
+	case isolated:
+		return b.handleParts(ctx, b.items)
+	}
+	return b.setResults(b.prefetched.Run(ctx, b.handleNew))
+}
+
+// Drop implements semelkafka.Prepared.
+func (p *preparedBatch) Drop() {
+	p.prefetched.Drop()
+	(*keyedBatch)(p).returnBuffers()
+}
+
+// newBatch finds the calls of messages. A message without a call gets its result
+// here.
+func (l *keyedLedger) newBatch(items []semelkafka.Item) *keyedBatch {
+	b := &keyedBatch{
+		keyedLedger: l, items: items, results: make([]driver.Result, len(items)),
+		callBuffers: l.takeBuffers(len(items)), blocked: map[string]int{},
+	}
+	for i, it := range items {
+		c, err := l.identify(it.Message)
+		if err != nil {
+			b.results[i].Err = err
+			b.blockIfNotDone(it.OrderKey, len(b.calls)-1, err)
+			continue
+		}
+		b.calls, b.indexes, b.messages = append(b.calls, c), append(b.indexes, i), append(b.messages, it.Message)
+	}
+	b.handlerErrs, b.attempts = b.handlerErrs[:len(b.calls)], b.attempts[:len(b.calls)]
+	return b
+}
+
+// takeBuffers returns empty buffers with capacity for n calls. Up to their
+// capacity they hold zero values.
+func (l *keyedLedger) takeBuffers(n int) (b callBuffers) {
+	l.mu.Lock()
+	if last := len(l.buffers) - 1; last >= 0 {
+		b, l.buffers = l.buffers[last], l.buffers[:last]
+	}
+	l.mu.Unlock()
+	return callBuffers{slices.Grow(b.calls, n), slices.Grow(b.indexes, n), slices.Grow(b.messages, n), slices.Grow(b.handlerErrs, n), slices.Grow(b.attempts, n)}
+}
+
+// returnBuffers clears the buffers and gives them back. Nobody may use the calls
+// after it.
+func (b *keyedBatch) returnBuffers() {
+	clear(b.calls)
+	clear(b.messages)
+	clear(b.handlerErrs)
+	clear(b.attempts)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buffers = append(b.buffers, callBuffers{b.calls[:0], b.indexes[:0], b.messages[:0], b.handlerErrs[:0], b.attempts[:0]})
+	b.callBuffers = callBuffers{}
+}
+
+// setResults sets the results of the calls, and returns the results of all
+// messages.
+func (b *keyedBatch) setResults(ended []pgstore.Ended) []driver.Result {
+	for n, e := range ended {
+		b.results[b.indexes[n]] = b.result(n, e)
+	}
+	return b.results
+}
+
+// handleNew runs the handler for the calls that have no record, in a transaction
+// of the Atomic. It leaves out messages that would overtake an unfinished one.
+func (b *keyedBatch) handleNew(ctx context.Context, newCalls []*pgstore.NewCall) error {
+	b.blockUnfinished(newCalls)
+	ready := make([]*pgstore.NewCall, 0, len(newCalls))
+	ms := make([]*consume.Message, 0, len(newCalls))
+	for _, c := range newCalls {
+		m := b.messages[c.Index]
+		if first, ok := b.blocked[m.OrderKey]; ok && first < c.Index {
+			b.handlerErrs[c.Index] = errEarlierNotDone
+			c.Err = semel.NoEffect(errEarlierNotDone)
+			continue
+		}
+		ready, ms = append(ready, c), append(ms, m)
+	}
+	if len(ready) == 0 {
+		return nil
+	}
+	tx, ok := pgstore.TxFrom(ctx)
+	if !ok {
+		return errors.New("kafkapg: the context of the handler has no transaction")
+	}
+	if len(newCalls) > 1 {
+		return b.handler.run(ctx, tx, ms)
+	}
+	return b.handleAlone(ctx, ready[0], func() error { return b.handler.run(ctx, tx, ms) })
+}
+
+// blockUnfinished blocks the order keys of earlier calls that are not new and not
+// done.
+func (b *keyedBatch) blockUnfinished(newCalls []*pgstore.NewCall) {
+	for i := range newCalls[len(newCalls)-1].Index {
+		if b.handlerErrs[i] == nil && b.attempts[i] == 0 { // otherwise the call was new too
+			b.blockIfNotDone(b.messages[i].OrderKey, i, b.prefetched.Err(i))
+		}
+	}
+}
+
+// blockIfNotDone blocks an order key after index, if err means that the message
+// there will come again.
+func (b *keyedBatch) blockIfNotDone(orderKey string, index int, err error) {
+	if err == nil || orderKey == "" {
+		return
+	}
+	if first, ok := b.blocked[orderKey]; ok && first <= index {
+		return
+	}
+	switch driver.Decide(driver.Result{Err: err}, driver.Policy{}).Action {
+	case driver.Hold, driver.Retry:
+		b.blocked[orderKey] = index
+	}
+}
+
+// handleAlone does the work of a single message, counts the attempt, and ends the
+// message if its attempts are exhausted. If a single message fails, no other one
+// can be the cause.
+func (b *keyedBatch) handleAlone(ctx context.Context, c *pgstore.NewCall, work func() error) (err error) {
+	m := b.messages[c.Index]
+	open := b.isolated.openTries(m)
+	if b.tryWritten { // the transaction is repeated, and the open try is this one
+		open--
+	}
+	attempt := max(c.Execution.Attempt(), b.uncommitted[m.Origin.ID]+1) + open
+	switch {
+	case b.maxAttempts < 0 || attempt <= b.maxAttempts:
+		if err := b.writeTry(ctx, m); err != nil {
+			b.handlerErrs[c.Index], b.attempts[c.Index] = err, 0
+			return semel.NoEffect(err)
+		}
+		b.attempts[c.Index] = attempt
+		err = limitAttempts(work(), attempt, b.maxAttempts)
+	case open > 0:
+		b.attempts[c.Index] = attempt - 1
+		err = (&crashedError{open, attempt - 1}).failure()
+	default:
+		b.attempts[c.Index] = attempt
+		err = exhausted(b.maxAttempts, errNotCommitted)
+	}
+	b.handlerErrs[c.Index] = err
+	if m.OrderKey != "" { // even without an error, because COMMIT may still fail
+		b.blocked[m.OrderKey] = c.Index
+	}
+	return err
+}
+
+var errNotCommitted = errors.New("its transaction did not commit")
+
+// writeTry writes the try of a message to the crash marker, once.
+func (b *keyedBatch) writeTry(ctx context.Context, m *consume.Message) error {
+	if b.isolated == nil || b.tryWritten {
+		return nil
+	}
+	err := b.isolated.beginTry(ctx, m, b.maxAttempts)
+	b.tryWritten = err == nil && b.maxAttempts >= 0
+	return err
+}
+
+// result returns how a call ended, for driver.Decide.
+func (b *keyedBatch) result(n int, ended pgstore.Ended) driver.Result {
+	m, handlerErr := b.messages[n], b.handlerErrs[n]
+	if errors.Is(handlerErr, errEarlierNotDone) && ended.Err != nil {
+		return driver.Result{Err: delayed("")}
+	}
+	if e, ok := errors.AsType[*markerError](handlerErr); ok {
+		return driver.Result{Err: e.result(b.calls[n].Operation)}
+	}
+	if b.attempts[n] > 0 && (errors.Is(ended.Err, semel.ErrUnavailable) || errors.Is(ended.Err, semel.ErrCanceled)) { // the message itself may be the cause
+		b.uncommitted[m.Origin.ID]++
+	} else {
+		delete(b.uncommitted, m.Origin.ID)
+	}
+	r := driver.Result{Err: ended.Err, Replayed: ended.Replayed, Attempt: b.attempts[n], FromHandler: fromHandler(ended.Err, handlerErr)}
+	if r.FromHandler && semeldriver.IsNoEffect(handlerErr) { // ended.Err has lost that mark
+		r.Err = handlerErr
+	}
+	return r
+}
+
+// fromHandler reports whether the error of a call is the handler's. Both may wrap
+// a *semel.Error, because handlers make calls too; then it must be the same one.
+func fromHandler(err, handlerErr error) bool {
+	if err == nil || handlerErr == nil {
+		return false
+	}
+	e, ok := errors.AsType[*semel.Error](err)
+	if !ok {
+		return true
+	}
+	h, _ := errors.AsType[*semel.Error](handlerErr)
+	return e == h
+}

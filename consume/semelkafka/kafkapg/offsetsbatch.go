@@ -1,0 +1,189 @@
+package kafkapg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgkafka"
+)
+
+// offsetsBatch is a batch of ServeOffsets.
+type offsetsBatch struct {
+	*offsetsLedger
+	items       []semelkafka.Item
+	results     []driver.Result
+	blocked     map[semelkafka.Place]error // the error of all further messages of a partition in this batch
+	notIsolated bool                       // the partition that beginPartition saw last is not isolated
+	isolated    *partitionMarker           // of the message of an isolated partition that is handled now; otherwise nil
+}
+
+// Handle implements semelkafka.Ledger.
+func (l *offsetsLedger) Handle(ctx context.Context, items []semelkafka.Item) []driver.Result {
+	b := &offsetsBatch{offsetsLedger: l, items: items, results: make([]driver.Result, len(items)), blocked: map[semelkafka.Place]error{}}
+	together := make([]int, 0, len(items))
+	handleTogether := func() {
+		for part := range slices.Chunk(together, semelkafka.MaxBatch) {
+			b.handlePart(ctx, part)
+		}
+		together = together[:0]
+	}
+	for i := range items {
+		switch p, err := b.beginPartition(ctx, i); {
+		case err != nil:
+			b.block(items[i].Place, []int{i}, semelError(semel.ErrUnavailable, items[i].Place, err))
+		case p == nil:
+			together = append(together, i)
+		default:
+			handleTogether() // the earlier messages come first
+			b.isolated = p
+			b.handlePart(ctx, []int{i})
+			b.isolated = nil
+		}
+	}
+	handleTogether()
+	return b.results
+}
+
+// span is the messages of one partition that a transaction handles, with the
+// watermark before and after it.
+type span struct {
+	position    *position
+	place       semelkafka.Place
+	first, next int64
+	indexes     []int // of the messages in the batch
+}
+
+// handlePart handles some messages of the batch in one transaction, or in several
+// if one is not possible.
+func (b *offsetsBatch) handlePart(ctx context.Context, indexes []int) {
+	for {
+		spans := b.newSpans(ctx, indexes)
+		if len(spans) == 0 {
+			return
+		}
+		unmoved, err := b.tryMarked(ctx, spans)
+		var tried []int
+		for _, s := range spans {
+			tried = append(tried, s.indexes...)
+		}
+		switch {
+		case err == nil:
+			return
+		case b.endUntried(spans[0], err):
+			return
+		case unmoved != nil && errors.Is(err, pgkafka.ErrBehind):
+			// An earlier COMMIT without an answer has succeeded. Own the partition
+			// again, and go on after the messages that are done.
+			unmoved.position.watermark = nil
+			indexes = tried
+		case unmoved != nil && errors.Is(err, pgkafka.ErrFenced):
+			unmoved.position.watermark = nil
+			b.block(unmoved.place, unmoved.indexes, semelError(semel.ErrLeaseLost, unmoved.place, err))
+			indexes = tried
+		case !mayBeOneMessage(err), ctx.Err() != nil: // if it was interrupted, no message is the cause, whatever the handler says
+			for _, s := range spans {
+				s.position.watermark = nil
+				b.block(s.place, s.indexes, semelError(semel.ErrUnavailable, s.place, err))
+			}
+			return
+		case len(tried) > 1:
+			b.handlePart(ctx, tried[:len(tried)/2])
+			b.handlePart(ctx, tried[len(tried)/2:])
+			return
+		default:
+			b.endFailed(ctx, spans[0], err)
+			return
+		}
+	}
+}
+
+// newSpans groups messages by partition. It sets the results of the messages that
+// are done already or cannot be handled.
+func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*span) {
+	for _, i := range indexes {
+		it := &b.items[i]
+		if err := b.blocked[it.Place]; err != nil {
+			b.results[i].Err = err
+			continue
+		}
+		p, err := b.position(ctx, it)
+		if err != nil {
+			b.block(it.Place, []int{i}, semelError(semel.ErrUnavailable, it.Place, err))
+			continue
+		}
+		if it.Origin.Offset < p.watermark.Next() {
+			b.results[i] = driver.Result{Replayed: true}
+			continue
+		}
+		n := len(spans)
+		if n == 0 || spans[n-1].place != it.Place {
+			spans = append(spans, &span{position: p, place: it.Place, first: p.watermark.Next(), next: p.watermark.Next()})
+			n++
+		}
+		s := spans[n-1]
+		if it.From > s.next {
+			b.block(it.Place, []int{i}, semelError(semel.ErrUnavailable, it.Place, gapError(it, s.next)))
+			continue
+		}
+		s.indexes, s.next = append(s.indexes, i), it.Origin.Offset+1
+	}
+	return slices.DeleteFunc(spans, func(s *span) bool { return len(s.indexes) == 0 })
+}
+
+// block ends messages of a partition with an error, and all later ones of that
+// partition in this batch too.
+func (b *offsetsBatch) block(place semelkafka.Place, indexes []int, err error) {
+	for _, i := range indexes {
+		b.results[i] = driver.Result{Err: err}
+	}
+	if b.blocked[place] == nil {
+		b.blocked[place] = err
+	}
+}
+
+func semelError(reason error, place semelkafka.Place, cause error) error {
+	return &semel.Error{Reason: reason, Operation: operationOf(place), Cause: cause}
+}
+
+// endFailed ends a message that failed alone. Later messages of its partition
+// wait.
+func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
+	i := s.indexes[0]
+	h, ok := errors.AsType[*handlerError](err)
+	if (ok && h.connectionBroken || errors.Is(err, pgkafka.ErrBroken)) && !b.databaseAnswers(ctx, s) {
+		b.block(s.place, s.indexes, semelError(semel.ErrUnavailable, s.place, err))
+		return
+	}
+	if errors.Is(err, pgstore.ErrBusy) { // other transactions are the cause
+		b.block(s.place, s.indexes, semelError(semel.ErrInProgress, s.place, err))
+		return
+	}
+	m := b.items[i].Message
+	s.position.failedOffset, s.position.failures = m.Origin.Offset, s.position.failuresOf(m)+1
+	attempt := s.position.failures + b.isolated.openTries(m)
+	if ok {
+		err = h.error
+	} else {
+		err = fmt.Errorf("the transaction: %w", err)
+	}
+	b.results[i] = driver.Result{Err: limitAttempts(err, attempt, b.maxAttempts), FromHandler: true, Attempt: attempt}
+	b.blocked[s.place] = delayed(operationOf(s.place))
+}
+
+// databaseAnswers reports whether the database accepts a write: it owns the
+// partition again. If it does, a single message that lost its connection may be
+// the cause; if it does not, no message is.
+func (b *offsetsBatch) databaseAnswers(ctx context.Context, s *span) bool {
+	s.position.watermark = nil
+	p, err := b.position(ctx, &b.items[s.indexes[0]])
+	if err == nil {
+		s.position = p
+	}
+	return err == nil
+}

@@ -1,0 +1,67 @@
+package kafkapg
+
+import (
+	"context"
+	"errors"
+
+	"github.com/semel-go/semel/consume/driver"
+)
+
+// beginPartition writes the crash marker of a message's partition if this was not
+// done yet. It returns the marker if the partition is isolated, and otherwise nil.
+func (b *offsetsBatch) beginPartition(ctx context.Context, i int) (*partitionMarker, error) {
+	it := &b.items[i]
+	if i > 0 && b.notIsolated && b.items[i-1].Place == it.Place {
+		return nil, nil
+	}
+	if _, blocked := b.blocked[it.Place]; blocked { // newSpans sets the message's result
+		return nil, nil
+	}
+	if _, err := b.position(ctx, it); err != nil {
+		return nil, err
+	}
+	p, err := b.markers.begin(ctx, b.store, it)
+	b.notIsolated = err == nil && p.isolated == 0
+	if err != nil || b.notIsolated {
+		return nil, err
+	}
+	return p, nil
+}
+
+// tryMarked is try. If the partition is isolated, there is one message, and its
+// try is written to the crash marker before.
+func (b *offsetsBatch) tryMarked(ctx context.Context, spans []*span) (unmoved *span, err error) {
+	if b.isolated == nil {
+		return b.try(ctx, spans)
+	}
+	m := b.items[spans[0].indexes[0]].Message
+	open := b.isolated.openTries(m)
+	if n := spans[0].position.failuresOf(m) + open; open > 0 && b.maxAttempts >= 0 && n >= b.maxAttempts {
+		return nil, &crashedError{open, n}
+	}
+	if err := b.isolated.beginTry(ctx, m, b.maxAttempts); err != nil {
+		return nil, err
+	}
+	if unmoved, err = b.try(ctx, spans); err != nil {
+		b.isolated.endTry(ctx, m, b.maxAttempts)
+	} else {
+		b.isolated.finish(m, true)
+	}
+	return unmoved, err
+}
+
+// endUntried sets the result of a message that tryMarked did not try, and reports
+// whether err says so.
+func (b *offsetsBatch) endUntried(s *span, err error) bool {
+	if e, ok := errors.AsType[*crashedError](err); ok {
+		b.results[s.indexes[0]] = driver.Result{Err: e.failure(), FromHandler: true, Attempt: e.attempts}
+		b.blocked[s.place] = delayed(operationOf(s.place))
+		return true
+	}
+	e, ok := errors.AsType[*markerError](err)
+	if ok {
+		b.markers.restart(b.isolated)
+		b.block(s.place, s.indexes, e.result(operationOf(s.place)))
+	}
+	return ok
+}

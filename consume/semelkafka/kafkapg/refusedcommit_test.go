@@ -1,0 +1,33 @@
+package kafkapg
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/consume/driver"
+)
+
+// A trigger of the application refuses COMMIT because of one message, with an
+// error code of the application. That is not an outage: an outage would delay all
+// messages forever.
+func TestHandle_CommitRefusedByApplicationCode_BlamesOneMessage(t *testing.T) {
+	const done, duplicate, again, waits, failed = driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
+	for _, code := range []string{"MY001", "45000", "B0001"} {
+		eachLedger(t, func(t *testing.T, p *shop, form string) {
+			refuse := strings.Replace(p.effectTable, "effect", "refuse", 1)
+			p.exec(t, "CREATE FUNCTION "+refuse+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not balanced' USING ERRCODE = '"+code+"'; END $$")
+			p.exec(t, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+p.effectTable+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.body = 'bad') EXECUTE FUNCTION "+refuse+"()")
+			m := p.member(t, form, 2)
+			batch := named("a", "b", "bad", "c")
+			if form == "offsets" {
+				wantReasons(t, m.Handle(t.Context(), batch), done, done, again, waits)
+				wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, waits)
+				return
+			}
+			wantReasons(t, m.Handle(t.Context(), batch), done, done, again, done)
+			wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, again, duplicate)
+			// The last attempt did not commit either, so the third batch records it.
+			wantReasons(t, m.Handle(t.Context(), batch), duplicate, duplicate, failed, duplicate)
+		})
+	}
+}
