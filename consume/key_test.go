@@ -224,7 +224,7 @@ func TestNew_InvalidGroup_IsRefused(t *testing.T) {
 		"it has no call":       {func(*consume.Message) (semel.Call, error) { return semel.Call{}, errPlain }, nil},
 		"it panics":            {func(m *consume.Message) (semel.Call, error) { return semel.Call{}, errors.New(m.Headers[0].Name) }, nil},
 		"it leaves by Goexit":  {func(*consume.Message) (semel.Call, error) { runtime.Goexit(); return semel.Call{}, nil }, nil},
-		"it names the message": {func(m *consume.Message) (semel.Call, error) { return own(string(m.Origin.Topic))(m) }, nil},
+		"it names the message": {func(m *consume.Message) (semel.Call, error) { return own(m.Origin.Topic)(m) }, nil},
 	} {
 		_, err := consume.New(newGuard(t, nil, nil), c.call, done, nil)
 		if (err != nil) != (c.want != nil) {
