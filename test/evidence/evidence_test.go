@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,61 @@ func TestSteps_DirectoriesHaveTheirTests(t *testing.T) {
 			t.Errorf("%s: no tests in %s", s.name, s.dir)
 		}
 	}
+}
+
+// Each alternative of a step's -run pattern matches a test, so that a renamed test
+// is not left out.
+func TestSteps_RunPatterns_MatchTests(t *testing.T) {
+	root, err := repo.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range steps {
+		for _, arg := range s.args {
+			pattern, ok := strings.CutPrefix(arg, "-run=")
+			if !ok {
+				continue
+			}
+			tests := testsIn(t, filepath.Join(root, s.dir))
+			for _, alternative := range alternatives(pattern) {
+				if !slices.ContainsFunc(tests, regexp.MustCompile(alternative).MatchString) {
+					t.Errorf("%s: -run %s matches no test in %s", s.name, alternative, s.dir)
+				}
+			}
+		}
+	}
+}
+
+// testsIn returns the names of the tests in a directory.
+func testsIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
+}
+
+// alternatives splits a pattern of the form ^x(a|b)y into ^xay and ^xby. A group
+// inside a or b must have no alternatives.
+func alternatives(pattern string) (all []string) {
+	first, last := strings.Index(pattern, "("), strings.LastIndex(pattern, ")")
+	if first < 0 || last < first {
+		return []string{pattern}
+	}
+	for _, alternative := range strings.Split(pattern[first+1:last], "|") {
+		all = append(all, pattern[:first]+alternative+pattern[last+1:])
+	}
+	return all
 }
 
 // A step that runs nothing, or cannot be built, is not a step that passed.

@@ -37,8 +37,8 @@ var postgresNotes = []Mutant{
 	{
 		Name: "PostgreSQL, crash markers: a message is tried although its marker was not written", Rule: "rule 11",
 		Dir: kafkapg, Func: "(*offsetsBatch).tryMarked", Package: kafkapg, Run: "TestCrashMarker_CannotBeWritten",
-		Old: "if err := b.isolated.beginTry(ctx, m, b.maxAttempts); err != nil {",
-		New: "if err := b.isolated.beginTry(ctx, m, b.maxAttempts); err == nil && ctx.Err() != nil {",
+		Old: "if err := b.marker.beginTry(ctx, m, b.maxAttempts); err != nil {",
+		New: "if err := b.marker.beginTry(ctx, m, b.maxAttempts); err == nil && ctx.Err() != nil {",
 	},
 	{
 		Name: "PostgreSQL, crash markers: an earlier member writes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",

@@ -38,8 +38,8 @@ type crashMarkers struct {
 // partitionMarker is the crash marker of a partition. The methods of a nil
 // *partitionMarker do nothing, so that nil stands for "not isolated".
 type partitionMarker struct {
-	marker   *pgkafka.CrashMarker
-	isolated int // number of messages still to be handled one by one; zero: the partition is not isolated
+	marker       *pgkafka.CrashMarker
+	isolatedLeft int // number of messages still to be handled one by one; zero: the partition is not isolated
 
 	// Guarded by crashMarkers.mu.
 	start int64 // the offset from which the partition is read
@@ -86,7 +86,7 @@ func (c *crashMarkers) begin(ctx context.Context, st *pgstore.Store, it *semelka
 		return nil, err
 	}
 	if starts >= crashThreshold || p.marker.HasTries() {
-		p.isolated = isolatedMessages
+		p.isolatedLeft = isolatedMessages
 	}
 	return p, nil
 }
@@ -170,8 +170,8 @@ func (p *partitionMarker) finish(m *consume.Message, isNew bool) {
 		return
 	}
 	p.marker.Done(m.Origin.Offset)
-	if isNew && p.isolated > 0 {
-		p.isolated--
+	if isNew && p.isolatedLeft > 0 {
+		p.isolatedLeft--
 	}
 }
 

@@ -163,10 +163,10 @@ func TestIsolated_EnoughMessagesDone_EndsIsolation(t *testing.T) {
 		batch := named("a", "b", "c", "d", "e", "f")
 		wantReasons(t, m.Handle(t.Context(), batch[:1]), driver.ReasonDone)
 		marker := m.markers.lookup(orders)
-		if marker.isolated != isolatedMessages-1 {
-			t.Errorf("%d more messages are to be handled one by one, want %d", marker.isolated, isolatedMessages-1)
+		if marker.isolatedLeft != isolatedMessages-1 {
+			t.Errorf("%d more messages are to be handled one by one, want %d", marker.isolatedLeft, isolatedMessages-1)
 		}
-		marker.isolated = 2
+		marker.isolatedLeft = 2
 		wantReasons(t, m.Handle(t.Context(), batch), append(repeat(driver.ReasonDuplicate, 1), repeat(driver.ReasonDone, 5)...)...)
 		if want := []string{"a", "b", "c", "d e f"}; !slices.Equal(p.runs, want) {
 			t.Errorf("the runs are %q, want %q", p.runs, want)

@@ -17,7 +17,7 @@ import (
 // idempotency key of each message. call finds the key; see consume.Keyed.
 //
 // Make a with a Retention of consume.DefaultRetention or longer. For o see
-// semelkafka.Source.ServeBatches; MaxAttempts counts too. Call Source.Close after
+// semelkafka.Source.ServeBatches; o.MaxAttempts applies too. Call Source.Close after
 // ServeKeyed has returned.
 func ServeKeyed(ctx context.Context, s *semelkafka.Source, a *pgstore.Atomic, call consume.CallFunc, h Handler, o *consume.Options) error {
 	if s == nil || a == nil || call == nil || h == nil {

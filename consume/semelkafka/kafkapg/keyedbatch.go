@@ -26,8 +26,8 @@ type keyedBatch struct {
 	blocked    map[string]int
 	prefetched *pgstore.PrefetchedBatch
 
-	isolated   *partitionMarker // of a single message of an isolated partition; otherwise nil
-	tryWritten bool             // isolated says that the message is tried
+	marker     *partitionMarker // of a single message of an isolated partition; otherwise nil
+	tryWritten bool             // marker says that the message is tried
 }
 
 // callBuffers describes the calls of a batch. All slices have one element for
@@ -189,7 +189,7 @@ func (b *keyedBatch) blockIfNotDone(orderKey string, index int, err error) {
 // can be the cause.
 func (b *keyedBatch) handleAlone(ctx context.Context, c *pgstore.NewCall, work func() error) (err error) {
 	m := b.messages[c.Index]
-	open := b.isolated.openTries(m)
+	open := b.marker.openTries(m)
 	if b.tryWritten { // the transaction is repeated, and the open try is this one
 		open--
 	}
@@ -220,10 +220,10 @@ var errNotCommitted = errors.New("its transaction did not commit")
 
 // writeTry writes the try of a message to the crash marker, once.
 func (b *keyedBatch) writeTry(ctx context.Context, m *consume.Message) error {
-	if b.isolated == nil || b.tryWritten {
+	if b.marker == nil || b.tryWritten {
 		return nil
 	}
-	err := b.isolated.beginTry(ctx, m, b.maxAttempts)
+	err := b.marker.beginTry(ctx, m, b.maxAttempts)
 	b.tryWritten = err == nil && b.maxAttempts >= 0
 	return err
 }

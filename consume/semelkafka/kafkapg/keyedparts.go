@@ -20,7 +20,7 @@ func (l *keyedLedger) beginPartitions(ctx context.Context, items []semelkafka.It
 		if err != nil {
 			return false, err
 		}
-		isolated = isolated || p.isolated > 0
+		isolated = isolated || p.isolatedLeft > 0
 	}
 	return isolated, nil
 }
@@ -63,7 +63,7 @@ func (l *keyedLedger) handleParts(ctx context.Context, items []semelkafka.Item) 
 // isolatedMarker returns the marker of an isolated partition, and nil if the
 // partition is not isolated.
 func (l *keyedLedger) isolatedMarker(place semelkafka.Place) *partitionMarker {
-	if p := l.markers.lookup(place); p != nil && p.isolated > 0 {
+	if p := l.markers.lookup(place); p != nil && p.isolatedLeft > 0 {
 		return p
 	}
 	return nil
@@ -90,7 +90,7 @@ func (b *partedBatch) handlePart(ctx context.Context, items []semelkafka.Item, r
 	}
 	part := b.newBatch(ready)
 	defer part.returnBuffers()
-	part.isolated = p
+	part.marker = p
 	// The part needs a Prefetcher of its own, because the ledger's has prefetched
 	// later batches already.
 	part.prefetched = b.atomic.Prefetcher().Prefetch(ctx, part.calls)
@@ -111,14 +111,14 @@ func (b *partedBatch) apply(ctx context.Context, part *keyedBatch, it *semelkafk
 	switch {
 	case d.Reason == driver.ReasonUnavailable:
 		b.outage = result.Err
-	case d.Reason == driver.ReasonLeaseLost && part.isolated != nil:
+	case d.Reason == driver.ReasonLeaseLost && part.marker != nil:
 		b.fenced[it.Place] = result.Err
-		b.markers.restart(part.isolated)
+		b.markers.restart(part.marker)
 	}
 	switch {
 	case again && part.tryWritten:
-		part.isolated.endTry(ctx, it.Message, part.maxAttempts)
+		part.marker.endTry(ctx, it.Message, part.maxAttempts)
 	case !again:
-		part.isolated.finish(it.Message, result.Attempt > 0)
+		part.marker.finish(it.Message, result.Attempt > 0)
 	}
 }

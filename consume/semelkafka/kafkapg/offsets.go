@@ -19,7 +19,7 @@ import (
 // ServeOffsets handles messages until ctx ends, and keeps a watermark for each
 // partition.
 //
-// For o see semelkafka.Source.ServeBatches; MaxAttempts counts too. Call
+// For o see semelkafka.Source.ServeBatches; o.MaxAttempts applies too. Call
 // Source.Close after ServeOffsets has returned.
 func ServeOffsets(ctx context.Context, s *semelkafka.Source, st *pgstore.Store, h Handler, o *consume.Options) error {
 	if s == nil || st == nil || h == nil {

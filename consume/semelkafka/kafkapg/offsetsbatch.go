@@ -20,7 +20,7 @@ type offsetsBatch struct {
 	results     []driver.Result
 	blocked     map[semelkafka.Place]error // the error of all further messages of a partition in this batch
 	notIsolated bool                       // the partition that beginPartition saw last is not isolated
-	isolated    *partitionMarker           // of the message of an isolated partition that is handled now; otherwise nil
+	marker      *partitionMarker           // of the message of an isolated partition that is handled now; otherwise nil
 }
 
 // Handle implements semelkafka.Ledger.
@@ -41,9 +41,9 @@ func (l *offsetsLedger) Handle(ctx context.Context, items []semelkafka.Item) []d
 			together = append(together, i)
 		default:
 			handleTogether() // the earlier messages come first
-			b.isolated = p
+			b.marker = p
 			b.handlePart(ctx, []int{i})
-			b.isolated = nil
+			b.marker = nil
 		}
 	}
 	handleTogether()
@@ -166,7 +166,7 @@ func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 	}
 	m := b.items[i].Message
 	s.position.failedOffset, s.position.failures = m.Origin.Offset, s.position.failuresOf(m)+1
-	attempt := s.position.failures + b.isolated.openTries(m)
+	attempt := s.position.failures + b.marker.openTries(m)
 	if ok {
 		err = h.error
 	} else {

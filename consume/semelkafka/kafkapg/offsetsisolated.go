@@ -21,7 +21,7 @@ func (b *offsetsBatch) beginPartition(ctx context.Context, i int) (*partitionMar
 		return nil, err
 	}
 	p, err := b.markers.begin(ctx, b.store, it)
-	b.notIsolated = err == nil && p.isolated == 0
+	b.notIsolated = err == nil && p.isolatedLeft == 0
 	if err != nil || b.notIsolated {
 		return nil, err
 	}
@@ -31,21 +31,21 @@ func (b *offsetsBatch) beginPartition(ctx context.Context, i int) (*partitionMar
 // tryMarked is try. If the partition is isolated, there is one message, and its
 // try is written to the crash marker before.
 func (b *offsetsBatch) tryMarked(ctx context.Context, spans []*span) (unmoved *span, err error) {
-	if b.isolated == nil {
+	if b.marker == nil {
 		return b.try(ctx, spans)
 	}
 	m := b.items[spans[0].indexes[0]].Message
-	open := b.isolated.openTries(m)
+	open := b.marker.openTries(m)
 	if n := spans[0].position.failuresOf(m) + open; open > 0 && b.maxAttempts >= 0 && n >= b.maxAttempts {
 		return nil, &crashedError{open, n}
 	}
-	if err := b.isolated.beginTry(ctx, m, b.maxAttempts); err != nil {
+	if err := b.marker.beginTry(ctx, m, b.maxAttempts); err != nil {
 		return nil, err
 	}
 	if unmoved, err = b.try(ctx, spans); err != nil {
-		b.isolated.endTry(ctx, m, b.maxAttempts)
+		b.marker.endTry(ctx, m, b.maxAttempts)
 	} else {
-		b.isolated.finish(m, true)
+		b.marker.finish(m, true)
 	}
 	return unmoved, err
 }
@@ -60,7 +60,7 @@ func (b *offsetsBatch) endUntried(s *span, err error) bool {
 	}
 	e, ok := errors.AsType[*markerError](err)
 	if ok {
-		b.markers.restart(b.isolated)
+		b.markers.restart(b.marker)
 		b.block(s.place, s.indexes, e.result(operationOf(s.place)))
 	}
 	return ok
