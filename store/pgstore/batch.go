@@ -53,7 +53,7 @@ func (a *Atomic) runWhole(ctx context.Context, n *PrefetchedBatch, calls []semel
 		n.runs = b
 	}
 	if _, ok := a.s.inside(ctx); ok {
-		b.fail(all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
+		b.fail(ctx, all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
 		return b.ended
 	}
 	b.run(ctx)
@@ -104,7 +104,7 @@ const wholeTries = 3
 // halves.
 func (b *batchRun) part(ctx context.Context, which []int, careful bool) {
 	if b.outage != nil {
-		b.fail(which, b.outage)
+		b.fail(ctx, which, b.outage)
 		return
 	}
 	careful = careful || len(which) == 1 // one that fails should not run twice
@@ -132,7 +132,7 @@ func (b *batchRun) part(ctx context.Context, which []int, careful bool) {
 		if !meets && !divides(err) { // else it may be the fault of these calls
 			b.outage = err
 		}
-		b.fail(which, err)
+		b.fail(ctx, which, err)
 		return
 	}
 }
@@ -147,8 +147,8 @@ func divides(err error) bool {
 }
 
 // fail ends calls for what is not their fault.
-func (b *batchRun) fail(which []int, err error) {
+func (b *batchRun) fail(ctx context.Context, which []int, err error) {
 	for _, i := range which {
-		b.ended[i] = Ended{Err: unavailable(b.calls[i], pgwire.Explain("batch", err))}
+		b.ended[i] = Ended{Err: unavailable(ctx, b.calls[i], pgwire.Explain("batch", err))}
 	}
 }

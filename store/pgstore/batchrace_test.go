@@ -25,7 +25,7 @@ func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []se
 		for i, e := range run(ctx, calls) {
 			switch {
 			case e.Err == nil:
-			case errors.Is(e.Err, semel.ErrInProgress), errors.Is(e.Err, semel.ErrUnavailable):
+			case errors.Is(e.Err, semel.ErrInProgress), errors.Is(e.Err, semel.ErrUnavailable), errors.Is(e.Err, semel.ErrCanceled):
 				left = append(left, calls[i])
 			default:
 				t.Errorf("%q: %v", calls[i].Key, e.Err)
@@ -207,7 +207,7 @@ func TestACancelledBatchLeavesNothing(t *testing.T) {
 		return nil
 	})
 	for i, e := range ends {
-		if !errors.Is(e.Err, semel.ErrUnavailable) {
+		if !errors.Is(e.Err, semel.ErrCanceled) {
 			t.Errorf("call %d: %v", i, e.Err)
 		}
 	}

@@ -114,7 +114,7 @@ func (b *batchRun) broke(ctx context.Context, y *batchTry, which []int, err erro
 		y.failed[v.id] = true
 		b.failed = y.failed
 	}
-	b.fail(which, err)
+	b.fail(ctx, which, err)
 	return nil
 }
 

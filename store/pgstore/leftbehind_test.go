@@ -136,7 +136,7 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 	left := time.Now()
 	leave()
 	err := <-ended
-	if !errors.Is(err, semel.ErrUnavailable) {
+	if !errors.Is(err, semel.ErrCanceled) {
 		t.Errorf("it ended by %v", err)
 	}
 	if took := time.Since(left); took > 20*time.Second {

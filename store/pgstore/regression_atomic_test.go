@@ -88,7 +88,7 @@ func TestACancelledMessageSinksNoOther(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := in.Run(over, call("b"), pay("b")); !errors.Is(err, semel.ErrUnavailable) {
+	if _, err := in.Run(over, call("b"), pay("b")); !errors.Is(err, semel.ErrCanceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := in.Run(t.Context(), call("c"), pay("c")); err != nil {

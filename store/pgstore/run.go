@@ -60,7 +60,7 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 		switch {
 		case refusedForNow(err):
 			if refused++; refused >= pgwire.Tries {
-				return semel.Result{}, unavailable(call, err)
+				return semel.Result{}, unavailable(ctx, call, err)
 			}
 		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
@@ -74,7 +74,7 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 		}
 		if !w.sleep(ctx, pause) {
 			if refusedForNow(err) {
-				err = unavailable(call, err)
+				err = unavailable(ctx, call, err)
 			}
 			return semel.Result{}, err
 		}
@@ -157,8 +157,14 @@ func lostRace(err error) bool {
 	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
 }
 
-func unavailable(call semel.Call, err error) error {
-	return &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: err}
+// unavailable is the error of a call that the store did not answer, or that ended
+// because ctx has ended.
+func unavailable(ctx context.Context, call semel.Call, err error) error {
+	reason := semel.ErrUnavailable
+	if ctx.Err() != nil {
+		reason = semel.ErrCanceled
+	}
+	return &semel.Error{Reason: reason, Operation: call.Operation, Cause: err}
 }
 
 // try runs fn in one transaction.
@@ -223,7 +229,7 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 	if refusedForNow(cerr) {
 		return semel.Result{}, cerr
 	}
-	return semel.Result{}, unavailable(call, cerr)
+	return semel.Result{}, unavailable(ctx, call, cerr)
 }
 
 // aftermath is how long Run takes at most to see to what it left behind,

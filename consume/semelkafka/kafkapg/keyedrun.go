@@ -226,7 +226,7 @@ func (r *keyedRun) end(n int, e pgstore.Ended) consume.Run {
 	if e, ok := errors.AsType[*noteError](said); ok {
 		return consume.Run{Err: e.end(r.calls[n].Operation)}
 	}
-	if r.ran[n] > 0 && errors.Is(e.Err, semel.ErrUnavailable) { // that may be its own doing
+	if r.ran[n] > 0 && (errors.Is(e.Err, semel.ErrUnavailable) || errors.Is(e.Err, semel.ErrCanceled)) { // that may be its own doing
 		r.undone[m.Origin.ID]++
 	} else {
 		delete(r.undone, m.Origin.ID)
