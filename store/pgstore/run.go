@@ -6,18 +6,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
@@ -78,73 +75,6 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 			}
 			return semel.Result{}, err
 		}
-	}
-}
-
-// waiter is a call that found its key taken. It gets what came of that, failures
-// included, and not the right to run: else a crowd would run a failing handler
-// once each.
-type waiter struct {
-	refused bool // once
-	patient bool // it has held back already
-	holds   bool // in this try
-
-	id       pgtype.UUID    // of the key, once it is known
-	notified *notify.Waiter // of Options.Notify; nil: the waiter polls
-}
-
-// patience is how long a waiter gives a try that was rolled back to be noted,
-// before it takes it for one that died with its process.
-const patience = 50 * time.Millisecond
-
-// next is after a try that found the key taken, or held back.
-func (w *waiter) next() { w.refused, w.patient, w.holds = true, w.holds, false }
-
-// admit refuses what is not for a waiter to run.
-func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
-	switch {
-	case !w.refused:
-		return nil
-	case x.Attempt() > 1:
-		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation}
-	case !w.patient: // between the rollback and its note there is nothing to see
-		w.holds = true
-		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation}
-	}
-	return nil
-}
-
-// join makes sure that the waiter is woken when the run of its key ends.
-func (w *waiter) join(l *notify.Listener) {
-	if l == nil || !w.refused {
-		return
-	}
-	w.leave(l)
-	w.notified, _ = l.Join(w.id)
-}
-
-func (w *waiter) leave(l *notify.Listener) {
-	if w.notified != nil {
-		l.Leave(w.notified)
-		w.notified = nil
-	}
-}
-
-// sleep waits for about d, or until a notification that the other run has ended.
-// It reports false if ctx ends first.
-func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
-	if w.notified == nil || w.patient { // it waits for the note of a failed attempt, which comes after the end of the run
-		return pgwire.Sleep(ctx, d)
-	}
-	t := time.NewTimer(d/2 + rand.N(d))
-	defer t.Stop()
-	select {
-	case <-w.notified.Done():
-		return true
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

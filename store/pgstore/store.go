@@ -3,8 +3,10 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -159,3 +161,77 @@ func (s *Store) Database() *pgwire.Database {
 		LockTimeout: s.opt.LockTimeout, MaxIdleTx: s.opt.MaxIdleTx, Closed: s.closed.Load,
 	}
 }
+
+// Errors that a caller can act upon. Find them with errors.Is; the driver's
+// *pgconn.PgError is in the chain too.
+var (
+	// ErrBusy: another transaction held the row for longer than
+	// Options.LockTimeout, or at all where the store does not wait (a renewal).
+	// Nothing was changed. Call again, and keep transactions short.
+	ErrBusy = pgwire.ErrBusy
+	// ErrFull: the server has no room on its disk. Nothing was changed.
+	ErrFull = pgwire.ErrFull
+	// ErrSchema: the tables are missing, older or newer than this version of the
+	// package needs. Migrate, or update the package.
+	ErrSchema = pgwire.ErrSchema
+	// ErrForeign: the transaction is of another database, or schema, than the
+	// store.
+	ErrForeign = pgwire.ErrForeign
+	// ErrUnsafe: a setting does not let the store keep its promises.
+	ErrUnsafe = pgwire.ErrUnsafe
+	// ErrClosed: the store was closed.
+	ErrClosed = pgwire.ErrClosed
+)
+
+// session is where single statements are sent to: a pool, or a transaction.
+type session struct {
+	db     pgwire.Execer
+	sql    *statements
+	strict *statements
+	wait   *string // for a lock, as the server takes it; nil: as it is set
+	inTx   bool    // a statement that fails ends the transaction
+}
+
+// newSession is one on the store's own connections.
+func (s *Store) newSession(wait string) *session {
+	return &session{db: s.own, sql: s.sql, strict: s.txSQL, wait: &wait}
+}
+
+// retry sends a statement again that the server refused, whole, for what
+// another did at the same time: it was not carried out.
+func (s *session) retry(fn func() error) error {
+	if s.inTx {
+		return fn() // only the whole transaction can be run again
+	}
+	return pgwire.Retry(fn)
+}
+
+// get reads a record.
+func (s *session) get(ctx context.Context, key store.Key) (store.Found, error) {
+	var now int64
+	var w row
+	err := s.db.QueryRow(ctx, s.sql.get, idOf(key)).Scan(w.fields(&now)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return store.Found{}, store.ErrNotFound
+	}
+	if err != nil {
+		return store.Found{}, err
+	}
+	return w.found(key, now)
+}
+
+// found is the row as it was read for key at now.
+func (w *row) found(key store.Key, now int64) (store.Found, error) {
+	r, err := w.record()
+	if err == nil && r.Key != key {
+		err = errCollision
+	}
+	if err != nil {
+		return store.Found{}, err
+	}
+	return store.Found{Record: r, Now: store.Time(now)}, nil
+}
+
+// errCollision: fails closed. Nobody finds such a pair by chance; who looks for one
+// on purpose gets no further with it, and stops nobody else.
+var errCollision = fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)

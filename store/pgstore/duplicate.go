@@ -2,16 +2,128 @@ package pgstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
+	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
+
+// waiter is a call that found its key taken. It gets what came of that, failures
+// included, and not the right to run: else a crowd would run a failing handler
+// once each.
+type waiter struct {
+	refused bool // once
+	patient bool // it has held back already
+	holds   bool // in this try
+
+	id       pgtype.UUID    // of the key, once it is known
+	notified *notify.Waiter // of Options.Notify; nil: the waiter polls
+}
+
+// patience is how long a waiter gives a try that was rolled back to be noted,
+// before it takes it for one that died with its process.
+const patience = 50 * time.Millisecond
+
+// next is after a try that found the key taken, or held back.
+func (w *waiter) next() { w.refused, w.patient, w.holds = true, w.holds, false }
+
+// admit refuses what is not for a waiter to run.
+func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
+	switch {
+	case !w.refused:
+		return nil
+	case x.Attempt() > 1:
+		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation}
+	case !w.patient: // between the rollback and its note there is nothing to see
+		w.holds = true
+		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation}
+	}
+	return nil
+}
+
+// join makes sure that the waiter is woken when the run of its key ends.
+func (w *waiter) join(l *notify.Listener) {
+	if l == nil || !w.refused {
+		return
+	}
+	w.leave(l)
+	w.notified, _ = l.Join(w.id)
+}
+
+func (w *waiter) leave(l *notify.Listener) {
+	if w.notified != nil {
+		l.Leave(w.notified)
+		w.notified = nil
+	}
+}
+
+// sleep waits for about d, or until a notification that the other run has ended.
+// It reports false if ctx ends first.
+func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
+	if w.notified == nil || w.patient { // it waits for the note of a failed attempt, which comes after the end of the run
+		return pgwire.Sleep(ctx, d)
+	}
+	t := time.NewTimer(d/2 + rand.N(d))
+	defer t.Stop()
+	select {
+	case <-w.notified.Done():
+		return true
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Wait implements store.Waiter under Options.Notify. Else, and while the
+// connection that listens is lost, it says so at once, and its caller polls.
+func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if s.listener == nil {
+		return fmt.Errorf("pgstore: wait: Options.Notify is off: %w", errors.ErrUnsupported)
+	}
+	w, err := s.listener.Join(idOf(seen.Key))
+	if err != nil {
+		return pgwire.Explain("wait", err)
+	}
+	defer s.listener.Leave(w)
+	// Nobody was notified of what ended before the join.
+	f, err := s.Get(ctx, seen.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case f.Record.State != seen.State || f.Record.Owner != seen.Owner || f.Record.Fence != seen.Fence:
+		return nil
+	}
+	select {
+	case <-w.Done():
+		return pgwire.Explain("wait", w.Err())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ended notifies all callers that wait for a key, in this process and in others,
+// that a run of the key has ended. It waits for nothing.
+func (s *Store) ended(id pgtype.UUID) {
+	if s.listener != nil {
+		s.listener.Notify(id)
+	}
+}
 
 // A replay needs no transaction, because a terminal record does not change before
 // it expires. If many calls are duplicates, a call of Atomic.Run first looks for a
