@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // claimBatch flushes claims as one batch, as the lane does.
@@ -59,14 +60,14 @@ func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
 			keys []string
 			is   bool
 		}{
-			{s.sql.claims, []string{"a", "b", "done"}, relaxed},
-			{s.sql.claims, []string{"done"}, false},
-			{s.txSQL.claims, []string{"a", "b"}, false},
+			{s.sql.ClaimMany, []string{"a", "b", "done"}, relaxed},
+			{s.sql.ClaimMany, []string{"done"}, false},
+			{s.txSQL.ClaimMany, []string{"a", "b"}, false},
 		} {
 			byID := map[pgtype.UUID]*claimItem{}
 			for _, key := range c.keys {
 				p := proposal(key)
-				byID[idOf(p.Key)] = &claimItem{Req: &p}
+				byID[table.ID(p.Key)] = &claimItem{Req: &p}
 			}
 			tx, err := s.own.Begin(t.Context())
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // The statements of gather, keeps and takeAny are planned once for a connection:
@@ -38,7 +39,7 @@ func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
 	free := &looked{locked: true}
 	var of pgtype.UUID
 	t.line.Push(plansForAll, nil, nil)
-	t.line.Push(t.db.sql.reads, []any{pgwire.Pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), pgwire.Array(highs), pgwire.Array(lows), t.idle}, func(res pgx.BatchResults) error {
+	t.line.Push(t.db.sql.LockMany, []any{pgwire.Pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), pgwire.Array(highs), pgwire.Array(lows), t.idle}, func(res pgx.BatchResults) error {
 		rows, err := res.Query()
 		if err != nil {
 			return err
@@ -48,7 +49,7 @@ func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
 			var l looked
 			var id pgtype.UUID
 			var locked pgtype.Bool
-			if err := rows.Scan(l.w.fields(&free.now, &free.swept, &of, &id, &locked)...); err != nil {
+			if err := rows.Scan(l.w.Fields(&free.now, &free.swept, &of, &id, &locked)...); err != nil {
 				return err
 			}
 			if id.Valid {
@@ -72,7 +73,7 @@ func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
 
 // settle holds back how a claim ended, until writeHeld.
 func (is *pending) settle(s *store.Settlement) (err error) {
-	if is.end, err = newEnd(s.State, &s.Outcome, s.Wait, s.Keep); err == nil {
+	if is.end, err = table.NewStateColumns(s.State, &s.Outcome, s.Wait, s.Keep); err == nil {
 		is.p.State, is.p.Attempt, is.p.Error = s.State, s.Attempt, s.Error
 		is.r = s.Apply(is.r, is.r.Updated)
 	}
@@ -87,9 +88,9 @@ const maxStatement = 64 << 20
 func (t *storeTx) writeHeld() {
 	for _, rows := range t.held() {
 		if areAlike(rows) {
-			t.line.Push(t.db.sql.alike, alikeArrays(rows), nil)
+			t.line.Push(t.db.sql.InsertAlike, alikeArrays(rows), nil)
 		} else {
-			t.line.Push(t.db.sql.inserts, insertArrays(rows), nil)
+			t.line.Push(t.db.sql.InsertMany, insertArrays(rows), nil)
 		}
 	}
 }
@@ -103,7 +104,7 @@ func (t *storeTx) held() (parts [][]heldRow) {
 	slices.SortFunc(rows, func(a, b heldRow) int { return pgwire.CompareIDs(a.id, b.id) })
 	from, size := 0, 0
 	for i, h := range rows {
-		n := len(h.end.body) + len(h.end.header) + len(h.p.Error)
+		n := len(h.end.Body) + len(h.end.Header) + len(h.p.Error)
 		if size += n; size > maxStatement && i > from {
 			parts, from, size = append(parts, rows[from:i]), i, n
 		}
@@ -126,8 +127,8 @@ func areAlike(rows []heldRow) bool {
 	first := rows[0]
 	return !slices.ContainsFunc(rows, func(h heldRow) bool {
 		e := &h.end
-		return e.code != 0 || e.gone || e.codec != nil || e.header != nil || e.body != nil ||
-			e.until != first.end.until || e.expires != first.end.expires ||
+		return e.Code != 0 || e.Gone || e.Codec != nil || e.Header != nil || e.Body != nil ||
+			e.Until != first.end.Until || e.Expires != first.end.Expires ||
 			h.p.State != first.p.State || h.p.Policy != first.p.Policy || h.p.Attempt != first.p.Attempt ||
 			h.p.Key.Operation != first.p.Key.Operation || h.p.Key.Tenant != first.p.Key.Tenant || h.p.Holder != first.p.Holder ||
 			h.p.Fingerprint.Alg != first.p.Fingerprint.Alg || h.p.Fingerprint.KeyID != first.p.Fingerprint.KeyID || h.p.Error != first.p.Error ||
@@ -140,12 +141,12 @@ func alikeArrays(rows []heldRow) []any {
 	h := rows[0]
 	return []any{
 		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
-		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return table.Owner(r.p.Owner) }),
 		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
 		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
-		int16(h.p.State), int16(h.p.Policy), int64(h.p.Attempt), h.end.until, h.end.expires,
+		int16(h.p.State), int16(h.p.Policy), int64(h.p.Attempt), h.end.Until, h.end.Expires,
 		[]byte(h.p.Key.Operation), []byte(h.p.Key.Tenant), []byte(h.p.Holder), []byte(h.p.Fingerprint.Alg), []byte(h.p.Fingerprint.KeyID),
-		[]byte(h.p.Error), store.Micros(h.r.Created), fenceOf(h.r.Fence),
+		[]byte(h.p.Error), store.Micros(h.r.Created), table.Fence(h.r.Fence),
 	}
 }
 
@@ -154,12 +155,12 @@ func alikeArrays(rows []heldRow) []any {
 func insertArrays(rows []heldRow) []any {
 	return []any{
 		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
-		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
+		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return table.Owner(r.p.Owner) }),
 		pgwire.Once(rows, func(r *heldRow) int16 { return int16(r.p.State) }),
 		pgwire.Once(rows, func(r *heldRow) int16 { return int16(r.p.Policy) }),
 		pgwire.Once(rows, func(r *heldRow) int64 { return int64(r.p.Attempt) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.until) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.expires) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.Until) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.Expires) }),
 		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Key.Operation }),
 		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Key.Tenant }),
 		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
@@ -168,13 +169,13 @@ func insertArrays(rows []heldRow) []any {
 		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.KeyID }),
 		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
 		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Error }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return r.end.code }),
-		pgwire.Once(rows, func(r *heldRow) bool { return r.end.gone }),
-		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.codec }),
-		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.header }),
-		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.body }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return r.end.Code }),
+		pgwire.Once(rows, func(r *heldRow) bool { return r.end.Gone }),
+		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.Codec }),
+		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.Header }),
+		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.Body }),
 		pgwire.Once(rows, func(r *heldRow) int64 { return store.Micros(r.r.Created) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return fenceOf(r.r.Fence) }),
+		pgwire.Once(rows, func(r *heldRow) int64 { return table.Fence(r.r.Fence) }),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
@@ -21,14 +22,14 @@ func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
 		if err := is.settle(&store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		rows[i] = heldRow{idOf(p.Key), is}
+		rows[i] = heldRow{table.ID(p.Key), is}
 	}
 	if !areAlike(rows) {
 		t.Fatal("the rows are not alike")
 	}
 	written := func(sql string, args []any) []string {
 		mustExec(t, s.app, sql, args...)
-		res, err := s.app.Query(t.Context(), "DELETE FROM "+pgx.Identifier{s.opt.Schema, recordTable}.Sanitize()+" r RETURNING r::text")
+		res, err := s.app.Query(t.Context(), "DELETE FROM "+pgx.Identifier{s.opt.Schema, table.Name}.Sanitize()+" r RETURNING r::text")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,15 +40,15 @@ func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
 		slices.Sort(texts)
 		return texts
 	}
-	if one, other := written(s.txSQL.inserts, insertArrays(rows)), written(s.txSQL.alike, alikeArrays(rows)); len(one) != 3 || !slices.Equal(one, other) {
+	if one, other := written(s.txSQL.InsertMany, insertArrays(rows)), written(s.txSQL.InsertAlike, alikeArrays(rows)); len(one) != 3 || !slices.Equal(one, other) {
 		t.Errorf("rows are\n%q\nand\n%q", one, other)
 	}
 	for name, change := range map[string]func(is *pending){
 		"state": func(is *pending) { is.p.State = store.Failed }, "attempt": func(is *pending) { is.p.Attempt = 2 },
-		"body": func(is *pending) { is.end.body = []byte("x") }, "codec": func(is *pending) { is.end.codec = []byte("x") },
-		"header": func(is *pending) { is.end.header = []byte("x") }, "gone": func(is *pending) { is.end.gone = true },
-		"code": func(is *pending) { is.end.code = 1 }, "until": func(is *pending) { is.end.until.Valid = true },
-		"expires": func(is *pending) { is.end.expires.Int64++ }, "policy": func(is *pending) { is.p.Policy = store.Park },
+		"body": func(is *pending) { is.end.Body = []byte("x") }, "codec": func(is *pending) { is.end.Codec = []byte("x") },
+		"header": func(is *pending) { is.end.Header = []byte("x") }, "gone": func(is *pending) { is.end.Gone = true },
+		"code": func(is *pending) { is.end.Code = 1 }, "until": func(is *pending) { is.end.Until.Valid = true },
+		"expires": func(is *pending) { is.end.Expires.Int64++ }, "policy": func(is *pending) { is.p.Policy = store.Park },
 		"operation": func(is *pending) { is.p.Key.Operation = "x" }, "tenant": func(is *pending) { is.p.Key.Tenant = "x" },
 		"holder": func(is *pending) { is.p.Holder = "x" }, "error": func(is *pending) { is.p.Error = "x" },
 		"alg": func(is *pending) { is.p.Fingerprint.Alg = "x" }, "key id": func(is *pending) { is.p.Fingerprint.KeyID = "x" },
@@ -66,13 +67,13 @@ func TestRowsOfManyStatementsAreAllWritten(t *testing.T) {
 	body := make([]byte, maxStatement/3)
 	x := &storeTx{pending: map[pgtype.UUID]*pending{}}
 	for i := range 8 {
-		x.pending[idOf(testKey(itoa(i)))] = &pending{end: end{body: body}}
+		x.pending[table.ID(testKey(itoa(i)))] = &pending{end: table.StateColumns{Body: body}}
 	}
 	seen := map[pgtype.UUID]int{}
 	for _, rows := range x.held() {
 		size := 0
 		for _, r := range rows {
-			size += len(r.end.body)
+			size += len(r.end.Body)
 			seen[r.id]++
 		}
 		if size > maxStatement || len(rows) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 var (
@@ -179,7 +180,7 @@ func (y *batchTry) visit(which []int, calls []semel.Call) {
 		v := &y.batchCalls[n]
 		v.i, v.y = i, y
 		if v.steps, v.err = driver.NewTxCall(y.a.g, calls[i]); v.err == nil {
-			v.id = idOf(v.steps.Key())
+			v.id = table.ID(v.steps.Key())
 		}
 	}
 }

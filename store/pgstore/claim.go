@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 type (
@@ -44,7 +45,7 @@ func (s *Store) newClaimLane() *claimLane {
 	return coalesce.New(s.flushClaims, &coalesce.Options[*store.Proposal]{
 		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: flushers,
 		// Equal keys must not share a statement.
-		Conflict: func(p **store.Proposal) uint64 { return numberOf(idOf((*p).Key)) },
+		Conflict: func(p **store.Proposal) uint64 { return table.KeyHash(table.ID((*p).Key)) },
 	})
 }
 
@@ -61,12 +62,12 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	byID := make(map[pgtype.UUID]*claimItem, len(batch))
 	for _, it := range batch {
 		it.Err = errAlone // if there is no answer for it
-		byID[idOf(it.Req.Key)] = it
+		byID[table.ID(it.Req.Key)] = it
 	}
 	var a answer
 	var id pgtype.UUID
 	to := []any{&a.now, &id, &a.fence, &a.packed}
-	err := s.sendBatch(ctx, s.sql.claims, claimArrays(byID), func(rows pgx.Rows) error {
+	err := s.sendBatch(ctx, s.sql.ClaimMany, claimArrays(byID), func(rows pgx.Rows) error {
 		if err := rows.Scan(to...); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
 func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) (err error) {
 	var b pgx.Batch
 	if !s.steady {
-		b.Queue(s.sql.guard)
+		b.Queue(s.sql.SetPlannerSettings)
 	}
 	b.Queue(sql, args...)
 	res := s.own.SendBatch(ctx, &b)
@@ -122,7 +123,7 @@ func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func
 
 // claim sends one claim.
 func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
-	args, err := proposalArgs(idOf(p.Key), p)
+	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {
 		return f, err
 	}
@@ -130,7 +131,7 @@ func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, 
 	err = s.retry(func() error {
 		for range pgwire.Tries {
 			var a answer
-			if err := s.db.QueryRow(ctx, s.sql.claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
+			if err := s.db.QueryRow(ctx, s.sql.Claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
 				return err
 			}
 			if a.fence.Valid || a.packed != nil {
@@ -159,17 +160,17 @@ func (a *answer) to(p *store.Proposal) (store.Found, error) {
 	if a.fence.Valid {
 		r := p.Insert(store.Time(a.now), 0)
 		r.Fence = uint64(a.fence.Int64)
-		return found(&r, p, store.Time(a.now)), nil
+		return table.Found(&r, p, store.Time(a.now)), nil
 	}
-	var w row
-	if err := w.unpack(a.packed); err != nil {
+	var w table.Row
+	if err := w.Unpack(a.packed); err != nil {
 		return store.Found{}, err
 	}
-	f, err := w.found(p.Key, a.now)
+	f, err := w.Found(p.Key, a.now)
 	if err != nil {
 		return f, err
 	}
-	return found(&f.Record, p, f.Now), nil
+	return table.Found(&f.Record, p, f.Now), nil
 }
 
 // swap sends one swap. The row that it lost to is read in a statement of its
@@ -178,11 +179,11 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 	if p.Key != seen.Key {
 		return f, errors.New("the proposal is for another key than what was seen")
 	}
-	args, err := proposalArgs(idOf(p.Key), p)
+	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {
 		return f, err
 	}
-	args = append(args, p.Restart, int16(seen.State), ownerOf(seen.Owner), fenceOf(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.wait)
+	args = append(args, p.Restart, int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.wait)
 	sql := s.sql
 	if p.State != store.Started && p.State != store.Processing {
 		sql = s.strict // only a claim may be relaxed
@@ -191,14 +192,14 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 		var created, updated, fence int64
 		var relaxed any
 		to := []any{&created, &updated, &fence}
-		if sql.relaxed {
+		if sql.Relaxed {
 			to = append(to, &relaxed)
 		}
-		err := s.db.QueryRow(ctx, sql.swap, args...).Scan(to...)
+		err := s.db.QueryRow(ctx, sql.Swap, args...).Scan(to...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			f, err = s.get(ctx, seen.Key)
 			if err == nil {
-				f = found(&f.Record, p, f.Now)
+				f = table.Found(&f.Record, p, f.Now)
 			}
 			return err
 		}
@@ -207,7 +208,7 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 		}
 		r := p.Replace(&store.Record{Created: store.Time(created)}, store.Time(updated))
 		r.Created, r.Fence = store.Time(created), uint64(fence)
-		f = found(&r, p, store.Time(updated))
+		f = table.Found(&r, p, store.Time(updated))
 		return nil
 	})
 	return f, err
@@ -216,7 +217,7 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 // claimRow is a claim in a batch.
 type claimRow struct {
 	id  pgtype.UUID
-	end end
+	end table.StateColumns
 	it  *claimItem
 }
 
@@ -226,17 +227,17 @@ type claimRow struct {
 func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 	rows := make([]claimRow, 0, len(byID))
 	for id, it := range byID {
-		e, _ := newEnd(it.Req.State, &it.Req.Outcome, it.Req.Lease, it.Req.Keep) // fails for outcomes only
+		e, _ := table.NewStateColumns(it.Req.State, &it.Req.Outcome, it.Req.Lease, it.Req.Keep) // fails for outcomes only
 		rows = append(rows, claimRow{id, e, it})
 	}
 	slices.SortFunc(rows, func(a, b claimRow) int { return pgwire.CompareIDs(a.id, b.id) })
 	return []any{
 		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return r.id }),
-		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return ownerOf(r.it.Req.Owner) }),
+		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return table.Owner(r.it.Req.Owner) }),
 		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.it.Req.State) }),
 		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.it.Req.Policy) }),
 		pgwire.Once(rows, func(r *claimRow) int64 { return int64(r.it.Req.Attempt) }),
-		pgwire.Once(rows, func(r *claimRow) int64 { return r.end.until.Int64 }),
+		pgwire.Once(rows, func(r *claimRow) int64 { return r.end.Until.Int64 }),
 		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Key.Operation }),
 		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Key.Tenant }),
 		pgwire.Texts(rows, func(r *claimRow) string { return r.it.Req.Key.Value }),

@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // waiter is a call that found its key taken. It gets what came of that, failures
@@ -94,7 +95,7 @@ func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 	if s.listener == nil {
 		return fmt.Errorf("pgstore: wait: Options.Notify is off: %w", errors.ErrUnsupported)
 	}
-	w, err := s.listener.Join(idOf(seen.Key))
+	w, err := s.listener.Join(table.ID(seen.Key))
 	if err != nil {
 		return pgwire.Explain("wait", err)
 	}
@@ -165,14 +166,14 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 	var packed []byte
 	to := []any{&now, &n, &packed}
 	ids := pgwire.Array(pgwire.Column(batch, func(it *replayItem) *pgtype.UUID { return &it.Req.id }))
-	err := s.sendBatch(ctx, s.sql.replays, []any{ids}, func(rows pgx.Rows) error {
+	err := s.sendBatch(ctx, s.sql.GetMany, []any{ids}, func(rows pgx.Rows) error {
 		if err := rows.Scan(to...); err != nil {
 			return err
 		}
-		var w row
+		var w table.Row
 		it := batch[n-1]
-		if it.Err = w.unpack(packed); it.Err == nil {
-			it.Res, it.Err = w.found(it.Req.key, now)
+		if it.Err = w.Unpack(packed); it.Err == nil {
+			it.Res, it.Err = w.Found(it.Req.key, now)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // A connection that hangs is given up with the renewal on it, and the driver
@@ -95,7 +96,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			waitFor(t, "a connection hangs", func() bool { return h.hung.Load() == 1 })
 			start := time.Now()
 			waitFor(t, "it listens again", func() bool {
-				l, err := s.listener.Join(idOf(testKey("k")))
+				l, err := s.listener.Join(table.ID(testKey("k")))
 				if err == nil {
 					s.listener.Leave(l)
 				}
@@ -106,7 +107,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			}
 			l := join(t, s, "k")
 			complete(t, first, "k", "result")
-			s.ended(idOf(testKey("k")))
+			s.ended(table.ID(testKey("k")))
 			told(t, l, "an end after that")
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 type (
@@ -24,12 +25,12 @@ type settleRequest struct {
 	lease *store.Lease
 	t     *store.Settlement
 	id    pgtype.UUID
-	end   end
+	end   table.StateColumns
 }
 
 func newSettleRequest(l *store.Lease, t *store.Settlement) (*settleRequest, error) {
-	e, err := newEnd(t.State, &t.Outcome, t.Wait, t.Keep)
-	return &settleRequest{l, t, idOf(l.Key), e}, err
+	e, err := table.NewStateColumns(t.State, &t.Outcome, t.Wait, t.Keep)
+	return &settleRequest{l, t, table.ID(l.Key), e}, err
 }
 
 // errNotHeld: no row was as the lease says. It may have been settled before.
@@ -38,7 +39,7 @@ var errNotHeld = errors.New("not held")
 func (s *Store) newSettleLane() *settleLane {
 	return coalesce.New(s.flushSettles, &coalesce.Options[*settleRequest]{
 		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: s.opt.Flushers,
-		Conflict: func(r **settleRequest) uint64 { return numberOf((*r).id) },
+		Conflict: func(r **settleRequest) uint64 { return table.KeyHash((*r).id) },
 	})
 }
 
@@ -64,9 +65,9 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 	for _, it := range batch {
 		it.Err = errNotHeld
 		byID[it.Req.id] = it
-		size += len(it.Req.end.body) + len(it.Req.end.header) + len(it.Req.t.Error)
+		size += len(it.Req.end.Body) + len(it.Req.end.Header) + len(it.Req.t.Error)
 	}
-	if size > maxOutcome { // more than a message may hold, though each is less
+	if size > table.MaxOutcome { // more than a message may hold, though each is less
 		for _, it := range batch {
 			it.Err = errAlone
 		}
@@ -74,7 +75,7 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 	}
 	var id pgtype.UUID
 	to := []any{&id}
-	err := s.sendBatch(ctx, s.sql.settles, settleArrays(batch), func(rows pgx.Rows) error {
+	err := s.sendBatch(ctx, s.sql.SettleMany, settleArrays(batch), func(rows pgx.Rows) error {
 		if err := rows.Scan(to...); err != nil {
 			return err
 		}
@@ -92,8 +93,8 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 func (s *session) settle(ctx context.Context, r *settleRequest) error {
 	changed := int64(0)
 	err := s.retry(func() error {
-		tag, err := s.db.Exec(ctx, s.sql.settle, r.id, ownerOf(r.lease.Owner), fenceOf(r.lease.Fence), int16(r.t.State), int64(r.t.Attempt),
-			r.end.until, r.end.expires, []byte(r.t.Error), r.end.code, r.end.gone, r.end.codec, r.end.header, r.end.body, s.wait)
+		tag, err := s.db.Exec(ctx, s.sql.Settle, r.id, table.Owner(r.lease.Owner), table.Fence(r.lease.Fence), int16(r.t.State), int64(r.t.Attempt),
+			r.end.Until, r.end.Expires, []byte(r.t.Error), r.end.Code, r.end.Gone, r.end.Codec, r.end.Header, r.end.Body, s.wait)
 		changed = tag.RowsAffected()
 		return err
 	})
@@ -126,18 +127,18 @@ func settleArrays(batch []*settleItem) []any {
 	type request = *settleRequest
 	return []any{
 		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return (*r).id }),
-		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return ownerOf((*r).lease.Owner) }),
-		pgwire.Pointers(rows, func(r *request) pgtype.Int8 { return pgtype.Int8{Int64: fenceOf((*r).lease.Fence), Valid: true} }),
+		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return table.Owner((*r).lease.Owner) }),
+		pgwire.Pointers(rows, func(r *request) pgtype.Int8 { return pgtype.Int8{Int64: table.Fence((*r).lease.Fence), Valid: true} }),
 		pgwire.Once(rows, func(r *request) int16 { return int16((*r).t.State) }),
 		pgwire.Once(rows, func(r *request) int64 { return int64((*r).t.Attempt) }),
-		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.until) }),
-		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.expires) }),
+		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.Until) }),
+		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.Expires) }),
 		pgwire.TextOnce(rows, func(r *request) string { return (*r).t.Error }),
-		pgwire.Once(rows, func(r *request) int64 { return (*r).end.code }),
-		pgwire.Once(rows, func(r *request) bool { return (*r).end.gone }),
-		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.codec }),
-		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.header }),
-		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.body }),
+		pgwire.Once(rows, func(r *request) int64 { return (*r).end.Code }),
+		pgwire.Once(rows, func(r *request) bool { return (*r).end.Gone }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.Codec }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.Header }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.Body }),
 	}
 }
 
@@ -161,7 +162,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	}
 	rows := make([]leaseRow, len(held))
 	for i, l := range held {
-		rows[i] = leaseRow{idOf(l.Key), ownerOf(l.Owner), fenceOf(l.Fence)}
+		rows[i] = leaseRow{table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence)}
 	}
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, func(a, b leaseRow) int { return pgwire.CompareIDs(a.id, b.id) })
@@ -169,7 +170,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	renewed := map[leaseRow]bool{}
 	err := pgwire.Retry(func() error {
 		clear(renewed) // of a try that was refused when it committed
-		return s.leases(ctx, s.sql.renew, renewed, append(leaseArrays(sorted), after(d, true).Int64)...)
+		return s.leases(ctx, s.sql.Renew, renewed, append(leaseArrays(sorted), table.Micros(d, true).Int64)...)
 	})
 	if err != nil {
 		return nil, pgwire.Explain("renew", err)
@@ -178,7 +179,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 		return errs, nil
 	}
 	locked := map[leaseRow]bool{}
-	if err := s.leases(ctx, s.sql.held, locked, leaseArrays(sorted)...); err != nil {
+	if err := s.leases(ctx, s.sql.HeldLeases, locked, leaseArrays(sorted)...); err != nil {
 		return nil, pgwire.Explain("renew", err)
 	}
 	for i, r := range rows {

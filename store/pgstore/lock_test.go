@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // hold locks the rows of keys for as long as a test says, as an operator's
@@ -22,7 +23,7 @@ func hold(t *testing.T, s *Store, keys ...string) (release func()) {
 		t.Fatal(err)
 	}
 	for _, k := range keys {
-		tag, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", idOf(testKey(k)))
+		tag, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", table.ID(testKey(k)))
 		if err != nil || tag.RowsAffected() != 1 {
 			t.Fatalf("lock %s: %v, %v", k, tag, err)
 		}
@@ -207,7 +208,7 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 			BEGIN RAISE EXCEPTION 'met another' USING ERRCODE = '40001'; END $$;
 		CREATE TRIGGER once BEFORE UPDATE ON %[1]s.semel_record FOR EACH ROW EXECUTE FUNCTION %[1]s.once();
 		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
-			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted(), literal(s.quoted()+".tries")))
+			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted(), table.Literal(s.quoted()+".tries")))
 	errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour)
 	if err != nil || !errors.Is(errs[0], ErrBusy) {
 		t.Errorf("Renew: %v, %v, want ErrBusy", errs, err)

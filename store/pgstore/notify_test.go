@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -33,7 +34,7 @@ func told(t *testing.T, l *notify.Waiter, what string) {
 
 func join(t *testing.T, s *Store, value string) *notify.Waiter {
 	t.Helper()
-	l, err := s.listener.Join(idOf(testKey(value)))
+	l, err := s.listener.Join(table.ID(testKey(value)))
 	if err != nil {
 		t.Fatal(err)
 	}

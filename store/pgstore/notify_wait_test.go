@@ -14,6 +14,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -163,14 +164,14 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 	well(t, ran, got)
 	cut.Store(false)
 	waitFor(t, "it listens again", func() bool {
-		l, err := s.listener.Join(idOf(testKey("later")))
+		l, err := s.listener.Join(table.ID(testKey("later")))
 		if err == nil {
 			defer s.listener.Leave(l)
 		}
 		return err == nil
 	})
 	l := join(t, s, "later")
-	s.ended(idOf(testKey("later")))
+	s.ended(table.ID(testKey("later")))
 	told(t, l, "an end after the listener came back")
 }
 

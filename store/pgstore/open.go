@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/schema"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Open opens the store in the database at url (postgres://…, or key=value), with
@@ -46,7 +51,7 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 		_ = s.Close()
 		return nil, pgwire.Explain("open", err)
 	}
-	s.quick, s.patient = s.newSession(inLane), s.newSession(pgwire.Millis(opt.LockTimeout))
+	s.quick, s.patient = s.newSession(table.LaneLockTimeout), s.newSession(pgwire.Millis(opt.LockTimeout))
 	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
 	s.claims, s.settles, s.replays = s.newClaimLane(), s.newSettleLane(), s.newReplayLane()
 	return s, nil
@@ -54,7 +59,7 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 
 // makeStatements makes the statements. For spelled see packedOf.
 func (s *Store) makeStatements(spelled bool) {
-	s.sql, s.txSQL = newStatements(&s.opt, s.opt.RelaxedClaims, spelled), newStatements(&s.opt, false, spelled)
+	s.sql, s.txSQL = table.NewStatements(s.opt.Schema, s.opt.clock, s.opt.RelaxedClaims, spelled), table.NewStatements(s.opt.Schema, s.opt.clock, false, spelled)
 }
 
 func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
@@ -75,10 +80,14 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 		}
 	}
 	// A pooler may also have ignored them, and a user set them otherwise.
-	if err := s.own.QueryRow(ctx, s.sql.isSteady).Scan(&s.steady); err != nil {
+	if err := s.own.QueryRow(ctx, s.sql.HasPlannerSettings).Scan(&s.steady); err != nil {
 		return err
 	}
-	if err := s.prepareSchema(ctx); err != nil {
+	prepare := s.schema().Migrate
+	if s.opt.NoMigrate {
+		prepare = s.schema().Check
+	}
+	if err := prepare(ctx, s.own); err != nil {
 		return err
 	}
 	if spelled, err := s.spelled(ctx); err != nil {
@@ -86,11 +95,13 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	} else if spelled {
 		s.makeStatements(true)
 	}
-	if s.parts, err = s.findParts(ctx); err != nil {
+	tables, err := s.schema().Tables(ctx, s.own)
+	if err != nil {
 		return err
 	}
+	s.parts = s.partsOf(tables)
 	var number int
-	if err := s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number); err != nil || !s.opt.Notify {
+	if err := s.own.QueryRow(ctx, s.sql.Meta).Scan(&s.id, &number); err != nil || !s.opt.Notify {
 		return err
 	}
 	s.listener, err = notify.Listen(ctx, sized(cfg, 2+spareConns), s.opt.channel(), s.opt.echo)
@@ -117,18 +128,10 @@ func (s *Store) closeOwn() {
 	}
 }
 
-// steadySettings keep a plan good which is made while the table is small, and
-// kept while it grows: always by the index, for each row. It is made once, and
-// not compiled, because what is turned off makes it look dear. All statements on
-// the store's own connections are of that kind.
-var steadySettings = map[string]string{
-	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan", "jit": "off",
-}
-
 // steady is cfg with these settings, but for those that it has.
 func steady(cfg *pgxpool.Config) *pgxpool.Config {
 	cfg = cfg.Copy()
-	for name, value := range steadySettings {
+	for name, value := range table.PlannerSettings {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value
 		}
@@ -195,10 +198,8 @@ func (s *Store) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if number, err := s.schema(ctx, s.own); err != nil {
+	if err := s.schema().Check(ctx, s.own); err != nil {
 		return err
-	} else if number < len(ups()) {
-		return fmt.Errorf("%w: its number is %d, and this version needs %d; call Migrate, or run the scripts of Migrations", ErrSchema, number, len(ups()))
 	}
 	own := s.opt.Connections + 1 + spareConns
 	if s.opt.Notify {
@@ -231,3 +232,42 @@ func (is *settings) judge(own, pool int) error {
 	}
 	return errors.Join(errs...)
 }
+
+// spelled reports whether the columns have to be.
+func (s *Store) spelled(ctx context.Context) (bool, error) {
+	rows, err := s.own.Query(ctx, `SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1::text AND c.relname = $2::text AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, s.opt.Schema, table.Name)
+	if err != nil {
+		return false, err
+	}
+	are, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return len(are) < len(table.Columns) || !slices.Equal(are[:len(table.Columns)], table.Columns), err
+}
+
+// Migrations are the scripts that make the tables, for applications that run
+// migrations themselves: 0001_init.up.sql and so on, to be run in order, each in one
+// transaction. The .down.sql scripts undo them, except for the schema "semel" itself.
+// Each up script sets semel_meta.schema to its number. For another schema, replace
+// "semel", with the quotes, by its quoted name.
+func Migrations() fs.FS { return schema.Scripts() }
+
+// PartitionedInit is the script 0001_init.up.sql of [Migrations] with the table of
+// records in n partitions, 1 to 256; see Options.Partitions. The other scripts are
+// the same with and without partitions.
+func PartitionedInit(n int) (string, error) { return schema.PartitionedScript(n) }
+
+// Migrate implements store.Migrator. It runs the migrations that the schema has not
+// had, in one transaction; the first one makes the schema. A schema that is newer
+// than this version of the package is ErrSchema.
+func (s *Store) Migrate(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return pgwire.Explain("migrate", s.schema().Migrate(ctx, s.own))
+}
+
+func (s *Store) schema() schema.Schema {
+	return schema.Schema{Name: s.opt.Schema, Partitions: s.opt.Partitions}
+}
+
+func (s *Store) quoted() string { return s.schema().Quoted() }

@@ -7,6 +7,9 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/semel-go/semel/store/pgstore/internal/schema"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Options configures a Store. Nil and zero fields mean the defaults.
@@ -98,15 +101,6 @@ func (o *Options) channel() string {
 	return "semel_" + hex.EncodeToString(sum[:16])
 }
 
-// wallClock is the server's clock now, and not at the start of a transaction.
-// By floating point, which is exact to the microsecond until 2106, and takes
-// half the time of extract's numeric.
-const wallClock = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
-
-// startClock is the clock at the start of a statement, which is as good in one
-// that has not waited yet, and the same in all of its columns.
-const startClock = "(date_part('epoch', statement_timestamp()) * 1000000)::bigint"
-
 const maxTimeout = math.MaxInt32 * time.Millisecond
 
 func (o *Options) withDefaults() (Options, error) {
@@ -120,7 +114,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&d.Flushers, max(1, min(4, d.Connections/3)))
 	setDefault(&d.MaxBatch, 256)
 	setDefault(&d.MaxIdleTx, 30*time.Second)
-	setDefault(&d.clock, wallClock)
+	setDefault(&d.clock, table.WallClock)
 	setDefault(&d.notifiedPoll, time.Second)
 	setDefault(&d.echo, 20*time.Second)
 	setDefault(&d.settleTry, settleTry)
@@ -139,8 +133,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return d, fmt.Errorf("pgstore: Options.Flushers is %d; it must be no more than a third of the %d Connections", d.Flushers, d.Connections)
 	case d.MaxBatch < 0 || d.MaxBatch > 10_000:
 		return d, fmt.Errorf("pgstore: Options.MaxBatch is %d; it must be 1 to 10000", d.MaxBatch)
-	case d.Partitions < 0 || d.Partitions > maxPartitions:
-		return d, fmt.Errorf("pgstore: Options.Partitions is %d; it must be 0 to %d", d.Partitions, maxPartitions)
+	case d.Partitions < 0 || d.Partitions > schema.MaxPartitions:
+		return d, fmt.Errorf("pgstore: Options.Partitions is %d; it must be 0 to %d", d.Partitions, schema.MaxPartitions)
 	case d.MaxIdleTx < time.Millisecond:
 		return d, fmt.Errorf("pgstore: Options.MaxIdleTx is %v; it must be at least 1ms", d.MaxIdleTx)
 	}

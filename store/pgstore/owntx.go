@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // ownTx is the transaction of one try of Atomic.Run. It takes a connection with
@@ -60,7 +61,7 @@ func (t *ownTx) connect(ctx context.Context) (err error) {
 
 // Claim implements store.Tx.
 func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
-	id := idOf(p.Key)
+	id := table.ID(p.Key)
 	if t.line.DB == nil {
 		if t.duplicates.high() {
 			if f, ok := t.s.lookUpReplay(ctx, id, p.Key); ok {

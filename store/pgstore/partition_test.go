@@ -14,6 +14,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/storetest"
 )
@@ -61,11 +62,11 @@ func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
 	}
 	// Nor can the key be written beside the store: each partition refuses the ids
 	// of the others.
-	at := pgx.Identifier{s.opt.Schema, ask[string](t, s.own, "SELECT c.relname::text FROM pg_class c JOIN "+s.quoted()+".semel_record r ON c.oid = r.tableoid WHERE r.id = $1", idOf(testKey("0")))}.Sanitize()
+	at := pgx.Identifier{s.opt.Schema, ask[string](t, s.own, "SELECT c.relname::text FROM pg_class c JOIN "+s.quoted()+".semel_record r ON c.oid = r.tableoid WHERE r.id = $1", table.ID(testKey("0")))}.Sanitize()
 	refused := 0
 	for i := range 8 {
 		to := pgx.Identifier{s.opt.Schema, "semel_record_p00" + itoa(i)}.Sanitize()
-		_, err := s.own.Exec(t.Context(), "INSERT INTO "+to+" SELECT * FROM "+at+" WHERE id = $1", idOf(testKey("0")))
+		_, err := s.own.Exec(t.Context(), "INSERT INTO "+to+" SELECT * FROM "+at+" WHERE id = $1", table.ID(testKey("0")))
 		switch {
 		case to == at && pgwire.Code(err) != pgwire.UniqueViolation, to != at && pgwire.Code(err) != "23514":
 			t.Errorf("a second row in %s: %v", to, err)
@@ -88,7 +89,7 @@ func TestAPartitionForEachDayGrantsAKeyTwice(t *testing.T) {
 	mustExec(t, s.own, q(`CREATE TABLE S.tuesday PARTITION OF S.published (UNIQUE (id)) FOR VALUES FROM (100) TO (200)`))
 	granted := int64(0)
 	for _, now := range []int{98, 99, 100, 101} {
-		tag, err := s.own.Exec(t.Context(), q(`INSERT INTO S.published VALUES ($1, $2) ON CONFLICT DO NOTHING`), idOf(testKey("k")), now)
+		tag, err := s.own.Exec(t.Context(), q(`INSERT INTO S.published VALUES ($1, $2) ON CONFLICT DO NOTHING`), table.ID(testKey("k")), now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -49,7 +50,7 @@ func bothTables(t *testing.T, test func(t *testing.T, partitions int)) {
 func noVacuum(t *testing.T, s *Store) {
 	t.Helper()
 	mustExec(t, s.own, `DO $$ DECLARE one regclass; BEGIN
-		FOR one IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace(`+literal(s.quoted())+`) AND c.relkind = 'r' AND c.relname LIKE 'semel\_record%' LOOP
+		FOR one IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace(`+table.Literal(s.quoted())+`) AND c.relkind = 'r' AND c.relname LIKE 'semel\_record%' LOOP
 			EXECUTE 'ALTER TABLE ' || one || ' SET (autovacuum_enabled = off)';
 		END LOOP;
 	END $$`)

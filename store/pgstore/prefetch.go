@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // expectation is what a look ahead expects of keys. One that guessed wrong changes
@@ -130,7 +131,7 @@ func (y *batchTry) keeps(ctx context.Context, rows []prefetchedRow) (rest []pref
 	var of pgtype.UUID
 	now, n := int64(0), 0
 	t.line.Push(plansForAll, nil, nil)
-	t.line.Push(t.db.sql.keeps, []any{
+	t.line.Push(t.db.sql.FindCompleted, []any{
 		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return r.v.id }), t.idle,
 		int16(as.State), int16(p.Policy), int64(as.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
@@ -149,7 +150,7 @@ func (y *batchTry) keeps(ctx context.Context, rows []prefetchedRow) (rest []pref
 				more = true
 				return nil
 			}
-			v.ahead.kept, err = unpackKept(now, packed)
+			v.ahead.kept, err = table.UnpackCompleted(now, packed)
 			n++
 			return err
 		})
@@ -172,7 +173,7 @@ func (y *batchTry) keeps(ctx context.Context, rows []prefetchedRow) (rest []pref
 func (y *batchTry) takeNew(ctx context.Context, rows []prefetchedRow) error {
 	var of pgtype.UUID
 	at := &moment{}
-	y.t.line.Push(y.t.db.sql.takesNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
+	y.t.line.Push(y.t.db.sql.LockAndInsertNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
 		return each(res, func(scan func(...any) error) error {
 			var locked bool
 			if err := scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
@@ -195,7 +196,7 @@ func (y *batchTry) takeAny(ctx context.Context, rows []prefetchedRow) (n int, er
 	var of pgtype.UUID
 	at := &moment{}
 	t.line.Push(plansForAll, nil, nil)
-	t.line.Push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error {
+	t.line.Push(t.db.sql.LockAndInsert, y.rowsOf(rows), func(res pgx.BatchResults) error {
 		return each(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var locked pgtype.Bool
@@ -213,7 +214,7 @@ func (y *batchTry) takeAny(ctx context.Context, rows []prefetchedRow) (n int, er
 			}
 			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
 			if packed != nil {
-				if err := l.w.unpack(packed); err != nil {
+				if err := l.w.Unpack(packed); err != nil {
 					return err
 				}
 			}
@@ -241,9 +242,9 @@ func (y *batchTry) rowsOf(rows []prefetchedRow) []any {
 	return []any{
 		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return r.v.id }),
 		pgwire.Array(highs), pgwire.Array(lows),
-		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
+		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return table.Owner(r.v.p.Owner) }),
 		pgwire.Texts(rows, func(r *prefetchedRow) string { return r.v.p.Key.Value }), pgwire.Texts(rows, func(r *prefetchedRow) string { return r.v.p.Fingerprint.Sum }),
-		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
+		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.Expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 		t.idle,
 	}

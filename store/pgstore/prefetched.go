@@ -11,6 +11,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // errPrefetchDiffers: what was written ahead is not what is to be kept.
@@ -19,7 +20,7 @@ var errPrefetchDiffers = errors.New("the batch ended in another way than it was 
 // prefetched is what a prefetch writes: each new call as done, without an outcome.
 type prefetched struct {
 	as   store.Settlement // how each ends
-	end  end
+	end  table.StateColumns
 	rows []prefetchedRow // of the keys, in the order of their ids
 	left []prefetchedRow // of those that are in a batch before this one, in that order
 	busy int             // how many of rows were another's
@@ -44,12 +45,12 @@ func (r prefetchedRow) compare(at uint64, id *pgtype.UUID) int {
 
 // ahead is what the look has found, or written, for a call.
 type ahead struct {
-	first *batchCall // with the same key; nil: this one, and it has the rest
-	kept  *keptRow   // what was there, and stays as it is; nil: there was not, or it has more in it
-	found *looked    // what was there else; nil: nothing, or it has changed since
-	wrote *moment    // when it was recorded as done; nil: it was not
-	done  bool       // it has ended so
-	busy  bool       // the handler is to run for the key
+	first *batchCall          // with the same key; nil: this one, and it has the rest
+	kept  *table.CompletedRow // what was there, and stays as it is; nil: there was not, or it has more in it
+	found *looked             // what was there else; nil: nothing, or it has changed since
+	wrote *moment             // when it was recorded as done; nil: it was not
+	done  bool                // it has ended so
+	busy  bool                // the handler is to run for the key
 }
 
 // moment is when a statement wrote records, and what it began them with.
@@ -73,11 +74,11 @@ func (w *prefetched) claim(v *batchCall, p *store.Proposal) (f store.Found, is b
 	case a.done:
 		now := store.Time(a.wrote.now)
 		r := w.as.Apply(v.ahead.first.p.Insert(now, uint64(a.wrote.swept)), now) //nolint:gosec // it is a time
-		return found(&r, p, now), true, nil
+		return table.Found(&r, p, now), true, nil
 	case a.wrote != nil: // it has to end first
 		return f, true, errPrefetchDiffers
 	case a.kept != nil:
-		return a.kept.found(p), true, nil
+		return a.kept.Found(p), true, nil
 	case a.found != nil:
 		return a.found.found(p)
 	}
@@ -137,7 +138,7 @@ func (a *Atomic) prepare(calls []semel.Call, in *batchBuffer) *batchTry {
 	y.batchCalls = in.batchCalls
 	y.visit(all(len(calls)), calls)
 	w := &prefetched{as: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.g.Retention()}, rows: in.rows[:0]}
-	w.end, _ = newEnd(w.as.State, &w.as.Outcome, 0, w.as.Keep) // it fails for outcomes only
+	w.end, _ = table.NewStateColumns(w.as.State, &w.as.Outcome, 0, w.as.Keep) // it fails for outcomes only
 	can := true
 	for i := range y.batchCalls {
 		v := &y.batchCalls[i]

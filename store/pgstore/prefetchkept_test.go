@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // What a look ahead says of a key is what is there, whether it gives all of the
@@ -44,7 +45,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		for _, spelled := range []bool{false, true} {
 			p := newShop(t, openNew(t, &Options{clock: "1700000000000000", Partitions: partitions}), nil)
-			p.s.txSQL = newStatements(&p.s.opt, false, spelled)
+			p.s.txSQL = table.NewStatements(p.s.opt.Schema, p.s.opt.clock, false, spelled)
 			w := newWorker(p)
 			calls := make([]semel.Call, 0, len(rows)+1)
 			for _, r := range rows {

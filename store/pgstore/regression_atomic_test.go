@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -274,7 +275,7 @@ func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 					}
 					defer func() { _ = tx.Rollback(context.Background()) }()
 					close(ready)
-					if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", idOf(store.Key{Operation: "pay", Tenant: "ann", Value: key})); err != nil {
+					if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", table.ID(store.Key{Operation: "pay", Tenant: "ann", Value: key})); err != nil {
 						t.Error(err)
 					}
 					got.Add(1)

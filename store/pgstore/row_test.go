@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Each column that is not what this version writes makes the row unreadable,
@@ -24,7 +25,7 @@ func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
 		}
 		key := "bad " + column
 		complete(t, s, key, "result")
-		mustExec(t, s.own, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), idOf(testKey(key)))
+		mustExec(t, s.own, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), table.ID(testKey(key)))
 		_, err := s.Get(t.Context(), testKey(key))
 		if !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Get with another %s: %v, want ErrCorrupt", column, err)
@@ -75,14 +76,14 @@ func TestARowOfAnEarlierVersionIsFound(t *testing.T) {
 // Whoever makes two keys of one id on purpose gets nobody else's answer, and no
 // outage, which would hold up a consumer.
 func TestARowOfAnotherKeyIsCorrupt(t *testing.T) {
-	w := row{}
+	w := table.Row{}
 	k := testKey("k")
-	w.id, w.state.Int16, w.format.Int16 = idOf(k), 4, store.Format
-	w.operation, w.tenant, w.key = []byte(k.Operation), []byte(k.Tenant), []byte(k.Value)
-	if _, err := w.found(k, 1); err != nil {
+	w.ID, w.State.Int16, w.Format.Int16 = table.ID(k), 4, store.Format
+	w.Operation, w.Tenant, w.Key = []byte(k.Operation), []byte(k.Tenant), []byte(k.Value)
+	if _, err := w.Found(k, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.found(testKey("another with the same id"), 1); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := w.Found(testKey("another with the same id"), 1); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("got %v, want ErrCorrupt", err)
 	}
 }
@@ -91,7 +92,7 @@ func TestAnOutcomeThatDoesNotFitIsTooLarge(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	big := completion("")
-	big.Outcome.Body = make([]byte, maxOutcome+1)
+	big.Outcome.Body = make([]byte, table.MaxOutcome+1)
 	if err := s.Settle(t.Context(), r.Lease(), big); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
@@ -116,7 +117,7 @@ func TestALargeOutcomeComesBack(t *testing.T) {
 func TestDurationsRoundAsTimesDo(t *testing.T) {
 	now := store.Time(1_700_000_000_123_456)
 	for _, d := range []time.Duration{0, 1, 999, 1000, 1001, -1, -999, -1000, -1001, time.Hour, math.MaxInt64} {
-		if got, want := store.Micros(now)+after(d, true).Int64, store.Micros(now.Add(d)); got != want {
+		if got, want := store.Micros(now)+table.Micros(d, true).Int64, store.Micros(now.Add(d)); got != want {
 			t.Errorf("%d ns after: %d, want %d", d, got, want)
 		}
 	}
@@ -181,7 +182,7 @@ func ptr[T any](v T) *T { return &v }
 // The clock is counted in floating point, and loses no microsecond by it.
 func TestTheClockIsExact(t *testing.T) {
 	s := openNew(t, nil)
-	now := strings.ReplaceAll(wallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
+	now := strings.ReplaceAll(table.WallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
 	wrong := ask[int](t, s.own, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
 		WHERE s * 1000000::bigint + us <> `+now)
 	if wrong != 0 {
@@ -192,13 +193,13 @@ func TestTheClockIsExact(t *testing.T) {
 // Locks, and what must not share a statement, are told apart also where the ids
 // of keys begin with one place.
 func TestKeysOfOnePlaceHaveLocksOfTheirOwn(t *testing.T) {
-	s := &Store{id: idOf(testKey("the store"))}
+	s := &Store{id: table.ID(testKey("the store"))}
 	locks, numbers := map[[2]int32]bool{}, map[uint64]bool{}
 	const n = 5000
 	for i := range n {
-		id := idOf(store.Key{Operation: fmt.Sprint("op", i), Value: "order-7"})
+		id := table.ID(store.Key{Operation: fmt.Sprint("op", i), Value: "order-7"})
 		high, low := s.lockOf(id)
-		locks[[2]int32{high, low}], numbers[numberOf(id)] = true, true
+		locks[[2]int32{high, low}], numbers[table.KeyHash(id)] = true, true
 	}
 	if len(locks) != n || len(numbers) != n {
 		t.Errorf("%d locks and %d numbers of %d keys", len(locks), len(numbers), n)

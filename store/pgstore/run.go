@@ -16,6 +16,7 @@ import (
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
@@ -84,7 +85,7 @@ func refusedForNow(err error) bool { return pgwire.Again(err) || lostRace(err) }
 // lostRace reports that another has inserted the key's record.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
+	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == table.Name || strings.HasPrefix(e.TableName, table.Name+"_p")) // a partition's
 }
 
 // unavailable is the error of a call that the store did not answer, or that ended
@@ -205,7 +206,7 @@ func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
 
 // cameOf reports whether the claim that won is committed and settled.
 func (s *Store) cameOf(ctx context.Context, won *store.Proposal) (is bool, err error) {
-	high, low := s.lockOf(idOf(won.Key))
+	high, low := s.lockOf(table.ID(won.Key))
 	err = pgx.BeginTxFunc(ctx, s.own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::integer, $2::integer)`, high, low); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -110,10 +111,10 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 
 // fillSQL makes rows $1 to $2, of which every $3-th is over. Their keys tell no
 // order, so that their ids are anywhere in the index.
-func fillSQL(table string) string {
-	return `INSERT INTO ` + table + ` (` + insertColumns + `)
+func fillSQL(name string) string {
+	return `INSERT INTO ` + name + ` (` + table.InsertColumns + `)
 		SELECT encode(substr(sha256(int4send(6) || 'charge'::bytea || int4send(4) || 'acme'::bytea || int4send(length(k)) || k), 1, 16), 'hex')::uuid,
 			gen_random_uuid(), 4, 0, 1, 0, CASE WHEN $3 > 0 AND i % nullif($3, 0) = 0 THEN now - 1 ELSE now + 86400000000 END,
 			'charge', 'acme', k, 'test/1', 'sha256', '', sha256(k), '', 201, false, 'json', NULL, '{}', now - 1000, now, 1, now
-		FROM (SELECT i, ('filled ' || i || 'x')::bytea AS k, ` + wallClock + ` AS now FROM generate_series($1::integer, $2::integer) i) r`
+		FROM (SELECT i, ('filled ' || i || 'x')::bytea AS k, ` + table.WallClock + ` AS now FROM generate_series($1::integer, $2::integer) i) r`
 }

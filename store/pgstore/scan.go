@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // List implements store.Lister. It looks at the whole table, in parts, and
@@ -62,8 +63,8 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 		return nil, nil, ErrClosed
 	}
 	last := from.pagesAfter(sweepPages)
-	rows, err := s.own.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), orNull([]byte(f.Operation)), orNull([]byte(f.Tenant)),
-		stateBits(f.States), after(max(f.Idle, 0), true).Int64, int64(pageSize))
+	rows, err := s.own.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
+		stateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,15 +73,15 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 	for rows.Next() {
 		var now int64
 		var at *string
-		var w row
-		if err := rows.Scan(w.fields(&now, &pages, &at)...); err != nil {
+		var w table.Row
+		if err := rows.Scan(w.Fields(&now, &pages, &at)...); err != nil {
 			return nil, nil, err
 		}
 		if at == nil {
 			continue // the one row of an empty part
 		}
-		r, err := w.record()
-		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, w.id.Bytes, pgwire.Explain("list", err)})
+		r, err := w.Record()
+		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, w.ID.Bytes, pgwire.Explain("list", err)})
 		if len(page) == pageSize {
 			if last, err = parsePlace(*at); err != nil {
 				return nil, nil, err
@@ -147,7 +148,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		n := min(sweepChunk, len(found.expired))
 		deleted := 0
 		err := pgwire.Retry(func() error {
-			return s.own.QueryRow(ctx, s.parts[at.part].remove, found.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
+			return s.own.QueryRow(ctx, s.parts[at.part].deleteExpired, found.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
 		})
 		if err != nil {
 			return store.SweepResult{}, pgwire.Explain("sweep", err)
@@ -216,7 +217,7 @@ type over struct {
 func (s *Store) over(ctx context.Context, from place, limit int) (over, error) {
 	var p over
 	to := from.pagesAfter(sweepPages)
-	rows, err := s.own.Query(ctx, s.parts[from.part].over, from.tid(), to.tid(), int64(limit))
+	rows, err := s.own.Query(ctx, s.parts[from.part].findExpired, from.tid(), to.tid(), int64(limit))
 	if err != nil {
 		return p, err
 	}
@@ -227,8 +228,8 @@ func (s *Store) over(ctx context.Context, from place, limit int) (over, error) {
 		var now int64
 		var at *string
 		var isOver pgtype.Bool
-		var w row
-		if err := rows.Scan(w.fields(&now, &pages, &at, &isOver)...); err != nil {
+		var w table.Row
+		if err := rows.Scan(w.Fields(&now, &pages, &at, &isOver)...); err != nil {
 			return p, err
 		}
 		p.now = store.Time(now)
@@ -243,7 +244,7 @@ func (s *Store) over(ctx context.Context, from place, limit int) (over, error) {
 		}
 		if isOver.Bool {
 			p.expired = append(p.expired, *at)
-		} else if r, err := w.record(); err == nil {
+		} else if r, err := w.Record(); err == nil {
 			p.lapsed = append(p.lapsed, r)
 		}
 	}
@@ -254,4 +255,20 @@ func (s *Store) over(ctx context.Context, from place, limit int) (over, error) {
 		p.next = store.Cursor(to.String())
 	}
 	return p, rows.Err()
+}
+
+// part is one partition of the table of records, or the whole table if it has none.
+// A row's place (ctid) is unique within a part only, so statements that use places
+// name the part.
+type part struct {
+	findExpired, deleteExpired, list string // statements
+}
+
+func (s *Store) partsOf(tables []string) []part {
+	parts := make([]part, len(tables))
+	for i, name := range tables {
+		in := strings.NewReplacer("{part}", name, "{part name}", table.Literal(name))
+		parts[i] = part{in.Replace(s.sql.FindExpired), in.Replace(s.sql.DeleteExpired), in.Replace(s.sql.List)}
+	}
+	return parts
 }

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -13,21 +12,22 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Store keeps records in PostgreSQL. Safe for concurrent use. Make it with
 // [Open] or [New], and close it.
 type Store struct {
 	opt      Options
-	sql      *statements
-	txSQL    *statements   // in transactions, which also write what is the application's
-	quick    *session      // for the lanes
-	patient  *session      // for who waits by itself
-	idle     string        // Options.MaxIdleTx, as the server takes it
-	id       pgtype.UUID   // of the schema: semel_meta.store
-	app      *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
-	own      *pgxpool.Pool // claims, settlements, reads
-	renewal  *pgxpool.Pool // one connection, which nothing else may hold; and spare ones
+	sql      *table.Statements
+	txSQL    *table.Statements // in transactions, which also write what is the application's
+	quick    *session          // for the lanes
+	patient  *session          // for who waits by itself
+	idle     string            // Options.MaxIdleTx, as the server takes it
+	id       pgtype.UUID       // of the schema: semel_meta.store
+	app      *pgxpool.Pool     // of Atomic.Run; the caller's, or nil until it is needed
+	own      *pgxpool.Pool     // claims, settlements, reads
+	renewal  *pgxpool.Pool     // one connection, which nothing else may hold; and spare ones
 	claims   *claimLane
 	settles  *settleLane
 	replays  *replayLane      // lookups of Atomic.Run without a transaction
@@ -100,7 +100,7 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 		})
 	}
 	if err == nil && f.Won && p.State != store.Started && p.State != store.Processing {
-		s.ended(idOf(p.Key))
+		s.ended(table.ID(p.Key))
 	}
 	return f, pgwire.Explain("swap", err)
 }
@@ -186,8 +186,8 @@ var (
 // session is where single statements are sent to: a pool, or a transaction.
 type session struct {
 	db     pgwire.Execer
-	sql    *statements
-	strict *statements
+	sql    *table.Statements
+	strict *table.Statements
 	wait   *string // for a lock, as the server takes it; nil: as it is set
 	inTx   bool    // a statement that fails ends the transaction
 }
@@ -209,29 +209,13 @@ func (s *session) retry(fn func() error) error {
 // get reads a record.
 func (s *session) get(ctx context.Context, key store.Key) (store.Found, error) {
 	var now int64
-	var w row
-	err := s.db.QueryRow(ctx, s.sql.get, idOf(key)).Scan(w.fields(&now)...)
+	var w table.Row
+	err := s.db.QueryRow(ctx, s.sql.Get, table.ID(key)).Scan(w.Fields(&now)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Found{}, store.ErrNotFound
 	}
 	if err != nil {
 		return store.Found{}, err
 	}
-	return w.found(key, now)
+	return w.Found(key, now)
 }
-
-// found is the row as it was read for key at now.
-func (w *row) found(key store.Key, now int64) (store.Found, error) {
-	r, err := w.record()
-	if err == nil && r.Key != key {
-		err = errCollision
-	}
-	if err != nil {
-		return store.Found{}, err
-	}
-	return store.Found{Record: r, Now: store.Time(now)}, nil
-}
-
-// errCollision: fails closed. Nobody finds such a pair by chance; who looks for one
-// on purpose gets no further with it, and stops nobody else.
-var errCollision = fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // storm is callers that run the same keys in every way that there is, leased and
@@ -120,7 +121,7 @@ func (s *storm) weather(r *rand.Rand, keys []string, calls *atomic.Int64, over c
 		case 2:
 			key := keys[min(int(calls.Load())/16, stormKeys-1)]
 			_ = pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
-				_, err := tx.Exec(context.Background(), "SELECT pg_sleep($2) FROM "+pgx.Identifier{s.s.opt.Schema, recordTable}.Sanitize()+" WHERE key = $1::bytea FOR UPDATE", []byte(key), r.Float64()*0.15)
+				_, err := tx.Exec(context.Background(), "SELECT pg_sleep($2) FROM "+pgx.Identifier{s.s.opt.Schema, table.Name}.Sanitize()+" WHERE key = $1::bytea FOR UPDATE", []byte(key), r.Float64()*0.15)
 				return err
 			})
 		}

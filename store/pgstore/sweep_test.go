@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // sweepAll is one pass.
@@ -32,7 +33,7 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 	s := openStandingIn(t, 0)
 	complete(t, s, "expired", "result")
 	complete(t, s, "of a later version", "result")
-	mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", idOf(testKey("of a later version")))
+	mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", table.ID(testKey("of a later version")))
 	advance(t, s, 2*time.Hour)
 	complete(t, s, "kept", "result")
 	claim(t, s, "running")
@@ -46,7 +47,7 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 	}
 	places := ask[[]string](t, s.own, "SELECT array_agg(ctid::text) FROM "+s.quoted()+".semel_record")
 	var deleted int
-	if err := s.own.QueryRow(t.Context(), s.parts[0].remove, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
+	if err := s.own.QueryRow(t.Context(), s.parts[0].deleteExpired, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
 		t.Fatal(err)
 	}
 	left := ask[string](t, s.own, "SELECT string_agg(convert_from(key, 'UTF8'), ', ' ORDER BY key) FROM "+s.quoted()+".semel_record")
@@ -127,7 +128,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 				}
 			}},
 			{"what makes it expire", false, func() {
-				mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", idOf(testKey("b")))
+				mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", table.ID(testKey("b")))
 			}},
 			{"a sweep", true, func() {
 				if n := sweepAll(t, s); n != 1 {

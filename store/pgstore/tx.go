@@ -12,6 +12,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Tx is the store inside a transaction that the caller has open, and commits
@@ -62,7 +63,7 @@ type storeTx struct {
 type pending struct {
 	p   store.Proposal
 	r   store.Record
-	end end // of one that was settled, and is held back
+	end table.StateColumns // of one that was settled, and is held back
 }
 
 func (s *Store) newTx(db pgwire.Execer, late bool) *storeTx {
@@ -79,7 +80,7 @@ func (t *storeTx) init(s *Store, db pgwire.Execer, late bool) {
 
 // Claim implements store.Tx.
 func (t *storeTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	return t.claimID(ctx, idOf(p.Key), &p)
+	return t.claimID(ctx, table.ID(p.Key), &p)
 }
 
 func (t *storeTx) claimID(ctx context.Context, id pgtype.UUID, p *store.Proposal) (f store.Found, err error) {
@@ -93,7 +94,7 @@ func (t *storeTx) claimID(ctx context.Context, id pgtype.UUID, p *store.Proposal
 
 func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) (store.Found, error) {
 	if is, ok := t.pending[id]; ok {
-		return found(&is.r, p, is.r.Updated), nil
+		return table.Found(&is.r, p, is.r.Updated), nil
 	}
 	l, gathered := t.looks[id]
 	if gathered {
@@ -119,19 +120,19 @@ func (t *storeTx) claim(ctx context.Context, id pgtype.UUID, p *store.Proposal) 
 		t.pending = make(map[pgtype.UUID]*pending, 1)
 	}
 	t.pending[id] = is
-	return found(&is.r, p, now), nil
+	return table.Found(&is.r, p, now), nil
 }
 
 // found is what is there of the key of a claim; false: nothing, and it is free.
 func (l *looked) found(p *store.Proposal) (f store.Found, is bool, err error) {
 	now := store.Time(l.now)
 	switch {
-	case l.w.id.Valid:
-		if f, err = l.w.found(p.Key, l.now); err != nil {
+	case l.w.ID.Valid:
+		if f, err = l.w.Found(p.Key, l.now); err != nil {
 			return f, true, err
 		}
 		if over := f.Record.Expired(now); l.locked || f.Record.State.Terminal() && !over {
-			return found(&f.Record, p, now), true, nil
+			return table.Found(&f.Record, p, now), true, nil
 		}
 		return busy(p, &f.Record, now), true, nil
 	case !l.locked:
@@ -159,7 +160,7 @@ func busy(p *store.Proposal, is *store.Record, now time.Time) store.Found {
 type looked struct {
 	locked     bool
 	now, swept int64
-	w          row
+	w          table.Row
 }
 
 // look takes the key's lock, and reads the record. What it gives is overwritten
@@ -196,14 +197,14 @@ func (t *storeTx) ask(id pgtype.UUID) {
 	if l.read == nil {
 		l.read = t.readLook
 	}
-	t.line.Push(t.s.txSQL.read, l.args[:], l.read)
+	t.line.Push(t.s.txSQL.Lock, l.args[:], l.read)
 }
 
 func (t *storeTx) readLook(res pgx.BatchResults) error {
 	l := &t.one
 	err := res.QueryRow().Scan(l.to[:]...)
 	if err == nil && l.packed != nil && l.of == t.s.id {
-		err = l.w.unpack(l.packed)
+		err = l.w.Unpack(l.packed)
 	}
 	return err
 }
@@ -222,13 +223,13 @@ func (s *Store) isOurs(err error, of pgtype.UUID) error {
 // lockOf is the advisory lock of a key. Other keys, or others who use such
 // locks, may have the same: they then only wait for each other.
 func (s *Store) lockOf(id pgtype.UUID) (int32, int32) {
-	n := numberOf(id) ^ numberOf(s.id)
+	n := table.KeyHash(id) ^ table.KeyHash(s.id)
 	return int32(n >> 32), int32(n) //nolint:gosec // any bits will do
 }
 
 // Swap implements store.Tx.
 func (t *storeTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f store.Found, err error) {
-	if err = t.catchUp(ctx, idOf(seen.Key)); err == nil {
+	if err = t.catchUp(ctx, table.ID(seen.Key)); err == nil {
 		t.ahead = false // it would undo this too
 		f, err = t.db.swap(ctx, seen, &p)
 	}
@@ -250,7 +251,7 @@ func (t *storeTx) catchUp(ctx context.Context, id pgtype.UUID) error {
 
 // Settle implements store.Tx.
 func (t *storeTx) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
-	return pgwire.Explain("settle in a transaction", t.settle(ctx, idOf(l.Key), &l, &s))
+	return pgwire.Explain("settle in a transaction", t.settle(ctx, table.ID(l.Key), &l, &s))
 }
 
 func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, l *store.Lease, s *store.Settlement) error {
@@ -282,11 +283,11 @@ func (t *storeTx) settle(ctx context.Context, id pgtype.UUID, l *store.Lease, s 
 // insert queues the row of a pending claim, as p says. It fails if another
 // has inserted one meanwhile, without this key's lock: a leased call.
 func (t *storeTx) insert(id pgtype.UUID, is *pending, p store.Proposal) error {
-	args, err := proposalArgs(id, &p)
+	args, err := table.ProposalArgs(id, &p)
 	if err != nil {
 		return err
 	}
-	t.line.Push(t.db.sql.insert, append(args, store.Micros(is.r.Created), fenceOf(is.r.Fence)), nil)
+	t.line.Push(t.db.sql.Insert, append(args, store.Micros(is.r.Created), table.Fence(is.r.Fence)), nil)
 	delete(t.pending, id)
 	return nil
 }

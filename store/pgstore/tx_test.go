@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 func beginTx(t *testing.T, s *Store, o pgx.TxOptions) pgx.Tx {
@@ -100,7 +101,7 @@ func TestARowThatIsAbsentCannotBeLockedSoTheInsertDecides(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	one, two := beginTx(t, p.s, pgx.TxOptions{}), beginTx(t, p.s, pgx.TxOptions{})
 	for _, tx := range []pgx.Tx{one, two} { // neither waits
-		tag, err := tx.Exec(t.Context(), "SELECT FROM "+p.s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", idOf(testKey("k")))
+		tag, err := tx.Exec(t.Context(), "SELECT FROM "+p.s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", table.ID(testKey("k")))
 		if err != nil || tag.RowsAffected() != 0 {
 			t.Fatalf("%v, %v", tag, err)
 		}

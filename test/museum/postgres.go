@@ -4,7 +4,7 @@ package museum
 var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a batch settles what is settled", Rule: "rule 8",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestABatchOfSettlementsChanges",
+		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestABatchOfSettlementsChanges",
 		Old: "r.fence = u.fence AND r.state = 2\n\t\t\tRETURNING r.id`", New: "r.fence = u.fence\n\t\t\tRETURNING r.id`",
 	},
 	{
@@ -14,22 +14,22 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a batch without an answer has lost its leases", Rule: "rule 11",
-		File: "store/pgstore/settle.go", Package: postgres, Run: "TestABatchOfSettlementsWithoutAnAnswer",
+		File: "store/pgstore/lease.go", Package: postgres, Run: "TestABatchOfSettlementsWithoutAnAnswer",
 		Old: "\tif err != nil {\n\t\tfailBatch(", New: "\tif pgwire.Refused(err) {\n\t\tfailBatch(",
 	},
 	{
 		Name: "PostgreSQL: a batch forgets what was swept", Rule: "rule 5",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestTheFenceGrowsOverASweepInABatch",
+		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestTheFenceGrowsOverASweepInABatch",
 		Old: "greatest(m.swept_fence + 1, t.now) AS fence", New: "t.now AS fence",
 	},
 	{
 		Name: "PostgreSQL: a sweep deletes what has come to the place", Rule: "rule 7", Parent: "M16: sweep deletes a live claim (Stockpile#424)",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestASweepJudgesAgain",
+		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestASweepJudgesAgain",
 		Old: "ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR", New: "ANY($1::text[]::tid[]) AND $2::bigint > 0 FOR",
 	},
 	{
 		Name: "PostgreSQL: a sweep leaves its connection relaxed", Rule: "durable",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestOnlyRelaxedClaims",
+		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestOnlyRelaxedClaims",
 		Old: "set_config('synchronous_commit', 'off', true) FROM f", New: "set_config('synchronous_commit', 'off', false) FROM f",
 	},
 	{
@@ -39,17 +39,17 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a renewal that was rolled back counts", Rule: "rule 7",
-		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalThatWasRolledBack",
+		File: "store/pgstore/lease.go", Package: postgres, Run: "TestARenewalThatWasRolledBack",
 		Old: "\t\tclear(renewed) // of", New: "\t\t// of",
 	},
 	{
 		Name: "PostgreSQL: a renewal queues with claims", Rule: "rule 7",
-		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalWaitsForNoOther",
+		File: "store/pgstore/lease.go", Package: postgres, Run: "TestARenewalWaitsForNoOther",
 		Old: "s.renewal.Query(", New: "s.own.Query(",
 	},
 	{
 		Name: "PostgreSQL: a lease whose row is locked is lost", Rule: "rule 11",
-		File: "store/pgstore/renew.go", Package: postgres, Run: "TestARenewalWaitsForNoRow",
+		File: "store/pgstore/lease.go", Package: postgres, Run: "TestARenewalWaitsForNoRow",
 		Old: "errs[i] = pgwire.Explain(\"renew\", ErrBusy)", New: "errs[i] = store.ErrLeaseLost",
 	},
 	{
@@ -59,7 +59,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a table for each day holds records", Rule: "rule 2",
-		File: "store/pgstore/partition.go", Package: postgres, Run: "TestAPartitionForEachDay",
+		File: "store/pgstore/internal/schema/partition.go", Package: postgres, Run: "TestAPartitionForEachDay",
 		Old: "if key != \"HASH (id)\" {", New: "if key == \"\" {",
 	},
 	{
@@ -69,17 +69,17 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: of two keys with one id either answers", Rule: "scope",
-		File: "store/pgstore/session.go", Package: postgres, Run: "TestARowOfAnotherKey",
-		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
+		File: "store/pgstore/internal/table/row.go", Package: postgres, Run: "TestARowOfAnotherKey",
+		Old: "if err == nil && record.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
 	},
 	{
 		Name: "PostgreSQL: a look beforehand finds what has expired", Rule: "rule 7",
-		File: "store/pgstore/replay.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
+		File: "store/pgstore/duplicate.go", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
 		Old: "f.Record.State.Terminal() && !f.Record.Expired(f.Now)", New: "f.Record.State.Terminal()",
 	},
 	{
 		Name: "PostgreSQL: a look ahead takes a result for none", Rule: "rule 8",
-		File: "store/pgstore/packed.go", Package: postgres, Run: "TestALookAheadFinds",
+		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestALookAheadFinds",
 		Old: " AND r.header IS NULL AND r.body IS NULL\n", New: " AND r.header IS NULL\n",
 	},
 	{
@@ -94,7 +94,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
-		File: "store/pgstore/sweep.go", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
+		Dir: postgres, Func: "(*Store).over", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
 		Old: "\t\t\tlast.part = from.part\n", New: "",
 	},
 	{
@@ -104,7 +104,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a settlement that hangs takes the time of all its tries", Rule: "rule 9",
-		File: "store/pgstore/settle.go", Package: postgres, Run: "TestASettlementThatHangs",
+		File: "store/pgstore/lease.go", Package: postgres, Run: "TestASettlementThatHangs",
 		Old: "context.WithTimeout(ctx, s.opt.settleTry)", New: "context.WithCancel(ctx)",
 	},
 	{
@@ -119,12 +119,12 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: keys of one place in their order share a lock", Rule: "scope",
-		File: "store/pgstore/row.go", Package: postgres, Run: "TestKeysOfOnePlace",
+		File: "store/pgstore/internal/table/row.go", Package: postgres, Run: "TestKeysOfOnePlace",
 		Old: "Uint64(id.Bytes[8:])", New: "Uint64(id.Bytes[:8])",
 	},
 	{
 		Name: "PostgreSQL: two keys with one id look like an outage", Rule: "scope",
-		File: "store/pgstore/session.go", Package: postgres, Run: "TestARowOfAnotherKey",
+		File: "store/pgstore/internal/table/row.go", Package: postgres, Run: "TestARowOfAnotherKey",
 		Old: `fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)`, New: `fmt.Errorf("%v: another key has the same id; use another key", store.ErrCorrupt)`,
 	},
 }

@@ -14,7 +14,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
-		File: "store/pgstore/batchtx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
+		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
 		Old: "\tif err := t.y.touch(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
 	},
 	{
@@ -49,17 +49,17 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a fence recorded ahead forgets what was swept", Rule: "rule 5",
-		File: "store/pgstore/sql.go", Package: postgres, Run: "TestAFenceRecordedAhead",
+		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestAFenceRecordedAhead",
 		Old: "(SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN", New: "(SELECT c.now FROM c CROSS JOIN",
 	},
 	{
 		Name: "PostgreSQL, batches: of two keys with one id the second has the first's answer", Rule: "rule 2",
-		File: "store/pgstore/packed.go", Package: postgres, Run: "TestAKeyWithTheIDOfAnother|TestALookAheadDoesNotTakeARow",
-		Old: "\t\tkey.Value = string(k.key)\n", New: "",
+		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestAKeyWithTheIDOfAnother|TestALookAheadDoesNotTakeARow",
+		Old: "\t\tkey.Value = string(r.key)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what has expired is a duplicate's answer", Rule: "rule 7",
-		File: "store/pgstore/packed.go", Package: postgres, Run: "TestALookAheadFindsWhatIsThere",
+		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestALookAheadFindsWhatIsThere",
 		Old: "AND r.expires > (SELECT now FROM c) ", New: "",
 	},
 	{

@@ -32,8 +32,8 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: the handler's own unique violation is a lost race", Rule: "rule 13", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestAUniqueViolationOfTheHandlersOwn",
-		Old: "return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+\"_p\"))",
-		New: "return ok && e.Code == pgwire.UniqueViolation && (e.TableName != \"\" || strings.HasPrefix(e.ConstraintName, recordTable))",
+		Old: "return ok && e.Code == pgwire.UniqueViolation && (e.TableName == table.Name || strings.HasPrefix(e.TableName, table.Name+\"_p\"))",
+		New: "return ok && e.Code == pgwire.UniqueViolation && (e.TableName != \"\" || strings.HasPrefix(e.ConstraintName, table.Name))",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what is always refused is tried for ever", Rule: "rule 14",
@@ -42,7 +42,7 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a waiter runs what is about to be noted as failed", Rule: "rule 14",
-		File: "store/pgstore/run.go", Package: postgres, Run: "TestAWaiterGivesAFailureTime",
+		File: "store/pgstore/duplicate.go", Package: postgres, Run: "TestAWaiterGivesAFailureTime",
 		Old: "case !w.patient: //", New: "case !w.refused: //",
 	},
 	{
