@@ -28,9 +28,9 @@ func newShop(t testing.TB, s *Store, o *semel.Options) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.lookFor = time.Minute // a test is as slow as the machine
-	p := &shop{s, a, pgx.Identifier{s.opt.Schema, "payment"}.Sanitize()}
-	mustExec(t, s.app, "CREATE TABLE "+p.table+" (key text)")
+	a.prefetchTimeout = time.Minute // a test is as slow as the machine
+	p := &shop{s, a, pgx.Identifier{s.options.Schema, "payment"}.Sanitize()}
+	mustExec(t, s.appPool, "CREATE TABLE "+p.table+" (key text)")
 	return p
 }
 
@@ -42,7 +42,7 @@ func call(key string) semel.Call {
 // payments are the committed effects.
 func (p *shop) payments(t *testing.T) []string {
 	t.Helper()
-	rows, err := p.s.app.Query(t.Context(), "SELECT key FROM "+p.table+" ORDER BY key")
+	rows, err := p.s.appPool.Query(t.Context(), "SELECT key FROM "+p.table+" ORDER BY key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (p *shop) pay(key string, err error) func(context.Context, *semel.Execution
 }
 
 func (p *shop) record(t *testing.T, key string) (store.Record, error) {
-	return p.a.g.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: key})
+	return p.a.guard.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: key})
 }
 
 func TestAnAtomicEffectHappensOnce(t *testing.T) {
@@ -90,8 +90,8 @@ func TestAnAtomicEffectHappensOnce(t *testing.T) {
 
 func TestOfAtomicCallsAtOnceOneHasTheEffect(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	o := p.s.opt
-	second, err := NewAtomic(openAt(t, p.s.app.Config().ConnString(), &o), nil)
+	o := p.s.options
+	second, err := NewAtomic(openAt(t, p.s.appPool.Config().ConnString(), &o), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +220,8 @@ func TestAPanicRollsBackAndGoesOn(t *testing.T) {
 
 func TestAFailedCommitHasNotHappened(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	child := pgx.Identifier{p.s.opt.Schema, "child"}.Sanitize()
-	mustExec(t, p.s.app, "CREATE TABLE "+child+" (id int PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
+	child := pgx.Identifier{p.s.options.Schema, "child"}.Sanitize()
+	mustExec(t, p.s.appPool, "CREATE TABLE "+child+" (id int PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO "+child+" VALUES (1, 2)"); err != nil {
 			return err

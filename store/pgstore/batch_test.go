@@ -69,7 +69,7 @@ func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
 				p := proposal(key)
 				byID[table.ID(p.Key)] = &claimItem{Req: &p}
 			}
-			tx, err := s.own.Begin(t.Context())
+			tx, err := s.ownPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
 	}
 	for i, was := range []store.Record{a, b} {
 		is := get(t, s, was.Key.Value)
-		if want := items[i].Req.t.Apply(was, is.Updated); fmt.Sprint(is) != fmt.Sprint(want) {
+		if want := items[i].Req.settlement.Apply(was, is.Updated); fmt.Sprint(is) != fmt.Sprint(want) {
 			t.Errorf("settled in a batch it is\n%+v\nwant\n%+v", is, want)
 		}
 	}
@@ -124,7 +124,7 @@ func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
 // A row that the server refuses (here by a trigger) is refused alone.
 func TestOneBadRowSinksNoOther(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
-	mustExec(t, s.own, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF NEW.key = 'bad'::bytea THEN RAISE EXCEPTION 'a bad row'; END IF; RETURN NEW; END $$;
 		CREATE TRIGGER refuse BEFORE INSERT ON %[1]s.semel_record FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted()))
 	var all sync.WaitGroup
@@ -145,9 +145,9 @@ func TestOneBadRowSinksNoOther(t *testing.T) {
 
 func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
 	s := openNew(t, nil)
-	o := s.opt
-	handles := []*Store{s, openAt(t, s.own.Config().ConnString(), &o)}
-	before := ask[int](t, s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
+	o := s.options
+	handles := []*Store{s, openAt(t, s.ownPool.Config().ConnString(), &o)}
+	before := ask[int](t, s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	winners := map[string]int{}
@@ -185,7 +185,7 @@ func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
 			t.Errorf("%s was won %d times", k, n)
 		}
 	}
-	if now := ask[int](t, s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); now != before {
+	if now := ask[int](t, s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); now != before {
 		t.Errorf("the server broke %d dead locks", now-before)
 	}
 }
@@ -195,9 +195,9 @@ func TestWithoutPreparedStatements(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe} {
 		t.Run(mode.String(), func(t *testing.T) {
 			first := openNew(t, nil)
-			cfg := first.own.Config()
+			cfg := first.ownPool.Config()
 			cfg.ConnConfig.DefaultQueryExecMode = mode
-			o := first.opt
+			o := first.options
 			s, err := open(t.Context(), cfg, nil, &o)
 			if err != nil {
 				t.Fatal(err)
@@ -286,7 +286,7 @@ func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
 		s.flushSettles(t.Context(), items)
 		for i, it := range items {
 			f, err := s.Get(t.Context(), ps[i].Key)
-			if want := it.Req.t.Apply(was[i], f.Record.Updated); it.Err != nil || err != nil || fmt.Sprint(f.Record) != fmt.Sprint(want) {
+			if want := it.Req.settlement.Apply(was[i], f.Record.Updated); it.Err != nil || err != nil || fmt.Sprint(f.Record) != fmt.Sprint(want) {
 				t.Errorf("%s: settled in a batch (%v) it is\n%+v, %v\nwant\n%+v", name, it.Err, f.Record, err, want)
 			}
 		}
@@ -329,12 +329,12 @@ func TestABatchOfSettlementsChangesNothingThatIsNotHeld(t *testing.T) {
 func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
 	s := openNew(t, nil)
 	good, bad := claim(t, s, "good"), claim(t, s, "UPDATE")
-	mustExec(t, s.own, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF NEW.key = convert_to(TG_OP, 'UTF8') THEN RAISE EXCEPTION 'not committed'; END IF; RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER refuse AFTER INSERT OR UPDATE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
 			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted()))
 	for _, it := range claimBatch(s, ptr(proposal("fresh")), ptr(proposal("INSERT"))) {
-		if !errors.Is(it.Err, errAlone) || it.Res.Won {
+		if !errors.Is(it.Err, errSendAlone) || it.Res.Won {
 			t.Errorf("claim of %s: won %v, error %v", it.Req.Key.Value, it.Res.Won, it.Err)
 		}
 		if _, err := s.Get(t.Context(), it.Req.Key); !errors.Is(err, store.ErrNotFound) {
@@ -350,7 +350,7 @@ func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
 	s.flushSettles(t.Context(), items)
 	for _, it := range items {
 		name := it.Req.lease.Key.Value
-		if is := get(t, s, name); !errors.Is(it.Err, errAlone) || is.State != store.Processing {
+		if is := get(t, s, name); !errors.Is(it.Err, errSendAlone) || is.State != store.Processing {
 			t.Errorf("settlement of %s: error %v, it is %v", name, it.Err, is.State)
 		}
 	}

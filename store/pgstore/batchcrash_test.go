@@ -160,7 +160,7 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 	trials, twice := int64(0), int64(0)
 	for _, form := range []string{"whole", "ahead"} {
 		for _, point := range []string{"after the claim", "in the middle", "before the commit", "after the commit", "before the acknowledgment"} {
-			o := first.opt
+			o := first.options
 			o.Schema = newSchema(t, pgtest.URL(t))
 			p := newShop(t, openAt(t, pgtest.URL(t), &o), nil)
 			killAt(t, p, point, form)
@@ -189,7 +189,7 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 func killAt(t *testing.T, p *shop, point, form string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestWorkerOfABatch$")
-	cmd.Env = append(os.Environ(), "SEMEL_TEST_WORKER_URL="+pgtest.URL(t), "SEMEL_TEST_WORKER_SCHEMA="+p.s.opt.Schema,
+	cmd.Env = append(os.Environ(), "SEMEL_TEST_WORKER_URL="+pgtest.URL(t), "SEMEL_TEST_WORKER_SCHEMA="+p.s.options.Schema,
 		"SEMEL_TEST_WORKER_STOP="+point, "SEMEL_TEST_WORKER_FORM="+form)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

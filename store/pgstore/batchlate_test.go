@@ -70,7 +70,7 @@ func TestWhatFailsAloneRunsOnceAndStopsNoOther(t *testing.T) {
 	if w.runs["bad"] != 1 {
 		t.Errorf("it ran %d times", w.runs["bad"])
 	}
-	p.a.wary.Store(0)
+	p.a.savepointBatches.Store(0)
 	calls := poll("a", "meets", "b")
 	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)

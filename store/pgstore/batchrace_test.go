@@ -45,7 +45,7 @@ func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []se
 // another, so none can dead-lock, and each key is done once.
 func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	before := ask[int](t, p.s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
+	before := ask[int](t, p.s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
 	const keys, rounds = 60, 5
 	for round := range rounds {
 		var all sync.WaitGroup
@@ -78,8 +78,8 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 	if want := rounds * keys; len(got) != want || len(slices.Compact(got)) != want {
 		t.Errorf("%d effects of %d keys", len(got), want)
 	}
-	mustExec(t, p.s.own, "SELECT pg_stat_force_next_flush()")
-	if n := ask[int](t, p.s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); n != before {
+	mustExec(t, p.s.ownPool, "SELECT pg_stat_force_next_flush()")
+	if n := ask[int](t, p.s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); n != before {
 		t.Errorf("the server counted %d dead-locks", n-before)
 	}
 }
@@ -88,7 +88,7 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 // it is run again.
 func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
+	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup
 	meet.Add(2)
 	var runs atomic.Int64
@@ -133,8 +133,8 @@ func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 func TestABatchThatIsRefusedAgainAndAgainIsDivided(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	raise := p.s.quoted() + ".raise()"
-	mustExec(t, p.s.app, "CREATE FUNCTION "+raise+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (SELECT count(*) FROM "+p.table+") >= 3 THEN RAISE EXCEPTION 'too many at once' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
-	mustExec(t, p.s.app, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
+	mustExec(t, p.s.appPool, "CREATE FUNCTION "+raise+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (SELECT count(*) FROM "+p.table+") >= 3 THEN RAISE EXCEPTION 'too many at once' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
+	mustExec(t, p.s.appPool, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
 	sizes := []int{}
 	calls := poll(numbered("k", 4)...)
 	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {

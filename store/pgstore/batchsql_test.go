@@ -14,22 +14,22 @@ import (
 
 func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
 	s := openNew(t, &Options{clock: "1700000000000000"})
-	rows := make([]heldRow, 3)
+	rows := make([]insertRow, 3)
 	for i := range rows {
 		p := proposal(string(rune('a' + i)))
 		p.Fingerprint = store.Fingerprint{Alg: "bytes/sha256", KeyID: "7", Sum: "sum of " + p.Key.Value}
-		is := &pending{p: p, r: p.Insert(store.Time(1699999999000000), 5)}
+		is := &pending{proposal: p, record: p.Insert(store.Time(1699999999000000), 5)}
 		if err := is.settle(&store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		rows[i] = heldRow{table.ID(p.Key), is}
+		rows[i] = insertRow{table.ID(p.Key), is}
 	}
-	if !areAlike(rows) {
+	if !allAlike(rows) {
 		t.Fatal("the rows are not alike")
 	}
 	written := func(sql string, args []any) []string {
-		mustExec(t, s.app, sql, args...)
-		res, err := s.app.Query(t.Context(), "DELETE FROM "+pgx.Identifier{s.opt.Schema, table.Name}.Sanitize()+" r RETURNING r::text")
+		mustExec(t, s.appPool, sql, args...)
+		res, err := s.appPool.Query(t.Context(), "DELETE FROM "+pgx.Identifier{s.options.Schema, table.Name}.Sanitize()+" r RETURNING r::text")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,19 +44,19 @@ func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
 		t.Errorf("rows are\n%q\nand\n%q", one, other)
 	}
 	for name, change := range map[string]func(is *pending){
-		"state": func(is *pending) { is.p.State = store.Failed }, "attempt": func(is *pending) { is.p.Attempt = 2 },
-		"body": func(is *pending) { is.end.Body = []byte("x") }, "codec": func(is *pending) { is.end.Codec = []byte("x") },
-		"header": func(is *pending) { is.end.Header = []byte("x") }, "gone": func(is *pending) { is.end.Gone = true },
-		"code": func(is *pending) { is.end.Code = 1 }, "until": func(is *pending) { is.end.Until.Valid = true },
-		"expires": func(is *pending) { is.end.Expires.Int64++ }, "policy": func(is *pending) { is.p.Policy = store.Park },
-		"operation": func(is *pending) { is.p.Key.Operation = "x" }, "tenant": func(is *pending) { is.p.Key.Tenant = "x" },
-		"holder": func(is *pending) { is.p.Holder = "x" }, "error": func(is *pending) { is.p.Error = "x" },
-		"alg": func(is *pending) { is.p.Fingerprint.Alg = "x" }, "key id": func(is *pending) { is.p.Fingerprint.KeyID = "x" },
-		"created": func(is *pending) { is.r.Created = is.r.Created.Add(1000) }, "fence": func(is *pending) { is.r.Fence++ },
+		"state": func(is *pending) { is.proposal.State = store.Failed }, "attempt": func(is *pending) { is.proposal.Attempt = 2 },
+		"body": func(is *pending) { is.columns.Body = []byte("x") }, "codec": func(is *pending) { is.columns.Codec = []byte("x") },
+		"header": func(is *pending) { is.columns.Header = []byte("x") }, "gone": func(is *pending) { is.columns.Gone = true },
+		"code": func(is *pending) { is.columns.Code = 1 }, "until": func(is *pending) { is.columns.Until.Valid = true },
+		"expires": func(is *pending) { is.columns.Expires.Int64++ }, "policy": func(is *pending) { is.proposal.Policy = store.Park },
+		"operation": func(is *pending) { is.proposal.Key.Operation = "x" }, "tenant": func(is *pending) { is.proposal.Key.Tenant = "x" },
+		"holder": func(is *pending) { is.proposal.Holder = "x" }, "error": func(is *pending) { is.proposal.Error = "x" },
+		"alg": func(is *pending) { is.proposal.Fingerprint.Alg = "x" }, "key id": func(is *pending) { is.proposal.Fingerprint.KeyID = "x" },
+		"created": func(is *pending) { is.record.Created = is.record.Created.Add(1000) }, "fence": func(is *pending) { is.record.Fence++ },
 	} {
 		other := *rows[2].pending
 		change(&other)
-		if areAlike([]heldRow{rows[0], rows[1], {rows[2].id, &other}}) {
+		if allAlike([]insertRow{rows[0], rows[1], {rows[2].id, &other}}) {
 			t.Errorf("rows whose %s differs are alike", name)
 		}
 	}
@@ -67,13 +67,13 @@ func TestRowsOfManyStatementsAreAllWritten(t *testing.T) {
 	body := make([]byte, maxStatement/3)
 	x := &storeTx{pending: map[pgtype.UUID]*pending{}}
 	for i := range 8 {
-		x.pending[table.ID(testKey(itoa(i)))] = &pending{end: table.StateColumns{Body: body}}
+		x.pending[table.ID(testKey(itoa(i)))] = &pending{columns: table.StateColumns{Body: body}}
 	}
 	seen := map[pgtype.UUID]int{}
-	for _, rows := range x.held() {
+	for _, rows := range x.insertRows() {
 		size := 0
 		for _, r := range rows {
-			size += len(r.end.Body)
+			size += len(r.columns.Body)
 			seen[r.id]++
 		}
 		if size > maxStatement || len(rows) == 0 {

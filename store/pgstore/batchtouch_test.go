@@ -34,7 +34,7 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 			return tx.SendBatch(ctx, b).Close()
 		},
 		"CopyFrom": func(ctx context.Context, tx pgx.Tx, p *shop) error {
-			_, err := tx.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"bad"}}))
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{p.s.options.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"bad"}}))
 			return err
 		},
 		"Begin": func(ctx context.Context, tx pgx.Tx, p *shop) error {
@@ -118,8 +118,8 @@ func TestAStatementThatFailsFirstSinksNoOther(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			w := newWorker(newShop(t, openNew(t, nil), nil))
 			run := w.whole
-			mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
-			w.p.s.app.Reset()
+			mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
+			w.p.s.appPool.Reset()
 			calls := poll(keys...)
 			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, times("", len(keys)-1)...)...)
 			w.p.want(t, keys[1:]...)

@@ -55,7 +55,7 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 						t.Fatal(e.Err)
 					}
 				}
-				p.a.wary.Store(0) // for a look ahead
+				p.a.savepointBatches.Store(0) // for a look ahead
 				calls := poll("a", "bad", "b", "good", "worse", "c")
 				for i, e := range run(calls, map[string]error{"bad": said, "worse": said}) {
 					if fails := i == 1 || i == 4; fails != (e.Err != nil) || fails && !errors.Is(e.Err, said) {
@@ -104,7 +104,7 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 		return err
 	})
 	for i, e := range ends {
-		if (calls[i].Key == "bad") != errors.Is(e.Err, errSwallowed) {
+		if (calls[i].Key == "bad") != errors.Is(e.Err, errHiddenFailure) {
 			t.Errorf("%q: %v", calls[i].Key, e.Err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 // that it hid nothing is seen once the call is alone, which then has its attempt.
 func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
-	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
+	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
 	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
 		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {

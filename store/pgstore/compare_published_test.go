@@ -23,9 +23,9 @@ type published struct {
 }
 
 func newPublished(t *testing.T, s *Store) *published {
-	mustExec(t, s.app, `CREATE TABLE idempotency_keys (scope text, key text, state text NOT NULL, result jsonb, expires_at timestamptz NOT NULL, PRIMARY KEY (scope, key));
+	mustExec(t, s.appPool, `CREATE TABLE idempotency_keys (scope text, key text, state text NOT NULL, result jsonb, expires_at timestamptz NOT NULL, PRIMARY KEY (scope, key));
 		CREATE INDEX ON idempotency_keys (expires_at); CREATE TABLE business (key text, amount bigint)`)
-	db := stdlib.OpenDBFromPool(s.app)
+	db := stdlib.OpenDBFromPool(s.appPool)
 	t.Cleanup(func() { _ = db.Close() })
 	return &published{db: db}
 }

@@ -66,7 +66,7 @@ func crew() int {
 func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (l *ledger, kills int) {
 	l = newLedger()
 	s := openAt(t, srv.URL(), nil)
-	mustExec(t, s.own, "CHECKPOINT") // the tables stay, also without synchronous_commit
+	mustExec(t, s.ownPool, "CHECKPOINT") // the tables stay, also without synchronous_commit
 	for round := range n {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -186,7 +186,7 @@ func TestAtomicEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 // with the server and not know it yet.
 func (p *shop) count(t *testing.T, url string) (rows, keys, records int64) {
 	t.Helper()
-	db := openAt(t, url, &p.s.opt).own
+	db := openAt(t, url, &p.s.options).ownPool
 	rows = ask[int64](t, db, "SELECT count(*) FROM "+p.table)
 	keys = ask[int64](t, db, "SELECT count(DISTINCT key) FROM "+p.table)
 	records = ask[int64](t, db, "SELECT count(*) FROM "+p.s.quoted()+".semel_record WHERE state = 4")
@@ -215,7 +215,7 @@ func TestTheDeathOfABackendIsOutlived(t *testing.T) {
 	l.grow(t, 50)
 	cancel()
 	all.Wait()
-	if lost, doubles := l.lost(t, openAt(t, pgtest.URL(t), &s.opt)); lost+doubles != 0 || l.resent.Load() == 0 {
+	if lost, doubles := l.lost(t, openAt(t, pgtest.URL(t), &s.options)); lost+doubles != 0 || l.resent.Load() == 0 {
 		t.Errorf("%d lost, %d doubles; %d requests met the death of their connection", lost, doubles, l.resent.Load())
 	}
 }

@@ -27,7 +27,7 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(app.Close)
-	s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+	s, err := open(t.Context(), first.ownPool.Config(), app, &Options{Schema: first.options.Schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 		t.Run(fmt.Sprint("carried out: ", after), func(t *testing.T) {
 			first := openNew(t, nil)
 			c, through := cuttest.New(t, pgtest.URL(t), after)
-			s := openAt(t, through, &Options{Schema: first.opt.Schema})
+			s := openAt(t, through, &Options{Schema: first.options.Schema})
 			for i := range 10 {
 				p := proposal(itoa(i))
 				c.At("INSERT INTO")
@@ -109,7 +109,7 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		first := openNew(t, nil)
 		c, through := cuttest.New(t, pgtest.URL(t), after)
-		s := openAt(t, through, &Options{Schema: first.opt.Schema})
+		s := openAt(t, through, &Options{Schema: first.options.Schema})
 		var items []*settleItem
 		for i := range 3 {
 			was, e := claim(t, s, itoa(i)), completion("x")
@@ -120,12 +120,12 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 		c.At("UPDATE")
 		s.flushSettles(t.Context(), items)
 		for i, it := range items {
-			if it.Err == nil || errors.Is(it.Err, errNotHeld) || errors.Is(it.Err, errAlone) || errors.Is(it.Err, store.ErrLeaseLost) {
+			if it.Err == nil || errors.Is(it.Err, errNotHeld) || errors.Is(it.Err, errSendAlone) || errors.Is(it.Err, store.ErrLeaseLost) {
 				t.Errorf("carried out: %v; settlement %d: %v", after, i, it.Err)
 			}
 		}
 		for i, it := range items {
-			if err := s.Settle(t.Context(), *it.Req.lease, *it.Req.t); err != nil || get(t, first, itoa(i)).State != store.Completed {
+			if err := s.Settle(t.Context(), *it.Req.lease, *it.Req.settlement); err != nil || get(t, first, itoa(i)).State != store.Completed {
 				t.Errorf("carried out: %v; settlement %d again: %v", after, i, err)
 			}
 		}
@@ -141,7 +141,7 @@ func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	won := proposal("k")
-	if is, err := p.s.cameOf(ctx, &won); is || err != nil {
+	if is, err := p.s.committedAndSettled(ctx, &won); is || err != nil {
 		t.Errorf("a key without a record: %v, %v", is, err)
 	}
 	tx := beginTx(t, p.s, txDefaults)
@@ -150,14 +150,14 @@ func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	}
 	answer := make(chan bool, 1)
 	go func() {
-		is, err := p.s.cameOf(ctx, &won)
+		is, err := p.s.committedAndSettled(ctx, &won)
 		if err != nil {
 			t.Error(err)
 		}
 		answer <- is
 	}()
 	waitFor(t, "it waits for the key's lock", func() bool {
-		return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
+		return ask[int](t, p.s.ownPool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
 	})
 	f, err := p.s.Tx(tx).Claim(ctx, won)
 	if err != nil || !f.Won {

@@ -19,34 +19,34 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// waiter is a call that found its key taken. It gets what came of that, failures
-// included, and not the right to run: else a crowd would run a failing handler
-// once each.
+// waiter is a call that found its key taken. It gets the outcome of the running call,
+// even a failure, and does not run the handler itself. Otherwise each call of a crowd
+// would run a failing handler once.
 type waiter struct {
-	refused bool // once
-	patient bool // it has held back already
-	holds   bool // in this try
+	refused       bool // a try found the key taken
+	waitedForNote bool // it has waited for noteDelay
+	waitsForNote  bool // set in this try
 
-	id       pgtype.UUID    // of the key, once it is known
-	notified *notify.Waiter // of Options.Notify; nil: the waiter polls
+	id           pgtype.UUID    // of the key, if known
+	notification *notify.Waiter // with Options.Notify; nil: the waiter polls
 }
 
-// patience is how long a waiter gives a try that was rolled back to be noted,
-// before it takes it for one that died with its process.
-const patience = 50 * time.Millisecond
+// noteDelay is how long a waiter waits until a rolled-back attempt is recorded. After
+// that it assumes that the process of the attempt has died.
+const noteDelay = 50 * time.Millisecond
 
-// next is after a try that found the key taken, or held back.
-func (w *waiter) next() { w.refused, w.patient, w.holds = true, w.holds, false }
+// next prepares for the try after one that found the key taken, or that admit refused.
+func (w *waiter) next() { w.refused, w.waitedForNote, w.waitsForNote = true, w.waitsForNote, false }
 
-// admit refuses what is not for a waiter to run.
+// admit refuses to run a handler that a waiter must not run.
 func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
 	switch {
 	case !w.refused:
 		return nil
 	case x.Attempt() > 1:
 		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation}
-	case !w.patient: // between the rollback and its note there is nothing to see
-		w.holds = true
+	case !w.waitedForNote: // between the rollback and its note there is nothing to see
+		w.waitsForNote = true
 		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation}
 	}
 	return nil
@@ -58,26 +58,26 @@ func (w *waiter) join(l *notify.Listener) {
 		return
 	}
 	w.leave(l)
-	w.notified, _ = l.Join(w.id)
+	w.notification, _ = l.Join(w.id)
 }
 
 func (w *waiter) leave(l *notify.Listener) {
-	if w.notified != nil {
-		l.Leave(w.notified)
-		w.notified = nil
+	if w.notification != nil {
+		l.Leave(w.notification)
+		w.notification = nil
 	}
 }
 
 // sleep waits for about d, or until a notification that the other run has ended.
 // It reports false if ctx ends first.
 func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
-	if w.notified == nil || w.patient { // it waits for the note of a failed attempt, which comes after the end of the run
+	if w.notification == nil || w.waitedForNote { // the attempt is recorded after the notification
 		return pgwire.Sleep(ctx, d)
 	}
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
 	select {
-	case <-w.notified.Done():
+	case <-w.notification.Done():
 		return true
 	case <-t.C:
 		return true
@@ -86,8 +86,8 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wait implements store.Waiter under Options.Notify. Else, and while the
-// connection that listens is lost, it says so at once, and its caller polls.
+// Wait implements store.Waiter with Options.Notify. Without it, or if the listening
+// connection is broken, Wait returns an error at once, and the caller polls.
 func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -100,7 +100,7 @@ func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 		return pgwire.Explain("wait", err)
 	}
 	defer s.listener.Leave(w)
-	// Nobody was notified of what ended before the join.
+	// There is no notification for a run that ended before Join.
 	f, err := s.Get(ctx, seen.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -118,9 +118,9 @@ func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 	}
 }
 
-// ended notifies all callers that wait for a key, in this process and in others,
-// that a run of the key has ended. It waits for nothing.
-func (s *Store) ended(id pgtype.UUID) {
+// notifyEnd notifies all callers that wait for a key, in this process and in others,
+// that a run of the key has ended. It does not block.
+func (s *Store) notifyEnd(id pgtype.UUID) {
 	if s.listener != nil {
 		s.listener.Notify(id)
 	}
@@ -147,7 +147,7 @@ type replayRequest struct {
 const replayTimeout = time.Second
 
 func (s *Store) newReplayLane() *replayLane {
-	return coalesce.New(s.flushReplays, &coalesce.Options[replayRequest]{MaxBatch: s.opt.MaxBatch})
+	return coalesce.New(s.flushReplays, &coalesce.Options[replayRequest]{MaxBatch: s.options.MaxBatch})
 }
 
 // flushReplays reads the records of a batch in one round trip.
@@ -156,7 +156,7 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 	defer cancel()
 	if len(batch) == 1 {
 		it := batch[0]
-		it.Res, it.Err = s.quick.get(ctx, it.Req.key)
+		it.Res, it.Err = s.laneSession.get(ctx, it.Req.key)
 		return
 	}
 	for _, it := range batch {
@@ -186,26 +186,26 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 // terminal and has not expired.
 func (s *Store) lookUpReplay(ctx context.Context, id pgtype.UUID, key store.Key) (f store.Found, ok bool) {
 	f, err := s.replays.Do(ctx, replayRequest{id, key})
-	return f, err == nil && stays(&f)
+	return f, err == nil && replayable(&f)
 }
 
 // stays reports whether a record is terminal and has not expired.
-func stays(f *store.Found) bool { return f.Record.State.Terminal() && !f.Record.Expired(f.Now) }
+func replayable(f *store.Found) bool { return f.Record.State.Terminal() && !f.Record.Expired(f.Now) }
 
 // duplicateRate estimates how many of the calls are duplicates that can be
 // replayed.
 type duplicateRate struct {
-	share   atomic.Int32 // of duplicates among the recent calls, in millionths
-	running atomic.Int32 // calls
+	share   atomic.Int32 // of duplicates among recent calls, in millionths
+	running atomic.Int32 // calls in progress
 }
 
-const whole = 1_000_000 // of shares
+const shareUnit = 1_000_000 // 100 %
 
 // count adds one call. If two calls count at once, one may be lost.
 func (d *duplicateRate) count(duplicate bool) {
 	old, target := d.share.Load(), int32(0)
 	if duplicate {
-		target = whole
+		target = shareUnit
 	}
 	d.share.Store(old + (target-old)/16)
 }
@@ -214,5 +214,5 @@ func (d *duplicateRate) count(duplicate bool) {
 // saves two round trips. It costs one round trip, which all running calls share.
 func (d *duplicateRate) high() bool {
 	share := int64(d.share.Load())
-	return share > whole/20 && share*int64(d.running.Load()) > whole*2/3
+	return share > shareUnit/20 && share*int64(d.running.Load()) > shareUnit*2/3
 }

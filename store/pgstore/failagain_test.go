@@ -22,7 +22,7 @@ func TestAFailureOfALaterAttemptIsKept(t *testing.T) {
 			return err
 		},
 		"In": func() (err error) {
-			if cerr := pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			if cerr := pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				err = semel.Once(t.Context(), p.a.In(tx), call("In"), func(ctx context.Context, x *semel.Execution) error {
 					_, err := p.pay("In", declined)(ctx, x, tx)
 					return err

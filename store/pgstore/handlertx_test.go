@@ -86,7 +86,7 @@ func TestSavepointsHaveTheSameNamesInEachRun(t *testing.T) {
 			if _, err := tx.Begin(ctx); err != nil {
 				return err
 			}
-			names = append(names, ask[string](t, c.s.own, "SELECT query FROM pg_stat_activity WHERE pid = $1", int64(tx.Conn().PgConn().PID())))
+			names = append(names, ask[string](t, c.s.ownPool, "SELECT query FROM pg_stat_activity WHERE pid = $1", int64(tx.Conn().PgConn().PID())))
 			return nil
 		}); err != nil {
 			t.Error(err)

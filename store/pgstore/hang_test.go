@@ -22,7 +22,7 @@ func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
 			h, through := newHanger(t)
-			s := openAt(t, through, &Options{Schema: first.opt.Schema})
+			s := openAt(t, through, &Options{Schema: first.options.Schema})
 			r := claim(t, s, "k")
 			renew := func(d time.Duration) error {
 				ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -54,7 +54,7 @@ func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
 func TestASettlementThatHangsIsStored(t *testing.T) {
 	first := openNew(t, nil)
 	h, through := newHanger(t)
-	s := openAt(t, through, &Options{Schema: first.opt.Schema, settleTry: 300 * time.Millisecond})
+	s := openAt(t, through, &Options{Schema: first.options.Schema, settleTry: 300 * time.Millisecond})
 	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		h.next.Store(true)
 		return store.Outcome{Body: []byte("one")}, nil
@@ -77,7 +77,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			}
 			var armed atomic.Bool
 			hang := func(is *pgx.ConnConfig) {
-				if is.RuntimeParams["application_name"] == first.opt.channel() && armed.CompareAndSwap(true, false) {
+				if is.RuntimeParams["application_name"] == first.options.channel() && armed.CompareAndSwap(true, false) {
 					h.next.Store(true)
 				}
 			}
@@ -86,7 +86,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			} else {
 				cfg.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error { hang(to); return nil }
 			}
-			s, err := open(t.Context(), cfg, nil, &Options{Schema: first.opt.Schema, Notify: true, echo: time.Second})
+			s, err := open(t.Context(), cfg, nil, &Options{Schema: first.options.Schema, Notify: true, echo: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			}
 			l := join(t, s, "k")
 			complete(t, first, "k", "result")
-			s.ended(table.ID(testKey("k")))
+			s.notifyEnd(table.ID(testKey("k")))
 			told(t, l, "an end after that")
 		})
 	}

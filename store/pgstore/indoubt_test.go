@@ -47,11 +47,11 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				cut, through := cuttest.New(t, pgtest.URL(t), c.after)
 				s := openThrough(t, first, through)
 				p := newShop(t, s, nil)
-				p.a.aftermath = 500 * time.Millisecond
+				p.a.cleanupTimeout = 500 * time.Millisecond
 				err := run(p, "k", func() {
 					cut.At("COMMIT")
 					if c.away {
-						s.own.Close()
+						s.ownPool.Close()
 					}
 				})
 				if !errors.Is(err, c.err) || errors.Is(err, semel.ErrInDoubt) != c.doubt {

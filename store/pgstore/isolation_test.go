@@ -40,9 +40,9 @@ func TestRepeatableReadIsASerializationFailure(t *testing.T) {
 // REPEATABLE READ: they were not carried out, and are sent again.
 func TestARepeatableReadDefaultIsOutlived(t *testing.T) {
 	first := openNew(t, nil)
-	cfg := first.own.Config()
+	cfg := first.ownPool.Config()
 	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
-	o := first.opt
+	o := first.options
 	s, err := open(t.Context(), cfg, nil, &o)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestARepeatableReadDefaultIsOutlived(t *testing.T) {
 
 func TestADeadlockOfHandlersRunsOneAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
+	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup
 	meet.Add(2)
 	runs := make(chan int, 20)

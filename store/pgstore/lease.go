@@ -20,43 +20,44 @@ type (
 	settleItem = coalesce.Item[*settleRequest, struct{}]
 )
 
-// settleRequest is one settlement, as its statement takes it.
+// settleRequest is one settlement as its statement takes it.
 type settleRequest struct {
-	lease *store.Lease
-	t     *store.Settlement
-	id    pgtype.UUID
-	end   table.StateColumns
+	lease      *store.Lease
+	settlement *store.Settlement
+	id         pgtype.UUID
+	columns    table.StateColumns
 }
 
-func newSettleRequest(l *store.Lease, t *store.Settlement) (*settleRequest, error) {
-	e, err := table.NewStateColumns(t.State, &t.Outcome, t.Wait, t.Keep)
-	return &settleRequest{l, t, table.ID(l.Key), e}, err
+func newSettleRequest(lease *store.Lease, settlement *store.Settlement) (*settleRequest, error) {
+	columns, err := table.NewStateColumns(settlement.State, &settlement.Outcome, settlement.Wait, settlement.Keep)
+	return &settleRequest{lease, settlement, table.ID(lease.Key), columns}, err
 }
 
-// errNotHeld: no row was as the lease says. It may have been settled before.
+// errNotHeld: no row matches the lease. The settlement may have been written before.
 var errNotHeld = errors.New("not held")
 
 func (s *Store) newSettleLane() *settleLane {
 	return coalesce.New(s.flushSettles, &coalesce.Options[*settleRequest]{
-		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: s.opt.Flushers,
+		MaxBatch: s.options.MaxBatch, QueuedPerFlush: queuedPerFlush, Flushers: s.options.Flushers,
 		Conflict: func(r **settleRequest) uint64 { return table.KeyHash((*r).id) },
 	})
 }
 
-// settleTry is how long a round trip of settlements may take: half of what a
-// Guard has for one. A connection that hangs is given up then, and they go again,
-// on another. Else it would cost their outcomes, though the server is well.
+// settleTry limits a round trip of settlements: half the time that a Guard has for a
+// settlement. After it, a connection that hangs is given up, and the settlements are
+// sent on another one. Otherwise one connection could cost their outcomes although the
+// server is healthy.
 const settleTry = 5 * time.Second
 
 // flushSettles sends the settlements of a batch in one round trip.
 func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
-	ctx, cancel := context.WithTimeout(ctx, s.opt.settleTry)
+	ctx, cancel := context.WithTimeout(ctx, s.options.settleTry)
 	defer cancel()
 	if len(batch) == 1 {
 		it := batch[0]
-		it.Err = s.quick.settle(ctx, it.Req)
+		it.Err = s.laneSession.settle(ctx, it.Req)
 		if pgwire.Code(it.Err) == pgwire.LockNotAvailable {
-			it.Err = errLocked
+			it.Err = errRowLocked
 		}
 		return
 	}
@@ -65,11 +66,11 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 	for _, it := range batch {
 		it.Err = errNotHeld
 		byID[it.Req.id] = it
-		size += len(it.Req.end.Body) + len(it.Req.end.Header) + len(it.Req.t.Error)
+		size += len(it.Req.columns.Body) + len(it.Req.columns.Header) + len(it.Req.settlement.Error)
 	}
-	if size > table.MaxOutcome { // more than a message may hold, though each is less
+	if size > table.MaxOutcome { // each one fits in a message, but not all together
 		for _, it := range batch {
-			it.Err = errAlone
+			it.Err = errSendAlone
 		}
 		return
 	}
@@ -93,8 +94,8 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 func (s *session) settle(ctx context.Context, r *settleRequest) error {
 	changed := int64(0)
 	err := s.retry(func() error {
-		tag, err := s.db.Exec(ctx, s.sql.Settle, r.id, table.Owner(r.lease.Owner), table.Fence(r.lease.Fence), int16(r.t.State), int64(r.t.Attempt),
-			r.end.Until, r.end.Expires, []byte(r.t.Error), r.end.Code, r.end.Gone, r.end.Codec, r.end.Header, r.end.Body, s.wait)
+		tag, err := s.db.Exec(ctx, s.sql.Settle, r.id, table.Owner(r.lease.Owner), table.Fence(r.lease.Fence), int16(r.settlement.State), int64(r.settlement.Attempt),
+			r.columns.Until, r.columns.Expires, []byte(r.settlement.Error), r.columns.Code, r.columns.Gone, r.columns.Codec, r.columns.Header, r.columns.Body, s.lockTimeout)
 		changed = tag.RowsAffected()
 		return err
 	})
@@ -104,8 +105,8 @@ func (s *session) settle(ctx context.Context, r *settleRequest) error {
 	return s.settledBefore(ctx, r)
 }
 
-// settledBefore is nil if the record is what the settlement made of it, by an
-// earlier sending.
+// settledBefore returns nil if an earlier statement has already written this
+// settlement.
 func (s *session) settledBefore(ctx context.Context, r *settleRequest) error {
 	f, err := s.get(ctx, r.lease.Key)
 	switch {
@@ -113,14 +114,14 @@ func (s *session) settledBefore(ctx context.Context, r *settleRequest) error {
 		return store.ErrLeaseLost
 	case err != nil:
 		return err
-	case f.Record.Lease() == *r.lease && r.t.Done(&f.Record):
+	case f.Record.Lease() == *r.lease && r.settlement.Done(&f.Record):
 		return nil
 	}
 	return store.ErrLeaseLost
 }
 
-// settleArrays are the parameters of a batch of settlements, in the order of
-// their ids, with one value for a column that is the same in all.
+// settleArrays are the parameters of a batch of settlements in the order of their ids.
+// If a column has the same value in all rows, its array has one element.
 func settleArrays(batch []*settleItem) []any {
 	rows := pgwire.Column(batch, func(it *settleItem) *settleRequest { return it.Req })
 	slices.SortFunc(rows, func(a, b *settleRequest) int { return pgwire.CompareIDs(a.id, b.id) })
@@ -129,29 +130,28 @@ func settleArrays(batch []*settleItem) []any {
 		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return (*r).id }),
 		pgwire.Pointers(rows, func(r *request) pgtype.UUID { return table.Owner((*r).lease.Owner) }),
 		pgwire.Pointers(rows, func(r *request) pgtype.Int8 { return pgtype.Int8{Int64: table.Fence((*r).lease.Fence), Valid: true} }),
-		pgwire.Once(rows, func(r *request) int16 { return int16((*r).t.State) }),
-		pgwire.Once(rows, func(r *request) int64 { return int64((*r).t.Attempt) }),
-		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.Until) }),
-		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).end.Expires) }),
-		pgwire.TextOnce(rows, func(r *request) string { return (*r).t.Error }),
-		pgwire.Once(rows, func(r *request) int64 { return (*r).end.Code }),
-		pgwire.Once(rows, func(r *request) bool { return (*r).end.Gone }),
-		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.Codec }),
-		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.Header }),
-		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).end.Body }),
+		pgwire.Once(rows, func(r *request) int16 { return int16((*r).settlement.State) }),
+		pgwire.Once(rows, func(r *request) int64 { return int64((*r).settlement.Attempt) }),
+		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).columns.Until) }),
+		pgwire.Once(rows, func(r *request) int64 { return pgwire.OrNever((*r).columns.Expires) }),
+		pgwire.TextOnce(rows, func(r *request) string { return (*r).settlement.Error }),
+		pgwire.Once(rows, func(r *request) int64 { return (*r).columns.Code }),
+		pgwire.Once(rows, func(r *request) bool { return (*r).columns.Gone }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).columns.Codec }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).columns.Header }),
+		pgwire.OrNulls(rows, func(r *request) []byte { return (*r).columns.Body }),
 	}
 }
 
-// leaseRow is a lease as the columns hold it.
+// leaseRow is a lease as the columns of the table hold it.
 type leaseRow struct {
 	id, owner pgtype.UUID
 	fence     int64
 }
 
-// Renew implements store.Store in one round trip, on a connection of its own. One
-// that hangs holds up no other.
-// It waits for no row: one that another transaction holds is ErrBusy, and the
-// others are renewed.
+// Renew implements store.Store in one round trip, on a connection of its own. If a
+// connection hangs, the next Renew uses another one. Renew does not wait for locked
+// rows: a row that another transaction holds is ErrBusy, and the others are renewed.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
@@ -169,7 +169,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	sorted = slices.Compact(sorted)
 	renewed := map[leaseRow]bool{}
 	err := pgwire.Retry(func() error {
-		clear(renewed) // of a try that was refused when it committed
+		clear(renewed) // results of a try whose commit was refused
 		return s.leases(ctx, s.sql.Renew, renewed, append(leaseArrays(sorted), table.Micros(d, true).Int64)...)
 	})
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 
 // leases runs a statement that returns leases, and adds them to set.
 func (s *Store) leases(ctx context.Context, sql string, set map[leaseRow]bool, args ...any) error {
-	rows, err := s.renewal.Query(ctx, sql, args...)
+	rows, err := s.renewalPool.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

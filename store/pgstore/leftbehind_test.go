@@ -131,7 +131,7 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 		})
 	}()
 	waitFor(t, "the statement runs", func() bool {
-		return ask[bool](t, p.s.own, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND query LIKE '%pg_sleep(60)%')", int64(pid.Load()))
+		return ask[bool](t, p.s.ownPool, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND query LIKE '%pg_sleep(60)%')", int64(pid.Load()))
 	})
 	left := time.Now()
 	leave()

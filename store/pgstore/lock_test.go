@@ -18,7 +18,7 @@ import (
 // open transaction does.
 func hold(t *testing.T, s *Store, keys ...string) (release func()) {
 	t.Helper()
-	tx, err := s.app.Begin(t.Context())
+	tx, err := s.appPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		t.Run(fmt.Sprint("relaxed ", relaxed), func(t *testing.T) {
 			s := openNew(t, &Options{RelaxedClaims: relaxed})
-			s.quick = s.newSession("10min")
+			s.laneSession = s.newSession("10min")
 			tx := beginTx(t, s, txDefaults)
 			if f, err := s.Tx(tx).Claim(t.Context(), proposal("stuck")); err != nil || !f.Won {
 				t.Fatalf("won %v, error %v", f.Won, err)
@@ -97,7 +97,7 @@ func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
 				hung <- err
 			}()
 			waitFor(t, "the claim waits", func() bool {
-				return ask[int](t, s.app, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
+				return ask[int](t, s.appPool, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -142,7 +142,7 @@ func TestAKeyInDemandThatIsLockedHoldsUpNoStranger(t *testing.T) {
 		})
 	}
 	const stuck = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'"
-	waitFor(t, "the crowd waits", func() bool { return len(s.alone) == cap(s.alone) && ask[int](t, s.app, stuck) > 0 })
+	waitFor(t, "the crowd waits", func() bool { return len(s.waitSlots) == cap(s.waitSlots) && ask[int](t, s.appPool, stuck) > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 10 {
@@ -169,7 +169,7 @@ func TestALockThatLastsIsErrBusy(t *testing.T) {
 	if _, err := s.Swap(t.Context(), r.Seen(), proposal("k")); !errors.Is(err, ErrBusy) {
 		t.Errorf("swap: %v, want ErrBusy", err)
 	}
-	if n := len(s.alone); n != 0 {
+	if n := len(s.waitSlots); n != 0 {
 		t.Errorf("%d places of those who wait are left taken", n)
 	}
 	release()
@@ -201,7 +201,7 @@ func TestARenewalWaitsForNoRow(t *testing.T) {
 func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
-	mustExec(t, s.own, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
+	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
 		CREATE FUNCTION %[1]s.once() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN IF nextval(%[2]s) > 1 THEN RETURN NULL; END IF; RETURN NEW; END $$;
 		CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -216,7 +216,7 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 	if is := get(t, s, "k"); !is.Until.Equal(r.Until) {
 		t.Errorf("it ends at %v, and ended at %v", is.Until, r.Until)
 	}
-	if n := ask[int](t, s.own, "SELECT last_value::int FROM "+s.quoted()+".tries"); n != 2 {
+	if n := ask[int](t, s.ownPool, "SELECT last_value::int FROM "+s.quoted()+".tries"); n != 2 {
 		t.Errorf("it was sent %d times, want 2", n)
 	}
 }
@@ -225,8 +225,8 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 func TestARenewalWaitsForNoOtherRequest(t *testing.T) {
 	s := openNew(t, &Options{Connections: 3})
 	r := claim(t, s, "k")
-	for range s.opt.Connections {
-		c, err := s.own.Acquire(t.Context())
+	for range s.options.Connections {
+		c, err := s.ownPool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestHandlersThatHoldThePoolDoNotStarveTheStore(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	app := application(t, s)
-	mine, err := New(t.Context(), app, &Options{Schema: s.opt.Schema})
+	mine, err := New(t.Context(), app, &Options{Schema: s.options.Schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t, nil)
-			tx, err := s.app.Begin(t.Context())
+			tx, err := s.appPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -310,7 +310,7 @@ func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
 				got <- f
 			}()
 			waitFor(t, "the claim waits", func() bool {
-				return ask[int](t, s.own, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
+				return ask[int](t, s.ownPool, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
 			})
 			if err := end(tx); err != nil {
 				t.Fatal(err)
@@ -327,13 +327,13 @@ func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
 // a win nor an endless loop.
 func TestAClaimStatementThatNeverReturnsARowIsAnError(t *testing.T) {
 	s := openNew(t, nil)
-	mustExec(t, s.own, "DELETE FROM "+s.quoted()+".semel_meta")
+	mustExec(t, s.ownPool, "DELETE FROM "+s.quoted()+".semel_meta")
 	if f, err := s.Claim(t.Context(), proposal("k")); !errors.Is(err, ErrSchema) || f.Won {
 		t.Errorf("won %v, error %v, want ErrSchema", f.Won, err)
 	}
 	a, b := proposal("a"), proposal("b")
 	for _, it := range claimBatch(s, &a, &b) {
-		if !errors.Is(it.Err, errAlone) {
+		if !errors.Is(it.Err, errSendAlone) {
 			t.Errorf("in a batch: %v, want to be sent alone", it.Err)
 		}
 	}

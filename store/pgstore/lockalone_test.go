@@ -17,7 +17,7 @@ func TestALockedSettlementWaitsOutsideOfItsLane(t *testing.T) {
 			if out {
 				s.settles = coalesce.New(func(_ context.Context, batch []*settleItem) {
 					for _, it := range batch {
-						it.Err = errAlone
+						it.Err = errSendAlone
 					}
 				}, nil)
 			}
@@ -25,7 +25,7 @@ func TestALockedSettlementWaitsOutsideOfItsLane(t *testing.T) {
 			release := hold(t, s, "k")
 			got := make(chan error, 1)
 			go func() { got <- s.Settle(t.Context(), r.Lease(), completion("x")) }()
-			waitFor(t, "it waits, or has ended", func() bool { return len(s.alone) == 1 || len(got) == 1 })
+			waitFor(t, "it waits, or has ended", func() bool { return len(s.waitSlots) == 1 || len(got) == 1 })
 			release()
 			if err := <-got; err != nil {
 				t.Errorf("once the row is free: %v", err)

@@ -86,7 +86,7 @@ func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
 	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if is, err := p.s.cameOf(t.Context(), &mine); is || err != nil {
+	if is, err := p.s.committedAndSettled(t.Context(), &mine); is || err != nil {
 		t.Errorf("another's record: it is one's own %v, error %v", is, err)
 	}
 	r, err := p.record(t, "k")
@@ -94,7 +94,7 @@ func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine.Owner = r.Owner
-	if is, err := p.s.cameOf(t.Context(), &mine); !is || err != nil {
+	if is, err := p.s.committedAndSettled(t.Context(), &mine); !is || err != nil {
 		t.Errorf("one's own record: it is one's own %v, error %v", is, err)
 	}
 }
@@ -130,8 +130,8 @@ func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
 // handler runs once, and its error is the caller's.
 func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
-	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('k')")
+	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
+	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('k')")
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
 		ran++
@@ -177,8 +177,8 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 // handler runs again, and the caller sees nothing of it.
 func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
-	seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
+	fn := pgx.Identifier{c.s.options.Schema, "refuse"}.Sanitize()
+	seen := pgx.Identifier{c.s.options.Schema, "seen"}.Sanitize()
 	mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
 	mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
@@ -205,7 +205,7 @@ func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
 			ends.Add(1)
 		}
 	}})
-	p.a.patience = 3 * time.Second // in which the note has to be there, too
+	p.a.noteDelay = 3 * time.Second // in which the note has to be there, too
 	waiting := call("k")
 	waiting.Wait = time.Minute
 	down := errors.New("down")
@@ -219,18 +219,18 @@ func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
 		failed <- err
 	}()
 	<-ran
-	held, err := p.s.own.Acquire(t.Context()) // for the note
+	held, err := p.s.ownPool.Acquire(t.Context()) // for the note
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiter := make(chan error, 1)
-	began := p.s.app.Stat().AcquireCount()
+	began := p.s.appPool.Stat().AcquireCount()
 	go func() {
 		_, err := Do(t.Context(), p.a, waiting, p.pay("waiter", nil))
 		waiter <- err
 	}()
 	waitFor(t, "it has found the key taken, and sleeps", func() bool {
-		is := p.s.app.Stat()
+		is := p.s.appPool.Stat()
 		return is.AcquireCount() > began && is.AcquiredConns() == 1
 	})
 	close(goOn)

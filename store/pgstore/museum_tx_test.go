@@ -112,7 +112,7 @@ func TestARunOfAnotherStoreDoesNotJoin(t *testing.T) {
 // commit in one, and who asks looks in the other.
 func TestATransactionOfATwinIsForeign(t *testing.T) {
 	s := openNew(t, nil)
-	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.opt.Schema}), nil)
+	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.options.Schema}), nil)
 	a, err := NewAtomic(s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -134,8 +134,8 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 		"released": func(p *shop) { _, _ = Do(t.Context(), p.a, call("k"), p.pay("k", errors.New("down"))) },
 		"expired": func(p *shop) {
 			_, _ = Do(t.Context(), p.a, call("k"), p.pay("old", nil))
-			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1")
-			mustExec(t, p.s.own, "DELETE FROM "+p.table)
+			mustExec(t, p.s.ownPool, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1")
+			mustExec(t, p.s.ownPool, "DELETE FROM "+p.table)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 	for name, run := range map[string]func() error{
 		"Run": func() error { _, err := p.a.Run(t.Context(), call("k"), handler); return err },
 		"In": func() error {
-			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				_, err := p.a.In(tx).Run(t.Context(), call("k"), handler)
 				return err
 			})
@@ -59,7 +59,7 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mustExec(t, p.s.own, "DELETE FROM "+p.s.quoted()+".semel_record; DELETE FROM "+p.table)
+			mustExec(t, p.s.ownPool, "DELETE FROM "+p.s.quoted()+".semel_record; DELETE FROM "+p.table)
 			if ran = 0; run() != nil || ran != 1 {
 				t.Errorf("it ran %d times", ran)
 			}

@@ -27,7 +27,7 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 	for name, run := range map[string]func() error{
 		"Run": func() error { return Once(t.Context(), p.a, call("outer"), inside) },
 		"In": func() error {
-			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				return semel.Once(t.Context(), p.a.In(tx), call("outer"), func(ctx context.Context, x *semel.Execution) error { return inside(ctx, x, tx) })
 			})
 		},
@@ -58,7 +58,7 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 	for name, run := range map[string]func(key string) error{
 		"Run": func(key string) error { return semel.Once(t.Context(), p.a, call(key), leave) },
 		"In": func(key string) error {
-			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				return semel.Once(t.Context(), p.a.In(tx), call(key), leave)
 			})
 		},
@@ -76,8 +76,8 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 			if _, err := Do(left, p.a, call(later), p.pay(later, nil)); err != nil {
 				t.Error(err)
 			}
-			mustExec(t, p.s.own, "DELETE FROM "+p.s.quoted()+".semel_record")
-			if err := pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error { // its key, which is free again
+			mustExec(t, p.s.ownPool, "DELETE FROM "+p.s.quoted()+".semel_record")
+			if err := pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error { // its key, which is free again
 				return semel.Once(left, p.a.In(tx), call(name), func(context.Context, *semel.Execution) error { return nil })
 			}); err != nil {
 				t.Error(err)

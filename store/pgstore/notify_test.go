@@ -15,7 +15,7 @@ import (
 
 // other is another store of the same schema, as another process has it.
 func other(t testing.TB, s *Store) *Store {
-	o := s.opt
+	o := s.options
 	return openAt(t, pgtest.URL(t), &o)
 }
 
@@ -98,7 +98,7 @@ func TestWaitWithoutNotifySaysSoAtOnce(t *testing.T) {
 	if err := s.Wait(t.Context(), seenOf(claim(t, s, "k"))); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
 	}
-	if n := ask[int](t, s.own, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'||$1||'%'", s.opt.channel()); n != 0 {
+	if n := ask[int](t, s.ownPool, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'||$1||'%'", s.options.channel()); n != 0 {
 		t.Errorf("%d connections listen", n)
 	}
 }

@@ -123,16 +123,16 @@ func newGuard(t *testing.T, s store.Store) *semel.Guard {
 // many there were.
 func endListeners(t *testing.T, s *Store) int {
 	t.Helper()
-	return ask[int](t, s.own, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, s.opt.channel())
+	return ask[int](t, s.ownPool, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, s.options.channel())
 }
 
 // A listener whose connection is lost, and cannot be made again.
 func TestAWaiterThatIsDeafPolls(t *testing.T) {
 	first := openNew(t, nil)
-	cfg := sized(first.own.Config(), 4)
+	cfg := sized(first.ownPool.Config(), 4)
 	var cut atomic.Bool
 	cfg.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error {
-		if cut.Load() && to.RuntimeParams["application_name"] == first.opt.channel() {
+		if cut.Load() && to.RuntimeParams["application_name"] == first.options.channel() {
 			return errors.New("the network is down")
 		}
 		return nil
@@ -142,7 +142,7 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	s, err := New(t.Context(), pool, &Options{Schema: first.opt.Schema, Notify: true})
+	s, err := New(t.Context(), pool, &Options{Schema: first.options.Schema, Notify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 		return err == nil
 	})
 	l := join(t, s, "later")
-	s.ended(table.ID(testKey("later")))
+	s.notifyEnd(table.ID(testKey("later")))
 	told(t, l, "an end after the listener came back")
 }
 
@@ -223,7 +223,7 @@ func TestTheEndOfATransactionIsTold(t *testing.T) {
 	for name, fails := range map[string]error{"it commits": nil, "it fails": errors.New("boom"), "nothing happened": semel.NoEffect(errors.New("boom"))} {
 		t.Run(name, func(t *testing.T) {
 			started, end, ran := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			before := far.s.app.Stat().AcquireCount()
+			before := far.store.appPool.Stat().AcquireCount()
 			go func() {
 				defer close(ran)
 				_, err := p.a.Run(t.Context(), call(name), func(context.Context, *semel.Execution) (store.Outcome, error) {
@@ -249,8 +249,8 @@ func TestTheEndOfATransactionIsTold(t *testing.T) {
 				got <- err
 			}()
 			waitFor(t, "somebody sleeps after his second try", func() bool {
-				is := far.s.app.Stat()
-				return is.AcquireCount() == before+2 && is.AcquiredConns() == 0 && waiters(far.s) == 1
+				is := far.store.appPool.Stat()
+				return is.AcquireCount() == before+2 && is.AcquiredConns() == 0 && waiters(far.store) == 1
 			})
 			close(end)
 			<-ran

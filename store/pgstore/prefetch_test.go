@@ -39,13 +39,13 @@ func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
 }
 
 // looked waits for the look of a batch, and reports whether it holds its keys.
-func (n *PrefetchedBatch) looked() bool {
-	n.q.mu.Lock()
-	defer n.q.mu.Unlock()
-	for n.looking {
-		n.q.lookDone.Wait()
+func (p *PrefetchedBatch) looked() bool {
+	p.prefetcher.mu.Lock()
+	defer p.prefetcher.mu.Unlock()
+	for p.inFlight {
+		p.prefetcher.prefetchEnded.Wait()
 	}
-	return n.t != nil
+	return p.tx != nil
 }
 
 func wantDone(t *testing.T, ends []Ended, replayed ...bool) {
@@ -96,7 +96,7 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
 	w := newWorker(p)
 	row := func() string {
-		return ask[string](t, p.s.app, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
+		return ask[string](t, p.s.appPool, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
 	}
 	named := func(key string) semel.Call {
 		return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.Bytes([]byte("body"))}
@@ -109,18 +109,18 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 		for _, by := range []struct {
 			fresh  int32
 			beside bool
-		}{{newOnly, false}, {0, false}, {0, true}} {
-			mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+		}{{newOnlyAfter, false}, {0, false}, {0, true}} {
+			mustExec(t, p.s.appPool, "DELETE FROM "+p.s.quoted()+".semel_record")
 			if reset {
-				p.s.app.Reset()
+				p.s.appPool.Reset()
 			}
-			p.a.fresh.Store(by.fresh)
+			p.a.newKeyBatches.Store(by.fresh)
 			calls := calls
 			if by.beside {
 				calls = append(slices.Clone(calls), named("held"))
 			}
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() || n.y.prefetched.n != 1 {
+			if !n.looked() || n.batch.prefetch.written != 1 {
 				t.Fatal("nothing is recorded ahead")
 			}
 			ends := n.Run(t.Context(), w.rows(calls))
@@ -217,12 +217,12 @@ func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
 func TestABatchRunsWithoutItsLook(t *testing.T) {
 	for name, spoil := range map[string]func(p *shop, n *PrefetchedBatch){
 		"too long ago": func(_ *shop, n *PrefetchedBatch) {
-			n.q.mu.Lock()
-			defer n.q.mu.Unlock()
+			n.prefetcher.mu.Lock()
+			defer n.prefetcher.mu.Unlock()
 			n.dropPrefetch()
 		},
-		"the connection broke": func(_ *shop, n *PrefetchedBatch) { _ = n.t.conn.Conn().Close(context.Background()) },
-		"savepoints":           func(p *shop, _ *PrefetchedBatch) { p.a.wary.Store(1) },
+		"the connection broke": func(_ *shop, n *PrefetchedBatch) { _ = n.tx.conn.Conn().Close(context.Background()) },
+		"savepoints":           func(p *shop, _ *PrefetchedBatch) { p.a.savepointBatches.Store(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
@@ -242,12 +242,12 @@ func TestABatchRunsWithoutItsLook(t *testing.T) {
 // A look that nobody takes gives its keys and its connection back.
 func TestALookEndsByItself(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	p.a.lookFor = 3 * time.Second
+	p.a.prefetchTimeout = 3 * time.Second
 	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
 	if !n.looked() {
 		t.Fatal("there was no look")
 	}
-	waitFor(t, "the look is over", func() bool { return !n.looked() && p.s.app.Stat().AcquiredConns() == 0 })
+	waitFor(t, "the look is over", func() bool { return !n.looked() && p.s.appPool.Stat().AcquiredConns() == 0 })
 	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Error(err)
 	}
@@ -315,20 +315,20 @@ func TestAHandlerMaySayHowItEnds(t *testing.T) {
 func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
-	for i := range newOnly + 2 {
+	for i := range newOnlyAfter + 2 {
 		calls := poll(fmt.Sprint("k", i), fmt.Sprint("l", i))
 		wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 	}
-	if p.a.fresh.Load() < newOnly {
+	if p.a.newKeyBatches.Load() < newOnlyAfter {
 		t.Fatal("it still looks")
 	}
 	calls := poll("k1", "new", "l0")
 	wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), true, false, true)
-	if p.a.fresh.Load() != 0 {
+	if p.a.newKeyBatches.Load() != 0 {
 		t.Error("it does not look")
 	}
-	p.a.fresh.Store(newOnly)
-	tx, err := p.s.app.Begin(t.Context())
+	p.a.newKeyBatches.Store(newOnlyAfter)
+	tx, err := p.s.appPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer app.Close()
-			s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema, MaxIdleTx: 2 * time.Second})
+			s, err := open(t.Context(), first.ownPool.Config(), app, &Options{Schema: first.options.Schema, MaxIdleTx: 2 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

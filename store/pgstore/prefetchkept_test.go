@@ -45,7 +45,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		for _, spelled := range []bool{false, true} {
 			p := newShop(t, openNew(t, &Options{clock: "1700000000000000", Partitions: partitions}), nil)
-			p.s.txSQL = table.NewStatements(p.s.opt.Schema, p.s.opt.clock, false, spelled)
+			p.s.txSQL = table.NewStatements(p.s.options.Schema, p.s.options.clock, false, spelled)
 			w := newWorker(p)
 			calls := make([]semel.Call, 0, len(rows)+1)
 			for _, r := range rows {
@@ -58,7 +58,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 			}
 			for _, r := range rows {
 				if r.set != "" {
-					mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+r.set+" WHERE key = $1", []byte(r.key))
+					mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_record SET "+r.set+" WHERE key = $1", []byte(r.key))
 				}
 			}
 			calls = append(calls, semel.Call{Operation: "pay", Tenant: "ann", Key: "new", Payload: semel.Bytes([]byte("body"))})
@@ -68,23 +68,23 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 			}
 			locks := 1 // that of the new one
 			for i, r := range rows {
-				v := &n.y.batchCalls[i]
-				want, err := p.s.Get(t.Context(), v.p.Key)
+				v := &n.batch.calls[i]
+				want, err := p.s.Get(t.Context(), v.proposal.Key)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if !r.kept {
 					locks++
 				}
-				if (v.ahead.kept != nil) != r.kept || (v.ahead.found != nil) == r.kept {
-					t.Errorf("%s: found %+v and %+v; what differs: want %v", r.key, v.ahead.kept, v.ahead.found, r.kept)
+				if (v.prefetched.completed != nil) != r.kept || (v.prefetched.state != nil) == r.kept {
+					t.Errorf("%s: found %+v and %+v; what differs: want %v", r.key, v.prefetched.completed, v.prefetched.state, r.kept)
 					continue
 				}
-				if got, is, err := n.y.prefetched.claim(v, &v.p); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
+				if got, is, err := n.batch.prefetch.claim(v, &v.proposal); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
 					t.Errorf("%s: found\n%+v, %v, %v; there is\n%+v", r.key, got, is, err, want)
 				}
 			}
-			if got := ask[int](t, p.s.app, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != locks {
+			if got := ask[int](t, p.s.appPool, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.tx.pipeline.Conn().PgConn().PID()); got != locks {
 				t.Errorf("%d keys are locked, want %d", got, locks)
 			}
 			n.Drop()
@@ -110,17 +110,17 @@ func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
 			}
 			fresh := 0
 			for i, dup := range c.dups {
-				if a := &n.y.batchCalls[i].ahead; (a.kept != nil) != dup || a.found != nil {
-					t.Errorf("%s: found %+v and %+v", c.keys[i], a.kept, a.found)
+				if a := &n.batch.calls[i].prefetched; (a.completed != nil) != dup || a.state != nil {
+					t.Errorf("%s: found %+v and %+v", c.keys[i], a.completed, a.state)
 				}
 				if !dup {
 					fresh++
 				}
 			}
-			if n.y.prefetched.n != fresh {
-				t.Errorf("%d are recorded ahead, want %d", n.y.prefetched.n, fresh)
+			if n.batch.prefetch.written != fresh {
+				t.Errorf("%d are recorded ahead, want %d", n.batch.prefetch.written, fresh)
 			}
-			if got := ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != fresh {
+			if got := ask[int](t, p.s.ownPool, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.tx.pipeline.Conn().PgConn().PID()); got != fresh {
 				t.Errorf("%d keys are locked, want %d", got, fresh)
 			}
 			wantDone(t, n.Run(t.Context(), w.rows(calls)), c.dups...)
@@ -135,7 +135,7 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 		p := newShop(t, openNew(t, nil), nil)
 		w, calls := newWorker(p), poll("k", "l")
 		p.a.RunWhole(t.Context(), calls, w.rows(calls))
-		mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
+		mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 		if !n.looked() {
 			t.Fatal("there was no look")
@@ -158,11 +158,11 @@ func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
 	if !n.looked() {
 		t.Fatal("there was no look")
 	}
-	k, other := &n.y.batchCalls[0], &n.y.batchCalls[1]
-	other.ahead = ahead{first: k} // as if it had that id
-	f, is, err := n.y.prefetched.claim(other, &other.p)
-	if err != nil || !is || f.Record.Key != k.p.Key {
-		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.p.Key)
+	k, other := &n.batch.calls[0], &n.batch.calls[1]
+	other.prefetched = prefetchResult{firstCall: k} // as if it had that id
+	f, is, err := n.batch.prefetch.claim(other, &other.proposal)
+	if err != nil || !is || f.Record.Key != k.proposal.Key {
+		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.proposal.Key)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 		first, second := of("one"), of("other")
 		wantDone(t, q.Prefetch(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)
 		n := q.Prefetch(t.Context(), second)
-		if !n.looked() || n.y.batchCalls[0].ahead.kept == nil {
+		if !n.looked() || n.batch.calls[0].prefetched.completed == nil {
 			t.Fatal("its record was sent whole")
 		}
 		ends := n.Run(t.Context(), w.rows(second))
@@ -192,9 +192,9 @@ func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
 		noVacuum(t, p.s)
-		mustExec(t, p.s.app, "CREATE INDEX ON "+p.table+" (key)")
+		mustExec(t, p.s.appPool, "CREATE INDEX ON "+p.table+" (key)")
 		w, q := newWorker(p), p.a.Prefetcher()
-		was := ask[string](t, p.s.app, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')")
+		was := ask[string](t, p.s.appPool, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')")
 		step := func(keys, dups []string) {
 			calls := poll(append(dups, keys...)...)
 			n := q.Prefetch(t.Context(), calls)
@@ -221,20 +221,20 @@ func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {
 				last = nil // new ones only
 			}
 			if round == 0 {
-				mustExec(t, p.s.own, "ANALYZE "+p.s.quoted()+".semel_record")
+				mustExec(t, p.s.ownPool, "ANALYZE "+p.s.quoted()+".semel_record")
 			}
 		}
-		fill(t, p.s.own, p.s.quoted()+".semel_record")
+		fill(t, p.s.ownPool, p.s.quoted()+".semel_record")
 		before := scans(t, p.s)
 		for _, prefix := range []string{"k", "l", "m", "n", "o", "p"} {
 			keys := numbered(prefix, 64)
 			step(keys, last)
 			last = keys
 		}
-		for range newOnly + 2 { // also without a look
+		for range newOnlyAfter + 2 { // also without a look
 			step(numbered(time.Now().Format(time.RFC3339Nano), 64), nil)
 		}
-		mustExec(t, p.s.app, "SELECT pg_stat_force_next_flush()")
+		mustExec(t, p.s.appPool, "SELECT pg_stat_force_next_flush()")
 		if n := scans(t, p.s) - before; n != 0 {
 			t.Errorf("looks ahead read the whole table %d times", n)
 		}

@@ -22,11 +22,11 @@ func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
 	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
 	calls := []semel.Call{of("pay", "ann", "k", one), of("pay", "ann", "l", one), of("pay", "ann", "k", one), of("pay", "ann", "k", other)}
 	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-	if !n.looked() || n.y.prefetched.n != 2 {
+	if !n.looked() || n.batch.prefetch.written != 2 {
 		t.Fatal("nothing is recorded ahead")
 	}
 	for i, first := range []int{2: 0, 3: 0} {
-		if v := &n.y.batchCalls[i]; i > 1 && v.ahead.first != &n.y.batchCalls[first] || i < 2 && v.ahead.first != nil {
+		if v := &n.batch.calls[i]; i > 1 && v.prefetched.firstCall != &n.batch.calls[first] || i < 2 && v.prefetched.firstCall != nil {
 			t.Errorf("call %d does not know which is the first with its key", i)
 		}
 	}
@@ -72,7 +72,7 @@ func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+	mustExec(t, p.s.appPool, "DELETE FROM "+p.s.quoted()+".semel_record")
 	w, calls := newWorker(p), append(poll("a"), redeemed)
 	ends := p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls))
 	if ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrExpired) {
@@ -89,12 +89,12 @@ func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
 func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	swept := store.Micros(time.Now().Add(24 * time.Hour))
-	mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
+	mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
 	calls := poll("k", "l")
-	for _, look := range []int32{0, newOnly} {
-		p.a.fresh.Store(look)
+	for _, look := range []int32{0, newOnlyAfter} {
+		p.a.newKeyBatches.Store(look)
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-		if !n.looked() || n.y.prefetched.n != 2 {
+		if !n.looked() || n.batch.prefetch.written != 2 {
 			t.Fatal("nothing is recorded ahead")
 		}
 		fences := map[string]uint64{}
@@ -123,17 +123,17 @@ func TestADropWaitsForALookOnItsWay(t *testing.T) {
 	dropped := make(chan bool, 1)
 	go func() {
 		n.Drop()
-		n.q.mu.Lock()
-		defer n.q.mu.Unlock()
-		dropped <- n.looking
+		n.prefetcher.mu.Lock()
+		defer n.prefetcher.mu.Unlock()
+		dropped <- n.inFlight
 	}()
 	waitFor(t, "it is to be dropped", func() bool {
-		n.q.mu.Lock()
-		defer n.q.mu.Unlock()
+		n.prefetcher.mu.Lock()
+		defer n.prefetcher.mu.Unlock()
 		return n.dropped
 	})
 	waitFor(t, "the look waits", func() bool {
-		return ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = $1::regclass", p.s.quoted()+".semel_record") > 0
+		return ask[int](t, p.s.ownPool, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = $1::regclass", p.s.quoted()+".semel_record") > 0
 	})
 	if len(dropped) > 0 {
 		t.Error("it was dropped while the look was on its way")

@@ -122,8 +122,8 @@ func TestATombstoneKeepsItsStatus(t *testing.T) {
 func TestAnInsertThatFailsIsTheStoresError(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	s := p.s
-	mustExec(t, s.app, "CREATE FUNCTION "+s.quoted()+".no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
-	mustExec(t, s.app, "CREATE TRIGGER no BEFORE INSERT ON "+s.quoted()+".semel_record FOR EACH ROW EXECUTE FUNCTION "+s.quoted()+".no()")
+	mustExec(t, s.appPool, "CREATE FUNCTION "+s.quoted()+".no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
+	mustExec(t, s.appPool, "CREATE TRIGGER no BEFORE INSERT ON "+s.quoted()+".semel_record FOR EACH ROW EXECUTE FUNCTION "+s.quoted()+".no()")
 	tx := beginTx(t, s, txDefaults)
 	_, err := semel.Do(t.Context(), p.a.In(tx), call("k"), func(ctx context.Context, x *semel.Execution) (string, error) { return "x", nil })
 	if !errors.Is(err, semel.ErrUnavailable) {
@@ -134,7 +134,7 @@ func TestAnInsertThatFailsIsTheStoresError(t *testing.T) {
 // As it does under a Guard.
 func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 	first := openNew(t, nil)
-	cfg := first.own.Config()
+	cfg := first.ownPool.Config()
 	cfg.MaxConns = 8
 	sw := &sweeper{}
 	cfg.ConnConfig.Tracer = sw
@@ -143,7 +143,7 @@ func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer app.Close()
-	s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+	s, err := open(t.Context(), first.ownPool.Config(), app, &Options{Schema: first.options.Schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 	c.Until = "COMMIT\x00"
 	s := openThrough(t, first, pgtest.Bouncer(t, cut))
 	p := newShop(t, s, nil)
-	prepared := s.app.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	prepared := s.appPool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	for i := range 5 {
 		key := itoa(i)
 		sent := "receipt of " + key
@@ -222,7 +222,7 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 			waiting.Add(1)
 		}
 	}})
-	p.a.patience = 10 * time.Second // the note of the failure may be late
+	p.a.noteDelay = 10 * time.Second // the note of the failure may be late
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {
@@ -244,12 +244,12 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 // It is an effort and no promise, on a connection that others need.
 func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 	first := openNew(t, nil)
-	app, err := pgxpool.NewWithConfig(t.Context(), sized(first.own.Config(), 40))
+	app, err := pgxpool.NewWithConfig(t.Context(), sized(first.ownPool.Config(), 40))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer app.Close()
-	s, err := New(t.Context(), app, &Options{Schema: first.opt.Schema, LockTimeout: 10 * time.Minute})
+	s, err := New(t.Context(), app, &Options{Schema: first.options.Schema, LockTimeout: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 				})
 				<-ready
 				waitFor(t, "the next try waits for the row", func() bool {
-					return ask[int](t, first.own, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT FROM%FOR UPDATE'") > 0
+					return ask[int](t, first.ownPool, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT FROM%FOR UPDATE'") > 0
 				})
 				return "", down
 			})

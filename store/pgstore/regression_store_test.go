@@ -25,7 +25,7 @@ func TestASwapWaitsForNoStrangersRow(t *testing.T) {
 	for i := range 3 {
 		wg.Go(func() { _, _ = s.Swap(t.Context(), recs[i].Seen(), proposal(itoa(i))) })
 	}
-	waitFor(t, "they wait", func() bool { return len(s.alone) == 3 })
+	waitFor(t, "they wait", func() bool { return len(s.waitSlots) == 3 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := s.Swap(ctx, free.Seen(), proposal("free")); err != nil {
@@ -60,7 +60,7 @@ func TestMigratingAtOnceWorksAtAnyIsolation(t *testing.T) {
 // Only claims are relaxed, and refused.
 func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
 	s := openNew(t, &Options{RelaxedClaims: true})
-	strict := openAt(t, s.app.Config().ConnString(), &Options{Schema: s.opt.Schema})
+	strict := openAt(t, s.appPool.Config().ConnString(), &Options{Schema: s.options.Schema})
 	pr := proposal("k")
 	pr.Policy, pr.Lease = 1, time.Microsecond
 	if f, err := strict.Claim(t.Context(), pr); err != nil || !f.Won {
@@ -99,7 +99,7 @@ func TestABatchLargerThanAMessageIsTakenApart(t *testing.T) {
 	}
 	s.flushSettles(context.Background(), batch)
 	for i, it := range batch {
-		if it.Err != nil && it.Err != errAlone {
+		if it.Err != nil && it.Err != errSendAlone {
 			t.Errorf("%d: %.200v", i, it.Err)
 		}
 	}

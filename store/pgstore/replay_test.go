@@ -21,7 +21,7 @@ func (p *shop) flood(is bool) {
 	p.a.duplicates.share.Store(0)
 	p.a.duplicates.running.Store(0)
 	if is {
-		p.a.duplicates.share.Store(whole)
+		p.a.duplicates.share.Store(shareUnit)
 		p.a.duplicates.running.Store(1000)
 	}
 }
@@ -54,7 +54,7 @@ func TestADuplicateInAFloodNeedsNoConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held, err := p.s.app.Acquire(t.Context())
+	held, err := p.s.appPool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 		},
 		"expired": func(p *shop, key string) {
 			_, _ = Do(t.Context(), p.a, call(key), p.pay(key, nil))
-			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1 WHERE key = $1", []byte(key))
+			mustExec(t, p.s.ownPool, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1 WHERE key = $1", []byte(key))
 		},
 		"held by a lease": func(p *shop, key string) {
 			pr := proposal(key)
@@ -110,7 +110,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 		},
 		"corrupt": func(p *shop, key string) {
 			_, _ = Do(t.Context(), p.a, call(key), p.pay(key, nil))
-			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET format = 99 WHERE key = $1", []byte(key))
+			mustExec(t, p.s.ownPool, "UPDATE "+p.s.quoted()+".semel_record SET format = 99 WHERE key = $1", []byte(key))
 		},
 	}
 	for name, prepare := range kinds {
@@ -167,7 +167,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 func TestALookBeforehandThatFailsIsDoneWithout(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	p.flood(true)
-	p.s.own.Close()
+	p.s.ownPool.Close()
 	for range 2 {
 		got, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil))
 		if err != nil || got != "receipt of k" {
@@ -179,7 +179,7 @@ func TestALookBeforehandThatFailsIsDoneWithout(t *testing.T) {
 
 func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Connections: 1}), nil)
-	held, err := p.s.own.Acquire(t.Context())
+	held, err := p.s.ownPool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestTheTideRisesByWhatCallsFind(t *testing.T) {
 		pay("k")
 	}
 	high := p.a.duplicates.share.Load()
-	if high < whole*9/10 {
+	if high < shareUnit*9/10 {
 		t.Errorf("%d after 40 duplicates", high)
 	}
 	pay("k") // by the look beforehand

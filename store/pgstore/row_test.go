@@ -25,7 +25,7 @@ func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
 		}
 		key := "bad " + column
 		complete(t, s, key, "result")
-		mustExec(t, s.own, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), table.ID(testKey(key)))
+		mustExec(t, s.ownPool, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), table.ID(testKey(key)))
 		_, err := s.Get(t.Context(), testKey(key))
 		if !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Get with another %s: %v, want ErrCorrupt", column, err)
@@ -58,7 +58,7 @@ func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
 // has the same id, and each column the same meaning, in each version.
 func TestARowOfAnEarlierVersionIsFound(t *testing.T) {
 	s := openNew(t, nil)
-	mustExec(t, s.own, `INSERT INTO `+s.quoted()+`.semel_record (id, operation, tenant, key, owner, state, policy, format, attempt, fence,
+	mustExec(t, s.ownPool, `INSERT INTO `+s.quoted()+`.semel_record (id, operation, tenant, key, owner, state, policy, format, attempt, fence,
 			created, updated, until, expires, holder, last_error, fingerprint_alg, fingerprint_key, fingerprint, code, gone, codec, header, body)
 		VALUES ('7b6d5162-ac6f-f84b-fbae-8a5156e2e1f2', 'charge', 'acme', 'k', '00010203-0405-0607-0809-0a0b0c0d0e0f', 4, 1, 1, 3, 1700000000000007,
 			1700000000000007, 1700000001000000, 0, 4000000000000000, 'host/7', 'a timeout', 'sha256', 'key 1', '\x00ff', 201, false, 'json', '[["A","1"]]', '{"n":1}')`)
@@ -148,7 +148,7 @@ func TestTheOrderOfTheColumnsIsAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t, nil)
-			tx, err := s.own.Begin(t.Context())
+			tx, err := s.ownPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestTheOrderOfTheColumnsIsAsItIs(t *testing.T) {
 			if err := tx.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s = openAt(t, s.own.Config().ConnString(), &Options{Schema: s.opt.Schema})
+			s = openAt(t, s.ownPool.Config().ConnString(), &Options{Schema: s.options.Schema})
 			p := newShop(t, s, nil)
 			was := complete(t, s, "k", "result")
 			for _, claims := range [][]*claimItem{claimBatch(s, ptr(proposal("k"))), claimBatch(s, ptr(proposal("k")), ptr(proposal("new")))} {
@@ -183,7 +183,7 @@ func ptr[T any](v T) *T { return &v }
 func TestTheClockIsExact(t *testing.T) {
 	s := openNew(t, nil)
 	now := strings.ReplaceAll(table.WallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
-	wrong := ask[int](t, s.own, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
+	wrong := ask[int](t, s.ownPool, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
 		WHERE s * 1000000::bigint + us <> `+now)
 	if wrong != 0 {
 		t.Errorf("%d times are not exact", wrong)

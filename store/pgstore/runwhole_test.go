@@ -220,7 +220,7 @@ func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
 func TestAStatementThatFailsSinksNoOther(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
-	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
+	mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
 	calls := poll(numbered("k", 3)...)
 	calls = append(calls, call("k5"), call("k9"))
 	wantEnds(t, calls, run(t.Context(), calls), "", "", "", "check constraint", "")
@@ -405,17 +405,17 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 	if r, err := p.record(t, "bad"); err != nil || r.Attempt != 1 || r.State != store.Released {
 		t.Errorf("after a panic the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
 	}
-	waitFor(t, "all connections are given back", func() bool { return p.s.app.Stat().AcquiredConns() == 0 })
+	waitFor(t, "all connections are given back", func() bool { return p.s.appPool.Stat().AcquiredConns() == 0 })
 }
 
 // What the server refuses to commit is divided, until the one is found.
 func TestACommitThatOneCallSpoilsSinksNoOther(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
-	parent := pgx.Identifier{w.p.s.opt.Schema, "parent"}.Sanitize()
-	mustExec(t, w.p.s.app, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
-	mustExec(t, w.p.s.app, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
-	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
+	parent := pgx.Identifier{w.p.s.options.Schema, "parent"}.Sanitize()
+	mustExec(t, w.p.s.appPool, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
+	mustExec(t, w.p.s.appPool, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
+	mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
 	calls := poll(numbered("k", 20)...)
 	want := times("", 20)
 	want[13] = "foreign key"

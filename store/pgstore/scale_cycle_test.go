@@ -22,7 +22,7 @@ func TestClaimsFromCheckpointToCheckpoint(t *testing.T) {
 	}
 	const turn, turns, at = time.Second, 150, 15
 	for _, g := range []int{64, 16, 1} {
-		mustExec(t, stores[0].own, "CHECKPOINT")
+		mustExec(t, stores[0].ownPool, "CHECKPOINT")
 		var all, first [2][]time.Duration // first: those of the turns behind the checkpoint
 		for i := range turns {
 			for of, s := range stores {

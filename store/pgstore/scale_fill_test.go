@@ -59,11 +59,11 @@ func quarterOfMemory(t *testing.T) int {
 // has run for a while.
 func warm(t *testing.T, s *Store) {
 	t.Helper()
-	if _, err := s.own.Exec(t.Context(), "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
+	if _, err := s.ownPool.Exec(t.Context(), "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
 		t.Logf("the index is not in the server's buffers: %v", err)
 		return
 	}
-	mustExec(t, s.own, "SELECT pg_prewarm($1::text::regclass)", s.quoted()+".semel_record_pkey")
+	mustExec(t, s.ownPool, "SELECT pg_prewarm($1::text::regclass)", s.quoted()+".semel_record_pkey")
 }
 
 // filled is a store whose table has n rows as the store itself leaves them, but
@@ -73,13 +73,13 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 	schema := fmt.Sprintf("semel_%d_%d", n, expired)
 	s := openAt(t, url, &Options{Schema: schema})
 	is := "filled"
-	if got := ask[*string](t, s.own, "SELECT obj_description($1::text::regnamespace)", schema); got != nil && *got == is {
+	if got := ask[*string](t, s.ownPool, "SELECT obj_description($1::text::regnamespace)", schema); got != nil && *got == is {
 		return s
 	}
 	start := time.Now()
 	table := s.quoted() + ".semel_record"
-	mustExec(t, s.own, "TRUNCATE "+table)
-	mustExec(t, s.own, "ALTER TABLE "+table+" DROP CONSTRAINT semel_record_pkey") // made at once, when the rows are there
+	mustExec(t, s.ownPool, "TRUNCATE "+table)
+	mustExec(t, s.ownPool, "ALTER TABLE "+table+" DROP CONSTRAINT semel_record_pkey") // made at once, when the rows are there
 	const writers, chunk = 2, million / 2
 	var all sync.WaitGroup
 	for w := range writers {
@@ -99,9 +99,9 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 		})
 	}
 	all.Wait()
-	mustExec(t, s.own, "SET maintenance_work_mem = '1GB'; ALTER TABLE "+table+" ADD PRIMARY KEY (id); RESET maintenance_work_mem")
-	mustExec(t, s.own, "VACUUM (ANALYZE) "+table)
-	mustExec(t, s.own, "COMMENT ON SCHEMA "+s.quoted()+" IS '"+is+"'")
+	mustExec(t, s.ownPool, "SET maintenance_work_mem = '1GB'; ALTER TABLE "+table+" ADD PRIMARY KEY (id); RESET maintenance_work_mem")
+	mustExec(t, s.ownPool, "VACUUM (ANALYZE) "+table)
+	mustExec(t, s.ownPool, "COMMENT ON SCHEMA "+s.quoted()+" IS '"+is+"'")
 	t.Logf("%d rows made in %v", n, time.Since(start).Round(time.Second))
 	if r := get(t, s, "filled 0x"); string(r.Outcome.Body) != "{}" {
 		t.Fatalf("the rows are not as the store's own: %+v", r)

@@ -31,7 +31,7 @@ func TestClaimsOfALargeTable(t *testing.T) {
 						_, _ = claimer(s, kind).loop(t, "", 64, 1, 2*time.Second+time.Duration(i*n)*800*time.Millisecond)
 					}
 				} else {
-					mustExec(t, stores[0].own, "CHECKPOINT")
+					mustExec(t, stores[0].ownPool, "CHECKPOINT")
 				}
 				var p50, p99 [2][]time.Duration
 				const rounds = 5

@@ -20,8 +20,8 @@ func TestASweepBesideTraffic(t *testing.T) {
 	const idle = time.Minute
 	url := scaleURL(t)
 	s := filled(t, url, 2*million, 2)
-	mustExec(t, s.own, "COMMENT ON SCHEMA "+s.quoted()+" IS NULL") // it is used up
-	mustExec(t, s.own, "CHECKPOINT")
+	mustExec(t, s.ownPool, "COMMENT ON SCHEMA "+s.quoted()+" IS NULL") // it is used up
+	mustExec(t, s.ownPool, "CHECKPOINT")
 	traffic := &traffic{s: s, rate: rate, run: time.Now().UnixNano()}
 	traffic.during(t, "warm", func() { <-time.After(3 * time.Second) })
 	before := traffic.during(t, "before", func() { <-time.After(idle) })

@@ -15,11 +15,11 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// List implements store.Lister. It looks at the whole table, in parts, and
-// between two parts holds nothing on the server. It remembers which records
-// it has given, 16 bytes each, because one that changes moves on. A record
-// that cannot be read is given as an error that wraps store.ErrCorrupt, and
-// the list goes on behind it; any other error ends it.
+// List implements store.Lister. It reads the whole table in parts, and holds nothing
+// on the server between two parts. It remembers the ids of the records that it has
+// returned, 16 bytes each, because a record that changes moves to another place. A
+// record that cannot be read is returned as an error that wraps store.ErrCorrupt, and
+// the list continues after it; any other error ends the list.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		given, seen := 0, map[[16]byte]struct{}{}
@@ -46,24 +46,24 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 	}
 }
 
-// pageSize is how many records List reads at a time: each may be large.
+// pageSize is how many records List reads at a time. Each may be large.
 const pageSize = 256
 
-// listed is a record, or why it cannot be read.
+// listed is a record, or the reason why it cannot be read.
 type listed struct {
 	store.Found
 	id  [16]byte
 	err error
 }
 
-// page reads the next part, and where the one behind it begins, nil if there
-// is none.
+// page reads the next part. It returns the start of the part after it, or nil at the
+// end.
 func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []listed, next *place, err error) {
 	if s.closed.Load() {
 		return nil, nil, ErrClosed
 	}
 	last := from.pagesAfter(sweepPages)
-	rows, err := s.own.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
+	rows, err := s.ownPool.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
 		stateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize))
 	if err != nil {
 		return nil, nil, err
@@ -72,52 +72,51 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 	var pages int64
 	for rows.Next() {
 		var now int64
-		var at *string
-		var w table.Row
-		if err := rows.Scan(w.Fields(&now, &pages, &at)...); err != nil {
+		var tid *string
+		var row table.Row
+		if err := rows.Scan(row.Fields(&now, &pages, &tid)...); err != nil {
 			return nil, nil, err
 		}
-		if at == nil {
-			continue // the one row of an empty part
+		if tid == nil {
+			continue // an empty range has one row of nulls
 		}
-		r, err := w.Record()
-		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, w.ID.Bytes, pgwire.Explain("list", err)})
+		r, err := row.Record()
+		page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, row.ID.Bytes, pgwire.Explain("list", err)})
 		if len(page) == pageSize {
-			if last, err = parsePlace(*at); err != nil {
+			if last, err = parsePlace(*tid); err != nil {
 				return nil, nil, err
 			}
 			last.part = from.part
 		}
 	}
-	if to, more := s.next(last, pages); more {
-		next = &to
+	if start, more := s.next(last, pages); more {
+		next = &start
 	}
 	return page, next, rows.Err()
 }
 
-// stateBits has the bit of each state; 0 selects all.
+// stateBits has one bit for each state; 0 selects all.
 func stateBits(states []store.State) (bits int64) {
 	for _, st := range states {
 		if st.Valid() {
 			bits |= 1 << st
 		} else {
-			bits |= 1 // no row's bit
+			bits |= 1 // the bit of no state
 		}
 	}
 	return bits
 }
 
-// How many pages of the table a step looks at, and how many rows one statement
-// deletes at most: nobody waits for a sweep, and it holds nothing for long.
+// A step of a sweep reads sweepPages pages, and one statement deletes up to sweepChunk
+// rows, so that a sweep holds locks for a short time only.
 const (
 	sweepPages = 128
 	sweepChunk = 500
 )
 
-// Sweep implements store.Store. It walks through the table in the order of the
-// disk, and needs no index; the cursor is a place there. It deletes nothing
-// that another transaction holds, and passes over records that cannot be
-// read: Get and List report them.
+// Sweep implements store.Store. It reads the table in the order of the disk, without
+// an index; the cursor is a place on the disk. It does not delete rows that another
+// transaction holds, and skips records that cannot be read; Get and List report them.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	if s.closed.Load() {
 		return store.SweepResult{}, ErrClosed
@@ -125,49 +124,49 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 	if err := ctx.Err(); err != nil {
 		return store.SweepResult{}, err
 	}
-	at := place{}
+	start := place{}
 	if from != "" {
 		var err error
-		if at, err = parsePlace(string(from)); err != nil || at.part >= len(s.parts) {
+		if start, err = parsePlace(string(from)); err != nil || start.part >= len(s.parts) {
 			return store.SweepResult{}, fmt.Errorf("pgstore: sweep cursor %q is not of this store", from)
 		}
 	}
 	if limit <= 0 {
 		limit = 1
 	}
-	found, err := s.over(ctx, at, limit)
-	for err == nil && found.empty && at.part+1 < len(s.parts) {
-		at = place{part: at.part + 1}
-		found, err = s.over(ctx, at, limit)
+	page, err := s.findExpired(ctx, start, limit)
+	for err == nil && page.empty && start.part+1 < len(s.parts) {
+		start = place{part: start.part + 1}
+		page, err = s.findExpired(ctx, start, limit)
 	}
 	if err != nil {
 		return store.SweepResult{}, pgwire.Explain("sweep", err)
 	}
-	res := store.SweepResult{Now: found.now, Lapsed: found.lapsed, Next: found.next}
-	for len(found.expired) > 0 {
-		n := min(sweepChunk, len(found.expired))
+	res := store.SweepResult{Now: page.now, Lapsed: page.lapsed, Next: page.next}
+	for len(page.expired) > 0 {
+		n := min(sweepChunk, len(page.expired))
 		deleted := 0
 		err := pgwire.Retry(func() error {
-			return s.own.QueryRow(ctx, s.parts[at.part].deleteExpired, found.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
+			return s.ownPool.QueryRow(ctx, s.parts[start.part].deleteExpired, page.expired[:n], store.Micros(res.Now)).Scan(&deleted, nil)
 		})
 		if err != nil {
 			return store.SweepResult{}, pgwire.Explain("sweep", err)
 		}
 		res.Deleted += deleted
-		found.expired = found.expired[n:]
+		page.expired = page.expired[n:]
 	}
 	return res, nil
 }
 
-// place is a row's place: partition, page and number. A page and a number mean
-// nothing without their partition.
+// place is the place of a row: partition, page and item number. Page and number have a
+// meaning only together with their partition.
 type place struct {
-	part int // 0: the first, or the table that has none
+	part int // 0: the first one, or a table without partitions
 	page int64
 	item int
 }
 
-// tid is the place in its partition.
+// tid is the ctid within the partition.
 func (p place) tid() string { return fmt.Sprintf("(%d,%d)", p.page, p.item) }
 
 func (p place) String() string {
@@ -192,11 +191,11 @@ func parsePlace(text string) (p place, err error) {
 	return p, err
 }
 
-// pagesAfter is the place that is n pages on.
+// pagesAfter is the place n pages later.
 func (p place) pagesAfter(n int64) place { return place{p.part, min(p.page+n, 1<<32-1), 0} }
 
-// next is where the table goes on behind a place in a partition of so many
-// pages; false at its end.
+// next is the place after p, where its partition has so many pages. It reports false
+// at the end of the table.
 func (s *Store) next(p place, pages int64) (place, bool) {
 	if p.page < pages {
 		return p, true
@@ -204,57 +203,58 @@ func (s *Store) next(p place, pages int64) (place, bool) {
 	return place{part: p.part + 1}, p.part+1 < len(s.parts)
 }
 
-// over are rows that a sweep has found.
-type over struct {
+// expiredPage is the result of findExpired.
+type expiredPage struct {
 	now     time.Time
-	expired []string // places
+	expired []string // tids
 	lapsed  []store.Record
 	next    store.Cursor
-	empty   bool // the partition is
+	empty   bool // the partition has no pages
 }
 
-// over finds up to limit rows that are over, behind a place.
-func (s *Store) over(ctx context.Context, from place, limit int) (over, error) {
-	var p over
-	to := from.pagesAfter(sweepPages)
-	rows, err := s.own.Query(ctx, s.parts[from.part].findExpired, from.tid(), to.tid(), int64(limit))
+// findExpired finds up to limit rows that have expired or whose leases have lapsed,
+// after a place.
+func (s *Store) findExpired(ctx context.Context, from place, limit int) (expiredPage, error) {
+	var page expiredPage
+	end := from.pagesAfter(sweepPages)
+	rows, err := s.ownPool.Query(ctx, s.parts[from.part].findExpired, from.tid(), end.tid(), int64(limit))
 	if err != nil {
-		return p, err
+		return page, err
 	}
 	defer rows.Close()
-	seen, last := 0, to
+	seen, last := 0, end
 	var pages int64
 	for rows.Next() {
 		var now int64
-		var at *string
-		var isOver pgtype.Bool
-		var w table.Row
-		if err := rows.Scan(w.Fields(&now, &pages, &at, &isOver)...); err != nil {
-			return p, err
+		var tid *string
+		var expired pgtype.Bool
+		var row table.Row
+		if err := rows.Scan(row.Fields(&now, &pages, &tid, &expired)...); err != nil {
+			return page, err
 		}
-		p.now = store.Time(now)
-		if at == nil {
-			continue // the one row of an empty part
+		page.now = store.Time(now)
+		if tid == nil {
+			continue // an empty range has one row of nulls
 		}
 		if seen++; seen == limit {
-			if last, err = parsePlace(*at); err != nil {
-				return p, err
+			if last, err = parsePlace(*tid); err != nil {
+				return page, err
 			}
 			last.part = from.part
 		}
-		if isOver.Bool {
-			p.expired = append(p.expired, *at)
-		} else if r, err := w.Record(); err == nil {
-			p.lapsed = append(p.lapsed, r)
+		if expired.Bool {
+			page.expired = append(page.expired, *tid)
+		} else if r, err := row.Record(); err == nil {
+			page.lapsed = append(page.lapsed, r)
 		}
 	}
-	p.empty = pages == 0
+	page.empty = pages == 0
 	if seen == limit {
-		p.next = store.Cursor(last.String())
-	} else if to, more := s.next(last, pages); more {
-		p.next = store.Cursor(to.String())
+		page.next = store.Cursor(last.String())
+	} else if end, more := s.next(last, pages); more {
+		page.next = store.Cursor(end.String())
 	}
-	return p, rows.Err()
+	return page, rows.Err()
 }
 
 // part is one partition of the table of records, or the whole table if it has none.

@@ -53,11 +53,11 @@ func newStorm(t *testing.T) *storm {
 	s := &storm{answers: map[string]map[string]int{}}
 	base := openNew(t, nil)
 	s.who = fmt.Sprint("storm_", os.Getpid(), "_", schemas.Load())
-	o := base.opt
-	s.shop = newShop(t, openAt(t, base.app.Config().ConnString()+"&pool_max_conns=10&application_name="+s.who, &o), nil)
-	mustExec(t, base.app, "ALTER TABLE "+s.table+" ADD run text, ADD how text")
+	o := base.options
+	s.shop = newShop(t, openAt(t, base.appPool.Config().ConnString()+"&pool_max_conns=10&application_name="+s.who, &o), nil)
+	mustExec(t, base.appPool, "ALTER TABLE "+s.table+" ADD run text, ADD how text")
 	child := pgx.Identifier{o.Schema, "child"}.Sanitize()
-	mustExec(t, base.app, "CREATE TABLE "+child+" (id serial PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
+	mustExec(t, base.appPool, "CREATE TABLE "+child+" (id serial PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
 	var err error
 	if s.g, err = semel.New(s.s, &semel.Options{Lease: 2 * time.Second, Backoff: func(int) time.Duration { return time.Millisecond }}); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func (s *storm) blow(seed uint64) []string {
 
 // weather is what comes from outside.
 func (s *storm) weather(r *rand.Rand, keys []string, calls *atomic.Int64, over chan struct{}) {
-	conn, err := pgx.ConnectConfig(context.Background(), s.s.app.Config().ConnConfig.Copy())
+	conn, err := pgx.ConnectConfig(context.Background(), s.s.appPool.Config().ConnConfig.Copy())
 	if err != nil {
 		panic(err)
 	}
@@ -121,7 +121,7 @@ func (s *storm) weather(r *rand.Rand, keys []string, calls *atomic.Int64, over c
 		case 2:
 			key := keys[min(int(calls.Load())/16, stormKeys-1)]
 			_ = pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
-				_, err := tx.Exec(context.Background(), "SELECT pg_sleep($2) FROM "+pgx.Identifier{s.s.opt.Schema, table.Name}.Sanitize()+" WHERE key = $1::bytea FOR UPDATE", []byte(key), r.Float64()*0.15)
+				_, err := tx.Exec(context.Background(), "SELECT pg_sleep($2) FROM "+pgx.Identifier{s.s.options.Schema, table.Name}.Sanitize()+" WHERE key = $1::bytea FOR UPDATE", []byte(key), r.Float64()*0.15)
 				return err
 			})
 		}

@@ -77,7 +77,7 @@ var errBack = errors.New("rolled back")
 
 // inTx is a transaction of the application's.
 func (s *storm) inTx(ctx context.Context, r *rand.Rand, fn func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.s.app, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, s.s.appPool, func(tx pgx.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func (s *storm) judge(t *testing.T, keys []string) {
 		t.Error(is)
 	}
 	effects := map[string][]string{} // of a key: each run, and how
-	rows, _ := s.s.app.Query(t.Context(), "SELECT key, run FROM "+s.table+" ORDER BY key")
+	rows, _ := s.s.appPool.Query(t.Context(), "SELECT key, run FROM "+s.table+" ORDER BY key")
 	var key, run string
 	if _, err := pgx.ForEachRow(rows, []any{&key, &run}, func() error {
 		effects[key] = append(effects[key], run)

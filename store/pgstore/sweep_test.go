@@ -33,7 +33,7 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 	s := openStandingIn(t, 0)
 	complete(t, s, "expired", "result")
 	complete(t, s, "of a later version", "result")
-	mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", table.ID(testKey("of a later version")))
+	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", table.ID(testKey("of a later version")))
 	advance(t, s, 2*time.Hour)
 	complete(t, s, "kept", "result")
 	claim(t, s, "running")
@@ -45,12 +45,12 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := ask[[]string](t, s.own, "SELECT array_agg(ctid::text) FROM "+s.quoted()+".semel_record")
+	places := ask[[]string](t, s.ownPool, "SELECT array_agg(ctid::text) FROM "+s.quoted()+".semel_record")
 	var deleted int
-	if err := s.own.QueryRow(t.Context(), s.parts[0].deleteExpired, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
+	if err := s.ownPool.QueryRow(t.Context(), s.parts[0].deleteExpired, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
 		t.Fatal(err)
 	}
-	left := ask[string](t, s.own, "SELECT string_agg(convert_from(key, 'UTF8'), ', ' ORDER BY key) FROM "+s.quoted()+".semel_record")
+	left := ask[string](t, s.ownPool, "SELECT string_agg(convert_from(key, 'UTF8'), ', ' ORDER BY key) FROM "+s.quoted()+".semel_record")
 	if want := "kept, of a later version, parked, running"; len(places) != 5 || deleted != 1 || left != want {
 		t.Errorf("of %d places %d were deleted; left are %s, want %s", len(places), deleted, left, want)
 	}
@@ -91,10 +91,10 @@ func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
 func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})
-		for _, db := range []pgwire.Execer{s.own, s.renewal} {
+		for _, db := range []pgwire.Execer{s.ownPool, s.renewalPool} {
 			mustExec(t, db, "SET synchronous_commit = on")
 		}
-		mustExec(t, s.own, fmt.Sprintf(`CREATE TABLE %[1]s.commits (wait text NOT NULL);
+		mustExec(t, s.ownPool, fmt.Sprintf(`CREATE TABLE %[1]s.commits (wait text NOT NULL);
 			CREATE FUNCTION %[1]s.note() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN INSERT INTO %[1]s.commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
 			CREATE CONSTRAINT TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
@@ -128,7 +128,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 				}
 			}},
 			{"what makes it expire", false, func() {
-				mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", table.ID(testKey("b")))
+				mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", table.ID(testKey("b")))
 			}},
 			{"a sweep", true, func() {
 				if n := sweepAll(t, s); n != 1 {
@@ -138,7 +138,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 		} {
 			c.fn()
 			want := map[bool]string{true: "off", false: "on"}[c.off]
-			rows, err := s.own.Query(t.Context(), "DELETE FROM "+s.quoted()+".commits RETURNING wait")
+			rows, err := s.ownPool.Query(t.Context(), "DELETE FROM "+s.quoted()+".commits RETURNING wait")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 					t.Errorf("relaxed %v: %s committed with synchronous_commit %s, want %s", relaxed, c.what, is, want)
 				}
 			}
-			if is := ask[string](t, s.own, "SELECT current_setting('synchronous_commit')"); is != "on" {
+			if is := ask[string](t, s.ownPool, "SELECT current_setting('synchronous_commit')"); is != "on" {
 				t.Errorf("relaxed %v: %s left synchronous_commit %s behind", relaxed, c.what, is)
 			}
 		}

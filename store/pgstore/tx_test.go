@@ -15,7 +15,7 @@ import (
 
 func beginTx(t *testing.T, s *Store, o pgx.TxOptions) pgx.Tx {
 	t.Helper()
-	tx, err := s.app.BeginTx(t.Context(), o)
+	tx, err := s.appPool.BeginTx(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
 	if err := kept.SendBatch(ctx, &pgx.Batch{}).Close(); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("SendBatch after the end: %v", err)
 	}
-	if _, err := kept.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"ghost"}})); !errors.Is(err, pgx.ErrTxClosed) {
+	if _, err := kept.CopyFrom(ctx, pgx.Identifier{p.s.options.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"ghost"}})); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("CopyFrom after the end: %v", err)
 	}
 	if err := kept.Commit(ctx); !errors.Is(err, pgx.ErrTxClosed) {

@@ -40,12 +40,12 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a renewal that was rolled back counts", Rule: "rule 7",
 		File: "store/pgstore/lease.go", Package: postgres, Run: "TestARenewalThatWasRolledBack",
-		Old: "\t\tclear(renewed) // of", New: "\t\t// of",
+		Old: "\t\tclear(renewed)", New: "",
 	},
 	{
 		Name: "PostgreSQL: a renewal queues with claims", Rule: "rule 7",
 		File: "store/pgstore/lease.go", Package: postgres, Run: "TestARenewalWaitsForNoOther",
-		Old: "s.renewal.Query(", New: "s.own.Query(",
+		Old: "s.renewalPool.Query(", New: "s.ownPool.Query(",
 	},
 	{
 		Name: "PostgreSQL: a lease whose row is locked is lost", Rule: "rule 11",
@@ -85,7 +85,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a place to wait is not given back", Rule: "lanes",
 		File: "store/pgstore/store.go", Package: postgres, Run: "TestALockThatLasts",
-		Old: "\tdefer func() { <-s.alone }()\n\treturn fn()\n", New: "\terr := fn()\n\tif err == nil {\n\t\t<-s.alone\n\t}\n\treturn err\n",
+		Old: "\tdefer func() { <-s.waitSlots }()\n\treturn fn()\n", New: "\terr := fn()\n\tif err == nil {\n\t\t<-s.waitSlots\n\t}\n\treturn err\n",
 	},
 	{
 		Name: "PostgreSQL: a notification is too long to be sent", Rule: "rule 14",
@@ -94,7 +94,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
-		Dir: postgres, Func: "(*Store).over", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
+		Dir: postgres, Func: "(*Store).findExpired", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
 		Old: "\t\t\tlast.part = from.part\n", New: "",
 	},
 	{
@@ -105,7 +105,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a settlement that hangs takes the time of all its tries", Rule: "rule 9",
 		File: "store/pgstore/lease.go", Package: postgres, Run: "TestASettlementThatHangs",
-		Old: "context.WithTimeout(ctx, s.opt.settleTry)", New: "context.WithCancel(ctx)",
+		Old: "context.WithTimeout(ctx, s.options.settleTry)", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "PostgreSQL: a listener waits without end for the answer that hangs", Rule: "rule 14",

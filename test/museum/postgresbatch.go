@@ -5,22 +5,22 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
 		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestWhatIsUndoneOfOne",
-		Old: "if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {", New: "if false {",
+		Old: "if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
 		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestAStatementThatFailsFirst",
-		Old: "\tif err := y.t.line.Flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// Both", New: "\ty.t.line.Push(\"ROLLBACK TO \"+name, nil, nil)\n\ty.t.line.Push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn y.t.line.Flush(ctx)\n\t}\n\t// Both",
+		Old: "\tif err := b.tx.pipeline.Flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// As simple", New: "\tb.tx.pipeline.Push(\"ROLLBACK TO \"+name, nil, nil)\n\tb.tx.pipeline.Push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn b.tx.pipeline.Flush(ctx)\n\t}\n\t// As simple",
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
 		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
-		Old: "\tif err := t.y.touch(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
+		Old: "\tif err := t.batch.markUsed(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
 		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
-		Old: "\t\tif is {\n\t\t\treturn nil\n\t\t}\n\t\tundone = known\n", New: "\t\tif is || !is && known {\n\t\t\treturn nil\n\t\t}\n",
+		Old: "\t\tif committed {\n\t\t\treturn nil\n\t\t}\n\t\tundone = known\n", New: "\t\tif committed || !committed && known {\n\t\t\treturn nil\n\t\t}\n",
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
@@ -30,12 +30,12 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
 		File: "store/pgstore/batchsql.go", Package: postgres, Run: "TestRowsOfManyStatements",
-		Old: "append(parts, rows[from:i]), i, n", New: "append(parts, rows[from:i]), i+1, n",
+		Old: "append(parts, rows[start:i]), i, n", New: "append(parts, rows[start:i]), i+1, n",
 	},
 	{
 		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
 		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
-		Old: "w.as.Apply(v.ahead.first.p.Insert(", New: "w.as.Apply(v.p.Insert(",
+		Old: "p.settlement.Apply(call.prefetched.firstCall.proposal.Insert(", New: "p.settlement.Apply(call.proposal.Insert(",
 	},
 	{
 		Name: "PostgreSQL, batches: all are recorded as the first one's tenant", Rule: "scope", Parent: "M13: scope dropped (devlink#773)",
@@ -45,7 +45,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a token runs where its reservation is gone", Rule: "rule 16",
 		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestATokenOfAReservation",
-		Old: "can = can && is && alikeBut(", New: "can = can && (is || w.rows != nil) && alikeBut(",
+		Old: "possible = possible && ok && alikeBut(", New: "possible = possible && (ok || prefetch.rows != nil) && alikeBut(",
 	},
 	{
 		Name: "PostgreSQL, batches: a fence recorded ahead forgets what was swept", Rule: "rule 5",
@@ -65,17 +65,17 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
 		File: "store/pgstore/prefetch.go", Package: postgres, Run: "TestALookAhead",
-		Old: "\t\tif more {\n\t\t\tg = anything\n\t\t}\n", New: "\t\t_ = more\n",
+		Old: "\t\tif more {\n\t\t\texpected = anything\n\t\t}\n", New: "\t\t_ = more\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
 		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
-		Old: "\t\ty.prefetched.leaveOut(b.keys)\n", New: "",
+		Old: "\t\ttry.prefetch.leaveOut(other.rows)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
 		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestADropWaitsForALook",
-		Old: "\tn.dropped = true\n\tfor n.looking {", New: "\tn.dropped = true\n\tfor n.looking && n.t != nil {",
+		Old: "\tp.dropped = true\n\tfor p.inFlight {", New: "\tp.dropped = true\n\tfor p.inFlight && p.tx != nil {",
 	},
 	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
@@ -110,8 +110,8 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
 		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestWhatFollowsAStatement",
-		Old: "\t\tif err := y.save(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n\t\ty.saved = true\n",
-		New: "\t\ty.saved = true\n\t\tif err := y.save(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		Old: "\t\tif err := b.setSavepoint(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tb.hasSavepoint = true\n",
+		New: "\t\tb.hasSavepoint = true\n\t\tif err := b.setSavepoint(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n",
 	},
 	{
 		Name: "PostgreSQL, batches: one partition's watermark moves for all", Rule: "atomic",
@@ -146,22 +146,22 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
 		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
-		Old: "if errors.Is(err, errBroke) {", New: "if errors.Is(err, errBroke) && careful {",
+		Old: "if errors.Is(err, errConnectionBroke) {", New: "if errors.Is(err, errConnectionBroke) && useSavepoints {",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
 		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
-		Old: "\tcase y.status() == brokenTx:\n", New: "\tcase said != nil && y.status() == brokenTx:\n",
+		Old: "\tcase b.txStatus() == brokenTx:\n", New: "\tcase handlerErr != nil && b.txStatus() == brokenTx:\n",
 	},
 	{
 		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
 		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
-		Old: "attempted(err) {\n\t\tif b.a.note", New: "!attempted(err) {\n\t\tif b.a.note",
+		Old: "countsAsAttempt(err) {\n\t\tif b.atomic.note", New: "!countsAsAttempt(err) {\n\t\tif b.atomic.note",
 	},
 	{
 		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
 		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
-		Old: "v.won != nil || l != nil && l.locked {", New: "v.won != nil && l != nil && l.locked {",
+		Old: "c.claimed != nil || l != nil && l.locked {", New: "c.claimed != nil && l != nil && l.locked {",
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",

@@ -5,13 +5,13 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a commit that may be there is said to be none", Rule: "rule 9",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestOnlyACommit",
-		Old: "pgwire.Explain(\"commit\", cerr); !known {", New: "pgwire.Explain(\"commit\", cerr); false {",
+		Old: "pgwire.Explain(\"commit\", commitErr); !known {", New: "pgwire.Explain(\"commit\", commitErr); false {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what became of a commit is not asked when the caller left", Rule: "rule 9", Parent: "M20: complete on the request context",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestACommitWhoseCallerHasLeft",
-		Old: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.aftermath)",
-		New: "t *ownTx) (is, known bool) {\n\tctx, cancel := context.WithTimeout(ctx, a.aftermath)",
+		Old: "t *ownTx) (committed, known bool) {\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)",
+		New: "t *ownTx) (committed, known bool) {\n\tctx, cancel := context.WithTimeout(ctx, a.cleanupTimeout)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a pooler that lost the server passes for the server", Rule: "rule 9",
@@ -21,13 +21,13 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: what another has settled is taken for one's own commit", Rule: "rule 4",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestWhatAnotherHasSettled",
-		Old: "is = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()", New: "is = err == nil && f.Record.State.Terminal()",
+		Old: "settled = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()", New: "settled = err == nil && f.Record.State.Terminal()",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a try whose caller left is not noted", Rule: "rule 13", Parent: "M20: complete on the request context",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestATryWhoseCallerHasLeft",
-		Old: "\tif t.won == nil {\n\t\treturn nil\n\t}\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)",
-		New: "\tif t.won == nil {\n\t\treturn nil\n\t}\n\tctx, cancel := context.WithTimeout(ctx, aftermath)",
+		Old: "\tif t.claimed == nil {\n\t\treturn nil\n\t}\n\tctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)",
+		New: "\tif t.claimed == nil {\n\t\treturn nil\n\t}\n\tctx, cancel := context.WithTimeout(ctx, cleanupTimeout)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: the handler's own unique violation is a lost race", Rule: "rule 13", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
@@ -43,12 +43,12 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a waiter runs what is about to be noted as failed", Rule: "rule 14",
 		File: "store/pgstore/duplicate.go", Package: postgres, Run: "TestAWaiterGivesAFailureTime",
-		Old: "case !w.patient: //", New: "case !w.refused: //",
+		Old: "case !w.waitedForNote: //", New: "case !w.refused: //",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a duplicate waits for the row of a run in flight", Rule: "rule 14",
 		File: "store/pgstore/tx.go", Package: postgres, Run: "TestADuplicateOfATakeOver",
-		Old: "l.locked || f.Record.State.Terminal() && !over {", New: "l.locked || over || f.Record.State.Terminal() {",
+		Old: "k.locked || f.Record.State.Terminal() && !expired {", New: "k.locked || expired || f.Record.State.Terminal() {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler is not undone when the caller left", Rule: "atomic",
@@ -58,37 +58,37 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: the transaction of a twin is served", Rule: "atomic",
 		File: "store/pgstore/tx.go", Package: postgres, Run: "TestATransactionOfATwin",
-		Old: "case err == nil && of != s.id:", New: "case err == nil && !of.Valid:",
+		Old: "case err == nil && storeID != s.id:", New: "case err == nil && !storeID.Valid:",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a run joins the transaction of another store", Rule: "atomic",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestARunOfAnotherStore",
-		Old: "if in.s == s && !in.over.Load() {", New: "if !in.over.Load() {",
+		Old: "if in.store == s && !in.finished.Load() {", New: "if !in.finished.Load() {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a copy goes to who has the connection now", Rule: "scope",
 		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestTheHandlerCannotEnd",
-		Old: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.over.Load() {", New: "rows pgx.CopyFromSource) (int64, error) {\n\tif !t.savepoint && t.Tx == nil {",
+		Old: "rows pgx.CopyFromSource) (int64, error) {\n\tif t.finished.Load() {", New: "rows pgx.CopyFromSource) (int64, error) {\n\tif !t.savepoint && t.Tx == nil {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a run does not know how high swept fences were", Rule: "rule 5",
 		File: "store/pgstore/tx.go", Package: postgres, Run: "TestTheFenceOfARun",
-		Old: "is := &pending{p: *p, r: p.Insert(now, uint64(l.swept))}", New: "is := &pending{p: *p, r: p.Insert(now, 0)}",
+		Old: "claim := &pending{proposal: *p, record: p.Insert(now, uint64(state.sweptFence))}", New: "claim := &pending{proposal: *p, record: p.Insert(now, 0)}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a call runs within the run of its own key", Rule: "rule 2",
 		File: "store/pgstore/tx.go", Package: postgres, Run: "TestACallInItsOwnHandler",
-		Old: "if t.within.has(t.s, id) {", New: "if t.within.has(nil, id) {",
+		Old: "if t.outerHandler.runsKey(t.store, id) {", New: "if t.outerHandler.runsKey(nil, id) {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: what runs around a handler in a transaction is forgotten", Rule: "rule 2",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestACallInItsOwnHandler",
-		Old: "&runs{s: s, id: id, over: over, outer: outer}", New: "&runs{s: s, id: id, over: over}",
+		Old: "&runningHandler{store: s, id: id, finished: over, outer: outer}", New: "&runningHandler{store: s, id: id, finished: over}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler of a whole batch does not know its keys", Rule: "rule 2",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestACallInItsOwnHandler/RunWhole",
-		Old: "&runs{s: y.a.s, whole: y, over: over, outer: outer}", New: "&runs{s: y.a.s, over: over, outer: outer}",
+		Old: "&runningHandler{store: batch.atomic.store, batch: batch, finished: over, outer: outer}", New: "&runningHandler{store: batch.atomic.store, finished: over, outer: outer}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a run within another store's commits by itself", Rule: "atomic",
@@ -98,21 +98,21 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: what a handler left behind runs in a transaction that is over", Rule: "atomic",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestTheContextOfAHandler",
-		Old: "if in.s == s && !in.over.Load() {", New: "if in.s == s {",
+		Old: "if in.store == s && !in.finished.Load() {", New: "if in.store == s {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: the key of a handler that has returned is in progress", Rule: "rule 14",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestTheContextOfAHandler",
-		Old: "if r.s == s && !r.over.Load() && (", New: "if r.s == s && (",
+		Old: "if r.store == s && !r.finished.Load() && (", New: "if r.store == s && (",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a COMMIT that the server always refuses is tried for ever", Rule: "rule 13",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestAtomic_CommitRefused",
-		Old: "if known && pgwire.RefusedForContent(cerr) &&", New: "if !known && pgwire.RefusedForContent(cerr) &&",
+		Old: "if known && pgwire.RefusedForContent(commitErr) &&", New: "if !known && pgwire.RefusedForContent(commitErr) &&",
 	},
 	{
 		Name: "PostgreSQL, Atomic: DoSQL does not notice that the handler has committed", Rule: "atomic",
 		File: "store/pgstore/run.go", Package: postgres, Run: "TestDoSQL_HandlerEnds",
-		Old: "t.sql.driver.PgConn().TxStatus() == 'I' {", New: "t.sql.driver.PgConn().TxStatus() == 0 {",
+		Old: "t.sqlTx.driverConn.PgConn().TxStatus() == 'I' {", New: "t.sqlTx.driverConn.PgConn().TxStatus() == 0 {",
 	},
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// row is a row of semel_record, in the order of columns. All may be null, for
-// a statement that has no row to give.
+// Row is a row of semel_record, in the order of Columns. Each field may be null,
+// because a statement may have no row to return.
 type Row struct {
 	ID, Owner                               pgtype.UUID
 	State, Policy, Format                   pgtype.Int2
@@ -24,20 +24,20 @@ type Row struct {
 	lastError, codec, header, body          []byte
 }
 
-// columns of semel_record, in the order of its script.
+// Columns are the columns of semel_record, in the order of the migration.
 var Columns = []string{
 	"fence", "until", "expires", "created", "updated", "attempt", "code", "id", "owner", "state", "policy", "format", "gone",
 	"operation", "tenant", "key", "holder", "fingerprint_alg", "fingerprint_key", "fingerprint", "last_error", "codec", "header", "body",
 }
 
-// fields are where a row is scanned to, after what is in before.
+// Fields appends the scan targets for the columns to before.
 func (r *Row) Fields(before ...any) []any {
 	return append(before, &r.Fence, &r.Until, &r.Expires, &r.Created, &r.Updated, &r.Attempt, &r.Code,
 		&r.ID, &r.Owner, &r.State, &r.Policy, &r.Format, &r.Gone, &r.Operation, &r.Tenant, &r.Key, &r.Holder, &r.fingerprintAlg, &r.fingerprintKey, &r.sum,
 		&r.lastError, &r.codec, &r.header, &r.body)
 }
 
-// record is what the row keeps, or store.ErrCorrupt.
+// Record is the record of the row, or store.ErrCorrupt.
 func (r *Row) Record() (store.Record, error) {
 	corrupt := func(column string, value any, why string) (store.Record, error) {
 		return store.Record{}, fmt.Errorf("%w: row %x of semel_record: %s is %v; %s", store.ErrCorrupt, r.ID.Bytes, column, value, why)
@@ -76,7 +76,7 @@ func (r *Row) Record() (store.Record, error) {
 	return record, nil
 }
 
-// found is the row as it was read for key at now.
+// Found is the record of the row, which was read for key at time now.
 func (r *Row) Found(key store.Key, now int64) (store.Found, error) {
 	record, err := r.Record()
 	if err == nil && record.Key != key {
@@ -88,22 +88,22 @@ func (r *Row) Found(key store.Key, now int64) (store.Found, error) {
 	return store.Found{Record: record, Now: store.Time(now)}, nil
 }
 
-// errCollision: fails closed. Nobody finds such a pair by chance; who looks for one
-// on purpose gets no further with it, and stops nobody else.
+// errCollision: two keys have the same id. This does not happen by chance. A caller
+// that constructs such a pair blocks only its own second key.
 var errCollision = fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)
 
-// idOf is a key's id. That others have it, too, is found when a row is read, for
-// the key in it is compared.
+// ID is the id of a key. Another key may have the same id, so readers of a row compare
+// the key in it.
 func ID(k store.Key) pgtype.UUID { return pgtype.UUID{Bytes: k.ID(), Valid: true} }
 
-// numberOf is of the half of an id that is always of the digest. It is equal for
-// equal keys, and next to never for others.
+// KeyHash is a number for a key from the random half of its id. Equal keys have equal
+// numbers.
 func KeyHash(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[8:]) }
 
 func Owner(o store.Owner) pgtype.UUID { return pgtype.UUID{Bytes: o, Valid: true} }
 
-// after is a duration in microseconds, rounded as store.Time rounds the time
-// that is so far from a whole microsecond; null if there is no such time.
+// Micros is a duration in microseconds, rounded down as store.Time rounds. It is null
+// unless valid.
 func Micros(d time.Duration, valid bool) pgtype.Int8 {
 	us := d.Microseconds()
 	if d < 0 && d%time.Microsecond != 0 {
@@ -112,16 +112,16 @@ func Micros(d time.Duration, valid bool) pgtype.Int8 {
 	return pgtype.Int8{Int64: us, Valid: valid}
 }
 
-// end is how the fields that depend on the state are set.
+// StateColumns are the columns that depend on the state.
 type StateColumns struct {
-	Until, Expires pgtype.Int8 // from the store's clock on
+	Until, Expires pgtype.Int8 // relative to the store's clock
 	Code           int64
 	Gone           bool
 	Codec          []byte
 	Header, Body   []byte
 }
 
-// newEnd mirrors what package store does with a settlement or a proposal.
+// NewStateColumns follows the rules of package store for settlements and proposals.
 func NewStateColumns(s store.State, o *store.Outcome, wait, keep time.Duration) (StateColumns, error) {
 	columns := StateColumns{
 		Until: Micros(wait, s == store.Started || s == store.Processing || s == store.Released),
@@ -139,13 +139,13 @@ func NewStateColumns(s store.State, o *store.Outcome, wait, keep time.Duration) 
 			return columns, fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, n, MaxOutcome)
 		}
 		columns.Code, columns.Gone, columns.Codec, columns.Header = int64(o.Code), o.Gone, OrNull([]byte(o.Codec)), header
-		columns.Body = OrNull(o.Body) // no different for those who replay it
+		columns.Body = OrNull(o.Body) // an empty and a missing body are the same
 	case store.Started, store.Processing, store.Unknown:
 	}
 	return columns, nil
 }
 
-// maxOutcome is well below what a message to the server can hold.
+// MaxOutcome is well below the limit of a protocol message.
 const MaxOutcome = 256 << 20
 
 func OrNull(b []byte) []byte {
@@ -155,15 +155,15 @@ func OrNull(b []byte) []byte {
 	return b
 }
 
-// proposalArgs are those of the statements that write a whole row, with room
-// for more behind them.
+// ProposalArgs are the parameters of statements that write a whole row. The slice has
+// capacity for a few more.
 func ProposalArgs(id pgtype.UUID, p *store.Proposal) ([]any, error) {
 	e, err := NewStateColumns(p.State, &p.Outcome, p.Lease, p.Keep)
 	if err != nil {
 		return nil, err
 	}
-	// All that goes by its address, and the texts behind each other, to be
-	// allocated at once.
+	// One allocation for the parameters that are passed by address, and one for
+	// all texts.
 	k, f := &p.Key, &p.Fingerprint
 	all := &struct {
 		id, owner      pgtype.UUID
@@ -187,12 +187,13 @@ func ProposalArgs(id pgtype.UUID, p *store.Proposal) ([]any, error) {
 	), nil
 }
 
-// maxArgs is the most of a statement that writes a row.
+// maxArgs is the largest number of parameters of a statement that writes a row.
 const maxArgs = 28
 
 var noText any = []byte{}
 
-// fenceOf is a fence as a column holds it; one that does not fit matches none.
+// Fence is a fencing token as a column holds it. A token that does not fit matches no
+// row.
 func Fence(f uint64) int64 {
 	if f > math.MaxInt64 {
 		return -1
@@ -200,7 +201,7 @@ func Fence(f uint64) int64 {
 	return int64(f)
 }
 
-// found is the record as the sender of p sees it.
+// Found is the record as the sender of p sees it.
 func Found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
 	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
 	return store.Found{Record: *r, Won: won, Now: now}

@@ -10,14 +10,13 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// A statement that is to say whether a row is there gives it as one value, as
-// record_send makes it: where there is none, one null is sent and read instead
-// of one for each column. It is made of the whole row, because to set up an
-// expression of so many columns costs more than all else that a look at a row
-// takes that is not there.
+// Statements that may find no row return a row as one value, in the format of
+// record_send. If there is no row, the server then sends one null instead of one for
+// each column. The value contains the whole row, because setting up an expression
+// with so many columns would cost more than the rest of a lookup that finds nothing.
 
-// packedOf is the SQL for a row of the table of records. If that has its columns
-// in another order than its script gives them, they are spelled out.
+// packedColumns is the SQL for a row of the table as one value. If the table has its
+// columns in another order than the migration, each column is named.
 func packedColumns(table string, spelled bool) string {
 	if !spelled {
 		return "record_send(" + table + ")"
@@ -27,7 +26,7 @@ func packedColumns(table string, spelled bool) string {
 
 var errPackedFormat = errors.New("the server's record_send gives another format than that of PostgreSQL; use PostgreSQL")
 
-// unpack sets w to a row that came as one value, parts of which it keeps.
+// Unpack sets r to a packed row. It keeps parts of b.
 func (r *Row) Unpack(b []byte) error {
 	u := unpacker{rest: b}
 	more := u.columns()
@@ -48,10 +47,9 @@ func (r *Row) Unpack(b []byte) error {
 	return nil
 }
 
-// Of a row that is as the claim who looks for it would leave it, done and
-// without an outcome, keeps gives only what may differ: to pack, send and unpack
-// all of it cost a batch of duplicates as much as to find them. keptAs is when a
-// row r is one. It is of a query that has c.now.
+// FindCompleted returns only the columns that may differ from the claim. To pack, send
+// and unpack whole rows would cost a batch of duplicates as much as finding them.
+// isCompleted is the condition for a row r. The query around it must have c.now.
 const (
 	isCompleted = `r.state = $3::smallint AND r.format = 1 AND r.policy = $4::smallint AND r.attempt = $5::bigint AND r.until = 0
 		AND r.expires > (SELECT now FROM c) AND r.fence >= 0 AND r.code = 0 AND NOT r.gone AND r.codec IS NULL AND r.header IS NULL AND r.body IS NULL
@@ -61,15 +59,17 @@ const (
 	completedCount   = 8
 )
 
-// keptRow is such a row.
+// CompletedRow has the columns of a completed record without an outcome that may
+// differ from the claim that looks for it.
 type CompletedRow struct {
-	now                              int64 // when it was looked for
+	now                              int64 // time of the lookup
 	fence, expires, created, updated pgtype.Int8
 	owner                            pgtype.UUID
 	holder, fingerprint, key         []byte
 }
 
-// unpackKept takes it from what keeps gave, parts of which it keeps.
+// UnpackCompleted reads the answer of the statement FindCompleted. It keeps parts of
+// b.
 func UnpackCompleted(now int64, b []byte) (*CompletedRow, error) {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != completedCount {
 		return nil, errPackedFormat
@@ -85,10 +85,10 @@ func UnpackCompleted(now int64, b []byte) (*CompletedRow, error) {
 	return r, nil
 }
 
-// found is its record; p is a claim of its id.
+// Found is the record of the row; p is a claim of the same id.
 func (r *CompletedRow) Found(p *store.Proposal) store.Found {
 	updated, holder, key := store.Time(r.updated.Int64), p.Holder, p.Key
-	if string(r.holder) != holder { // else it is at hand
+	if string(r.holder) != holder { // otherwise reuse the string of the proposal
 		holder = string(r.holder)
 	}
 	if string(r.key) != key.Value {
@@ -102,15 +102,15 @@ func (r *CompletedRow) Found(p *store.Proposal) store.Found {
 	}, p, store.Time(r.now))
 }
 
-// unpacker takes one value after the other: the oid of its type, its length,
-// or -1 for null, and its bytes.
+// unpacker reads the values of a packed row. Each has the oid of its type, its length
+// (-1 for null), and its bytes.
 type unpacker struct {
 	rest   []byte
 	failed bool
 }
 
-// columns takes the number of values, and reports whether there are more than
-// this version knows, which a later one has put behind them.
+// columns reads the number of values. more reports whether a later version has added
+// columns at the end.
 func (u *unpacker) columns() (more bool) {
 	if len(u.rest) < 4 || binary.BigEndian.Uint32(u.rest) < uint32(len(Columns)) {
 		u.failed, u.rest = true, nil
@@ -121,7 +121,7 @@ func (u *unpacker) columns() (more bool) {
 	return more
 }
 
-// next is a value of so many bytes; -1: of any number.
+// next reads a value of size bytes; -1: of any size.
 func (u *unpacker) next(size int) (value []byte, ok bool) {
 	if len(u.rest) < 8 {
 		u.failed = true
