@@ -26,7 +26,7 @@ func claimBatch(s *Store, ps ...*store.Proposal) []*claimItem {
 	return items
 }
 
-func TestABatchOfClaimsAnswersEachAsAlone(t *testing.T) {
+func TestClaimBatch_MixedKeys_AnswersAsSingleClaims(t *testing.T) {
 	s := openStanding(t)
 	done := complete(t, s, "done", "result")
 	held := claim(t, s, "held")
@@ -51,7 +51,7 @@ func TestABatchOfClaimsAnswersEachAsAlone(t *testing.T) {
 
 // A batch of relaxed claims does not wait for the disk, unless it writes
 // nothing, and no other statement is relaxed by it.
-func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
+func TestClaimBatch_RelaxedClaims_CommitDoesNotWait(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed})
 		complete(t, s, "done", "result")
@@ -87,7 +87,7 @@ func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
 	}
 }
 
-func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
+func TestSettleBatch_MixedLeases_AnswersAsSingleSettlements(t *testing.T) {
 	s := openStanding(t)
 	var items []*settleItem
 	add := func(l store.Lease, t store.Settlement) {
@@ -122,7 +122,7 @@ func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
 }
 
 // A row that the server refuses (here by a trigger) is refused alone.
-func TestOneBadRowSinksNoOther(t *testing.T) {
+func TestBatch_OneRowFails_OthersSucceed(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
 	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF NEW.key = 'bad'::bytea THEN RAISE EXCEPTION 'a bad row'; END IF; RETURN NEW; END $$;
@@ -143,7 +143,7 @@ func TestOneBadRowSinksNoOther(t *testing.T) {
 	all.Wait()
 }
 
-func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
+func TestBatch_ManyStoresSameKeys_NoDeadlock(t *testing.T) {
 	s := openNew(t, nil)
 	o := s.options
 	handles := []*Store{s, openAt(t, s.ownPool.Config().ConnString(), &o)}
@@ -191,7 +191,7 @@ func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
 }
 
 // What PgBouncer needs before 1.21, and the least that any pooler needs.
-func TestWithoutPreparedStatements(t *testing.T) {
+func TestStore_NoPreparedStatements_Works(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe} {
 		t.Run(mode.String(), func(t *testing.T) {
 			first := openNew(t, nil)
@@ -248,7 +248,7 @@ func TestWithoutPreparedStatements(t *testing.T) {
 
 // In a batch a column has one value for all rows if it is the same in all, or
 // one for each.
-func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
+func TestBatch_ColumnsDifferOrRepeat_AllStored(t *testing.T) {
 	s := openStanding(t)
 	for name, differ := range map[string]bool{"the same": false, "differing": true} {
 		var ps []*store.Proposal
@@ -294,7 +294,7 @@ func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
 }
 
 // A batch changes only rows that are held as it says, as a settlement alone does.
-func TestABatchOfSettlementsChangesNothingThatIsNotHeld(t *testing.T) {
+func TestSettleBatch_LeaseNotHeld_ChangesNothing(t *testing.T) {
 	s := openStanding(t)
 	held, settled, stranger, old, parked := claim(t, s, "held"), complete(t, s, "settled", "first"), claim(t, s, "a stranger's"), claim(t, s, "of another fence"), claim(t, s, "parked")
 	if err := s.Settle(t.Context(), parked.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
@@ -326,7 +326,7 @@ func TestABatchOfSettlementsChangesNothingThatIsNotHeld(t *testing.T) {
 }
 
 // The server may have given all rows of a batch, and then not commit it.
-func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
+func TestBatch_CommitFails_NotAcknowledged(t *testing.T) {
 	s := openNew(t, nil)
 	good, bad := claim(t, s, "good"), claim(t, s, "UPDATE")
 	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -364,7 +364,7 @@ func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
 
 // A key that comes back in a batch has a higher fence than before it was swept,
 // also if the clock was set back.
-func TestTheFenceGrowsOverASweepInABatch(t *testing.T) {
+func TestClaimBatch_AfterSweep_FenceGrows(t *testing.T) {
 	s := openStanding(t)
 	was := complete(t, s, "k", "result")
 	advance(t, s, 2*time.Hour)

@@ -56,7 +56,7 @@ var breaking = map[string]func(ctx context.Context, tx pgx.Tx) error{
 // A call whose work breaks the connection each time is found as any that fails:
 // it is not taken for an outage, which would have all wait for ever. What is kept
 // of it is that it was tried.
-func TestACallThatBreaksItsConnectionSinksNoOther(t *testing.T) {
+func TestRunWhole_CallBreaksConnection_OthersSucceed(t *testing.T) {
 	for name, breaks := range breaking {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)

@@ -22,7 +22,7 @@ import (
 
 // The business rows of batches are there exactly once, whenever the server
 // dies.
-func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
+func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
 	n := kills(t)
@@ -93,9 +93,9 @@ func (s *stopAt) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatc
 	s.reached("after the claim")
 }
 
-// TestWorkerOfABatch is what the killed processes run. It is not a test by
+// TestRunWhole_WorkerProcess is what the killed processes run. It is not a test by
 // itself.
-func TestWorkerOfABatch(t *testing.T) {
+func TestRunWhole_WorkerProcess(t *testing.T) {
 	url, schema, point, form := os.Getenv("SEMEL_TEST_WORKER_URL"), os.Getenv("SEMEL_TEST_WORKER_SCHEMA"), os.Getenv("SEMEL_TEST_WORKER_STOP"), os.Getenv("SEMEL_TEST_WORKER_FORM")
 	if url == "" {
 		t.Skip("a process that another test starts")
@@ -155,7 +155,7 @@ func TestWorkerOfABatch(t *testing.T) {
 
 // A worker that is killed, at each point of a batch: what the next one does
 // again is there once.
-func TestABatchOutlivesItsWorker(t *testing.T) {
+func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)
 	for _, form := range []string{"whole", "ahead"} {
@@ -188,7 +188,7 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 // killAt kills a worker of the shop's batch at a point.
 func killAt(t *testing.T, p *shop, point, form string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestWorkerOfABatch$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRunWhole_WorkerProcess$")
 	cmd.Env = append(os.Environ(), "SEMEL_TEST_WORKER_URL="+pgtest.URL(t), "SEMEL_TEST_WORKER_SCHEMA="+p.s.options.Schema,
 		"SEMEL_TEST_WORKER_STOP="+point, "SEMEL_TEST_WORKER_FORM="+form)
 	out, err := cmd.StdoutPipe()

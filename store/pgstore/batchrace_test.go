@@ -43,7 +43,7 @@ func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []se
 
 // Batches with the same keys in opposite order, in every form: none waits for
 // another, so none can dead-lock, and each key is done once.
-func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
+func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	before := ask[int](t, p.s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
 	const keys, rounds = 60, 5
@@ -86,7 +86,7 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 
 // Two batches whose handlers lock each other's rows: the server ends one, and
 // it is run again.
-func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
+func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup
@@ -130,7 +130,7 @@ func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 }
 
 // What is refused again and again is run in halves in the end.
-func TestABatchThatIsRefusedAgainAndAgainIsDivided(t *testing.T) {
+func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	raise := p.s.quoted() + ".raise()"
 	mustExec(t, p.s.appPool, "CREATE FUNCTION "+raise+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (SELECT count(*) FROM "+p.table+") >= 3 THEN RAISE EXCEPTION 'too many at once' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
@@ -162,7 +162,7 @@ func TestABatchThatIsRefusedAgainAndAgainIsDivided(t *testing.T) {
 
 // A connection that is cut, at any statement of a batch, before or after the
 // server has carried it out: each effect is there once in the end.
-func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
+func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
@@ -190,7 +190,7 @@ func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
 }
 
 // A caller that leaves in the middle has left nothing.
-func TestACancelledBatchLeavesNothing(t *testing.T) {
+func TestRunWhole_Canceled_LeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")

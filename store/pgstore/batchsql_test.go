@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
+func TestInsertAlike_SameRowsAsInsertMany(t *testing.T) {
 	s := openNew(t, &Options{clock: "1700000000000000"})
 	rows := make([]insertRow, 3)
 	for i := range rows {
@@ -63,7 +63,7 @@ func TestAlikeRowsAreInsertedAsAllOthers(t *testing.T) {
 }
 
 // What is too much for a statement goes in several, and each row in one of them.
-func TestRowsOfManyStatementsAreAllWritten(t *testing.T) {
+func TestRunWhole_RowsExceedOneStatement_AllWritten(t *testing.T) {
 	body := make([]byte, maxStatement/3)
 	x := &storeTx{pending: map[pgtype.UUID]*pending{}}
 	for i := range 8 {

@@ -14,7 +14,7 @@ import (
 )
 
 // What a handler writes is undone if it fails, whatever it writes by.
-func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
+func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
 		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
 			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
@@ -72,7 +72,7 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 }
 
 // A handler that met a call in flight has not failed: it uses up no attempt.
-func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
+func TestRunWhole_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		w := newWorker(newShop(t, openNew(t, nil), nil))
 		run := w.whole
@@ -87,7 +87,7 @@ func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
 
 // A COMMIT without an answer is found out by a call that it was to commit, and
 // not by one that failed.
-func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
+func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 	first := openNew(t, nil)
 	c, through := cuttest.New(t, pgtest.URL(t), true)
 	p := newShop(t, openThrough(t, first, through), nil)
@@ -113,7 +113,7 @@ func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 
 // The first statement on a connection fails: nothing is prepared there of what
 // undoes it, and a transaction that has failed prepares nothing.
-func TestAStatementThatFailsFirstSinksNoOther(t *testing.T) {
+func TestRunWhole_FirstStatementFails_OthersSucceed(t *testing.T) {
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
 		t.Run("", func(t *testing.T) {
 			w := newWorker(newShop(t, openNew(t, nil), nil))

@@ -37,7 +37,7 @@ func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, 
 // One that had failed before, or has expired, replaces its record ahead of the
 // handler. To undo that would undo what the handler wrote for the others, who
 // would be recorded as done all the same.
-func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
+func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
 	for name, said := range map[string]error{"a failed attempt": errors.New("poison"), "no effect": semel.NoEffect(errors.New("not now")), "a failure": &semel.Failure{Message: "declined"}} {
 		for _, ahead := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", ahead"}[ahead], func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 
 // A statement that failed unseen has broken the transaction for all, and is the
 // fault of one.
-func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
+func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
@@ -113,7 +113,7 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 
 // A handler of many says of a statement that failed whose it was, and returns nil:
 // that it hid nothing is seen once the call is alone, which then has its attempt.
-func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
+func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
@@ -134,7 +134,7 @@ func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
 
 // A batch that ends as several transactions ends with the one that met an outage:
 // what comes behind it might have to come behind its calls.
-func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
+func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			c, through := cuttest.New(t, pgtest.URL(t), false)

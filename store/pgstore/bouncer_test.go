@@ -11,7 +11,7 @@ import (
 
 // The suite, through a PgBouncer that hands each transaction to another
 // connection.
-func TestConformanceThroughPgBouncer(t *testing.T) {
+func TestConformance_PgBouncer(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	storetest.Run(t, storetest.Harness{
@@ -25,7 +25,7 @@ func TestConformanceThroughPgBouncer(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftInAPooledSession(t *testing.T) {
+func TestPgBouncer_SharedSession_NoStateLeft(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	p := newShop(t, openAt(t, through, &Options{Schema: newSchema(t, at), RelaxedClaims: true}), nil)

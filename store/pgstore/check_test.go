@@ -12,7 +12,7 @@ func safe() settings {
 	return settings{synchronousCommit: "on", fsync: "on", fullPageWrites: "on", isolation: "read committed", version: 150000, maxConnections: 100}
 }
 
-func TestEachUnsafeSettingIsNamed(t *testing.T) {
+func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
 	is := safe()
 	if err := is.unsafe(13, 8); err != nil {
 		t.Errorf("safe settings: %v", err)
@@ -38,7 +38,7 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 	}
 }
 
-func TestCheckReadsTheServersSettings(t *testing.T) {
+func TestCheck_ReadsServerSettings(t *testing.T) {
 	srv := pgtest.Start(t, "fsync=off", "synchronous_commit=off")
 	err := openAt(t, srv.URL(), nil).Check(t.Context())
 	if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "synchronous_commit is off") || !strings.Contains(err.Error(), "fsync is off") {
@@ -62,7 +62,7 @@ func TestCheckReadsTheServersSettings(t *testing.T) {
 	}
 }
 
-func TestADurableServerIsSafe(t *testing.T) {
+func TestCheck_DurableServer_Passes(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	if err := openAt(t, srv.URL()+"&pool_max_conns=8", nil).Check(t.Context()); err != nil {
 		t.Error(err)

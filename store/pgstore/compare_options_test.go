@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestOptionsCompared measures what options cost against a store without them:
+// TestOptions_Compared measures what options cost against a store without them:
 // SEMEL_TEST_OPTIONS=1. Each of the tests in it takes less than a minute.
-func TestOptionsCompared(t *testing.T) {
+func TestOptions_Compared(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_OPTIONS") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_OPTIONS=1")
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// TestComparedWithThePublishedPatterns measures, with default durability, on
+// TestStore_ComparedWithPublishedPatterns measures, with default durability, on
 // servers of its own: SEMEL_TEST_COMPARE=1. Nothing here is judged, because
 // that depends on the machine; ratios are of contenders that take turns. Each
 // of the tests in it takes less than 90 s.
-func TestComparedWithThePublishedPatterns(t *testing.T) {
+func TestStore_ComparedWithPublishedPatterns(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}

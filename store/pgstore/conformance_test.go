@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 }
 
 // The same with the server's clock, and transactions as Atomic uses them.
-func TestConformanceByTheServersClock(t *testing.T) {
+func TestConformance_ServerClock(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openNew(t, nil) },
 		Reopen:    reopen,

@@ -88,7 +88,7 @@ func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (
 	return l, kills
 }
 
-func TestWhatWasConfirmedSurvivesACrashOfTheServer(t *testing.T) {
+func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	l, n := crash(t, srv, kills(t), nil)
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
@@ -100,7 +100,7 @@ func TestWhatWasConfirmedSurvivesACrashOfTheServer(t *testing.T) {
 }
 
 // The harness must be able to see a loss, and its sequel.
-func TestWithoutSynchronousCommitACrashLoses(t *testing.T) {
+func TestStore_SynchronousCommitOff_CrashLoses(t *testing.T) {
 	srv := pgtest.Start(t, "fsync=on", "synchronous_commit=off", "wal_writer_delay=500ms")
 	l, n := crash(t, srv, max(10, kills(t)/10), func(l *ledger) bool {
 		lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
@@ -114,7 +114,7 @@ func TestWithoutSynchronousCommitACrashLoses(t *testing.T) {
 }
 
 // Relaxed claims may be lost in a crash; a confirmed outcome may not.
-func TestRelaxedClaimsKeepOutcomesDurable(t *testing.T) {
+func TestRelaxedClaims_ServerKilled_OutcomesStay(t *testing.T) {
 	srv := pgtest.Start(t, append([]string{"wal_writer_delay=500ms"}, pgtest.Durable...)...)
 	l := newLedger()
 	s := openAt(t, srv.URL(), &Options{RelaxedClaims: true})
@@ -142,7 +142,7 @@ func TestRelaxedClaimsKeepOutcomesDurable(t *testing.T) {
 }
 
 // Atomic: the business rows are there exactly once, whenever the server dies.
-func TestAtomicEffectsSurviveCrashesExactlyOnce(t *testing.T) {
+func TestAtomic_ServerKilled_EffectsOnce(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
 	n := kills(t)
@@ -195,7 +195,7 @@ func (p *shop) count(t *testing.T, url string) (rows, keys, records int64) {
 
 // A backend that dies takes every session with it; the server comes back by
 // itself, and so does the store.
-func TestTheDeathOfABackendIsOutlived(t *testing.T) {
+func TestStore_BackendTerminated_WorkContinues(t *testing.T) {
 	s := openNew(t, nil)
 	l := newLedger()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -35,7 +35,7 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 	return s
 }
 
-func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
+func TestAtomic_CommitUnanswered_OutcomeFound(t *testing.T) {
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
 		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + cachedName(commitStatement) + "\x00"} {
 			t.Run(name+", by "+mode, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 
 // A leased claim, or settlement, whose reply is lost: sent again it finds its
 // own, and nothing happens twice.
-func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
+func TestStore_RequestUnanswered_SafeToRepeat(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		t.Run(fmt.Sprint("carried out: ", after), func(t *testing.T) {
 			first := openNew(t, nil)
@@ -105,7 +105,7 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 }
 
 // Nor does a batch say of its leases that they are lost: nobody has said so.
-func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
+func TestSettleBatch_Unanswered_LeasesNotLost(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		first := openNew(t, nil)
 		c, through := cuttest.New(t, pgtest.URL(t), after)
@@ -136,7 +136,7 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 }
 
 // A commit that hangs: the caller's context ends first.
-func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
+func TestAtomic_CommitHangs_OutcomeFound(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 
 // What undoes a handler does not undo the change of the record before it: a key
 // that failed before can fail for good.
-func TestAFailureOfALaterAttemptIsKept(t *testing.T) {
+func TestAtomic_LaterAttemptFailure_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	declined := &semel.Failure{Code: "declined"}
 	for name, run := range map[string]func() error{

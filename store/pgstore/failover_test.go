@@ -12,7 +12,7 @@ import (
 
 // With a synchronous standby nothing that was confirmed is lost when it takes
 // over, and the fences go on growing.
-func TestAPromotedStandbyHasWhatWasConfirmed(t *testing.T) {
+func TestFailover_SynchronousStandby_HasConfirmedRecords(t *testing.T) {
 	primary := pgtest.Start(t, append([]string{"wal_level=replica", "max_wal_senders=4"}, pgtest.Durable...)...)
 	before := openAt(t, primary.URL(), nil)
 	standby, err := primary.Standby()
@@ -66,7 +66,7 @@ func TestAPromotedStandbyHasWhatWasConfirmed(t *testing.T) {
 
 // A server without room on its disk refuses, and changes nothing; recorded
 // outcomes are still replayed.
-func TestAFullDiskRefusesNewKeysAndReplaysOld(t *testing.T) {
+func TestFullDisk_NewKeysRefused_ReplaysSucceed(t *testing.T) {
 	dir, free := smallDisk(t)
 	srv := pgtest.Start(t, pgtest.Fast...)
 	s := openAt(t, srv.URL(), nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-func TestSavepointsOfAHandler(t *testing.T) {
+func TestHandlerTx_Savepoints_MayEnd(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	write := func(ctx context.Context, tx pgx.Tx, key string) {
 		t.Helper()
@@ -78,7 +78,7 @@ func TestSavepointsOfAHandler(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // A server that counts statements by their text sees the same ones in each run.
-func TestSavepointsHaveTheSameNamesInEachRun(t *testing.T) {
+func TestSavepoints_EachRun_SameNames(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	var names []string
 	for i := range 3 {

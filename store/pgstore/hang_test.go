@@ -17,7 +17,7 @@ import (
 // A connection that hangs is given up with the renewal on it, and the driver
 // takes its time to close it. The next renewal does not wait for that: nor does
 // that of another Guard.
-func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
+func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
@@ -51,7 +51,7 @@ func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
 
 // One connection that hangs does not cost an outcome: a settlement goes again, on
 // another.
-func TestASettlementThatHangsIsStored(t *testing.T) {
+func TestSettle_ConnectionHangs_IsStored(t *testing.T) {
 	first := openNew(t, nil)
 	h, through := newHanger(t)
 	s := openAt(t, through, &Options{Schema: first.options.Schema, settleTry: 300 * time.Millisecond})
@@ -66,7 +66,7 @@ func TestASettlementThatHangsIsStored(t *testing.T) {
 
 // A listener that has lost its connection, and gets no answer on the next, takes
 // another.
-func TestAListenerThatHangsConnectsAgain(t *testing.T) {
+func TestListener_ConnectionHangs_Reconnects(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)

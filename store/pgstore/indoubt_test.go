@@ -14,7 +14,7 @@ import (
 
 // Who gets ErrUnavailable may do something else instead: so whether the effect
 // may be there has to be told apart from that it is not.
-func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
+func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		after, away bool // the server gets the COMMIT; and cannot be asked then
 		err         error

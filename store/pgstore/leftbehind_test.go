@@ -18,7 +18,7 @@ import (
 
 // A goroutine that a handler leaves behind uses the transaction and the context
 // after the run, while other runs panic, exit, or lose their connections.
-func TestWhatAHandlerLeavesBehindMeetsNoOtherRun(t *testing.T) {
+func TestHandlerTx_UsedAfterHandler_Closed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var paid []string
 	var mu sync.Mutex
@@ -117,7 +117,7 @@ func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx p
 	}
 }
 
-func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
+func TestAtomic_CallerLeaves_StatementEnds(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()

@@ -10,7 +10,7 @@ import (
 
 // A table of several parts: more pages than one step looks at, and more rows
 // in some than one page of a list has.
-func TestALargeTableIsListedAndSweptWhole(t *testing.T) {
+func TestListAndSweep_LargeTable_Complete(t *testing.T) {
 	t.Run("one table", func(t *testing.T) { listedAndSweptWhole(t, openNew(t, nil)) })
 	t.Run("partitions", func(t *testing.T) { listedAndSweptWhole(t, openNew(t, &Options{Partitions: 3})) })
 }
@@ -101,7 +101,7 @@ func listedOnce(t *testing.T, s *Store, n int, first func()) {
 }
 
 // A page that is full is gone on behind in the same partition.
-func TestAListGoesThroughEachPartitionOnce(t *testing.T) {
+func TestList_Partitions_EachReadOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 2})
 	const keys = 2*pageSize + 200
 	claimMany(t, s, keys)
@@ -109,7 +109,7 @@ func TestAListGoesThroughEachPartitionOnce(t *testing.T) {
 }
 
 // What changes when it is read moves on, and is not given once more.
-func TestARecordThatMovesOnIsListedOnce(t *testing.T) {
+func TestList_RecordMoves_ListedOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 1})
 	const keys = pageSize + 50
 	claimMany(t, s, keys)

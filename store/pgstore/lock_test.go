@@ -41,7 +41,7 @@ func hold(t *testing.T, s *Store, keys ...string) (release func()) {
 	return release
 }
 
-func TestALockedRowHoldsUpNoStranger(t *testing.T) {
+func TestLockedRow_OtherKeys_NotDelayed(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1, LockTimeout: 10 * time.Minute})
 	stuck := claim(t, s, "stuck")
 	records := map[string]store.Record{}
@@ -82,7 +82,7 @@ func TestALockedRowHoldsUpNoStranger(t *testing.T) {
 }
 
 // A claim that hangs in its lane, longer than it ever may, takes one flusher.
-func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
+func TestClaim_Hangs_OtherKeysNotDelayed(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		t.Run(fmt.Sprint("relaxed ", relaxed), func(t *testing.T) {
 			s := openNew(t, &Options{RelaxedClaims: relaxed})
@@ -127,7 +127,7 @@ func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
 
 // Many want a key that a transaction has open: they must not take all of the
 // store's connections.
-func TestAKeyInDemandThatIsLockedHoldsUpNoStranger(t *testing.T) {
+func TestLockedRow_ManyWaiters_OtherKeysNotDelayed(t *testing.T) {
 	s := openNew(t, &Options{Connections: 4, LockTimeout: 10 * time.Minute})
 	tx := beginTx(t, s, txDefaults)
 	if f, err := s.Tx(tx).Claim(t.Context(), proposal("hot")); err != nil || !f.Won {
@@ -159,7 +159,7 @@ func TestAKeyInDemandThatIsLockedHoldsUpNoStranger(t *testing.T) {
 	crowd.Wait()
 }
 
-func TestALockThatLastsIsErrBusy(t *testing.T) {
+func TestLockedRow_LockTimeout_ErrBusy(t *testing.T) {
 	s := openNew(t, &Options{LockTimeout: 50 * time.Millisecond})
 	r := claim(t, s, "k")
 	release := hold(t, s, "k")
@@ -178,7 +178,7 @@ func TestALockThatLastsIsErrBusy(t *testing.T) {
 	}
 }
 
-func TestARenewalWaitsForNoRow(t *testing.T) {
+func TestRenew_RowLocked_ErrBusyAtOnce(t *testing.T) {
 	s := openNew(t, nil)
 	a, b := claim(t, s, "a"), claim(t, s, "b")
 	lost := store.Lease{Key: testKey("a"), Owner: newOwner(), Fence: a.Fence}
@@ -198,7 +198,7 @@ func TestARenewalWaitsForNoRow(t *testing.T) {
 // A statement that was refused when it committed has renewed nothing, whatever
 // rows it had given. (The triggers let it change the row, do not let that
 // commit, and let it change no row when it is sent again.)
-func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
+func TestRenew_CommitRefused_RenewsAgain(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
@@ -222,7 +222,7 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 }
 
 // A renewal that comes too late ends a run.
-func TestARenewalWaitsForNoOtherRequest(t *testing.T) {
+func TestRenew_LanesBusy_NotDelayed(t *testing.T) {
 	s := openNew(t, &Options{Connections: 3})
 	r := claim(t, s, "k")
 	for range s.options.Connections {
@@ -239,7 +239,7 @@ func TestARenewalWaitsForNoOtherRequest(t *testing.T) {
 	}
 }
 
-func TestHandlersThatHoldThePoolDoNotStarveTheStore(t *testing.T) {
+func TestPool_HeldByHandlers_StoreContinues(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	app := application(t, s)
@@ -269,7 +269,7 @@ func TestHandlersThatHoldThePoolDoNotStarveTheStore(t *testing.T) {
 	}
 }
 
-func TestASweepPassesOverALockedRow(t *testing.T) {
+func TestSweep_RowLocked_Skipped(t *testing.T) {
 	s := openStanding(t)
 	for i := range 5 {
 		complete(t, s, itoa(i), "result")
@@ -286,7 +286,7 @@ func TestASweepPassesOverALockedRow(t *testing.T) {
 }
 
 // A claim meets one that another transaction has inserted and not committed.
-func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
+func TestClaim_InsertInFlight_Waits(t *testing.T) {
 	for name, end := range map[string]func(pgx.Tx) error{
 		"commit":   func(tx pgx.Tx) error { return tx.Commit(context.Background()) },
 		"rollback": func(tx pgx.Tx) error { return tx.Rollback(context.Background()) },
@@ -325,7 +325,7 @@ func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
 // A claim's statement may return no row: neither its own nor another's. Sent
 // again it has one (see above); if it never has, that is an error, and neither
 // a win nor an endless loop.
-func TestAClaimStatementThatNeverReturnsARowIsAnError(t *testing.T) {
+func TestClaim_NoRowReturned_IsError(t *testing.T) {
 	s := openNew(t, nil)
 	mustExec(t, s.ownPool, "DELETE FROM "+s.quoted()+".semel_meta")
 	if f, err := s.Claim(t.Context(), proposal("k")); !errors.Is(err, ErrSchema) || f.Won {

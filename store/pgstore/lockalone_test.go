@@ -10,7 +10,7 @@ import (
 
 // A settlement whose row is locked for longer than its lane waits is not busy
 // yet: it waits outside, whether it went by itself or came out of a batch.
-func TestALockedSettlementWaitsOutsideOfItsLane(t *testing.T) {
+func TestSettle_RowLocked_WaitsOutsideLane(t *testing.T) {
 	for name, out := range map[string]bool{"by itself": false, "out of a batch": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t, &Options{LockTimeout: 10 * time.Minute})

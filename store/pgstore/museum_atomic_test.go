@@ -50,7 +50,7 @@ func (l *lossy) Read(b []byte) (int, error) {
 
 // What came of a commit is found out even if the caller leaves while it is on its
 // way: who hears that it failed does it again under another key.
-func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
+func TestAtomic_CallerLeavesAtCommit_OutcomeFound(t *testing.T) {
 	var text atomic.Pointer[string]
 	var c *crowded
 	ctx, leave := context.WithCancel(t.Context())
@@ -79,7 +79,7 @@ func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
 
 // Between the loss of a commit's answer and the question what came of it another
 // may have had the key: that it is settled says nothing of this run.
-func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
+func TestAtomic_OtherOwnerSettled_NotOwnCommit(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	mine := proposal("k")
 	mine.Key = store.Key{Operation: "pay", Tenant: "ann", Value: "k"}
@@ -101,7 +101,7 @@ func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
 
 // A handler that takes longer than its callers wait fails each time by their
 // leaving. Those pgwire.Tries count, or it would run for ever.
-func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
+func TestAtomic_CallerLeaves_CountsAttempt(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	for attempt := 1; attempt <= 2; attempt++ {
 		ctx, leave := context.WithCancel(t.Context())
@@ -128,7 +128,7 @@ func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
 
 // A unique violation of the application's own says nothing of the key: the
 // handler runs once, and its error is the caller's.
-func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
+func TestAtomic_HandlerUniqueViolation_IsHandlerError(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
 	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('k')")
@@ -155,7 +155,7 @@ func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 
 // What the server refuses for now is tried again, and not for ever; and it counts
 // as no attempt, for nothing says that the call is to blame.
-func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
+func TestAtomic_AlwaysRefused_EndsUnavailable(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (string, error) {
@@ -175,7 +175,7 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 
 // A commit that the server refuses because of others has not happened: the
 // handler runs again, and the caller sees nothing of it.
-func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
+func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	fn := pgx.Identifier{c.s.options.Schema, "refuse"}.Sanitize()
 	seen := pgx.Identifier{c.s.options.Schema, "seen"}.Sanitize()
@@ -198,7 +198,7 @@ func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
 
 // Between the rollback of a try and its note there is nothing to see. Who waited
 // for it does not take that for the right to run.
-func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
+func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
 	var ends atomic.Int32 // of what was admitted: the first, and then who waits
 	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{Observe: func(_ context.Context, e semel.Event) {
 		if e.Kind == semel.EventReleased || e.Kind == semel.EventExecuted {

@@ -19,7 +19,7 @@ import (
 
 // However a handler ends that has no answer, the caller's transaction has nothing
 // of it: he may leave meanwhile, and commit all the same.
-func TestAHandlerIsUndoneThoughItsCallerHasLeft(t *testing.T) {
+func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
 	for name, end := range map[string]func(context.Context) error{
 		"it fails":    func(ctx context.Context) error { return ctx.Err() },
 		"it is well":  func(context.Context) error { return nil },
@@ -58,7 +58,7 @@ func TestAHandlerIsUndoneThoughItsCallerHasLeft(t *testing.T) {
 
 // A savepoint that was undone is still there for the server. What is undone next
 // is the one around it.
-func TestSavepointsInEachOtherAreUndone(t *testing.T) {
+func TestNested_InsideNested_Undone(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	if err := Once(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		at := tx
@@ -86,7 +86,7 @@ func TestSavepointsInEachOtherAreUndone(t *testing.T) {
 }
 
 // A run of another store has a transaction, and a fate, of its own.
-func TestARunOfAnotherStoreDoesNotJoin(t *testing.T) {
+func TestRun_InsideHandlerOfOtherStore_DoesNotJoin(t *testing.T) {
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	late := errors.New("late")
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -110,7 +110,7 @@ func TestARunOfAnotherStoreDoesNotJoin(t *testing.T) {
 
 // A database with the same tables is not that of the store: the record would
 // commit in one, and who asks looks in the other.
-func TestATransactionOfATwinIsForeign(t *testing.T) {
+func TestTx_SchemaOfSameName_ErrForeign(t *testing.T) {
 	s := openNew(t, nil)
 	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.options.Schema}), nil)
 	a, err := NewAtomic(s, nil)
@@ -129,7 +129,7 @@ func TestATransactionOfATwinIsForeign(t *testing.T) {
 
 // A duplicate of a run in flight is told so at once, whatever there was of the key
 // before: it never waits for the other's row, as the caller may hold locks.
-func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
+func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 	for name, before := range map[string]func(p *shop){
 		"released": func(p *shop) { _, _ = Do(t.Context(), p.a, call("k"), p.pay("k", errors.New("down"))) },
 		"expired": func(p *shop) {
@@ -165,7 +165,7 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 
 // What a run was answered is the caller's: the connection that it came by goes on
 // reading what others are answered.
-func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
+func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	of := func(key string) store.Outcome {
 		return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
@@ -195,7 +195,7 @@ func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
 
 // What a handler hands on as its fence grows, though the record that had a higher
 // one was swept, and the server's clock was set back.
-func TestTheFenceOfARunGrowsOverASweep(t *testing.T) {
+func TestAtomic_AfterSweep_FenceGrows(t *testing.T) {
 	p := newShop(t, openStanding(t), &semel.Options{Retention: time.Hour})
 	var fences []uint64
 	handler := func(_ context.Context, x *semel.Execution) (store.Outcome, error) {

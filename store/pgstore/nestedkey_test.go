@@ -13,7 +13,7 @@ import (
 
 // A handler that calls under its own key, however it was run, or under that of
 // a call around it: the key is in progress, and nothing runs within itself.
-func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
+func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	again := func(ctx context.Context, tx pgx.Tx) error {

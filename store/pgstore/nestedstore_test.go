@@ -12,7 +12,7 @@ import (
 
 // A handler of one store within that of another: what is run there for the outer
 // store joins its transaction, and is rolled back with it.
-func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
+func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	back := errors.New("all is rolled back")
 	inside := func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
@@ -48,7 +48,7 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 
 // What a handler leaves behind may use its context: the transaction is over, and
 // so is the run of its key.
-func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
+func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var left context.Context
 	leave := func(ctx context.Context, _ *semel.Execution) error {

@@ -42,7 +42,7 @@ func join(t *testing.T, s *Store, value string) *notify.Waiter {
 }
 
 // Each way in which a run ends, and who listens in another process.
-func TestTheEndOfARunIsTold(t *testing.T) {
+func TestWait_RunEnds_Notified(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	far := other(t, s)
 	one := join(t, far, "one")
@@ -73,7 +73,7 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 }
 
 // A take-over is not an end, and a claim that loses changes nothing.
-func TestWhatIsNoEndIsNotTold(t *testing.T) {
+func TestWait_RunContinues_NotNotified(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	was := claim(t, s, "k")
 	l := join(t, s, "k")
@@ -93,7 +93,7 @@ func TestWhatIsNoEndIsNotTold(t *testing.T) {
 	}
 }
 
-func TestWaitWithoutNotifySaysSoAtOnce(t *testing.T) {
+func TestWait_NotifyOff_ErrUnsupported(t *testing.T) {
 	s := openNew(t, nil)
 	if err := s.Wait(t.Context(), seenOf(claim(t, s, "k"))); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
@@ -103,7 +103,7 @@ func TestWaitWithoutNotifySaysSoAtOnce(t *testing.T) {
 	}
 }
 
-func TestWaitSeesWhatCameBeforeIt(t *testing.T) {
+func TestWait_RunEndedBefore_ReturnsAtOnce(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	r := claim(t, s, "k")
 	seen := r.Seen()
@@ -139,7 +139,7 @@ func proposalSeen(value string) store.Seen {
 
 // A claim that was taken over before somebody waits for it is in the same state,
 // and another's.
-func TestWaitSeesATakeOverBeforeIt(t *testing.T) {
+func TestWait_TakeOverBefore_ReturnsAtOnce(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	was := claim(t, s, "k")
 	if f, err := s.Swap(t.Context(), was.Seen(), proposal("k")); err != nil || !f.Won {

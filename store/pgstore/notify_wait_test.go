@@ -91,7 +91,7 @@ func well(t *testing.T, all ...chan error) {
 	}
 }
 
-func TestAWaiterIsWokenWhereAPollSeesNothing(t *testing.T) {
+func TestWait_Notified_BeforePollSeesIt(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	far := other(t, s)
 	for i := range 5 {
@@ -127,7 +127,7 @@ func endListeners(t *testing.T, s *Store) int {
 }
 
 // A listener whose connection is lost, and cannot be made again.
-func TestAWaiterThatIsDeafPolls(t *testing.T) {
+func TestWait_ListenerBroken_Polls(t *testing.T) {
 	first := openNew(t, nil)
 	cfg := sized(first.ownPool.Config(), 4)
 	var cut atomic.Bool
@@ -175,7 +175,7 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 	told(t, l, "an end after the listener came back")
 }
 
-func TestCloseEndsWhoWaits(t *testing.T) {
+func TestClose_WaitersEnd(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	far := other(t, s)
 	r, last := claim(t, s, "k"), join(t, far, "last")
@@ -200,7 +200,7 @@ func TestCloseEndsWhoWaits(t *testing.T) {
 	}
 }
 
-func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
+func TestOpen_NotifyThroughPgBouncer_Refused(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	s, err := Open(t.Context(), through, &Options{Schema: newSchema(t, at), Notify: true, echo: time.Second})
@@ -214,7 +214,7 @@ func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
 
 // Transactions are told after their commit; who waits for one has nothing to
 // look at before.
-func TestTheEndOfATransactionIsTold(t *testing.T) {
+func TestWait_TransactionEnds_Notified(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
 	far, err := NewAtomic(other(t, p.s), nil)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 // The suite with the records in partitions. SEMEL_TEST_PARTITIONS has all
 // tests in partitions.
-func TestConformanceOnPartitions(t *testing.T) {
+func TestConformance_Partitions(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openStandingIn(t, 3) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
@@ -33,7 +33,7 @@ func TestConformanceOnPartitions(t *testing.T) {
 
 // A partition boundary is where the published pattern, a table for each day,
 // grants a key twice. Here the partition follows from the key.
-func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
+func TestPartitions_SameKeyConcurrently_GrantedOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 8})
 	both := []*Store{s, other(t, s)}
 	const keys, callers = 100, 6
@@ -81,7 +81,7 @@ func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
 
 // The control: with a table for each day the same key is granted on each side of
 // midnight, and the server offers no unique index that would not.
-func TestAPartitionForEachDayGrantsAKeyTwice(t *testing.T) {
+func TestPartitions_ByDay_Refused(t *testing.T) {
 	s := openNew(t, nil)
 	q := func(sql string) string { return strings.ReplaceAll(sql, "S.", s.quoted()+".") }
 	mustExec(t, s.ownPool, q(`CREATE TABLE S.published (id uuid NOT NULL, created bigint NOT NULL, UNIQUE (id, created)) PARTITION BY RANGE (created)`))
@@ -110,7 +110,7 @@ func TestAPartitionForEachDayGrantsAKeyTwice(t *testing.T) {
 	}
 }
 
-func TestTheNumberOfPartitionsIsFixed(t *testing.T) {
+func TestPartitions_OtherNumber_ErrSchema(t *testing.T) {
 	for made, want := range map[int]string{0: "has 0 partitions", 4: "has 4 partitions"} {
 		url := pgtest.URL(t)
 		o := Options{Schema: newSchema(t, url), Partitions: made}
@@ -134,7 +134,7 @@ func TestTheNumberOfPartitionsIsFixed(t *testing.T) {
 	}
 }
 
-func TestMigrationsOfPartitionsRunByHandMakeTheSameSchema(t *testing.T) {
+func TestPartitionedInit_RunByHand_SameSchema(t *testing.T) {
 	for _, n := range []int{-1, 0, 257} {
 		if _, err := PartitionedInit(n); err == nil {
 			t.Errorf("%d partitions were made", n)
@@ -184,7 +184,7 @@ func TestMigrationsOfPartitionsRunByHandMakeTheSameSchema(t *testing.T) {
 
 // A statement reads the partition of its key, and no other: as many look-ups
 // as in one table.
-func TestAStatementReadsOnePartition(t *testing.T) {
+func TestPartitions_Statement_ReadsOne(t *testing.T) {
 	lookups := func(partitions int) int {
 		s := openNew(t, &Options{Connections: 1, Flushers: 1, Partitions: partitions})
 		noVacuum(t, s)

@@ -67,7 +67,7 @@ func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
 	})
 }
 
-func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
+func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		first, second := poll("a", "b"), poll("b", "c", "b")
@@ -92,7 +92,7 @@ func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
 
 // A record that was made ahead equals the record of a batch without a look, by
 // whichever statement, on a new connection and on one that was used before.
-func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
+func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
 	w := newWorker(p)
 	row := func() string {
@@ -131,7 +131,7 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	}
 }
 
-func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
+func TestPrefetch_Dropped_LeavesNothing(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
 		if !n.looked() {
@@ -150,7 +150,7 @@ func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
 
 // A batch that is run again, whole or in parts, has no keys in between. The
 // batch behind it gets none of them then.
-func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
+func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 	for name, fault := range map[string]error{"the handler failed": errors.New("not now"), "the server refused": &pgconn.PgError{Code: "40001"}} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", looked for late: ", late), func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
 }
 
 // Behind a batch whose keys are not known there is no look.
-func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
+func TestPrefetch_EarlierBatchNotPrefetched_Skipped(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	first, second := poll("a"), poll("a", "b")
@@ -214,7 +214,7 @@ func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
 }
 
 // A look that cannot be, or is not good any more, is made up for.
-func TestABatchRunsWithoutItsLook(t *testing.T) {
+func TestPrefetch_Fails_BatchRuns(t *testing.T) {
 	for name, spoil := range map[string]func(p *shop, n *PrefetchedBatch){
 		"too long ago": func(_ *shop, n *PrefetchedBatch) {
 			n.prefetcher.mu.Lock()
@@ -240,7 +240,7 @@ func TestABatchRunsWithoutItsLook(t *testing.T) {
 }
 
 // A look that nobody takes gives its keys and its connection back.
-func TestALookEndsByItself(t *testing.T) {
+func TestPrefetch_NotRun_EndsAfterTimeout(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	p.a.prefetchTimeout = 3 * time.Second
 	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
@@ -254,7 +254,7 @@ func TestALookEndsByItself(t *testing.T) {
 }
 
 // With few connections there is no look, and nothing waits for itself.
-func TestAPoolOfOneIsEnough(t *testing.T) {
+func TestPrefetch_PoolOfOne_BatchRuns(t *testing.T) {
 	for _, conns := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(conns), func(t *testing.T) {
 			at := pgtest.URL(t)
@@ -285,7 +285,7 @@ func TestAPoolOfOneIsEnough(t *testing.T) {
 }
 
 // What a handler sets differs from what was recorded: it is run again.
-func TestAHandlerMaySayHowItEnds(t *testing.T) {
+func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
 	declined := &semel.Failure{Code: "declined"}
@@ -312,7 +312,7 @@ func TestAHandlerMaySayHowItEnds(t *testing.T) {
 
 // Where all was new for some batches, the next is recorded without a look. What
 // is there all the same is found.
-func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
+func TestPrefetch_OldKeyAmongNew_Found(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	for i := range newOnlyAfter + 2 {

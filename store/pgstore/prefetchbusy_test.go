@@ -24,7 +24,7 @@ func (p *shop) held(t *testing.T, key string) (letGo func()) {
 	return func() { _ = tx.Rollback(context.Background()) }
 }
 
-func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
+func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, calls := newWorker(p), poll("a", "held", "z")
 	letGo := p.held(t, "held")
@@ -47,7 +47,7 @@ func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
 
 // A look writes no record of a key that is another's, so that it is in nobody's
 // way; and where it guesses that there is none, of no key at all.
-func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
+func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
 	for _, g := range []expectation{allNew, newOrCompleted, anything} {
 		p := newShop(t, openNew(t, nil), nil)
 		p.held(t, "held")
@@ -73,7 +73,7 @@ func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
 }
 
 // What was recorded ahead stands only for the end that it was recorded as.
-func TestWhatWasRecordedAheadStandsForOneEnd(t *testing.T) {
+func TestPrefetch_RecordInserted_EndsOnce(t *testing.T) {
 	as := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}
 	lease := store.Lease{Fence: 7, Owner: store.Owner{1}}
 	ends := func(l store.Lease, s store.Settlement) bool {

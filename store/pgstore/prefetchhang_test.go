@@ -103,7 +103,7 @@ func (h *hanger) carry(ctx context.Context, client net.Conn, to string) {
 // The connection of a look hangs: before the server has it, before its answer
 // comes, or when it is to be rolled back. The batch is done all the same, and
 // once, as soon as the server has given the keys back.
-func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
+func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 	for name, c := range map[string]struct{ asked, came bool }{
 		"its request is lost": {}, "its answer is lost": {asked: true}, "its end is lost": {came: true},
 	} {

@@ -15,7 +15,7 @@ import (
 // What a look ahead says of a key is what is there, whether it gives all of the
 // row or what differs from what it would leave, by pgx or past it. Only who stays
 // as it is needs no lock.
-func TestALookAheadFindsWhatIsThere(t *testing.T) {
+func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 	rows := []struct {
 		key, set string
 		kept     bool
@@ -94,7 +94,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 
 // Duplicates among new keys: who is kept is not locked, and the rest is recorded,
 // with one look more.
-func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
+func TestPrefetch_CompletedKeys_LeftOut(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
 		w, q := newWorker(p), p.a.Prefetcher()
@@ -130,7 +130,7 @@ func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
 }
 
 // A row that makes no sense, or is another key's, is an error all the same.
-func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
+func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
 	for _, set := range []string{"key = 'other'", "operation = 'other'", "tenant = 'other'", "format = 2", "fence = -1"} {
 		p := newShop(t, openNew(t, nil), nil)
 		w, calls := newWorker(p), poll("k", "l")
@@ -149,7 +149,7 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 
 // Of two keys with one id the second is not a duplicate of what is kept of the
 // first: whoever gets the record compares its key.
-func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
+func TestPrefetch_SameIDOtherKey_NotDuplicate(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	wantDone(t, q.Prefetch(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
@@ -167,7 +167,7 @@ func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
 }
 
 // The payload of a duplicate is compared, though its record is not sent whole.
-func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
+func TestPrefetch_OtherPayload_Mismatch(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		of := func(body string) []semel.Call {
@@ -188,7 +188,7 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 
 // The plans of looks ahead are as good when the table is large, and what the
 // handler does is planned as it was set.
-func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {
+func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
 		noVacuum(t, p.s)

@@ -17,7 +17,7 @@ func of(op string, tenant, key string, body semel.Payload) semel.Call {
 
 // Of a key that is in a batch more than once, the first is recorded ahead, and the
 // others are compared with it.
-func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
+func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
 	calls := []semel.Call{of("pay", "ann", "k", one), of("pay", "ann", "l", one), of("pay", "ann", "k", one), of("pay", "ann", "k", other)}
@@ -40,7 +40,7 @@ func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
 
 // Calls that differ in more than what is sent for each are recorded as what they
 // are.
-func TestCallsThatAreNotAlikeAreRecordedAsTheyAre(t *testing.T) {
+func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
 	body := semel.Bytes([]byte("body"))
 	for name, other := range map[string]semel.Call{
 		"tenants":    of("pay", "bob", "l", body),
@@ -58,7 +58,7 @@ func TestCallsThatAreNotAlikeAreRecordedAsTheyAre(t *testing.T) {
 
 // The bearer of a token only looks: where the reservation is gone there is nothing
 // to be recorded ahead.
-func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
+func TestPrefetch_ReservationGone_DoesNotRun(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
 
 // The clock was set back since a sweep: a key that begins anew has a higher fence
 // than any that was removed, and its handler knows it.
-func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
+func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	swept := store.Micros(time.Now().Add(24 * time.Hour))
 	mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
@@ -115,7 +115,7 @@ func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
 
 // A look that is dropped while it is on its way is waited for: what it works with
 // is the next batch's then.
-func TestADropWaitsForALookOnItsWay(t *testing.T) {
+func TestPrefetch_DropInFlight_Waits(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
 	mustExec(t, tx, "LOCK TABLE "+p.s.quoted()+".semel_record")

@@ -20,7 +20,7 @@ import (
 )
 
 // NoEffect around a Failure says that nothing happened, and nothing is kept.
-func TestAFailureInsideNoEffectIsNotKept(t *testing.T) {
+func TestAtomic_FailureInsideNoEffect_NotStored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	plain := errors.New("plain")
 	_, err := Do(t.Context(), p.a, call("k"), p.pay("k", plain))
@@ -40,7 +40,7 @@ func TestAFailureInsideNoEffectIsNotKept(t *testing.T) {
 }
 
 // Being told that somebody else is at it is not a failure.
-func TestAnInnerCallInProgressIsNoAttemptOfTheOuter(t *testing.T) {
+func TestAtomic_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 3})
 	n := 0
 	// another transaction has "inner" in flight
@@ -74,7 +74,7 @@ func TestAnInnerCallInProgressIsNoAttemptOfTheOuter(t *testing.T) {
 }
 
 // What was never sent is not undone on the server.
-func TestACancelledMessageSinksNoOther(t *testing.T) {
+func TestIn_CallCanceled_OthersSucceed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
 	in := p.a.In(tx)
@@ -102,7 +102,7 @@ func TestACancelledMessageSinksNoOther(t *testing.T) {
 }
 
 // A refusal that was too large to keep must not read as a success.
-func TestATombstoneKeepsItsStatus(t *testing.T) {
+func TestAtomic_OutcomeTooLarge_KeepsCode(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxOutcome: 1000})
 	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		return store.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
@@ -119,7 +119,7 @@ func TestATombstoneKeepsItsStatus(t *testing.T) {
 }
 
 // The caller must not take it for the handler's.
-func TestAnInsertThatFailsIsTheStoresError(t *testing.T) {
+func TestIn_InsertFails_Unavailable(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	s := p.s
 	mustExec(t, s.appPool, "CREATE FUNCTION "+s.quoted()+".no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
@@ -132,7 +132,7 @@ func TestAnInsertThatFailsIsTheStoresError(t *testing.T) {
 }
 
 // As it does under a Guard.
-func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
+func TestAtomic_KeySweptMeanwhile_RunsAgain(t *testing.T) {
 	first := openNew(t, nil)
 	cfg := first.ownPool.Config()
 	cfg.MaxConns = 8
@@ -166,7 +166,7 @@ func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 }
 
 // PgBouncer answers for a server that it has lost, and does not know.
-func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
+func TestAtomic_PoolerLosesCommit_OutcomeFound(t *testing.T) {
 	first := openNew(t, nil)
 	c, cut := cuttest.New(t, pgtest.URL(t), true)
 	c.Until = "COMMIT\x00"
@@ -195,7 +195,7 @@ func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 }
 
 // The connection may be another's by then.
-func TestASavepointEndsWithItsTransaction(t *testing.T) {
+func TestHandlerTx_SavepointAfterHandler_Closed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var leaked pgx.Tx
 	if _, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
@@ -212,7 +212,7 @@ func TestASavepointEndsWithItsTransaction(t *testing.T) {
 }
 
 // A crowd that waits must not run a failing handler once each.
-func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
+func TestAtomic_WaitersAfterFailure_GetFailure(t *testing.T) {
 	const crowd = 8
 	type caller struct{}
 	var refused sync.Map // by caller
@@ -242,7 +242,7 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 }
 
 // It is an effort and no promise, on a connection that others need.
-func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
+func TestAtomic_AttemptRecord_WaitsForNoLock(t *testing.T) {
 	first := openNew(t, nil)
 	app, err := pgxpool.NewWithConfig(t.Context(), sized(first.ownPool.Config(), 40))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Only who meets a locked row waits for it.
-func TestASwapWaitsForNoStrangersRow(t *testing.T) {
+func TestSwap_OtherRowLocked_NotDelayed(t *testing.T) {
 	s := openNew(t, &Options{LockTimeout: 10 * time.Minute})
 	var recs []store.Record
 	for i := range 3 {
@@ -36,7 +36,7 @@ func TestASwapWaitsForNoStrangersRow(t *testing.T) {
 }
 
 // The second must see what the first has made.
-func TestMigratingAtOnceWorksAtAnyIsolation(t *testing.T) {
+func TestMigrate_Concurrent_AnyIsolation(t *testing.T) {
 	url := pgtest.URL(t)
 	sep := "?"
 	if strings.Contains(url, "?") {
@@ -58,7 +58,7 @@ func TestMigratingAtOnceWorksAtAnyIsolation(t *testing.T) {
 }
 
 // Only claims are relaxed, and refused.
-func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
+func TestRelaxedClaims_OthersClaim_Parked(t *testing.T) {
 	s := openNew(t, &Options{RelaxedClaims: true})
 	strict := openAt(t, s.appPool.Config().ConnString(), &Options{Schema: s.options.Schema})
 	pr := proposal("k")
@@ -80,7 +80,7 @@ func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
 }
 
 // Each of it is less.
-func TestABatchLargerThanAMessageIsTakenApart(t *testing.T) {
+func TestSettleBatch_LargerThanMessage_Split(t *testing.T) {
 	s := openNew(t, nil)
 	body := make([]byte, 230<<20)
 	var batch []*settleItem
@@ -107,7 +107,7 @@ func TestABatchLargerThanAMessageIsTakenApart(t *testing.T) {
 
 // What the server, or the script of the schema, would stumble over is refused
 // when the store is opened.
-func TestOptionsThatTheServerCannotTakeAreRefused(t *testing.T) {
+func TestOptions_ServerLimits_Refused(t *testing.T) {
 	for name, o := range map[string]*Options{
 		"dollars": {Schema: "a$$b"}, "lines": {Schema: "a\nb"}, "locks": {LockTimeout: 30 * 24 * time.Hour}, "idle": {MaxIdleTx: 30 * 24 * time.Hour},
 	} {

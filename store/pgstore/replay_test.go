@@ -47,7 +47,7 @@ func onePool(t *testing.T) *shop {
 	return newShop(t, s, nil)
 }
 
-func TestADuplicateInAFloodNeedsNoConnection(t *testing.T) {
+func TestReplayLookup_ManyDuplicates_NoPoolConnection(t *testing.T) {
 	p := onePool(t)
 	for i := range 3 {
 		if _, err := Do(t.Context(), p.a, call(itoa(i)), p.pay(itoa(i), nil)); err != nil {
@@ -82,7 +82,7 @@ func TestADuplicateInAFloodNeedsNoConnection(t *testing.T) {
 
 // Whatever there is of a key: a call that looks for it first ends as one that
 // does not.
-func TestALookBeforehandChangesNoAnswer(t *testing.T) {
+func TestReplayLookup_EachState_SameAnswer(t *testing.T) {
 	kinds := map[string]func(p *shop, key string){
 		"absent": func(*shop, string) {},
 		"completed": func(p *shop, key string) {
@@ -164,7 +164,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 	}
 }
 
-func TestALookBeforehandThatFailsIsDoneWithout(t *testing.T) {
+func TestReplayLookup_Fails_CallContinues(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	p.flood(true)
 	p.s.ownPool.Close()
@@ -177,7 +177,7 @@ func TestALookBeforehandThatFailsIsDoneWithout(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
+func TestReplayLookup_Hangs_CallContinues(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Connections: 1}), nil)
 	held, err := p.s.ownPool.Acquire(t.Context())
 	if err != nil {
@@ -193,7 +193,7 @@ func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestCallsLookFirstOnlyWhereDuplicatesAreMany(t *testing.T) {
+func TestReplayLookup_FewDuplicates_NotUsed(t *testing.T) {
 	var d duplicateRate
 	try := func(n int, duplicate func(i int) bool) (looks int) {
 		for i := range n {
@@ -226,7 +226,7 @@ func TestCallsLookFirstOnlyWhereDuplicatesAreMany(t *testing.T) {
 	}
 }
 
-func TestTheTideRisesByWhatCallsFind(t *testing.T) {
+func TestDuplicateRate_FollowsResults(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	pay := func(key string) {
 		t.Helper()

@@ -90,7 +90,7 @@ func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
 
 func times(what string, n int) []string { return slices.Repeat([]string{what}, n) }
 
-func TestABatchHasEachEffectOnce(t *testing.T) {
+func TestRunWhole_CallsRepeated_EffectsOnce(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	keys := numbered("k", 50)
@@ -114,7 +114,7 @@ func TestABatchHasEachEffectOnce(t *testing.T) {
 	}
 }
 
-func TestAnEmptyBatchDoesNothing(t *testing.T) {
+func TestRunWhole_Empty_DoesNothing(t *testing.T) {
 	run := newWorker(newShop(t, openNew(t, nil), nil)).whole
 	if got := run(t.Context(), nil); len(got) != 0 {
 		t.Errorf("%d ends", len(got))
@@ -122,7 +122,7 @@ func TestAnEmptyBatchDoesNothing(t *testing.T) {
 }
 
 // The batch is what Run and Guard make of each call, by the same code.
-func TestABatchRefusesWhatARunRefuses(t *testing.T) {
+func TestRunWhole_InvalidCalls_RefusedAsByRun(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	other := func(n int) semel.Call {
@@ -157,7 +157,7 @@ func TestABatchRefusesWhatARunRefuses(t *testing.T) {
 	w.p.want(t, "a", "b", "reserved")
 }
 
-func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
+func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	calls := poll("a", "b", "a", "c", "b", "a")
@@ -168,7 +168,7 @@ func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
 }
 
 // One that waited for a failed attempt gets the failure, not the right to run.
-func TestOfAKeyThatIsTwiceAndFailsTheSecondDoesNotRun(t *testing.T) {
+func TestRunWhole_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	w.fail["bad"], w.fail["no"] = errors.New("poison"), &semel.Failure{Message: "declined"}
@@ -181,7 +181,7 @@ func TestOfAKeyThatIsTwiceAndFailsTheSecondDoesNotRun(t *testing.T) {
 	w.p.want(t, "a", "b")
 }
 
-func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
+func TestRunWhole_OneCallFails_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	declined := &semel.Failure{Code: "declined", Message: "declined"}
@@ -217,7 +217,7 @@ func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
 }
 
 // A statement that fails breaks the transaction; also if its handler hides it.
-func TestAStatementThatFailsSinksNoOther(t *testing.T) {
+func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
@@ -249,7 +249,7 @@ func TestAStatementThatFailsSinksNoOther(t *testing.T) {
 	}
 }
 
-func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
+func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
 	runs := 0
@@ -285,7 +285,7 @@ func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
 	}
 }
 
-func TestADuplicateInFlightElsewhereHoldsUpNoBatch(t *testing.T) {
+func TestRunWhole_DuplicateInFlight_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	tx := beginTx(t, w.p.s, txDefaults)
@@ -307,7 +307,7 @@ func TestADuplicateInFlightElsewhereHoldsUpNoBatch(t *testing.T) {
 
 // A leased call takes no advisory lock: the unique index decides, and the batch
 // runs again.
-func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
+func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
 	if err != nil {
@@ -336,7 +336,7 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-func TestAPoisonInABatchEndsFailed(t *testing.T) {
+func TestRunWhole_AttemptsExhausted_EndsFailed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	a, err := NewAtomic(w.p.s, &semel.Options{MaxAttempts: 2})
@@ -354,7 +354,7 @@ func TestAPoisonInABatchEndsFailed(t *testing.T) {
 	}
 }
 
-func TestAnExpiredKeyInABatchRunsAgain(t *testing.T) {
+func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
 	w := newWorker(newShop(t, openStanding(t), nil))
 	calls := poll("a", "b")
 	for range 3 {
@@ -409,7 +409,7 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 }
 
 // What the server refuses to commit is divided, until the one is found.
-func TestACommitThatOneCallSpoilsSinksNoOther(t *testing.T) {
+func TestRunWhole_OneCallFailsCommit_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole
 	parent := pgx.Identifier{w.p.s.options.Schema, "parent"}.Sanitize()
@@ -440,7 +440,7 @@ func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
 	w.p.want(t)
 }
 
-func TestABatchOfMoreThanATransactionHolds(t *testing.T) {
+func TestRunWhole_MoreThanLimit_SeveralTransactions(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	calls := poll(numbered("k", 2*maxTogether+1)...)
 	for i, e := range w.whole(t.Context(), calls) {

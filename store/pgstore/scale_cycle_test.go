@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestClaimsFromCheckpointToCheckpoint measures all claims of random keys that are
+// TestScale_CheckpointCycles measures all claims of random keys that are
 // made in a table of many rows, against one of a million, from one checkpoint of
 // the server to the next: SEMEL_TEST_CYCLE=100 for 100 million, as in
-// TestClaimsOfALargeTable, which tells of the phases in between. The tables take
+// TestScale_LargeTable, which tells of the phases in between. The tables take
 // turns of a second, so that what the machine does besides counts for both. The
 // cycle is of 5 minutes in all, which is the server's default, or of half of that
 // for each table: of a longer one less would be right behind the checkpoint.
-func TestClaimsFromCheckpointToCheckpoint(t *testing.T) {
+func TestScale_CheckpointCycles(t *testing.T) {
 	n := scaleOf(t, "SEMEL_TEST_CYCLE", "how many million rows the large table has")
 	url := scaleURL(t)
 	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// TestClaimsOfALargeTable measures claims of new keys in a table of many rows
+// TestScale_LargeTable measures claims of new keys in a table of many rows
 // against one of a million: SEMEL_TEST_GROWTH=20 for 20 million, of which 100
 // need 70 GB. It takes some minutes to fill them; see scaleURL for how to do that
 // before.
-func TestClaimsOfALargeTable(t *testing.T) {
+func TestScale_LargeTable(t *testing.T) {
 	n := scaleOf(t, "SEMEL_TEST_GROWTH", "how many million rows the large table has")
 	url := scaleURL(t)
 	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}

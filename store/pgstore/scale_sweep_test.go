@@ -11,11 +11,11 @@ import (
 	"github.com/semel-go/semel/sweep"
 )
 
-// TestASweepBesideTraffic measures claims while a sweep removes a million
+// TestScale_SweepDuringTraffic measures claims while a sweep removes a million
 // expired rows from between as many others, and for a minute before and after it,
 // for in a few seconds the p99 of a machine varies more than a sweep changes it:
 // SEMEL_TEST_SWEEP=2000 for 2000 claims and settlements a second.
-func TestASweepBesideTraffic(t *testing.T) {
+func TestScale_SweepDuringTraffic(t *testing.T) {
 	rate := scaleOf(t, "SEMEL_TEST_SWEEP", "how many claims a second there are beside the sweep")
 	const idle = time.Minute
 	url := scaleURL(t)

@@ -75,9 +75,9 @@ func runScript(t *testing.T, db *pgxpool.Pool, name string) {
 	mustExec(t, db, string(b))
 }
 
-func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
+func TestMigrations_RunByHand_SameSchema(t *testing.T) {
 	if allPartitions > 0 {
-		t.Skip("the scripts are of one table: see TestMigrationsOfPartitionsRunByHandMakeTheSameSchema")
+		t.Skip("the scripts are of one table: see TestPartitionedInit_RunByHand_SameSchema")
 	}
 	url := database(t, "semel_by_hand")
 	names, err := fs.Glob(Migrations(), "*.up.sql")
@@ -103,7 +103,7 @@ func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
 	}
 }
 
-func TestOpeningANewDatabaseAtOnceMigratesOnce(t *testing.T) {
+func TestOpen_Concurrently_MigratesOnce(t *testing.T) {
 	url := database(t, "semel_at_once")
 	var all sync.WaitGroup
 	stores := make([]*Store, 8)
@@ -118,14 +118,14 @@ func TestOpeningANewDatabaseAtOnceMigratesOnce(t *testing.T) {
 	}
 }
 
-func TestWithoutTheSchemaNoMigrateRefuses(t *testing.T) {
+func TestOpen_NoMigrateWithoutSchema_ErrSchema(t *testing.T) {
 	url := pgtest.URL(t)
 	if _, err := Open(t.Context(), url, &Options{NoMigrate: true, Schema: newSchema(t, url)}); !errors.Is(err, ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 }
 
-func TestANewerSchemaIsRefused(t *testing.T) {
+func TestOpen_NewerSchema_ErrSchema(t *testing.T) {
 	s := openNew(t, nil)
 	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_meta SET schema = 99")
 	o := s.options
@@ -140,7 +140,7 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
-func TestARoleThatMayOnlyWriteRowsIsEnough(t *testing.T) { bothTables(t, aRoleIsEnough) }
+func TestOpen_RoleWithRowRightsOnly_Works(t *testing.T) { bothTables(t, aRoleIsEnough) }
 
 func aRoleIsEnough(t *testing.T, partitions int) {
 	at := database(t, "semel_grants")
@@ -187,7 +187,7 @@ func aRoleIsEnough(t *testing.T, partitions int) {
 	}
 }
 
-func TestTheViewIsReadable(t *testing.T) {
+func TestView_ShowsText(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "order 7", `{"paid":true}`)
 	odd := proposal("\x00\xff")
@@ -205,7 +205,7 @@ func TestTheViewIsReadable(t *testing.T) {
 	}
 }
 
-func TestThePrimaryKeyIsTheOnlyIndex(t *testing.T) {
+func TestSchema_OnlyPrimaryKeyIndex(t *testing.T) {
 	s := openNew(t, nil)
 	for i := range 50 {
 		complete(t, s, itoa(i), "result")

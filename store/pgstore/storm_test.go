@@ -33,7 +33,7 @@ type storm struct {
 }
 
 // SEMEL_TEST_STORM=7,20 has the storms of 20 seeds from 7 on.
-func TestAStorm(t *testing.T) {
+func TestStorm_AllForms_EffectsOnce(t *testing.T) {
 	first, n := 1, 2
 	if is := os.Getenv("SEMEL_TEST_STORM"); is != "" {
 		if _, err := fmt.Sscanf(is, "%d,%d", &first, &n); err != nil {

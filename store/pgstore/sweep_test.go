@@ -29,7 +29,7 @@ func sweepAll(t *testing.T, s *Store) (deleted int) {
 
 // A sweep finds places, and deletes what is in them by a second statement. In
 // between another row may have come to a place, so that one judges again.
-func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
+func TestSweep_RowChangedMeanwhile_NotDeleted(t *testing.T) {
 	s := openStandingIn(t, 0)
 	complete(t, s, "expired", "result")
 	complete(t, s, "of a later version", "result")
@@ -58,7 +58,7 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 
 // A step that its limit has ended is gone on with in the same partition: else the
 // places behind are passed over, or met again, and a pass may never end.
-func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
+func TestSweep_Partitions_EachOnce(t *testing.T) {
 	s := openStandingIn(t, 3)
 	const keys = 12
 	for i := range keys {
@@ -88,7 +88,7 @@ func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
 
 // A crash may take back the claims of a relaxed store, and what a sweep has
 // deleted. All else waits for the disk, on the connection that did those, too.
-func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
+func TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})
 		for _, db := range []pgwire.Execer{s.ownPool, s.renewalPool} {

@@ -23,7 +23,7 @@ func beginTx(t *testing.T, s *Store, o pgx.TxOptions) pgx.Tx {
 	return tx
 }
 
-func TestManyCallsShareTheCallersTransaction(t *testing.T) {
+func TestIn_ManyCalls_ShareTransaction(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	if _, err := Do(t.Context(), p.a, call("old"), p.pay("old", nil)); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ var txDefaults = pgx.TxOptions{}
 
 var errSQL = errors.New("a statement failed")
 
-func TestARollbackByTheCallerLeavesNothing(t *testing.T) {
+func TestIn_CallerRollsBack_LeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, pgx.TxOptions{})
 	ctx := context.Background()
@@ -97,7 +97,7 @@ func TestARollbackByTheCallerLeavesNothing(t *testing.T) {
 
 // The published pattern: SELECT … FOR UPDATE of a row that is not there locks
 // nothing, so both go on. Here the insert decides.
-func TestARowThatIsAbsentCannotBeLockedSoTheInsertDecides(t *testing.T) {
+func TestIn_ConcurrentInserts_OneWins(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	one, two := beginTx(t, p.s, pgx.TxOptions{}), beginTx(t, p.s, pgx.TxOptions{})
 	for _, tx := range []pgx.Tx{one, two} { // neither waits
@@ -119,7 +119,7 @@ func TestARowThatIsAbsentCannotBeLockedSoTheInsertDecides(t *testing.T) {
 // A leased claim commits while a transaction that thinks the key absent is at
 // work. A unique violation would abort the caller's transaction (25P02): it
 // goes back to the savepoint instead.
-func TestAUniqueViolationDoesNotBreakTheCallersTransaction(t *testing.T) {
+func TestIn_UniqueViolation_TransactionContinues(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		uniqueViolation25P02(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -158,7 +158,7 @@ func uniqueViolation25P02(t *testing.T, p *shop) {
 	p.want(t, "before", "next")
 }
 
-func TestRunReplaysWhatWonTheRace(t *testing.T) {
+func TestRun_LosesRace_ReplaysWinner(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		replaysWhatWon(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -182,7 +182,7 @@ func replaysWhatWon(t *testing.T, p *shop) {
 	p.want(t)
 }
 
-func TestAFrozenHandlerIsFenced(t *testing.T) {
+func TestAtomic_HandlerFrozen_RolledBack(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{MaxIdleTx: 5 * time.Second}), nil)
 	ended := errors.New("")
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -202,7 +202,7 @@ func TestAFrozenHandlerIsFenced(t *testing.T) {
 	p.want(t, "other")
 }
 
-func TestATransactionOfAnotherDatabaseIsForeign(t *testing.T) {
+func TestTx_OtherDatabase_ErrForeign(t *testing.T) {
 	s := openNew(t, nil)
 	db := pool(t, database(t, "semel_foreign"))
 	tx, err := db.Begin(t.Context())
@@ -215,7 +215,7 @@ func TestATransactionOfAnotherDatabaseIsForeign(t *testing.T) {
 	}
 }
 
-func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
+func TestHandlerTx_CommitOrRollback_Refused(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var kept pgx.Tx
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -262,7 +262,7 @@ func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
 }
 
 // The clock of a claim is that of the claim, however old the transaction is.
-func TestTheClockIsNotThatOfTheTransactionsBeginning(t *testing.T) {
+func TestTx_Clock_NotTransactionStart(t *testing.T) {
 	s := openNew(t, nil)
 	tx := beginTx(t, s, pgx.TxOptions{})
 	began := ask[time.Time](t, tx, "SELECT now()")

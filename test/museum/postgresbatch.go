@@ -4,97 +4,97 @@ package museum
 var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
-		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestWhatIsUndoneOfOne",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestRunWhole_OneCallUndone_OthersKept",
 		Old: "if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
-		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestAStatementThatFailsFirst",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestRunWhole_FirstStatementFails_OthersSucceed",
 		Old: "\tif err := b.tx.pipeline.Flush(ctx); err != nil {\n\t\treturn err\n\t}\n\t// As simple", New: "\tb.tx.pipeline.Push(\"ROLLBACK TO \"+name, nil, nil)\n\tb.tx.pipeline.Push(\"RELEASE \"+name, nil, nil)\n\tif name != \"\" {\n\t\treturn b.tx.pipeline.Flush(ctx)\n\t}\n\t// As simple",
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
-		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
+		File: "store/pgstore/handlertx.go", Package: postgres, Run: "TestRunWhole_HandlerFails_WritesUndone",
 		Old: "\tif err := t.batch.markUsed(ctx); err != nil {\n\t\treturn 0, err\n\t}\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestRunWhole_ConnectionCut_EffectsOnce",
 		Old: "\t\tif committed {\n\t\t\treturn nil\n\t\t}\n\t\tundone = known\n", New: "\t\tif committed || !committed && known {\n\t\t\treturn nil\n\t\t}\n",
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
-		File: "store/pgstore/batch.go", Package: postgres, Run: "TestWhatIsBehindAnOutage",
+		File: "store/pgstore/batch.go", Package: postgres, Run: "TestRunWhole_Outage_LaterCallsNotRun",
 		Old: "\t\t\tb.outage = err\n", New: "\t\t\tb.outage = nil\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
-		File: "store/pgstore/batchsql.go", Package: postgres, Run: "TestRowsOfManyStatements",
+		File: "store/pgstore/batchsql.go", Package: postgres, Run: "TestRunWhole_RowsExceedOneStatement_AllWritten",
 		Old: "append(parts, rows[start:i]), i, n", New: "append(parts, rows[start:i]), i+1, n",
 	},
 	{
 		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
-		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
+		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestPrefetch_KeyTwice_SecondComparedWithFirst",
 		Old: "p.settlement.Apply(call.prefetched.firstCall.proposal.Insert(", New: "p.settlement.Apply(call.proposal.Insert(",
 	},
 	{
 		Name: "PostgreSQL, batches: all are recorded as the first one's tenant", Rule: "scope", Parent: "M13: scope dropped (devlink#773)",
-		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestCallsThatAreNotAlike",
+		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestPrefetch_CallsDiffer_RecordedCorrectly",
 		Old: " && p.Key.Tenant == q.Key.Tenant", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a token runs where its reservation is gone", Rule: "rule 16",
-		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestATokenOfAReservation",
+		File: "store/pgstore/prefetched.go", Package: postgres, Run: "TestPrefetch_ReservationGone_DoesNotRun",
 		Old: "possible = possible && ok && alikeBut(", New: "possible = possible && (ok || prefetch.rows != nil) && alikeBut(",
 	},
 	{
 		Name: "PostgreSQL, batches: a fence recorded ahead forgets what was swept", Rule: "rule 5",
-		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestAFenceRecordedAhead",
+		File: "store/pgstore/internal/table/sql.go", Package: postgres, Run: "TestPrefetch_AfterSweep_FenceGrows",
 		Old: "(SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN", New: "(SELECT c.now FROM c CROSS JOIN",
 	},
 	{
 		Name: "PostgreSQL, batches: of two keys with one id the second has the first's answer", Rule: "rule 2",
-		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestAKeyWithTheIDOfAnother|TestALookAheadDoesNotTakeARow",
+		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestPrefetch_SameIDOtherKey_NotDuplicate|TestPrefetch_UnreadableRow_NotReplayed",
 		Old: "\t\tkey.Value = string(r.key)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what has expired is a duplicate's answer", Rule: "rule 7",
-		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestALookAheadFindsWhatIsThere",
+		File: "store/pgstore/internal/table/unpack.go", Package: postgres, Run: "TestPrefetch_ExistingRecord_AnswersAsRun",
 		Old: "AND r.expires > (SELECT now FROM c) ", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
-		File: "store/pgstore/prefetch.go", Package: postgres, Run: "TestALookAhead",
+		File: "store/pgstore/prefetch.go", Package: postgres, Run: "TestPrefetch_ExistingRecord_AnswersAsRun|TestPrefetch_CompletedKeys_LeftOut|TestPrefetch_UnreadableRow_NotReplayed",
 		Old: "\t\tif more {\n\t\t\texpected = anything\n\t\t}\n", New: "\t\t_ = more\n",
 	},
 	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
-		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
+		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestPrefetch_EarlierBatchRunsAgain_OrderKept",
 		Old: "\t\ttry.prefetch.leaveOut(other.rows)\n", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
-		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestADropWaitsForALook",
+		File: "store/pgstore/prefetcher.go", Package: postgres, Run: "TestPrefetch_DropInFlight_Waits",
 		Old: "\tp.dropped = true\n\tfor p.inFlight {", New: "\tp.dropped = true\n\tfor p.inFlight && p.tx != nil {",
 	},
 	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAZombiesPollFails",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestWatermark_FencedOwner_PollFails",
 		Old: "AND epoch = $5::bigint AND next_offset <=", New: "AND epoch <= $5::bigint + 1 AND next_offset <=",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAForgottenOwner",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestForget_OldOwner_CannotMove",
 		Old: "$5::bigint, c.now, c.now FROM c\n", New: "$5::bigint, 1, c.now FROM c\n",
 	},
 	{
 		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAWatermarkThatMayStillMove",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestWatermark_CommitInFlight_WaitedFor",
 		Old: "WHERE {partition} FOR UPDATE`", New: "WHERE {partition}`",
 	},
 	{
 		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAFrozenOwnerGives",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestWatermark_OwnerFrozen_LockReleased",
 		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`)", New: "RETURNING set_config('semel.idle', $8::text, true)`)",
 	},
 	{
@@ -109,7 +109,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
-		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestWhatFollowsAStatement",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestRunWhole_StatementTimesOut_LaterStatementsUndone",
 		Old: "\t\tif err := b.setSavepoint(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tb.hasSavepoint = true\n",
 		New: "\t\tb.hasSavepoint = true\n\t\tif err := b.setSavepoint(ctx, saveHandler); err != nil {\n\t\t\treturn err\n\t\t}\n",
 	},
@@ -145,27 +145,27 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
-		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
 		Old: "if errors.Is(err, errConnectionBroke) {", New: "if errors.Is(err, errConnectionBroke) && useSavepoints {",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
-		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/hidden",
 		Old: "\tcase b.txStatus() == brokenTx:\n", New: "\tcase handlerErr != nil && b.txStatus() == brokenTx:\n",
 	},
 	{
 		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
-		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
+		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
 		Old: "countsAsAttempt(err) {\n\t\tif b.atomic.note", New: "!countsAsAttempt(err) {\n\t\tif b.atomic.note",
 	},
 	{
 		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
-		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
+		File: "store/pgstore/batchtry.go", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server_notices",
 		Old: "c.claimed != nil || l != nil && l.locked {", New: "c.claimed != nil && l != nil && l.locked {",
 	},
 	{
 		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
-		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
+		File: "store/pgstore/batchrun.go", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/at_COMMIT",
 		Old: "if broke && undone {", New: "if broke && !undone {",
 	},
 	{

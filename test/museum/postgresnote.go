@@ -20,7 +20,7 @@ var postgresNotes = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, notes: a try whose end was not noted is taken for one without", Rule: "rule 11",
-		File: "store/pgstore/pgkafka/crashmarker.go", Package: pgkafka, Run: "TestAnEndThatCouldNotBeNoted",
+		File: "store/pgstore/pgkafka/crashmarker.go", Package: pgkafka, Run: "TestCrashMarker_EndNotWritten_WrittenLater",
 		Old: "\tif len(n.excess) > 0 {\n", New: "\tif len(n.excess) > 1 {\n",
 	},
 	{
@@ -30,7 +30,7 @@ var postgresNotes = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, notes: a zombie notes a try", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestAZombieNotesNothing",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestCrashMarker_FencedMember_CannotWrite",
 		Old: "SET open_tries = $6::bigint[], updated = c.now FROM c\n\t\t\tWHERE {partition} AND topic_id = $4::text AND member = $5::uuid",
 		New: "SET open_tries = $6::bigint[], updated = c.now FROM c\n\t\t\tWHERE {partition} AND topic_id = $4::text AND $5::uuid IS NOT NULL",
 	},
@@ -41,12 +41,12 @@ var postgresNotes = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, notes: a member that is given its partition again has died", Rule: "rule 13",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestANoteCounts",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestCrashMarker_SameOffset_CountsStarts",
 		Old: "n.starts + (n.member <> excluded.member)::int", New: "n.starts + 1",
 	},
 	{
 		Name: "PostgreSQL, notes: tries of another life count", Rule: "rule 13",
-		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestANoteOfAnotherLife",
+		File: "store/pgstore/pgkafka/sql.go", Package: pgkafka, Run: "TestCrashMarker_OtherTopicOrOffset_Ignored",
 		Old: "n.topic_id = excluded.topic_id AND n.start_offset <= excluded.start_offset THEN n.open_tries", New: "n.topic_id = excluded.topic_id THEN n.open_tries",
 	},
 	{
