@@ -171,7 +171,7 @@ type batchCall struct {
 	replaced     *store.Seen     // the record that claimed has replaced, or nil
 	pendingClaim *pending        // the claim, if it is not written yet
 
-	handlerErr error // what its handler returned
+	handlerErr error // the error of the handler
 	result     semel.Result
 	err        error
 }

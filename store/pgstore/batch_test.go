@@ -190,7 +190,7 @@ func TestBatch_ManyStoresSameKeys_NoDeadlock(t *testing.T) {
 	}
 }
 
-// What PgBouncer needs before 1.21, and the least that any pooler needs.
+// PgBouncer before 1.21 needs this mode.
 func TestStore_NoPreparedStatements_Works(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe} {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -153,8 +153,8 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 	t.Error("it was not stopped")
 }
 
-// A worker that is killed, at each point of a batch: what the next one does
-// again is there once.
+// A worker is killed at each point of a batch. The next worker runs the batch again,
+// and each effect exists once.
 func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)

@@ -13,9 +13,9 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// The first statement of a handler is not sent, for a context of its own is over;
-// the handler notes that by another, and fails. The savepoint, which was not sent
-// either, must not come behind that.
+// The first statement of a handler is not sent, because its own context has ended. The
+// handler then writes with another context, and fails. The savepoint was not sent with
+// the first statement, and must come before the second one.
 func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 	poison := errors.New("poison")
 	for _, keys := range [][]string{{"bad"}, {"a", "bad", "b"}} {
@@ -60,8 +60,8 @@ func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 	}
 }
 
-// A call alone is behind a savepoint from the start, so that one that fails has
-// run once; and what meets others each time is no outage for those behind it.
+// A batch of one call begins with a savepoint, so that a failing handler runs once.
+// Conflicts of one call are not an outage for the calls after it.
 func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w := newWorker(p)

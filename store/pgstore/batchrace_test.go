@@ -17,8 +17,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// settleAll runs a batch until each call is done, as a broker that sends again
-// what was not acknowledged, and counts the tries.
+// settleAll runs a batch until each call is done, like a broker that redelivers
+// unacknowledged messages, and counts the tries.
 func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []semel.Call) []Ended, calls []semel.Call) (tries int) {
 	for ; len(calls) > 0 && ctx.Err() == nil; tries++ {
 		var left []semel.Call
@@ -129,7 +129,7 @@ func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 	}
 }
 
-// What is refused again and again is run in halves in the end.
+// A batch that the server refuses repeatedly runs in halves.
 func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	raise := p.s.quoted() + ".raise()"
@@ -175,7 +175,7 @@ func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
 				want = append(want, keys...)
 				c.At(at)
 				tries := settleAll(t, t.Context(), w.whole, poll(keys...))
-				// What came of a COMMIT is found out, in the first try; and if it was nothing, or the
+				// The outcome of a COMMIT is found out in the first try; and if it was nothing, or the
 				// handler's connection is cut, the batch is divided.
 				if again := i == 0; again != (tries > 1) {
 					t.Errorf("cut at %q: %d tries", at, tries)

@@ -62,7 +62,7 @@ func TestInsertAlike_SameRowsAsInsertMany(t *testing.T) {
 	}
 }
 
-// What is too much for a statement goes in several, and each row in one of them.
+// Rows that do not fit in one statement go in several, each row in one of them.
 func TestRunWhole_RowsExceedOneStatement_AllWritten(t *testing.T) {
 	body := make([]byte, maxStatement/3)
 	x := &storeTx{pending: map[pgtype.UUID]*pending{}}

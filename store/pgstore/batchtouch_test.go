@@ -13,7 +13,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// What a handler writes is undone if it fails, whatever it writes by.
+// All writes of a failed handler are undone, with each method of pgx.Tx.
 func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
 		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
@@ -111,8 +111,8 @@ func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 	}
 }
 
-// The first statement on a connection fails: nothing is prepared there of what
-// undoes it, and a transaction that has failed prepares nothing.
+// The first statement on a connection fails. ROLLBACK TO is not prepared on it, and a
+// failed transaction cannot prepare.
 func TestRunWhole_FirstStatementFails_OthersSucceed(t *testing.T) {
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
 		t.Run("", func(t *testing.T) {

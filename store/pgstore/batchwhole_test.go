@@ -132,8 +132,8 @@ func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-// A batch that ends as several transactions ends with the one that met an outage:
-// what comes behind it might have to come behind its calls.
+// If one transaction of a batch meets an outage, the later ones do not run, because
+// their calls may have to come after its calls.
 func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -19,7 +19,7 @@ var result = `{"id":"pay_0123456789","amount":4200,"currency":"EUR","status":"su
 // and an index on the expiry, by database/sql, which prepares its statements.
 type published struct {
 	db   *sql.DB
-	work time.Duration // what the handler does besides
+	work time.Duration // additional work of the handler
 }
 
 func newPublished(t *testing.T, s *Store) *published {

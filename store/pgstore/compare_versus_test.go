@@ -14,7 +14,7 @@ type contender struct {
 	name  string
 	floor float64 // of its rate, in units of the first; 0: none
 	do    func(ctx context.Context, key string) error
-	// instead of do, for what brings its own clients
+	// instead of do, for libraries with their own clients
 	run func(t testing.TB, goroutines int, d time.Duration) (ops int, took []time.Duration)
 }
 

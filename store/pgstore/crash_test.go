@@ -28,8 +28,8 @@ func figure(t *testing.T, claim string, control bool, trials, failures int64, de
 	t.Logf("evidence: %s", b)
 }
 
-// kills is how often a server is killed: SEMEL_TEST_KILLS, 200 in the long
-// form (SEMEL_EVIDENCE=1), else a few.
+// kills is how often a server is killed: SEMEL_TEST_KILLS times; 200 times with
+// SEMEL_EVIDENCE=1; a few times by default.
 func kills(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("SEMEL_TEST_KILLS"); text != "" {
@@ -182,8 +182,8 @@ func TestAtomic_ServerKilled_EffectsOnce(t *testing.T) {
 	}
 }
 
-// count is asked on connections of its own: those of the shop may have died
-// with the server and not know it yet.
+// count opens connections of its own, because those of the shop may have died with the
+// server.
 func (p *shop) count(t *testing.T, url string) (rows, keys, records int64) {
 	t.Helper()
 	db := openAt(t, url, &p.s.options).ownPool

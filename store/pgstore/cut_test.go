@@ -18,8 +18,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// openThrough opens the store of first once more, which has connections of its own
-// to the server, and those of the application through what is at url.
+// openThrough opens the store of first again. Its own connections go to the server
+// directly; the connections of the application go through url.
 func openThrough(t *testing.T, first *Store, url string) *Store {
 	t.Helper()
 	app, err := pgxpool.New(t.Context(), url)

@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What undoes a handler does not undo the change of the record before it: a key
-// that failed before can fail for good.
+// Undoing a handler does not undo the replacement of the record before it, so a key
+// that failed before can end with a stored failure.
 func TestAtomic_LaterAttemptFailure_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	declined := &semel.Failure{Code: "declined"}

@@ -14,9 +14,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// A connection that hangs is given up with the renewal on it, and the driver
-// takes its time to close it. The next renewal does not wait for that: nor does
-// that of another Guard.
+// A connection that hangs is given up together with its renewal, and the driver closes
+// it later. The next renewal, or a renewal of another Guard, does not wait for that.
 func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {

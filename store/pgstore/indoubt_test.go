@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// Who gets ErrUnavailable may do something else instead: so whether the effect
-// may be there has to be told apart from that it is not.
+// After ErrUnavailable a caller may do something different, so the error must say
+// whether the effect may exist.
 func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		after, away bool // the server gets the COMMIT; and cannot be asked then

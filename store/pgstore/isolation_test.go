@@ -85,7 +85,7 @@ func TestAtomic_HandlersDeadlock_OneRunsAgain(t *testing.T) {
 			err := Once(t.Context(), p.a, call(itoa(i)), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
 				runs <- i
 				if tries > 0 {
-					<-over[1-i] // else it may lock a row again that the other is about to get
+					<-over[1-i] // so that it does not lock the row again before the other gets it
 				}
 				for n, key := range order {
 					if _, err := tx.Exec(ctx, "UPDATE "+p.table+" SET key = key WHERE key = $1", key); err != nil {

@@ -108,7 +108,7 @@ func TestList_Partitions_EachReadOnce(t *testing.T) {
 	listedOnce(t, s, keys, func() {})
 }
 
-// What changes when it is read moves on, and is not given once more.
+// A record that changes during a list moves to another page, and is not listed twice.
 func TestList_RecordMoves_ListedOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 1})
 	const keys = pageSize + 50

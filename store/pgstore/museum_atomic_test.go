@@ -48,8 +48,8 @@ func (l *lossy) Read(b []byte) (int, error) {
 	return l.Conn.Read(b)
 }
 
-// What came of a commit is found out even if the caller leaves while it is on its
-// way: who hears that it failed does it again under another key.
+// Run finds out the outcome of a COMMIT even if the caller leaves meanwhile, because a
+// caller that sees a failure may repeat the work with another key.
 func TestAtomic_CallerLeavesAtCommit_OutcomeFound(t *testing.T) {
 	var text atomic.Pointer[string]
 	var c *crowded
@@ -99,8 +99,8 @@ func TestAtomic_OtherOwnerSettled_NotOwnCommit(t *testing.T) {
 	}
 }
 
-// A handler that takes longer than its callers wait fails each time by their
-// leaving. Those pgwire.Tries count, or it would run for ever.
+// A handler that takes longer than its callers wait fails each time. These attempts
+// count; otherwise it would run for ever.
 func TestAtomic_CallerLeaves_CountsAttempt(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -153,8 +153,8 @@ func TestAtomic_HandlerUniqueViolation_IsHandlerError(t *testing.T) {
 	}
 }
 
-// What the server refuses for now is tried again, and not for ever; and it counts
-// as no attempt, for nothing says that the call is to blame.
+// A transaction that conflicts each time ends after pgwire.Tries. It is no attempt,
+// because the call may not be the cause.
 func TestAtomic_AlwaysRefused_EndsUnavailable(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
@@ -196,10 +196,10 @@ func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
 	c.want(t, "k")
 }
 
-// Between the rollback of a try and its note there is nothing to see. Who waited
-// for it does not take that for the right to run.
+// Between the rollback of an attempt and the record of it, the key looks free. A
+// waiter must not run the handler then.
 func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
-	var ends atomic.Int32 // of what was admitted: the first, and then who waits
+	var ends atomic.Int32 // admitted calls that have ended: the first call, then the waiter
 	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{Observe: func(_ context.Context, e semel.Event) {
 		if e.Kind == semel.EventReleased || e.Kind == semel.EventExecuted {
 			ends.Add(1)

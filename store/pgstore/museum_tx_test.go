@@ -56,8 +56,8 @@ func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
 	}
 }
 
-// A savepoint that was undone is still there for the server. What is undone next
-// is the one around it.
+// After a rollback to a savepoint, the savepoint still exists on the server. The next
+// rollback must undo the outer one.
 func TestNested_InsideNested_Undone(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	if err := Once(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -108,8 +108,8 @@ func TestRun_InsideHandlerOfOtherStore_DoesNotJoin(t *testing.T) {
 	}
 }
 
-// A database with the same tables is not that of the store: the record would
-// commit in one, and who asks looks in the other.
+// Another database has the same tables. The record would be committed in one database,
+// and looked up in the other.
 func TestTx_SchemaOfSameName_ErrForeign(t *testing.T) {
 	s := openNew(t, nil)
 	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.options.Schema}), nil)
@@ -139,7 +139,7 @@ func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // who waits for a row fails
+			c := newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // a statement that waits for a row fails
 				cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
 			})
 			before(c.shop)
@@ -163,8 +163,8 @@ func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 	}
 }
 
-// What a run was answered is the caller's: the connection that it came by goes on
-// reading what others are answered.
+// The caller owns the result of a run. The connection reuses its buffer for answers to
+// other callers.
 func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
 	c := newCrowded(t, pgtest.URL(t), 1, nil)
 	of := func(key string) store.Outcome {
@@ -193,8 +193,8 @@ func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
 	}
 }
 
-// What a handler hands on as its fence grows, though the record that had a higher
-// one was swept, and the server's clock was set back.
+// The fencing token of a handler grows, although a record with a higher one was swept,
+// and the server's clock was set back.
 func TestAtomic_AfterSweep_FenceGrows(t *testing.T) {
 	p := newShop(t, openStanding(t), &semel.Options{Retention: time.Hour})
 	var fences []uint64

@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// A handler that calls under its own key, however it was run, or under that of
-// a call around it: the key is in progress, and nothing runs within itself.
+// A handler makes a call with its own key, or with the key of a handler around it. The
+// key is in progress.
 func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// A handler of one store within that of another: what is run there for the outer
-// store joins its transaction, and is rolled back with it.
+// A handler of one store runs inside a handler of another. A call of the outer store
+// joins the outer transaction, and is rolled back with it.
 func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	back := errors.New("all is rolled back")
@@ -46,8 +46,8 @@ func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 	}
 }
 
-// What a handler leaves behind may use its context: the transaction is over, and
-// so is the run of its key.
+// A goroutine of the handler may use the context later. The transaction has ended, and
+// the key is no longer running.
 func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var left context.Context

@@ -18,8 +18,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// frozen is a store whose reads show a record as it was first, until a
-// notification comes: who only polls would never see its end.
+// frozen is a store whose reads return the first version of a record until a
+// notification comes. A caller that only polls never sees the end.
 type frozen struct {
 	*Store
 	first store.Found
@@ -212,8 +212,7 @@ func TestOpen_NotifyThroughPgBouncer_Refused(t *testing.T) {
 	}
 }
 
-// Transactions are told after their commit; who waits for one has nothing to
-// look at before.
+// A transaction notifies after its commit. Before that, a waiter sees no record.
 func TestWait_TransactionEnds_Notified(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
 	far, err := NewAtomic(other(t, p.s), nil)

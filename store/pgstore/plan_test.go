@@ -11,8 +11,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// The plan of a batch statement that was made while the table was empty must
-// be as good when it is not: by the index, for each row, without statistics.
+// The plan of a batch statement that was made for an empty table must use the index
+// for each row of a large one, without statistics.
 func TestPlan_MadeForEmptyTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		s := openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions})

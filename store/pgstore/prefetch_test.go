@@ -57,8 +57,8 @@ func wantDone(t *testing.T, ends []Ended, replayed ...bool) {
 	}
 }
 
-// throughBoth runs a test on a store at the server, and on one behind a
-// PgBouncer that hands each transaction to another connection.
+// throughBoth runs a test with a direct connection to the server, and through a
+// PgBouncer that gives each transaction another connection.
 func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
 	t.Run("direct", func(t *testing.T) { test(t, newShop(t, openNew(t, nil), nil)) })
 	t.Run("PgBouncer", func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestPrefetch_Dropped_LeavesNothing(t *testing.T) {
 	})
 }
 
-// A batch that is run again, whole or in parts, has no keys in between. The
-// batch behind it gets none of them then.
+// Between two tries of a batch its keys are not locked. The next batch must not get
+// them then.
 func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 	for name, fault := range map[string]error{"the handler failed": errors.New("not now"), "the server refused": &pgconn.PgError{Code: "40001"}} {
 		for _, late := range []bool{false, true} {
@@ -192,7 +192,7 @@ func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 	}
 }
 
-// Behind a batch whose keys are not known there is no look.
+// The keys of the earlier batch are not known, so the later batch is not prefetched.
 func TestPrefetch_EarlierBatchNotPrefetched_Skipped(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
@@ -284,7 +284,7 @@ func TestPrefetch_PoolOfOne_BatchRuns(t *testing.T) {
 	}
 }
 
-// What a handler sets differs from what was recorded: it is run again.
+// The handler sets an outcome that differs from the inserted record, so it runs again.
 func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
@@ -310,8 +310,8 @@ func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	}
 }
 
-// Where all was new for some batches, the next is recorded without a look. What
-// is there all the same is found.
+// After some batches with new keys only, the next prefetch inserts without a lookup.
+// It still finds an existing record.
 func TestPrefetch_OldKeyAmongNew_Found(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()

@@ -72,7 +72,7 @@ func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
 	}
 }
 
-// What was recorded ahead stands only for the end that it was recorded as.
+// A prefetched record is committed only if the handler ends as the record says.
 func TestPrefetch_RecordInserted_EndsOnce(t *testing.T) {
 	as := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}
 	lease := store.Lease{Fence: 7, Owner: store.Owner{1}}

@@ -12,9 +12,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// What a look ahead says of a key is what is there, whether it gives all of the
-// row or what differs from what it would leave, by pgx or past it. Only who stays
-// as it is needs no lock.
+// A prefetch finds the existing record of each key, whether it reads the whole row or
+// only the columns that differ. Only completed keys need no lock.
 func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 	rows := []struct {
 		key, set string
@@ -66,7 +65,7 @@ func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 			if !n.looked() {
 				t.Fatal("there was no look")
 			}
-			locks := 1 // that of the new one
+			locks := 1 // for the new key
 			for i, r := range rows {
 				v := &n.batch.calls[i]
 				want, err := p.s.Get(t.Context(), v.proposal.Key)
@@ -92,8 +91,8 @@ func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 	})
 }
 
-// Duplicates among new keys: who is kept is not locked, and the rest is recorded,
-// with one look more.
+// Duplicates among new keys: completed keys are not locked, and the others are
+// inserted with one more statement.
 func TestPrefetch_CompletedKeys_LeftOut(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
@@ -147,8 +146,8 @@ func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
 	}
 }
 
-// Of two keys with one id the second is not a duplicate of what is kept of the
-// first: whoever gets the record compares its key.
+// Two keys have the same id. The second is no duplicate of the first, because each
+// reader compares the key.
 func TestPrefetch_SameIDOtherKey_NotDuplicate(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
@@ -186,8 +185,8 @@ func TestPrefetch_OtherPayload_Mismatch(t *testing.T) {
 	})
 }
 
-// The plans of looks ahead are as good when the table is large, and what the
-// handler does is planned as it was set.
+// The plans of a prefetch stay good when the table has grown, and the statements of
+// the handler are planned with its own settings.
 func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)

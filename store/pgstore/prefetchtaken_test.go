@@ -38,8 +38,8 @@ func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
 	p.want(t, "k", "l")
 }
 
-// Calls that differ in more than what is sent for each are recorded as what they
-// are.
+// Calls that differ in more columns than a prefetch sends for each are recorded
+// correctly.
 func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
 	body := semel.Bytes([]byte("body"))
 	for name, other := range map[string]semel.Call{
@@ -84,8 +84,8 @@ func TestPrefetch_ReservationGone_DoesNotRun(t *testing.T) {
 	}
 }
 
-// The clock was set back since a sweep: a key that begins anew has a higher fence
-// than any that was removed, and its handler knows it.
+// The clock was set back after a sweep. A new record of a swept key has a higher
+// fencing token than any removed one, and its handler sees it.
 func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	swept := store.Micros(time.Now().Add(24 * time.Hour))
@@ -113,8 +113,7 @@ func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 	}
 }
 
-// A look that is dropped while it is on its way is waited for: what it works with
-// is the next batch's then.
+// Drop waits for a prefetch in flight, because the next batch reuses its memory.
 func TestPrefetch_DropInFlight_Waits(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)

@@ -73,7 +73,7 @@ func TestAtomic_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 	p.want(t, "inner")
 }
 
-// What was never sent is not undone on the server.
+// A savepoint that was not sent is not rolled back on the server.
 func TestIn_CallCanceled_OthersSucceed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
@@ -182,7 +182,7 @@ func TestAtomic_PoolerLosesCommit_OutcomeFound(t *testing.T) {
 		for range 3 { // then what the pooler lets be prepared is
 			_, _ = Do(t.Context(), p.a, call("warm"), p.pay("warm", semel.NoEffect(errors.New("no effect"))))
 		}
-		c.At(sent) // PgBouncer may send COMMIT by itself, behind it
+		c.At(sent) // PgBouncer may send COMMIT alone, after it
 		for _, when := range []string{"an ambiguous commit behind PgBouncer", "the next call"} {
 			if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
 				t.Errorf("%s: %q, %v", when, got, err)

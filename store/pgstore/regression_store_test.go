@@ -105,8 +105,7 @@ func TestSettleBatch_LargerThanMessage_Split(t *testing.T) {
 	}
 }
 
-// What the server, or the script of the schema, would stumble over is refused
-// when the store is opened.
+// Open refuses values on which the server or the migration would fail.
 func TestOptions_ServerLimits_Refused(t *testing.T) {
 	for name, o := range map[string]*Options{
 		"dollars": {Schema: "a$$b"}, "lines": {Schema: "a\nb"}, "locks": {LockTimeout: 30 * 24 * time.Hour}, "idle": {MaxIdleTx: 30 * 24 * time.Hour},

@@ -16,7 +16,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// flood makes all calls look for what is kept first, or none.
+// flood makes all calls look up replays first, or none.
 func (p *shop) flood(is bool) {
 	p.a.duplicates.share.Store(0)
 	p.a.duplicates.running.Store(0)

@@ -73,8 +73,8 @@ func TestRow_EarlierVersion_Found(t *testing.T) {
 	}
 }
 
-// Whoever makes two keys of one id on purpose gets nobody else's answer, and no
-// outage, which would hold up a consumer.
+// A caller that makes two keys with one id does not get another caller's answer. It
+// does not look like an outage either, which would stop a consumer.
 func TestRow_OtherKeySameID_ErrCorrupt(t *testing.T) {
 	w := table.Row{}
 	k := testKey("k")
@@ -190,8 +190,7 @@ func TestClock_Microseconds_Exact(t *testing.T) {
 	}
 }
 
-// Locks, and what must not share a statement, are told apart also where the ids
-// of keys begin with one place.
+// Keys whose ids begin with the same bytes have different locks.
 func TestLockOf_SameIDPrefix_DifferentLocks(t *testing.T) {
 	s := &Store{id: table.ID(testKey("the store"))}
 	locks, numbers := map[[2]int32]bool{}, map[uint64]bool{}

@@ -37,13 +37,13 @@ func numbered(prefix string, n int) []string {
 type worker struct {
 	p    *shop
 	runs map[string]int
-	fail map[string]error // what a handler returns after it has written
+	fail map[string]error // errors that the handler returns after its writes
 }
 
 func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string]error{}} }
 
-// whole runs a batch with one handler, whose effect is one statement. What
-// fails makes it fail altogether.
+// whole runs a batch with one handler, whose effect is one statement. If one call
+// fails, the handler fails.
 func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
 	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
@@ -362,7 +362,7 @@ func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
 		advance(t, w.p.s, 25*time.Hour)
 	}
 	w.p.want(t, "a", "a", "a", "b", "b", "b")
-	w.fail["a"] = &semel.Failure{Message: "declined"} // what replaced a record is undone too
+	w.fail["a"] = &semel.Failure{Message: "declined"} // the replaced record is restored too
 	wantEnds(t, calls, w.whole(t.Context(), calls), "declined", "")
 	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Failed {
 		t.Errorf("the record is %v, error %v", r.State, err)
@@ -408,7 +408,7 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 	waitFor(t, "all connections are given back", func() bool { return p.s.appPool.Stat().AcquiredConns() == 0 })
 }
 
-// What the server refuses to commit is divided, until the one is found.
+// If the server refuses COMMIT, the batch is split until the cause is alone.
 func TestRunWhole_OneCallFailsCommit_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.whole

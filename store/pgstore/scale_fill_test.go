@@ -32,9 +32,8 @@ func scaleOf(t *testing.T, name, what string) int {
 	return n
 }
 
-// scaleURL is a server with default durability: that of
-// SEMEL_TEST_POSTGRES_URL, where tables that were filled before are used
-// again, or a new one.
+// scaleURL is a server with default durability: SEMEL_TEST_POSTGRES_URL, where filled
+// tables are used again, or a new one.
 func scaleURL(t *testing.T) string {
 	t.Helper()
 	if url := os.Getenv("SEMEL_TEST_POSTGRES_URL"); url != "" {

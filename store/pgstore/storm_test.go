@@ -28,7 +28,7 @@ type storm struct {
 	runs atomic.Int64
 
 	mu      sync.Mutex
-	answers map[string]map[string]int // what callers were told, by key
+	answers map[string]map[string]int // answers to callers, by key
 	wrong   []string
 }
 

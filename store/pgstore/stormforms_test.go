@@ -45,7 +45,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key); err != nil {
 					return err
 				}
-				if form == 5 { // what was looked for ahead has no outcome, else it runs again
+				if form == 5 { // a prefetched record has no outcome; with one the handler would run again
 					f.Outcome = store.Outcome{}
 				}
 			}

@@ -32,7 +32,7 @@ func (s *storm) leased(ctx context.Context, r *rand.Rand, key string) (store.Out
 	return store.Outcome{Code: 200, Body: []byte(run)}, nil
 }
 
-// work is a handler in a transaction: its row, and what goes wrong.
+// work is a handler in a transaction: it writes its row, and sometimes fails.
 func (s *storm) work(ctx context.Context, tx pgx.Tx, r *rand.Rand, key string) (store.Outcome, error) {
 	run := fmt.Sprint("atomic ", s.runs.Add(1))
 	if _, err := tx.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'atomic')", key, run); err != nil {

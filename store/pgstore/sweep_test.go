@@ -86,8 +86,8 @@ func TestSweep_Partitions_EachOnce(t *testing.T) {
 	}
 }
 
-// A crash may take back the claims of a relaxed store, and what a sweep has
-// deleted. All else waits for the disk, on the connection that did those, too.
+// A crash may undo relaxed claims and deletions by a sweep. Every other commit waits
+// for the disk, also on a connection that has run those.
 func TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})

@@ -261,7 +261,7 @@ func TestHandlerTx_CommitOrRollback_Refused(t *testing.T) {
 	}
 }
 
-// The clock of a claim is that of the claim, however old the transaction is.
+// A claim uses the time of the claim, however old the transaction is.
 func TestTx_Clock_NotTransactionStart(t *testing.T) {
 	s := openNew(t, nil)
 	tx := beginTx(t, s, pgx.TxOptions{})

@@ -28,8 +28,8 @@ func wantTries(t *testing.T, n *CrashMarker, tries ...int) {
 	}
 }
 
-// Who begins where the one before began has got no further; a member counts once,
-// and not at all if it has ended in order.
+// A member that starts at the same offset as the one before counts. Each member counts
+// once, and not after End.
 func TestCrashMarker_SameOffset_CountsStarts(t *testing.T) {
 	p := newShop(t, nil)
 	first := NewCrashMarker(p.st, orders)
@@ -87,8 +87,7 @@ func TestCrashMarker_TriesWithoutEnd_Kept(t *testing.T) {
 	wantTries(t, past, 0, 0, 0, 0)
 }
 
-// People set a consumer back, or make a topic anew: what was tried before is to be
-// tried afresh.
+// If people set a consumer back or recreate a topic, earlier tries do not count.
 func TestCrashMarker_OtherTopicOrOffset_Ignored(t *testing.T) {
 	anew := orders
 	anew.TopicID = "id-2"
@@ -149,7 +148,7 @@ func TestForget_RemovesCrashMarkers(t *testing.T) {
 	wantBegun(t, n, 0, 1)
 }
 
-// What cannot be noted is not counted, there or here.
+// A try that cannot be written is not counted in the row, nor in memory.
 func TestCrashMarker_TryNotWritten_NotCounted(t *testing.T) {
 	p := newShop(t, nil)
 	n := NewCrashMarker(p.st, orders)

@@ -67,8 +67,8 @@ func TestWatermark_MovesWithEffects(t *testing.T) {
 	}
 }
 
-// A zombie has read messages, freezes, and goes on when another has the
-// partition: what it writes must not be committed.
+// An owner has read messages, freezes, and continues after another owner has the
+// partition. Its writes must not be committed.
 func TestWatermark_FencedOwner_PollFails(t *testing.T) {
 	p := newShop(t, nil)
 	zombie := own(t, p.st, 0)
@@ -92,8 +92,8 @@ func TestWatermark_FencedOwner_PollFails(t *testing.T) {
 	p.want(t, "000", "001")
 }
 
-// The old owner is about to commit: the new one waits for that, and begins
-// behind it.
+// The old owner is about to commit. The new owner waits for the commit, and begins
+// after it.
 func TestOwn_CommitInFlight_Waits(t *testing.T) {
 	p := newShop(t, nil)
 	old := own(t, p.st, 0)
@@ -118,8 +118,8 @@ func TestOwn_CommitInFlight_Waits(t *testing.T) {
 	p.want(t, "000", "001", "002")
 }
 
-// The offsets of a topic that was made anew begin at 0: to skip as many as were
-// done of the old one would lose them.
+// The offsets of a recreated topic begin at 0. Skipping as many messages as were done
+// of the old topic would lose them.
 func TestOwn_TopicRecreated_ErrRecreated(t *testing.T) {
 	p := newShop(t, nil)
 	w := own(t, p.st, 0)
@@ -284,8 +284,7 @@ func TestWatermark_OwnerFrozen_LockReleased(t *testing.T) {
 	}
 }
 
-// The watermark is forgotten, and begun anew: who had it before is not taken for
-// its new owner.
+// After Forget and a new Own, the earlier owner cannot move the new watermark.
 func TestForget_OldOwner_CannotMove(t *testing.T) {
 	p := newShop(t, nil)
 	zombie := own(t, p.st, 5)
