@@ -258,7 +258,7 @@ func TestAtomic_HandlerHidesFailedStatement_NotCommitted(t *testing.T) {
 }
 
 func TestAtomic_KeyExpired_RunsAgain(t *testing.T) {
-	p := newShop(t, openStanding(t), nil)
+	p := newShop(t, openFixedClock(t), nil)
 	for range 2 {
 		if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func claimBatch(s *Store, ps ...*store.Proposal) []*claimItem {
 }
 
 func TestClaimBatch_MixedKeys_AnswersAsSingleClaims(t *testing.T) {
-	s := openStanding(t)
+	s := openFixedClock(t)
 	done := complete(t, s, "done", "result")
 	held := claim(t, s, "held")
 	fresh, again, dup, lost := proposal("fresh"), proposal("held"), proposal("done"), proposal("held")
@@ -88,7 +88,7 @@ func TestClaimBatch_RelaxedClaims_CommitDoesNotWait(t *testing.T) {
 }
 
 func TestSettleBatch_MixedLeases_AnswersAsSingleSettlements(t *testing.T) {
-	s := openStanding(t)
+	s := openFixedClock(t)
 	var items []*settleItem
 	add := func(l store.Lease, t store.Settlement) {
 		r, _ := newSettleRequest(&l, &t)
@@ -249,7 +249,7 @@ func TestStore_NoPreparedStatements_Works(t *testing.T) {
 // In a batch a column has one value for all rows if it is the same in all, or
 // one for each.
 func TestBatch_ColumnsDifferOrRepeat_AllStored(t *testing.T) {
-	s := openStanding(t)
+	s := openFixedClock(t)
 	for name, differ := range map[string]bool{"the same": false, "differing": true} {
 		var ps []*store.Proposal
 		for i := range 3 {
@@ -295,7 +295,7 @@ func TestBatch_ColumnsDifferOrRepeat_AllStored(t *testing.T) {
 
 // A batch changes only rows that are held as it says, as a settlement alone does.
 func TestSettleBatch_LeaseNotHeld_ChangesNothing(t *testing.T) {
-	s := openStanding(t)
+	s := openFixedClock(t)
 	held, settled, stranger, old, parked := claim(t, s, "held"), complete(t, s, "settled", "first"), claim(t, s, "a stranger's"), claim(t, s, "of another fence"), claim(t, s, "parked")
 	if err := s.Settle(t.Context(), parked.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestBatch_CommitFails_NotAcknowledged(t *testing.T) {
 // A key that comes back in a batch has a higher fence than before it was swept,
 // also if the clock was set back.
 func TestClaimBatch_AfterSweep_FenceGrows(t *testing.T) {
-	s := openStanding(t)
+	s := openFixedClock(t)
 	was := complete(t, s, "k", "result")
 	advance(t, s, 2*time.Hour)
 	sweepAll(t, s)

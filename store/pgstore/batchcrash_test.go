@@ -33,7 +33,7 @@ func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
 		for g := range 6 {
 			all.Go(func() {
 				w := newWorker(p)
-				run := []func(context.Context, []semel.Call) []Ended{w.whole, w.ahead}[g%2]
+				run := []func(context.Context, []semel.Call) []Ended{w.runAll, w.prefetched}[g%2]
 				for i := 0; ctx.Err() == nil; i++ {
 					calls := poll(numbered(fmt.Sprint(round, "/", g, "/", i, "/"), 30)...)
 					resent.Add(int64(settleAll(t, ctx, run, calls)) - 1)
@@ -57,7 +57,7 @@ func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
 		all.Wait()
 	}
 	rows, keys, records := p.count(t, srv.URL())
-	figure(t, "an effect of a batch is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
+	writeEvidence(t, "an effect of a batch is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
 		fmt.Sprintf("%d kills, %d rows, %d batches sent again", n, rows, resent.Load()))
 	if rows != keys || rows != records || rows < confirmed.Load() {
 		t.Errorf("%d confirmed, %d rows of %d keys, %d records", confirmed.Load(), rows, keys, records)
@@ -141,7 +141,7 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 		q := a.Prefetcher()
 		n, behind := q.Prefetch(t.Context(), calls), q.Prefetch(t.Context(), poll(numbered("l", 20)...))
 		n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
-			if !behind.looked() {
+			if !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
 			return whole(ctx, fresh)
@@ -169,7 +169,7 @@ func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
 			if form == "ahead" { // and the batch that was looked for
 				want = append(want, numbered("l", 20)...)
 			}
-			settleAll(t, t.Context(), w.whole, poll(want...))
+			settleAll(t, t.Context(), w.runAll, poll(want...))
 			got := p.payments(t)
 			trials += int64(len(want))
 			twice += int64(len(got) - len(want))
@@ -182,7 +182,7 @@ func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
 			}
 		}
 	}
-	figure(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "10 kills")
+	writeEvidence(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "10 kills")
 }
 
 // killAt kills a worker of the shop's batch at a point.

@@ -66,7 +66,7 @@ func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w := newWorker(p)
 	w.fail["bad"] = errors.New("poison")
-	wantEnds(t, poll("bad"), w.whole(t.Context(), poll("bad")), "poison")
+	wantEnds(t, poll("bad"), w.runAll(t.Context(), poll("bad")), "poison")
 	if w.runs["bad"] != 1 {
 		t.Errorf("it ran %d times", w.runs["bad"])
 	}

@@ -59,7 +59,7 @@ func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
 				case 2, 3:
 					rand.Shuffle(keys, func(i, j int) { order[i], order[j] = order[j], order[i] })
 				}
-				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.whole, w.ahead}[g%2], poll(order...))
+				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.runAll, w.prefetched}[g%2], poll(order...))
 			})
 		}
 		all.Go(func() { // leased calls take no advisory lock, and meet the same rows
@@ -174,9 +174,10 @@ func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
 				keys := numbered(fmt.Sprint(i, "/"), 20)
 				want = append(want, keys...)
 				c.At(at)
-				tries := settleAll(t, t.Context(), w.whole, poll(keys...))
-				// The outcome of a COMMIT is found out in the first try; and if it was nothing, or the
-				// handler's connection is cut, the batch is divided.
+				tries := settleAll(t, t.Context(), w.runAll, poll(keys...))
+				// The outcome of a COMMIT is found out in the first try. If nothing
+				// was committed, or the connection is cut in the handler, the batch
+				// is split.
 				if again := i == 0; again != (tries > 1) {
 					t.Errorf("cut at %q: %d tries", at, tries)
 				}

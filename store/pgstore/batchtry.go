@@ -19,9 +19,9 @@ var (
 	// errNeedsSavepoints: a call must be undone, and there is no savepoint.
 	errNeedsSavepoints = errors.New("the batch needs savepoints")
 	// errSplitBatch: the handler failed for several calls together.
-	errSplitBatch = errors.New("the batch has to be divided")
+	errSplitBatch = errors.New("the batch must be split")
 	// errHiddenFailure: a handler returned nil although a statement had failed.
-	errHiddenFailure = errors.New("a statement of the handler failed, and it returned nil")
+	errHiddenFailure = errors.New("the handler returned nil, but one of its statements failed")
 	// errConnectionBroke: the connection broke in the handler or at COMMIT, and
 	// nothing was committed.
 	errConnectionBroke = errors.New("the connection broke")

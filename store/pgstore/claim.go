@@ -23,10 +23,10 @@ type (
 // errSendAlone: the server refused a batch, and nothing was changed. Each request is
 // sent again alone, on the goroutine of its caller, so that a row that is locked or
 // cannot be written delays no other request.
-var errSendAlone = errors.New("not in a batch")
+var errSendAlone = errors.New("the server refused the batch; send the request alone")
 
 // errRowLocked: the row is locked. The caller waits for it outside of the lane.
-var errRowLocked = errors.New("locked")
+var errRowLocked = errors.New("the row is locked")
 
 // queuedPerFlush is coalesce.Options.QueuedPerFlush: a batch costs the server and the
 // client as much as twenty or thirty requests in it.
@@ -146,7 +146,7 @@ func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, 
 	return f, err
 }
 
-var errNoRow = fmt.Errorf("a record is neither there nor can it be inserted; is the row of semel_meta gone, or a trigger on semel_record? %w", ErrSchema)
+var errNoRow = fmt.Errorf("the record does not exist, but cannot be inserted; check that semel_meta has its row, and that semel_record has no trigger: %w", ErrSchema)
 
 // claimAnswer is a row of the statements Claim and ClaimMany.
 type claimAnswer struct {
@@ -177,7 +177,7 @@ func (c *claimAnswer) found(p *store.Proposal) (store.Found, error) {
 // first one does not see the version that it waited for.
 func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (f store.Found, err error) {
 	if p.Key != seen.Key {
-		return f, errors.New("the proposal is for another key than what was seen")
+		return f, errors.New("the proposal and the seen record have different keys")
 	}
 	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {

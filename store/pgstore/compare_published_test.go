@@ -36,7 +36,7 @@ func (p *published) twoTx(ctx context.Context, key string) error {
 	if err != nil || !run {
 		return err
 	}
-	spend(p.work)
+	sleepBusy(p.work)
 	tx, err := p.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *published) oneTx(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	spend(p.work)
+	sleepBusy(p.work)
 	if _, err := tx.ExecContext(ctx, `INSERT INTO business VALUES ($1, 1)`, key); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (p *published) oneTx(ctx context.Context, key string) error {
 	return tx.Commit()
 }
 
-// spend is what a handler does that takes time and no processor.
-func spend(d time.Duration) {
+// sleepBusy is what a handler does that takes time and no processor.
+func sleepBusy(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// openStanding opens a store whose clock stands still, in a table.
-func openStanding(t testing.TB) *Store { return openStandingIn(t, allPartitions) }
+// openFixedClock opens a store whose clock does not advance, with one table.
+func openFixedClock(t testing.TB) *Store { return openFixedClockIn(t, allPartitions) }
 
-func openStandingIn(t testing.TB, partitions int) *Store {
+func openFixedClockIn(t testing.TB, partitions int) *Store {
 	url := pgtest.URL(t)
 	schema := newSchema(t, url)
 	table := pgx.Identifier{schema, "test_clock"}.Sanitize()
@@ -42,7 +42,7 @@ func reopen(t testing.TB, st store.Store) store.Store {
 // The suite that every store passes, with a clock that the suite moves.
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openStanding(t) },
+		Open:      func(t testing.TB) store.Store { return openFixedClock(t) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
 		Reopen:    reopen,
 		Begin:     begin,
@@ -55,7 +55,7 @@ func TestConformance_ServerClock(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openNew(t, nil) },
 		Reopen:    reopen,
-		Begin:     beginLate,
+		Begin:     beginDeferred,
 		Histories: 20,
 	})
 }
@@ -70,9 +70,9 @@ type businessTx struct {
 
 func begin(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st, false) }
 
-func beginLate(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st, true) }
+func beginDeferred(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st, true) }
 
-func beginAs(t testing.TB, st store.Store, late bool) storetest.Tx {
+func beginAs(t testing.TB, st store.Store, deferInsert bool) storetest.Tx {
 	s := st.(*Store)
 	table := pgx.Identifier{s.options.Schema, "effect"}.Sanitize()
 	if _, err := s.appPool.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS "+table+" (name text)"); err != nil && pgwire.Code(err) != pgwire.UniqueViolation {
@@ -82,7 +82,7 @@ func beginAs(t testing.TB, st store.Store, late bool) storetest.Tx {
 	if err != nil {
 		t.Errorf("begin: %v", err)
 	}
-	return &businessTx{s.newTx(tx, late), tx, s.appPool, table}
+	return &businessTx{s.newTx(tx, deferInsert), tx, s.appPool, table}
 }
 
 // Claim waits for another transaction to end, as the suite expects of one that

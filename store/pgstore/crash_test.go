@@ -16,8 +16,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// figure is what the evidence command collects.
-func figure(t *testing.T, claim string, control bool, trials, failures int64, detail string) {
+// writeEvidence is what the evidence command collects.
+func writeEvidence(t *testing.T, claim string, control bool, trials, failures int64, detail string) {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
 		"claim": claim, "where": "PostgreSQL", "trials": trials, "failures": failures, "control": control, "detail": detail,
@@ -45,16 +45,16 @@ func kills(t *testing.T) int {
 	return 2
 }
 
-// load is how many settlements are confirmed before a kill.
-func load() int {
+// goroutineCount is how many settlements are confirmed before a kill.
+func goroutineCount() int {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		return 1500
 	}
 	return 150
 }
 
-// crew is how many work at a time, in pairs.
-func crew() int {
+// workerCount is how many work at a time, in pairs.
+func workerCount() int {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		return 256
 	}
@@ -70,15 +70,15 @@ func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (
 	for round := range n {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for g := range crew() {
+		for g := range workerCount() {
 			all.Go(func() { l.work(ctx, s, fmt.Sprint(round, "/", g/2)) })
 		}
-		l.grow(t, load())
+		l.grow(t, goroutineCount())
 		srv.Kill()
 		if err := srv.Start(); err != nil {
 			t.Fatal(err)
 		}
-		l.grow(t, load()/3) // the same handle goes on
+		l.grow(t, goroutineCount()/3) // the same handle goes on
 		cancel()
 		all.Wait()
 		if kills++; enough != nil && enough(l) {
@@ -92,8 +92,8 @@ func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	l, n := crash(t, srv, kills(t), nil)
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
-	figure(t, "a confirmed claim or outcome survives kill -9 of the server", false, l.trials(), lost, l.detail(n))
-	figure(t, "no key has two owners or two outcomes after kill -9 of the server", false, int64(len(l.won)), doubles, "two callers want each key")
+	writeEvidence(t, "a confirmed claim or outcome survives kill -9 of the server", false, l.trials(), lost, l.detail(n))
+	writeEvidence(t, "no key has two owners or two outcomes after kill -9 of the server", false, int64(len(l.won)), doubles, "two callers want each key")
 	if lost != 0 || doubles != 0 || l.resent.Load() == 0 {
 		t.Errorf("%d lost, %d doubles; %d requests met a crash", lost, doubles, l.resent.Load())
 	}
@@ -107,7 +107,7 @@ func TestStore_SynchronousCommitOff_CrashLoses(t *testing.T) {
 		return lost > 0 && doubles > 0
 	})
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
-	figure(t, "with synchronous_commit=off a crash of the server loses what it confirmed", true, l.trials(), lost, fmt.Sprintf("%d doubles; %s", doubles, l.detail(n)))
+	writeEvidence(t, "with synchronous_commit=off a crash of the server loses what it confirmed", true, l.trials(), lost, fmt.Sprintf("%d doubles; %s", doubles, l.detail(n)))
 	if lost == 0 {
 		t.Error("nothing was lost: the harness is blind")
 	}
@@ -175,7 +175,7 @@ func TestAtomic_ServerKilled_EffectsOnce(t *testing.T) {
 		all.Wait()
 	}
 	rows, keys, records := p.count(t, srv.URL())
-	figure(t, "an Atomic effect is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
+	writeEvidence(t, "an Atomic effect is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
 		fmt.Sprintf("%d kills, %d rows, %d tries sent again", n, rows, resent.Load()))
 	if rows != keys || rows != records || rows < confirmed.Load() {
 		t.Errorf("%d confirmed, %d rows of %d keys, %d records", confirmed.Load(), rows, keys, records)

@@ -189,7 +189,7 @@ func (s *Store) lookUpReplay(ctx context.Context, id pgtype.UUID, key store.Key)
 	return f, err == nil && replayable(&f)
 }
 
-// stays reports whether a record is terminal and has not expired.
+// replayable reports whether a record is terminal and has not expired.
 func replayable(f *store.Found) bool { return f.Record.State.Terminal() && !f.Record.Expired(f.Now) }
 
 // duplicateRate estimates how many of the calls are duplicates that can be

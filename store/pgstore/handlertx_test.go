@@ -13,7 +13,7 @@ import (
 )
 
 func TestHandlerTx_Savepoints_MayEnd(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	write := func(ctx context.Context, tx pgx.Tx, key string) {
 		t.Helper()
 		if _, err := tx.Exec(ctx, "INSERT INTO "+c.table+" VALUES ($1)", key); err != nil {
@@ -79,7 +79,7 @@ func second[T any](_ T, err error) error { return err }
 
 // A server that counts statements by their text sees the same ones in each run.
 func TestSavepoints_EachRun_SameNames(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	var names []string
 	for i := range 3 {
 		if err := Once(t.Context(), c.a, call(itoa(i)), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {

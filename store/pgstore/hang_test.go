@@ -20,7 +20,7 @@ func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
-			h, through := newHanger(t)
+			h, through := newHangingProxy(t)
 			s := openAt(t, through, &Options{Schema: first.options.Schema})
 			r := claim(t, s, "k")
 			renew := func(d time.Duration) error {
@@ -52,7 +52,7 @@ func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
 // another.
 func TestSettle_ConnectionHangs_IsStored(t *testing.T) {
 	first := openNew(t, nil)
-	h, through := newHanger(t)
+	h, through := newHangingProxy(t)
 	s := openAt(t, through, &Options{Schema: first.options.Schema, settleTry: 300 * time.Millisecond})
 	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		h.next.Store(true)
@@ -69,7 +69,7 @@ func TestListener_ConnectionHangs_Reconnects(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
-			h, through := newHanger(t)
+			h, through := newHangingProxy(t)
 			cfg, err := pgxpool.ParseConfig(through)
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestListener_ConnectionHangs_Reconnects(t *testing.T) {
 			l := join(t, s, "k")
 			complete(t, first, "k", "result")
 			s.notifyEnd(table.ID(testKey("k")))
-			told(t, l, "an end after that")
+			wantNotified(t, l, "an end after that")
 		})
 	}
 }

@@ -34,7 +34,7 @@ func newSettleRequest(lease *store.Lease, settlement *store.Settlement) (*settle
 }
 
 // errNotHeld: no row matches the lease. The settlement may have been written before.
-var errNotHeld = errors.New("not held")
+var errNotHeld = errors.New("the lease is not held")
 
 func (s *Store) newSettleLane() *settleLane {
 	return coalesce.New(s.flushSettles, &coalesce.Options[*settleRequest]{

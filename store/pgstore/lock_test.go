@@ -14,9 +14,9 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// hold locks the rows of keys for as long as a test says, as an operator's
+// holdRows locks the rows of keys for as long as a test says, as an operator's
 // open transaction does.
-func hold(t *testing.T, s *Store, keys ...string) (release func()) {
+func holdRows(t *testing.T, s *Store, keys ...string) (release func()) {
 	t.Helper()
 	tx, err := s.appPool.Begin(t.Context())
 	if err != nil {
@@ -48,7 +48,7 @@ func TestLockedRow_OtherKeys_NotDelayed(t *testing.T) {
 	for i := range 64 {
 		records[itoa(i)] = claim(t, s, itoa(i))
 	}
-	release := hold(t, s, "stuck")
+	release := holdRows(t, s, "stuck")
 	slow := make(chan error, 1)
 	go func() { slow <- s.Settle(t.Context(), stuck.Lease(), completion("late")) }()
 	start := time.Now()
@@ -162,7 +162,7 @@ func TestLockedRow_ManyWaiters_OtherKeysNotDelayed(t *testing.T) {
 func TestLockedRow_LockTimeout_ErrBusy(t *testing.T) {
 	s := openNew(t, &Options{LockTimeout: 50 * time.Millisecond})
 	r := claim(t, s, "k")
-	release := hold(t, s, "k")
+	release := holdRows(t, s, "k")
 	if err := s.Settle(t.Context(), r.Lease(), completion("x")); !errors.Is(err, ErrBusy) || errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("settle: %v, want ErrBusy", err)
 	}
@@ -182,7 +182,7 @@ func TestRenew_RowLocked_ErrBusyAtOnce(t *testing.T) {
 	s := openNew(t, nil)
 	a, b := claim(t, s, "a"), claim(t, s, "b")
 	lost := store.Lease{Key: testKey("a"), Owner: newOwner(), Fence: a.Fence}
-	defer hold(t, s, "a")()
+	defer holdRows(t, s, "a")()
 	errs, err := s.Renew(t.Context(), []store.Lease{a.Lease(), b.Lease(), lost, b.Lease()}, time.Hour)
 	if err != nil || len(errs) != 4 {
 		t.Fatalf("Renew: %v, %v", errs, err)
@@ -270,12 +270,12 @@ func TestPool_HeldByHandlers_StoreContinues(t *testing.T) {
 }
 
 func TestSweep_RowLocked_Skipped(t *testing.T) {
-	s := openStanding(t)
+	s := openFixedClock(t)
 	for i := range 5 {
 		complete(t, s, itoa(i), "result")
 	}
 	advance(t, s, 2*time.Hour)
-	release := hold(t, s, "3")
+	release := holdRows(t, s, "3")
 	if n := sweepAll(t, s); n != 4 {
 		t.Errorf("a pass deleted %d, want 4", n)
 	}

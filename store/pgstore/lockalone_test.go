@@ -22,7 +22,7 @@ func TestSettle_RowLocked_WaitsOutsideLane(t *testing.T) {
 				}, nil)
 			}
 			r := claim(t, s, "k")
-			release := hold(t, s, "k")
+			release := holdRows(t, s, "k")
 			got := make(chan error, 1)
 			go func() { got <- s.Settle(t.Context(), r.Lease(), completion("x")) }()
 			waitFor(t, "it waits, or has ended", func() bool { return len(s.waitSlots) == 1 || len(got) == 1 })

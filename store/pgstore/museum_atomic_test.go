@@ -20,16 +20,16 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// lossy is a connection that is lost, with the answer, by a request that has a
+// lossyStore is a connection that is lost, with the answer, by a request that has a
 // text; then is called when that request is on its way.
-type lossy struct {
+type lossyStore struct {
 	net.Conn
 	text *atomic.Pointer[string] // nil: none, any more
 	then func()
 	lost atomic.Bool
 }
 
-func (l *lossy) Write(b []byte) (int, error) {
+func (l *lossyStore) Write(b []byte) (int, error) {
 	text := l.text.Load()
 	if text == nil || !bytes.Contains(b, []byte(*text)) {
 		return l.Conn.Write(b)
@@ -41,7 +41,7 @@ func (l *lossy) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (l *lossy) Read(b []byte) (int, error) {
+func (l *lossyStore) Read(b []byte) (int, error) {
 	if l.lost.Load() {
 		return 0, io.ErrUnexpectedEOF
 	}
@@ -52,15 +52,15 @@ func (l *lossy) Read(b []byte) (int, error) {
 // caller that sees a failure may repeat the work with another key.
 func TestAtomic_CallerLeavesAtCommit_OutcomeFound(t *testing.T) {
 	var text atomic.Pointer[string]
-	var c *crowded
+	var c *smallPool
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	c = newCrowded(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
+	c = newSmallPool(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
 		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // so that each request has its text
 		dial := cfg.ConnConfig.DialFunc
 		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
-			return &lossy{Conn: conn, text: &text, then: func() {
+			return &lossyStore{Conn: conn, text: &text, then: func() {
 				waitFor(t, "the server has committed", func() bool { _, err := c.record(t, "k"); return err == nil })
 				leave()
 			}}, err
@@ -176,7 +176,7 @@ func TestAtomic_AlwaysRefused_EndsUnavailable(t *testing.T) {
 // A commit that the server refuses because of others has not happened: the
 // handler runs again, and the caller sees nothing of it.
 func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	fn := pgx.Identifier{c.s.options.Schema, "refuse"}.Sanitize()
 	seen := pgx.Identifier{c.s.options.Schema, "seen"}.Sanitize()
 	mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back

@@ -18,7 +18,7 @@ import (
 )
 
 // However a handler ends that has no answer, the caller's transaction has nothing
-// of it: he may leave meanwhile, and commit all the same.
+// newCallOf it: he may leave meanwhile, and commit all the same.
 func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
 	for name, end := range map[string]func(context.Context) error{
 		"it fails":    func(ctx context.Context) error { return ctx.Err() },
@@ -59,7 +59,7 @@ func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
 // After a rollback to a savepoint, the savepoint still exists on the server. The next
 // rollback must undo the outer one.
 func TestNested_InsideNested_Undone(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	if err := Once(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		at := tx
 		var in []pgx.Tx
@@ -139,11 +139,11 @@ func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // a statement that waits for a row fails
+			c := newSmallPool(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // a statement that waits for a row fails
 				cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
 			})
 			before(c.shop)
-			first := c.holding(t, "k")
+			first := c.startInTx(t, "k")
 			tx := beginTx(t, c.s, txDefaults)
 			for name, r := range map[string]semel.Runner{"Run": c.a, "In": c.a.In(tx)} {
 				_, err := r.Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
@@ -164,9 +164,9 @@ func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 }
 
 // The caller owns the result of a run. The connection reuses its buffer for answers to
-// other callers.
+// openOther callers.
 func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	of := func(key string) store.Outcome {
 		return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
 	}
@@ -196,7 +196,7 @@ func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
 // The fencing token of a handler grows, although a record with a higher one was swept,
 // and the server's clock was set back.
 func TestAtomic_AfterSweep_FenceGrows(t *testing.T) {
-	p := newShop(t, openStanding(t), &semel.Options{Retention: time.Hour})
+	p := newShop(t, openFixedClock(t), &semel.Options{Retention: time.Hour})
 	var fences []uint64
 	handler := func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 		fences = append(fences, x.Fence())

@@ -13,14 +13,14 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// other is another store of the same schema, as another process has it.
-func other(t testing.TB, s *Store) *Store {
+// openOther is another store of the same schema, as another process has it.
+func openOther(t testing.TB, s *Store) *Store {
 	o := s.options
 	return openAt(t, pgtest.URL(t), &o)
 }
 
-// told waits until a waiter is woken.
-func told(t *testing.T, l *notify.Waiter, what string) {
+// wantNotified waits until a waiter is woken.
+func wantNotified(t *testing.T, l *notify.Waiter, what string) {
 	t.Helper()
 	select {
 	case <-l.Done():
@@ -44,10 +44,10 @@ func join(t *testing.T, s *Store, value string) *notify.Waiter {
 // Each way in which a run ends, and who listens in another process.
 func TestWait_RunEnds_Notified(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
-	far := other(t, s)
+	far := openOther(t, s)
 	one := join(t, far, "one")
 	complete(t, s, "one", "result")
-	told(t, one, "a settlement")
+	wantNotified(t, one, "a settlement")
 
 	var all sync.WaitGroup
 	for i := range 300 { // so many go in batches, and need more than one notification
@@ -57,7 +57,7 @@ func TestWait_RunEnds_Notified(t *testing.T) {
 			if err := s.Settle(t.Context(), r.Lease(), completion("result")); err != nil {
 				t.Error(err)
 			}
-			told(t, l, "a settlement in a batch")
+			wantNotified(t, l, "a settlement in a batch")
 		})
 	}
 	all.Wait()
@@ -69,7 +69,7 @@ func TestWait_RunEnds_Notified(t *testing.T) {
 	if f, err := s.Swap(t.Context(), parked.Seen(), p); err != nil || !f.Won {
 		t.Errorf("swap: won %v, error %v", f.Won, err)
 	}
-	told(t, l, "a swap to unknown")
+	wantNotified(t, l, "a swap to unknown")
 }
 
 // A take-over is not an end, and a claim that loses changes nothing.
@@ -85,7 +85,7 @@ func TestWait_RunContinues_NotNotified(t *testing.T) {
 	}
 	last := join(t, s, "last") // notifications come in the order of the commits
 	complete(t, s, "last", "result")
-	told(t, last, "a settlement")
+	wantNotified(t, last, "a settlement")
 	select {
 	case <-l.Done():
 		t.Error("a take-over was told as an end")

@@ -18,47 +18,47 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// frozen is a store whose reads return the first version of a record until a
+// staleStore is a store whose reads return the first version of a record until a
 // notification comes. A caller that only polls never sees the end.
-type frozen struct {
+type staleStore struct {
 	*Store
 	first store.Found
 	told  atomic.Bool
 }
 
-func (f *frozen) Get(ctx context.Context, k store.Key) (store.Found, error) {
+func (f *staleStore) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	if f.told.Load() {
 		return f.Store.Get(ctx, k)
 	}
 	return f.first, nil
 }
 
-func (f *frozen) Wait(ctx context.Context, seen store.Seen) error {
+func (f *staleStore) Wait(ctx context.Context, seen store.Seen) error {
 	err := f.Store.Wait(ctx, seen)
 	f.told.Store(err == nil)
 	return err
 }
 
-// run runs a call that ends when it is told to.
-func run(t *testing.T, s *Store, key string) (end func(), ran chan error) {
+// startRun runs a call that ends when it is told to.
+func startRun(t *testing.T, s *Store, key string) (end func(), done chan error) {
 	t.Helper()
 	started, over := make(chan struct{}), make(chan struct{})
 	g := newGuard(t, s)
-	ran = make(chan error, 1)
+	done = make(chan error, 1)
 	go func() {
 		_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			close(started)
 			<-over
 			return store.Outcome{Body: []byte("one")}, nil
 		})
-		ran <- err
+		done <- err
 	}()
 	<-started
-	return func() { close(over) }, ran
+	return func() { close(over) }, done
 }
 
-// duplicate is a call that waits for the end of a run.
-func duplicate(t *testing.T, s store.Store, key string) (got chan error) {
+// startDuplicate is a call that waits for the end of a run.
+func startDuplicate(t *testing.T, s store.Store, key string) (got chan error) {
 	t.Helper()
 	g := newGuard(t, s)
 	got = make(chan error, 1)
@@ -76,8 +76,8 @@ func duplicate(t *testing.T, s store.Store, key string) (got chan error) {
 	return got
 }
 
-// well fails the test unless all end without an error.
-func well(t *testing.T, all ...chan error) {
+// wantSuccess fails the test unless all end without an error.
+func wantSuccess(t *testing.T, all ...chan error) {
 	t.Helper()
 	for _, c := range all {
 		select {
@@ -93,17 +93,17 @@ func well(t *testing.T, all ...chan error) {
 
 func TestWait_Notified_BeforePollSeesIt(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
-	far := other(t, s)
+	far := openOther(t, s)
 	for i := range 5 {
-		end, ran := run(t, s, itoa(i))
+		end, ran := startRun(t, s, itoa(i))
 		first, err := s.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: itoa(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := duplicate(t, &frozen{Store: far, first: first}, itoa(i))
+		got := startDuplicate(t, &staleStore{Store: far, first: first}, itoa(i))
 		waitFor(t, "somebody waits", func() bool { return waiters(far) == 1 })
 		end()
-		well(t, ran, got)
+		wantSuccess(t, ran, got)
 	}
 	if n := waiters(far); n != 0 {
 		t.Errorf("%d places are left", n)
@@ -148,12 +148,12 @@ func TestWait_ListenerBroken_Polls(t *testing.T) {
 	}
 	defer s.Close()
 
-	end, ran := run(t, first, "k")
+	end, ran := startRun(t, first, "k")
 	found, err := first.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := duplicate(t, s, "k")
+	got := startDuplicate(t, s, "k")
 	waitFor(t, "somebody waits", func() bool { return waiters(s) == 1 })
 	cut.Store(true)
 	waitFor(t, "the listener is gone", func() bool {
@@ -161,7 +161,7 @@ func TestWait_ListenerBroken_Polls(t *testing.T) {
 		return errors.Is(s.Wait(t.Context(), found.Record.Seen()), notify.ErrListenerClosed)
 	})
 	end()
-	well(t, ran, got)
+	wantSuccess(t, ran, got)
 	cut.Store(false)
 	waitFor(t, "it listens again", func() bool {
 		l, err := s.listener.Join(table.ID(testKey("later")))
@@ -172,12 +172,12 @@ func TestWait_ListenerBroken_Polls(t *testing.T) {
 	})
 	l := join(t, s, "later")
 	s.notifyEnd(table.ID(testKey("later")))
-	told(t, l, "an end after the listener came back")
+	wantNotified(t, l, "an end after the listener came back")
 }
 
 func TestClose_WaitersEnd(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
-	far := other(t, s)
+	far := openOther(t, s)
 	r, last := claim(t, s, "k"), join(t, far, "last")
 	got := make(chan error, 1)
 	go func() { got <- s.Wait(t.Context(), r.Seen()) }()
@@ -194,7 +194,7 @@ func TestClose_WaitersEnd(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("Wait does not end")
 	}
-	told(t, last, "what ended before Close")
+	wantNotified(t, last, "what ended before Close")
 	if err := s.Wait(t.Context(), r.Seen()); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -215,7 +215,7 @@ func TestOpen_NotifyThroughPgBouncer_Refused(t *testing.T) {
 // A transaction notifies after its commit. Before that, a waiter sees no record.
 func TestWait_TransactionEnds_Notified(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
-	far, err := NewAtomic(other(t, p.s), nil)
+	far, err := NewAtomic(openOther(t, p.s), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

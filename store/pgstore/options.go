@@ -102,7 +102,7 @@ func (o *Options) withDefaults() (Options, error) {
 	case len(d.Schema) > 63:
 		return d, fmt.Errorf("pgstore: Options.Schema has %d bytes; PostgreSQL's limit is 63", len(d.Schema))
 	case strings.ContainsAny(d.Schema, "\x00\n\r") || strings.Contains(d.Schema, "$$"):
-		return d, fmt.Errorf("pgstore: Options.Schema is %q; it must not hold a line's end, a zero byte or $$", d.Schema)
+		return d, fmt.Errorf("pgstore: Options.Schema is %q; it must not contain a line break, a zero byte or $$", d.Schema)
 	case d.LockTimeout > maxTimeout || d.MaxIdleTx > maxTimeout:
 		return d, fmt.Errorf("pgstore: Options.LockTimeout is %v and MaxIdleTx %v; the server's limit is %v", d.LockTimeout, d.MaxIdleTx, maxTimeout)
 	case d.LockTimeout < time.Millisecond:

@@ -91,7 +91,7 @@ func (t *ownTx) handlerContext(ctx context.Context, tx pgx.Tx) context.Context {
 }
 
 // errRolledBack: the server answered COMMIT with a rollback.
-var errRolledBack = errors.New("the transaction had failed before, and was rolled back")
+var errRolledBack = errors.New("the server rolled the transaction back, because a statement had failed")
 
 // commit sends the queued statements, and COMMIT.
 func (t *ownTx) commit(ctx context.Context) error {

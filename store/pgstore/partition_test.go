@@ -23,10 +23,10 @@ import (
 // tests in partitions.
 func TestConformance_Partitions(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openStandingIn(t, 3) },
+		Open:      func(t testing.TB) store.Store { return openFixedClockIn(t, 3) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
 		Reopen:    reopen,
-		Begin:     beginLate,
+		Begin:     beginDeferred,
 		Histories: 20,
 	})
 }
@@ -35,7 +35,7 @@ func TestConformance_Partitions(t *testing.T) {
 // grants a key twice. Here the partition follows from the key.
 func TestPartitions_SameKeyConcurrently_GrantedOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 8})
-	both := []*Store{s, other(t, s)}
+	both := []*Store{s, openOther(t, s)}
 	const keys, callers = 100, 6
 	var won [keys]atomic.Int32
 	var all sync.WaitGroup

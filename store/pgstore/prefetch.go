@@ -31,7 +31,7 @@ const (
 const newOnlyAfter = 3
 
 // errNotNew: a key of the batch is locked by another transaction.
-var errNotNew = errors.New("a key of the batch is another's")
+var errNotNew = errors.New("a key of the batch is locked by another transaction")
 
 // startPrefetch begins a transaction, locks the keys, and inserts records for new
 // keys. It returns nil if it cannot.
@@ -266,7 +266,7 @@ func markInserted(rows []prefetchRow, inserted *insertion) {
 func callOf(rows []prefetchRow, id *pgtype.UUID) (*batchCall, error) {
 	i, ok := slices.BinarySearchFunc(rows, idPrefix(*id), func(r prefetchRow, at uint64) int { return r.compare(at, id) })
 	if !ok {
-		return nil, fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
+		return nil, fmt.Errorf("%w: the answer has an id that was not in the statement", store.ErrCorrupt)
 	}
 	return rows[i].call, nil
 }

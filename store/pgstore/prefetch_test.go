@@ -30,16 +30,16 @@ func (w *worker) rows(calls []semel.Call) func(context.Context, []*NewCall) erro
 	}
 }
 
-// ahead runs a batch as two, of which the second is looked for while the first
+// prefetched runs a batch as two. The second is prefetched while the first
 // runs.
-func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
+func (w *worker) prefetched(ctx context.Context, calls []semel.Call) []Ended {
 	q, half := w.p.a.Prefetcher(), len(calls)/2
 	first, second := q.Prefetch(ctx, calls[:half]), q.Prefetch(ctx, calls[half:])
 	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
 }
 
-// looked waits for the look of a batch, and reports whether it holds its keys.
-func (p *PrefetchedBatch) looked() bool {
+// waitPrefetched waits for the look of a batch, and reports whether it holds its keys.
+func (p *PrefetchedBatch) waitPrefetched() bool {
 	p.prefetcher.mu.Lock()
 	defer p.prefetcher.mu.Unlock()
 	for p.inFlight {
@@ -74,7 +74,7 @@ func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
 		n := q.Prefetch(t.Context(), first)
 		var behind *PrefetchedBatch
 		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
-			if behind = q.Prefetch(t.Context(), second); !behind.looked() {
+			if behind = q.Prefetch(t.Context(), second); !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
 			return w.rows(first)(ctx, fresh)
@@ -104,7 +104,7 @@ func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 	calls := []semel.Call{named("k"), {}}
 	p.a.RunWhole(t.Context(), calls, w.rows(calls))
 	want := row()
-	p.held(t, "held")
+	p.holdKey(t, "held")
 	for _, reset := range []bool{true, false} {
 		for _, by := range []struct {
 			fresh  int32
@@ -120,7 +120,7 @@ func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 				calls = append(slices.Clone(calls), named("held"))
 			}
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() || n.batch.prefetch.written != 1 {
+			if !n.waitPrefetched() || n.batch.prefetch.written != 1 {
 				t.Fatal("nothing is recorded ahead")
 			}
 			ends := n.Run(t.Context(), w.rows(calls))
@@ -134,7 +134,7 @@ func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 func TestPrefetch_Dropped_LeavesNothing(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
-		if !n.looked() {
+		if !n.waitPrefetched() {
 			t.Fatal("there was no look")
 		}
 		if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); !errors.Is(err, semel.ErrInProgress) {
@@ -161,7 +161,7 @@ func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 				var behind, last *PrefetchedBatch
 				look := func() {
 					behind, last = q.Prefetch(t.Context(), second), q.Prefetch(t.Context(), third)
-					if !behind.looked() || !last.looked() {
+					if !behind.waitPrefetched() || !last.waitPrefetched() {
 						t.Error("there was no look ahead")
 					}
 				}
@@ -200,14 +200,14 @@ func TestPrefetch_EarlierBatchNotPrefetched_Skipped(t *testing.T) {
 	n := q.Prefetch(t.Context(), first)
 	behind := q.Prefetch(t.Context(), second)
 	third := q.Prefetch(t.Context(), poll("c", "d"))
-	if n.looked() || behind.looked() || third.looked() {
+	if n.waitPrefetched() || behind.waitPrefetched() || third.waitPrefetched() {
 		t.Error("there was a look")
 	}
 	wantDone(t, n.Run(t.Context(), w.rows(first)), false)
 	wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
 	third.Drop()
 	again := q.Prefetch(t.Context(), poll("c", "d"))
-	if !again.looked() {
+	if !again.waitPrefetched() {
 		t.Error("there is none when that has ended")
 	}
 	again.Drop()
@@ -228,7 +228,7 @@ func TestPrefetch_Fails_BatchRuns(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			w, calls := newWorker(p), poll("a", "b")
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			spoil(p, n)
@@ -244,10 +244,10 @@ func TestPrefetch_NotRun_EndsAfterTimeout(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	p.a.prefetchTimeout = 3 * time.Second
 	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
-	if !n.looked() {
+	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
-	waitFor(t, "the look is over", func() bool { return !n.looked() && p.s.appPool.Stat().AcquiredConns() == 0 })
+	waitFor(t, "the look is over", func() bool { return !n.waitPrefetched() && p.s.appPool.Stat().AcquiredConns() == 0 })
 	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Error(err)
 	}

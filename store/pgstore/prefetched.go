@@ -16,7 +16,7 @@ import (
 
 // errPrefetchDiffers: the handler ended differently from the records that the prefetch
 // inserted.
-var errPrefetchDiffers = errors.New("the batch ended in another way than it was recorded ahead")
+var errPrefetchDiffers = errors.New("the batch ended differently from its prefetched records")
 
 // prefetch is the work of a prefetch: it inserts a record for each new call, completed
 // and without an outcome.

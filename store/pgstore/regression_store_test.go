@@ -20,7 +20,7 @@ func TestSwap_OtherRowLocked_NotDelayed(t *testing.T) {
 		recs = append(recs, claim(t, s, itoa(i)))
 	}
 	free := claim(t, s, "free")
-	release := hold(t, s, "0", "1", "2")
+	release := holdRows(t, s, "0", "1", "2")
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() { _, _ = s.Swap(t.Context(), recs[i].Seen(), proposal(itoa(i))) })

@@ -16,8 +16,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// flood makes all calls look up replays first, or none.
-func (p *shop) flood(is bool) {
+// setReplayLookups makes all calls look up replays first, or none.
+func (p *shop) setReplayLookups(is bool) {
 	p.a.duplicates.share.Store(0)
 	p.a.duplicates.running.Store(0)
 	if is {
@@ -58,7 +58,7 @@ func TestReplayLookup_ManyDuplicates_NoPoolConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.flood(true)
+	p.setReplayLookups(true)
 	var all sync.WaitGroup
 	for i := range 60 { // of a key there are many at once
 		all.Go(func() {
@@ -73,7 +73,7 @@ func TestReplayLookup_ManyDuplicates_NoPoolConnection(t *testing.T) {
 	}
 	all.Wait()
 	held.Release()
-	p.flood(true)
+	p.setReplayLookups(true)
 	if _, err := Do(t.Context(), p.a, call("new"), p.pay("new", nil)); err != nil {
 		t.Error(err)
 	}
@@ -125,13 +125,13 @@ func TestReplayLookup_EachState_SameAnswer(t *testing.T) {
 						defer mu.Unlock()
 						events = append(events, fmt.Sprint(e.Kind))
 					}})
-					p.flood(false)
+					p.setReplayLookups(false)
 					for k := range n {
 						prepare(p, itoa(k))
 					}
 					events = nil
 					ran := make([]bool, n)
-					p.flood(first)
+					p.setReplayLookups(first)
 					told := make([]string, n)
 					var all sync.WaitGroup
 					for k := range n {
@@ -166,7 +166,7 @@ func TestReplayLookup_EachState_SameAnswer(t *testing.T) {
 
 func TestReplayLookup_Fails_CallContinues(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	p.flood(true)
+	p.setReplayLookups(true)
 	p.s.ownPool.Close()
 	for range 2 {
 		got, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil))
@@ -184,7 +184,7 @@ func TestReplayLookup_Hangs_CallContinues(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Release()
-	p.flood(true)
+	p.setReplayLookups(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*replayTimeout)
 	defer cancel()
 	if _, err := Do(ctx, p.a, call("k"), p.pay("k", nil)); err != nil {

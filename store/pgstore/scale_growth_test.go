@@ -74,8 +74,8 @@ func (k keyKind) key() string {
 }
 
 // claimer claims new keys.
-func claimer(s *Store, kind keyKind) *contender {
-	return &contender{name: "claim", do: func(ctx context.Context, _ string) error {
+func claimer(s *Store, kind keyKind) *competitor {
+	return &competitor{name: "claim", do: func(ctx context.Context, _ string) error {
 		_, err := s.Claim(ctx, proposal(kind.key()))
 		return err
 	}}

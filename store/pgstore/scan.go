@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -186,7 +187,7 @@ func parsePlace(text string) (p place, err error) {
 		_, err = fmt.Sscanf(text, "(%d,%d)", &p.page, &p.item)
 	}
 	if err == nil && (p.part < 0 || p.page < 0 || p.page > 1<<32-1 || p.item < 0 || p.item > 1<<16-1 || p.String() != text) {
-		err = fmt.Errorf("not a place")
+		err = errors.New("not a place in the table")
 	}
 	return p, err
 }

@@ -149,7 +149,7 @@ func (s *Store) checkProposal(p *store.Proposal) error {
 		return ErrClosed
 	}
 	if s.options.RelaxedClaims && p.Policy == store.Park && (p.State == store.Started || p.State == store.Processing) {
-		return errors.New("pgstore: a claim with policy park and Options.RelaxedClaims: a crash of the server could lose it, and the effect happen twice; open the store without RelaxedClaims")
+		return errors.New("pgstore: policy park needs durable claims: a crash of the server could lose the claim, and the effect would happen twice; open the store without Options.RelaxedClaims")
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ func TestStorm_AllForms_EffectsOnce(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newStorm(t)
-			keys := s.blow(uint64(seed)) //nolint:gosec // it is a seed
-			s.judge(t, keys)
+			keys := s.run(uint64(seed)) //nolint:gosec // it is a seed
+			s.check(t, keys)
 		})
 	}
 }
@@ -71,14 +71,14 @@ const (
 	stormCallers = 16
 )
 
-// blow has callers run keys until each had its time.
-func (s *storm) blow(seed uint64) []string {
+// run has callers run keys until each had its time.
+func (s *storm) run(seed uint64) []string {
 	keys := numbered("k", stormKeys)
 	var calls atomic.Int64
 	var all sync.WaitGroup
 	over := make(chan struct{})
 	var weather sync.WaitGroup
-	weather.Go(func() { s.weather(rand.New(rand.NewPCG(seed, 99)), keys, &calls, over) })
+	weather.Go(func() { s.disturb(rand.New(rand.NewPCG(seed, 99)), keys, &calls, over) })
 	for w := range stormCallers {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		all.Go(func() {
@@ -99,8 +99,8 @@ func (s *storm) blow(seed uint64) []string {
 	return keys
 }
 
-// weather is what comes from outside.
-func (s *storm) weather(r *rand.Rand, keys []string, calls *atomic.Int64, over chan struct{}) {
+// disturb is what comes from outside.
+func (s *storm) disturb(r *rand.Rand, keys []string, calls *atomic.Int64, over chan struct{}) {
 	conn, err := pgx.ConnectConfig(context.Background(), s.s.appPool.Config().ConnConfig.Copy())
 	if err != nil {
 		panic(err)

@@ -30,7 +30,7 @@ func sweepAll(t *testing.T, s *Store) (deleted int) {
 // A sweep finds places, and deletes what is in them by a second statement. In
 // between another row may have come to a place, so that one judges again.
 func TestSweep_RowChangedMeanwhile_NotDeleted(t *testing.T) {
-	s := openStandingIn(t, 0)
+	s := openFixedClockIn(t, 0)
 	complete(t, s, "expired", "result")
 	complete(t, s, "of a later version", "result")
 	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", table.ID(testKey("of a later version")))
@@ -59,7 +59,7 @@ func TestSweep_RowChangedMeanwhile_NotDeleted(t *testing.T) {
 // A step that its limit has ended is gone on with in the same partition: else the
 // places behind are passed over, or met again, and a pass may never end.
 func TestSweep_Partitions_EachOnce(t *testing.T) {
-	s := openStandingIn(t, 3)
+	s := openFixedClockIn(t, 3)
 	const keys = 12
 	for i := range keys {
 		claim(t, s, itoa(i))

@@ -215,9 +215,9 @@ func (t *storeTx) readLookup(res pgx.BatchResults) error {
 func (s *Store) checkStore(err error, storeID pgtype.UUID) error {
 	switch {
 	case pgwire.Code(err) == pgwire.UndefinedTable:
-		return fmt.Errorf("%w: the transaction is of a database without Semel's tables: %w", ErrForeign, err)
+		return fmt.Errorf("%w: it has no tables of Semel: %w", ErrForeign, err)
 	case err == nil && storeID != s.id:
-		return fmt.Errorf("%w: the transaction is of another database than the store", ErrForeign)
+		return fmt.Errorf("%w, or another schema, than the store", ErrForeign)
 	}
 	return err
 }
@@ -366,7 +366,7 @@ func (t *storeTx) undo(ctx context.Context, sql string, start int, cause error) 
 	defer cancel()
 	_, err := t.session.db.Exec(ctx, sql)
 	if err != nil && cause != nil {
-		return fmt.Errorf("pgstore: undo to the savepoint: %w, after: %w", err, cause)
+		return fmt.Errorf("pgstore: roll back to the savepoint: %w, after: %w", err, cause)
 	}
 	return cause
 }

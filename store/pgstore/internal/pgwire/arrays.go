@@ -81,7 +81,7 @@ func TextOnce[T any](rows []T, value func(*T) string) pgtype.Array[[]byte] {
 	return Texts(rows, value)
 }
 
-// OrNulls is a column that may be null, and has no values if it is in all rows.
+// OrNulls is a column that may be null. If it is null in all rows, it has no values.
 func OrNulls[T any](rows []T, value func(*T) []byte) pgtype.Array[[]byte] {
 	values, is := make([][]byte, len(rows)), false
 	for i := range rows {
@@ -94,8 +94,8 @@ func OrNulls[T any](rows []T, value func(*T) []byte) pgtype.Array[[]byte] {
 	return Array(values)
 }
 
-// Never is a time that there is not, in a column whose one value is repeated
-// where there is none. No duration is as small.
+// Never stands for null in a column of times whose single value is repeated for all
+// rows. No duration is as small.
 const Never = -1 << 60
 
 func OrNever(d pgtype.Int8) int64 {

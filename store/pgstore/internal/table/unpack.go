@@ -24,7 +24,7 @@ func packedColumns(table string, spelled bool) string {
 	return "record_send(ROW(" + table + "." + strings.Join(Columns, ", "+table+".") + "))"
 }
 
-var errPackedFormat = errors.New("the server's record_send gives another format than that of PostgreSQL; use PostgreSQL")
+var errPackedFormat = errors.New("the server's record_send does not return PostgreSQL's format; use PostgreSQL")
 
 // Unpack sets r to a packed row. It keeps parts of b.
 func (r *Row) Unpack(b []byte) error {

@@ -75,7 +75,7 @@ func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 func TestRunWhole_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		w := newWorker(newShop(t, openNew(t, nil), nil))
-		run := w.whole
+		run := w.runAll
 		w.fail["waits"] = &semel.Error{Reason: semel.ErrInProgress, Operation: "another"}
 		calls := poll("a", "waits", "b")
 		wantEnds(t, calls, run(t.Context(), calls), "", "in progress", "")
@@ -117,11 +117,11 @@ func TestRunWhole_FirstStatementFails_OthersSucceed(t *testing.T) {
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
 		t.Run("", func(t *testing.T) {
 			w := newWorker(newShop(t, openNew(t, nil), nil))
-			run := w.whole
+			run := w.runAll
 			mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
 			w.p.s.appPool.Reset()
 			calls := poll(keys...)
-			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, times("", len(keys)-1)...)...)
+			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, repeated("", len(keys)-1)...)...)
 			w.p.want(t, keys[1:]...)
 			if r, err := w.p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
 				t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)

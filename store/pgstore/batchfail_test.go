@@ -14,9 +14,9 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// but is a handler of many that does the work of all, but of those with an error
+// handlerExcept is a handler of many that does the work of all, but of those with an error
 // for their key. It counts the runs of each, and keeps the sizes.
-func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
+func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
 	return func(ctx context.Context, fresh []*NewCall) error {
 		*sizes = append(*sizes, len(fresh))
 		tx, _ := TxFrom(ctx)
@@ -45,9 +45,9 @@ func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
 				w, sizes := newWorker(p), []int{}
 				run := func(calls []semel.Call, says map[string]error) []Ended {
 					if ahead {
-						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.but(&sizes, says))
+						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.handlerExcept(&sizes, says))
 					}
-					return p.a.RunWhole(t.Context(), calls, w.but(&sizes, says))
+					return p.a.RunWhole(t.Context(), calls, w.handlerExcept(&sizes, says))
 				}
 				poison := errors.New("poison")
 				for _, e := range run(poll("bad", "good", "worse"), map[string]error{"bad": poison, "good": poison, "worse": poison}) {
@@ -95,7 +95,7 @@ func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
 	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
-		err := w.but(&sizes, nil)(ctx, fresh)
+		err := w.handlerExcept(&sizes, nil)(ctx, fresh)
 		for _, f := range fresh {
 			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
 				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
@@ -149,7 +149,7 @@ func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 				c.At(look)
 			}
 			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
-				if err := w.but(&sizes, nil)(ctx, fresh); err != nil {
+				if err := w.handlerExcept(&sizes, nil)(ctx, fresh); err != nil {
 					return err
 				}
 				if len(fresh) == 4 {
@@ -166,7 +166,7 @@ func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 			if want := map[int][]int{4: {4}, maxTogether + 1: {}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
 				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
 			}
-			for i, e := range p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)) {
+			for i, e := range p.a.RunWhole(t.Context(), calls, w.handlerExcept(&sizes, nil)) {
 				if e.Err != nil || e.Replayed {
 					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)
 				}

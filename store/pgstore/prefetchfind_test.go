@@ -62,7 +62,7 @@ func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 			}
 			calls = append(calls, semel.Call{Operation: "pay", Tenant: "ann", Key: "new", Payload: semel.Bytes([]byte("body"))})
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			locks := 1 // for the new key
@@ -104,7 +104,7 @@ func TestPrefetch_CompletedKeys_LeftOut(t *testing.T) {
 		}{{[]string{"a", "b", "c", "d"}, []bool{false, true, false, true}}, {[]string{"b", "d"}, []bool{true, true}}} {
 			calls := poll(c.keys...)
 			n := q.Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			fresh := 0
@@ -136,7 +136,7 @@ func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
 		p.a.RunWhole(t.Context(), calls, w.rows(calls))
 		mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-		if !n.looked() {
+		if !n.waitPrefetched() {
 			t.Fatal("there was no look")
 		}
 		ends := n.Run(t.Context(), w.rows(calls))
@@ -154,7 +154,7 @@ func TestPrefetch_SameIDOtherKey_NotDuplicate(t *testing.T) {
 	wantDone(t, q.Prefetch(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
 	n := q.Prefetch(t.Context(), poll("k", "l"))
 	defer n.Drop()
-	if !n.looked() {
+	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
 	k, other := &n.batch.calls[0], &n.batch.calls[1]
@@ -175,7 +175,7 @@ func TestPrefetch_OtherPayload_Mismatch(t *testing.T) {
 		first, second := of("one"), of("other")
 		wantDone(t, q.Prefetch(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)
 		n := q.Prefetch(t.Context(), second)
-		if !n.looked() || n.batch.calls[0].prefetched.completed == nil {
+		if !n.waitPrefetched() || n.batch.calls[0].prefetched.completed == nil {
 			t.Fatal("its record was sent whole")
 		}
 		ends := n.Run(t.Context(), w.rows(second))
@@ -197,7 +197,7 @@ func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 		step := func(keys, dups []string) {
 			calls := poll(append(dups, keys...)...)
 			n := q.Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {

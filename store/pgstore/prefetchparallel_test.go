@@ -35,7 +35,7 @@ func TestPrefetch_WhileBatchRuns_Concurrent(t *testing.T) {
 	}()
 	seen, looks, all := map[string]bool{}, 0, []string(nil)
 	for m := range next {
-		if m.n.looked() {
+		if m.n.waitPrefetched() {
 			looks++
 		}
 		for i, e := range m.n.Run(t.Context(), w.rows(m.calls)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// held has a transaction of another that holds a key, until it is let go.
-func (p *shop) held(t *testing.T, key string) (letGo func()) {
+// holdKey has a transaction of another that holds a key, until it is let go.
+func (p *shop) holdKey(t *testing.T, key string) (letGo func()) {
 	t.Helper()
 	tx, err := p.s.appPool.Begin(t.Context())
 	if err != nil {
@@ -27,9 +27,9 @@ func (p *shop) held(t *testing.T, key string) (letGo func()) {
 func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, calls := newWorker(p), poll("a", "held", "z")
-	letGo := p.held(t, "held")
+	letGo := p.holdKey(t, "held")
 	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-	if !n.looked() {
+	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
 	if p.a.newKeyBatches.Load() >= 0 {
@@ -50,7 +50,7 @@ func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
 	for _, g := range []expectation{allNew, newOrCompleted, anything} {
 		p := newShop(t, openNew(t, nil), nil)
-		p.held(t, "held")
+		p.holdKey(t, "held")
 		y := p.a.newPrefetch(poll("a", "held", "z"), &batchBuffer{})
 		own := p.a.newOwnTx()
 		if err := own.connect(t.Context()); err != nil {

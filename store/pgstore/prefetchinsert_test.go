@@ -10,8 +10,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// of is a call with a body.
-func of(op string, tenant, key string, body semel.Payload) semel.Call {
+// newCallOf is a call with a body.
+func newCallOf(op string, tenant, key string, body semel.Payload) semel.Call {
 	return semel.Call{Operation: op, Tenant: tenant, Key: key, Payload: body}
 }
 
@@ -20,9 +20,9 @@ func of(op string, tenant, key string, body semel.Payload) semel.Call {
 func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
-	calls := []semel.Call{of("pay", "ann", "k", one), of("pay", "ann", "l", one), of("pay", "ann", "k", one), of("pay", "ann", "k", other)}
+	calls := []semel.Call{newCallOf("pay", "ann", "k", one), newCallOf("pay", "ann", "l", one), newCallOf("pay", "ann", "k", one), newCallOf("pay", "ann", "k", other)}
 	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-	if !n.looked() || n.batch.prefetch.written != 2 {
+	if !n.waitPrefetched() || n.batch.prefetch.written != 2 {
 		t.Fatal("nothing is recorded ahead")
 	}
 	for i, first := range []int{2: 0, 3: 0} {
@@ -43,12 +43,12 @@ func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
 func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
 	body := semel.Bytes([]byte("body"))
 	for name, other := range map[string]semel.Call{
-		"tenants":    of("pay", "bob", "l", body),
-		"operations": of("refund", "ann", "l", body),
-		"payloads":   of("pay", "ann", "l", semel.JSON(1)),
+		"tenants":    newCallOf("pay", "bob", "l", body),
+		"operations": newCallOf("refund", "ann", "l", body),
+		"payloads":   newCallOf("pay", "ann", "l", semel.JSON(1)),
 	} {
 		p := newShop(t, openNew(t, nil), nil)
-		w, calls := newWorker(p), []semel.Call{of("pay", "ann", "k", body), other}
+		w, calls := newWorker(p), []semel.Call{newCallOf("pay", "ann", "k", body), other}
 		wantDone(t, p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 		t.Log(name)
 		wantDone(t, p.a.RunWhole(t.Context(), calls, w.rows(calls)), true, true)
@@ -94,7 +94,7 @@ func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 	for _, look := range []int32{0, newOnlyAfter} {
 		p.a.newKeyBatches.Store(look)
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-		if !n.looked() || n.batch.prefetch.written != 2 {
+		if !n.waitPrefetched() || n.batch.prefetch.written != 2 {
 			t.Fatal("nothing is recorded ahead")
 		}
 		fences := map[string]uint64{}

@@ -33,7 +33,7 @@ func TestHandlerTx_UsedAfterHandler_Closed(t *testing.T) {
 					behind.Go(func() {
 						<-returned
 						for range 20 {
-							p.haunt(t, ctx, x, tx, key)
+							p.useAfterHandler(t, ctx, x, tx, key)
 						}
 					})
 				})
@@ -85,8 +85,8 @@ func (p *shop) runThen(t *testing.T, key string, way int, lend func(context.Cont
 	return err
 }
 
-// haunt uses all that a handler had, after its run.
-func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx pgx.Tx, key string) {
+// useAfterHandler uses all that a handler had, after its run.
+func (p *shop) useAfterHandler(t *testing.T, ctx context.Context, x *semel.Execution, tx pgx.Tx, key string) {
 	if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('ghost')"); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("%s: a statement after the run: %v", key, err)
 	}
