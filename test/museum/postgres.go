@@ -70,7 +70,7 @@ var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: of two keys with one id either answers", Rule: "scope",
 		File: "store/pgstore/internal/table/row.go", Package: postgres, Run: "TestRow_OtherKeySameID_ErrCorrupt",
-		Old: "if err == nil && record.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
+		Old: "if err == nil && record.Key != key {", New: "if err == nil && record.Key.Operation != key.Operation {",
 	},
 	{
 		Name: "PostgreSQL: a look beforehand finds what has expired", Rule: "rule 7",

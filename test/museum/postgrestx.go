@@ -83,7 +83,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: what runs around a handler in a transaction is forgotten", Rule: "rule 2",
 		File: "store/pgstore/atomic.go", Package: postgres, Run: "TestAtomic_SameKeyInsideHandler_InProgress",
-		Old: "&runningHandler{store: s, id: id, finished: over, outer: outer}", New: "&runningHandler{store: s, id: id, finished: over}",
+		Old: "outer, _ := ctx.Value(runningKey{}).(*runningHandler)\n\treturn context.WithValue(ctx, runningKey{}, &runningHandler{store: s, id: id, finished: over, outer: outer})", New: "return context.WithValue(ctx, runningKey{}, &runningHandler{store: s, id: id, finished: over})",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a handler of a whole batch does not know its keys", Rule: "rule 2",
