@@ -116,7 +116,7 @@ test-postgres17: ## Run the tests of pgstore on PostgreSQL 17, fetched on Debian
 
 .PHONY: test-pgbouncer
 test-pgbouncer: ## Run the tests of pgstore that need PgBouncer on 1.24, fetched on Debian
-	cd store/pgstore && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_PGBOUNCER_BIN="$$(../../scripts/pgbouncer124)" $(GO) test $(RACE) -count=1 -run 'Bouncer|Pool|Crowd|Series' .
+	cd store/pgstore && SEMEL_TEST_REQUIRE=1 SEMEL_TEST_PGBOUNCER_BIN="$$(../../scripts/pgbouncer124)" $(GO) test $(RACE) -count=1 -run 'PgBouncer|Pool|ManyCallsForFewConnections|Prefetch' .
 
 .PHONY: test-redis8
 test-redis8: ## Run the tests of redisstore on Redis 8 and on Valkey 8, fetched on Debian

@@ -163,8 +163,8 @@ func TestCrowd_IdleLane_IsNotFlushedByCaller(t *testing.T) {
 
 // How many wait for each flush in flight is an option, and no more than a batch
 // takes.
-func TestCompany_Option_SetsHowManyWait(t *testing.T) {
-	for _, c := range []struct{ company, max, want int }{{0, 0, 8}, {3, 0, 3}, {16, 0, 16}, {16, 5, 5}} {
+func TestQueuedPerFlush_Option_SetsHowManyWait(t *testing.T) {
+	for _, c := range []struct{ queuedPerFlush, max, want int }{{0, 0, 8}, {3, 0, 3}, {16, 0, 16}, {16, 5, 5}} {
 		synctest.Test(t, func(t *testing.T) {
 			g := gate{begun: make(chan []int, 100)}
 			hung := make(chan struct{})
@@ -175,7 +175,7 @@ func TestCompany_Option_SetsHowManyWait(t *testing.T) {
 				} else {
 					time.Sleep(time.Hour)
 				}
-			}, &coalesce.Options[int]{Flushers: 2, Company: c.company, MaxBatch: c.max})
+			}, &coalesce.Options[int]{Flushers: 2, QueuedPerFlush: c.queuedPerFlush, MaxBatch: c.max})
 			for req := range 40 { // a crowd
 				g.start(t.Context(), req)
 			}

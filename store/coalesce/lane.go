@@ -16,10 +16,10 @@ type Options[Req any] struct {
 	// Flushers is how many flushes may be in flight at once. Zero: 1. Under
 	// load fewer are used, so that batches are fuller; see [Lane].
 	Flushers int
-	// Company is how many requests must be queued, for each flush in flight,
+	// QueuedPerFlush is how many requests must be queued, for each flush in flight,
 	// before another flush begins under load. Raise it if a flush is expensive
 	// however few requests it has. Zero: 8. The limit is MaxBatch.
-	Company int
+	QueuedPerFlush int
 	// Conflict returns a number for a request. Requests with equal numbers are
 	// never in flight together, in one flush or in two; they take turns, in
 	// the order in which they came. A hash of the key is good enough, because
@@ -61,17 +61,17 @@ const (
 // if a flusher is free, so that batches are fuller, until
 //
 //   - no flush is in flight, or
-//   - [Options].Company requests are queued for each flush in flight, or
+//   - [Options].QueuedPerFlush requests are queued for each flush in flight, or
 //   - the flushes in flight take longer than recent ones did.
 //
 // So a flush that hangs delays the requests after it by at most six times the
 // duration of recent flushes, and by at most 40 ms, if a flusher is free.
 type Lane[Req, Res any] struct {
-	flush    func(ctx context.Context, batch []*Item[Req, Res])
-	conflict func(*Req) uint64
-	max      int
-	flushers int
-	company  int // Options.Company
+	flush          func(ctx context.Context, batch []*Item[Req, Res])
+	conflict       func(*Req) uint64
+	max            int
+	flushers       int
+	queuedPerFlush int // Options.QueuedPerFlush
 
 	mu      sync.Mutex
 	queue   [2]list[Req, Res] // urgent ones, others
@@ -92,7 +92,7 @@ type Lane[Req, Res any] struct {
 // batch has left, so that no caller can cancel the requests of others. If flush
 // panics, each of its callers gets a [*PanicError].
 func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]), o *Options[Req]) *Lane[Req, Res] {
-	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1, company: 8}
+	l := &Lane[Req, Res]{flush: flush, max: 256, flushers: 1, queuedPerFlush: 8}
 	if o == nil {
 		return l
 	}
@@ -102,10 +102,10 @@ func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]),
 	if o.Flushers > 0 {
 		l.flushers = o.Flushers
 	}
-	if o.Company > 0 {
-		l.company = o.Company
+	if o.QueuedPerFlush > 0 {
+		l.queuedPerFlush = o.QueuedPerFlush
 	}
-	l.company = min(l.company, l.max)
+	l.queuedPerFlush = min(l.queuedPerFlush, l.max)
 	if l.conflict = o.Conflict; l.conflict != nil {
 		l.holder = map[uint64]*Item[Req, Res]{}
 	}

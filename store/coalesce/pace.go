@@ -72,7 +72,7 @@ func (l *Lane[Req, Res]) spare(ended *flight[Req, Res]) bool {
 
 // enough is how many requests must be queued before a flush begins beside n others,
 // so that enough of them share its cost.
-func (l *Lane[Req, Res]) enough(n int) int { return l.company * n }
+func (l *Lane[Req, Res]) enough(n int) int { return l.queuedPerFlush * n }
 
 // queued reports whether there is something to flush. The lane is locked.
 func (l *Lane[Req, Res]) queued() bool { return l.queue[0].first != nil || l.queue[1].first != nil }

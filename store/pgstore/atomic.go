@@ -18,26 +18,25 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// Atomic runs calls so that the record and what the handler writes to the
-// database commit in one transaction: that effect happens exactly once. It is
-// a semel.Runner. Safe for concurrent use. Make it with [NewAtomic].
+// Atomic runs calls so that the record and the handler's writes to the database commit
+// in one transaction. The effect then happens exactly once. It is a semel.Runner. Safe
+// for concurrent use. Make it with [NewAtomic].
 type Atomic struct {
-	s *Store
-	g *semel.Guard
+	store *Store
+	guard *semel.Guard
 
-	wary  atomic.Int32 // how many batches to begin with savepoints
-	fresh atomic.Int32 // how many batches ahead, the last ones, had new keys only; negative: a key was another's
-	// How long runs wait, and a look is kept: see the constants of these names.
-	patience, aftermath, lookFor time.Duration
-	duplicates                   duplicateRate // among the calls of Run
+	savepointBatches atomic.Int32 // how many of the next batches begin with savepoints
+	newKeyBatches    atomic.Int32 // how many of the last prefetches found new keys only; negative: a key was locked elsewhere
+	// See the constants with these names. Tests change them.
+	noteDelay, cleanupTimeout, prefetchTimeout time.Duration
+	duplicates                                 duplicateRate // the share of duplicates among the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
 
-// NewAtomic makes an Atomic of the store. Nil options are the defaults; those
-// that speak of leases and doubt must be zero, for a transaction has none of
-// them: what fails has not happened. MaxAttempts counts, though the tries were
-// rolled back: see [Atomic.Run].
+// NewAtomic makes an Atomic of the store. Nil options mean the defaults. Options about
+// leases and doubt must be zero, because a transaction that fails has had no effect.
+// MaxAttempts counts attempts whose transactions were rolled back; see [Atomic.Run].
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
 		return nil, errors.New("pgstore: NewAtomic: the store is nil; use that of Open or New")
@@ -49,7 +48,7 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Atomic{s: st, g: g, patience: patience, aftermath: aftermath, lookFor: lookFor}, nil
+	return &Atomic{store: st, guard: g, noteDelay: noteDelay, cleanupTimeout: cleanupTimeout, prefetchTimeout: prefetchTimeout}, nil
 }
 
 func checkAtomic(o *semel.Options) error {
@@ -76,43 +75,45 @@ func checkAtomic(o *semel.Options) error {
 }
 
 // Retention is how long outcomes are kept.
-func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
+func (a *Atomic) Retention() time.Duration { return a.guard.Retention() }
 
-// Store is where the records are: that of NewAtomic.
-func (a *Atomic) Store() *Store { return a.s }
+// Store is the store of NewAtomic.
+func (a *Atomic) Store() *Store { return a.store }
 
-// In runs calls in the caller's transaction, which the caller commits or rolls
-// back; see [Store.Tx]. The handler runs within a savepoint: if it fails, its
-// writes are undone, and the transaction can go on. Nothing is recorded until
-// the caller commits, and a duplicate in flight is semel.ErrInProgress at
-// once. So many calls, each with its own end, may share one transaction; each
-// takes an advisory lock until it ends, of which a server with its defaults has
-// some 6,000 (max_locks_per_transaction × max_connections) for all. The Runner
-// is not safe for concurrent use.
+// In runs calls in the caller's transaction, which the caller commits or rolls back;
+// see [Store.Tx]. The handler runs within a savepoint: if it fails, its writes are
+// undone, and the transaction can go on. Nothing is recorded until the caller commits.
+// If another transaction is running the same key, the call is semel.ErrInProgress at
+// once.
+//
+// Many calls may share one transaction. Each takes an advisory lock until the
+// transaction ends. A server with default settings has about 6,000 locks in total
+// (max_locks_per_transaction × max_connections). The Runner is not safe for concurrent
+// use.
 func (a *Atomic) In(tx pgx.Tx) semel.Runner { return inTx{a, tx} }
 
 type inTx struct {
-	a  *Atomic
-	tx pgx.Tx
+	atomic *Atomic
+	tx     pgx.Tx
 }
 
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	return r.a.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+	return r.atomic.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
-		return fn(r.a.s.withTx(ctx, &txIn{tx: r.tx, over: &over}), x)
+		return fn(r.atomic.store.withTx(ctx, &txIn{tx: r.tx, finished: &over}), x)
 	})
 }
 
-// runIn runs a call in the transaction that db has open.
+// runIn runs a call in the open transaction of db.
 func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	t := a.s.newTx(db, true)
-	t.within, _ = ctx.Value(runningKey{}).(*runs)
-	res, err := driver.RunIn(ctx, a.g, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+	t := a.store.newTx(db, true)
+	t.outerHandler, _ = ctx.Value(runningKey{}).(*runningHandler)
+	res, err := driver.RunIn(ctx, a.guard, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		var over atomic.Bool
 		defer over.Store(true)
-		return fn(a.s.withRun(ctx, t.asked, &over), x)
+		return fn(a.store.withRun(ctx, t.lastID, &over), x)
 	})
 	if lostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}
@@ -120,7 +121,7 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 	return res, err
 }
 
-// Do is semel.Do with a handler that gets its transaction.
+// Do is semel.Do for handlers that write to the database: fn gets the transaction.
 func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (T, error)) (T, error) {
 	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
 		tx, ok := TxFrom(ctx)
@@ -147,74 +148,76 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 
 type txKey struct{}
 
-// txIn is the transaction of a handler. Either tx or sql is set.
+// txIn is the transaction of a handler. Either tx or sqlTx is set.
 type txIn struct {
-	s     *Store
-	tx    pgx.Tx
-	sql   *sqlTx
-	over  *atomic.Bool // the handler has returned
-	outer *txIn        // of the handler around it; nil: there is none
+	store    *Store
+	tx       pgx.Tx
+	sqlTx    *sqlTx
+	finished *atomic.Bool // the handler has returned
+	outer    *txIn        // the transaction of the handler around this one, or nil
 }
 
-// withTx is ctx for the handler of a transaction of s.
+// withTx adds a handler transaction of s to ctx.
 func (s *Store) withTx(ctx context.Context, in *txIn) context.Context {
-	in.s = s
+	in.store = s
 	in.outer, _ = ctx.Value(txKey{}).(*txIn)
 	return context.WithValue(ctx, txKey{}, in)
 }
 
 type runningKey struct{}
 
-// runs says whose handler a context was given. It has the lock of its key, whose
-// record is not written yet: so a call in the same transaction would find it free.
-type runs struct {
-	s     *Store
-	id    pgtype.UUID
-	whole *batchTry    // of whose calls it is the one handler; nil: of id's
-	over  *atomic.Bool // the handler has returned
-	outer *runs        // the handler around it; nil: there is none
+// runningHandler identifies the handler that a context was given to. The handler holds
+// the lock of its key, but the record of the key is not written until the handler has
+// returned. So a call for the same key in the same transaction would find the key
+// free.
+type runningHandler struct {
+	store    *Store
+	id       pgtype.UUID
+	batch    *batchTry       // the batch that the handler runs for; nil: it runs for id only
+	finished *atomic.Bool    // the handler has returned
+	outer    *runningHandler // the handler around this one, or nil
 }
 
 func (s *Store) withRun(ctx context.Context, id pgtype.UUID, over *atomic.Bool) context.Context {
-	outer, _ := ctx.Value(runningKey{}).(*runs)
-	return context.WithValue(ctx, runningKey{}, &runs{s: s, id: id, over: over, outer: outer})
+	outer, _ := ctx.Value(runningKey{}).(*runningHandler)
+	return context.WithValue(ctx, runningKey{}, &runningHandler{store: s, id: id, finished: over, outer: outer})
 }
 
-// withBatch is ctx for the one handler of all calls of a batch.
-func withBatch(ctx context.Context, y *batchTry, over *atomic.Bool) context.Context {
-	outer, _ := ctx.Value(runningKey{}).(*runs)
-	return context.WithValue(ctx, runningKey{}, &runs{s: y.a.s, whole: y, over: over, outer: outer})
+// withBatch is the context of a handler that runs for all calls of a batch.
+func withBatch(ctx context.Context, batch *batchTry, over *atomic.Bool) context.Context {
+	outer, _ := ctx.Value(runningKey{}).(*runningHandler)
+	return context.WithValue(ctx, runningKey{}, &runningHandler{store: batch.atomic.store, batch: batch, finished: over, outer: outer})
 }
 
-// has reports whether it is the handler of a key, or in that.
-func (r *runs) has(s *Store, id pgtype.UUID) bool {
+// runsKey reports whether this handler, or one around it, runs for the key.
+func (r *runningHandler) runsKey(s *Store, id pgtype.UUID) bool {
 	for ; r != nil; r = r.outer {
-		if r.s == s && !r.over.Load() && (r.id == id || r.whole.runs(id)) {
+		if r.store == s && !r.finished.Load() && (r.id == id || r.batch.runsKey(id)) {
 			return true
 		}
 	}
 	return false
 }
 
-// runs reports whether a key is among those whose one handler runs.
-func (y *batchTry) runs(id pgtype.UUID) bool {
-	return y != nil && slices.ContainsFunc(y.batchCalls, func(v batchCall) bool { return v.won != nil && v.id == id })
+// runsKey reports whether the handler of the batch runs for the key.
+func (b *batchTry) runsKey(id pgtype.UUID) bool {
+	return b != nil && slices.ContainsFunc(b.calls, func(c batchCall) bool { return c.claimed != nil && c.id == id })
 }
 
-// inside is the transaction of this store in whose handler ctx is used. Handlers of
-// other stores may be in between.
+// inside finds the transaction of this store whose handler was given ctx, also if
+// handlers of other stores are in between.
 func (s *Store) inside(ctx context.Context) (*txIn, bool) {
 	in, _ := ctx.Value(txKey{}).(*txIn)
 	for ; in != nil; in = in.outer {
-		if in.s == s && !in.over.Load() {
+		if in.store == s && !in.finished.Load() {
 			return in, true
 		}
 	}
 	return nil, false
 }
 
-// TxFrom is the transaction of the Atomic whose handler was given ctx: for
-// http.Handlers and message handlers. False outside of one.
+// TxFrom is the transaction of the Atomic whose handler was given ctx. Use it in
+// http.Handlers and message handlers. It reports false outside of a handler.
 func TxFrom(ctx context.Context) (pgx.Tx, bool) {
 	in, ok := ctx.Value(txKey{}).(*txIn)
 	if !ok || in.tx == nil {

@@ -28,9 +28,9 @@ func newShop(t testing.TB, s *Store, o *semel.Options) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.lookFor = time.Minute // a test is as slow as the machine
-	p := &shop{s, a, pgx.Identifier{s.opt.Schema, "payment"}.Sanitize()}
-	mustExec(t, s.app, "CREATE TABLE "+p.table+" (key text)")
+	a.prefetchTimeout = time.Minute // a test is as slow as the machine
+	p := &shop{s, a, pgx.Identifier{s.options.Schema, "payment"}.Sanitize()}
+	mustExec(t, s.appPool, "CREATE TABLE "+p.table+" (key text)")
 	return p
 }
 
@@ -42,7 +42,7 @@ func call(key string) semel.Call {
 // payments are the committed effects.
 func (p *shop) payments(t *testing.T) []string {
 	t.Helper()
-	rows, err := p.s.app.Query(t.Context(), "SELECT key FROM "+p.table+" ORDER BY key")
+	rows, err := p.s.appPool.Query(t.Context(), "SELECT key FROM "+p.table+" ORDER BY key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +71,10 @@ func (p *shop) pay(key string, err error) func(context.Context, *semel.Execution
 }
 
 func (p *shop) record(t *testing.T, key string) (store.Record, error) {
-	return p.a.g.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: key})
+	return p.a.guard.Get(t.Context(), semel.Call{Operation: "pay", Tenant: "ann", Key: key})
 }
 
-func TestAnAtomicEffectHappensOnce(t *testing.T) {
+func TestAtomic_CallRepeated_EffectOnce(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	for range 3 {
 		got, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil))
@@ -88,10 +88,10 @@ func TestAnAtomicEffectHappensOnce(t *testing.T) {
 	}
 }
 
-func TestOfAtomicCallsAtOnceOneHasTheEffect(t *testing.T) {
+func TestAtomic_ConcurrentDuplicates_EffectOnce(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	o := p.s.opt
-	second, err := NewAtomic(openAt(t, p.s.app.Config().ConnString(), &o), nil)
+	o := p.s.options
+	second, err := NewAtomic(openAt(t, p.s.appPool.Config().ConnString(), &o), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestOfAtomicCallsAtOnceOneHasTheEffect(t *testing.T) {
 	}
 }
 
-func TestADuplicateOfATransactionInFlightFailsAtOnce(t *testing.T) {
+func TestAtomic_DuplicateOfOpenTransaction_InProgress(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		var e *semel.Error
@@ -133,7 +133,7 @@ func TestADuplicateOfATransactionInFlightFailsAtOnce(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestAFailedAtomicCallHasNotHappenedButCounts(t *testing.T) {
+func TestAtomic_HandlerFails_RollsBackAndCountsAttempt(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	down := errors.New("down")
 	for attempt := 1; attempt <= 3; attempt++ {
@@ -164,7 +164,7 @@ func TestAFailedAtomicCallHasNotHappenedButCounts(t *testing.T) {
 	}
 }
 
-func TestAPoisonedAtomicCallEndsFailed(t *testing.T) {
+func TestAtomic_AttemptsExhausted_EndsFailed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	down := errors.New("down")
 	for range 2 {
@@ -179,7 +179,7 @@ func TestAPoisonedAtomicCallEndsFailed(t *testing.T) {
 	p.want(t)
 }
 
-func TestAFinalFailureIsKeptAndItsEffectUndone(t *testing.T) {
+func TestAtomic_Failure_StoredWithoutEffect(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	declined := &semel.Failure{Code: "declined", Message: "no"}
 	for range 2 {
@@ -194,7 +194,7 @@ func TestAFinalFailureIsKeptAndItsEffectUndone(t *testing.T) {
 	p.want(t)
 }
 
-func TestAPanicRollsBackAndGoesOn(t *testing.T) {
+func TestAtomic_HandlerPanics_RollsBack(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	func() {
 		defer func() {
@@ -218,10 +218,10 @@ func TestAPanicRollsBackAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestAFailedCommitHasNotHappened(t *testing.T) {
+func TestAtomic_CommitFails_NoEffect(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	child := pgx.Identifier{p.s.opt.Schema, "child"}.Sanitize()
-	mustExec(t, p.s.app, "CREATE TABLE "+child+" (id int PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
+	child := pgx.Identifier{p.s.options.Schema, "child"}.Sanitize()
+	mustExec(t, p.s.appPool, "CREATE TABLE "+child+" (id int PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "INSERT INTO "+child+" VALUES (1, 2)"); err != nil {
 			return err
@@ -239,7 +239,7 @@ func TestAFailedCommitHasNotHappened(t *testing.T) {
 }
 
 // A handler that hides a statement's error cannot have it committed in part.
-func TestASwallowedErrorIsNotCommitted(t *testing.T) {
+func TestAtomic_HandlerHidesFailedStatement_NotCommitted(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		if _, err := p.pay("k", nil)(ctx, x, tx); err != nil {
@@ -257,8 +257,8 @@ func TestASwallowedErrorIsNotCommitted(t *testing.T) {
 	}
 }
 
-func TestAnExpiredKeyRunsAgain(t *testing.T) {
-	p := newShop(t, openStanding(t), nil)
+func TestAtomic_KeyExpired_RunsAgain(t *testing.T) {
+	p := newShop(t, openFixedClock(t), nil)
 	for range 2 {
 		if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 			t.Fatal(err)
@@ -268,7 +268,7 @@ func TestAnExpiredKeyRunsAgain(t *testing.T) {
 	p.want(t, "k", "k")
 }
 
-func TestACallInAHandlerJoinsItsTransaction(t *testing.T) {
+func TestAtomic_CallInsideHandler_JoinsTransaction(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	late := errors.New("late")
 	outer := func(err error) error {
@@ -289,7 +289,7 @@ func TestACallInAHandlerJoinsItsTransaction(t *testing.T) {
 	p.want(t, "inner")
 }
 
-func TestTheHandlerFindsItsTransaction(t *testing.T) {
+func TestTxFrom_InsideHandler_ReturnsTransaction(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	if _, ok := TxFrom(t.Context()); ok {
 		t.Error("a transaction outside of a handler")
@@ -310,7 +310,7 @@ func TestTheHandlerFindsItsTransaction(t *testing.T) {
 }
 
 // A consumer asks it how late a duplicate may come.
-func TestAnAtomicTellsItsRetention(t *testing.T) {
+func TestAtomic_Retention_IsTheOption(t *testing.T) {
 	a, err := NewAtomic(openNew(t, nil), &semel.Options{Retention: 7 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +320,7 @@ func TestAnAtomicTellsItsRetention(t *testing.T) {
 	}
 }
 
-func TestNewAtomicRefusesLeases(t *testing.T) {
+func TestNewAtomic_LeaseOptions_Refused(t *testing.T) {
 	s := openNew(t, nil)
 	for name, o := range map[string]semel.Options{
 		"OnDoubt": {OnDoubt: semel.Park}, "Lease": {Lease: time.Second}, "Rerun": {Rerun: true},

@@ -9,72 +9,73 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// Ended is how one call of a batch has ended: what [Atomic.Run] would return for it.
+// Ended is the result of one call of a batch, as [Atomic.Run] would return it.
 type Ended struct {
 	semel.Result
 	Err error
 }
 
-// NewCall is a call of a batch that is not done yet. The handler does its work, and
-// may set Outcome and Err.
+// NewCall is a call of a batch that is not done yet. The handler does the work of the
+// call, and may set Outcome and Err.
 type NewCall struct {
 	Index     int // of the call in the batch
 	Execution *semel.Execution
-	// Outcome is kept, and each duplicate gets it. It may stay zero.
+	// Outcome is stored, and duplicates get it. It may be zero.
 	Outcome store.Outcome
 	// Err says that this call has failed, and that nothing was written for it. A
-	// *semel.Failure is kept; any other error is noted as a failed attempt. The
+	// *semel.Failure is stored; any other error is recorded as a failed attempt. The
 	// other calls go on.
 	Err error
 }
 
-// RunWhole runs fn once for all calls whose work is not done yet, in one
-// transaction, so that fn can write their rows in one statement: for one poll of
-// a broker. [TxFrom] gives fn the transaction. RunWhole returns after the commit,
-// with the end of each call in the order of calls. It does not run fn if all calls
-// are done. It does not wait for duplicates in flight, whatever Call.Wait says.
+// RunWhole runs fn once for all calls that are not done yet, in one transaction, so
+// that fn can write their rows in one statement. It is for one poll of a broker.
+// [TxFrom] gives fn the transaction. RunWhole returns after the commit, with the
+// results in the order of calls. If all calls are done, fn does not run. RunWhole does
+// not wait for duplicates in flight, even if Call.Wait is set.
 //
-// A call that fails takes no other with it: fn sets NewCall.Err for the call that
-// it cannot do, or returns an error, and runs again for halves of the batch until
-// the failing call is alone. So fn may run several times, and must have no effect
-// but in the transaction. For refused commits and broken connections, see
-// "Batches" in the package documentation.
+// If fn cannot do one call, it sets NewCall.Err, and the other calls go on. If fn
+// returns an error, it runs again for each half of the batch, until the failing call
+// is alone. So fn may run several times, and must have no effect outside of the
+// transaction. For refused commits and broken connections, see "Batches" in the
+// package documentation.
 func (a *Atomic) RunWhole(ctx context.Context, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
 	return a.runWhole(ctx, nil, calls, fn)
 }
 
-func (a *Atomic) runWhole(ctx context.Context, n *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
-	b := &batchRun{a: a, calls: calls, ended: make([]Ended, len(calls)), whole: fn, next: n}
-	if n != nil {
-		n.runs = b
+func (a *Atomic) runWhole(ctx context.Context, prefetched *PrefetchedBatch, calls []semel.Call, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
+	b := &batchRun{atomic: a, calls: calls, results: make([]Ended, len(calls)), handler: fn, prefetched: prefetched}
+	if prefetched != nil {
+		prefetched.run = b
 	}
-	if _, ok := a.s.inside(ctx); ok {
-		b.fail(all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
-		return b.ended
+	if _, ok := a.store.inside(ctx); ok {
+		b.fail(ctx, all(len(calls)), errors.New("pgstore: RunWhole inside a handler of the same store; run its calls one by one, with Run"))
+		return b.results
 	}
 	b.run(ctx)
-	return b.ended
+	return b.results
 }
 
-// maxTogether is how many calls go in one transaction at most: each takes an
-// advisory lock.
+// maxTogether limits the calls of one transaction, because each takes an advisory
+// lock.
 const maxTogether = 1000
 
 // batchRun is one call of RunWhole.
 type batchRun struct {
-	a     *Atomic
-	calls []semel.Call
-	ended []Ended
-	whole func(ctx context.Context, fresh []*NewCall) error
+	atomic  *Atomic
+	calls   []semel.Call
+	results []Ended
+	handler func(ctx context.Context, fresh []*NewCall) error
 
-	failed map[pgtype.UUID]bool // keys with a failed attempt in this batch
-	next   *PrefetchedBatch     // of which it is the run; nil: of none
-	outage error                // what is left ends by this; nil: there is none
-	now    *batchTry            // the try that runs; nil: none does
+	failedKeys map[pgtype.UUID]bool // keys with a failed attempt in this batch
+	prefetched *PrefetchedBatch     // the prefetched batch that this runs, or nil
+	outage     error                // ends all remaining calls; nil: there is none
+	current    *batchTry            // the try in progress, or nil
 }
 
 func all(n int) []int {
@@ -87,68 +88,157 @@ func all(n int) []int {
 
 func (b *batchRun) run(ctx context.Context) {
 	for which := range slices.Chunk(all(len(b.calls)), maxTogether) {
-		// Where calls fail, others often follow: for some batches the
-		// savepoints come first.
-		wary := b.a.wary.Add(-1) >= 0
-		if !wary {
-			b.a.wary.Add(1)
+		// After a failed call more failures are likely, so the next batches
+		// begin with savepoints.
+		useSavepoints := b.atomic.savepointBatches.Add(-1) >= 0
+		if !useSavepoints {
+			b.atomic.savepointBatches.Add(1)
 		}
-		b.part(ctx, which, wary)
+		b.runPart(ctx, which, useSavepoints)
 	}
 }
 
-// wholeTries is how often a batch that meets others is run whole.
+// wholeTries is how often a batch that conflicts with other transactions runs whole.
 const wholeTries = 3
 
-// part runs some of the calls, in one transaction or, if that cannot be, in
+// runPart runs some of the calls in one transaction or, if that is not possible, in
 // halves.
-func (b *batchRun) part(ctx context.Context, which []int, careful bool) {
+func (b *batchRun) runPart(ctx context.Context, which []int, useSavepoints bool) {
 	if b.outage != nil {
-		b.fail(which, b.outage)
+		b.fail(ctx, which, b.outage)
 		return
 	}
-	careful = careful || len(which) == 1 // one that fails should not run twice
+	useSavepoints = useSavepoints || len(which) == 1 // so that a call that fails does not run twice
 	for refusals, pause := 1, 5*time.Millisecond; ; refusals, pause = refusals+1, pause*3/2 {
-		err := b.try(ctx, which, careful)
-		meets := pgwire.Again(err) || lostRace(err)
+		err := b.try(ctx, which, useSavepoints)
+		conflicts := pgwire.Again(err) || lostRace(err)
 		switch {
 		case err == nil:
 			return
 		case errors.Is(err, errPrefetchDiffers):
-			b.a.wary.Store(10)
+			b.atomic.savepointBatches.Store(10)
 			continue
-		case errors.Is(err, errCareful):
-			careful = true
-			b.a.wary.Store(10)
+		case errors.Is(err, errNeedsSavepoints):
+			useSavepoints = true
+			b.atomic.savepointBatches.Store(10)
 			continue
-		case len(which) > 1 && (divides(err) || meets && refusals >= wholeTries):
+		case len(which) > 1 && (mustSplit(err) || conflicts && refusals >= wholeTries):
 			half := len(which) / 2
-			b.part(ctx, which[:half], careful)
-			b.part(ctx, which[half:], careful)
+			b.runPart(ctx, which[:half], useSavepoints)
+			b.runPart(ctx, which[half:], useSavepoints)
 			return
-		case meets && refusals < pgwire.Tries && pgwire.Sleep(ctx, pause):
+		case conflicts && refusals < pgwire.Tries && pgwire.Sleep(ctx, pause):
 			continue
 		}
-		if !meets && !divides(err) { // else it may be the fault of these calls
+		if !conflicts && !mustSplit(err) { // otherwise the cause may be one of these calls
 			b.outage = err
 		}
-		b.fail(which, err)
+		b.fail(ctx, which, err)
 		return
 	}
 }
 
-// divides reports whether the server refused a transaction for what may be the
-// fault of one call in it, or because it was too large.
-func divides(err error) bool {
-	if errors.Is(err, errDivide) || errors.Is(err, errRolledBack) {
+// mustSplit reports whether the server refused a transaction because it was too large,
+// or possibly because of one call in it.
+func mustSplit(err error) bool {
+	if errors.Is(err, errSplitBatch) || errors.Is(err, errRolledBack) {
 		return true
 	}
 	return pgwire.Code(err) == pgwire.OutOfMemory || pgwire.RefusedForContent(err) && !lostRace(err) // 53200: too many locks
 }
 
-// fail ends calls for what is not their fault.
-func (b *batchRun) fail(which []int, err error) {
+// fail ends calls with an error that is not a failure of their handler.
+func (b *batchRun) fail(ctx context.Context, which []int, err error) {
 	for _, i := range which {
-		b.ended[i] = Ended{Err: unavailable(b.calls[i], pgwire.Explain("batch", err))}
+		b.results[i] = Ended{Err: unavailable(ctx, b.calls[i], pgwire.Explain("batch", err))}
 	}
 }
+
+// batchCall is one call of a batch, and the store.Tx that its steps use. The keys of
+// all calls are looked up in one statement before the steps begin.
+type batchCall struct {
+	index      int
+	batch      *batchTry
+	steps      driver.TxCall // nil if the call is invalid
+	id         pgtype.UUID
+	prefetched prefetchResult
+
+	swapped      bool // it has replaced a record
+	hasSavepoint bool // a savepoint was set before its swap
+
+	proposal     store.Proposal  // the argument of Claim
+	claimed      *store.Proposal // the proposal that won, or nil
+	replaced     *store.Seen     // the record that claimed has replaced, or nil
+	pendingClaim *pending        // the claim, if it is not written yet
+
+	handlerErr error // the error of the handler
+	result     semel.Result
+	err        error
+}
+
+// claim runs the steps up to the handler. It returns nil if the handler must not run
+// for this call.
+func (c *batchCall) claim(ctx context.Context) (x *semel.Execution) {
+	if inserted := c.prefetched.inserted; inserted != nil {
+		c.claimed = &c.proposal
+		return c.steps.Inserted(c, inserted.fence)
+	}
+	x, c.result, c.err = c.steps.Claim(ctx, c)
+	return x
+}
+
+// settle runs the steps after the handler.
+func (c *batchCall) settle(ctx context.Context, outcome store.Outcome) {
+	c.result, c.err = c.steps.Settle(ctx, outcome, c.handlerErr)
+}
+
+// undone reports whether the writes of the call must be undone. Only a *semel.Failure
+// that is not wrapped is stored.
+func (c *batchCall) undone() bool {
+	f, kept := c.err.(*semel.Failure) //nolint:errorlint // see above
+	return c.err != nil && (!kept || f == nil)
+}
+
+// Claim implements store.Tx.
+func (c *batchCall) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	if c.batch.prefetch != nil {
+		if f, ok, err := c.batch.prefetch.claim(c, &p); ok {
+			return f, pgwire.Explain("claim in a transaction", err)
+		}
+	}
+	c.proposal = p
+	f, err = c.batch.tx.claimID(ctx, c.id, &c.proposal)
+	if err == nil && f.Won {
+		c.claimed, c.replaced, c.pendingClaim = &c.proposal, nil, c.batch.tx.pending[c.id]
+	}
+	return f, err
+}
+
+// Swap implements store.Tx.
+func (c *batchCall) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+	if err := c.batch.setSavepoint(ctx, saveSwap); err != nil {
+		return store.Found{}, err
+	}
+	c.hasSavepoint, c.keyResult().state = c.batch.useSavepoints, nil
+	f, err := c.batch.tx.Swap(ctx, seen, p)
+	if err == nil && f.Won {
+		c.claimed, c.replaced, c.swapped = &p, &seen, true
+	}
+	return f, err
+}
+
+// Settle implements store.Tx.
+func (c *batchCall) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
+	if c.prefetched.inserted != nil {
+		c.batch.prefetch.settle(c, &l, &s)
+		return nil
+	}
+	return c.settleNow(ctx, l, s)
+}
+
+func (c *batchCall) settleNow(ctx context.Context, l store.Lease, s store.Settlement) error {
+	return pgwire.Explain("settle in a transaction", c.batch.tx.settle(ctx, c.id, &l, &s))
+}
+
+// Nested implements store.Tx. Steps do not use it.
+func (c *batchCall) Nested(_ context.Context, fn func() error) error { return fn() }

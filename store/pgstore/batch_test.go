@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // claimBatch flushes claims as one batch, as the lane does.
@@ -25,8 +26,8 @@ func claimBatch(s *Store, ps ...*store.Proposal) []*claimItem {
 	return items
 }
 
-func TestABatchOfClaimsAnswersEachAsAlone(t *testing.T) {
-	s := openStanding(t)
+func TestClaimBatch_MixedKeys_AnswersAsSingleClaims(t *testing.T) {
+	s := openFixedClock(t)
 	done := complete(t, s, "done", "result")
 	held := claim(t, s, "held")
 	fresh, again, dup, lost := proposal("fresh"), proposal("held"), proposal("done"), proposal("held")
@@ -50,7 +51,7 @@ func TestABatchOfClaimsAnswersEachAsAlone(t *testing.T) {
 
 // A batch of relaxed claims does not wait for the disk, unless it writes
 // nothing, and no other statement is relaxed by it.
-func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
+func TestClaimBatch_RelaxedClaims_CommitDoesNotWait(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed})
 		complete(t, s, "done", "result")
@@ -59,16 +60,16 @@ func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
 			keys []string
 			is   bool
 		}{
-			{s.sql.claims, []string{"a", "b", "done"}, relaxed},
-			{s.sql.claims, []string{"done"}, false},
-			{s.txSQL.claims, []string{"a", "b"}, false},
+			{s.sql.ClaimMany, []string{"a", "b", "done"}, relaxed},
+			{s.sql.ClaimMany, []string{"done"}, false},
+			{s.txSQL.ClaimMany, []string{"a", "b"}, false},
 		} {
 			byID := map[pgtype.UUID]*claimItem{}
 			for _, key := range c.keys {
 				p := proposal(key)
-				byID[idOf(p.Key)] = &claimItem{Req: &p}
+				byID[table.ID(p.Key)] = &claimItem{Req: &p}
 			}
-			tx, err := s.own.Begin(t.Context())
+			tx, err := s.ownPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,8 +87,8 @@ func TestABatchOfRelaxedClaimsIsRelaxed(t *testing.T) {
 	}
 }
 
-func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
-	s := openStanding(t)
+func TestSettleBatch_MixedLeases_AnswersAsSingleSettlements(t *testing.T) {
+	s := openFixedClock(t)
 	var items []*settleItem
 	add := func(l store.Lease, t store.Settlement) {
 		r, _ := newSettleRequest(&l, &t)
@@ -105,7 +106,7 @@ func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
 	}
 	for i, was := range []store.Record{a, b} {
 		is := get(t, s, was.Key.Value)
-		if want := items[i].Req.t.Apply(was, is.Updated); fmt.Sprint(is) != fmt.Sprint(want) {
+		if want := items[i].Req.settlement.Apply(was, is.Updated); fmt.Sprint(is) != fmt.Sprint(want) {
 			t.Errorf("settled in a batch it is\n%+v\nwant\n%+v", is, want)
 		}
 	}
@@ -121,9 +122,9 @@ func TestABatchOfSettlementsAnswersEachAsAlone(t *testing.T) {
 }
 
 // A row that the server refuses (here by a trigger) is refused alone.
-func TestOneBadRowSinksNoOther(t *testing.T) {
+func TestBatch_OneRowFails_OthersSucceed(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1})
-	mustExec(t, s.own, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF NEW.key = 'bad'::bytea THEN RAISE EXCEPTION 'a bad row'; END IF; RETURN NEW; END $$;
 		CREATE TRIGGER refuse BEFORE INSERT ON %[1]s.semel_record FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted()))
 	var all sync.WaitGroup
@@ -142,11 +143,11 @@ func TestOneBadRowSinksNoOther(t *testing.T) {
 	all.Wait()
 }
 
-func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
+func TestBatch_ManyStoresSameKeys_NoDeadlock(t *testing.T) {
 	s := openNew(t, nil)
-	o := s.opt
-	handles := []*Store{s, openAt(t, s.own.Config().ConnString(), &o)}
-	before := ask[int](t, s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
+	o := s.options
+	handles := []*Store{s, openAt(t, s.ownPool.Config().ConnString(), &o)}
+	before := ask[int](t, s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	winners := map[string]int{}
@@ -184,19 +185,19 @@ func TestManyHandlesOnTheSameKeysNeverDeadlock(t *testing.T) {
 			t.Errorf("%s was won %d times", k, n)
 		}
 	}
-	if now := ask[int](t, s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); now != before {
+	if now := ask[int](t, s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); now != before {
 		t.Errorf("the server broke %d dead locks", now-before)
 	}
 }
 
-// What PgBouncer needs before 1.21, and the least that any pooler needs.
-func TestWithoutPreparedStatements(t *testing.T) {
+// PgBouncer before 1.21 needs this mode.
+func TestStore_NoPreparedStatements_Works(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe} {
 		t.Run(mode.String(), func(t *testing.T) {
 			first := openNew(t, nil)
-			cfg := first.own.Config()
+			cfg := first.ownPool.Config()
 			cfg.ConnConfig.DefaultQueryExecMode = mode
-			o := first.opt
+			o := first.options
 			s, err := open(t.Context(), cfg, nil, &o)
 			if err != nil {
 				t.Fatal(err)
@@ -247,8 +248,8 @@ func TestWithoutPreparedStatements(t *testing.T) {
 
 // In a batch a column has one value for all rows if it is the same in all, or
 // one for each.
-func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
-	s := openStanding(t)
+func TestBatch_ColumnsDifferOrRepeat_AllStored(t *testing.T) {
+	s := openFixedClock(t)
 	for name, differ := range map[string]bool{"the same": false, "differing": true} {
 		var ps []*store.Proposal
 		for i := range 3 {
@@ -285,7 +286,7 @@ func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
 		s.flushSettles(t.Context(), items)
 		for i, it := range items {
 			f, err := s.Get(t.Context(), ps[i].Key)
-			if want := it.Req.t.Apply(was[i], f.Record.Updated); it.Err != nil || err != nil || fmt.Sprint(f.Record) != fmt.Sprint(want) {
+			if want := it.Req.settlement.Apply(was[i], f.Record.Updated); it.Err != nil || err != nil || fmt.Sprint(f.Record) != fmt.Sprint(want) {
 				t.Errorf("%s: settled in a batch (%v) it is\n%+v, %v\nwant\n%+v", name, it.Err, f.Record, err, want)
 			}
 		}
@@ -293,8 +294,8 @@ func TestABatchKeepsWhatDiffersAndWhatDoesNot(t *testing.T) {
 }
 
 // A batch changes only rows that are held as it says, as a settlement alone does.
-func TestABatchOfSettlementsChangesNothingThatIsNotHeld(t *testing.T) {
-	s := openStanding(t)
+func TestSettleBatch_LeaseNotHeld_ChangesNothing(t *testing.T) {
+	s := openFixedClock(t)
 	held, settled, stranger, old, parked := claim(t, s, "held"), complete(t, s, "settled", "first"), claim(t, s, "a stranger's"), claim(t, s, "of another fence"), claim(t, s, "parked")
 	if err := s.Settle(t.Context(), parked.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
 		t.Fatal(err)
@@ -325,15 +326,15 @@ func TestABatchOfSettlementsChangesNothingThatIsNotHeld(t *testing.T) {
 }
 
 // The server may have given all rows of a batch, and then not commit it.
-func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
+func TestBatch_CommitFails_NotAcknowledged(t *testing.T) {
 	s := openNew(t, nil)
 	good, bad := claim(t, s, "good"), claim(t, s, "UPDATE")
-	mustExec(t, s.own, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF NEW.key = convert_to(TG_OP, 'UTF8') THEN RAISE EXCEPTION 'not committed'; END IF; RETURN NULL; END $$;
 		CREATE CONSTRAINT TRIGGER refuse AFTER INSERT OR UPDATE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
 			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted()))
 	for _, it := range claimBatch(s, ptr(proposal("fresh")), ptr(proposal("INSERT"))) {
-		if !errors.Is(it.Err, errAlone) || it.Res.Won {
+		if !errors.Is(it.Err, errSendAlone) || it.Res.Won {
 			t.Errorf("claim of %s: won %v, error %v", it.Req.Key.Value, it.Res.Won, it.Err)
 		}
 		if _, err := s.Get(t.Context(), it.Req.Key); !errors.Is(err, store.ErrNotFound) {
@@ -349,7 +350,7 @@ func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
 	s.flushSettles(t.Context(), items)
 	for _, it := range items {
 		name := it.Req.lease.Key.Value
-		if is := get(t, s, name); !errors.Is(it.Err, errAlone) || is.State != store.Processing {
+		if is := get(t, s, name); !errors.Is(it.Err, errSendAlone) || is.State != store.Processing {
 			t.Errorf("settlement of %s: error %v, it is %v", name, it.Err, is.State)
 		}
 	}
@@ -363,8 +364,8 @@ func TestABatchThatDoesNotCommitIsNotDone(t *testing.T) {
 
 // A key that comes back in a batch has a higher fence than before it was swept,
 // also if the clock was set back.
-func TestTheFenceGrowsOverASweepInABatch(t *testing.T) {
-	s := openStanding(t)
+func TestClaimBatch_AfterSweep_FenceGrows(t *testing.T) {
+	s := openFixedClock(t)
 	was := complete(t, s, "k", "result")
 	advance(t, s, 2*time.Hour)
 	sweepAll(t, s)

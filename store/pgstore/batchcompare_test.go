@@ -22,10 +22,10 @@ func pollOf(name string, dups int) []string {
 	return keys
 }
 
-// TestABatchComparedWithThePublishedPattern measures, with default durability,
+// TestRunWhole_ComparedWithPublishedPattern measures, with default durability,
 // on a server of its own, polls of 500 with one business row for each message:
 // SEMEL_TEST_COMPARE=1.
-func TestABatchComparedWithThePublishedPattern(t *testing.T) {
+func TestRunWhole_ComparedWithPublishedPattern(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}

@@ -22,7 +22,7 @@ import (
 
 // The business rows of batches are there exactly once, whenever the server
 // dies.
-func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
+func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
 	n := kills(t)
@@ -33,7 +33,7 @@ func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 		for g := range 6 {
 			all.Go(func() {
 				w := newWorker(p)
-				run := []func(context.Context, []semel.Call) []Ended{w.whole, w.ahead}[g%2]
+				run := []func(context.Context, []semel.Call) []Ended{w.runAll, w.prefetched}[g%2]
 				for i := 0; ctx.Err() == nil; i++ {
 					calls := poll(numbered(fmt.Sprint(round, "/", g, "/", i, "/"), 30)...)
 					resent.Add(int64(settleAll(t, ctx, run, calls)) - 1)
@@ -57,7 +57,7 @@ func TestBatchEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 		all.Wait()
 	}
 	rows, keys, records := p.count(t, srv.URL())
-	figure(t, "an effect of a batch is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
+	writeEvidence(t, "an effect of a batch is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
 		fmt.Sprintf("%d kills, %d rows, %d batches sent again", n, rows, resent.Load()))
 	if rows != keys || rows != records || rows < confirmed.Load() {
 		t.Errorf("%d confirmed, %d rows of %d keys, %d records", confirmed.Load(), rows, keys, records)
@@ -93,9 +93,9 @@ func (s *stopAt) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatc
 	s.reached("after the claim")
 }
 
-// TestWorkerOfABatch is what the killed processes run. It is not a test by
+// TestRunWhole_WorkerProcess is what the killed processes run. It is not a test by
 // itself.
-func TestWorkerOfABatch(t *testing.T) {
+func TestRunWhole_WorkerProcess(t *testing.T) {
 	url, schema, point, form := os.Getenv("SEMEL_TEST_WORKER_URL"), os.Getenv("SEMEL_TEST_WORKER_SCHEMA"), os.Getenv("SEMEL_TEST_WORKER_STOP"), os.Getenv("SEMEL_TEST_WORKER_FORM")
 	if url == "" {
 		t.Skip("a process that another test starts")
@@ -141,7 +141,7 @@ func TestWorkerOfABatch(t *testing.T) {
 		q := a.Prefetcher()
 		n, behind := q.Prefetch(t.Context(), calls), q.Prefetch(t.Context(), poll(numbered("l", 20)...))
 		n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
-			if !behind.looked() {
+			if !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
 			return whole(ctx, fresh)
@@ -153,14 +153,14 @@ func TestWorkerOfABatch(t *testing.T) {
 	t.Error("it was not stopped")
 }
 
-// A worker that is killed, at each point of a batch: what the next one does
-// again is there once.
-func TestABatchOutlivesItsWorker(t *testing.T) {
+// A worker is killed at each point of a batch. The next worker runs the batch again,
+// and each effect exists once.
+func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)
 	for _, form := range []string{"whole", "ahead"} {
 		for _, point := range []string{"after the claim", "in the middle", "before the commit", "after the commit", "before the acknowledgment"} {
-			o := first.opt
+			o := first.options
 			o.Schema = newSchema(t, pgtest.URL(t))
 			p := newShop(t, openAt(t, pgtest.URL(t), &o), nil)
 			killAt(t, p, point, form)
@@ -169,7 +169,7 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 			if form == "ahead" { // and the batch that was looked for
 				want = append(want, numbered("l", 20)...)
 			}
-			settleAll(t, t.Context(), w.whole, poll(want...))
+			settleAll(t, t.Context(), w.runAll, poll(want...))
 			got := p.payments(t)
 			trials += int64(len(want))
 			twice += int64(len(got) - len(want))
@@ -182,14 +182,14 @@ func TestABatchOutlivesItsWorker(t *testing.T) {
 			}
 		}
 	}
-	figure(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "10 kills")
+	writeEvidence(t, "an effect of a batch is there exactly once after kill -9 of its worker, at named points", false, trials, twice, "10 kills")
 }
 
 // killAt kills a worker of the shop's batch at a point.
 func killAt(t *testing.T, p *shop, point, form string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestWorkerOfABatch$")
-	cmd.Env = append(os.Environ(), "SEMEL_TEST_WORKER_URL="+pgtest.URL(t), "SEMEL_TEST_WORKER_SCHEMA="+p.s.opt.Schema,
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRunWhole_WorkerProcess$")
+	cmd.Env = append(os.Environ(), "SEMEL_TEST_WORKER_URL="+pgtest.URL(t), "SEMEL_TEST_WORKER_SCHEMA="+p.s.options.Schema,
 		"SEMEL_TEST_WORKER_STOP="+point, "SEMEL_TEST_WORKER_FORM="+form)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

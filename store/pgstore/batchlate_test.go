@@ -13,10 +13,10 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// The first statement of a handler is not sent, for a context of its own is over;
-// the handler notes that by another, and fails. The savepoint, which was not sent
-// either, must not come behind that.
-func TestWhatFollowsAStatementThatWasTooLateIsUndone(t *testing.T) {
+// The first statement of a handler is not sent, because its own context has ended. The
+// handler then writes with another context, and fails. The savepoint was not sent with
+// the first statement, and must come before the second one.
+func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 	poison := errors.New("poison")
 	for _, keys := range [][]string{{"bad"}, {"a", "bad", "b"}} {
 		p := newShop(t, openNew(t, nil), nil)
@@ -60,17 +60,17 @@ func TestWhatFollowsAStatementThatWasTooLateIsUndone(t *testing.T) {
 	}
 }
 
-// A call alone is behind a savepoint from the start, so that one that fails has
-// run once; and what meets others each time is no outage for those behind it.
-func TestWhatFailsAloneRunsOnceAndStopsNoOther(t *testing.T) {
+// A batch of one call begins with a savepoint, so that a failing handler runs once.
+// Conflicts of one call are not an outage for the calls after it.
+func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w := newWorker(p)
 	w.fail["bad"] = errors.New("poison")
-	wantEnds(t, poll("bad"), w.whole(t.Context(), poll("bad")), "poison")
+	wantEnds(t, poll("bad"), w.runAll(t.Context(), poll("bad")), "poison")
 	if w.runs["bad"] != 1 {
 		t.Errorf("it ran %d times", w.runs["bad"])
 	}
-	p.a.wary.Store(0)
+	p.a.savepointBatches.Store(0)
 	calls := poll("a", "meets", "b")
 	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
@@ -91,7 +91,7 @@ func TestWhatFailsAloneRunsOnceAndStopsNoOther(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-func TestWhatIsRefusedForContent(t *testing.T) {
+func TestRefusedForContent_EachCode(t *testing.T) {
 	for code, want := range map[string]bool{
 		"22012": true, "23505": true, "P0001": true, "54000": true, "SHOP1": true, // of a trigger's own
 		"40001": false, "53200": false, "55P03": false, "57P01": false, "08006": false, "42P01": false, "25006": false, "XX000": false, "1": false,

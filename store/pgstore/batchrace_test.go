@@ -17,15 +17,15 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// settleAll runs a batch until each call is done, as a broker that sends again
-// what was not acknowledged, and counts the tries.
+// settleAll runs a batch until each call is done, like a broker that redelivers
+// unacknowledged messages, and counts the tries.
 func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []semel.Call) []Ended, calls []semel.Call) (tries int) {
 	for ; len(calls) > 0 && ctx.Err() == nil; tries++ {
 		var left []semel.Call
 		for i, e := range run(ctx, calls) {
 			switch {
 			case e.Err == nil:
-			case errors.Is(e.Err, semel.ErrInProgress), errors.Is(e.Err, semel.ErrUnavailable):
+			case errors.Is(e.Err, semel.ErrInProgress), errors.Is(e.Err, semel.ErrUnavailable), errors.Is(e.Err, semel.ErrCanceled):
 				left = append(left, calls[i])
 			default:
 				t.Errorf("%q: %v", calls[i].Key, e.Err)
@@ -43,9 +43,9 @@ func settleAll(t *testing.T, ctx context.Context, run func(context.Context, []se
 
 // Batches with the same keys in opposite order, in every form: none waits for
 // another, so none can dead-lock, and each key is done once.
-func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
+func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	before := ask[int](t, p.s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
+	before := ask[int](t, p.s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()")
 	const keys, rounds = 60, 5
 	for round := range rounds {
 		var all sync.WaitGroup
@@ -59,7 +59,7 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 				case 2, 3:
 					rand.Shuffle(keys, func(i, j int) { order[i], order[j] = order[j], order[i] })
 				}
-				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.whole, w.ahead}[g%2], poll(order...))
+				settleAll(t, t.Context(), []func(context.Context, []semel.Call) []Ended{w.runAll, w.prefetched}[g%2], poll(order...))
 			})
 		}
 		all.Go(func() { // leased calls take no advisory lock, and meet the same rows
@@ -78,17 +78,17 @@ func TestBatchesInOppositeOrderNeverDeadlock(t *testing.T) {
 	if want := rounds * keys; len(got) != want || len(slices.Compact(got)) != want {
 		t.Errorf("%d effects of %d keys", len(got), want)
 	}
-	mustExec(t, p.s.own, "SELECT pg_stat_force_next_flush()")
-	if n := ask[int](t, p.s.own, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); n != before {
+	mustExec(t, p.s.ownPool, "SELECT pg_stat_force_next_flush()")
+	if n := ask[int](t, p.s.ownPool, "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"); n != before {
 		t.Errorf("the server counted %d dead-locks", n-before)
 	}
 }
 
 // Two batches whose handlers lock each other's rows: the server ends one, and
 // it is run again.
-func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
+func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
+	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup
 	meet.Add(2)
 	var runs atomic.Int64
@@ -129,12 +129,12 @@ func TestADeadlockOfHandlersRunsTheBatchAgain(t *testing.T) {
 	}
 }
 
-// What is refused again and again is run in halves in the end.
-func TestABatchThatIsRefusedAgainAndAgainIsDivided(t *testing.T) {
+// A batch that the server refuses repeatedly runs in halves.
+func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	raise := p.s.quoted() + ".raise()"
-	mustExec(t, p.s.app, "CREATE FUNCTION "+raise+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (SELECT count(*) FROM "+p.table+") >= 3 THEN RAISE EXCEPTION 'too many at once' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
-	mustExec(t, p.s.app, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
+	mustExec(t, p.s.appPool, "CREATE FUNCTION "+raise+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (SELECT count(*) FROM "+p.table+") >= 3 THEN RAISE EXCEPTION 'too many at once' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
+	mustExec(t, p.s.appPool, "CREATE TRIGGER raise AFTER INSERT ON "+p.table+" FOR EACH ROW EXECUTE FUNCTION "+raise)
 	sizes := []int{}
 	calls := poll(numbered("k", 4)...)
 	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
@@ -162,7 +162,7 @@ func TestABatchThatIsRefusedAgainAndAgainIsDivided(t *testing.T) {
 
 // A connection that is cut, at any statement of a batch, before or after the
 // server has carried it out: each effect is there once in the end.
-func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
+func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
@@ -174,9 +174,10 @@ func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
 				keys := numbered(fmt.Sprint(i, "/"), 20)
 				want = append(want, keys...)
 				c.At(at)
-				tries := settleAll(t, t.Context(), w.whole, poll(keys...))
-				// What came of a COMMIT is found out, in the first try; and if it was nothing, or the
-				// handler's connection is cut, the batch is divided.
+				tries := settleAll(t, t.Context(), w.runAll, poll(keys...))
+				// The outcome of a COMMIT is found out in the first try. If nothing
+				// was committed, or the connection is cut in the handler, the batch
+				// is split.
 				if again := i == 0; again != (tries > 1) {
 					t.Errorf("cut at %q: %d tries", at, tries)
 				}
@@ -190,7 +191,7 @@ func TestABatchWhoseConnectionIsCutHasEachEffectOnce(t *testing.T) {
 }
 
 // A caller that leaves in the middle has left nothing.
-func TestACancelledBatchLeavesNothing(t *testing.T) {
+func TestRunWhole_Canceled_LeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")
@@ -207,7 +208,7 @@ func TestACancelledBatchLeavesNothing(t *testing.T) {
 		return nil
 	})
 	for i, e := range ends {
-		if !errors.Is(e.Err, semel.ErrUnavailable) {
+		if !errors.Is(e.Err, semel.ErrCanceled) {
 			t.Errorf("call %d: %v", i, e.Err)
 		}
 	}

@@ -16,148 +16,149 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// runWhole runs one handler for all calls that are to be done. Of those with
-// the same key the first is in the first round, and the next comes when that
-// has its end: mostly there is one round.
-func (y *batchTry) runWhole(ctx context.Context, fn func([]*NewCall) error) error {
-	round := make([]*batchCall, len(y.batchCalls))
-	room := make([]NewCall, len(y.batchCalls))
-	for i := range y.batchCalls {
-		round[i] = &y.batchCalls[i]
+// runCalls runs one handler for all calls that are not done. If several calls have the
+// same key, the first one is in the first round, and the next one waits for the end of
+// the first. Usually there is one round.
+func (b *batchTry) runCalls(ctx context.Context, fn func([]*NewCall) error) error {
+	round := make([]*batchCall, len(b.calls))
+	newCalls := make([]NewCall, len(b.calls))
+	for i := range b.calls {
+		round[i] = &b.calls[i]
 	}
-	var busy map[pgtype.UUID]bool // of those that are to be run; nil: each knows who comes before it
-	if y.prefetched == nil {
+	var busy map[pgtype.UUID]bool // keys of this round; nil: keyResult().running says it
+	if b.prefetch == nil {
 		busy = make(map[pgtype.UUID]bool, len(round))
 	}
 	admitted, fresh := make([]*batchCall, 0, len(round)), make([]*NewCall, 0, len(round))
 	for len(round) > 0 {
-		var later []*batchCall
+		var next []*batchCall
 		admitted, fresh = admitted[:0], fresh[:0]
 		clear(busy)
-		for _, v := range round {
-			if v.steps != nil && (busy[v.id] || v.ofKey().busy) {
-				later = append(later, v)
+		for _, c := range round {
+			if c.steps != nil && (busy[c.id] || c.keyResult().running) {
+				next = append(next, c)
 				continue
 			}
-			if !y.goes(v) {
+			if !b.admits(c) {
 				continue
 			}
-			if x := v.claim(ctx); x != nil {
-				room[0] = NewCall{Index: v.i, Execution: x}
-				admitted, fresh = append(admitted, v), append(fresh, &room[0])
-				if room = room[1:]; busy != nil {
-					busy[v.id] = true
+			if x := c.claim(ctx); x != nil {
+				newCalls[0] = NewCall{Index: c.index, Execution: x}
+				admitted, fresh = append(admitted, c), append(fresh, &newCalls[0])
+				if newCalls = newCalls[1:]; busy != nil {
+					busy[c.id] = true
 				} else {
-					v.ofKey().busy = true
+					c.keyResult().running = true
 				}
 				continue
 			}
-			if err := y.ended(ctx, v); err != nil {
+			if err := b.finishCall(ctx, c); err != nil {
 				return err
 			}
 		}
 		if len(admitted) > 0 {
-			if err := y.runAdmitted(ctx, admitted, fresh, fn); err != nil {
+			if err := b.runHandler(ctx, admitted, fresh, fn); err != nil {
 				return err
 			}
 		}
-		round = later
+		round = next
 	}
 	return nil
 }
 
-func (y *batchTry) runAdmitted(ctx context.Context, admitted []*batchCall, fresh []*NewCall, fn func([]*NewCall) error) error {
-	y.touched = false
+func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh []*NewCall, fn func([]*NewCall) error) error {
+	b.txUsed = false
 	if len(admitted) == 1 {
-		y.running = admitted[0]
+		b.running = admitted[0]
 	}
-	said := fn(slices.Clone(fresh))
-	y.running = nil
-	status := y.status()
-	if len(admitted) == 1 && said == nil && status == failedTx {
-		said = fresh[0].Err // what failed is not hidden, if this tells of it
+	handlerErr := fn(slices.Clone(fresh))
+	b.running = nil
+	status := b.txStatus()
+	if len(admitted) == 1 && handlerErr == nil && status == failedTx {
+		handlerErr = fresh[0].Err // NewCall.Err reports the statement that failed
 	}
-	if len(admitted) > 1 && status != brokenTx && (said != nil || status == failedTx) && !pgwire.Again(said) && !lostRace(said) {
-		return fmt.Errorf("%w: %w", errDivide, errors.Join(said))
+	if len(admitted) > 1 && status != brokenTx && (handlerErr != nil || status == failedTx) && !pgwire.Again(handlerErr) && !lostRace(handlerErr) {
+		return fmt.Errorf("%w: %w", errSplitBatch, errors.Join(handlerErr))
 	}
-	said, err := y.after(ctx, said)
+	handlerErr, err := b.afterHandler(ctx, handlerErr)
 	if err != nil {
 		return err
 	}
-	for i, v := range admitted {
-		f := fresh[i]
-		v.ofKey().busy = false
-		if v.said = f.Err; said != nil {
-			v.said = said
+	for i, c := range admitted {
+		newCall := fresh[i]
+		c.keyResult().running = false
+		if c.handlerErr = newCall.Err; handlerErr != nil {
+			c.handlerErr = handlerErr
 		}
-		v.settle(ctx, f.Outcome)
-		if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {
-			return errDivide // its savepoint lies before what the handler wrote for the others
+		c.settle(ctx, newCall.Outcome)
+		if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {
+			return errSplitBatch // rolling back to its savepoint would undo the writes for other calls
 		}
-		if err := y.ended(ctx, v); err != nil {
+		if err := b.finishCall(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// goes reports whether a call that is looked for goes on.
-func (y *batchTry) goes(v *batchCall) bool {
-	if v.steps != nil && y.failed[v.id] { // it has waited for that, and does not run it once more
-		v.err = &semel.Error{Reason: semel.ErrReleased, Operation: string(v.steps.Key().Operation)}
+// admits reports whether the steps of a call may begin.
+func (b *batchTry) admits(c *batchCall) bool {
+	if c.steps != nil && b.failedKeys[c.id] { // it has waited for this failure, and must not run the handler again
+		c.err = &semel.Error{Reason: semel.ErrReleased, Operation: string(c.steps.Key().Operation)}
 		return false
 	}
-	return v.steps != nil // else it is invalid
+	return c.steps != nil // nil: the call is invalid
 }
 
-// ended sees to what the end of a call leaves to be done. An error: the
-// transaction cannot go on.
-func (y *batchTry) ended(ctx context.Context, v *batchCall) error {
-	if v.ahead.wrote != nil && !v.ahead.done {
+// finishCall does the work that the end of a call requires. If it returns an error,
+// the transaction cannot go on.
+func (b *batchTry) finishCall(ctx context.Context, c *batchCall) error {
+	if c.prefetched.inserted != nil && !c.prefetched.confirmed {
 		return errPrefetchDiffers
 	}
 	undone := error(nil)
-	if v.undone() {
-		undone = v.err
-		if v.was != nil && y.t.pending[v.id] == v.was {
-			delete(y.t.pending, v.id)
+	if c.undone() {
+		undone = c.err
+		if c.pendingClaim != nil && b.tx.pending[c.id] == c.pendingClaim {
+			delete(b.tx.pending, c.id)
 		}
 	}
-	if v.saved || v.swapped {
-		if err := y.leave(ctx, saveSwap, undone); err != nil {
+	if c.hasSavepoint || c.swapped {
+		if err := b.endSavepoint(ctx, saveSwap, undone); err != nil {
 			return err
 		}
 	}
-	if v.err != nil && y.status() != openTx {
-		return fmt.Errorf("the transaction failed: %w", v.err)
+	if c.err != nil && b.txStatus() != openTx {
+		return fmt.Errorf("the transaction failed: %w", c.err)
 	}
-	y.written = y.written || v.swapped
-	if v.undone() && attempted(v.said) {
-		y.note(v)
+	b.hasWrites = b.hasWrites || c.swapped
+	if c.undone() && countsAsAttempt(c.handlerErr) {
+		b.noteFailure(c)
 	}
 	return nil
 }
 
-// attempted reports whether what a handler said is a failed attempt.
-func attempted(said error) bool {
-	return said != nil && !pgwire.Again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !errors.Is(said, errSwallowed) && !driver.IsNoEffect(said)
+// countsAsAttempt reports whether an error that a handler returned is a failed
+// attempt.
+func countsAsAttempt(err error) bool {
+	return err != nil && !pgwire.Again(err) && !lostRace(err) && !errors.Is(err, semel.ErrInProgress) && !errors.Is(err, errHiddenFailure) && !driver.IsNoEffect(err)
 }
 
-// note keeps the count of a failed attempt.
-func (y *batchTry) note(v *batchCall) {
-	if v.won == nil {
+// noteFailure records a failed attempt, so that it counts.
+func (b *batchTry) noteFailure(c *batchCall) {
+	if c.claimed == nil {
 		return
 	}
-	y.failed[v.id] = true
-	if v.seen != nil { // its swap was undone
-		y.notes = append(y.notes, v)
+	b.failedKeys[c.id] = true
+	if c.replaced != nil { // the swap was undone
+		b.failedCalls = append(b.failedCalls, c)
 		return
 	}
-	is := &pending{p: *v.won, r: v.was.r}
-	_, _ = crand.Read(is.p.Owner[:])                                                                                       // it never fails
-	_ = is.settle(&store.Settlement{State: store.Released, Attempt: is.p.Attempt, Error: v.said.Error(), Keep: is.p.Keep}) // no outcome: it fits
-	is.r.Owner = is.p.Owner
-	y.t.pending[v.id] = is
+	claim := &pending{proposal: *c.claimed, record: c.pendingClaim.record}
+	_, _ = crand.Read(claim.proposal.Owner[:])                                                                                                          // it never fails
+	_ = claim.settle(&store.Settlement{State: store.Released, Attempt: claim.proposal.Attempt, Error: c.handlerErr.Error(), Keep: claim.proposal.Keep}) // no outcome: it fits
+	claim.record.Owner = claim.proposal.Owner
+	b.tx.pending[c.id] = claim
 }
 
 // The states of a connection's transaction.
@@ -167,100 +168,101 @@ const (
 	brokenTx = 0 // there is no connection
 )
 
-func (y *batchTry) status() byte {
-	c := y.t.line.Conn()
-	if c.IsClosed() {
+func (b *batchTry) txStatus() byte {
+	conn := b.tx.pipeline.Conn()
+	if conn.IsClosed() {
 		return brokenTx
 	}
-	return c.PgConn().TxStatus()
+	return conn.PgConn().TxStatus()
 }
 
-// after sees to what a handler left. If that failed, what it wrote is undone;
-// if it cannot be, the transaction is over.
-func (y *batchTry) after(ctx context.Context, said error) (error, error) {
-	if said == nil && y.status() == failedTx {
-		said = errSwallowed
+// afterHandler ends the savepoint of the handler, and so undoes the writes of a
+// handler that failed. If it returns a second error, the transaction cannot go on.
+func (b *batchTry) afterHandler(ctx context.Context, handlerErr error) (error, error) {
+	if handlerErr == nil && b.txStatus() == failedTx {
+		handlerErr = errHiddenFailure
 	}
 	switch {
-	case pgwire.Again(said) || lostRace(said):
-		return nil, said
-	case y.status() == brokenTx:
-		return nil, fmt.Errorf("%w: %w", errBroke, cmp.Or(said, errSwallowed))
-	case !y.touched:
-		return said, nil
+	case pgwire.Again(handlerErr) || lostRace(handlerErr):
+		return nil, handlerErr
+	case b.txStatus() == brokenTx:
+		return nil, fmt.Errorf("%w: %w", errConnectionBroke, cmp.Or(handlerErr, errHiddenFailure))
+	case !b.txUsed:
+		return handlerErr, nil
 	}
-	y.saved = false
-	return said, y.leave(ctx, saveHandler, said)
+	b.hasSavepoint = false
+	return handlerErr, b.endSavepoint(ctx, saveHandler, handlerErr)
 }
 
-// Savepoints: around the change of a record and all that follows, and around
-// what a handler writes.
+// The savepoints: one before a record is replaced, one before the first statement of
+// the handler.
 const (
 	saveSwap    = "semel_swap"
 	saveHandler = "semel_handler"
 )
 
-// save sets a savepoint, if this try has any.
-func (y *batchTry) save(ctx context.Context, name string) error {
-	if !y.careful {
+// setSavepoint sets a savepoint, if this try uses them.
+func (b *batchTry) setSavepoint(ctx context.Context, name string) error {
+	if !b.useSavepoints {
 		return nil
 	}
-	at := y.t.line.Length()
-	y.t.line.Push("SAVEPOINT "+name, nil, nil)
-	err := y.t.line.Flush(ctx)
+	start := b.tx.pipeline.Length()
+	b.tx.pipeline.Push("SAVEPOINT "+name, nil, nil)
+	err := b.tx.pipeline.Flush(ctx)
 	if err != nil {
-		y.t.line.Cut(at) // what was not sent must not come behind what it is to undo
+		b.tx.pipeline.Cut(start) // so that it is not sent after the statements that it is meant to undo
 	}
 	return err
 }
 
-// leave releases a savepoint, or if something failed goes back to it.
-func (y *batchTry) leave(ctx context.Context, name string, failed error) error {
+// endSavepoint releases a savepoint, or rolls back to it after a failure.
+func (b *batchTry) endSavepoint(ctx context.Context, name string, failed error) error {
 	switch {
-	case !y.careful && failed != nil:
-		return errCareful
-	case !y.careful:
+	case !b.useSavepoints && failed != nil:
+		return errNeedsSavepoints
+	case !b.useSavepoints:
 		return nil
-	case failed == nil: // sent with what comes next
-		y.t.line.Push("RELEASE "+name, nil, nil)
+	case failed == nil: // the next flush sends it
+		b.tx.pipeline.Push("RELEASE "+name, nil, nil)
 		return nil
 	}
-	if err := y.t.line.Flush(ctx); err != nil {
+	if err := b.tx.pipeline.Flush(ctx); err != nil {
 		return err
 	}
-	// Both as they are: where a statement has failed none can be prepared.
-	_, err := y.t.db.db.Exec(ctx, "ROLLBACK TO "+name+"; RELEASE "+name)
+	// As simple statements, because none can be prepared in a failed transaction.
+	_, err := b.tx.session.db.Exec(ctx, "ROLLBACK TO "+name+"; RELEASE "+name)
 	return err
 }
 
-// touch comes before what a handler does with its transaction. If it fails, that
-// is not done: a statement may be too late by its own context, and not the next.
-func (y *batchTry) touch(ctx context.Context) error {
-	if y.careful && !y.saved {
-		if err := y.save(ctx, saveHandler); err != nil {
+// markUsed runs before each statement of a handler. If it fails, the statement is not
+// sent, and the next statement tries again: only the context of the first one may have
+// ended.
+func (b *batchTry) markUsed(ctx context.Context) error {
+	if b.useSavepoints && !b.hasSavepoint {
+		if err := b.setSavepoint(ctx, saveHandler); err != nil {
 			return err
 		}
-		y.saved = true
+		b.hasSavepoint = true
 	}
-	y.touched = true
+	b.txUsed = true
 	return nil
 }
 
 // commit writes the records, and commits.
-func (y *batchTry) commit(ctx context.Context, t *ownTx) error {
-	wrote := y.prefetched != nil && y.prefetched.n > 0
-	if wrote && y.prefetched.done != y.prefetched.n {
+func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
+	prefetched := b.prefetch != nil && b.prefetch.written > 0
+	if prefetched && b.prefetch.confirmed != b.prefetch.written {
 		return errPrefetchDiffers
 	}
-	if len(y.t.pending) == 0 && !y.written && !wrote {
-		return nil // nothing was done
+	if len(b.tx.pending) == 0 && !b.hasWrites && !prefetched {
+		return nil // nothing to commit
 	}
-	y.t.writeHeld()
-	t.won = nil
-	for i := range y.batchCalls {
-		v := &y.batchCalls[i]
-		if v.won != nil && !v.undone() {
-			t.won = v.won
+	b.tx.queueInserts()
+	t.claimed = nil
+	for i := range b.calls {
+		c := &b.calls[i]
+		if c.claimed != nil && !c.undone() {
+			t.claimed = c.claimed
 			break
 		}
 	}
@@ -268,18 +270,18 @@ func (y *batchTry) commit(ctx context.Context, t *ownTx) error {
 	if err == nil {
 		return nil
 	}
-	broke := y.status() == brokenTx
+	broke := b.txStatus() == brokenTx
 	t.end()
 	undone := pgwire.Refused(err) || errors.Is(err, errRolledBack)
-	if !undone && t.won != nil {
-		is, known := y.a.committed(ctx, t)
-		if is {
+	if !undone && t.claimed != nil {
+		committed, known := b.atomic.committed(ctx, t)
+		if committed {
 			return nil
 		}
 		undone = known
 	}
 	if broke && undone {
-		return fmt.Errorf("%w at COMMIT: %w", errBroke, err)
+		return fmt.Errorf("%w at COMMIT: %w", errConnectionBroke, err)
 	}
 	if !undone {
 		err = fmt.Errorf("%w: %w", semel.ErrInDoubt, err)

@@ -9,177 +9,179 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// The statements of gather, keeps and takeAny are planned once for a connection:
-// that costs as much as some fifty keys. A plan that was made while the table was
-// small, and kept, would read all of it for each key, but for what is turned off.
-// What follows in the transaction is as it was set.
+// The statements LockMany, FindCompleted and LockAndInsert are planned once for each
+// connection, because planning one costs as much as about fifty keys. A generic plan
+// that was made while the table was small would read the whole table for each key,
+// unless sequential scans are off. restorePlans restores the settings for later
+// statements of the transaction.
 const (
-	plansForAll = `SELECT set_config('semel.plans', current_setting('plan_cache_mode'), true), set_config('semel.scans', current_setting('enable_seqscan'), true),
+	useGenericPlans = `SELECT set_config('semel.plans', current_setting('plan_cache_mode'), true), set_config('semel.scans', current_setting('enable_seqscan'), true),
 		set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
-	plansAsBefore = `SELECT set_config('plan_cache_mode', current_setting('semel.plans'), true), set_config('enable_seqscan', current_setting('semel.scans'), true)`
+	restorePlans = `SELECT set_config('plan_cache_mode', current_setting('semel.plans'), true), set_config('enable_seqscan', current_setting('semel.scans'), true)`
 )
 
-// gather is look for many keys, in one statement. What it finds is for the
-// next claim of each.
-func (t *storeTx) gather(ctx context.Context, keys []pgtype.UUID) error {
+// lookUpMany is lookUp for many keys in one statement. The next claim of each key uses
+// the result.
+func (t *storeTx) lookUpMany(ctx context.Context, keys []pgtype.UUID) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	t.looks = make(map[pgtype.UUID]*looked, len(keys))
+	t.keyStates = make(map[pgtype.UUID]*keyState, len(keys))
 	ids, highs, lows := make([]pgtype.UUID, 0, len(keys)), make([]int32, 0, len(keys)), make([]int32, 0, len(keys))
 	for _, id := range keys {
-		if _, twice := t.looks[id]; !twice {
-			high, low := t.s.lockOf(id)
-			ids, highs, lows, t.looks[id] = append(ids, id), append(highs, high), append(lows, low), nil
+		if _, twice := t.keyStates[id]; !twice {
+			high, low := t.store.lockOf(id)
+			ids, highs, lows, t.keyStates[id] = append(ids, id), append(highs, high), append(lows, low), nil
 		}
 	}
-	free := &looked{locked: true}
-	var of pgtype.UUID
-	t.line.Push(plansForAll, nil, nil)
-	t.line.Push(t.db.sql.reads, []any{pgwire.Pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), pgwire.Array(highs), pgwire.Array(lows), t.idle}, func(res pgx.BatchResults) error {
+	freeState := &keyState{locked: true}
+	var storeID pgtype.UUID
+	t.pipeline.Push(useGenericPlans, nil, nil)
+	t.pipeline.Push(t.session.sql.LockMany, []any{pgwire.Pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), pgwire.Array(highs), pgwire.Array(lows), t.idleTimeout}, func(res pgx.BatchResults) error {
 		rows, err := res.Query()
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var l looked
+			var state keyState
 			var id pgtype.UUID
 			var locked pgtype.Bool
-			if err := rows.Scan(l.w.fields(&free.now, &free.swept, &of, &id, &locked)...); err != nil {
+			if err := rows.Scan(state.row.Fields(&freeState.now, &freeState.sweptFence, &storeID, &id, &locked)...); err != nil {
 				return err
 			}
 			if id.Valid {
-				l.locked, l.now, l.swept = locked.Bool, free.now, free.swept
-				t.looks[id] = &l
+				state.locked, state.now, state.sweptFence = locked.Bool, freeState.now, freeState.sweptFence
+				t.keyStates[id] = &state
 			}
 		}
 		return rows.Err()
 	})
-	t.line.Push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil {
+	t.pipeline.Push(restorePlans, nil, nil)
+	if err := t.store.checkStore(t.pipeline.Flush(ctx), storeID); err != nil {
 		return err
 	}
-	for id, l := range t.looks {
-		if l == nil {
-			t.looks[id] = free
+	for id, state := range t.keyStates {
+		if state == nil {
+			t.keyStates[id] = freeState
 		}
 	}
 	return nil
 }
 
-// settle holds back how a claim ended, until writeHeld.
-func (is *pending) settle(s *store.Settlement) (err error) {
-	if is.end, err = newEnd(s.State, &s.Outcome, s.Wait, s.Keep); err == nil {
-		is.p.State, is.p.Attempt, is.p.Error = s.State, s.Attempt, s.Error
-		is.r = s.Apply(is.r, is.r.Updated)
+// settle keeps the settlement of a claim until queueInserts.
+func (p *pending) settle(settlement *store.Settlement) (err error) {
+	if p.columns, err = table.NewStateColumns(settlement.State, &settlement.Outcome, settlement.Wait, settlement.Keep); err == nil {
+		p.proposal.State, p.proposal.Attempt, p.proposal.Error = settlement.State, settlement.Attempt, settlement.Error
+		p.record = settlement.Apply(p.record, p.record.Updated)
 	}
 	return err
 }
 
-// maxStatement is how many bytes of outcomes go in one statement.
+// maxStatement limits the bytes of outcomes in one statement.
 const maxStatement = 64 << 20
 
-// writeHeld queues the rows of what is pending, in the order of their ids: two
-// transactions that insert the same keys meet them in the same order.
-func (t *storeTx) writeHeld() {
-	for _, rows := range t.held() {
-		if areAlike(rows) {
-			t.line.Push(t.db.sql.alike, alikeArrays(rows), nil)
+// queueInserts queues the inserts of the pending rows in the order of their ids, so
+// that two transactions that insert the same keys cannot deadlock.
+func (t *storeTx) queueInserts() {
+	for _, rows := range t.insertRows() {
+		if allAlike(rows) {
+			t.pipeline.Push(t.session.sql.InsertAlike, alikeArrays(rows), nil)
 		} else {
-			t.line.Push(t.db.sql.inserts, insertArrays(rows), nil)
+			t.pipeline.Push(t.session.sql.InsertMany, insertArrays(rows), nil)
 		}
 	}
 }
 
-// held are the pending rows in order, in parts that fit a statement.
-func (t *storeTx) held() (parts [][]heldRow) {
-	rows := make([]heldRow, 0, len(t.pending))
-	for id, is := range t.pending {
-		rows = append(rows, heldRow{id, is})
+// insertRows are the pending rows in order, in parts that fit one statement.
+func (t *storeTx) insertRows() (parts [][]insertRow) {
+	rows := make([]insertRow, 0, len(t.pending))
+	for id, claim := range t.pending {
+		rows = append(rows, insertRow{id, claim})
 	}
-	slices.SortFunc(rows, func(a, b heldRow) int { return pgwire.CompareIDs(a.id, b.id) })
-	from, size := 0, 0
-	for i, h := range rows {
-		n := len(h.end.body) + len(h.end.header) + len(h.p.Error)
-		if size += n; size > maxStatement && i > from {
-			parts, from, size = append(parts, rows[from:i]), i, n
+	slices.SortFunc(rows, func(a, b insertRow) int { return pgwire.CompareIDs(a.id, b.id) })
+	start, size := 0, 0
+	for i, row := range rows {
+		n := len(row.columns.Body) + len(row.columns.Header) + len(row.proposal.Error)
+		if size += n; size > maxStatement && i > start {
+			parts, start, size = append(parts, rows[start:i]), i, n
 		}
 	}
 	if len(rows) > 0 {
-		parts = append(parts, rows[from:])
+		parts = append(parts, rows[start:])
 	}
 	return parts
 }
 
-// heldRow is a row that a batch inserts.
-type heldRow struct {
+// insertRow is a row that a batch inserts.
+type insertRow struct {
 	id pgtype.UUID
 	*pending
 }
 
-// areAlike reports whether rows differ in their keys, owners and fingerprints
-// only, and have no outcome: as those of most batches.
-func areAlike(rows []heldRow) bool {
+// allAlike reports whether the rows differ only in key, owner and fingerprint, and
+// have no outcome. The rows of most batches do.
+func allAlike(rows []insertRow) bool {
 	first := rows[0]
-	return !slices.ContainsFunc(rows, func(h heldRow) bool {
-		e := &h.end
-		return e.code != 0 || e.gone || e.codec != nil || e.header != nil || e.body != nil ||
-			e.until != first.end.until || e.expires != first.end.expires ||
-			h.p.State != first.p.State || h.p.Policy != first.p.Policy || h.p.Attempt != first.p.Attempt ||
-			h.p.Key.Operation != first.p.Key.Operation || h.p.Key.Tenant != first.p.Key.Tenant || h.p.Holder != first.p.Holder ||
-			h.p.Fingerprint.Alg != first.p.Fingerprint.Alg || h.p.Fingerprint.KeyID != first.p.Fingerprint.KeyID || h.p.Error != first.p.Error ||
-			h.r.Fence != first.r.Fence || !h.r.Created.Equal(first.r.Created)
+	return !slices.ContainsFunc(rows, func(row insertRow) bool {
+		columns := &row.columns
+		return columns.Code != 0 || columns.Gone || columns.Codec != nil || columns.Header != nil || columns.Body != nil ||
+			columns.Until != first.columns.Until || columns.Expires != first.columns.Expires ||
+			row.proposal.State != first.proposal.State || row.proposal.Policy != first.proposal.Policy || row.proposal.Attempt != first.proposal.Attempt ||
+			row.proposal.Key.Operation != first.proposal.Key.Operation || row.proposal.Key.Tenant != first.proposal.Key.Tenant || row.proposal.Holder != first.proposal.Holder ||
+			row.proposal.Fingerprint.Alg != first.proposal.Fingerprint.Alg || row.proposal.Fingerprint.KeyID != first.proposal.Fingerprint.KeyID || row.proposal.Error != first.proposal.Error ||
+			row.record.Fence != first.record.Fence || !row.record.Created.Equal(first.record.Created)
 	})
 }
 
-// alikeArrays are the parameters of a batch's insert of such rows.
-func alikeArrays(rows []heldRow) []any {
-	h := rows[0]
+// alikeArrays are the parameters of the statement InsertAlike.
+func alikeArrays(rows []insertRow) []any {
+	first := rows[0]
 	return []any{
-		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
-		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
-		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
-		int16(h.p.State), int16(h.p.Policy), int64(h.p.Attempt), h.end.until, h.end.expires,
-		[]byte(h.p.Key.Operation), []byte(h.p.Key.Tenant), []byte(h.p.Holder), []byte(h.p.Fingerprint.Alg), []byte(h.p.Fingerprint.KeyID),
-		[]byte(h.p.Error), store.Micros(h.r.Created), fenceOf(h.r.Fence),
+		pgwire.Pointers(rows, func(r *insertRow) pgtype.UUID { return r.id }),
+		pgwire.Pointers(rows, func(r *insertRow) pgtype.UUID { return table.Owner(r.proposal.Owner) }),
+		pgwire.Texts(rows, func(r *insertRow) string { return r.proposal.Key.Value }),
+		pgwire.Texts(rows, func(r *insertRow) string { return r.proposal.Fingerprint.Sum }),
+		int16(first.proposal.State), int16(first.proposal.Policy), int64(first.proposal.Attempt), first.columns.Until, first.columns.Expires,
+		[]byte(first.proposal.Key.Operation), []byte(first.proposal.Key.Tenant), []byte(first.proposal.Holder), []byte(first.proposal.Fingerprint.Alg), []byte(first.proposal.Fingerprint.KeyID),
+		[]byte(first.proposal.Error), store.Micros(first.record.Created), table.Fence(first.record.Fence),
 	}
 }
 
-// insertArrays are the parameters of a batch's insert. A column that is the
-// same in all rows has one value: the statement repeats it.
-func insertArrays(rows []heldRow) []any {
+// insertArrays are the parameters of the statement InsertMany. If a column has the
+// same value in all rows, its array has one element, and the statement repeats it.
+func insertArrays(rows []insertRow) []any {
 	return []any{
-		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return r.id }),
-		pgwire.Pointers(rows, func(r *heldRow) pgtype.UUID { return ownerOf(r.p.Owner) }),
-		pgwire.Once(rows, func(r *heldRow) int16 { return int16(r.p.State) }),
-		pgwire.Once(rows, func(r *heldRow) int16 { return int16(r.p.Policy) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return int64(r.p.Attempt) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.until) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return orMinus(r.end.expires) }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Key.Operation }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Key.Tenant }),
-		pgwire.Texts(rows, func(r *heldRow) string { return r.p.Key.Value }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Holder }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Alg }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.KeyID }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Fingerprint.Sum }),
-		pgwire.TextOnce(rows, func(r *heldRow) string { return r.p.Error }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return r.end.code }),
-		pgwire.Once(rows, func(r *heldRow) bool { return r.end.gone }),
-		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.codec }),
-		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.header }),
-		pgwire.OrNulls(rows, func(r *heldRow) []byte { return r.end.body }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return store.Micros(r.r.Created) }),
-		pgwire.Once(rows, func(r *heldRow) int64 { return fenceOf(r.r.Fence) }),
+		pgwire.Pointers(rows, func(r *insertRow) pgtype.UUID { return r.id }),
+		pgwire.Pointers(rows, func(r *insertRow) pgtype.UUID { return table.Owner(r.proposal.Owner) }),
+		pgwire.Once(rows, func(r *insertRow) int16 { return int16(r.proposal.State) }),
+		pgwire.Once(rows, func(r *insertRow) int16 { return int16(r.proposal.Policy) }),
+		pgwire.Once(rows, func(r *insertRow) int64 { return int64(r.proposal.Attempt) }),
+		pgwire.Once(rows, func(r *insertRow) int64 { return orMinusOne(r.columns.Until) }),
+		pgwire.Once(rows, func(r *insertRow) int64 { return orMinusOne(r.columns.Expires) }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Key.Operation }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Key.Tenant }),
+		pgwire.Texts(rows, func(r *insertRow) string { return r.proposal.Key.Value }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Holder }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Fingerprint.Alg }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Fingerprint.KeyID }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Fingerprint.Sum }),
+		pgwire.TextOnce(rows, func(r *insertRow) string { return r.proposal.Error }),
+		pgwire.Once(rows, func(r *insertRow) int64 { return r.columns.Code }),
+		pgwire.Once(rows, func(r *insertRow) bool { return r.columns.Gone }),
+		pgwire.OrNulls(rows, func(r *insertRow) []byte { return r.columns.Codec }),
+		pgwire.OrNulls(rows, func(r *insertRow) []byte { return r.columns.Header }),
+		pgwire.OrNulls(rows, func(r *insertRow) []byte { return r.columns.Body }),
+		pgwire.Once(rows, func(r *insertRow) int64 { return store.Micros(r.record.Created) }),
+		pgwire.Once(rows, func(r *insertRow) int64 { return table.Fence(r.record.Fence) }),
 	}
 }
 
-// orMinus is a duration, or -1 if there is none.
-func orMinus(d pgtype.Int8) int64 {
+// orMinusOne is a duration, or -1 if there is none.
+func orMinusOne(d pgtype.Int8) int64 {
 	if !d.Valid {
 		return -1
 	}

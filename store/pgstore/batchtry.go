@@ -12,174 +12,174 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 var (
-	// errCareful: something has to be undone, and there is no savepoint.
-	errCareful = errors.New("the batch needs savepoints")
-	// errDivide: the handler of many failed.
-	errDivide = errors.New("the batch has to be divided")
-	// errSwallowed: a handler returned nil though the transaction had failed.
-	errSwallowed = errors.New("a statement of the handler failed, and it returned nil")
-	// errBroke: it did while a handler had it, or at COMMIT, and nothing was
-	// committed.
-	errBroke = errors.New("the connection broke")
+	// errNeedsSavepoints: a call must be undone, and there is no savepoint.
+	errNeedsSavepoints = errors.New("the batch needs savepoints")
+	// errSplitBatch: the handler failed for several calls together.
+	errSplitBatch = errors.New("the batch must be split")
+	// errHiddenFailure: a handler returned nil although a statement had failed.
+	errHiddenFailure = errors.New("the handler returned nil, but one of its statements failed")
+	// errConnectionBroke: the connection broke in the handler or at COMMIT, and
+	// nothing was committed.
+	errConnectionBroke = errors.New("the connection broke")
 )
 
 // batchTry is one try of a batch in one transaction.
 type batchTry struct {
-	a       *Atomic
-	t       *storeTx
-	careful bool // behind savepoints
+	atomic        *Atomic
+	tx            *storeTx
+	useSavepoints bool // handlers and swaps run after savepoints
 
-	batchCalls []batchCall
-	failed     map[pgtype.UUID]bool // keys with a failed attempt in this batch
-	notes      []*batchCall         // whose failed attempts are to be noted afterwards
-	written    bool                 // there is something to commit besides pending
-	touched    bool                 // the handler has used the transaction
-	saved      bool                 // its savepoint is set
-	running    *batchCall           // whose handler runs
-	prefetched *prefetched          // what was written ahead; nil: nothing was
+	calls        []batchCall
+	failedKeys   map[pgtype.UUID]bool // keys with a failed attempt in this batch
+	failedCalls  []*batchCall         // their failed attempts are recorded after the commit
+	hasWrites    bool                 // there are writes to commit besides tx.pending
+	txUsed       bool                 // the handler has used the transaction
+	hasSavepoint bool                 // the savepoint of the handler is set
+	running      *batchCall           // the call whose handler runs alone
+	prefetch     *prefetch            // nil: the batch was not prefetched
 }
 
-func (a *Atomic) newBatchTry(t *storeTx, careful bool) *batchTry {
-	y := &batchTry{a: a, careful: careful, failed: map[pgtype.UUID]bool{}}
+func (a *Atomic) newBatchTry(t *storeTx, useSavepoints bool) *batchTry {
+	b := &batchTry{atomic: a, useSavepoints: useSavepoints, failedKeys: map[pgtype.UUID]bool{}}
 	if t != nil {
-		y.in(t)
+		b.setTx(t)
 	}
-	return y
+	return b
 }
 
-// in is the transaction of the try.
-func (y *batchTry) in(t *storeTx) {
-	y.t, t.hold = t, true
+// setTx sets the transaction of the try.
+func (b *batchTry) setTx(t *storeTx) {
+	b.tx, t.holdSettlements = t, true
 }
 
-// try runs some of the calls in one transaction. On an error nothing has
-// happened, or it is not known, and none of them has an end.
-func (b *batchRun) try(ctx context.Context, which []int, careful bool) error {
-	t, y, err := b.open(ctx, which, careful)
+// try runs some of the calls in one transaction. If it returns an error, the
+// transaction was not committed, or this is not known, and no call has a result.
+func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) error {
+	t, batch, err := b.begin(ctx, which, useSavepoints)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		t.end()
-		if y.running != nil {
-			_ = b.a.noteAttempt(ctx, y.running.attempt(), "panic, or runtime.Goexit")
+		if batch.running != nil {
+			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), "panic, or runtime.Goexit")
 		}
 	}()
-	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.line.Tx, y}), y, &t.over)
-	b.now = y
-	defer func() { b.now = nil }()
-	err = y.runWhole(ctx, func(fresh []*NewCall) error { return b.whole(inside, fresh) })
+	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.pipeline.Tx, batch}), batch, &t.finished)
+	b.current = batch
+	defer func() { b.current = nil }()
+	err = batch.runCalls(ctx, func(fresh []*NewCall) error { return b.handler(inside, fresh) })
 	if err == nil {
-		err = y.commit(ctx, t)
+		err = batch.commit(ctx, t)
 	}
-	if errors.Is(err, errBroke) {
+	if errors.Is(err, errConnectionBroke) {
 		t.end()
-		return b.broke(ctx, y, which, err)
+		return b.afterBreak(ctx, batch, which, err)
 	}
 	if err != nil {
 		return err
 	}
-	b.failed = y.failed
-	for i := range y.batchCalls {
-		v := &y.batchCalls[i]
-		b.ended[v.i] = Ended{v.res, v.err}
-		if v.won != nil {
-			b.a.s.ended(v.id)
+	b.failedKeys = batch.failedKeys
+	for i := range batch.calls {
+		c := &batch.calls[i]
+		b.results[c.index] = Ended{c.result, c.err}
+		if c.claimed != nil {
+			b.atomic.store.notifyEnd(c.id)
 		}
 	}
-	for _, v := range y.notes {
-		_ = b.a.noteAttempt(ctx, v.attempt(), v.said.Error())
+	for _, c := range batch.failedCalls {
+		_ = b.atomic.noteAttempt(ctx, c.attempt(), c.handlerErr.Error())
 	}
 	return nil
 }
 
-// broke is after a try whose connection broke by what a handler did, perhaps. That
-// may be one call's doing, and would be so again, and all others wait for ever. So
-// if the store answers it is as where a handler fails: the batch is divided, and
-// who is alone has failed once more.
-func (b *batchRun) broke(ctx context.Context, y *batchTry, which []int, err error) error {
-	if ctx.Err() != nil || y.waitFree(ctx) != nil { // what ended ctx has broken it; or the store is down
+// afterBreak handles a connection that broke in the handler or at COMMIT. One call may
+// be the cause, and would break the connection again, so that no other call of the
+// batch could ever finish. So if the server answers, the batch is split as after a
+// failed handler, and a call that is alone has failed once more.
+func (b *batchRun) afterBreak(ctx context.Context, batch *batchTry, which []int, err error) error {
+	if ctx.Err() != nil || batch.waitFree(ctx) != nil { // the caller broke it, or the server is down
 		return err
 	}
 	if len(which) > 1 {
-		return fmt.Errorf("%w: %w", errDivide, err)
+		return fmt.Errorf("%w: %w", errSplitBatch, err)
 	}
-	if v := &y.batchCalls[0]; attempted(err) {
-		if b.a.noteAttempt(ctx, v.attempt(), err.Error()) != nil {
+	if c := &batch.calls[0]; countsAsAttempt(err) {
+		if b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
 			return err
 		}
-		y.failed[v.id] = true
-		b.failed = y.failed
+		batch.failedKeys[c.id] = true
+		b.failedKeys = batch.failedKeys
 	}
-	b.fail(which, err)
+	b.fail(ctx, which, err)
 	return nil
 }
 
-// waitFree waits until the server has noticed that the connection broke, and the
-// keys are free.
-func (y *batchTry) waitFree(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, aftermath)
+// waitFree waits until the server has noticed that the connection broke, and has
+// released the locks of the keys.
+func (b *batchTry) waitFree(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	var highs, lows []int32
-	for i := range y.batchCalls {
-		v := &y.batchCalls[i]
-		if l := y.t.looks[v.id]; v.won != nil || l != nil && l.locked {
-			high, low := y.t.s.lockOf(v.id)
+	for i := range b.calls {
+		c := &b.calls[i]
+		if l := b.tx.keyStates[c.id]; c.claimed != nil || l != nil && l.locked {
+			high, low := b.tx.store.lockOf(c.id)
 			highs, lows = append(highs, high), append(lows, low)
 		}
 	}
-	_, err := y.t.s.own.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, pgwire.Array(highs), pgwire.Array(lows))
+	_, err := b.tx.store.ownPool.Exec(ctx, `SELECT count(pg_advisory_xact_lock_shared(u.high, u.low)) FROM (SELECT unnest($1::integer[]) AS high, unnest($2::integer[]) AS low) u`, pgwire.Array(highs), pgwire.Array(lows))
 	return err
 }
 
-// attempt is the call's as noteAttempt takes it.
-func (v *batchCall) attempt() *storeTx { return &storeTx{won: v.won, seen: v.seen} }
+// attempt is the call as noteAttempt takes it.
+func (c *batchCall) attempt() *storeTx { return &storeTx{claimed: c.claimed, replaced: c.replaced} }
 
-// open begins a transaction, and looks for the keys of calls; or it takes over
-// the one that was begun ahead.
-func (b *batchRun) open(ctx context.Context, which []int, careful bool) (*ownTx, *batchTry, error) {
-	if t, y := b.next.begun(ctx, careful); t != nil {
-		return t, y, nil
+// begin takes over the prefetched transaction, or begins one and looks up the keys.
+func (b *batchRun) begin(ctx context.Context, which []int, useSavepoints bool) (*ownTx, *batchTry, error) {
+	if t, batch := b.prefetched.takeOver(ctx, useSavepoints); t != nil {
+		return t, batch, nil
 	}
-	t := b.a.newOwnTx()
+	t := b.atomic.newOwnTx()
 	if err := t.connect(ctx); err != nil {
 		return nil, nil, fmt.Errorf("begin: %w", err)
 	}
-	y := b.a.newBatchTry(&t.storeTx, careful)
-	maps.Copy(y.failed, b.failed)
-	if err := y.gather(ctx, which, b.calls); err != nil {
+	batch := b.atomic.newBatchTry(&t.storeTx, useSavepoints)
+	maps.Copy(batch.failedKeys, b.failedKeys)
+	if err := batch.lookUpCalls(ctx, which, b.calls); err != nil {
 		t.end()
 		return nil, nil, err
 	}
-	return t, y, nil
+	return t, batch, nil
 }
 
-// gather looks for the keys of all calls in one statement.
-func (y *batchTry) gather(ctx context.Context, which []int, calls []semel.Call) error {
-	y.visit(which, calls)
+// lookUpCalls looks up the keys of all calls in one statement.
+func (b *batchTry) lookUpCalls(ctx context.Context, which []int, calls []semel.Call) error {
+	b.prepareCalls(which, calls)
 	keys := make([]pgtype.UUID, 0, len(which))
-	for i := range y.batchCalls {
-		if v := &y.batchCalls[i]; v.steps != nil {
-			keys = append(keys, v.id)
+	for i := range b.calls {
+		if c := &b.calls[i]; c.steps != nil {
+			keys = append(keys, c.id)
 		}
 	}
-	return y.t.gather(ctx, keys)
+	return b.tx.lookUpMany(ctx, keys)
 }
 
-// visit begins the steps of calls that lie behind each other.
-func (y *batchTry) visit(which []int, calls []semel.Call) {
+// prepareCalls begins the steps of calls. The indexes in which must be consecutive.
+func (b *batchTry) prepareCalls(which []int, calls []semel.Call) {
 	if len(which) == 0 {
 		return
 	}
-	y.batchCalls = slices.Grow(y.batchCalls[:0], len(which))[:len(which)]
+	b.calls = slices.Grow(b.calls[:0], len(which))[:len(which)]
 	for n, i := range which {
-		v := &y.batchCalls[n]
-		v.i, v.y = i, y
-		if v.steps, v.err = driver.NewTxCall(y.a.g, calls[i]); v.err == nil {
-			v.id = idOf(v.steps.Key())
+		c := &b.calls[n]
+		c.index, c.batch = i, b
+		if c.steps, c.err = driver.NewTxCall(b.atomic.guard, calls[i]); c.err == nil {
+			c.id = table.ID(c.steps.Key())
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 
 // The suite, through a PgBouncer that hands each transaction to another
 // connection.
-func TestConformanceThroughPgBouncer(t *testing.T) {
+func TestConformance_PgBouncer(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store { return openAt(t, through, &Options{Schema: newSchema(t, at)}) },
 		Reopen: func(t testing.TB, st store.Store) store.Store {
-			o := st.(*Store).opt
+			o := st.(*Store).options
 			return openAt(t, through, &o)
 		},
 		Begin:     begin,
@@ -25,16 +25,16 @@ func TestConformanceThroughPgBouncer(t *testing.T) {
 	})
 }
 
-func TestNothingIsLeftInAPooledSession(t *testing.T) {
+func TestPgBouncer_SharedSession_NoStateLeft(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	p := newShop(t, openAt(t, through, &Options{Schema: newSchema(t, at), RelaxedClaims: true}), nil)
-	if p.s.steady {
+	if p.s.hasPlannerSettings {
 		t.Error("the store takes a pooler's sessions for its own")
 	}
 	const settings = `SELECT concat_ws(' ', current_setting('synchronous_commit'), current_setting('lock_timeout'), current_setting('enable_seqscan'),
 		current_setting('jit'), current_setting('plan_cache_mode'), current_setting('idle_in_transaction_session_timeout'))`
-	before := ask[string](t, p.s.own, settings)
+	before := ask[string](t, p.s.ownPool, settings)
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
@@ -46,11 +46,11 @@ func TestNothingIsLeftInAPooledSession(t *testing.T) {
 	}
 	all.Wait()
 	for range 8 {
-		if after := ask[string](t, p.s.own, settings); after != before {
+		if after := ask[string](t, p.s.ownPool, settings); after != before {
 			t.Errorf("a session was left with %q, it had %q", after, before)
 		}
 	}
 	waitFor(t, "no advisory lock is left, of an earlier test's sessions neither", func() bool {
-		return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+		return ask[int](t, p.s.ownPool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 	})
 }

@@ -12,9 +12,9 @@ func safe() settings {
 	return settings{synchronousCommit: "on", fsync: "on", fullPageWrites: "on", isolation: "read committed", version: 150000, maxConnections: 100}
 }
 
-func TestEachUnsafeSettingIsNamed(t *testing.T) {
+func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
 	is := safe()
-	if err := is.judge(13, 8); err != nil {
+	if err := is.unsafe(13, 8); err != nil {
 		t.Errorf("safe settings: %v", err)
 	}
 	for want, set := range map[string]func(*settings){
@@ -29,16 +29,16 @@ func TestEachUnsafeSettingIsNamed(t *testing.T) {
 	} {
 		is := safe()
 		set(&is)
-		if err := is.judge(13, 8); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "unsafe setting") != 1 {
+		if err := is.unsafe(13, 8); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "unsafe setting") != 1 {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}
-	if err := is.judge(13, 2); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "2 connections") {
+	if err := is.unsafe(13, 2); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "2 connections") {
 		t.Errorf("a pool of 2: %v", err)
 	}
 }
 
-func TestCheckReadsTheServersSettings(t *testing.T) {
+func TestCheck_ReadsServerSettings(t *testing.T) {
 	srv := pgtest.Start(t, "fsync=off", "synchronous_commit=off")
 	err := openAt(t, srv.URL(), nil).Check(t.Context())
 	if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "synchronous_commit is off") || !strings.Contains(err.Error(), "fsync is off") {
@@ -49,11 +49,11 @@ func TestCheckReadsTheServersSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openAt(t, srv.URL(), nil)
-	mustExec(t, s.own, "ALTER ROLE postgres SET default_transaction_isolation = 'serializable'")
+	mustExec(t, s.ownPool, "ALTER ROLE postgres SET default_transaction_isolation = 'serializable'")
 	if err := openAt(t, srv.URL(), nil).Check(t.Context()); err == nil || !strings.Contains(err.Error(), `"serializable"`) {
 		t.Errorf("got %v", err)
 	}
-	mustExec(t, s.own, "DROP SCHEMA semel CASCADE")
+	mustExec(t, s.ownPool, "DROP SCHEMA semel CASCADE")
 	if err := s.Check(t.Context()); !errors.Is(err, ErrSchema) {
 		t.Errorf("without the tables: %v", err)
 	}
@@ -62,7 +62,7 @@ func TestCheckReadsTheServersSettings(t *testing.T) {
 	}
 }
 
-func TestADurableServerIsSafe(t *testing.T) {
+func TestCheck_DurableServer_Passes(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	if err := openAt(t, srv.URL()+"&pool_max_conns=8", nil).Check(t.Context()); err != nil {
 		t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 type (
@@ -19,32 +20,32 @@ type (
 	claimItem = coalesce.Item[*store.Proposal, store.Found]
 )
 
-// errAlone: a batch was refused, whole, and nothing in it changed. Each of it
-// goes by itself, on its caller's goroutine, so that a row which is locked, or
-// cannot be written, holds up nobody else.
-var errAlone = errors.New("not in a batch")
+// errSendAlone: the server refused a batch, and nothing was changed. Each request is
+// sent again alone, on the goroutine of its caller, so that a row that is locked or
+// cannot be written delays no other request.
+var errSendAlone = errors.New("the server refused the batch; send the request alone")
 
-// errLocked: the row is locked. Its caller waits, but not in the lane.
-var errLocked = errors.New("locked")
+// errRowLocked: the row is locked. The caller waits for it outside of the lane.
+var errRowLocked = errors.New("the row is locked")
 
-// company is coalesce.Options.Company: a batch costs the server and the client by
-// itself as much as twenty or thirty requests in it.
-const company = 16
+// queuedPerFlush is coalesce.Options.QueuedPerFlush: a batch costs the server and the
+// client as much as twenty or thirty requests in it.
+const queuedPerFlush = 16
 
-// relaxedFlushers is how many batches of relaxed claims are in flight at most.
-// Their commits wait for no disk, so more would only be less full. With one
-// less, one that hangs would hold up all.
+// relaxedFlushers limits the batches of relaxed claims in flight. Their commits do not
+// wait for the disk, so more batches would only be less full. With a single one, a
+// batch that hangs would stop all claims.
 const relaxedFlushers = 2
 
 func (s *Store) newClaimLane() *claimLane {
-	flushers := s.opt.Flushers
-	if s.opt.RelaxedClaims {
+	flushers := s.options.Flushers
+	if s.options.RelaxedClaims {
 		flushers = min(flushers, relaxedFlushers)
 	}
 	return coalesce.New(s.flushClaims, &coalesce.Options[*store.Proposal]{
-		MaxBatch: s.opt.MaxBatch, Company: company, Flushers: flushers,
+		MaxBatch: s.options.MaxBatch, QueuedPerFlush: queuedPerFlush, Flushers: flushers,
 		// Equal keys must not share a statement.
-		Conflict: func(p **store.Proposal) uint64 { return numberOf(idOf((*p).Key)) },
+		Conflict: func(p **store.Proposal) uint64 { return table.KeyHash(table.ID((*p).Key)) },
 	})
 }
 
@@ -52,26 +53,26 @@ func (s *Store) newClaimLane() *claimLane {
 func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	if len(batch) == 1 {
 		it := batch[0]
-		it.Res, it.Err = s.quick.claim(ctx, it.Req)
+		it.Res, it.Err = s.laneSession.claim(ctx, it.Req)
 		if pgwire.Code(it.Err) == pgwire.LockNotAvailable {
-			it.Err = errLocked
+			it.Err = errRowLocked
 		}
 		return
 	}
 	byID := make(map[pgtype.UUID]*claimItem, len(batch))
 	for _, it := range batch {
-		it.Err = errAlone // if there is no answer for it
-		byID[idOf(it.Req.Key)] = it
+		it.Err = errSendAlone // until the answer has a row for it
+		byID[table.ID(it.Req.Key)] = it
 	}
-	var a answer
+	var a claimAnswer
 	var id pgtype.UUID
 	to := []any{&a.now, &id, &a.fence, &a.packed}
-	err := s.sendBatch(ctx, s.sql.claims, claimArrays(byID), func(rows pgx.Rows) error {
+	err := s.sendBatch(ctx, s.sql.ClaimMany, claimArrays(byID), func(rows pgx.Rows) error {
 		if err := rows.Scan(to...); err != nil {
 			return err
 		}
 		if it := byID[id]; it != nil {
-			it.Res, it.Err = a.to(it.Req)
+			it.Res, it.Err = a.found(it.Req)
 		}
 		return nil
 	})
@@ -80,11 +81,11 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	}
 }
 
-// failBatch answers a batch that failed. What the server refused was not
-// carried out, and can be sent again one by one.
+// failBatch ends a batch that failed. If the server refused it, nothing was changed,
+// and each request can be sent alone.
 func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
 	if pgwire.Refused(err) && len(batch) > 1 {
-		err = errAlone
+		err = errSendAlone
 	}
 	var none Res
 	for _, it := range batch {
@@ -92,17 +93,17 @@ func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
 	}
 }
 
-// sendBatch runs a batch statement, behind its guard if it needs one, in one
-// round trip and one transaction.
+// sendBatch runs a batch statement in one round trip and one transaction. If the
+// connection has other planner settings, it sets them first.
 func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) (err error) {
 	var b pgx.Batch
-	if !s.steady {
-		b.Queue(s.sql.guard)
+	if !s.hasPlannerSettings {
+		b.Queue(s.sql.SetPlannerSettings)
 	}
 	b.Queue(sql, args...)
-	res := s.own.SendBatch(ctx, &b)
+	res := s.ownPool.SendBatch(ctx, &b)
 	defer func() { err = errors.Join(err, res.Close()) }()
-	if !s.steady {
+	if !s.hasPlannerSettings {
 		if _, err := res.Exec(); err != nil {
 			return err
 		}
@@ -122,67 +123,67 @@ func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func
 
 // claim sends one claim.
 func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
-	args, err := proposalArgs(idOf(p.Key), p)
+	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {
 		return f, err
 	}
-	args = append(args, s.wait)
+	args = append(args, s.lockTimeout)
 	err = s.retry(func() error {
 		for range pgwire.Tries {
-			var a answer
-			if err := s.db.QueryRow(ctx, s.sql.claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
+			var a claimAnswer
+			if err := s.db.QueryRow(ctx, s.sql.Claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
 				return err
 			}
 			if a.fence.Valid || a.packed != nil {
-				f, err = a.to(p)
+				f, err = a.found(p)
 				return err
 			}
-			// Inserted by another after this statement began: it is there for
-			// the next statement to see.
+			// Another transaction has inserted the row after this statement
+			// began. The next statement sees it.
 		}
-		return errNeither
+		return errNoRow
 	})
 	return f, err
 }
 
-var errNeither = fmt.Errorf("a record is neither there nor can it be inserted; is the row of semel_meta gone, or a trigger on semel_record? %w", ErrSchema)
+var errNoRow = fmt.Errorf("the record does not exist, but cannot be inserted; check that semel_meta has its row, and that semel_record has no trigger: %w", ErrSchema)
 
-// answer is what a statement says of a claim.
-type answer struct {
+// claimAnswer is a row of the statements Claim and ClaimMany.
+type claimAnswer struct {
 	now    int64
-	fence  pgtype.Int8 // of the row that it inserted
-	packed []byte      // the row that was there
+	fence  pgtype.Int8 // of the inserted row
+	packed []byte      // the existing row
 }
 
-// to is what the claim p found.
-func (a *answer) to(p *store.Proposal) (store.Found, error) {
-	if a.fence.Valid {
-		r := p.Insert(store.Time(a.now), 0)
-		r.Fence = uint64(a.fence.Int64)
-		return found(&r, p, store.Time(a.now)), nil
+// found is the result of claim p.
+func (c *claimAnswer) found(p *store.Proposal) (store.Found, error) {
+	if c.fence.Valid {
+		record := p.Insert(store.Time(c.now), 0)
+		record.Fence = uint64(c.fence.Int64)
+		return table.Found(&record, p, store.Time(c.now)), nil
 	}
-	var w row
-	if err := w.unpack(a.packed); err != nil {
+	var row table.Row
+	if err := row.Unpack(c.packed); err != nil {
 		return store.Found{}, err
 	}
-	f, err := w.found(p.Key, a.now)
+	f, err := row.Found(p.Key, c.now)
 	if err != nil {
 		return f, err
 	}
-	return found(&f.Record, p, f.Now), nil
+	return table.Found(&f.Record, p, f.Now), nil
 }
 
-// swap sends one swap. The row that it lost to is read in a statement of its
-// own: this one does not see what it waited for.
+// swap sends one swap. If it loses, a second statement reads the row, because the
+// first one does not see the version that it waited for.
 func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (f store.Found, err error) {
 	if p.Key != seen.Key {
-		return f, errors.New("the proposal is for another key than what was seen")
+		return f, errors.New("the proposal and the seen record have different keys")
 	}
-	args, err := proposalArgs(idOf(p.Key), p)
+	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {
 		return f, err
 	}
-	args = append(args, p.Restart, int16(seen.State), ownerOf(seen.Owner), fenceOf(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.wait)
+	args = append(args, p.Restart, int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout)
 	sql := s.sql
 	if p.State != store.Started && p.State != store.Processing {
 		sql = s.strict // only a claim may be relaxed
@@ -191,14 +192,14 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 		var created, updated, fence int64
 		var relaxed any
 		to := []any{&created, &updated, &fence}
-		if sql.relaxed {
+		if sql.Relaxed {
 			to = append(to, &relaxed)
 		}
-		err := s.db.QueryRow(ctx, sql.swap, args...).Scan(to...)
+		err := s.db.QueryRow(ctx, sql.Swap, args...).Scan(to...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			f, err = s.get(ctx, seen.Key)
 			if err == nil {
-				f = found(&f.Record, p, f.Now)
+				f = table.Found(&f.Record, p, f.Now)
 			}
 			return err
 		}
@@ -207,7 +208,7 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 		}
 		r := p.Replace(&store.Record{Created: store.Time(created)}, store.Time(updated))
 		r.Created, r.Fence = store.Time(created), uint64(fence)
-		f = found(&r, p, store.Time(updated))
+		f = table.Found(&r, p, store.Time(updated))
 		return nil
 	})
 	return f, err
@@ -215,35 +216,35 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 
 // claimRow is a claim in a batch.
 type claimRow struct {
-	id  pgtype.UUID
-	end end
-	it  *claimItem
+	id      pgtype.UUID
+	columns table.StateColumns
+	item    *claimItem
 }
 
-// claimArrays are the parameters of a batch of claims in the order of their
-// ids: two batches meet the same rows in the same order. A column that is the
-// same in all rows has one value: the statement repeats it.
+// claimArrays are the parameters of a batch of claims in the order of their ids, so
+// that two batches lock the same rows in the same order. If a column has the same
+// value in all rows, its array has one element, and the statement repeats it.
 func claimArrays(byID map[pgtype.UUID]*claimItem) []any {
 	rows := make([]claimRow, 0, len(byID))
 	for id, it := range byID {
-		e, _ := newEnd(it.Req.State, &it.Req.Outcome, it.Req.Lease, it.Req.Keep) // fails for outcomes only
+		e, _ := table.NewStateColumns(it.Req.State, &it.Req.Outcome, it.Req.Lease, it.Req.Keep) // only an outcome can make it fail
 		rows = append(rows, claimRow{id, e, it})
 	}
 	slices.SortFunc(rows, func(a, b claimRow) int { return pgwire.CompareIDs(a.id, b.id) })
 	return []any{
 		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return r.id }),
-		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return ownerOf(r.it.Req.Owner) }),
-		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.it.Req.State) }),
-		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.it.Req.Policy) }),
-		pgwire.Once(rows, func(r *claimRow) int64 { return int64(r.it.Req.Attempt) }),
-		pgwire.Once(rows, func(r *claimRow) int64 { return r.end.until.Int64 }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Key.Operation }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Key.Tenant }),
-		pgwire.Texts(rows, func(r *claimRow) string { return r.it.Req.Key.Value }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Holder }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Fingerprint.Alg }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Fingerprint.KeyID }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Fingerprint.Sum }),
-		pgwire.TextOnce(rows, func(r *claimRow) string { return r.it.Req.Error }),
+		pgwire.Pointers(rows, func(r *claimRow) pgtype.UUID { return table.Owner(r.item.Req.Owner) }),
+		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.item.Req.State) }),
+		pgwire.Once(rows, func(r *claimRow) int16 { return int16(r.item.Req.Policy) }),
+		pgwire.Once(rows, func(r *claimRow) int64 { return int64(r.item.Req.Attempt) }),
+		pgwire.Once(rows, func(r *claimRow) int64 { return r.columns.Until.Int64 }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Key.Operation }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Key.Tenant }),
+		pgwire.Texts(rows, func(r *claimRow) string { return r.item.Req.Key.Value }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Holder }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Fingerprint.Alg }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Fingerprint.KeyID }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Fingerprint.Sum }),
+		pgwire.TextOnce(rows, func(r *claimRow) string { return r.item.Req.Error }),
 	}
 }

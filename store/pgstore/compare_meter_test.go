@@ -107,7 +107,7 @@ type cost struct {
 	took           time.Duration
 	p50, p99       time.Duration // 0: not known
 	trips, wal     float64       // for each
-	client, server time.Duration // of the processors, for each; to be had on Linux
+	client, server time.Duration // processor time, on Linux only
 }
 
 func (c *cost) rate() float64 { return float64(c.ops) / c.took.Seconds() }
@@ -153,7 +153,7 @@ func (m *meter) serverTime(t testing.TB) time.Duration {
 	return busyTime(pid, true)
 }
 
-// busyTime is the processor time of a process, with that of its children if
+// busyTime is the processor time of a process, and of its children if
 // family, in ticks of 10 ms; 0 where there is no /proc.
 func busyTime(pid int, family bool) (sum time.Duration) {
 	paths := []string{fmt.Sprintf("/proc/%d/stat", pid)}
@@ -165,7 +165,7 @@ func busyTime(pid int, family bool) (sum time.Duration) {
 		if err != nil {
 			continue // it has ended
 		}
-		_, text, _ := strings.Cut(string(b), ") ") // behind the name
+		_, text, _ := strings.Cut(string(b), ") ") // after the name
 		f := strings.Fields(text)
 		if len(f) < 15 {
 			continue
@@ -176,7 +176,7 @@ func busyTime(pid int, family bool) (sum time.Duration) {
 		}
 		count := f[11:13] // in user mode, and in the kernel
 		if self && family {
-			count = f[11:15] // and that of children who were waited for
+			count = f[11:15] // and of children that have ended
 		}
 		for _, ticks := range count {
 			n, _ := strconv.Atoi(ticks)

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// TestOptionsCompared measures what options cost against a store without them:
+// TestOptions_Compared measures what options cost against a store without them:
 // SEMEL_TEST_OPTIONS=1. Each of the tests in it takes less than a minute.
-func TestOptionsCompared(t *testing.T) {
+func TestOptions_Compared(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_OPTIONS") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_OPTIONS=1")
 	}
 	t.Run("notify", func(t *testing.T) { // nobody waits, but four stores listen
-		b := newBout(t)
+		b := newComparison(t)
 		on := b.with(t, &Options{Notify: true})
 		for range 3 {
 			b.m.open(t, &Options{Notify: true})
@@ -24,8 +24,8 @@ func TestOptionsCompared(t *testing.T) {
 		}
 	})
 	t.Run("partitions", func(t *testing.T) {
-		b := newBout(t)
-		cs := []contender{b.leased(0, 0)}
+		b := newComparison(t)
+		cs := []competitor{b.leased(0, 0)}
 		for _, n := range []int{8, 64} {
 			name := fmt.Sprint(n, " parts")
 			cs = append(cs, named(name, b.with(t, &Options{Schema: name, Partitions: n}).leased(0, 0)))
@@ -37,17 +37,17 @@ func TestOptionsCompared(t *testing.T) {
 }
 
 // with is b with another store on the same server.
-func (b *bout) with(t *testing.T, o *Options) *bout {
+func (b *comparison) with(t *testing.T, o *Options) *comparison {
 	t.Helper()
 	s := b.m.open(t, o)
 	a, err := NewAtomic(s, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bout{m: b.m, s: s, pub: b.pub, a: a}
+	return &comparison{m: b.m, s: s, pub: b.pub, a: a}
 }
 
-func named(name string, c contender) contender {
+func named(name string, c competitor) competitor {
 	c.name = name
 	return c
 }

@@ -21,7 +21,7 @@ UPDATE minimal SET state = 4, body = '%s' WHERE id = :id AND owner = :client_id 
 `
 
 // pgbench is a contender by the server's own load generator.
-func (m *meter) pgbench(t *testing.T) contender {
+func (m *meter) pgbench(t *testing.T) competitor {
 	t.Helper()
 	bin, err := pgtest.Bin()
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *meter) pgbench(t *testing.T) contender {
 		t.Fatal(err)
 	}
 	count := regexp.MustCompile(`transactions actually processed: (\d+)`)
-	return contender{name: "pgbench", run: func(t testing.TB, g int, d time.Duration) (int, []time.Duration) {
+	return competitor{name: "pgbench", run: func(t testing.TB, g int, d time.Duration) (int, []time.Duration) {
 		t.Helper()
 		seconds := max(1, int(d.Round(time.Second)/time.Second))
 		cmd := exec.CommandContext(t.Context(), path, "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", strconv.Itoa(m.srv.Port()), "-U", "postgres",

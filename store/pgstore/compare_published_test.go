@@ -19,13 +19,13 @@ var result = `{"id":"pay_0123456789","amount":4200,"currency":"EUR","status":"su
 // and an index on the expiry, by database/sql, which prepares its statements.
 type published struct {
 	db   *sql.DB
-	work time.Duration // what the handler does besides
+	work time.Duration // additional work of the handler
 }
 
 func newPublished(t *testing.T, s *Store) *published {
-	mustExec(t, s.app, `CREATE TABLE idempotency_keys (scope text, key text, state text NOT NULL, result jsonb, expires_at timestamptz NOT NULL, PRIMARY KEY (scope, key));
+	mustExec(t, s.appPool, `CREATE TABLE idempotency_keys (scope text, key text, state text NOT NULL, result jsonb, expires_at timestamptz NOT NULL, PRIMARY KEY (scope, key));
 		CREATE INDEX ON idempotency_keys (expires_at); CREATE TABLE business (key text, amount bigint)`)
-	db := stdlib.OpenDBFromPool(s.app)
+	db := stdlib.OpenDBFromPool(s.appPool)
 	t.Cleanup(func() { _ = db.Close() })
 	return &published{db: db}
 }
@@ -36,7 +36,7 @@ func (p *published) twoTx(ctx context.Context, key string) error {
 	if err != nil || !run {
 		return err
 	}
-	spend(p.work)
+	sleepBusy(p.work)
 	tx, err := p.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *published) oneTx(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	spend(p.work)
+	sleepBusy(p.work)
 	if _, err := tx.ExecContext(ctx, `INSERT INTO business VALUES ($1, 1)`, key); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (p *published) oneTx(ctx context.Context, key string) error {
 	return tx.Commit()
 }
 
-// spend is what a handler does that takes time and no processor.
-func spend(d time.Duration) {
+// sleepBusy is what a handler does that takes time and no processor.
+func sleepBusy(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
 	}

@@ -12,61 +12,61 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// TestComparedWithThePublishedPatterns measures, with default durability, on
+// TestStore_ComparedWithPublishedPatterns measures, with default durability, on
 // servers of its own: SEMEL_TEST_COMPARE=1. Nothing here is judged, because
 // that depends on the machine; ratios are of contenders that take turns. Each
-// of the tests in it takes less than 90 s.
-func TestComparedWithThePublishedPatterns(t *testing.T) {
+// newCallOf the tests in it takes less than 90 s.
+func TestStore_ComparedWithPublishedPatterns(t *testing.T) {
 	if os.Getenv("SEMEL_TEST_COMPARE") != "1" {
 		t.Skip("a measurement: set SEMEL_TEST_COMPARE=1")
 	}
 	t.Run("leased", func(t *testing.T) {
-		b := newBout(t)
+		b := newComparison(t)
 		floors := map[int][2]float64{1: {1, 1.7}, 64: {3, 4.5}, 256: {7, 9}}
 		for _, g := range []int{1, 64, 256} {
 			b.m.versus(t, "leased, new", g, 1, b.twoTx(0), b.leased(floors[g][0], 0), b.relaxed(floors[g][1], 0))
 		}
 	})
 	t.Run("duplicates", func(t *testing.T) {
-		b := newBout(t)
+		b := newComparison(t)
 		for _, g := range []int{64, 256} {
 			b.m.versus(t, "leased, 50%", g, 2, b.twoTx(0), b.leased(0, 0), b.relaxed(0, 0))
 		}
 	})
 	t.Run("handler", func(t *testing.T) {
-		b := newBout(t)
+		b := newComparison(t)
 		const work = 5 * time.Millisecond
 		b.m.versus(t, "5 ms", 256, 1, b.twoTx(work), b.oneTx(work), b.leased(4, work), b.relaxed(0, work))
 	})
 	t.Run("pgbench", func(t *testing.T) {
-		b := newBout(t)
+		b := newComparison(t)
 		b.m.versus(t, "pgbench", 64, 1, b.m.pgbench(t), b.leased(1.6, 0), b.relaxed(0, 0))
 	})
 	t.Run("atomic", func(t *testing.T) {
-		b := newBout(t)
+		b := newComparison(t)
 		for _, g := range []int{1, 16, 64, 256} {
 			b.m.versus(t, "atomic, new", g, 1, b.oneTx(0), b.atomic(1.15))
 		}
 	})
 	t.Run("atomicDuplicates", func(t *testing.T) {
-		b := newBout(t)
+		b := newComparison(t)
 		for _, g := range []int{1, 16, 64, 256} {
 			b.m.versus(t, "atomic, 50%", g, 2, b.oneTx(0), b.atomic(2))
 		}
 	})
-	t.Run("operations", func(t *testing.T) { newBout(t).operations(t) })
+	t.Run("operations", func(t *testing.T) { newComparison(t).operations(t) })
 }
 
-// bout is a server with the tables of all contenders.
-type bout struct {
+// comparison is a server with the tables of all contenders.
+type comparison struct {
 	m    *meter
 	s, r *Store // r: relaxed
 	pub  *published
 	a    *Atomic
 }
 
-func newBout(t *testing.T) *bout {
-	b := &bout{m: newMeter(t)}
+func newComparison(t *testing.T) *comparison {
+	b := &comparison{m: newMeter(t)}
 	b.s = b.m.open(t, nil)
 	b.r = b.m.open(t, &Options{RelaxedClaims: true})
 	b.pub = newPublished(t, b.s)
@@ -77,20 +77,20 @@ func newBout(t *testing.T) *bout {
 	return b
 }
 
-func (b *bout) twoTx(work time.Duration) contender {
-	return contender{name: "2 tx", do: (&published{b.pub.db, work}).twoTx}
+func (b *comparison) twoTx(work time.Duration) competitor {
+	return competitor{name: "2 tx", do: (&published{b.pub.db, work}).twoTx}
 }
 
-func (b *bout) oneTx(work time.Duration) contender {
-	return contender{name: "1 tx", do: (&published{b.pub.db, work}).oneTx}
+func (b *comparison) oneTx(work time.Duration) competitor {
+	return competitor{name: "1 tx", do: (&published{b.pub.db, work}).oneTx}
 }
 
-func (b *bout) leased(floor float64, work time.Duration) contender {
-	return contender{name: "leased", floor: floor, do: guarded(b.s, work)}
+func (b *comparison) leased(floor float64, work time.Duration) competitor {
+	return competitor{name: "leased", floor: floor, do: guarded(b.s, work)}
 }
 
-func (b *bout) relaxed(floor float64, work time.Duration) contender {
-	return contender{name: "relaxed", floor: floor, do: guarded(b.r, work)}
+func (b *comparison) relaxed(floor float64, work time.Duration) competitor {
+	return competitor{name: "relaxed", floor: floor, do: guarded(b.r, work)}
 }
 
 func guarded(s store.Store, work time.Duration) func(ctx context.Context, key string) error {
@@ -100,15 +100,15 @@ func guarded(s store.Store, work time.Duration) func(ctx context.Context, key st
 			return err
 		}
 		_, err := g.Run(ctx, call(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
-			spend(work)
+			sleepBusy(work)
 			return store.Outcome{Code: 200, Body: []byte(result)}, nil
 		})
 		return err
 	}
 }
 
-func (b *bout) atomic(floor float64) contender {
-	return contender{name: "atomic", floor: floor, do: func(ctx context.Context, key string) error {
+func (b *comparison) atomic(floor float64) competitor {
+	return competitor{name: "atomic", floor: floor, do: func(ctx context.Context, key string) error {
 		_, err := b.a.Run(ctx, call(key), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			tx, _ := TxFrom(ctx)
 			_, err := tx.Exec(ctx, "INSERT INTO business VALUES ($1, 1)", key)
@@ -119,7 +119,7 @@ func (b *bout) atomic(floor float64) contender {
 }
 
 // operations reports what each operation of the store costs.
-func (b *bout) operations(t *testing.T) {
+func (b *comparison) operations(t *testing.T) {
 	for _, g := range []int{1, 64} {
 		n := 2000 * min(g, 16) // of each
 		keys := make([]string, n)

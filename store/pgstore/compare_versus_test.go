@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// contender is one way to run an operation once.
-type contender struct {
+// competitor is one way to run an operation once.
+type competitor struct {
 	name  string
 	floor float64 // of its rate, in units of the first; 0: none
 	do    func(ctx context.Context, key string) error
-	// instead of do, for what brings its own clients
+	// instead of do, for libraries with their own clients
 	run func(t testing.TB, goroutines int, d time.Duration) (ops int, took []time.Duration)
 }
 
 // loop has g goroutines run operations for d; of dups each, one is for a new
 // key and the others repeat it.
-func (c *contender) loop(t testing.TB, prefix string, g, dups int, d time.Duration) (ops int, took []time.Duration) {
+func (c *competitor) loop(t testing.TB, prefix string, g, dups int, d time.Duration) (ops int, took []time.Duration) {
 	t.Helper()
 	if c.run != nil {
 		return c.run(t, g, d)
@@ -50,7 +50,7 @@ func (c *contender) loop(t testing.TB, prefix string, g, dups int, d time.Durati
 // median of the ratios to the first in the same round. Rounds are many and
 // short, because a machine is not equally fast for long, and every other one is
 // in reverse.
-func (m *meter) versus(t *testing.T, what string, g, dups int, cs ...contender) {
+func (m *meter) versus(t *testing.T, what string, g, dups int, cs ...competitor) {
 	t.Helper()
 	const rounds, d = 15, 300 * time.Millisecond
 	costs := make([][]*cost, len(cs))

@@ -15,34 +15,34 @@ import (
 	"github.com/semel-go/semel/store/storetest"
 )
 
-// openStanding opens a store whose clock stands still, in a table.
-func openStanding(t testing.TB) *Store { return openStandingIn(t, allPartitions) }
+// openFixedClock opens a store whose clock does not advance, with one table.
+func openFixedClock(t testing.TB) *Store { return openFixedClockIn(t, allPartitions) }
 
-func openStandingIn(t testing.TB, partitions int) *Store {
+func openFixedClockIn(t testing.TB, partitions int) *Store {
 	url := pgtest.URL(t)
 	schema := newSchema(t, url)
 	table := pgx.Identifier{schema, "test_clock"}.Sanitize()
 	s := openAt(t, url, &Options{Schema: schema, Partitions: partitions, clock: "(SELECT now FROM " + table + ")"})
-	mustExec(t, s.own, "CREATE TABLE "+table+" (now bigint NOT NULL)")
-	mustExec(t, s.own, "INSERT INTO "+table+" VALUES ($1)", time.Unix(1_700_000_000, 123_456_000).UnixMicro())
+	mustExec(t, s.ownPool, "CREATE TABLE "+table+" (now bigint NOT NULL)")
+	mustExec(t, s.ownPool, "INSERT INTO "+table+" VALUES ($1)", time.Unix(1_700_000_000, 123_456_000).UnixMicro())
 	return s
 }
 
 func advance(t testing.TB, s *Store, d time.Duration) {
 	t.Helper()
-	mustExec(t, s.own, "UPDATE "+pgx.Identifier{s.opt.Schema, "test_clock"}.Sanitize()+" SET now = now + $1", d.Microseconds())
+	mustExec(t, s.ownPool, "UPDATE "+pgx.Identifier{s.options.Schema, "test_clock"}.Sanitize()+" SET now = now + $1", d.Microseconds())
 }
 
 func reopen(t testing.TB, st store.Store) store.Store {
 	s := st.(*Store)
-	o := s.opt
+	o := s.options
 	return openAt(t, pgtest.URL(t), &o)
 }
 
 // The suite that every store passes, with a clock that the suite moves.
 func TestConformance(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openStanding(t) },
+		Open:      func(t testing.TB) store.Store { return openFixedClock(t) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
 		Reopen:    reopen,
 		Begin:     begin,
@@ -51,11 +51,11 @@ func TestConformance(t *testing.T) {
 }
 
 // The same with the server's clock, and transactions as Atomic uses them.
-func TestConformanceByTheServersClock(t *testing.T) {
+func TestConformance_ServerClock(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openNew(t, nil) },
 		Reopen:    reopen,
-		Begin:     beginLate,
+		Begin:     beginDeferred,
 		Histories: 20,
 	})
 }
@@ -70,19 +70,19 @@ type businessTx struct {
 
 func begin(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st, false) }
 
-func beginLate(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st, true) }
+func beginDeferred(t testing.TB, st store.Store) storetest.Tx { return beginAs(t, st, true) }
 
-func beginAs(t testing.TB, st store.Store, late bool) storetest.Tx {
+func beginAs(t testing.TB, st store.Store, deferInsert bool) storetest.Tx {
 	s := st.(*Store)
-	table := pgx.Identifier{s.opt.Schema, "effect"}.Sanitize()
-	if _, err := s.app.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS "+table+" (name text)"); err != nil && pgwire.Code(err) != pgwire.UniqueViolation {
+	table := pgx.Identifier{s.options.Schema, "effect"}.Sanitize()
+	if _, err := s.appPool.Exec(context.Background(), "CREATE TABLE IF NOT EXISTS "+table+" (name text)"); err != nil && pgwire.Code(err) != pgwire.UniqueViolation {
 		t.Errorf("effect: %v", err) // two at once may both try to make it
 	}
-	tx, err := s.app.Begin(context.Background())
+	tx, err := s.appPool.Begin(context.Background())
 	if err != nil {
 		t.Errorf("begin: %v", err)
 	}
-	return &businessTx{s.newTx(tx, late), tx, s.app, table}
+	return &businessTx{s.newTx(tx, deferInsert), tx, s.appPool, table}
 }
 
 // Claim waits for another transaction to end, as the suite expects of one that
@@ -90,7 +90,7 @@ func beginAs(t testing.TB, st store.Store, late bool) storetest.Tx {
 func (b *businessTx) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	for {
 		f, err := b.storeTx.Claim(ctx, p)
-		if err != nil || f.Won || f.Record.Holder != busyHolder {
+		if err != nil || f.Won || f.Record.Holder != inProgressHolder {
 			return f, err
 		}
 		<-time.After(time.Millisecond)
@@ -113,7 +113,7 @@ func (b *businessTx) Effects(ctx context.Context) ([]string, error) {
 // Commit writes the claims that nobody settled, which Atomic never has.
 func (b *businessTx) Commit(ctx context.Context) error {
 	for id := range b.pending {
-		if err := b.catchUp(ctx, id); err != nil {
+		if err := b.flushPending(ctx, id); err != nil {
 			return err
 		}
 	}

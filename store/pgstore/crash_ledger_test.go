@@ -16,7 +16,7 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	won     map[string]store.Owner // whose claim of a key was confirmed
-	answers map[string]string      // what was confirmed as a key's outcome, or read as such
+	answers map[string]string      // the confirmed outcome of each key
 	settled int                    // confirmed
 	doubles int                    // a second winner, or another outcome, of a key
 	gone    int                    // claims that were confirmed, and whose settlement found them gone
@@ -27,9 +27,9 @@ func newLedger() *ledger {
 	return &ledger{won: map[string]store.Owner{}, answers: map[string]string{}}
 }
 
-// work claims and settles keys until ctx ends, beside others with the same
-// name, who want the same keys. What got no answer is sent again, as a Guard
-// does, until it has one.
+// work claims and settles keys until ctx ends, concurrently with workers that use the
+// same name and keys. A request without an answer is sent again, as a Guard does,
+// until it has one.
 func (l *ledger) work(ctx context.Context, s *Store, name string) {
 	for i := 0; ctx.Err() == nil; i++ {
 		key := fmt.Sprint(name, " ", i)

@@ -16,8 +16,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// figure is what the evidence command collects.
-func figure(t *testing.T, claim string, control bool, trials, failures int64, detail string) {
+// writeEvidence is what the evidence command collects.
+func writeEvidence(t *testing.T, claim string, control bool, trials, failures int64, detail string) {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
 		"claim": claim, "where": "PostgreSQL", "trials": trials, "failures": failures, "control": control, "detail": detail,
@@ -28,8 +28,8 @@ func figure(t *testing.T, claim string, control bool, trials, failures int64, de
 	t.Logf("evidence: %s", b)
 }
 
-// kills is how often a server is killed: SEMEL_TEST_KILLS, 200 in the long
-// form (SEMEL_EVIDENCE=1), else a few.
+// kills is how often a server is killed: SEMEL_TEST_KILLS times; 200 times with
+// SEMEL_EVIDENCE=1; a few times by default.
 func kills(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("SEMEL_TEST_KILLS"); text != "" {
@@ -45,16 +45,16 @@ func kills(t *testing.T) int {
 	return 2
 }
 
-// load is how many settlements are confirmed before a kill.
-func load() int {
+// goroutineCount is how many settlements are confirmed before a kill.
+func goroutineCount() int {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		return 1500
 	}
 	return 150
 }
 
-// crew is how many work at a time, in pairs.
-func crew() int {
+// workerCount is how many work at a time, in pairs.
+func workerCount() int {
 	if os.Getenv("SEMEL_EVIDENCE") == "1" {
 		return 256
 	}
@@ -66,19 +66,19 @@ func crew() int {
 func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (l *ledger, kills int) {
 	l = newLedger()
 	s := openAt(t, srv.URL(), nil)
-	mustExec(t, s.own, "CHECKPOINT") // the tables stay, also without synchronous_commit
+	mustExec(t, s.ownPool, "CHECKPOINT") // the tables stay, also without synchronous_commit
 	for round := range n {
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		for g := range crew() {
+		for g := range workerCount() {
 			all.Go(func() { l.work(ctx, s, fmt.Sprint(round, "/", g/2)) })
 		}
-		l.grow(t, load())
+		l.grow(t, goroutineCount())
 		srv.Kill()
 		if err := srv.Start(); err != nil {
 			t.Fatal(err)
 		}
-		l.grow(t, load()/3) // the same handle goes on
+		l.grow(t, goroutineCount()/3) // the same handle goes on
 		cancel()
 		all.Wait()
 		if kills++; enough != nil && enough(l) {
@@ -88,33 +88,33 @@ func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (
 	return l, kills
 }
 
-func TestWhatWasConfirmedSurvivesACrashOfTheServer(t *testing.T) {
+func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	l, n := crash(t, srv, kills(t), nil)
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
-	figure(t, "a confirmed claim or outcome survives kill -9 of the server", false, l.trials(), lost, l.detail(n))
-	figure(t, "no key has two owners or two outcomes after kill -9 of the server", false, int64(len(l.won)), doubles, "two callers want each key")
+	writeEvidence(t, "a confirmed claim or outcome survives kill -9 of the server", false, l.trials(), lost, l.detail(n))
+	writeEvidence(t, "no key has two owners or two outcomes after kill -9 of the server", false, int64(len(l.won)), doubles, "two callers want each key")
 	if lost != 0 || doubles != 0 || l.resent.Load() == 0 {
 		t.Errorf("%d lost, %d doubles; %d requests met a crash", lost, doubles, l.resent.Load())
 	}
 }
 
 // The harness must be able to see a loss, and its sequel.
-func TestWithoutSynchronousCommitACrashLoses(t *testing.T) {
+func TestStore_SynchronousCommitOff_CrashLoses(t *testing.T) {
 	srv := pgtest.Start(t, "fsync=on", "synchronous_commit=off", "wal_writer_delay=500ms")
 	l, n := crash(t, srv, max(10, kills(t)/10), func(l *ledger) bool {
 		lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
 		return lost > 0 && doubles > 0
 	})
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
-	figure(t, "with synchronous_commit=off a crash of the server loses what it confirmed", true, l.trials(), lost, fmt.Sprintf("%d doubles; %s", doubles, l.detail(n)))
+	writeEvidence(t, "with synchronous_commit=off a crash of the server loses what it confirmed", true, l.trials(), lost, fmt.Sprintf("%d doubles; %s", doubles, l.detail(n)))
 	if lost == 0 {
 		t.Error("nothing was lost: the harness is blind")
 	}
 }
 
 // Relaxed claims may be lost in a crash; a confirmed outcome may not.
-func TestRelaxedClaimsKeepOutcomesDurable(t *testing.T) {
+func TestRelaxedClaims_ServerKilled_OutcomesStay(t *testing.T) {
 	srv := pgtest.Start(t, append([]string{"wal_writer_delay=500ms"}, pgtest.Durable...)...)
 	l := newLedger()
 	s := openAt(t, srv.URL(), &Options{RelaxedClaims: true})
@@ -142,7 +142,7 @@ func TestRelaxedClaimsKeepOutcomesDurable(t *testing.T) {
 }
 
 // Atomic: the business rows are there exactly once, whenever the server dies.
-func TestAtomicEffectsSurviveCrashesExactlyOnce(t *testing.T) {
+func TestAtomic_ServerKilled_EffectsOnce(t *testing.T) {
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
 	n := kills(t)
@@ -175,18 +175,18 @@ func TestAtomicEffectsSurviveCrashesExactlyOnce(t *testing.T) {
 		all.Wait()
 	}
 	rows, keys, records := p.count(t, srv.URL())
-	figure(t, "an Atomic effect is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
+	writeEvidence(t, "an Atomic effect is there exactly once after kill -9 of the server", false, confirmed.Load(), rows-keys+max(0, confirmed.Load()-rows),
 		fmt.Sprintf("%d kills, %d rows, %d tries sent again", n, rows, resent.Load()))
 	if rows != keys || rows != records || rows < confirmed.Load() {
 		t.Errorf("%d confirmed, %d rows of %d keys, %d records", confirmed.Load(), rows, keys, records)
 	}
 }
 
-// count is asked on connections of its own: those of the shop may have died
-// with the server and not know it yet.
+// count opens connections of its own, because those of the shop may have died with the
+// server.
 func (p *shop) count(t *testing.T, url string) (rows, keys, records int64) {
 	t.Helper()
-	db := openAt(t, url, &p.s.opt).own
+	db := openAt(t, url, &p.s.options).ownPool
 	rows = ask[int64](t, db, "SELECT count(*) FROM "+p.table)
 	keys = ask[int64](t, db, "SELECT count(DISTINCT key) FROM "+p.table)
 	records = ask[int64](t, db, "SELECT count(*) FROM "+p.s.quoted()+".semel_record WHERE state = 4")
@@ -195,7 +195,7 @@ func (p *shop) count(t *testing.T, url string) (rows, keys, records int64) {
 
 // A backend that dies takes every session with it; the server comes back by
 // itself, and so does the store.
-func TestTheDeathOfABackendIsOutlived(t *testing.T) {
+func TestStore_BackendTerminated_WorkContinues(t *testing.T) {
 	s := openNew(t, nil)
 	l := newLedger()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +215,7 @@ func TestTheDeathOfABackendIsOutlived(t *testing.T) {
 	l.grow(t, 50)
 	cancel()
 	all.Wait()
-	if lost, doubles := l.lost(t, openAt(t, pgtest.URL(t), &s.opt)); lost+doubles != 0 || l.resent.Load() == 0 {
+	if lost, doubles := l.lost(t, openAt(t, pgtest.URL(t), &s.options)); lost+doubles != 0 || l.resent.Load() == 0 {
 		t.Errorf("%d lost, %d doubles; %d requests met the death of their connection", lost, doubles, l.resent.Load())
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// openThrough opens the store of first once more, which has connections of its own
-// to the server, and those of the application through what is at url.
+// openThrough opens the store of first again. Its own connections go to the server
+// directly; the connections of the application go through url.
 func openThrough(t *testing.T, first *Store, url string) *Store {
 	t.Helper()
 	app, err := pgxpool.New(t.Context(), url)
@@ -27,7 +27,7 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(app.Close)
-	s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+	s, err := open(t.Context(), first.ownPool.Config(), app, &Options{Schema: first.options.Schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 	return s
 }
 
-func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
+func TestAtomic_CommitUnanswered_OutcomeFound(t *testing.T) {
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
 		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + cachedName(commitStatement) + "\x00"} {
 			t.Run(name+", by "+mode, func(t *testing.T) {
@@ -70,12 +70,12 @@ func TestACommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 
 // A leased claim, or settlement, whose reply is lost: sent again it finds its
 // own, and nothing happens twice.
-func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
+func TestStore_RequestUnanswered_SafeToRepeat(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		t.Run(fmt.Sprint("carried out: ", after), func(t *testing.T) {
 			first := openNew(t, nil)
 			c, through := cuttest.New(t, pgtest.URL(t), after)
-			s := openAt(t, through, &Options{Schema: first.opt.Schema})
+			s := openAt(t, through, &Options{Schema: first.options.Schema})
 			for i := range 10 {
 				p := proposal(itoa(i))
 				c.At("INSERT INTO")
@@ -105,11 +105,11 @@ func TestARequestWithoutAnAnswerIsSentAgainHarmlessly(t *testing.T) {
 }
 
 // Nor does a batch say of its leases that they are lost: nobody has said so.
-func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
+func TestSettleBatch_Unanswered_LeasesNotLost(t *testing.T) {
 	for _, after := range []bool{true, false} {
 		first := openNew(t, nil)
 		c, through := cuttest.New(t, pgtest.URL(t), after)
-		s := openAt(t, through, &Options{Schema: first.opt.Schema})
+		s := openAt(t, through, &Options{Schema: first.options.Schema})
 		var items []*settleItem
 		for i := range 3 {
 			was, e := claim(t, s, itoa(i)), completion("x")
@@ -120,12 +120,12 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 		c.At("UPDATE")
 		s.flushSettles(t.Context(), items)
 		for i, it := range items {
-			if it.Err == nil || errors.Is(it.Err, errNotHeld) || errors.Is(it.Err, errAlone) || errors.Is(it.Err, store.ErrLeaseLost) {
+			if it.Err == nil || errors.Is(it.Err, errNotHeld) || errors.Is(it.Err, errSendAlone) || errors.Is(it.Err, store.ErrLeaseLost) {
 				t.Errorf("carried out: %v; settlement %d: %v", after, i, it.Err)
 			}
 		}
 		for i, it := range items {
-			if err := s.Settle(t.Context(), *it.Req.lease, *it.Req.t); err != nil || get(t, first, itoa(i)).State != store.Completed {
+			if err := s.Settle(t.Context(), *it.Req.lease, *it.Req.settlement); err != nil || get(t, first, itoa(i)).State != store.Completed {
 				t.Errorf("carried out: %v; settlement %d again: %v", after, i, err)
 			}
 		}
@@ -136,12 +136,12 @@ func TestABatchOfSettlementsWithoutAnAnswerHasLostNoLease(t *testing.T) {
 }
 
 // A commit that hangs: the caller's context ends first.
-func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
+func TestAtomic_CommitHangs_OutcomeFound(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	won := proposal("k")
-	if is, err := p.s.cameOf(ctx, &won); is || err != nil {
+	if is, err := p.s.committedAndSettled(ctx, &won); is || err != nil {
 		t.Errorf("a key without a record: %v, %v", is, err)
 	}
 	tx := beginTx(t, p.s, txDefaults)
@@ -150,14 +150,14 @@ func TestACommitThatHangsIsFoundOutInTheEnd(t *testing.T) {
 	}
 	answer := make(chan bool, 1)
 	go func() {
-		is, err := p.s.cameOf(ctx, &won)
+		is, err := p.s.committedAndSettled(ctx, &won)
 		if err != nil {
 			t.Error(err)
 		}
 		answer <- is
 	}()
 	waitFor(t, "it waits for the key's lock", func() bool {
-		return ask[int](t, p.s.own, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
+		return ask[int](t, p.s.ownPool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") > 0
 	})
 	f, err := p.s.Tx(tx).Claim(ctx, won)
 	if err != nil || !f.Won {

@@ -1,112 +1,69 @@
-// Package pgstore keeps records in PostgreSQL (14 and later): the store for
-// money that is in PostgreSQL already.
+// Package pgstore stores the records of Semel in PostgreSQL, version 14 or later.
+// Use it if the effects of your handlers are rows in PostgreSQL: record and effect
+// then commit in one transaction, so the effect happens exactly once.
 //
-// [Open] takes a URL, [New] the application's pool. Both make the schema
-// "semel" (Options.Schema) with the tables of Semel, or check that it is there.
-// A role that may SELECT, INSERT, UPDATE and DELETE rows is enough once
-// [Store.Migrate] has run; a migration may bring a table, so have ALTER DEFAULT
-// PRIVILEGES grant that for those to come. [Migrations] has the scripts for those
-// who run them by other means. The view semel_readable is for people.
+//	st, err := pgstore.New(ctx, pool, nil)
+//	...
+//	transfers, err := pgstore.NewAtomic(st, nil)
+//	...
+//	call := semel.Call{Operation: "transfer", Tenant: "ann", Key: id, Payload: semel.JSON(request)}
+//	balance, err := pgstore.Do(ctx, transfers, call, func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (int64, error) {
+//		... // write with tx
+//	})
+//
+// [Open] takes a URL, [New] takes the application's pool. Both create the tables in
+// the schema "semel" (Options.Schema), or check that they exist; see [Store.Migrate].
+//
+// # Ways to run a call
+//
+//   - [Do], [Once] and [Atomic.Run] run one call in a transaction of its own.
+//   - [Atomic.In] runs calls in a pgx transaction of the caller, [DoSQL] in a
+//     transaction of database/sql.
+//   - [Atomic.RunWhole] runs one handler for many calls in one transaction, for a
+//     consumer of a broker. A [Prefetcher] looks up the next batch in the meantime.
+//   - A semel.Guard over the store runs calls under leases, for effects outside of
+//     this database.
 //
 // # Promises
 //
-// A method that returns nil has committed, with the durability that the server
-// is set to: by default it has waited for the disk (synchronous_commit=on), so
-// it survives a crash of the server. [Store.Check] (semel doctor) names settings
-// that break this: Open and New do not look at them. Options.RelaxedClaims is the
-// one that the store offers. After a failover to a standby that was not
-// synchronous the last commits may be gone, and what they recorded runs again: set
-// synchronous_standby_names where that must not be.
-//
-// A retention must exceed the longest transaction: a key that ends, expires and
-// is swept within a transaction that began before may get a lower fence in it.
-//
-// The clock is the server's (clock_timestamp()). The fence grows even if that
-// is set back, or a standby with another clock takes over.
-//
-// # Two ways to run
-//
-// A semel.Guard over the store runs calls under leases, for effects that are
-// elsewhere. [Atomic] commits the record together with what the handler writes
-// to the database: in a transaction of its own, in one that the caller has
-// open with pgx ([Atomic.In]), or in one of database/sql ([DoSQL]).
-//
-// [Atomic.RunWhole] runs a whole poll of a broker in one transaction, with one
-// handler for all messages, so that their rows can be written in one statement. A
-// [Prefetcher] looks for each batch while the one before it runs. Package
-// pgkafka has what a consumer of Kafka needs beside that.
+//   - A method that returns nil has committed. With the server's default settings
+//     the commit is on disk (synchronous_commit=on). [Store.Check] reports settings
+//     that break this, and Options.RelaxedClaims relaxes it for claims.
+//   - After a failover to an asynchronous standby, the last commits may be missing,
+//     and their calls run again. To prevent it, set synchronous_standby_names.
+//   - Leases and expiry use the server's clock (clock_timestamp). Fencing tokens grow
+//     even if that clock is set back.
+//   - The retention must be longer than the longest transaction. If a key expires and
+//     is swept during a transaction, that transaction may get a lower fencing token.
 //
 // # Handlers of Atomic
 //
-// A handler must not end its transaction, leave a statement running in it, or
-// write to the database in another way. After the handler has returned, its
-// transaction answers pgx.ErrTxClosed; only the results of LargeObjects and Conn
-// are not guarded, and must not be used then.
+// A handler must write to the database with its transaction only. It must not commit
+// or roll back, and must not leave a statement running. After the handler has
+// returned, methods of its transaction return pgx.ErrTxClosed. The results of
+// LargeObjects and Conn are not guarded; do not use them after the handler.
 //
-// A duplicate in flight is semel.ErrInProgress, or waits for up to Call.Wait. If
-// the connection breaks during COMMIT, Run asks the server for up to 10 s what
-// became of it. If the server does not answer, Run returns semel.ErrUnavailable
-// (and semel.ErrInDoubt) although the transaction may be committed: the same call,
-// made again, finds out.
+// If another transaction is running the same key, the call ends with
+// semel.ErrInProgress, or waits for up to Call.Wait. If the connection breaks during
+// COMMIT, Run asks the server for up to 10 seconds whether the transaction has
+// committed. If the server does not answer, Run returns semel.ErrUnavailable (or
+// semel.ErrCanceled) and semel.ErrInDoubt. Make the same call again to find out.
 //
 // # Batches
 //
-// If the server refuses a transaction of [Atomic.RunWhole] because of another
-// transaction, it runs again, whole, then in halves. If the server refuses COMMIT,
-// the batch runs again in halves. So one batch may end as several transactions, in
-// order. If a connection breaks, each call of that transaction and each call after
-// it ends with semel.ErrUnavailable. A connection that breaks inside the handler,
-// or at COMMIT, may be the fault of one call: if the store still answers and
-// nothing was committed, the batch runs again in halves, and the call that breaks
-// the connection alone ends with semel.ErrUnavailable and a noted attempt.
+// One batch of [Atomic.RunWhole] may end as several transactions, in order:
 //
-// Each key takes an advisory lock until the transaction ends; more than 1,000
-// calls are split into several transactions.
+//   - Each key takes an advisory lock, so more than 1,000 calls are split.
+//   - If a transaction conflicts with another one, the batch runs again, first whole,
+//     then in halves. If the server refuses COMMIT, it runs again in halves.
+//   - If a connection breaks, this call and each later call end with
+//     semel.ErrUnavailable. But if it breaks in the handler or at COMMIT, nothing has
+//     committed and the server answers, the batch runs again in halves. The call that
+//     breaks the connection alone ends with semel.ErrUnavailable, and a failed attempt
+//     is recorded.
 //
-// # Throughput
+// # Settings
 //
-// Claims that come while a round trip is in flight go together in the next
-// one, and so do settlements, in a lane of their own; a lone one is sent at
-// once. A claim is one statement: an insert that decides, behind a read that
-// spares duplicates the lock. Renewals have a connection to themselves. A row
-// that another transaction has locked holds up who wants it, and nobody else.
-// No index but the primary key exists: a sweep, and List, read the table in
-// the order of the disk. The store's own connections run with enable_seqscan,
-// enable_hashjoin, enable_mergejoin and jit off, and plan_cache_mode
-// force_generic_plan, so that a plan which was made while the table was small
-// stays good. Where a pooler does not pass such settings on, or the URL says
-// otherwise, each batch brings them along. Statements of Atomic run on the
-// application's, where such a plan lasts until the table is next analyzed.
-//
-// Keys that tell their order, as UUIDs of version 7, ULIDs and numbers do (see
-// store.Key.ID), are written next to each other. Random ones (UUIDs of version 4) go
-// to any page of the index: in a table of many millions that takes memory for all
-// of it, and after a checkpoint several times the server's log for each new key.
-//
-// # Waiting
-//
-// A call that waits for a running duplicate (semel.Call.Wait) in another
-// process polls, at growing intervals of up to half a second. With
-// Options.Notify it is told: each store listens on a connection of its own, and
-// what ends a run is said to all of them after it has been committed. It is a
-// hint: the call looks for itself, and if a notification is lost (its sender
-// died, the listener's connection broke) it polls.
-//
-// # Partitions
-//
-// With Options.Partitions the table of records is made in partitions by hash of
-// the id: each is vacuumed by itself, and a statement for a key reads the one
-// that has it. The id follows from the key alone, so all who want a key meet in
-// one partition, whose unique index decides. Partitions by time are not
-// offered: a server has no unique index across them, so a key is granted once
-// in each, and a retry after midnight runs again. They would do only for keys
-// that carry their own time. Records leave by [Store.Sweep] all the same.
-//
-// # PgBouncer
-//
-// Transaction pooling works, without Options.Notify, which Open then refuses:
-// the store keeps no other state in a session. Prepared statements need
-// PgBouncer 1.21 (max_prepared_statements); before that, add
-// default_query_exec_mode=exec to the URL. It is tested on 1.18, and by
-// "make test-pgbouncer" on 1.24.
+// See [Options]. The guide docs/postgres.md in the repository explains throughput,
+// the choice of keys, notifications, partitions, roles and PgBouncer.
 package pgstore

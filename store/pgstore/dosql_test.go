@@ -26,7 +26,7 @@ type sqlShop struct {
 func newSQLShop(t *testing.T, o *semel.Options) *sqlShop {
 	t.Helper()
 	p := newShop(t, openNew(t, nil), o)
-	db := stdlib.OpenDB(*p.s.app.Config().ConnConfig)
+	db := stdlib.OpenDB(*p.s.appPool.Config().ConnConfig)
 	t.Cleanup(func() {
 		if n := db.Stats().InUse; n != 0 {
 			t.Errorf("%d connections are in use at the end", n)
@@ -126,8 +126,8 @@ func TestDoSQL_HandlerPanics_RollsBackAndCountsTheAttempt(t *testing.T) {
 func (p *shop) refuseCommits(t *testing.T, key string) {
 	t.Helper()
 	refuse := p.s.quoted() + ".refuse()"
-	mustExec(t, p.s.app, "CREATE FUNCTION "+refuse+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'P0001'; END $$")
-	mustExec(t, p.s.app, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+p.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.key = '"+key+"') EXECUTE FUNCTION "+refuse)
+	mustExec(t, p.s.appPool, "CREATE FUNCTION "+refuse+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'P0001'; END $$")
+	mustExec(t, p.s.appPool, "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON "+p.table+" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.key = '"+key+"') EXECUTE FUNCTION "+refuse)
 }
 
 func TestAtomic_CommitRefused_CountsAttempt(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // With a synchronous standby nothing that was confirmed is lost when it takes
 // over, and the fences go on growing.
-func TestAPromotedStandbyHasWhatWasConfirmed(t *testing.T) {
+func TestFailover_SynchronousStandby_HasConfirmedRecords(t *testing.T) {
 	primary := pgtest.Start(t, append([]string{"wal_level=replica", "max_wal_senders=4"}, pgtest.Durable...)...)
 	before := openAt(t, primary.URL(), nil)
 	standby, err := primary.Standby()
@@ -24,10 +24,10 @@ func TestAPromotedStandbyHasWhatWasConfirmed(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	mustExec(t, before.own, "ALTER SYSTEM SET synchronous_standby_names = '*'")
-	mustExec(t, before.own, "SELECT pg_reload_conf()")
+	mustExec(t, before.ownPool, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	mustExec(t, before.ownPool, "SELECT pg_reload_conf()")
 	waitFor(t, "the standby is synchronous", func() bool {
-		return ask[int](t, before.own, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+		return ask[int](t, before.ownPool, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
 	})
 	replica, err := Open(t.Context(), standby.URL(), &Options{NoMigrate: true})
 	if err != nil {
@@ -66,13 +66,13 @@ func TestAPromotedStandbyHasWhatWasConfirmed(t *testing.T) {
 
 // A server without room on its disk refuses, and changes nothing; recorded
 // outcomes are still replayed.
-func TestAFullDiskRefusesNewKeysAndReplaysOld(t *testing.T) {
+func TestFullDisk_NewKeysRefused_ReplaysSucceed(t *testing.T) {
 	dir, free := smallDisk(t)
 	srv := pgtest.Start(t, pgtest.Fast...)
 	s := openAt(t, srv.URL(), nil)
 	done := complete(t, s, "done", "result")
-	mustExec(t, s.own, "CREATE TABLESPACE small LOCATION '"+dir+"'")
-	mustExec(t, s.own, "ALTER TABLE semel.semel_record SET TABLESPACE small")
+	mustExec(t, s.ownPool, "CREATE TABLESPACE small LOCATION '"+dir+"'")
+	mustExec(t, s.ownPool, "ALTER TABLE semel.semel_record SET TABLESPACE small")
 	claimed := claim(t, s, "claimed")
 	var full error
 	for i := 0; full == nil && i < 2000; i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-func TestSavepointsOfAHandler(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+func TestHandlerTx_Savepoints_MayEnd(t *testing.T) {
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	write := func(ctx context.Context, tx pgx.Tx, key string) {
 		t.Helper()
 		if _, err := tx.Exec(ctx, "INSERT INTO "+c.table+" VALUES ($1)", key); err != nil {
@@ -78,15 +78,15 @@ func TestSavepointsOfAHandler(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // A server that counts statements by their text sees the same ones in each run.
-func TestSavepointsHaveTheSameNamesInEachRun(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+func TestSavepoints_EachRun_SameNames(t *testing.T) {
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	var names []string
 	for i := range 3 {
 		if err := Once(t.Context(), c.a, call(itoa(i)), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
 			if _, err := tx.Begin(ctx); err != nil {
 				return err
 			}
-			names = append(names, ask[string](t, c.s.own, "SELECT query FROM pg_stat_activity WHERE pid = $1", int64(tx.Conn().PgConn().PID())))
+			names = append(names, ask[string](t, c.s.ownPool, "SELECT query FROM pg_stat_activity WHERE pid = $1", int64(tx.Conn().PgConn().PID())))
 			return nil
 		}); err != nil {
 			t.Error(err)

@@ -11,17 +11,17 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// A connection that hangs is given up with the renewal on it, and the driver
-// takes its time to close it. The next renewal does not wait for that: nor does
-// that of another Guard.
-func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
+// A connection that hangs is given up together with its renewal, and the driver closes
+// it later. The next renewal, or a renewal of another Guard, does not wait for that.
+func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
-			h, through := newHanger(t)
-			s := openAt(t, through, &Options{Schema: first.opt.Schema})
+			h, through := newHangingProxy(t)
+			s := openAt(t, through, &Options{Schema: first.options.Schema})
 			r := claim(t, s, "k")
 			renew := func(d time.Duration) error {
 				ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -50,10 +50,10 @@ func TestARenewalThatHangsHoldsUpNoOther(t *testing.T) {
 
 // One connection that hangs does not cost an outcome: a settlement goes again, on
 // another.
-func TestASettlementThatHangsIsStored(t *testing.T) {
+func TestSettle_ConnectionHangs_IsStored(t *testing.T) {
 	first := openNew(t, nil)
-	h, through := newHanger(t)
-	s := openAt(t, through, &Options{Schema: first.opt.Schema, settleTry: 300 * time.Millisecond})
+	h, through := newHangingProxy(t)
+	s := openAt(t, through, &Options{Schema: first.options.Schema, settleTry: 300 * time.Millisecond})
 	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		h.next.Store(true)
 		return store.Outcome{Body: []byte("one")}, nil
@@ -65,18 +65,18 @@ func TestASettlementThatHangsIsStored(t *testing.T) {
 
 // A listener that has lost its connection, and gets no answer on the next, takes
 // another.
-func TestAListenerThatHangsConnectsAgain(t *testing.T) {
+func TestListener_ConnectionHangs_Reconnects(t *testing.T) {
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
-			h, through := newHanger(t)
+			h, through := newHangingProxy(t)
 			cfg, err := pgxpool.ParseConfig(through)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var armed atomic.Bool
 			hang := func(is *pgx.ConnConfig) {
-				if is.RuntimeParams["application_name"] == first.opt.channel() && armed.CompareAndSwap(true, false) {
+				if is.RuntimeParams["application_name"] == first.options.channel() && armed.CompareAndSwap(true, false) {
 					h.next.Store(true)
 				}
 			}
@@ -85,7 +85,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			} else {
 				cfg.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error { hang(to); return nil }
 			}
-			s, err := open(t.Context(), cfg, nil, &Options{Schema: first.opt.Schema, Notify: true, echo: time.Second})
+			s, err := open(t.Context(), cfg, nil, &Options{Schema: first.options.Schema, Notify: true, echo: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			waitFor(t, "a connection hangs", func() bool { return h.hung.Load() == 1 })
 			start := time.Now()
 			waitFor(t, "it listens again", func() bool {
-				l, err := s.listener.Join(idOf(testKey("k")))
+				l, err := s.listener.Join(table.ID(testKey("k")))
 				if err == nil {
 					s.listener.Leave(l)
 				}
@@ -106,8 +106,8 @@ func TestAListenerThatHangsConnectsAgain(t *testing.T) {
 			}
 			l := join(t, s, "k")
 			complete(t, first, "k", "result")
-			s.ended(idOf(testKey("k")))
-			told(t, l, "an end after that")
+			s.notifyEnd(table.ID(testKey("k")))
+			wantNotified(t, l, "an end after that")
 		})
 	}
 }

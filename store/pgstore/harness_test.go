@@ -78,7 +78,7 @@ func openNew(t testing.TB, o *Options) *Store {
 // application is the application's own pool for the server of a store.
 func application(t testing.TB, s *Store) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.NewWithConfig(context.Background(), sized(s.own.Config(), 8))
+	pool, err := pgxpool.NewWithConfig(context.Background(), sized(s.ownPool.Config(), 8))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// Who gets ErrUnavailable may do something else instead: so whether the effect
-// may be there has to be told apart from that it is not.
-func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
+// After ErrUnavailable a caller may do something different, so the error must say
+// whether the effect may exist.
+func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		after, away bool // the server gets the COMMIT; and cannot be asked then
 		err         error
@@ -47,11 +47,11 @@ func TestOnlyACommitOfWhichNothingIsKnownIsInDoubt(t *testing.T) {
 				cut, through := cuttest.New(t, pgtest.URL(t), c.after)
 				s := openThrough(t, first, through)
 				p := newShop(t, s, nil)
-				p.a.aftermath = 500 * time.Millisecond
+				p.a.cleanupTimeout = 500 * time.Millisecond
 				err := run(p, "k", func() {
 					cut.At("COMMIT")
 					if c.away {
-						s.own.Close()
+						s.ownPool.Close()
 					}
 				})
 				if !errors.Is(err, c.err) || errors.Is(err, semel.ErrInDoubt) != c.doubt {

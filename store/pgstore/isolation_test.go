@@ -18,7 +18,7 @@ import (
 
 // In REPEATABLE READ a row that was committed since is there for the index,
 // and not to be seen: that is an error, never a second execution.
-func TestRepeatableReadIsASerializationFailure(t *testing.T) {
+func TestTx_RepeatableRead_SerializationFailure(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+p.table); err != nil { // takes the snapshot
@@ -38,11 +38,11 @@ func TestRepeatableReadIsASerializationFailure(t *testing.T) {
 
 // The store's own statements may meet 40001 where the server's default is
 // REPEATABLE READ: they were not carried out, and are sent again.
-func TestARepeatableReadDefaultIsOutlived(t *testing.T) {
+func TestStore_RepeatableReadDefault_Works(t *testing.T) {
 	first := openNew(t, nil)
-	cfg := first.own.Config()
+	cfg := first.ownPool.Config()
 	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
-	o := first.opt
+	o := first.options
 	s, err := open(t.Context(), cfg, nil, &o)
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +71,9 @@ func TestARepeatableReadDefaultIsOutlived(t *testing.T) {
 	}
 }
 
-func TestADeadlockOfHandlersRunsOneAgain(t *testing.T) {
+func TestAtomic_HandlersDeadlock_OneRunsAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
+	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup
 	meet.Add(2)
 	runs := make(chan int, 20)
@@ -85,7 +85,7 @@ func TestADeadlockOfHandlersRunsOneAgain(t *testing.T) {
 			err := Once(t.Context(), p.a, call(itoa(i)), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
 				runs <- i
 				if tries > 0 {
-					<-over[1-i] // else it may lock a row again that the other is about to get
+					<-over[1-i] // so that it does not lock the row again before the other gets it
 				}
 				for n, key := range order {
 					if _, err := tx.Exec(ctx, "UPDATE "+p.table+" SET key = key WHERE key = $1", key); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // A table of several parts: more pages than one step looks at, and more rows
 // in some than one page of a list has.
-func TestALargeTableIsListedAndSweptWhole(t *testing.T) {
+func TestListAndSweep_LargeTable_Complete(t *testing.T) {
 	t.Run("one table", func(t *testing.T) { listedAndSweptWhole(t, openNew(t, nil)) })
 	t.Run("partitions", func(t *testing.T) { listedAndSweptWhole(t, openNew(t, &Options{Partitions: 3})) })
 }
@@ -18,14 +18,14 @@ func TestALargeTableIsListedAndSweptWhole(t *testing.T) {
 func listedAndSweptWhole(t *testing.T, s *Store) {
 	t.Helper()
 	table := s.quoted() + ".semel_record"
-	mustExec(t, s.own, `INSERT INTO `+table+` (id, owner, state, policy, attempt, until, expires, created, updated, format, fence,
+	mustExec(t, s.ownPool, `INSERT INTO `+table+` (id, owner, state, policy, attempt, until, expires, created, updated, format, fence,
 		operation, tenant, key, holder, fingerprint_alg, fingerprint_key, fingerprint, last_error)
 		SELECT gen_random_uuid(), gen_random_uuid(), 4, 0, 1, 0, 1, 1, 1, 1, 1, 'filler', '', '', '', '', '', '', '' FROM generate_series(1, 30000)`)
 	want := map[string]bool{}
 	for i := range 700 {
 		want[complete(t, s, itoa(i), "result").Key.Value] = true
 	}
-	if pages := ask[int](t, s.own, "SELECT sum(pg_table_size(c.oid)) / 8192 FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND c.relname LIKE 'semel\\_record%'", s.quoted()); pages <= sweepPages {
+	if pages := ask[int](t, s.ownPool, "SELECT sum(pg_table_size(c.oid)) / 8192 FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND c.relname LIKE 'semel\\_record%'", s.quoted()); pages <= sweepPages {
 		t.Fatalf("the table has %d pages only", pages)
 	}
 	got := map[string]int{}
@@ -57,7 +57,7 @@ func listedAndSweptWhole(t *testing.T, s *Store) {
 	if deleted != 30000 || steps < 17 {
 		t.Errorf("%d rows were swept in %d steps, want 30000 in 17 or more", deleted, steps)
 	}
-	if left := ask[int](t, s.own, fmt.Sprintf("SELECT count(*) FROM %s", table)); left != 700 {
+	if left := ask[int](t, s.ownPool, fmt.Sprintf("SELECT count(*) FROM %s", table)); left != 700 {
 		t.Errorf("%d rows are left, want 700", left)
 	}
 }
@@ -101,20 +101,20 @@ func listedOnce(t *testing.T, s *Store, n int, first func()) {
 }
 
 // A page that is full is gone on behind in the same partition.
-func TestAListGoesThroughEachPartitionOnce(t *testing.T) {
+func TestList_Partitions_EachReadOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 2})
 	const keys = 2*pageSize + 200
 	claimMany(t, s, keys)
 	listedOnce(t, s, keys, func() {})
 }
 
-// What changes when it is read moves on, and is not given once more.
-func TestARecordThatMovesOnIsListedOnce(t *testing.T) {
+// A record that changes during a list moves to another page, and is not listed twice.
+func TestList_RecordMoves_ListedOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 1})
 	const keys = pageSize + 50
 	claimMany(t, s, keys)
 	listedOnce(t, s, keys, func() {
 		table := s.quoted() + ".semel_record"
-		mustExec(t, s.own, "UPDATE "+table+" SET holder = decode(repeat(md5(key), 60), 'hex') WHERE id IN (SELECT id FROM "+table+" ORDER BY ctid LIMIT 256)")
+		mustExec(t, s.ownPool, "UPDATE "+table+" SET holder = decode(repeat(md5(key), 60), 'hex') WHERE id IN (SELECT id FROM "+table+" ORDER BY ctid LIMIT 256)")
 	})
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// hold locks the rows of keys for as long as a test says, as an operator's
+// holdRows locks the rows of keys for as long as a test says, as an operator's
 // open transaction does.
-func hold(t *testing.T, s *Store, keys ...string) (release func()) {
+func holdRows(t *testing.T, s *Store, keys ...string) (release func()) {
 	t.Helper()
-	tx, err := s.app.Begin(t.Context())
+	tx, err := s.appPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range keys {
-		tag, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", idOf(testKey(k)))
+		tag, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", table.ID(testKey(k)))
 		if err != nil || tag.RowsAffected() != 1 {
 			t.Fatalf("lock %s: %v, %v", k, tag, err)
 		}
@@ -40,14 +41,14 @@ func hold(t *testing.T, s *Store, keys ...string) (release func()) {
 	return release
 }
 
-func TestALockedRowHoldsUpNoStranger(t *testing.T) {
+func TestLockedRow_OtherKeys_NotDelayed(t *testing.T) {
 	s := openNew(t, &Options{Flushers: 1, LockTimeout: 10 * time.Minute})
 	stuck := claim(t, s, "stuck")
 	records := map[string]store.Record{}
 	for i := range 64 {
 		records[itoa(i)] = claim(t, s, itoa(i))
 	}
-	release := hold(t, s, "stuck")
+	release := holdRows(t, s, "stuck")
 	slow := make(chan error, 1)
 	go func() { slow <- s.Settle(t.Context(), stuck.Lease(), completion("late")) }()
 	start := time.Now()
@@ -81,11 +82,11 @@ func TestALockedRowHoldsUpNoStranger(t *testing.T) {
 }
 
 // A claim that hangs in its lane, longer than it ever may, takes one flusher.
-func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
+func TestClaim_Hangs_OtherKeysNotDelayed(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
 		t.Run(fmt.Sprint("relaxed ", relaxed), func(t *testing.T) {
 			s := openNew(t, &Options{RelaxedClaims: relaxed})
-			s.quick = s.newSession("10min")
+			s.laneSession = s.newSession("10min")
 			tx := beginTx(t, s, txDefaults)
 			if f, err := s.Tx(tx).Claim(t.Context(), proposal("stuck")); err != nil || !f.Won {
 				t.Fatalf("won %v, error %v", f.Won, err)
@@ -96,7 +97,7 @@ func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
 				hung <- err
 			}()
 			waitFor(t, "the claim waits", func() bool {
-				return ask[int](t, s.app, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
+				return ask[int](t, s.appPool, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -126,7 +127,7 @@ func TestAClaimThatHangsHoldsUpNoStranger(t *testing.T) {
 
 // Many want a key that a transaction has open: they must not take all of the
 // store's connections.
-func TestAKeyInDemandThatIsLockedHoldsUpNoStranger(t *testing.T) {
+func TestLockedRow_ManyWaiters_OtherKeysNotDelayed(t *testing.T) {
 	s := openNew(t, &Options{Connections: 4, LockTimeout: 10 * time.Minute})
 	tx := beginTx(t, s, txDefaults)
 	if f, err := s.Tx(tx).Claim(t.Context(), proposal("hot")); err != nil || !f.Won {
@@ -141,7 +142,7 @@ func TestAKeyInDemandThatIsLockedHoldsUpNoStranger(t *testing.T) {
 		})
 	}
 	const stuck = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'"
-	waitFor(t, "the crowd waits", func() bool { return len(s.alone) == cap(s.alone) && ask[int](t, s.app, stuck) > 0 })
+	waitFor(t, "the crowd waits", func() bool { return len(s.waitSlots) == cap(s.waitSlots) && ask[int](t, s.appPool, stuck) > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 10 {
@@ -158,17 +159,17 @@ func TestAKeyInDemandThatIsLockedHoldsUpNoStranger(t *testing.T) {
 	crowd.Wait()
 }
 
-func TestALockThatLastsIsErrBusy(t *testing.T) {
+func TestLockedRow_LockTimeout_ErrBusy(t *testing.T) {
 	s := openNew(t, &Options{LockTimeout: 50 * time.Millisecond})
 	r := claim(t, s, "k")
-	release := hold(t, s, "k")
+	release := holdRows(t, s, "k")
 	if err := s.Settle(t.Context(), r.Lease(), completion("x")); !errors.Is(err, ErrBusy) || errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("settle: %v, want ErrBusy", err)
 	}
 	if _, err := s.Swap(t.Context(), r.Seen(), proposal("k")); !errors.Is(err, ErrBusy) {
 		t.Errorf("swap: %v, want ErrBusy", err)
 	}
-	if n := len(s.alone); n != 0 {
+	if n := len(s.waitSlots); n != 0 {
 		t.Errorf("%d places of those who wait are left taken", n)
 	}
 	release()
@@ -177,11 +178,11 @@ func TestALockThatLastsIsErrBusy(t *testing.T) {
 	}
 }
 
-func TestARenewalWaitsForNoRow(t *testing.T) {
+func TestRenew_RowLocked_ErrBusyAtOnce(t *testing.T) {
 	s := openNew(t, nil)
 	a, b := claim(t, s, "a"), claim(t, s, "b")
 	lost := store.Lease{Key: testKey("a"), Owner: newOwner(), Fence: a.Fence}
-	defer hold(t, s, "a")()
+	defer holdRows(t, s, "a")()
 	errs, err := s.Renew(t.Context(), []store.Lease{a.Lease(), b.Lease(), lost, b.Lease()}, time.Hour)
 	if err != nil || len(errs) != 4 {
 		t.Fatalf("Renew: %v, %v", errs, err)
@@ -197,17 +198,17 @@ func TestARenewalWaitsForNoRow(t *testing.T) {
 // A statement that was refused when it committed has renewed nothing, whatever
 // rows it had given. (The triggers let it change the row, do not let that
 // commit, and let it change no row when it is sent again.)
-func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
+func TestRenew_CommitRefused_RenewsAgain(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
-	mustExec(t, s.own, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
+	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
 		CREATE FUNCTION %[1]s.once() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN IF nextval(%[2]s) > 1 THEN RETURN NULL; END IF; RETURN NEW; END $$;
 		CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN RAISE EXCEPTION 'met another' USING ERRCODE = '40001'; END $$;
 		CREATE TRIGGER once BEFORE UPDATE ON %[1]s.semel_record FOR EACH ROW EXECUTE FUNCTION %[1]s.once();
 		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
-			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted(), literal(s.quoted()+".tries")))
+			FOR EACH ROW EXECUTE FUNCTION %[1]s.refuse()`, s.quoted(), table.Literal(s.quoted()+".tries")))
 	errs, err := s.Renew(t.Context(), []store.Lease{r.Lease()}, time.Hour)
 	if err != nil || !errors.Is(errs[0], ErrBusy) {
 		t.Errorf("Renew: %v, %v, want ErrBusy", errs, err)
@@ -215,17 +216,17 @@ func TestARenewalThatWasRolledBackIsNone(t *testing.T) {
 	if is := get(t, s, "k"); !is.Until.Equal(r.Until) {
 		t.Errorf("it ends at %v, and ended at %v", is.Until, r.Until)
 	}
-	if n := ask[int](t, s.own, "SELECT last_value::int FROM "+s.quoted()+".tries"); n != 2 {
+	if n := ask[int](t, s.ownPool, "SELECT last_value::int FROM "+s.quoted()+".tries"); n != 2 {
 		t.Errorf("it was sent %d times, want 2", n)
 	}
 }
 
 // A renewal that comes too late ends a run.
-func TestARenewalWaitsForNoOtherRequest(t *testing.T) {
+func TestRenew_LanesBusy_NotDelayed(t *testing.T) {
 	s := openNew(t, &Options{Connections: 3})
 	r := claim(t, s, "k")
-	for range s.opt.Connections {
-		c, err := s.own.Acquire(t.Context())
+	for range s.options.Connections {
+		c, err := s.ownPool.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,11 +239,11 @@ func TestARenewalWaitsForNoOtherRequest(t *testing.T) {
 	}
 }
 
-func TestHandlersThatHoldThePoolDoNotStarveTheStore(t *testing.T) {
+func TestPool_HeldByHandlers_StoreContinues(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	app := application(t, s)
-	mine, err := New(t.Context(), app, &Options{Schema: s.opt.Schema})
+	mine, err := New(t.Context(), app, &Options{Schema: s.options.Schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,13 +269,13 @@ func TestHandlersThatHoldThePoolDoNotStarveTheStore(t *testing.T) {
 	}
 }
 
-func TestASweepPassesOverALockedRow(t *testing.T) {
-	s := openStanding(t)
+func TestSweep_RowLocked_Skipped(t *testing.T) {
+	s := openFixedClock(t)
 	for i := range 5 {
 		complete(t, s, itoa(i), "result")
 	}
 	advance(t, s, 2*time.Hour)
-	release := hold(t, s, "3")
+	release := holdRows(t, s, "3")
 	if n := sweepAll(t, s); n != 4 {
 		t.Errorf("a pass deleted %d, want 4", n)
 	}
@@ -285,14 +286,14 @@ func TestASweepPassesOverALockedRow(t *testing.T) {
 }
 
 // A claim meets one that another transaction has inserted and not committed.
-func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
+func TestClaim_InsertInFlight_Waits(t *testing.T) {
 	for name, end := range map[string]func(pgx.Tx) error{
 		"commit":   func(tx pgx.Tx) error { return tx.Commit(context.Background()) },
 		"rollback": func(tx pgx.Tx) error { return tx.Rollback(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t, nil)
-			tx, err := s.app.Begin(t.Context())
+			tx, err := s.appPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -309,7 +310,7 @@ func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
 				got <- f
 			}()
 			waitFor(t, "the claim waits", func() bool {
-				return ask[int](t, s.own, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
+				return ask[int](t, s.ownPool, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%semel_record%'") > 0
 			})
 			if err := end(tx); err != nil {
 				t.Fatal(err)
@@ -324,15 +325,15 @@ func TestAClaimWaitsForAnInsertInFlight(t *testing.T) {
 // A claim's statement may return no row: neither its own nor another's. Sent
 // again it has one (see above); if it never has, that is an error, and neither
 // a win nor an endless loop.
-func TestAClaimStatementThatNeverReturnsARowIsAnError(t *testing.T) {
+func TestClaim_NoRowReturned_IsError(t *testing.T) {
 	s := openNew(t, nil)
-	mustExec(t, s.own, "DELETE FROM "+s.quoted()+".semel_meta")
+	mustExec(t, s.ownPool, "DELETE FROM "+s.quoted()+".semel_meta")
 	if f, err := s.Claim(t.Context(), proposal("k")); !errors.Is(err, ErrSchema) || f.Won {
 		t.Errorf("won %v, error %v, want ErrSchema", f.Won, err)
 	}
 	a, b := proposal("a"), proposal("b")
 	for _, it := range claimBatch(s, &a, &b) {
-		if !errors.Is(it.Err, errAlone) {
+		if !errors.Is(it.Err, errSendAlone) {
 			t.Errorf("in a batch: %v, want to be sent alone", it.Err)
 		}
 	}

@@ -20,16 +20,16 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// lossy is a connection that is lost, with the answer, by a request that has a
+// lossyStore is a connection that is lost, with the answer, by a request that has a
 // text; then is called when that request is on its way.
-type lossy struct {
+type lossyStore struct {
 	net.Conn
 	text *atomic.Pointer[string] // nil: none, any more
 	then func()
 	lost atomic.Bool
 }
 
-func (l *lossy) Write(b []byte) (int, error) {
+func (l *lossyStore) Write(b []byte) (int, error) {
 	text := l.text.Load()
 	if text == nil || !bytes.Contains(b, []byte(*text)) {
 		return l.Conn.Write(b)
@@ -41,26 +41,26 @@ func (l *lossy) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (l *lossy) Read(b []byte) (int, error) {
+func (l *lossyStore) Read(b []byte) (int, error) {
 	if l.lost.Load() {
 		return 0, io.ErrUnexpectedEOF
 	}
 	return l.Conn.Read(b)
 }
 
-// What came of a commit is found out even if the caller leaves while it is on its
-// way: who hears that it failed does it again under another key.
-func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
+// Run finds out the outcome of a COMMIT even if the caller leaves meanwhile, because a
+// caller that sees a failure may repeat the work with another key.
+func TestAtomic_CallerLeavesAtCommit_OutcomeFound(t *testing.T) {
 	var text atomic.Pointer[string]
-	var c *crowded
+	var c *smallPool
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	c = newCrowded(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
+	c = newSmallPool(t, pgtest.URL(t), 1, func(cfg *pgxpool.Config) {
 		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // so that each request has its text
 		dial := cfg.ConnConfig.DialFunc
 		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
-			return &lossy{Conn: conn, text: &text, then: func() {
+			return &lossyStore{Conn: conn, text: &text, then: func() {
 				waitFor(t, "the server has committed", func() bool { _, err := c.record(t, "k"); return err == nil })
 				leave()
 			}}, err
@@ -79,14 +79,14 @@ func TestACommitWhoseCallerHasLeftIsFoundOut(t *testing.T) {
 
 // Between the loss of a commit's answer and the question what came of it another
 // may have had the key: that it is settled says nothing of this run.
-func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
+func TestAtomic_OtherOwnerSettled_NotOwnCommit(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	mine := proposal("k")
 	mine.Key = store.Key{Operation: "pay", Tenant: "ann", Value: "k"}
 	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if is, err := p.s.cameOf(t.Context(), &mine); is || err != nil {
+	if is, err := p.s.committedAndSettled(t.Context(), &mine); is || err != nil {
 		t.Errorf("another's record: it is one's own %v, error %v", is, err)
 	}
 	r, err := p.record(t, "k")
@@ -94,14 +94,14 @@ func TestWhatAnotherHasSettledIsNoCommitOfOnesOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine.Owner = r.Owner
-	if is, err := p.s.cameOf(t.Context(), &mine); !is || err != nil {
+	if is, err := p.s.committedAndSettled(t.Context(), &mine); !is || err != nil {
 		t.Errorf("one's own record: it is one's own %v, error %v", is, err)
 	}
 }
 
-// A handler that takes longer than its callers wait fails each time by their
-// leaving. Those pgwire.Tries count, or it would run for ever.
-func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
+// A handler that takes longer than its callers wait fails each time. These attempts
+// count; otherwise it would run for ever.
+func TestAtomic_CallerLeaves_CountsAttempt(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	for attempt := 1; attempt <= 2; attempt++ {
 		ctx, leave := context.WithCancel(t.Context())
@@ -128,10 +128,10 @@ func TestATryWhoseCallerHasLeftCounts(t *testing.T) {
 
 // A unique violation of the application's own says nothing of the key: the
 // handler runs once, and its error is the caller's.
-func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
+func TestAtomic_HandlerUniqueViolation_IsHandlerError(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
-	mustExec(t, p.s.app, "INSERT INTO "+p.table+" VALUES ('k')")
+	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
+	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('k')")
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
 		ran++
@@ -153,9 +153,9 @@ func TestAUniqueViolationOfTheHandlersOwnIsItsError(t *testing.T) {
 	}
 }
 
-// What the server refuses for now is tried again, and not for ever; and it counts
-// as no attempt, for nothing says that the call is to blame.
-func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
+// A transaction that conflicts each time ends after pgwire.Tries. It is no attempt,
+// because the call may not be the cause.
+func TestAtomic_AlwaysRefused_EndsUnavailable(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (string, error) {
@@ -175,10 +175,10 @@ func TestWhatIsAlwaysRefusedEnds(t *testing.T) {
 
 // A commit that the server refuses because of others has not happened: the
 // handler runs again, and the caller sees nothing of it.
-func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
-	fn := pgx.Identifier{c.s.opt.Schema, "refuse"}.Sanitize()
-	seen := pgx.Identifier{c.s.opt.Schema, "seen"}.Sanitize()
+func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
+	fn := pgx.Identifier{c.s.options.Schema, "refuse"}.Sanitize()
+	seen := pgx.Identifier{c.s.options.Schema, "seen"}.Sanitize()
 	mustExec(t, c.app, "CREATE SEQUENCE "+seen) // is not rolled back
 	mustExec(t, c.app, "CREATE FUNCTION "+fn+`() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF nextval('`+strings.ReplaceAll(seen, "'", "''")+`') = 1 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$`)
@@ -196,16 +196,16 @@ func TestACommitThatIsRefusedForNowRunsAgain(t *testing.T) {
 	c.want(t, "k")
 }
 
-// Between the rollback of a try and its note there is nothing to see. Who waited
-// for it does not take that for the right to run.
-func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
-	var ends atomic.Int32 // of what was admitted: the first, and then who waits
+// Between the rollback of an attempt and the record of it, the key looks free. A
+// waiter must not run the handler then.
+func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
+	var ends atomic.Int32 // admitted calls that have ended: the first call, then the waiter
 	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{Observe: func(_ context.Context, e semel.Event) {
 		if e.Kind == semel.EventReleased || e.Kind == semel.EventExecuted {
 			ends.Add(1)
 		}
 	}})
-	p.a.patience = 3 * time.Second // in which the note has to be there, too
+	p.a.noteDelay = 3 * time.Second // in which the note has to be there, too
 	waiting := call("k")
 	waiting.Wait = time.Minute
 	down := errors.New("down")
@@ -219,18 +219,18 @@ func TestAWaiterGivesAFailureTimeToBeNoted(t *testing.T) {
 		failed <- err
 	}()
 	<-ran
-	held, err := p.s.own.Acquire(t.Context()) // for the note
+	held, err := p.s.ownPool.Acquire(t.Context()) // for the note
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiter := make(chan error, 1)
-	began := p.s.app.Stat().AcquireCount()
+	began := p.s.appPool.Stat().AcquireCount()
 	go func() {
 		_, err := Do(t.Context(), p.a, waiting, p.pay("waiter", nil))
 		waiter <- err
 	}()
 	waitFor(t, "it has found the key taken, and sleeps", func() bool {
-		is := p.s.app.Stat()
+		is := p.s.appPool.Stat()
 		return is.AcquireCount() > began && is.AcquiredConns() == 1
 	})
 	close(goOn)

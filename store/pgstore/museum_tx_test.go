@@ -18,8 +18,8 @@ import (
 )
 
 // However a handler ends that has no answer, the caller's transaction has nothing
-// of it: he may leave meanwhile, and commit all the same.
-func TestAHandlerIsUndoneThoughItsCallerHasLeft(t *testing.T) {
+// newCallOf it: he may leave meanwhile, and commit all the same.
+func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
 	for name, end := range map[string]func(context.Context) error{
 		"it fails":    func(ctx context.Context) error { return ctx.Err() },
 		"it is well":  func(context.Context) error { return nil },
@@ -56,10 +56,10 @@ func TestAHandlerIsUndoneThoughItsCallerHasLeft(t *testing.T) {
 	}
 }
 
-// A savepoint that was undone is still there for the server. What is undone next
-// is the one around it.
-func TestSavepointsInEachOtherAreUndone(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+// After a rollback to a savepoint, the savepoint still exists on the server. The next
+// rollback must undo the outer one.
+func TestNested_InsideNested_Undone(t *testing.T) {
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	if err := Once(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		at := tx
 		var in []pgx.Tx
@@ -86,7 +86,7 @@ func TestSavepointsInEachOtherAreUndone(t *testing.T) {
 }
 
 // A run of another store has a transaction, and a fate, of its own.
-func TestARunOfAnotherStoreDoesNotJoin(t *testing.T) {
+func TestRun_InsideHandlerOfOtherStore_DoesNotJoin(t *testing.T) {
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	late := errors.New("late")
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -108,11 +108,11 @@ func TestARunOfAnotherStoreDoesNotJoin(t *testing.T) {
 	}
 }
 
-// A database with the same tables is not that of the store: the record would
-// commit in one, and who asks looks in the other.
-func TestATransactionOfATwinIsForeign(t *testing.T) {
+// Another database has the same tables. The record would be committed in one database,
+// and looked up in the other.
+func TestTx_SchemaOfSameName_ErrForeign(t *testing.T) {
 	s := openNew(t, nil)
-	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.opt.Schema}), nil)
+	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.options.Schema}), nil)
 	a, err := NewAtomic(s, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -129,21 +129,21 @@ func TestATransactionOfATwinIsForeign(t *testing.T) {
 
 // A duplicate of a run in flight is told so at once, whatever there was of the key
 // before: it never waits for the other's row, as the caller may hold locks.
-func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
+func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 	for name, before := range map[string]func(p *shop){
 		"released": func(p *shop) { _, _ = Do(t.Context(), p.a, call("k"), p.pay("k", errors.New("down"))) },
 		"expired": func(p *shop) {
 			_, _ = Do(t.Context(), p.a, call("k"), p.pay("old", nil))
-			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1")
-			mustExec(t, p.s.own, "DELETE FROM "+p.table)
+			mustExec(t, p.s.ownPool, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1")
+			mustExec(t, p.s.ownPool, "DELETE FROM "+p.table)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // who waits for a row fails
+			c := newSmallPool(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // a statement that waits for a row fails
 				cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
 			})
 			before(c.shop)
-			first := c.holding(t, "k")
+			first := c.startInTx(t, "k")
 			tx := beginTx(t, c.s, txDefaults)
 			for name, r := range map[string]semel.Runner{"Run": c.a, "In": c.a.In(tx)} {
 				_, err := r.Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
@@ -163,10 +163,10 @@ func TestADuplicateOfATakeOverInFlightFailsAtOnce(t *testing.T) {
 	}
 }
 
-// What a run was answered is the caller's: the connection that it came by goes on
-// reading what others are answered.
-func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
-	c := newCrowded(t, pgtest.URL(t), 1, nil)
+// The caller owns the result of a run. The connection reuses its buffer for answers to
+// openOther callers.
+func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
+	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	of := func(key string) store.Outcome {
 		return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
 	}
@@ -193,10 +193,10 @@ func TestWhatARunIsGivenIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// What a handler hands on as its fence grows, though the record that had a higher
-// one was swept, and the server's clock was set back.
-func TestTheFenceOfARunGrowsOverASweep(t *testing.T) {
-	p := newShop(t, openStanding(t), &semel.Options{Retention: time.Hour})
+// The fencing token of a handler grows, although a record with a higher one was swept,
+// and the server's clock was set back.
+func TestAtomic_AfterSweep_FenceGrows(t *testing.T) {
+	p := newShop(t, openFixedClock(t), &semel.Options{Retention: time.Hour})
 	var fences []uint64
 	handler := func(_ context.Context, x *semel.Execution) (store.Outcome, error) {
 		fences = append(fences, x.Fence())

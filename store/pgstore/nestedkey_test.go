@@ -11,9 +11,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// A handler that calls under its own key, however it was run, or under that of
-// a call around it: the key is in progress, and nothing runs within itself.
-func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
+// A handler makes a call with its own key, or with the key of a handler around it. The
+// key is in progress.
+func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	again := func(ctx context.Context, tx pgx.Tx) error {
@@ -46,7 +46,7 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 	for name, run := range map[string]func() error{
 		"Run": func() error { _, err := p.a.Run(t.Context(), call("k"), handler); return err },
 		"In": func() error {
-			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				_, err := p.a.In(tx).Run(t.Context(), call("k"), handler)
 				return err
 			})
@@ -59,7 +59,7 @@ func TestACallInItsOwnHandlerIsInProgress(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mustExec(t, p.s.own, "DELETE FROM "+p.s.quoted()+".semel_record; DELETE FROM "+p.table)
+			mustExec(t, p.s.ownPool, "DELETE FROM "+p.s.quoted()+".semel_record; DELETE FROM "+p.table)
 			if ran = 0; run() != nil || ran != 1 {
 				t.Errorf("it ran %d times", ran)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// A handler of one store within that of another: what is run there for the outer
-// store joins its transaction, and is rolled back with it.
-func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
+// A handler of one store runs inside a handler of another. A call of the outer store
+// joins the outer transaction, and is rolled back with it.
+func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	back := errors.New("all is rolled back")
 	inside := func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
@@ -27,7 +27,7 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 	for name, run := range map[string]func() error{
 		"Run": func() error { return Once(t.Context(), p.a, call("outer"), inside) },
 		"In": func() error {
-			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				return semel.Once(t.Context(), p.a.In(tx), call("outer"), func(ctx context.Context, x *semel.Execution) error { return inside(ctx, x, tx) })
 			})
 		},
@@ -46,9 +46,9 @@ func TestATransactionInsideAnotherStoresIsStillKnown(t *testing.T) {
 	}
 }
 
-// What a handler leaves behind may use its context: the transaction is over, and
-// so is the run of its key.
-func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
+// A goroutine of the handler may use the context later. The transaction has ended, and
+// the key is no longer running.
+func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var left context.Context
 	leave := func(ctx context.Context, _ *semel.Execution) error {
@@ -58,7 +58,7 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 	for name, run := range map[string]func(key string) error{
 		"Run": func(key string) error { return semel.Once(t.Context(), p.a, call(key), leave) },
 		"In": func(key string) error {
-			return pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				return semel.Once(t.Context(), p.a.In(tx), call(key), leave)
 			})
 		},
@@ -76,8 +76,8 @@ func TestTheContextOfAHandlerThatHasReturnedHoldsNoTransaction(t *testing.T) {
 			if _, err := Do(left, p.a, call(later), p.pay(later, nil)); err != nil {
 				t.Error(err)
 			}
-			mustExec(t, p.s.own, "DELETE FROM "+p.s.quoted()+".semel_record")
-			if err := pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error { // its key, which is free again
+			mustExec(t, p.s.ownPool, "DELETE FROM "+p.s.quoted()+".semel_record")
+			if err := pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error { // its key, which is free again
 				return semel.Once(left, p.a.In(tx), call(name), func(context.Context, *semel.Execution) error { return nil })
 			}); err != nil {
 				t.Error(err)

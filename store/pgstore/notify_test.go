@@ -9,17 +9,18 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// other is another store of the same schema, as another process has it.
-func other(t testing.TB, s *Store) *Store {
-	o := s.opt
+// openOther is another store of the same schema, as another process has it.
+func openOther(t testing.TB, s *Store) *Store {
+	o := s.options
 	return openAt(t, pgtest.URL(t), &o)
 }
 
-// told waits until a waiter is woken.
-func told(t *testing.T, l *notify.Waiter, what string) {
+// wantNotified waits until a waiter is woken.
+func wantNotified(t *testing.T, l *notify.Waiter, what string) {
 	t.Helper()
 	select {
 	case <-l.Done():
@@ -33,7 +34,7 @@ func told(t *testing.T, l *notify.Waiter, what string) {
 
 func join(t *testing.T, s *Store, value string) *notify.Waiter {
 	t.Helper()
-	l, err := s.listener.Join(idOf(testKey(value)))
+	l, err := s.listener.Join(table.ID(testKey(value)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +42,12 @@ func join(t *testing.T, s *Store, value string) *notify.Waiter {
 }
 
 // Each way in which a run ends, and who listens in another process.
-func TestTheEndOfARunIsTold(t *testing.T) {
+func TestWait_RunEnds_Notified(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
-	far := other(t, s)
+	far := openOther(t, s)
 	one := join(t, far, "one")
 	complete(t, s, "one", "result")
-	told(t, one, "a settlement")
+	wantNotified(t, one, "a settlement")
 
 	var all sync.WaitGroup
 	for i := range 300 { // so many go in batches, and need more than one notification
@@ -56,7 +57,7 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 			if err := s.Settle(t.Context(), r.Lease(), completion("result")); err != nil {
 				t.Error(err)
 			}
-			told(t, l, "a settlement in a batch")
+			wantNotified(t, l, "a settlement in a batch")
 		})
 	}
 	all.Wait()
@@ -68,11 +69,11 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	if f, err := s.Swap(t.Context(), parked.Seen(), p); err != nil || !f.Won {
 		t.Errorf("swap: won %v, error %v", f.Won, err)
 	}
-	told(t, l, "a swap to unknown")
+	wantNotified(t, l, "a swap to unknown")
 }
 
 // A take-over is not an end, and a claim that loses changes nothing.
-func TestWhatIsNoEndIsNotTold(t *testing.T) {
+func TestWait_RunContinues_NotNotified(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	was := claim(t, s, "k")
 	l := join(t, s, "k")
@@ -84,7 +85,7 @@ func TestWhatIsNoEndIsNotTold(t *testing.T) {
 	}
 	last := join(t, s, "last") // notifications come in the order of the commits
 	complete(t, s, "last", "result")
-	told(t, last, "a settlement")
+	wantNotified(t, last, "a settlement")
 	select {
 	case <-l.Done():
 		t.Error("a take-over was told as an end")
@@ -92,17 +93,17 @@ func TestWhatIsNoEndIsNotTold(t *testing.T) {
 	}
 }
 
-func TestWaitWithoutNotifySaysSoAtOnce(t *testing.T) {
+func TestWait_NotifyOff_ErrUnsupported(t *testing.T) {
 	s := openNew(t, nil)
 	if err := s.Wait(t.Context(), seenOf(claim(t, s, "k"))); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
 	}
-	if n := ask[int](t, s.own, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'||$1||'%'", s.opt.channel()); n != 0 {
+	if n := ask[int](t, s.ownPool, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'||$1||'%'", s.options.channel()); n != 0 {
 		t.Errorf("%d connections listen", n)
 	}
 }
 
-func TestWaitSeesWhatCameBeforeIt(t *testing.T) {
+func TestWait_RunEndedBefore_ReturnsAtOnce(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	r := claim(t, s, "k")
 	seen := r.Seen()
@@ -138,7 +139,7 @@ func proposalSeen(value string) store.Seen {
 
 // A claim that was taken over before somebody waits for it is in the same state,
 // and another's.
-func TestWaitSeesATakeOverBeforeIt(t *testing.T) {
+func TestWait_TakeOverBefore_ReturnsAtOnce(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
 	was := claim(t, s, "k")
 	if f, err := s.Swap(t.Context(), was.Seen(), proposal("k")); err != nil || !f.Won {

@@ -14,50 +14,51 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// frozen is a store whose reads show a record as it was first, until a
-// notification comes: who only polls would never see its end.
-type frozen struct {
+// staleStore is a store whose reads return the first version of a record until a
+// notification comes. A caller that only polls never sees the end.
+type staleStore struct {
 	*Store
 	first store.Found
 	told  atomic.Bool
 }
 
-func (f *frozen) Get(ctx context.Context, k store.Key) (store.Found, error) {
+func (f *staleStore) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	if f.told.Load() {
 		return f.Store.Get(ctx, k)
 	}
 	return f.first, nil
 }
 
-func (f *frozen) Wait(ctx context.Context, seen store.Seen) error {
+func (f *staleStore) Wait(ctx context.Context, seen store.Seen) error {
 	err := f.Store.Wait(ctx, seen)
 	f.told.Store(err == nil)
 	return err
 }
 
-// run runs a call that ends when it is told to.
-func run(t *testing.T, s *Store, key string) (end func(), ran chan error) {
+// startRun runs a call that ends when it is told to.
+func startRun(t *testing.T, s *Store, key string) (end func(), done chan error) {
 	t.Helper()
 	started, over := make(chan struct{}), make(chan struct{})
 	g := newGuard(t, s)
-	ran = make(chan error, 1)
+	done = make(chan error, 1)
 	go func() {
 		_, err := g.Run(t.Context(), call(key), func(context.Context, *semel.Execution) (store.Outcome, error) {
 			close(started)
 			<-over
 			return store.Outcome{Body: []byte("one")}, nil
 		})
-		ran <- err
+		done <- err
 	}()
 	<-started
-	return func() { close(over) }, ran
+	return func() { close(over) }, done
 }
 
-// duplicate is a call that waits for the end of a run.
-func duplicate(t *testing.T, s store.Store, key string) (got chan error) {
+// startDuplicate is a call that waits for the end of a run.
+func startDuplicate(t *testing.T, s store.Store, key string) (got chan error) {
 	t.Helper()
 	g := newGuard(t, s)
 	got = make(chan error, 1)
@@ -75,8 +76,8 @@ func duplicate(t *testing.T, s store.Store, key string) (got chan error) {
 	return got
 }
 
-// well fails the test unless all end without an error.
-func well(t *testing.T, all ...chan error) {
+// wantSuccess fails the test unless all end without an error.
+func wantSuccess(t *testing.T, all ...chan error) {
 	t.Helper()
 	for _, c := range all {
 		select {
@@ -90,19 +91,19 @@ func well(t *testing.T, all ...chan error) {
 	}
 }
 
-func TestAWaiterIsWokenWhereAPollSeesNothing(t *testing.T) {
+func TestWait_Notified_BeforePollSeesIt(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
-	far := other(t, s)
+	far := openOther(t, s)
 	for i := range 5 {
-		end, ran := run(t, s, itoa(i))
+		end, ran := startRun(t, s, itoa(i))
 		first, err := s.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: itoa(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := duplicate(t, &frozen{Store: far, first: first}, itoa(i))
+		got := startDuplicate(t, &staleStore{Store: far, first: first}, itoa(i))
 		waitFor(t, "somebody waits", func() bool { return waiters(far) == 1 })
 		end()
-		well(t, ran, got)
+		wantSuccess(t, ran, got)
 	}
 	if n := waiters(far); n != 0 {
 		t.Errorf("%d places are left", n)
@@ -122,16 +123,16 @@ func newGuard(t *testing.T, s store.Store) *semel.Guard {
 // many there were.
 func endListeners(t *testing.T, s *Store) int {
 	t.Helper()
-	return ask[int](t, s.own, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, s.opt.channel())
+	return ask[int](t, s.ownPool, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1`, s.options.channel())
 }
 
 // A listener whose connection is lost, and cannot be made again.
-func TestAWaiterThatIsDeafPolls(t *testing.T) {
+func TestWait_ListenerBroken_Polls(t *testing.T) {
 	first := openNew(t, nil)
-	cfg := sized(first.own.Config(), 4)
+	cfg := sized(first.ownPool.Config(), 4)
 	var cut atomic.Bool
 	cfg.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error {
-		if cut.Load() && to.RuntimeParams["application_name"] == first.opt.channel() {
+		if cut.Load() && to.RuntimeParams["application_name"] == first.options.channel() {
 			return errors.New("the network is down")
 		}
 		return nil
@@ -141,18 +142,18 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	s, err := New(t.Context(), pool, &Options{Schema: first.opt.Schema, Notify: true})
+	s, err := New(t.Context(), pool, &Options{Schema: first.options.Schema, Notify: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 
-	end, ran := run(t, first, "k")
+	end, ran := startRun(t, first, "k")
 	found, err := first.Get(t.Context(), store.Key{Operation: "pay", Tenant: "ann", Value: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := duplicate(t, s, "k")
+	got := startDuplicate(t, s, "k")
 	waitFor(t, "somebody waits", func() bool { return waiters(s) == 1 })
 	cut.Store(true)
 	waitFor(t, "the listener is gone", func() bool {
@@ -160,23 +161,23 @@ func TestAWaiterThatIsDeafPolls(t *testing.T) {
 		return errors.Is(s.Wait(t.Context(), found.Record.Seen()), notify.ErrListenerClosed)
 	})
 	end()
-	well(t, ran, got)
+	wantSuccess(t, ran, got)
 	cut.Store(false)
 	waitFor(t, "it listens again", func() bool {
-		l, err := s.listener.Join(idOf(testKey("later")))
+		l, err := s.listener.Join(table.ID(testKey("later")))
 		if err == nil {
 			defer s.listener.Leave(l)
 		}
 		return err == nil
 	})
 	l := join(t, s, "later")
-	s.ended(idOf(testKey("later")))
-	told(t, l, "an end after the listener came back")
+	s.notifyEnd(table.ID(testKey("later")))
+	wantNotified(t, l, "an end after the listener came back")
 }
 
-func TestCloseEndsWhoWaits(t *testing.T) {
+func TestClose_WaitersEnd(t *testing.T) {
 	s := openNew(t, &Options{Notify: true})
-	far := other(t, s)
+	far := openOther(t, s)
 	r, last := claim(t, s, "k"), join(t, far, "last")
 	got := make(chan error, 1)
 	go func() { got <- s.Wait(t.Context(), r.Seen()) }()
@@ -193,13 +194,13 @@ func TestCloseEndsWhoWaits(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("Wait does not end")
 	}
-	told(t, last, "what ended before Close")
+	wantNotified(t, last, "what ended before Close")
 	if err := s.Wait(t.Context(), r.Seen()); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
 
-func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
+func TestOpen_NotifyThroughPgBouncer_Refused(t *testing.T) {
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	s, err := Open(t.Context(), through, &Options{Schema: newSchema(t, at), Notify: true, echo: time.Second})
@@ -211,18 +212,17 @@ func TestNotifyThroughPgBouncerIsRefused(t *testing.T) {
 	}
 }
 
-// Transactions are told after their commit; who waits for one has nothing to
-// look at before.
-func TestTheEndOfATransactionIsTold(t *testing.T) {
+// A transaction notifies after its commit. Before that, a waiter sees no record.
+func TestWait_TransactionEnds_Notified(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
-	far, err := NewAtomic(other(t, p.s), nil)
+	far, err := NewAtomic(openOther(t, p.s), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, fails := range map[string]error{"it commits": nil, "it fails": errors.New("boom"), "nothing happened": semel.NoEffect(errors.New("boom"))} {
 		t.Run(name, func(t *testing.T) {
 			started, end, ran := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			before := far.s.app.Stat().AcquireCount()
+			before := far.store.appPool.Stat().AcquireCount()
 			go func() {
 				defer close(ran)
 				_, err := p.a.Run(t.Context(), call(name), func(context.Context, *semel.Execution) (store.Outcome, error) {
@@ -248,8 +248,8 @@ func TestTheEndOfATransactionIsTold(t *testing.T) {
 				got <- err
 			}()
 			waitFor(t, "somebody sleeps after his second try", func() bool {
-				is := far.s.app.Stat()
-				return is.AcquireCount() == before+2 && is.AcquiredConns() == 0 && waiters(far.s) == 1
+				is := far.store.appPool.Stat()
+				return is.AcquireCount() == before+2 && is.AcquiredConns() == 0 && waiters(far.store) == 1
 			})
 			close(end)
 			<-ran

@@ -4,29 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/schema"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Open opens the store in the database at url (postgres://…, or key=value), with
-// connections of its own. It brings the schema up to date unless
-// Options.NoMigrate. Nil options are the defaults. The ctx bounds the opening
-// only.
+// connections of its own. It runs the migrations unless Options.NoMigrate is set. Nil
+// options mean the defaults. The context limits the opening only.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("pgstore: open: %w", err) // it shows no password
+		return nil, fmt.Errorf("pgstore: open: %w", err) // err does not contain the password
 	}
 	return open(ctx, cfg, nil, o)
 }
 
-// New is Open with the settings of a pool that the application has. [Atomic]
-// takes its transactions from that pool, which stays the caller's to close;
-// the rest of the store opens connections of its own (Options.Connections),
-// with the pool's hooks, so that handlers which hold the pool cannot starve
-// it.
+// New is Open with the settings of the application's pool. [Atomic] takes its
+// transactions from that pool, which the caller closes. For everything else the store
+// opens connections of its own (Options.Connections) with the pool's hooks, so that
+// handlers which hold all connections of the pool cannot block it.
 func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("pgstore: New: the pool is nil; use Open for a URL")
@@ -39,27 +43,27 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opt: opt, app: app, idle: pgwire.Millis(opt.MaxIdleTx)}
+	s := &Store{options: opt, appPool: app, idleTimeout: pgwire.Millis(opt.MaxIdleTx)}
 	s.makeStatements(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
 		return nil, pgwire.Explain("open", err)
 	}
-	s.quick, s.patient = s.newSession(inLane), s.newSession(pgwire.Millis(opt.LockTimeout))
-	s.alone = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
+	s.laneSession, s.waitSession = s.newSession(table.LaneLockTimeout), s.newSession(pgwire.Millis(opt.LockTimeout))
+	s.waitSlots = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
 	s.claims, s.settles, s.replays = s.newClaimLane(), s.newSettleLane(), s.newReplayLane()
 	return s, nil
 }
 
-// makeStatements makes the statements. For spelled see packedOf.
+// makeStatements makes the statements. For spelled see table.NewStatements.
 func (s *Store) makeStatements(spelled bool) {
-	s.sql, s.txSQL = newStatements(&s.opt, s.opt.RelaxedClaims, spelled), newStatements(&s.opt, false, spelled)
+	s.sql, s.txSQL = table.NewStatements(s.options.Schema, s.options.clock, s.options.RelaxedClaims, spelled), table.NewStatements(s.options.Schema, s.options.clock, false, spelled)
 }
 
 func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
-	if s.app == nil {
-		s.opened = true
-		if s.app, err = pgxpool.NewWithConfig(ctx, cfg.Copy()); err != nil {
+	if s.appPool == nil {
+		s.ownsAppPool = true
+		if s.appPool, err = pgxpool.NewWithConfig(ctx, cfg.Copy()); err != nil {
 			return err
 		}
 	}
@@ -67,17 +71,21 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 		if pgwire.Code(err) != pgwire.ProtocolViolation {
 			return err
 		}
-		// A pooler that knows no such settings. It hides prepared statements
-		// from the store too, whose plans they are for.
+		// A pooler refused the settings. The settings are for the plans of
+		// prepared statements, which such a pooler does not pass on either.
 		if err := s.connectOwn(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	// A pooler may also have ignored them, and a user set them otherwise.
-	if err := s.own.QueryRow(ctx, s.sql.isSteady).Scan(&s.steady); err != nil {
+	// A pooler may have ignored the settings, or the URL may override them.
+	if err := s.ownPool.QueryRow(ctx, s.sql.HasPlannerSettings).Scan(&s.hasPlannerSettings); err != nil {
 		return err
 	}
-	if err := s.prepareSchema(ctx); err != nil {
+	prepare := s.schema().Migrate
+	if s.options.NoMigrate {
+		prepare = s.schema().Check
+	}
+	if err := prepare(ctx, s.ownPool); err != nil {
 		return err
 	}
 	if spelled, err := s.spelled(ctx); err != nil {
@@ -85,49 +93,43 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	} else if spelled {
 		s.makeStatements(true)
 	}
-	if s.parts, err = s.findParts(ctx); err != nil {
+	tables, err := s.schema().Tables(ctx, s.ownPool)
+	if err != nil {
 		return err
 	}
+	s.parts = s.partsOf(tables)
 	var number int
-	if err := s.own.QueryRow(ctx, s.sql.meta).Scan(&s.id, &number); err != nil || !s.opt.Notify {
+	if err := s.ownPool.QueryRow(ctx, s.sql.Meta).Scan(&s.id, &number); err != nil || !s.options.Notify {
 		return err
 	}
-	s.listener, err = notify.Listen(ctx, sized(cfg, 2+spareConns), s.opt.channel(), s.opt.echo)
+	s.listener, err = notify.Listen(ctx, sized(cfg, 2+spareConns), s.options.channel(), s.options.echo)
 	return err
 }
 
 // connectOwn opens the connections that are the store's own.
 func (s *Store) connectOwn(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	s.closeOwn()
-	if s.own, err = pgxpool.NewWithConfig(ctx, sized(cfg, s.opt.Connections)); err != nil {
+	if s.ownPool, err = pgxpool.NewWithConfig(ctx, sized(cfg, s.options.Connections)); err != nil {
 		return err
 	}
-	if s.renewal, err = pgxpool.NewWithConfig(ctx, sized(cfg, 1+spareConns)); err != nil {
+	if s.renewalPool, err = pgxpool.NewWithConfig(ctx, sized(cfg, 1+spareConns)); err != nil {
 		return err
 	}
-	return s.own.Ping(ctx)
+	return s.ownPool.Ping(ctx)
 }
 
 func (s *Store) closeOwn() {
-	for _, p := range []*pgxpool.Pool{s.own, s.renewal} {
+	for _, p := range []*pgxpool.Pool{s.ownPool, s.renewalPool} {
 		if p != nil {
 			p.Close()
 		}
 	}
 }
 
-// steadySettings keep a plan good which is made while the table is small, and
-// kept while it grows: always by the index, for each row. It is made once, and
-// not compiled, because what is turned off makes it look dear. All statements on
-// the store's own connections are of that kind.
-var steadySettings = map[string]string{
-	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan", "jit": "off",
-}
-
-// steady is cfg with these settings, but for those that it has.
+// steady is cfg with table.PlannerSettings, except for settings that cfg has.
 func steady(cfg *pgxpool.Config) *pgxpool.Config {
 	cfg = cfg.Copy()
-	for name, value := range steadySettings {
+	for name, value := range table.PlannerSettings {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value
 		}
@@ -135,21 +137,20 @@ func steady(cfg *pgxpool.Config) *pgxpool.Config {
 	return cfg
 }
 
-// spareConns is how many connections a pool may have besides those that it needs,
-// for when one hangs: the driver keeps its place, for up to 15 s after it was
-// given up, and for up to two minutes while it connects. Who must not wait as long
-// takes another.
+// spareConns is how many connections a pool may have in addition, in case one hangs.
+// The driver closes a connection that was given up only after up to 15 s, and one that
+// is connecting after up to two minutes. In that time other callers use a spare one.
 const spareConns = 3
 
-// sized is cfg with up to n connections, none of them before it is needed.
+// sized is cfg with up to n connections, which are opened when they are needed.
 func sized(cfg *pgxpool.Config, n int) *pgxpool.Config {
 	cfg = cfg.Copy()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = int32(n), 0, 0
 	return cfg
 }
 
-// Close answers what is queued, and closes the store's connections. Methods
-// that are called later give ErrClosed. Harmless when repeated.
+// Close answers queued requests, and closes the store's connections. Later calls of
+// other methods return ErrClosed. Close may be called again.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	if s.claims != nil {
@@ -161,8 +162,111 @@ func (s *Store) Close() error {
 		s.listener.Close()
 	}
 	s.closeOwn()
-	if s.opened && s.app != nil {
-		s.app.Close()
+	if s.ownsAppPool && s.appPool != nil {
+		s.appPool.Close()
 	}
 	return nil
 }
+
+// Check implements store.Checker. It reads the settings of a new connection, and
+// returns an ErrUnsafe for each unsafe one. It changes nothing.
+func (s *Store) Check(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return pgwire.Explain("check", s.check(ctx))
+}
+
+// settings are the settings that Check reads.
+type settings struct {
+	synchronousCommit, fsync, fullPageWrites, isolation string
+	replica, readOnly                                   bool
+	version, maxConnections                             int
+}
+
+const readSettings = `SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
+	current_setting('default_transaction_isolation'), pg_is_in_recovery(), current_setting('default_transaction_read_only')::boolean,
+	current_setting('server_version_num')::int, current_setting('max_connections')::int`
+
+func (s *Store) check(ctx context.Context) error {
+	var current settings
+	err := s.ownPool.QueryRow(ctx, readSettings).Scan(&current.synchronousCommit, &current.fsync, &current.fullPageWrites, &current.isolation,
+		&current.replica, &current.readOnly, &current.version, &current.maxConnections)
+	if err != nil {
+		return err
+	}
+	if err := s.schema().Check(ctx, s.ownPool); err != nil {
+		return err
+	}
+	own := s.options.Connections + 1 + spareConns
+	if s.options.Notify {
+		own += 2 + spareConns
+	}
+	return current.unsafe(own, int(s.appPool.Config().MaxConns))
+}
+
+// unsafe returns an error for each setting under which the store cannot keep its
+// promises. The store opens own connections, and the pool of Atomic has pool
+// connections.
+func (s *settings) unsafe(own, pool int) error {
+	var errs []error
+	for _, f := range []struct {
+		wrong     bool
+		name, why string
+	}{
+		{s.synchronousCommit == "off", "synchronous_commit is off", "a crash of the server takes back the last commits, and what they recorded runs again; set it to on (see Options.RelaxedClaims)"},
+		{s.fsync != "on", "fsync is " + s.fsync, "a crash of the system can destroy the database; set it to on"},
+		{s.fullPageWrites != "on", "full_page_writes is " + s.fullPageWrites, "a crash of the system can destroy pages; set it to on, unless the file system never tears a page"},
+		{s.replica, "the server is a replica", "it cannot be written to, and shows the past; connect to the primary (target_session_attrs=read-write)"},
+		{s.readOnly && !s.replica, "default_transaction_read_only is on", "nothing can be claimed; set it to off for this role"},
+		{s.isolation != "read committed", fmt.Sprintf("default_transaction_isolation is %q", s.isolation), "statements that meet others fail (40001) instead of waiting; set it to \"read committed\" for this role"},
+		{s.version < 140000, fmt.Sprintf("server_version_num is %d", s.version), "version 14 is the oldest that works"},
+		{pool < 4, fmt.Sprintf("the pool has %d connections", pool), "each transaction of Atomic.Run holds one for as long as its handler runs; set pool_max_conns to 4 at least"},
+		{own+pool > s.maxConnections, fmt.Sprintf("max_connections is %d", s.maxConnections), fmt.Sprintf("this process alone may open %d; raise it, or lower Options.Connections and pool_max_conns", own+pool)},
+	} {
+		if f.wrong {
+			errs = append(errs, fmt.Errorf("%w: %s: %s", ErrUnsafe, f.name, f.why))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// spelled reports whether the columns of the table are in another order than in the
+// migration.
+func (s *Store) spelled(ctx context.Context) (bool, error) {
+	rows, err := s.ownPool.Query(ctx, `SELECT a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1::text AND c.relname = $2::text AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, s.options.Schema, table.Name)
+	if err != nil {
+		return false, err
+	}
+	are, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return len(are) < len(table.Columns) || !slices.Equal(are[:len(table.Columns)], table.Columns), err
+}
+
+// Migrations are the scripts that make the tables, for applications that run
+// migrations themselves: 0001_init.up.sql and so on, to be run in order, each in one
+// transaction. The .down.sql scripts undo them, except for the schema "semel" itself.
+// Each up script sets semel_meta.schema to its number. For another schema, replace
+// "semel", with the quotes, by its quoted name.
+func Migrations() fs.FS { return schema.Scripts() }
+
+// PartitionedInit is the script 0001_init.up.sql of [Migrations] with the table of
+// records in n partitions, 1 to 256; see Options.Partitions. The other scripts are
+// the same with and without partitions.
+func PartitionedInit(n int) (string, error) { return schema.PartitionedScript(n) }
+
+// Migrate implements store.Migrator. It runs the migrations that the schema has not
+// had, in one transaction; the first one makes the schema. A schema that is newer
+// than this version of the package is ErrSchema.
+func (s *Store) Migrate(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	return pgwire.Explain("migrate", s.schema().Migrate(ctx, s.ownPool))
+}
+
+func (s *Store) schema() schema.Schema {
+	return schema.Schema{Name: s.options.Schema, Partitions: s.options.Partitions}
+}
+
+func (s *Store) quoted() string { return s.schema().Quoted() }

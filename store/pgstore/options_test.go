@@ -14,7 +14,7 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-func TestWrongOptionsAreNamed(t *testing.T) {
+func TestOptions_Invalid_Named(t *testing.T) {
 	for want, o := range map[string]Options{
 		"Schema": {Schema: strings.Repeat("x", 64)}, "LockTimeout": {LockTimeout: -1}, "Connections": {Connections: -1},
 		"Flushers": {Flushers: 5}, "MaxBatch": {MaxBatch: -1}, "MaxIdleTx": {MaxIdleTx: time.Microsecond},
@@ -31,7 +31,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	}
 }
 
-func TestOpenShowsNoPassword(t *testing.T) {
+func TestOpen_Fails_HidesPassword(t *testing.T) {
 	for _, url := range []string{"postgres://ann:secret@127.0.0.1:1/x?connect_timeout=1", "postgres://ann:sec%ret@127.0.0.1:x/x"} {
 		if _, err := Open(t.Context(), url, nil); err == nil || strings.Contains(err.Error(), "sec") && strings.Contains(err.Error(), "ret@") {
 			t.Errorf("got %v", err)
@@ -42,7 +42,7 @@ func TestOpenShowsNoPassword(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreSaysSo(t *testing.T) {
+func TestStore_Closed_ErrClosed(t *testing.T) {
 	pgtest.URL(t)
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
@@ -72,7 +72,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatCanBeDone(t *testing.T) {
+func TestErrors_SayNextStep(t *testing.T) {
 	for c, want := range map[string]error{pgwire.LockNotAvailable: ErrBusy, pgwire.DiskFull: ErrFull, pgwire.UndefinedTable: ErrSchema} {
 		err := pgwire.Explain("claim", fmt.Errorf("send: %w", &pgconn.PgError{Code: c}))
 		var e *pgconn.PgError
@@ -87,7 +87,7 @@ func TestErrorsSayWhatCanBeDone(t *testing.T) {
 	}
 }
 
-func TestASweepCursorOfAnotherStoreIsRefused(t *testing.T) {
+func TestSweep_ForeignCursor_Refused(t *testing.T) {
 	s := openNew(t, nil)
 	for _, c := range []store.Cursor{"x", "7", "(1,2", "(-1,0)", "(1,70000)", "(1,2)x"} {
 		if _, err := s.Sweep(t.Context(), c, 1); err == nil || !strings.Contains(err.Error(), "cursor") {

@@ -14,27 +14,28 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/storetest"
 )
 
 // The suite with the records in partitions. SEMEL_TEST_PARTITIONS has all
 // tests in partitions.
-func TestConformanceOnPartitions(t *testing.T) {
+func TestConformance_Partitions(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openStandingIn(t, 3) },
+		Open:      func(t testing.TB) store.Store { return openFixedClockIn(t, 3) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
 		Reopen:    reopen,
-		Begin:     beginLate,
+		Begin:     beginDeferred,
 		Histories: 20,
 	})
 }
 
 // A partition boundary is where the published pattern, a table for each day,
 // grants a key twice. Here the partition follows from the key.
-func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
+func TestPartitions_SameKeyConcurrently_GrantedOnce(t *testing.T) {
 	s := openNew(t, &Options{Partitions: 8})
-	both := []*Store{s, other(t, s)}
+	both := []*Store{s, openOther(t, s)}
 	const keys, callers = 100, 6
 	var won [keys]atomic.Int32
 	var all sync.WaitGroup
@@ -56,16 +57,16 @@ func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
 			t.Errorf("key %d was granted %d times", i, n)
 		}
 	}
-	if n := ask[int](t, s.own, "SELECT count(DISTINCT tableoid) FROM "+s.quoted()+".semel_record"); n != 8 {
+	if n := ask[int](t, s.ownPool, "SELECT count(DISTINCT tableoid) FROM "+s.quoted()+".semel_record"); n != 8 {
 		t.Errorf("%d keys are in %d partitions, want 8", keys, n)
 	}
 	// Nor can the key be written beside the store: each partition refuses the ids
 	// of the others.
-	at := pgx.Identifier{s.opt.Schema, ask[string](t, s.own, "SELECT c.relname::text FROM pg_class c JOIN "+s.quoted()+".semel_record r ON c.oid = r.tableoid WHERE r.id = $1", idOf(testKey("0")))}.Sanitize()
+	at := pgx.Identifier{s.options.Schema, ask[string](t, s.ownPool, "SELECT c.relname::text FROM pg_class c JOIN "+s.quoted()+".semel_record r ON c.oid = r.tableoid WHERE r.id = $1", table.ID(testKey("0")))}.Sanitize()
 	refused := 0
 	for i := range 8 {
-		to := pgx.Identifier{s.opt.Schema, "semel_record_p00" + itoa(i)}.Sanitize()
-		_, err := s.own.Exec(t.Context(), "INSERT INTO "+to+" SELECT * FROM "+at+" WHERE id = $1", idOf(testKey("0")))
+		to := pgx.Identifier{s.options.Schema, "semel_record_p00" + itoa(i)}.Sanitize()
+		_, err := s.ownPool.Exec(t.Context(), "INSERT INTO "+to+" SELECT * FROM "+at+" WHERE id = $1", table.ID(testKey("0")))
 		switch {
 		case to == at && pgwire.Code(err) != pgwire.UniqueViolation, to != at && pgwire.Code(err) != "23514":
 			t.Errorf("a second row in %s: %v", to, err)
@@ -80,15 +81,15 @@ func TestAKeyClaimedOnBothSidesOfAPartitionBoundary(t *testing.T) {
 
 // The control: with a table for each day the same key is granted on each side of
 // midnight, and the server offers no unique index that would not.
-func TestAPartitionForEachDayGrantsAKeyTwice(t *testing.T) {
+func TestPartitions_ByDay_Refused(t *testing.T) {
 	s := openNew(t, nil)
 	q := func(sql string) string { return strings.ReplaceAll(sql, "S.", s.quoted()+".") }
-	mustExec(t, s.own, q(`CREATE TABLE S.published (id uuid NOT NULL, created bigint NOT NULL, UNIQUE (id, created)) PARTITION BY RANGE (created)`))
-	mustExec(t, s.own, q(`CREATE TABLE S.monday PARTITION OF S.published (UNIQUE (id)) FOR VALUES FROM (0) TO (100)`))
-	mustExec(t, s.own, q(`CREATE TABLE S.tuesday PARTITION OF S.published (UNIQUE (id)) FOR VALUES FROM (100) TO (200)`))
+	mustExec(t, s.ownPool, q(`CREATE TABLE S.published (id uuid NOT NULL, created bigint NOT NULL, UNIQUE (id, created)) PARTITION BY RANGE (created)`))
+	mustExec(t, s.ownPool, q(`CREATE TABLE S.monday PARTITION OF S.published (UNIQUE (id)) FOR VALUES FROM (0) TO (100)`))
+	mustExec(t, s.ownPool, q(`CREATE TABLE S.tuesday PARTITION OF S.published (UNIQUE (id)) FOR VALUES FROM (100) TO (200)`))
 	granted := int64(0)
 	for _, now := range []int{98, 99, 100, 101} {
-		tag, err := s.own.Exec(t.Context(), q(`INSERT INTO S.published VALUES ($1, $2) ON CONFLICT DO NOTHING`), idOf(testKey("k")), now)
+		tag, err := s.ownPool.Exec(t.Context(), q(`INSERT INTO S.published VALUES ($1, $2) ON CONFLICT DO NOTHING`), table.ID(testKey("k")), now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,19 +98,19 @@ func TestAPartitionForEachDayGrantsAKeyTwice(t *testing.T) {
 	if granted != 2 {
 		t.Errorf("granted %d times, want 2", granted)
 	}
-	if _, err := s.own.Exec(t.Context(), q(`CREATE UNIQUE INDEX ON S.published (id)`)); pgwire.Code(err) != "0A000" {
+	if _, err := s.ownPool.Exec(t.Context(), q(`CREATE UNIQUE INDEX ON S.published (id)`)); pgwire.Code(err) != "0A000" {
 		t.Errorf("a unique index over the days: %v", err)
 	}
 	// Such a table is no place for records.
-	mustExec(t, s.own, q(`DROP TABLE S.semel_record CASCADE`))
-	mustExec(t, s.own, q(`CREATE TABLE S.semel_record (id uuid NOT NULL, created bigint NOT NULL, UNIQUE (id, created)) PARTITION BY RANGE (created)`))
-	o := s.opt
+	mustExec(t, s.ownPool, q(`DROP TABLE S.semel_record CASCADE`))
+	mustExec(t, s.ownPool, q(`CREATE TABLE S.semel_record (id uuid NOT NULL, created bigint NOT NULL, UNIQUE (id, created)) PARTITION BY RANGE (created)`))
+	o := s.options
 	if _, err := Open(t.Context(), pgtest.URL(t), &o); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "RANGE (created)") {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 }
 
-func TestTheNumberOfPartitionsIsFixed(t *testing.T) {
+func TestPartitions_OtherNumber_ErrSchema(t *testing.T) {
 	for made, want := range map[int]string{0: "has 0 partitions", 4: "has 4 partitions"} {
 		url := pgtest.URL(t)
 		o := Options{Schema: newSchema(t, url), Partitions: made}
@@ -133,7 +134,7 @@ func TestTheNumberOfPartitionsIsFixed(t *testing.T) {
 	}
 }
 
-func TestMigrationsOfPartitionsRunByHandMakeTheSameSchema(t *testing.T) {
+func TestPartitionedInit_RunByHand_SameSchema(t *testing.T) {
 	for _, n := range []int{-1, 0, 257} {
 		if _, err := PartitionedInit(n); err == nil {
 			t.Errorf("%d partitions were made", n)
@@ -169,7 +170,7 @@ func TestMigrationsOfPartitionsRunByHandMakeTheSameSchema(t *testing.T) {
 	}
 	complete(t, openAt(t, url, &Options{NoMigrate: true}), "k", "result")
 	made := openNew(t, &Options{Partitions: 4})
-	if got := dump(t, made.own, made.opt.Schema); !slices.Equal(got, byHand) {
+	if got := dump(t, made.ownPool, made.options.Schema); !slices.Equal(got, byHand) {
 		t.Errorf("Open made\n%q\nby hand it is\n%q", got, byHand)
 	}
 	slices.Reverse(names)
@@ -183,7 +184,7 @@ func TestMigrationsOfPartitionsRunByHandMakeTheSameSchema(t *testing.T) {
 
 // A statement reads the partition of its key, and no other: as many look-ups
 // as in one table.
-func TestAStatementReadsOnePartition(t *testing.T) {
+func TestPartitions_Statement_ReadsOne(t *testing.T) {
 	lookups := func(partitions int) int {
 		s := openNew(t, &Options{Connections: 1, Flushers: 1, Partitions: partitions})
 		noVacuum(t, s)
@@ -212,9 +213,9 @@ func TestAStatementReadsOnePartition(t *testing.T) {
 				t.Fatalf("swap: won %v, error %v", f.Won, err)
 			}
 		}
-		mustExec(t, s.renewal, "SELECT pg_stat_force_next_flush()")
-		mustExec(t, s.own, "SELECT pg_stat_force_next_flush()")
-		return ask[int](t, s.own, "SELECT sum(idx_scan)::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname LIKE 'semel\\_record%'", s.opt.Schema)
+		mustExec(t, s.renewalPool, "SELECT pg_stat_force_next_flush()")
+		mustExec(t, s.ownPool, "SELECT pg_stat_force_next_flush()")
+		return ask[int](t, s.ownPool, "SELECT sum(idx_scan)::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname LIKE 'semel\\_record%'", s.options.Schema)
 	}
 	one, eight := lookups(0), lookups(8)
 	if one < 12*33 || eight > one+one/10 {

@@ -7,15 +7,16 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// The plan of a batch statement that was made while the table was empty must
-// be as good when it is not: by the index, for each row, without statistics.
-func TestAPlanMadeForAnEmptyTableStaysGood(t *testing.T) {
+// The plan of a batch statement that was made for an empty table must use the index
+// for each row of a large one, without statistics.
+func TestPlan_MadeForEmptyTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		s := openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions})
-		if !s.steady {
+		if !s.hasPlannerSettings {
 			t.Error("its connections are not steady")
 		}
 		planStaysGoodFromEmpty(t, s)
@@ -24,15 +25,15 @@ func TestAPlanMadeForAnEmptyTableStaysGood(t *testing.T) {
 
 // So it must where the connections are not as the store asks for, here because
 // the user does: then each batch brings its settings.
-func TestAPlanStaysGoodWithAUsersSettings(t *testing.T) {
+func TestPlan_UserSettings_UsesIndex(t *testing.T) {
 	at := pgtest.URL(t)
 	url := at + "&enable_hashjoin=on&enable_seqscan=on&plan_cache_mode=auto"
 	s := openAt(t, url, &Options{Schema: newSchema(t, at), Flushers: 1, Connections: 1})
-	if s.steady {
+	if s.hasPlannerSettings {
 		t.Error("the store takes its connections for steady")
 	}
 	planStaysGoodFromEmpty(t, s)
-	if is := ask[string](t, s.own, "SELECT current_setting('enable_seqscan')"); is != "on" {
+	if is := ask[string](t, s.ownPool, "SELECT current_setting('enable_seqscan')"); is != "on" {
 		t.Errorf("enable_seqscan is %s in the user's session", is)
 	}
 }
@@ -48,8 +49,8 @@ func bothTables(t *testing.T, test func(t *testing.T, partitions int)) {
 // noVacuum turns autovacuum off for the records.
 func noVacuum(t *testing.T, s *Store) {
 	t.Helper()
-	mustExec(t, s.own, `DO $$ DECLARE one regclass; BEGIN
-		FOR one IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace(`+literal(s.quoted())+`) AND c.relkind = 'r' AND c.relname LIKE 'semel\_record%' LOOP
+	mustExec(t, s.ownPool, `DO $$ DECLARE one regclass; BEGIN
+		FOR one IN SELECT c.oid FROM pg_class c WHERE c.relnamespace = to_regnamespace(`+table.Literal(s.quoted())+`) AND c.relkind = 'r' AND c.relname LIKE 'semel\_record%' LOOP
 			EXECUTE 'ALTER TABLE ' || one || ' SET (autovacuum_enabled = off)';
 		END LOOP;
 	END $$`)
@@ -83,7 +84,7 @@ func planStaysGoodFromEmpty(t *testing.T, s *Store) {
 		}
 		s.flushReplays(t.Context(), looks)
 		for _, it := range looks {
-			if it.Err != nil || !stays(&it.Res) {
+			if it.Err != nil || !replayable(&it.Res) {
 				t.Fatalf("%+v, error %v", it.Res, it.Err)
 			}
 		}
@@ -91,7 +92,7 @@ func planStaysGoodFromEmpty(t *testing.T, s *Store) {
 	for round := range 8 { // by now the plans are kept
 		step(round)
 	}
-	fill(t, s.own, s.quoted()+".semel_record")
+	fill(t, s.ownPool, s.quoted()+".semel_record")
 	before := scans(t, s)
 	for round := range 8 {
 		step(100 + round)
@@ -102,7 +103,7 @@ func planStaysGoodFromEmpty(t *testing.T, s *Store) {
 }
 
 // The same of single statements, and with the statistics of a small table.
-func TestAPlanMadeForASmallTableStaysGood(t *testing.T) {
+func TestPlan_MadeForSmallTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		planStaysGoodFromSmall(t, openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions}))
 	})
@@ -133,8 +134,8 @@ func planStaysGoodFromSmall(t *testing.T, s *Store) {
 // scans is how often the table was read as a whole.
 func scans(t *testing.T, s *Store) int {
 	t.Helper()
-	mustExec(t, s.own, "SELECT pg_stat_force_next_flush()")
-	return ask[int](t, s.own, "SELECT sum(seq_scan)::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname LIKE 'semel\\_record%'", s.opt.Schema)
+	mustExec(t, s.ownPool, "SELECT pg_stat_force_next_flush()")
+	return ask[int](t, s.ownPool, "SELECT sum(seq_scan)::int FROM pg_stat_user_tables WHERE schemaname = $1 AND relname LIKE 'semel\\_record%'", s.options.Schema)
 }
 
 // fill makes a table large, without statistics of that.
@@ -147,7 +148,7 @@ func fill(t *testing.T, db pgwire.Execer, table string) {
 
 // The same of a batch, which goes through the application's connections, with
 // their settings.
-func TestAPlanOfABatchMadeForASmallTableStaysGood(t *testing.T) {
+func TestPlan_BatchMadeForSmallTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		planOfABatchStaysGood(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -156,7 +157,7 @@ func TestAPlanOfABatchMadeForASmallTableStaysGood(t *testing.T) {
 func planOfABatchStaysGood(t *testing.T, p *shop) {
 	t.Helper()
 	noVacuum(t, p.s)
-	conn, err := p.s.app.Acquire(t.Context())
+	conn, err := p.s.appPool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +169,12 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		}
 		mode := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')")
 		y, n := p.a.newBatchTry(p.s.newTx(tx, true), false), 0
-		if err := y.gather(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
+		if err := y.lookUpCalls(t.Context(), all(64), poll(numbered(fmt.Sprint(round, "/"), 64)...)); err != nil {
 			t.Fatal(err)
 		}
-		err = y.runWhole(t.Context(), func(fresh []*NewCall) error { n = len(fresh); return nil })
-		y.t.writeHeld()
-		if err = errors.Join(err, y.t.line.Flush(t.Context())); err != nil || n != 64 {
+		err = y.runCalls(t.Context(), func(fresh []*NewCall) error { n = len(fresh); return nil })
+		y.tx.queueInserts()
+		if err = errors.Join(err, y.tx.pipeline.Flush(t.Context())); err != nil || n != 64 {
 			t.Fatalf("%d calls of 64 are new, error %v", n, err)
 		}
 		if is := ask[string](t, tx, "SELECT current_setting('plan_cache_mode')"); is != mode {
@@ -184,11 +185,11 @@ func planOfABatchStaysGood(t *testing.T, p *shop) {
 		}
 	}
 	step(0)
-	mustExec(t, p.s.own, "ANALYZE "+p.s.quoted()+".semel_record")
+	mustExec(t, p.s.ownPool, "ANALYZE "+p.s.quoted()+".semel_record")
 	for round := range 8 {
 		step(1 + round)
 	}
-	fill(t, p.s.own, p.s.quoted()+".semel_record")
+	fill(t, p.s.ownPool, p.s.quoted()+".semel_record")
 	mustExec(t, conn, "SELECT pg_stat_force_next_flush()")
 	before := scans(t, p.s)
 	for round := range 8 {

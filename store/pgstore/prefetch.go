@@ -12,136 +12,138 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// expectation is what a look ahead expects of keys. One that guessed wrong changes
-// nothing, and costs what it had done.
+// expectation is what a prefetch expects of its keys. A wrong expectation changes no
+// result, but the prefetch begins again.
 type expectation int
 
 const (
-	allNew    expectation = iota // there is nothing, so none is looked for: the statement fails if something is
-	newOrKept                    // what is there is kept, and stays as it is
+	allNew         expectation = iota // no record exists; the statement fails if one does
+	newOrCompleted                    // a record that exists is completed and does not change
 	anything
 )
 
-// newOnly is after how many batches with new keys only the next are guessed to be
-// new. Behind one of which a key was another's nothing is guessed.
-const newOnly = 3
+// newOnlyAfter is how many prefetches in a row must find new keys only, before the
+// next one expects new keys only. After a prefetch that found a key locked elsewhere,
+// the next one expects anything.
+const newOnlyAfter = 3
 
-// errNotNew: not all keys were free.
-var errNotNew = errors.New("a key of the batch is another's")
+// errNotNew: a key of the batch is locked by another transaction.
+var errNotNew = errors.New("a key of the batch is locked by another transaction")
 
-// lookAhead begins the transaction, locks the keys, and writes what is new; nil:
-// it could not.
-func (y *batchTry) lookAhead(ctx context.Context) *ownTx {
-	if st := y.a.s.app.Stat(); st.MaxConns()-st.AcquiredConns() < spare {
+// startPrefetch begins a transaction, locks the keys, and inserts records for new
+// keys. It returns nil if it cannot.
+func (b *batchTry) startPrefetch(ctx context.Context) *ownTx {
+	if stat := b.atomic.store.appPool.Stat(); stat.MaxConns()-stat.AcquiredConns() < spareConnections {
 		return nil
 	}
-	g := newOrKept
-	switch n := y.a.fresh.Load(); {
-	case n >= newOnly:
-		g = allNew
+	expected := newOrCompleted
+	switch n := b.atomic.newKeyBatches.Load(); {
+	case n >= newOnlyAfter:
+		expected = allNew
 	case n < 0:
-		g = anything
+		expected = anything
 	}
 	for {
-		t := y.a.newOwnTx()
+		t := b.atomic.newOwnTx()
 		if t.connect(ctx) != nil {
 			t.end()
 			return nil
 		}
-		y.in(&t.storeTx)
-		y.prefetched.n = 0
-		err := y.take(ctx, y.prefetched.rows, g)
+		b.setTx(&t.storeTx)
+		b.prefetch.written = 0
+		err := b.lockAndInsert(ctx, b.prefetch.rows, expected)
 		if err == nil {
 			return t
 		}
 		t.end()
-		if g == anything || !lostRace(err) && !errors.Is(err, errNotNew) {
+		if expected == anything || !lostRace(err) && !errors.Is(err, errNotNew) {
 			return nil
 		}
-		y.a.fresh.Store(0)
-		g = anything
+		b.atomic.newKeyBatches.Store(0)
+		expected = anything
 	}
 }
 
-// lookForRest looks for the keys that were left out, and once more for those
-// that were another's. All batches before have ended.
-func (y *batchTry) lookForRest(ctx context.Context) error {
-	w := y.prefetched
-	rest := w.left
-	if w.busy > 0 {
-		for _, r := range w.rows {
-			if l := r.v.ahead.found; l != nil && !l.locked {
+// prefetchDeferred looks up the keys that were also in an earlier batch, and again the
+// keys that were locked elsewhere. All earlier batches have ended.
+func (b *batchTry) prefetchDeferred(ctx context.Context) error {
+	prefetch := b.prefetch
+	rest := prefetch.deferred
+	if prefetch.lockedElsewhere > 0 {
+		for _, r := range prefetch.rows {
+			if state := r.call.prefetched.state; state != nil && !state.locked {
 				rest = append(rest, r)
 			}
 		}
-		slices.SortFunc(rest, func(a, b prefetchedRow) int { return a.compare(b.at, &b.v.id) })
+		slices.SortFunc(rest, func(a, other prefetchRow) int { return a.compare(other.prefix, &other.call.id) })
 	}
 	if len(rest) == 0 {
 		return nil
 	}
-	return y.take(ctx, rest, anything)
+	return b.lockAndInsert(ctx, rest, anything)
 }
 
-// take locks keys, and records those as done that are free and new. Of the
-// others it keeps what is there.
-func (y *batchTry) take(ctx context.Context, rows []prefetchedRow, g expectation) (err error) {
+// lockAndInsert locks keys, and inserts completed records for the keys that are free
+// and new. For the other keys it stores the records that exist.
+func (b *batchTry) lockAndInsert(ctx context.Context, rows []prefetchRow, expected expectation) (err error) {
 	for _, r := range rows {
-		a := &r.v.ahead
-		a.kept, a.found, a.wrote = nil, nil, nil // of a try before
+		result := &r.call.prefetched
+		result.completed, result.state, result.inserted = nil, nil, nil // of an earlier try
 	}
-	w, rest, wrote := y.prefetched, rows, 0
-	w.busy = 0
-	if g != allNew {
+	prefetch, rest, wrote := b.prefetch, rows, 0
+	prefetch.lockedElsewhere = 0
+	if expected != allNew {
 		var more bool
-		if rest, more, err = y.keeps(ctx, rows); err != nil {
+		if rest, more, err = b.findCompleted(ctx, rows); err != nil {
 			return err
 		}
 		if more {
-			g = anything
+			expected = anything
 		}
 	}
 	switch {
 	case len(rest) == 0:
-	case g == anything:
-		wrote, err = y.takeAny(ctx, rest)
+	case expected == anything:
+		wrote, err = b.insertAny(ctx, rest)
 	default:
-		wrote, err = len(rest), y.takeNew(ctx, rest)
+		wrote, err = len(rest), b.insertNew(ctx, rest)
 	}
 	if err != nil {
 		return err
 	}
-	switch w.n += wrote; {
-	case w.busy > 0:
-		y.a.fresh.Store(-1)
+	switch prefetch.written += wrote; {
+	case prefetch.lockedElsewhere > 0:
+		b.atomic.newKeyBatches.Store(-1)
 	case wrote < len(rows):
-		y.a.fresh.Store(0)
-	case g != allNew:
-		y.a.fresh.Add(1)
+		b.atomic.newKeyBatches.Store(0)
+	case expected != allNew:
+		b.atomic.newKeyBatches.Add(1)
 	}
 	return nil
 }
 
-// keeps looks for keys that are kept. The rest is to be taken, and more reports
-// whether something else is there of it.
-func (y *batchTry) keeps(ctx context.Context, rows []prefetchedRow) (rest []prefetchedRow, more bool, err error) {
-	t, p, as := y.t, &rows[0].v.p, &y.prefetched.as
-	var of pgtype.UUID
+// findCompleted looks for keys whose records are completed and will not change. It
+// returns the other keys; more reports whether one of them has a record.
+func (b *batchTry) findCompleted(ctx context.Context, rows []prefetchRow) (rest []prefetchRow, more bool, err error) {
+	t, p, settlement := b.tx, &rows[0].call.proposal, &b.prefetch.settlement
+	var storeID pgtype.UUID
 	now, n := int64(0), 0
-	t.line.Push(plansForAll, nil, nil)
-	t.line.Push(t.db.sql.keeps, []any{
-		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return r.v.id }), t.idle,
-		int16(as.State), int16(p.Policy), int64(as.Attempt),
+	t.pipeline.Push(useGenericPlans, nil, nil)
+	t.pipeline.Push(t.session.sql.FindCompleted, []any{
+		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return r.call.id }), t.idleTimeout,
+		int16(settlement.State), int16(p.Policy), int64(settlement.Attempt),
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
 	}, func(res pgx.BatchResults) error {
-		return each(res, func(scan func(...any) error) error {
+		return eachRow(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var packed []byte
-			if err := scan(&now, &of, &id, &packed); err != nil || id == nil {
+			if err := scan(&now, &storeID, &id, &packed); err != nil || id == nil {
 				return err
 			}
-			v, err := asked(rows, id)
+			call, err := callOf(rows, id)
 			if err != nil {
 				return err
 			}
@@ -149,128 +151,128 @@ func (y *batchTry) keeps(ctx context.Context, rows []prefetchedRow) (rest []pref
 				more = true
 				return nil
 			}
-			v.ahead.kept, err = unpackKept(now, packed)
+			call.prefetched.completed, err = table.UnpackCompleted(now, packed)
 			n++
 			return err
 		})
 	})
-	t.line.Push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil || n == 0 {
+	t.pipeline.Push(restorePlans, nil, nil)
+	if err := t.store.checkStore(t.pipeline.Flush(ctx), storeID); err != nil || n == 0 {
 		return rows, more, err
 	}
-	rest = make([]prefetchedRow, 0, len(rows)-n)
+	rest = make([]prefetchRow, 0, len(rows)-n)
 	for _, r := range rows {
-		if r.v.ahead.kept == nil {
+		if r.call.prefetched.completed == nil {
 			rest = append(rest, r)
 		}
 	}
 	return rest, more, nil
 }
 
-// takeNew locks keys, and records them as done. It fails if one is not free, or
-// there is something.
-func (y *batchTry) takeNew(ctx context.Context, rows []prefetchedRow) error {
-	var of pgtype.UUID
-	at := &moment{}
-	y.t.line.Push(y.t.db.sql.takesNew, y.rowsOf(rows), func(res pgx.BatchResults) error {
-		return each(res, func(scan func(...any) error) error {
+// insertNew locks keys, and inserts completed records for them. It fails if a key is
+// locked elsewhere or has a record.
+func (b *batchTry) insertNew(ctx context.Context, rows []prefetchRow) error {
+	var storeID pgtype.UUID
+	inserted := &insertion{}
+	b.tx.pipeline.Push(b.tx.session.sql.LockAndInsertNew, b.insertArgs(rows), func(res pgx.BatchResults) error {
+		return eachRow(res, func(scan func(...any) error) error {
 			var locked bool
-			if err := scan(&at.now, &at.swept, &of, &locked); err != nil || !locked {
+			if err := scan(&inserted.now, &inserted.sweptFence, &storeID, &locked); err != nil || !locked {
 				return cmp.Or(err, errNotNew)
 			}
 			return nil
 		})
 	})
-	if err := y.t.s.isOurs(y.t.line.Flush(ctx), of); err != nil {
+	if err := b.tx.store.checkStore(b.tx.pipeline.Flush(ctx), storeID); err != nil {
 		return err
 	}
-	recorded(rows, at)
+	markInserted(rows, inserted)
 	return nil
 }
 
-// takeAny locks keys that are free, and records those as done of which there is
-// nothing. Of the others it says what there is.
-func (y *batchTry) takeAny(ctx context.Context, rows []prefetchedRow) (n int, err error) {
-	t, w := y.t, y.prefetched
-	var of pgtype.UUID
-	at := &moment{}
-	t.line.Push(plansForAll, nil, nil)
-	t.line.Push(t.db.sql.takes, y.rowsOf(rows), func(res pgx.BatchResults) error {
-		return each(res, func(scan func(...any) error) error {
+// insertAny locks the keys that are free, and inserts completed records for those that
+// have none. It stores the state of the other keys.
+func (b *batchTry) insertAny(ctx context.Context, rows []prefetchRow) (n int, err error) {
+	t, prefetch := b.tx, b.prefetch
+	var storeID pgtype.UUID
+	inserted := &insertion{}
+	t.pipeline.Push(useGenericPlans, nil, nil)
+	t.pipeline.Push(t.session.sql.LockAndInsert, b.insertArgs(rows), func(res pgx.BatchResults) error {
+		return eachRow(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID
 			var locked pgtype.Bool
 			var packed []byte
 			var count int64
-			if err := scan(&at.now, &at.swept, &of, &count, &id, &locked, &packed); err != nil {
+			if err := scan(&inserted.now, &inserted.sweptFence, &storeID, &count, &id, &locked, &packed); err != nil {
 				return err
 			}
 			if n = int(count); id == nil {
 				return nil
 			}
-			v, err := asked(rows, id)
+			call, err := callOf(rows, id)
 			if err != nil {
 				return err
 			}
-			l := &looked{locked: locked.Bool, now: at.now, swept: at.swept}
+			state := &keyState{locked: locked.Bool, now: inserted.now, sweptFence: inserted.sweptFence}
 			if packed != nil {
-				if err := l.w.unpack(packed); err != nil {
+				if err := state.row.Unpack(packed); err != nil {
 					return err
 				}
 			}
-			if v.ahead.found = l; !l.locked {
-				w.busy++
+			if call.prefetched.state = state; !state.locked {
+				prefetch.lockedElsewhere++
 			}
 			return nil
 		})
 	})
-	t.line.Push(plansAsBefore, nil, nil)
-	if err := t.s.isOurs(t.line.Flush(ctx), of); err != nil {
+	t.pipeline.Push(restorePlans, nil, nil)
+	if err := t.store.checkStore(t.pipeline.Flush(ctx), storeID); err != nil {
 		return 0, err
 	}
-	recorded(rows, at)
+	markInserted(rows, inserted)
 	return n, nil
 }
 
-// rowsOf are the parameters of the statements takes and takesNew.
-func (y *batchTry) rowsOf(rows []prefetchedRow) []any {
-	t, w, p := y.t, y.prefetched, &rows[0].v.p
+// insertArgs are the parameters of the statements LockAndInsert and LockAndInsertNew.
+func (b *batchTry) insertArgs(rows []prefetchRow) []any {
+	t, prefetch, p := b.tx, b.prefetch, &rows[0].call.proposal
 	highs, lows := make([]int32, len(rows)), make([]int32, len(rows))
 	for i, r := range rows {
-		highs[i], lows[i] = t.s.lockOf(r.v.id)
+		highs[i], lows[i] = t.store.lockOf(r.call.id)
 	}
 	return []any{
-		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return r.v.id }),
+		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return r.call.id }),
 		pgwire.Array(highs), pgwire.Array(lows),
-		pgwire.Pointers(rows, func(r *prefetchedRow) pgtype.UUID { return ownerOf(r.v.p.Owner) }),
-		pgwire.Texts(rows, func(r *prefetchedRow) string { return r.v.p.Key.Value }), pgwire.Texts(rows, func(r *prefetchedRow) string { return r.v.p.Fingerprint.Sum }),
-		int16(w.as.State), int16(p.Policy), int64(w.as.Attempt), &w.end.expires,
+		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return table.Owner(r.call.proposal.Owner) }),
+		pgwire.Texts(rows, func(r *prefetchRow) string { return r.call.proposal.Key.Value }), pgwire.Texts(rows, func(r *prefetchRow) string { return r.call.proposal.Fingerprint.Sum }),
+		int16(prefetch.settlement.State), int16(p.Policy), int64(prefetch.settlement.Attempt), &prefetch.columns.Expires,
 		[]byte(p.Key.Operation), []byte(p.Key.Tenant), []byte(p.Holder), []byte(p.Fingerprint.Alg), []byte(p.Fingerprint.KeyID), []byte(p.Error),
-		t.idle,
+		t.idleTimeout,
 	}
 }
 
-// recorded notes when rows were recorded, of which nothing else was found.
-func recorded(rows []prefetchedRow, at *moment) {
-	made := rows[0].v.p.Insert(store.Time(at.now), uint64(at.swept)) //nolint:gosec // it is a time
-	at.fence = made.Fence
+// markInserted marks calls without another state, because their records were inserted.
+func markInserted(rows []prefetchRow, inserted *insertion) {
+	record := rows[0].call.proposal.Insert(store.Time(inserted.now), uint64(inserted.sweptFence)) //nolint:gosec // it is a time
+	inserted.fence = record.Fence
 	for _, r := range rows {
-		if r.v.ahead.found == nil {
-			r.v.ahead.wrote = at
+		if r.call.prefetched.state == nil {
+			r.call.prefetched.inserted = inserted
 		}
 	}
 }
 
-// asked is whose id it is.
-func asked(rows []prefetchedRow, id *pgtype.UUID) (*batchCall, error) {
-	i, is := slices.BinarySearchFunc(rows, beginning(*id), func(r prefetchedRow, at uint64) int { return r.compare(at, id) })
-	if !is {
-		return nil, fmt.Errorf("%w: an answer to what was not asked", store.ErrCorrupt)
+// callOf finds the call with an id.
+func callOf(rows []prefetchRow, id *pgtype.UUID) (*batchCall, error) {
+	i, ok := slices.BinarySearchFunc(rows, idPrefix(*id), func(r prefetchRow, at uint64) int { return r.compare(at, id) })
+	if !ok {
+		return nil, fmt.Errorf("%w: the answer has an id that was not in the statement", store.ErrCorrupt)
 	}
-	return rows[i].v, nil
+	return rows[i].call, nil
 }
 
-// each row of an answer.
-func each(res pgx.BatchResults, row func(scan func(...any) error) error) error {
+// eachRow calls row for each row of an answer.
+func eachRow(res pgx.BatchResults, row func(scan func(...any) error) error) error {
 	rows, err := res.Query()
 	if err != nil {
 		return err

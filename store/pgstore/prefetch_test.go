@@ -30,22 +30,22 @@ func (w *worker) rows(calls []semel.Call) func(context.Context, []*NewCall) erro
 	}
 }
 
-// ahead runs a batch as two, of which the second is looked for while the first
+// prefetched runs a batch as two. The second is prefetched while the first
 // runs.
-func (w *worker) ahead(ctx context.Context, calls []semel.Call) []Ended {
+func (w *worker) prefetched(ctx context.Context, calls []semel.Call) []Ended {
 	q, half := w.p.a.Prefetcher(), len(calls)/2
 	first, second := q.Prefetch(ctx, calls[:half]), q.Prefetch(ctx, calls[half:])
 	return append(first.Run(ctx, w.rows(calls[:half])), second.Run(ctx, w.rows(calls[half:]))...)
 }
 
-// looked waits for the look of a batch, and reports whether it holds its keys.
-func (n *PrefetchedBatch) looked() bool {
-	n.q.mu.Lock()
-	defer n.q.mu.Unlock()
-	for n.looking {
-		n.q.lookDone.Wait()
+// waitPrefetched waits for the look of a batch, and reports whether it holds its keys.
+func (p *PrefetchedBatch) waitPrefetched() bool {
+	p.prefetcher.mu.Lock()
+	defer p.prefetcher.mu.Unlock()
+	for p.inFlight {
+		p.prefetcher.prefetchEnded.Wait()
 	}
-	return n.t != nil
+	return p.tx != nil
 }
 
 func wantDone(t *testing.T, ends []Ended, replayed ...bool) {
@@ -57,8 +57,8 @@ func wantDone(t *testing.T, ends []Ended, replayed ...bool) {
 	}
 }
 
-// throughBoth runs a test on a store at the server, and on one behind a
-// PgBouncer that hands each transaction to another connection.
+// throughBoth runs a test with a direct connection to the server, and through a
+// PgBouncer that gives each transaction another connection.
 func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
 	t.Run("direct", func(t *testing.T) { test(t, newShop(t, openNew(t, nil), nil)) })
 	t.Run("PgBouncer", func(t *testing.T) {
@@ -67,14 +67,14 @@ func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
 	})
 }
 
-func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
+func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		first, second := poll("a", "b"), poll("b", "c", "b")
 		n := q.Prefetch(t.Context(), first)
 		var behind *PrefetchedBatch
 		ends := n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
-			if behind = q.Prefetch(t.Context(), second); !behind.looked() {
+			if behind = q.Prefetch(t.Context(), second); !behind.waitPrefetched() {
 				t.Error("there was no look ahead")
 			}
 			return w.rows(first)(ctx, fresh)
@@ -92,11 +92,11 @@ func TestABatchFindsWhatTheOneBeforeItLeft(t *testing.T) {
 
 // A record that was made ahead equals the record of a batch without a look, by
 // whichever statement, on a new connection and on one that was used before.
-func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
+func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
 	w := newWorker(p)
 	row := func() string {
-		return ask[string](t, p.s.app, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
+		return ask[string](t, p.s.appPool, "SELECT (to_jsonb(r) - 'owner')::text FROM "+p.s.quoted()+".semel_record r")
 	}
 	named := func(key string) semel.Call {
 		return semel.Call{Operation: "pay", Tenant: "ann", Key: key, Payload: semel.Bytes([]byte("body"))}
@@ -104,23 +104,23 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	calls := []semel.Call{named("k"), {}}
 	p.a.RunWhole(t.Context(), calls, w.rows(calls))
 	want := row()
-	p.held(t, "held")
+	p.holdKey(t, "held")
 	for _, reset := range []bool{true, false} {
 		for _, by := range []struct {
 			fresh  int32
 			beside bool
-		}{{newOnly, false}, {0, false}, {0, true}} {
-			mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+		}{{newOnlyAfter, false}, {0, false}, {0, true}} {
+			mustExec(t, p.s.appPool, "DELETE FROM "+p.s.quoted()+".semel_record")
 			if reset {
-				p.s.app.Reset()
+				p.s.appPool.Reset()
 			}
-			p.a.fresh.Store(by.fresh)
+			p.a.newKeyBatches.Store(by.fresh)
 			calls := calls
 			if by.beside {
 				calls = append(slices.Clone(calls), named("held"))
 			}
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() || n.y.prefetched.n != 1 {
+			if !n.waitPrefetched() || n.batch.prefetch.written != 1 {
 				t.Fatal("nothing is recorded ahead")
 			}
 			ends := n.Run(t.Context(), w.rows(calls))
@@ -131,10 +131,10 @@ func TestARecordMadeAheadIsAsAnyOther(t *testing.T) {
 	}
 }
 
-func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
+func TestPrefetch_Dropped_LeavesNothing(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
-		if !n.looked() {
+		if !n.waitPrefetched() {
 			t.Fatal("there was no look")
 		}
 		if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); !errors.Is(err, semel.ErrInProgress) {
@@ -148,9 +148,9 @@ func TestALookThatIsDroppedLeavesNothing(t *testing.T) {
 	})
 }
 
-// A batch that is run again, whole or in parts, has no keys in between. The
-// batch behind it gets none of them then.
-func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
+// Between two tries of a batch its keys are not locked. The next batch must not get
+// them then.
+func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 	for name, fault := range map[string]error{"the handler failed": errors.New("not now"), "the server refused": &pgconn.PgError{Code: "40001"}} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", looked for late: ", late), func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
 				var behind, last *PrefetchedBatch
 				look := func() {
 					behind, last = q.Prefetch(t.Context(), second), q.Prefetch(t.Context(), third)
-					if !behind.looked() || !last.looked() {
+					if !behind.waitPrefetched() || !last.waitPrefetched() {
 						t.Error("there was no look ahead")
 					}
 				}
@@ -192,43 +192,43 @@ func TestABatchThatIsRunAgainComesFirst(t *testing.T) {
 	}
 }
 
-// Behind a batch whose keys are not known there is no look.
-func TestNothingIsLookedForBehindABatchWithoutALook(t *testing.T) {
+// The keys of the earlier batch are not known, so the later batch is not prefetched.
+func TestPrefetch_EarlierBatchNotPrefetched_Skipped(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	first, second := poll("a"), poll("a", "b")
 	n := q.Prefetch(t.Context(), first)
 	behind := q.Prefetch(t.Context(), second)
 	third := q.Prefetch(t.Context(), poll("c", "d"))
-	if n.looked() || behind.looked() || third.looked() {
+	if n.waitPrefetched() || behind.waitPrefetched() || third.waitPrefetched() {
 		t.Error("there was a look")
 	}
 	wantDone(t, n.Run(t.Context(), w.rows(first)), false)
 	wantDone(t, behind.Run(t.Context(), w.rows(second)), true, false)
 	third.Drop()
 	again := q.Prefetch(t.Context(), poll("c", "d"))
-	if !again.looked() {
+	if !again.waitPrefetched() {
 		t.Error("there is none when that has ended")
 	}
 	again.Drop()
 }
 
 // A look that cannot be, or is not good any more, is made up for.
-func TestABatchRunsWithoutItsLook(t *testing.T) {
+func TestPrefetch_Fails_BatchRuns(t *testing.T) {
 	for name, spoil := range map[string]func(p *shop, n *PrefetchedBatch){
 		"too long ago": func(_ *shop, n *PrefetchedBatch) {
-			n.q.mu.Lock()
-			defer n.q.mu.Unlock()
+			n.prefetcher.mu.Lock()
+			defer n.prefetcher.mu.Unlock()
 			n.dropPrefetch()
 		},
-		"the connection broke": func(_ *shop, n *PrefetchedBatch) { _ = n.t.conn.Conn().Close(context.Background()) },
-		"savepoints":           func(p *shop, _ *PrefetchedBatch) { p.a.wary.Store(1) },
+		"the connection broke": func(_ *shop, n *PrefetchedBatch) { _ = n.tx.conn.Conn().Close(context.Background()) },
+		"savepoints":           func(p *shop, _ *PrefetchedBatch) { p.a.savepointBatches.Store(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newShop(t, openNew(t, nil), nil)
 			w, calls := newWorker(p), poll("a", "b")
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			spoil(p, n)
@@ -240,21 +240,21 @@ func TestABatchRunsWithoutItsLook(t *testing.T) {
 }
 
 // A look that nobody takes gives its keys and its connection back.
-func TestALookEndsByItself(t *testing.T) {
+func TestPrefetch_NotRun_EndsAfterTimeout(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	p.a.lookFor = 3 * time.Second
+	p.a.prefetchTimeout = 3 * time.Second
 	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
-	if !n.looked() {
+	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
-	waitFor(t, "the look is over", func() bool { return !n.looked() && p.s.app.Stat().AcquiredConns() == 0 })
+	waitFor(t, "the look is over", func() bool { return !n.waitPrefetched() && p.s.appPool.Stat().AcquiredConns() == 0 })
 	if _, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil)); err != nil {
 		t.Error(err)
 	}
 }
 
 // With few connections there is no look, and nothing waits for itself.
-func TestAPoolOfOneIsEnough(t *testing.T) {
+func TestPrefetch_PoolOfOne_BatchRuns(t *testing.T) {
 	for _, conns := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(conns), func(t *testing.T) {
 			at := pgtest.URL(t)
@@ -284,8 +284,8 @@ func TestAPoolOfOneIsEnough(t *testing.T) {
 	}
 }
 
-// What a handler sets differs from what was recorded: it is run again.
-func TestAHandlerMaySayHowItEnds(t *testing.T) {
+// The handler sets an outcome that differs from the inserted record, so it runs again.
+func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
 	declined := &semel.Failure{Code: "declined"}
@@ -310,25 +310,25 @@ func TestAHandlerMaySayHowItEnds(t *testing.T) {
 	}
 }
 
-// Where all was new for some batches, the next is recorded without a look. What
-// is there all the same is found.
-func TestWhatIsNotNewIsFoundAmongNewKeys(t *testing.T) {
+// After some batches with new keys only, the next prefetch inserts without a lookup.
+// It still finds an existing record.
+func TestPrefetch_OldKeyAmongNew_Found(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
-	for i := range newOnly + 2 {
+	for i := range newOnlyAfter + 2 {
 		calls := poll(fmt.Sprint("k", i), fmt.Sprint("l", i))
 		wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 	}
-	if p.a.fresh.Load() < newOnly {
+	if p.a.newKeyBatches.Load() < newOnlyAfter {
 		t.Fatal("it still looks")
 	}
 	calls := poll("k1", "new", "l0")
 	wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), true, false, true)
-	if p.a.fresh.Load() != 0 {
+	if p.a.newKeyBatches.Load() != 0 {
 		t.Error("it does not look")
 	}
-	p.a.fresh.Store(newOnly)
-	tx, err := p.s.app.Begin(t.Context())
+	p.a.newKeyBatches.Store(newOnlyAfter)
+	tx, err := p.s.appPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,164 +11,168 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// errPrefetchDiffers: what was written ahead is not what is to be kept.
-var errPrefetchDiffers = errors.New("the batch ended in another way than it was recorded ahead")
+// errPrefetchDiffers: the handler ended differently from the records that the prefetch
+// inserted.
+var errPrefetchDiffers = errors.New("the batch ended differently from its prefetched records")
 
-// prefetched is what a prefetch writes: each new call as done, without an outcome.
-type prefetched struct {
-	as   store.Settlement // how each ends
-	end  end
-	rows []prefetchedRow // of the keys, in the order of their ids
-	left []prefetchedRow // of those that are in a batch before this one, in that order
-	busy int             // how many of rows were another's
-	n    int             // how many it has written
-	done int             // and how many of these have ended so
+// prefetch is the work of a prefetch: it inserts a record for each new call, completed
+// and without an outcome.
+type prefetch struct {
+	settlement      store.Settlement // of each call
+	columns         table.StateColumns
+	rows            []prefetchRow // by id
+	deferred        []prefetchRow // by id: keys that an earlier batch has too
+	lockedElsewhere int           // how many of rows were locked by another transaction
+	written         int           // how many records it has inserted
+	confirmed       int           // how many of these the handlers have confirmed
 }
 
-// prefetchedRow is the first call with a key.
-type prefetchedRow struct {
-	at uint64 // how its id begins, for that tells most of them apart
-	v  *batchCall
+// prefetchRow is the first call with a key.
+type prefetchRow struct {
+	prefix uint64 // the start of the id, which is enough to compare most ids
+	call   *batchCall
 }
 
-func beginning(id pgtype.UUID) uint64 { return binary.BigEndian.Uint64(id.Bytes[:]) }
+func idPrefix(id pgtype.UUID) uint64 { return binary.BigEndian.Uint64(id.Bytes[:]) }
 
-func (r prefetchedRow) compare(at uint64, id *pgtype.UUID) int {
-	if r.at != at {
-		return cmp.Compare(r.at, at)
+func (p prefetchRow) compare(prefix uint64, id *pgtype.UUID) int {
+	if p.prefix != prefix {
+		return cmp.Compare(p.prefix, prefix)
 	}
-	return pgwire.CompareIDs(r.v.id, *id)
+	return pgwire.CompareIDs(p.call.id, *id)
 }
 
-// ahead is what the look has found, or written, for a call.
-type ahead struct {
-	first *batchCall // with the same key; nil: this one, and it has the rest
-	kept  *keptRow   // what was there, and stays as it is; nil: there was not, or it has more in it
-	found *looked    // what was there else; nil: nothing, or it has changed since
-	wrote *moment    // when it was recorded as done; nil: it was not
-	done  bool       // it has ended so
-	busy  bool       // the handler is to run for the key
+// prefetchResult is what a prefetch has found or inserted for a call.
+type prefetchResult struct {
+	firstCall *batchCall          // the first call with the key, which has the result; nil: this one
+	completed *table.CompletedRow // a record that will not change, or nil
+	state     *keyState           // any other state, or nil
+	inserted  *insertion          // nil: no record was inserted
+	confirmed bool                // the call has ended as its record says
+	running   bool                // a handler runs for the key in this round
 }
 
-// moment is when a statement wrote records, and what it began them with.
-type moment struct {
-	now, swept int64
-	fence      uint64
+// insertion has the time and the fencing token of records that one statement inserted.
+type insertion struct {
+	now, sweptFence int64
+	fence           uint64
 }
 
-// ofKey is what is known of the call's key.
-func (v *batchCall) ofKey() *ahead {
-	if v.ahead.first != nil {
-		v = v.ahead.first
+// keyResult is the result for the key of the call.
+func (c *batchCall) keyResult() *prefetchResult {
+	if c.prefetched.firstCall != nil {
+		c = c.prefetched.firstCall
 	}
-	return &v.ahead
+	return &c.prefetched
 }
 
-// claim is a claim of what the look has not written for this call; false: it
-// has to be looked for.
-func (w *prefetched) claim(v *batchCall, p *store.Proposal) (f store.Found, is bool, err error) {
-	switch a := v.ofKey(); {
-	case a.done:
-		now := store.Time(a.wrote.now)
-		r := w.as.Apply(v.ahead.first.p.Insert(now, uint64(a.wrote.swept)), now) //nolint:gosec // it is a time
-		return found(&r, p, now), true, nil
-	case a.wrote != nil: // it has to end first
+// claim answers a claim from the results of the prefetch. It reports false if there is
+// no result, so that the key must be looked up.
+func (p *prefetch) claim(call *batchCall, proposal *store.Proposal) (f store.Found, ok bool, err error) {
+	switch result := call.keyResult(); {
+	case result.confirmed:
+		now := store.Time(result.inserted.now)
+		r := p.settlement.Apply(call.prefetched.firstCall.proposal.Insert(now, uint64(result.inserted.sweptFence)), now) //nolint:gosec // it is a time
+		return table.Found(&r, proposal, now), true, nil
+	case result.inserted != nil: // the first call must end first
 		return f, true, errPrefetchDiffers
-	case a.kept != nil:
-		return a.kept.found(p), true, nil
-	case a.found != nil:
-		return a.found.found(p)
+	case result.completed != nil:
+		return result.completed.Found(proposal), true, nil
+	case result.state != nil:
+		return result.state.found(proposal)
 	}
 	return f, false, nil
 }
 
-// leaveOut leaves out what others have.
-func (w *prefetched) leaveOut(others []prefetchedRow) {
-	has := func(r prefetchedRow) bool {
-		for len(others) > 0 && others[0].compare(r.at, &r.v.id) < 0 {
+// leaveOut moves keys that an earlier batch has to deferred.
+func (p *prefetch) leaveOut(others []prefetchRow) {
+	has := func(r prefetchRow) bool {
+		for len(others) > 0 && others[0].compare(r.prefix, &r.call.id) < 0 {
 			others = others[1:]
 		}
-		return len(others) > 0 && others[0].compare(r.at, &r.v.id) == 0
+		return len(others) > 0 && others[0].compare(r.prefix, &r.call.id) == 0
 	}
-	from := slices.IndexFunc(w.rows, has)
+	from := slices.IndexFunc(p.rows, has)
 	if from < 0 {
 		return
 	}
-	rows := slices.Clone(w.rows[:from])
-	for _, r := range w.rows[from:] {
+	rows := slices.Clone(p.rows[:from])
+	for _, r := range p.rows[from:] {
 		if has(r) {
-			w.left = append(w.left, r)
+			p.deferred = append(p.deferred, r)
 		} else {
 			rows = append(rows, r)
 		}
 	}
-	w.rows = rows
-	slices.SortFunc(w.left, func(a, b prefetchedRow) int { return a.compare(b.at, &b.v.id) })
+	p.rows = rows
+	slices.SortFunc(p.deferred, func(a, b prefetchRow) int { return a.compare(b.prefix, &b.call.id) })
 }
 
-// settle is how the handler of what was written ahead has ended.
-func (w *prefetched) settle(v *batchCall, l *store.Lease, s *store.Settlement) {
-	o := &s.Outcome
-	if s.State == w.as.State && s.Attempt == w.as.Attempt && s.Error == "" && s.Keep == w.as.Keep && l.Fence == v.ahead.wrote.fence && l.Owner == v.p.Owner &&
-		o.Code == 0 && !o.Gone && o.Codec == "" && len(o.Header) == 0 && len(o.Body) == 0 {
-		v.ahead.done = true
-		w.done++
+// settle compares a settlement with the record that the prefetch inserted.
+func (p *prefetch) settle(call *batchCall, lease *store.Lease, settlement *store.Settlement) {
+	outcome := &settlement.Outcome
+	if settlement.State == p.settlement.State && settlement.Attempt == p.settlement.Attempt && settlement.Error == "" && settlement.Keep == p.settlement.Keep && lease.Fence == call.prefetched.inserted.fence && lease.Owner == call.proposal.Owner &&
+		outcome.Code == 0 && !outcome.Gone && outcome.Codec == "" && len(outcome.Header) == 0 && len(outcome.Body) == 0 {
+		call.prefetched.confirmed = true
+		p.confirmed++
 	}
 }
 
-// batchBuffer is memory for a batch. A Prefetcher uses it again for later batches,
-// because to allocate it for each costs as much as the rest of a prefetch.
+// batchBuffer is memory for a batch. A Prefetcher reuses it for later batches, because
+// allocating it for each batch costs as much as the rest of a prefetch.
 type batchBuffer struct {
 	batchCalls []batchCall
-	rows       []prefetchedRow
+	rows       []prefetchRow
 }
 
-func (r *batchBuffer) clear() {
-	clear(r.batchCalls)
-	clear(r.rows)
+func (b *batchBuffer) clear() {
+	clear(b.batchCalls)
+	clear(b.rows)
 }
 
-// prepare begins the steps of calls that can be looked for ahead; nil: they
-// cannot, because they have more in them than their keys and fingerprints.
-func (a *Atomic) prepare(calls []semel.Call, in *batchBuffer) *batchTry {
-	y := a.newBatchTry(nil, false)
-	y.batchCalls = in.batchCalls
-	y.visit(all(len(calls)), calls)
-	w := &prefetched{as: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.g.Retention()}, rows: in.rows[:0]}
-	w.end, _ = newEnd(w.as.State, &w.as.Outcome, 0, w.as.Keep) // it fails for outcomes only
-	can := true
-	for i := range y.batchCalls {
-		v := &y.batchCalls[i]
-		if v.steps == nil {
+// newPrefetch begins the steps of calls that can be prefetched. It returns nil if the
+// calls differ in more than their keys, owners and fingerprints.
+func (a *Atomic) newPrefetch(calls []semel.Call, buffer *batchBuffer) *batchTry {
+	batch := a.newBatchTry(nil, false)
+	batch.calls = buffer.batchCalls
+	batch.prepareCalls(all(len(calls)), calls)
+	prefetch := &prefetch{settlement: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.guard.Retention()}, rows: buffer.rows[:0]}
+	prefetch.columns, _ = table.NewStateColumns(prefetch.settlement.State, &prefetch.settlement.Outcome, 0, prefetch.settlement.Keep) // only an outcome can make it fail
+	possible := true
+	for i := range batch.calls {
+		call := &batch.calls[i]
+		if call.steps == nil {
 			continue
 		}
-		is := false
-		v.p, is = v.steps.Proposal()
-		w.rows = append(w.rows, prefetchedRow{beginning(v.id), v})
-		can = can && is && alikeBut(&v.p, &w.rows[0].v.p)
+		ok := false
+		call.proposal, ok = call.steps.Proposal()
+		prefetch.rows = append(prefetch.rows, prefetchRow{idPrefix(call.id), call})
+		possible = possible && ok && alikeBut(&call.proposal, &prefetch.rows[0].call.proposal)
 	}
-	in.batchCalls, in.rows = y.batchCalls, w.rows
-	if !can || len(w.rows) == 0 {
+	buffer.batchCalls, buffer.rows = batch.calls, prefetch.rows
+	if !possible || len(prefetch.rows) == 0 {
 		return nil
 	}
-	slices.SortFunc(w.rows, func(a, b prefetchedRow) int { return cmp.Or(a.compare(b.at, &b.v.id), cmp.Compare(a.v.i, b.v.i)) })
-	rows := w.rows[:0]
-	for _, r := range w.rows { // of those with a key the first is the one that runs
-		if n := len(rows); n > 0 && r.compare(rows[n-1].at, &rows[n-1].v.id) == 0 {
-			r.v.ahead.first = rows[n-1].v
+	slices.SortFunc(prefetch.rows, func(a, other prefetchRow) int {
+		return cmp.Or(a.compare(other.prefix, &other.call.id), cmp.Compare(a.call.index, other.call.index))
+	})
+	rows := prefetch.rows[:0]
+	for _, r := range prefetch.rows { // only the first call with a key runs
+		if n := len(rows); n > 0 && r.compare(rows[n-1].prefix, &rows[n-1].call.id) == 0 {
+			r.call.prefetched.firstCall = rows[n-1].call
 		} else {
 			rows = append(rows, r)
 		}
 	}
-	w.rows = rows
-	y.prefetched = w
-	return y
+	prefetch.rows = rows
+	batch.prefetch = prefetch
+	return batch
 }
 
-// alikeBut reports whether claims differ in their keys, owners and fingerprints
-// only.
+// alikeBut reports whether claims differ only in keys, owners and fingerprints.
 func alikeBut(p, q *store.Proposal) bool {
 	return p.State == q.State && p.Policy == q.Policy && p.Attempt == q.Attempt && p.Keep == q.Keep &&
 		p.Key.Operation == q.Key.Operation && p.Key.Tenant == q.Key.Tenant && p.Holder == q.Holder &&

@@ -13,199 +13,199 @@ import (
 // batches before it run. Make it with [Atomic.Prefetcher]. One goroutine may call
 // Prefetch while another one runs the batches.
 type Prefetcher struct {
-	a *Atomic
+	atomic *Atomic
 
-	mu       sync.Mutex         // guards the fields below, and those of the open batches
-	open     []*PrefetchedBatch // batches that have not ended, in order
-	free     []batchBuffer      // of batches that have ended
-	lookDone sync.Cond          // signals that a prefetch has ended
+	mu            sync.Mutex         // guards the fields below, and the fields of open batches
+	open          []*PrefetchedBatch // batches that have not ended, in order
+	free          []batchBuffer      // of batches that have ended
+	prefetchEnded sync.Cond          // signals that a prefetch has ended
 }
 
 // Prefetcher makes a Prefetcher, without any batch.
 func (a *Atomic) Prefetcher() *Prefetcher {
-	q := &Prefetcher{a: a}
-	q.lookDone.L = &q.mu
-	return q
+	p := &Prefetcher{atomic: a}
+	p.prefetchEnded.L = &p.mu
+	return p
 }
 
 // PrefetchedBatch is a batch of a Prefetcher. Run or Drop it before the next batch
 // is run.
 type PrefetchedBatch struct {
-	q      *Prefetcher
-	calls  []semel.Call
-	buffer batchBuffer
-	keys   []prefetchedRow // of calls; nil: they are not known
-	runs   *batchRun       // what Run has started
+	prefetcher *Prefetcher
+	calls      []semel.Call
+	buffer     batchBuffer
+	rows       []prefetchRow // the keys of calls; nil: not known
+	run        *batchRun     // set by Run
 
 	// The prefetch.
-	y       *batchTry   // nil: there is none
-	looking bool        // it is on its way
-	dropped bool        // it is not wanted any more
-	t       *ownTx      // its transaction, once its statements are answered
-	drop    *time.Timer // drops t
+	batch     *batchTry   // nil: there is no prefetch
+	inFlight  bool        // its statements are not answered, or its transaction is ending
+	dropped   bool        // no longer wanted
+	tx        *ownTx      // nil until its statements are answered
+	dropTimer *time.Timer // ends tx
 }
 
-// lookFor limits a prefetch, and how long its transaction stays open: it holds locks
-// and a connection that a handler may wait for.
-const lookFor = time.Second
+// prefetchTimeout limits a prefetch, and how long its transaction stays open, because
+// the transaction holds locks and a connection that a handler may need.
+const prefetchTimeout = time.Second
 
-// spare is how many connections of the pool must be free for a prefetch, so that
-// handlers find some.
-const spare = 3
+// spareConnections is how many connections of the pool must be free for a prefetch, so
+// that enough of them remain for handlers.
+const spareConnections = 3
 
-// Prefetch appends a batch. While the batches before it run, a transaction of its own
-// locks its keys, and writes records of the new ones as done. For other callers these
-// keys are in progress from then on. A key that is also in a batch before is left
-// out, and looked for when that batch has ended, so that nothing overtakes.
+// Prefetch appends a batch. While earlier batches run, a transaction locks the keys of
+// this batch, and inserts completed records for new keys. From then on other callers
+// see these keys in progress. A key that an earlier batch has too is looked up after
+// that batch has ended, so that calls with the same key keep their order.
 //
-// Prefetch works for 2 to 1,000 calls, if the pool has connections to spare and each
-// batch before was prefetched too. The transaction is dropped after a second. Without
-// it, Run does everything. A Prefetcher holds the advisory locks of two batches or
-// more at once (see [Atomic.In] for the server's limit). In the handler, now() may be
-// a second old, and so are the times of the records, from which their retention
-// counts.
-func (q *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
-	n := &PrefetchedBatch{q: q, calls: calls}
-	_, inside := q.a.s.inside(ctx)
-	can := !inside && len(calls) > 1 && len(calls) <= maxTogether && q.a.wary.Load() <= 0
-	q.mu.Lock()
-	q.open = append(q.open, n)
-	if last := len(q.free) - 1; can && last >= 0 {
-		n.buffer, q.free = q.free[last], q.free[:last]
+// Prefetch needs 2 to 1,000 calls, free connections in the pool, and a prefetch of
+// each earlier batch. After a second the transaction is dropped. Without a prefetch,
+// Run does all the work. A Prefetcher holds the advisory locks of two or more batches
+// at the same time; see [Atomic.In] for the server's limit. In the handler, now() may
+// be a second old. The times of the records, and so their retention, begin at that
+// time too.
+func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
+	batch := &PrefetchedBatch{prefetcher: p, calls: calls}
+	_, inside := p.atomic.store.inside(ctx)
+	possible := !inside && len(calls) > 1 && len(calls) <= maxTogether && p.atomic.savepointBatches.Load() <= 0
+	p.mu.Lock()
+	p.open = append(p.open, batch)
+	if last := len(p.free) - 1; possible && last >= 0 {
+		batch.buffer, p.free = p.free[last], p.free[:last]
 	}
-	q.mu.Unlock()
-	if !can {
-		return n
+	p.mu.Unlock()
+	if !possible {
+		return batch
 	}
-	y := q.a.prepare(calls, &n.buffer)
-	if y == nil {
-		return n
+	try := p.atomic.newPrefetch(calls, &batch.buffer)
+	if try == nil {
+		return batch
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n.keys = y.prefetched.rows
-	for _, b := range q.open { // batches before this one that have not ended
-		if b == n {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	batch.rows = try.prefetch.rows
+	for _, other := range p.open { // batches before this one that have not ended
+		if other == batch {
 			break
 		}
-		if b.keys == nil {
-			return n
+		if other.rows == nil {
+			return batch
 		}
-		y.prefetched.leaveOut(b.keys)
+		try.prefetch.leaveOut(other.rows)
 	}
-	if len(y.prefetched.rows) == 0 {
-		return n
+	if len(try.prefetch.rows) == 0 {
+		return batch
 	}
-	n.y = y
-	n.looking = true
-	go n.look(ctx)
-	return n
+	batch.batch = try
+	batch.inFlight = true
+	go batch.prefetch(ctx)
+	return batch
 }
 
-// Run is [Atomic.RunWhole] of the batch. If fn sets an Outcome or an Err, fn runs
-// once more, because the records of the prefetch have neither.
-func (n *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
-	defer n.Drop()
-	return n.q.a.runWhole(ctx, n, n.calls, fn)
+// Run is [Atomic.RunWhole] of the batch. If fn sets an Outcome or an Err, fn runs once
+// more, because the records of the prefetch have neither.
+func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
+	defer p.Drop()
+	return p.prefetcher.atomic.runWhole(ctx, p, p.calls, fn)
 }
 
-// Err tells fn, while it runs, how a call of the batch that is not new has ended so
-// far: nil if it is done, or comes later. So fn can leave out calls that must not
-// overtake one that is semel.ErrInProgress elsewhere.
-func (n *PrefetchedBatch) Err(i int) error {
-	b := n.runs
-	if b == nil || i < 0 || i >= len(b.ended) {
+// Err tells fn, while it runs, how a call that is not new has ended. It is nil if the
+// call is done, or has not ended. With it, fn can leave out calls that must not
+// overtake a call that is semel.ErrInProgress elsewhere.
+func (p *PrefetchedBatch) Err(i int) error {
+	run := p.run
+	if run == nil || i < 0 || i >= len(run.results) {
 		return nil
 	}
-	if err := b.ended[i].Err; err != nil || b.now == nil {
+	if err := run.results[i].Err; err != nil || run.current == nil {
 		return err
 	}
-	if vs := b.now.batchCalls; len(vs) > 0 && i >= vs[0].i && i-vs[0].i < len(vs) {
-		return vs[i-vs[0].i].err
+	if calls := run.current.calls; len(calls) > 0 && i >= calls[0].index && i-calls[0].index < len(calls) {
+		return calls[i-calls[0].index].err
 	}
 	return nil
 }
 
 // Drop ends the batch, and rolls its prefetch back. It may be called again.
-func (n *PrefetchedBatch) Drop() {
-	q := n.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n.dropPrefetch()
-	q.open = slices.DeleteFunc(q.open, func(o *PrefetchedBatch) bool { return o == n })
-	n.y, n.keys, n.runs = nil, nil, nil
-	if n.buffer.batchCalls != nil {
-		n.buffer.clear()
-		q.free, n.buffer = append(q.free, n.buffer), batchBuffer{}
+func (p *PrefetchedBatch) Drop() {
+	prefetcher := p.prefetcher
+	prefetcher.mu.Lock()
+	defer prefetcher.mu.Unlock()
+	p.dropPrefetch()
+	prefetcher.open = slices.DeleteFunc(prefetcher.open, func(o *PrefetchedBatch) bool { return o == p })
+	p.batch, p.rows, p.run = nil, nil, nil
+	if p.buffer.batchCalls != nil {
+		p.buffer.clear()
+		prefetcher.free, p.buffer = append(prefetcher.free, p.buffer), batchBuffer{}
 	}
 }
 
-// dropPrefetch rolls the prefetch back; if it is on its way, it waits for it first. The
-// caller holds mu, which is released in between.
-func (n *PrefetchedBatch) dropPrefetch() {
-	n.dropped = true
-	for n.looking {
-		n.q.lookDone.Wait()
+// dropPrefetch rolls the prefetch back, after its statements are answered. The caller
+// holds mu, which is released in between.
+func (p *PrefetchedBatch) dropPrefetch() {
+	p.dropped = true
+	for p.inFlight {
+		p.prefetcher.prefetchEnded.Wait()
 	}
-	t := n.t
+	t := p.tx
 	if t == nil {
 		return
 	}
-	n.drop.Stop()
-	n.t, n.looking = nil, true // until its keys are free
-	n.q.mu.Unlock()
+	p.dropTimer.Stop()
+	p.tx, p.inFlight = nil, true // until the locks of its keys are released
+	p.prefetcher.mu.Unlock()
 	t.end()
-	n.q.mu.Lock()
-	n.looking = false
-	n.q.lookDone.Broadcast()
+	p.prefetcher.mu.Lock()
+	p.inFlight = false
+	p.prefetcher.prefetchEnded.Broadcast()
 }
 
-func (n *PrefetchedBatch) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, n.q.a.lookFor)
-	t := n.y.lookAhead(ctx)
+func (p *PrefetchedBatch) prefetch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.prefetcher.atomic.prefetchTimeout)
+	t := p.batch.startPrefetch(ctx)
 	cancel()
-	q := n.q
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	defer q.lookDone.Broadcast()
-	if n.looking = false; t == nil {
+	prefetcher := p.prefetcher
+	prefetcher.mu.Lock()
+	defer prefetcher.mu.Unlock()
+	defer prefetcher.prefetchEnded.Broadcast()
+	if p.inFlight = false; t == nil {
 		return
 	}
-	if n.dropped {
+	if p.dropped {
 		t.end()
 		return
 	}
-	n.t = t
-	n.drop = time.AfterFunc(min(q.a.lookFor, q.a.s.opt.MaxIdleTx/2), func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		n.dropPrefetch()
+	p.tx = t
+	p.dropTimer = time.AfterFunc(min(prefetcher.atomic.prefetchTimeout, prefetcher.atomic.store.options.MaxIdleTx/2), func() {
+		prefetcher.mu.Lock()
+		defer prefetcher.mu.Unlock()
+		p.dropPrefetch()
 	})
 }
 
-// begun is the prefetch, if it is still good. It is for the first try of the batch,
-// when all batches before have ended.
-func (n *PrefetchedBatch) begun(ctx context.Context, careful bool) (*ownTx, *batchTry) {
-	if n == nil {
+// takeOver returns the prefetch, if it is still usable. The first try of the batch
+// calls it, after all earlier batches have ended.
+func (p *PrefetchedBatch) takeOver(ctx context.Context, useSavepoints bool) (*ownTx, *batchTry) {
+	if p == nil {
 		return nil, nil
 	}
-	q := n.q
-	q.mu.Lock()
-	for n.looking {
-		q.lookDone.Wait()
+	prefetcher := p.prefetcher
+	prefetcher.mu.Lock()
+	for p.inFlight {
+		prefetcher.prefetchEnded.Wait()
 	}
-	t, y := n.t, n.y
+	t, batch := p.tx, p.batch
 	if t != nil {
-		n.drop.Stop()
+		p.dropTimer.Stop()
 	}
-	n.dropped, n.t, n.y = true, nil, nil
-	q.mu.Unlock()
+	p.dropped, p.tx, p.batch = true, nil, nil
+	prefetcher.mu.Unlock()
 	if t == nil {
 		return nil, nil
 	}
-	if careful || y.lookForRest(ctx) != nil {
+	if useSavepoints || batch.prefetchDeferred(ctx) != nil {
 		t.end()
 		return nil, nil
 	}
-	return t, y
+	return t, batch
 }

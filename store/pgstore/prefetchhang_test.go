@@ -17,15 +17,15 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// hanger stands between a pool and the server. From a connection that hangs
+// hangingProxy stands between a pool and the server. From a connection that hangs
 // nothing comes back any more, and nobody is told.
-type hanger struct {
+type hangingProxy struct {
 	next, to atomic.Bool // the next connection that asks something is to hang; before its request goes on
 	hung     atomic.Int64
 }
 
-// newHanger listens, and is a URL for it.
-func newHanger(t *testing.T) (*hanger, string) {
+// newHangingProxy listens, and is a URL for it.
+func newHangingProxy(t *testing.T) (*hangingProxy, string) {
 	t.Helper()
 	u, err := url.Parse(pgtest.URL(t))
 	if err != nil {
@@ -37,7 +37,7 @@ func newHanger(t *testing.T) (*hanger, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	h := &hanger{}
+	h := &hangingProxy{}
 	go func() {
 		for {
 			client, err := l.Accept()
@@ -53,7 +53,7 @@ func newHanger(t *testing.T) (*hanger, string) {
 
 // carry carries a connection. The server sees its end when the test ends: a
 // network that is gone tells nobody.
-func (h *hanger) carry(ctx context.Context, client net.Conn, to string) {
+func (h *hangingProxy) carry(ctx context.Context, client net.Conn, to string) {
 	defer client.Close()
 	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", to)
 	if err != nil {
@@ -103,19 +103,19 @@ func (h *hanger) carry(ctx context.Context, client net.Conn, to string) {
 // The connection of a look hangs: before the server has it, before its answer
 // comes, or when it is to be rolled back. The batch is done all the same, and
 // once, as soon as the server has given the keys back.
-func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
+func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 	for name, c := range map[string]struct{ asked, came bool }{
 		"its request is lost": {}, "its answer is lost": {asked: true}, "its end is lost": {came: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
-			h, through := newHanger(t)
+			h, through := newHangingProxy(t)
 			app, err := pgxpool.New(t.Context(), through)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer app.Close()
-			s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema, MaxIdleTx: 2 * time.Second})
+			s, err := open(t.Context(), first.ownPool.Config(), app, &Options{Schema: first.options.Schema, MaxIdleTx: 2 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 			w, q := newWorker(p), p.a.Prefetcher()
 			calls, second, third := poll("a", "b"), poll("c", "d"), poll("d", "e")
 			n := q.Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			h.to.Store(c.asked)
@@ -133,7 +133,7 @@ func TestALookThatHangsDelaysAndNoMore(t *testing.T) {
 			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
 				behind = q.Prefetch(t.Context(), second)
 				if c.came {
-					if !behind.looked() {
+					if !behind.waitPrefetched() {
 						t.Error("there was no look ahead")
 					}
 				} else {

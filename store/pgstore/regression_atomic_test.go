@@ -15,11 +15,12 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/cuttest"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // NoEffect around a Failure says that nothing happened, and nothing is kept.
-func TestAFailureInsideNoEffectIsNotKept(t *testing.T) {
+func TestAtomic_FailureInsideNoEffect_NotStored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	plain := errors.New("plain")
 	_, err := Do(t.Context(), p.a, call("k"), p.pay("k", plain))
@@ -39,7 +40,7 @@ func TestAFailureInsideNoEffectIsNotKept(t *testing.T) {
 }
 
 // Being told that somebody else is at it is not a failure.
-func TestAnInnerCallInProgressIsNoAttemptOfTheOuter(t *testing.T) {
+func TestAtomic_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 3})
 	n := 0
 	// another transaction has "inner" in flight
@@ -72,8 +73,8 @@ func TestAnInnerCallInProgressIsNoAttemptOfTheOuter(t *testing.T) {
 	p.want(t, "inner")
 }
 
-// What was never sent is not undone on the server.
-func TestACancelledMessageSinksNoOther(t *testing.T) {
+// A savepoint that was not sent is not rolled back on the server.
+func TestIn_CallCanceled_OthersSucceed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
 	in := p.a.In(tx)
@@ -88,7 +89,7 @@ func TestACancelledMessageSinksNoOther(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := in.Run(over, call("b"), pay("b")); !errors.Is(err, semel.ErrUnavailable) {
+	if _, err := in.Run(over, call("b"), pay("b")); !errors.Is(err, semel.ErrCanceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := in.Run(t.Context(), call("c"), pay("c")); err != nil {
@@ -101,7 +102,7 @@ func TestACancelledMessageSinksNoOther(t *testing.T) {
 }
 
 // A refusal that was too large to keep must not read as a success.
-func TestATombstoneKeepsItsStatus(t *testing.T) {
+func TestAtomic_OutcomeTooLarge_KeepsCode(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxOutcome: 1000})
 	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		return store.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
@@ -118,11 +119,11 @@ func TestATombstoneKeepsItsStatus(t *testing.T) {
 }
 
 // The caller must not take it for the handler's.
-func TestAnInsertThatFailsIsTheStoresError(t *testing.T) {
+func TestIn_InsertFails_Unavailable(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	s := p.s
-	mustExec(t, s.app, "CREATE FUNCTION "+s.quoted()+".no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
-	mustExec(t, s.app, "CREATE TRIGGER no BEFORE INSERT ON "+s.quoted()+".semel_record FOR EACH ROW EXECUTE FUNCTION "+s.quoted()+".no()")
+	mustExec(t, s.appPool, "CREATE FUNCTION "+s.quoted()+".no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
+	mustExec(t, s.appPool, "CREATE TRIGGER no BEFORE INSERT ON "+s.quoted()+".semel_record FOR EACH ROW EXECUTE FUNCTION "+s.quoted()+".no()")
 	tx := beginTx(t, s, txDefaults)
 	_, err := semel.Do(t.Context(), p.a.In(tx), call("k"), func(ctx context.Context, x *semel.Execution) (string, error) { return "x", nil })
 	if !errors.Is(err, semel.ErrUnavailable) {
@@ -131,9 +132,9 @@ func TestAnInsertThatFailsIsTheStoresError(t *testing.T) {
 }
 
 // As it does under a Guard.
-func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
+func TestAtomic_KeySweptMeanwhile_RunsAgain(t *testing.T) {
 	first := openNew(t, nil)
-	cfg := first.own.Config()
+	cfg := first.ownPool.Config()
 	cfg.MaxConns = 8
 	sw := &sweeper{}
 	cfg.ConnConfig.Tracer = sw
@@ -142,7 +143,7 @@ func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer app.Close()
-	s, err := open(t.Context(), first.own.Config(), app, &Options{Schema: first.opt.Schema})
+	s, err := open(t.Context(), first.ownPool.Config(), app, &Options{Schema: first.options.Schema})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +166,13 @@ func TestAKeyThatIsSweptMeanwhileBeginsAnew(t *testing.T) {
 }
 
 // PgBouncer answers for a server that it has lost, and does not know.
-func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
+func TestAtomic_PoolerLosesCommit_OutcomeFound(t *testing.T) {
 	first := openNew(t, nil)
 	c, cut := cuttest.New(t, pgtest.URL(t), true)
 	c.Until = "COMMIT\x00"
 	s := openThrough(t, first, pgtest.Bouncer(t, cut))
 	p := newShop(t, s, nil)
-	prepared := s.app.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	prepared := s.appPool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 	for i := range 5 {
 		key := itoa(i)
 		sent := "receipt of " + key
@@ -181,7 +182,7 @@ func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 		for range 3 { // then what the pooler lets be prepared is
 			_, _ = Do(t.Context(), p.a, call("warm"), p.pay("warm", semel.NoEffect(errors.New("no effect"))))
 		}
-		c.At(sent) // PgBouncer may send COMMIT by itself, behind it
+		c.At(sent) // PgBouncer may send COMMIT alone, after it
 		for _, when := range []string{"an ambiguous commit behind PgBouncer", "the next call"} {
 			if got, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil || got != "receipt of "+key {
 				t.Errorf("%s: %q, %v", when, got, err)
@@ -194,7 +195,7 @@ func TestACommitThatAPoolerLostIsFoundOut(t *testing.T) {
 }
 
 // The connection may be another's by then.
-func TestASavepointEndsWithItsTransaction(t *testing.T) {
+func TestHandlerTx_SavepointAfterHandler_Closed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var leaked pgx.Tx
 	if _, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
@@ -211,7 +212,7 @@ func TestASavepointEndsWithItsTransaction(t *testing.T) {
 }
 
 // A crowd that waits must not run a failing handler once each.
-func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
+func TestAtomic_WaitersAfterFailure_GetFailure(t *testing.T) {
 	const crowd = 8
 	type caller struct{}
 	var refused sync.Map // by caller
@@ -221,7 +222,7 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 			waiting.Add(1)
 		}
 	}})
-	p.a.patience = 10 * time.Second // the note of the failure may be late
+	p.a.noteDelay = 10 * time.Second // the note of the failure may be late
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {
@@ -241,14 +242,14 @@ func TestWaitersGetTheFailureAndNotTheRightToRun(t *testing.T) {
 }
 
 // It is an effort and no promise, on a connection that others need.
-func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
+func TestAtomic_AttemptRecord_WaitsForNoLock(t *testing.T) {
 	first := openNew(t, nil)
-	app, err := pgxpool.NewWithConfig(t.Context(), sized(first.own.Config(), 40))
+	app, err := pgxpool.NewWithConfig(t.Context(), sized(first.ownPool.Config(), 40))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer app.Close()
-	s, err := New(t.Context(), app, &Options{Schema: first.opt.Schema, LockTimeout: 10 * time.Minute})
+	s, err := New(t.Context(), app, &Options{Schema: first.options.Schema, LockTimeout: 10 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +275,7 @@ func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 					}
 					defer func() { _ = tx.Rollback(context.Background()) }()
 					close(ready)
-					if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", idOf(store.Key{Operation: "pay", Tenant: "ann", Value: key})); err != nil {
+					if _, err := tx.Exec(t.Context(), "SELECT FROM "+s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", table.ID(store.Key{Operation: "pay", Tenant: "ann", Value: key})); err != nil {
 						t.Error(err)
 					}
 					got.Add(1)
@@ -282,7 +283,7 @@ func TestTheNoteOfAnAttemptWaitsForNobody(t *testing.T) {
 				})
 				<-ready
 				waitFor(t, "the next try waits for the row", func() bool {
-					return ask[int](t, first.own, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT FROM%FOR UPDATE'") > 0
+					return ask[int](t, first.ownPool, "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT FROM%FOR UPDATE'") > 0
 				})
 				return "", down
 			})

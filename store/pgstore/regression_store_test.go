@@ -13,19 +13,19 @@ import (
 )
 
 // Only who meets a locked row waits for it.
-func TestASwapWaitsForNoStrangersRow(t *testing.T) {
+func TestSwap_OtherRowLocked_NotDelayed(t *testing.T) {
 	s := openNew(t, &Options{LockTimeout: 10 * time.Minute})
 	var recs []store.Record
 	for i := range 3 {
 		recs = append(recs, claim(t, s, itoa(i)))
 	}
 	free := claim(t, s, "free")
-	release := hold(t, s, "0", "1", "2")
+	release := holdRows(t, s, "0", "1", "2")
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() { _, _ = s.Swap(t.Context(), recs[i].Seen(), proposal(itoa(i))) })
 	}
-	waitFor(t, "they wait", func() bool { return len(s.alone) == 3 })
+	waitFor(t, "they wait", func() bool { return len(s.waitSlots) == 3 })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := s.Swap(ctx, free.Seen(), proposal("free")); err != nil {
@@ -36,7 +36,7 @@ func TestASwapWaitsForNoStrangersRow(t *testing.T) {
 }
 
 // The second must see what the first has made.
-func TestMigratingAtOnceWorksAtAnyIsolation(t *testing.T) {
+func TestMigrate_Concurrent_AnyIsolation(t *testing.T) {
 	url := pgtest.URL(t)
 	sep := "?"
 	if strings.Contains(url, "?") {
@@ -58,9 +58,9 @@ func TestMigratingAtOnceWorksAtAnyIsolation(t *testing.T) {
 }
 
 // Only claims are relaxed, and refused.
-func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
+func TestRelaxedClaims_OthersClaim_Parked(t *testing.T) {
 	s := openNew(t, &Options{RelaxedClaims: true})
-	strict := openAt(t, s.app.Config().ConnString(), &Options{Schema: s.opt.Schema})
+	strict := openAt(t, s.appPool.Config().ConnString(), &Options{Schema: s.options.Schema})
 	pr := proposal("k")
 	pr.Policy, pr.Lease = 1, time.Microsecond
 	if f, err := strict.Claim(t.Context(), pr); err != nil || !f.Won {
@@ -80,7 +80,7 @@ func TestARelaxedStoreParksWhatOthersClaimed(t *testing.T) {
 }
 
 // Each of it is less.
-func TestABatchLargerThanAMessageIsTakenApart(t *testing.T) {
+func TestSettleBatch_LargerThanMessage_Split(t *testing.T) {
 	s := openNew(t, nil)
 	body := make([]byte, 230<<20)
 	var batch []*settleItem
@@ -99,15 +99,14 @@ func TestABatchLargerThanAMessageIsTakenApart(t *testing.T) {
 	}
 	s.flushSettles(context.Background(), batch)
 	for i, it := range batch {
-		if it.Err != nil && it.Err != errAlone {
+		if it.Err != nil && it.Err != errSendAlone {
 			t.Errorf("%d: %.200v", i, it.Err)
 		}
 	}
 }
 
-// What the server, or the script of the schema, would stumble over is refused
-// when the store is opened.
-func TestOptionsThatTheServerCannotTakeAreRefused(t *testing.T) {
+// Open refuses values on which the server or the migration would fail.
+func TestOptions_ServerLimits_Refused(t *testing.T) {
 	for name, o := range map[string]*Options{
 		"dollars": {Schema: "a$$b"}, "lines": {Schema: "a\nb"}, "locks": {LockTimeout: 30 * 24 * time.Hour}, "idle": {MaxIdleTx: 30 * 24 * time.Hour},
 	} {

@@ -16,12 +16,12 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// flood makes all calls look for what is kept first, or none.
-func (p *shop) flood(is bool) {
+// setReplayLookups makes all calls look up replays first, or none.
+func (p *shop) setReplayLookups(is bool) {
 	p.a.duplicates.share.Store(0)
 	p.a.duplicates.running.Store(0)
 	if is {
-		p.a.duplicates.share.Store(whole)
+		p.a.duplicates.share.Store(shareUnit)
 		p.a.duplicates.running.Store(1000)
 	}
 }
@@ -47,18 +47,18 @@ func onePool(t *testing.T) *shop {
 	return newShop(t, s, nil)
 }
 
-func TestADuplicateInAFloodNeedsNoConnection(t *testing.T) {
+func TestReplayLookup_ManyDuplicates_NoPoolConnection(t *testing.T) {
 	p := onePool(t)
 	for i := range 3 {
 		if _, err := Do(t.Context(), p.a, call(itoa(i)), p.pay(itoa(i), nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	held, err := p.s.app.Acquire(t.Context())
+	held, err := p.s.appPool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.flood(true)
+	p.setReplayLookups(true)
 	var all sync.WaitGroup
 	for i := range 60 { // of a key there are many at once
 		all.Go(func() {
@@ -73,7 +73,7 @@ func TestADuplicateInAFloodNeedsNoConnection(t *testing.T) {
 	}
 	all.Wait()
 	held.Release()
-	p.flood(true)
+	p.setReplayLookups(true)
 	if _, err := Do(t.Context(), p.a, call("new"), p.pay("new", nil)); err != nil {
 		t.Error(err)
 	}
@@ -82,7 +82,7 @@ func TestADuplicateInAFloodNeedsNoConnection(t *testing.T) {
 
 // Whatever there is of a key: a call that looks for it first ends as one that
 // does not.
-func TestALookBeforehandChangesNoAnswer(t *testing.T) {
+func TestReplayLookup_EachState_SameAnswer(t *testing.T) {
 	kinds := map[string]func(p *shop, key string){
 		"absent": func(*shop, string) {},
 		"completed": func(p *shop, key string) {
@@ -99,7 +99,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 		},
 		"expired": func(p *shop, key string) {
 			_, _ = Do(t.Context(), p.a, call(key), p.pay(key, nil))
-			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1 WHERE key = $1", []byte(key))
+			mustExec(t, p.s.ownPool, "UPDATE "+p.s.quoted()+".semel_record SET expires = 1 WHERE key = $1", []byte(key))
 		},
 		"held by a lease": func(p *shop, key string) {
 			pr := proposal(key)
@@ -110,7 +110,7 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 		},
 		"corrupt": func(p *shop, key string) {
 			_, _ = Do(t.Context(), p.a, call(key), p.pay(key, nil))
-			mustExec(t, p.s.own, "UPDATE "+p.s.quoted()+".semel_record SET format = 99 WHERE key = $1", []byte(key))
+			mustExec(t, p.s.ownPool, "UPDATE "+p.s.quoted()+".semel_record SET format = 99 WHERE key = $1", []byte(key))
 		},
 	}
 	for name, prepare := range kinds {
@@ -125,13 +125,13 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 						defer mu.Unlock()
 						events = append(events, fmt.Sprint(e.Kind))
 					}})
-					p.flood(false)
+					p.setReplayLookups(false)
 					for k := range n {
 						prepare(p, itoa(k))
 					}
 					events = nil
 					ran := make([]bool, n)
-					p.flood(first)
+					p.setReplayLookups(first)
 					told := make([]string, n)
 					var all sync.WaitGroup
 					for k := range n {
@@ -164,10 +164,10 @@ func TestALookBeforehandChangesNoAnswer(t *testing.T) {
 	}
 }
 
-func TestALookBeforehandThatFailsIsDoneWithout(t *testing.T) {
+func TestReplayLookup_Fails_CallContinues(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
-	p.flood(true)
-	p.s.own.Close()
+	p.setReplayLookups(true)
+	p.s.ownPool.Close()
 	for range 2 {
 		got, err := Do(t.Context(), p.a, call("k"), p.pay("k", nil))
 		if err != nil || got != "receipt of k" {
@@ -177,14 +177,14 @@ func TestALookBeforehandThatFailsIsDoneWithout(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
+func TestReplayLookup_Hangs_CallContinues(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{Connections: 1}), nil)
-	held, err := p.s.own.Acquire(t.Context())
+	held, err := p.s.ownPool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.Release()
-	p.flood(true)
+	p.setReplayLookups(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*replayTimeout)
 	defer cancel()
 	if _, err := Do(ctx, p.a, call("k"), p.pay("k", nil)); err != nil {
@@ -193,7 +193,7 @@ func TestALookBeforehandThatHangsIsGivenUp(t *testing.T) {
 	p.want(t, "k")
 }
 
-func TestCallsLookFirstOnlyWhereDuplicatesAreMany(t *testing.T) {
+func TestReplayLookup_FewDuplicates_NotUsed(t *testing.T) {
 	var d duplicateRate
 	try := func(n int, duplicate func(i int) bool) (looks int) {
 		for i := range n {
@@ -226,7 +226,7 @@ func TestCallsLookFirstOnlyWhereDuplicatesAreMany(t *testing.T) {
 	}
 }
 
-func TestTheTideRisesByWhatCallsFind(t *testing.T) {
+func TestDuplicateRate_FollowsResults(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	pay := func(key string) {
 		t.Helper()
@@ -242,7 +242,7 @@ func TestTheTideRisesByWhatCallsFind(t *testing.T) {
 		pay("k")
 	}
 	high := p.a.duplicates.share.Load()
-	if high < whole*9/10 {
+	if high < shareUnit*9/10 {
 		t.Errorf("%d after 40 duplicates", high)
 	}
 	pay("k") // by the look beforehand

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Each column that is not what this version writes makes the row unreadable,
 // by name, and never absent.
-func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
+func TestRow_InvalidColumn_ErrCorrupt(t *testing.T) {
 	s := openNew(t, nil)
 	for column, value := range map[string]string{
 		"format": "2", "state": "7", "policy": "2", "fence": "-1", "owner": "", "header": `'[["a"]]'::bytea`, "key": `'other'::bytea`, "operation": "''::bytea",
@@ -24,7 +25,7 @@ func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
 		}
 		key := "bad " + column
 		complete(t, s, key, "result")
-		mustExec(t, s.own, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), idOf(testKey(key)))
+		mustExec(t, s.ownPool, fmt.Sprintf("UPDATE %s.semel_record SET %s = %s WHERE id = $1", s.quoted(), column, value), table.ID(testKey(key)))
 		_, err := s.Get(t.Context(), testKey(key))
 		if !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Get with another %s: %v, want ErrCorrupt", column, err)
@@ -55,9 +56,9 @@ func TestARowThatMakesNoSenseIsCorrupt(t *testing.T) {
 
 // A row as it lies on the disk of those who have used the package before: its key
 // has the same id, and each column the same meaning, in each version.
-func TestARowOfAnEarlierVersionIsFound(t *testing.T) {
+func TestRow_EarlierVersion_Found(t *testing.T) {
 	s := openNew(t, nil)
-	mustExec(t, s.own, `INSERT INTO `+s.quoted()+`.semel_record (id, operation, tenant, key, owner, state, policy, format, attempt, fence,
+	mustExec(t, s.ownPool, `INSERT INTO `+s.quoted()+`.semel_record (id, operation, tenant, key, owner, state, policy, format, attempt, fence,
 			created, updated, until, expires, holder, last_error, fingerprint_alg, fingerprint_key, fingerprint, code, gone, codec, header, body)
 		VALUES ('7b6d5162-ac6f-f84b-fbae-8a5156e2e1f2', 'charge', 'acme', 'k', '00010203-0405-0607-0809-0a0b0c0d0e0f', 4, 1, 1, 3, 1700000000000007,
 			1700000000000007, 1700000001000000, 0, 4000000000000000, 'host/7', 'a timeout', 'sha256', 'key 1', '\x00ff', 201, false, 'json', '[["A","1"]]', '{"n":1}')`)
@@ -72,26 +73,26 @@ func TestARowOfAnEarlierVersionIsFound(t *testing.T) {
 	}
 }
 
-// Whoever makes two keys of one id on purpose gets nobody else's answer, and no
-// outage, which would hold up a consumer.
-func TestARowOfAnotherKeyIsCorrupt(t *testing.T) {
-	w := row{}
+// A caller that makes two keys with one id does not get another caller's answer. It
+// does not look like an outage either, which would stop a consumer.
+func TestRow_OtherKeySameID_ErrCorrupt(t *testing.T) {
+	w := table.Row{}
 	k := testKey("k")
-	w.id, w.state.Int16, w.format.Int16 = idOf(k), 4, store.Format
-	w.operation, w.tenant, w.key = []byte(k.Operation), []byte(k.Tenant), []byte(k.Value)
-	if _, err := w.found(k, 1); err != nil {
+	w.ID, w.State.Int16, w.Format.Int16 = table.ID(k), 4, store.Format
+	w.Operation, w.Tenant, w.Key = []byte(k.Operation), []byte(k.Tenant), []byte(k.Value)
+	if _, err := w.Found(k, 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.found(testKey("another with the same id"), 1); !errors.Is(err, store.ErrCorrupt) {
+	if _, err := w.Found(testKey("another with the same id"), 1); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("got %v, want ErrCorrupt", err)
 	}
 }
 
-func TestAnOutcomeThatDoesNotFitIsTooLarge(t *testing.T) {
+func TestSettle_OutcomeTooLarge_ErrTooLarge(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	big := completion("")
-	big.Outcome.Body = make([]byte, maxOutcome+1)
+	big.Outcome.Body = make([]byte, table.MaxOutcome+1)
 	if err := s.Settle(t.Context(), r.Lease(), big); !errors.Is(err, store.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
@@ -101,7 +102,7 @@ func TestAnOutcomeThatDoesNotFitIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestALargeOutcomeComesBack(t *testing.T) {
+func TestSettle_LargeOutcome_ReadBack(t *testing.T) {
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	big := completion(strings.Repeat("0123456789abcdef", 1<<19)) // 8 MiB
@@ -113,16 +114,16 @@ func TestALargeOutcomeComesBack(t *testing.T) {
 	}
 }
 
-func TestDurationsRoundAsTimesDo(t *testing.T) {
+func TestMicros_RoundsAsTimes(t *testing.T) {
 	now := store.Time(1_700_000_000_123_456)
 	for _, d := range []time.Duration{0, 1, 999, 1000, 1001, -1, -999, -1000, -1001, time.Hour, math.MaxInt64} {
-		if got, want := store.Micros(now)+after(d, true).Int64, store.Micros(now.Add(d)); got != want {
+		if got, want := store.Micros(now)+table.Micros(d, true).Int64, store.Micros(now.Add(d)); got != want {
 			t.Errorf("%d ns after: %d, want %d", d, got, want)
 		}
 	}
 }
 
-func TestHeadersComeBack(t *testing.T) {
+func TestHeaders_ReadBack(t *testing.T) {
 	for _, h := range [][]store.Header{nil, {{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}, {{}}, {{Name: "X", Value: "\x00\xff"}}, {{Name: "é", Value: `"\`}}} {
 		b, err := store.EncodeHeader(h)
 		if err != nil {
@@ -140,14 +141,14 @@ func TestHeadersComeBack(t *testing.T) {
 }
 
 // A row is read as a whole, whose columns somebody else may have put in order.
-func TestTheOrderOfTheColumnsIsAsItIs(t *testing.T) {
+func TestRow_OtherColumnOrder_ReadBack(t *testing.T) {
 	for name, change := range map[string]string{
 		"one more, of a later version": `ALTER TABLE semel_record ADD COLUMN later text NOT NULL DEFAULT 'x'`,
 		"another order":                `ALTER TABLE semel_record RENAME COLUMN operation TO o; ALTER TABLE semel_record RENAME COLUMN tenant TO operation; ALTER TABLE semel_record RENAME COLUMN o TO tenant`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t, nil)
-			tx, err := s.own.Begin(t.Context())
+			tx, err := s.ownPool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +158,7 @@ func TestTheOrderOfTheColumnsIsAsItIs(t *testing.T) {
 			if err := tx.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			s = openAt(t, s.own.Config().ConnString(), &Options{Schema: s.opt.Schema})
+			s = openAt(t, s.ownPool.Config().ConnString(), &Options{Schema: s.options.Schema})
 			p := newShop(t, s, nil)
 			was := complete(t, s, "k", "result")
 			for _, claims := range [][]*claimItem{claimBatch(s, ptr(proposal("k"))), claimBatch(s, ptr(proposal("k")), ptr(proposal("new")))} {
@@ -179,26 +180,25 @@ func TestTheOrderOfTheColumnsIsAsItIs(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 // The clock is counted in floating point, and loses no microsecond by it.
-func TestTheClockIsExact(t *testing.T) {
+func TestClock_Microseconds_Exact(t *testing.T) {
 	s := openNew(t, nil)
-	now := strings.ReplaceAll(wallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
-	wrong := ask[int](t, s.own, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
+	now := strings.ReplaceAll(table.WallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
+	wrong := ask[int](t, s.ownPool, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
 		WHERE s * 1000000::bigint + us <> `+now)
 	if wrong != 0 {
 		t.Errorf("%d times are not exact", wrong)
 	}
 }
 
-// Locks, and what must not share a statement, are told apart also where the ids
-// of keys begin with one place.
-func TestKeysOfOnePlaceHaveLocksOfTheirOwn(t *testing.T) {
-	s := &Store{id: idOf(testKey("the store"))}
+// Keys whose ids begin with the same bytes have different locks.
+func TestLockOf_SameIDPrefix_DifferentLocks(t *testing.T) {
+	s := &Store{id: table.ID(testKey("the store"))}
 	locks, numbers := map[[2]int32]bool{}, map[uint64]bool{}
 	const n = 5000
 	for i := range n {
-		id := idOf(store.Key{Operation: fmt.Sprint("op", i), Value: "order-7"})
+		id := table.ID(store.Key{Operation: fmt.Sprint("op", i), Value: "order-7"})
 		high, low := s.lockOf(id)
-		locks[[2]int32{high, low}], numbers[numberOf(id)] = true, true
+		locks[[2]int32{high, low}], numbers[table.KeyHash(id)] = true, true
 	}
 	if len(locks) != n || len(numbers) != n {
 		t.Errorf("%d locks and %d numbers of %d keys", len(locks), len(numbers), n)

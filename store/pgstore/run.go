@@ -6,32 +6,29 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
-	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn
-// the transaction. It takes two round trips besides fn's own, and holds a
-// connection of the application's pool while fn runs. While many calls are
-// duplicates, calls look up their replays first, together, on a connection of the
-// store's own.
+// Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn the
+// transaction. It takes two round trips besides those of fn, and holds a connection of
+// the application's pool while fn runs. If many calls are duplicates, Run looks up
+// their replays first, together, on a connection of the store.
 //
-// The transaction commits if fn's error is nil, or a *semel.Failure, which is
-// kept while fn's writes are undone. If not, all is rolled back, and the attempt
-// is noted in a second transaction for MaxAttempts, except for semel.NoEffect. A
-// COMMIT that the server refuses for its content counts as an attempt too.
-// Serialization failures and deadlocks run fn again, up to ten times, and do not
+// The transaction commits if fn returns nil, or a *semel.Failure, which is stored
+// while the writes of fn are undone. After any other error it is rolled back, and a
+// second transaction records the attempt for MaxAttempts, except for semel.NoEffect. A
+// COMMIT that the server refuses because of its content is an attempt too. After a
+// serialization failure or a deadlock fn runs again, up to ten times; these do not
 // count. A Run inside fn, with fn's context, joins the transaction, as [Atomic.In]
 // does. For duplicates in flight, rules for fn and commits without an answer, see
 // "Handlers of Atomic" in the package documentation.
@@ -39,12 +36,12 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	return a.run(ctx, call, fn, nil)
 }
 
-// run is Run, or DoSQL if there is a db.
+// run is Run, or DoSQL if db is not nil.
 func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db *sql.DB) (semel.Result, error) {
-	if in, ok := a.s.inside(ctx); ok {
-		if in.sql != nil {
-			return a.runIn(ctx, in.sql.driver, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-				return fn(a.s.withTx(ctx, &txIn{sql: in.sql, over: in.over}), x)
+	if in, ok := a.store.inside(ctx); ok {
+		if in.sqlTx != nil {
+			return a.runIn(ctx, in.sqlTx.driverConn, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+				return fn(a.store.withTx(ctx, &txIn{sqlTx: in.sqlTx, finished: in.finished}), x)
 			})
 		}
 		return a.In(in.tx).Run(ctx, call, fn)
@@ -53,213 +50,152 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 	defer a.duplicates.running.Add(-1)
 	start, pause := time.Now(), 5*time.Millisecond
 	var w waiter
-	defer w.leave(a.s.listener)
+	defer w.leave(a.store.listener)
 	for refused := 0; ; {
-		w.join(a.s.listener)
+		w.join(a.store.listener)
 		res, err := a.try(ctx, call, fn, &w, db)
 		switch {
 		case refusedForNow(err):
 			if refused++; refused >= pgwire.Tries {
-				return semel.Result{}, unavailable(call, err)
+				return semel.Result{}, unavailable(ctx, call, err)
 			}
 		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
 			pause = min(pause*3/2, 250*time.Millisecond, call.Wait)
-			if w.next(); w.patient {
-				pause = max(pause, a.patience)
-			} else if w.notified != nil {
-				pause = min(a.s.opt.notifiedPoll, call.Wait)
+			if w.next(); w.waitedForNote {
+				pause = max(pause, a.noteDelay)
+			} else if w.notification != nil {
+				pause = min(a.store.options.notifiedPoll, call.Wait)
 			}
 		default:
 			return res, err
 		}
 		if !w.sleep(ctx, pause) {
 			if refusedForNow(err) {
-				err = unavailable(call, err)
+				err = unavailable(ctx, call, err)
 			}
 			return semel.Result{}, err
 		}
 	}
 }
 
-// waiter is a call that found its key taken. It gets what came of that, failures
-// included, and not the right to run: else a crowd would run a failing handler
-// once each.
-type waiter struct {
-	refused bool // once
-	patient bool // it has held back already
-	holds   bool // in this try
-
-	id       pgtype.UUID    // of the key, once it is known
-	notified *notify.Waiter // of Options.Notify; nil: the waiter polls
-}
-
-// patience is how long a waiter gives a try that was rolled back to be noted,
-// before it takes it for one that died with its process.
-const patience = 50 * time.Millisecond
-
-// next is after a try that found the key taken, or held back.
-func (w *waiter) next() { w.refused, w.patient, w.holds = true, w.holds, false }
-
-// admit refuses what is not for a waiter to run.
-func (w *waiter) admit(call semel.Call, x *semel.Execution) error {
-	switch {
-	case !w.refused:
-		return nil
-	case x.Attempt() > 1:
-		return &semel.Error{Reason: semel.ErrReleased, Operation: call.Operation}
-	case !w.patient: // between the rollback and its note there is nothing to see
-		w.holds = true
-		return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation}
-	}
-	return nil
-}
-
-// join makes sure that the waiter is woken when the run of its key ends.
-func (w *waiter) join(l *notify.Listener) {
-	if l == nil || !w.refused {
-		return
-	}
-	w.leave(l)
-	w.notified, _ = l.Join(w.id)
-}
-
-func (w *waiter) leave(l *notify.Listener) {
-	if w.notified != nil {
-		l.Leave(w.notified)
-		w.notified = nil
-	}
-}
-
-// sleep waits for about d, or until a notification that the other run has ended.
-// It reports false if ctx ends first.
-func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
-	if w.notified == nil || w.patient { // it waits for the note of a failed attempt, which comes after the end of the run
-		return pgwire.Sleep(ctx, d)
-	}
-	t := time.NewTimer(d/2 + rand.N(d))
-	defer t.Stop()
-	select {
-	case <-w.notified.Done():
-		return true
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// refusedForNow reports whether a run that ended so may run again.
+// refusedForNow reports whether a run that ended with err may run again.
 func refusedForNow(err error) bool { return pgwire.Again(err) || lostRace(err) }
 
-// lostRace reports that another has inserted the key's record.
+// lostRace reports whether another transaction has inserted the record of the key.
 func lostRace(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == recordTable || strings.HasPrefix(e.TableName, recordTable+"_p")) // a partition's
+	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == table.Name || strings.HasPrefix(e.TableName, table.Name+"_p")) // also a partition
 }
 
-func unavailable(call semel.Call, err error) error {
-	return &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: err}
+// unavailable is the error of a call that the store did not answer, or that ended
+// because ctx has ended.
+func unavailable(ctx context.Context, call semel.Call, err error) error {
+	reason := semel.ErrUnavailable
+	if ctx.Err() != nil {
+		reason = semel.ErrCanceled
+	}
+	return &semel.Error{Reason: reason, Operation: call.Operation, Cause: err}
 }
 
 // try runs fn in one transaction.
 func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB) (res semel.Result, err error) {
 	t := a.newOwnTx()
-	t.db = db
+	t.sqlDB = db
 	defer t.end()
-	var said error // what the handler returned
+	var handlerErr error
 	ran, returned := false, false
 	defer func() {
 		if ran && !returned {
 			t.end()
 			_ = a.noteAttempt(ctx, &t.storeTx, "panic, or runtime.Goexit")
 		}
-		if w.id = t.asked; ran {
+		if w.id = t.lastID; ran {
 			t.end()
-			a.s.ended(t.asked) // whatever came of it
+			a.store.notifyEnd(t.lastID) // after a commit, and after a rollback
 		}
 	}()
-	res, err = driver.RunIn(ctx, a.g, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
+	res, err = driver.RunIn(ctx, a.guard, t, call, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
 		if err := w.admit(call, x); err != nil {
 			return store.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(a.s.withRun(t.handlerContext(run, t.line.Tx), t.asked, &t.over), x)
-		t.over.Store(true)
-		if t.sql != nil && !t.sql.driver.IsClosed() && t.sql.driver.PgConn().TxStatus() == 'I' {
+		o, err := fn(a.store.withRun(t.handlerContext(run, t.pipeline.Tx), t.lastID, &t.finished), x)
+		t.finished.Store(true)
+		if t.sqlTx != nil && !t.sqlTx.driverConn.IsClosed() && t.sqlTx.driverConn.PgConn().TxStatus() == 'I' {
 			err = errors.Join(errSQLTxEnded, err)
 		}
-		returned, said = true, err
+		returned, handlerErr = true, err
 		return o, err
 	})
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
-		if ran && said != nil && !pgwire.Again(said) && !lostRace(said) && !errors.Is(said, semel.ErrInProgress) && !driver.IsNoEffect(said) {
-			_ = a.noteAttempt(ctx, &t.storeTx, said.Error())
+		if ran && handlerErr != nil && !pgwire.Again(handlerErr) && !lostRace(handlerErr) && !errors.Is(handlerErr, semel.ErrInProgress) && !driver.IsNoEffect(handlerErr) {
+			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr.Error())
 		}
-		return res, err // with ErrNotKept the result has what is left of it
+		return res, err // with ErrNotKept the result is not empty
 	}
 	if !ran {
 		return res, err // there is nothing to commit
 	}
-	cerr := t.commit(ctx)
-	if cerr == nil {
+	commitErr := t.commit(ctx)
+	if commitErr == nil {
 		return res, err
 	}
 	t.end()
-	known := pgwire.Refused(cerr) || errors.Is(cerr, errRolledBack)
+	known := pgwire.Refused(commitErr) || errors.Is(commitErr, errRolledBack)
 	if !known {
-		var is bool
-		if is, known = a.committed(ctx, t); is {
+		var committed bool
+		if committed, known = a.committed(ctx, t); committed {
 			return res, err
 		}
 	}
-	if known && pgwire.RefusedForContent(cerr) && !lostRace(cerr) {
-		_ = a.noteAttempt(ctx, &t.storeTx, cerr.Error())
+	if known && pgwire.RefusedForContent(commitErr) && !lostRace(commitErr) {
+		_ = a.noteAttempt(ctx, &t.storeTx, commitErr.Error())
 	}
-	if cerr = pgwire.Explain("commit", cerr); !known {
-		cerr = fmt.Errorf("%w: %w", semel.ErrInDoubt, cerr)
+	if commitErr = pgwire.Explain("commit", commitErr); !known {
+		commitErr = fmt.Errorf("%w: %w", semel.ErrInDoubt, commitErr)
 	}
-	if refusedForNow(cerr) {
-		return semel.Result{}, cerr
+	if refusedForNow(commitErr) {
+		return semel.Result{}, commitErr
 	}
-	return semel.Result{}, unavailable(call, cerr)
+	return semel.Result{}, unavailable(ctx, call, commitErr)
 }
 
-// aftermath is how long Run takes at most to see to what it left behind,
-// though its caller's context may be over.
-const aftermath = 10 * time.Second
+// cleanupTimeout limits the work of Run after its transaction has ended. The context
+// of the caller may have ended before.
+const cleanupTimeout = 10 * time.Second
 
-// noteAttempt keeps the count of a try that was rolled back, unless somebody
-// else has the key by now. It is for people and for MaxAttempts: if it fails,
-// the next try has the same number.
+// noteAttempt records an attempt whose transaction was rolled back, unless another
+// caller has claimed the key since. Only MaxAttempts and the displayed attempt depend
+// on it: if it fails, the next attempt gets the same number.
 func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) (err error) {
-	if t.won == nil {
+	if t.claimed == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), aftermath)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	p := *t.won
+	p := *t.claimed
 	p.State, p.Error, p.Lease = store.Released, why, 0
 	_, _ = crand.Read(p.Owner[:]) // it never fails
-	if t.seen != nil {
-		_, err = a.s.quick.swap(ctx, *t.seen, &p)
+	if t.replaced != nil {
+		_, err = a.store.laneSession.swap(ctx, *t.replaced, &p)
 	} else {
-		_, err = a.s.quick.claim(ctx, &p)
+		_, err = a.store.laneSession.claim(ctx, &p)
 	}
 	return err
 }
 
-// committed finds out whether a transaction whose COMMIT got no answer did
-// commit: its key's lock is free only once it has ended. If that is not known, the
-// key decides when the call comes again.
-func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.aftermath)
+// committed finds out whether a transaction has committed although COMMIT got no
+// answer. It waits for the lock of the key, which is free only after the transaction
+// has ended. If that cannot be known, the record decides when the call is made again.
+func (a *Atomic) committed(ctx context.Context, t *ownTx) (committed, known bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)
 	defer cancel()
 	for {
-		is, err := a.s.cameOf(ctx, t.won)
+		committed, err := a.store.committedAndSettled(ctx, t.claimed)
 		if err == nil {
-			return is, true
+			return committed, true
 		}
 		if !pgwire.Sleep(ctx, 50*time.Millisecond) {
 			return false, false
@@ -267,10 +203,10 @@ func (a *Atomic) committed(ctx context.Context, t *ownTx) (is, known bool) {
 	}
 }
 
-// cameOf reports whether the claim that won is committed and settled.
-func (s *Store) cameOf(ctx context.Context, won *store.Proposal) (is bool, err error) {
-	high, low := s.lockOf(idOf(won.Key))
-	err = pgx.BeginTxFunc(ctx, s.own, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+// committedAndSettled reports whether the claim is committed and settled.
+func (s *Store) committedAndSettled(ctx context.Context, won *store.Proposal) (settled bool, err error) {
+	high, low := s.lockOf(table.ID(won.Key))
+	err = pgx.BeginTxFunc(ctx, s.ownPool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::integer, $2::integer)`, high, low); err != nil {
 			return err
 		}
@@ -278,8 +214,8 @@ func (s *Store) cameOf(ctx context.Context, won *store.Proposal) (is bool, err e
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		is = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()
+		settled = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()
 		return err
 	})
-	return is, err
+	return settled, err
 }

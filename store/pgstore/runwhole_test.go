@@ -37,14 +37,14 @@ func numbered(prefix string, n int) []string {
 type worker struct {
 	p    *shop
 	runs map[string]int
-	fail map[string]error // what a handler returns after it has written
+	fail map[string]error // errors that the handler returns after its writes
 }
 
 func newWorker(p *shop) *worker { return &worker{p, map[string]int{}, map[string]error{}} }
 
-// whole runs a batch with one handler, whose effect is one statement. What
-// fails makes it fail altogether.
-func (w *worker) whole(ctx context.Context, calls []semel.Call) []Ended {
+// runAll runs a batch with one handler, whose effect is one statement. If one call
+// fails, the handler fails.
+func (w *worker) runAll(ctx context.Context, calls []semel.Call) []Ended {
 	return w.p.a.RunWhole(ctx, calls, func(ctx context.Context, fresh []*NewCall) error {
 		tx, _ := TxFrom(ctx)
 		var keys []string
@@ -88,15 +88,15 @@ func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
 	}
 }
 
-func times(what string, n int) []string { return slices.Repeat([]string{what}, n) }
+func repeated(what string, n int) []string { return slices.Repeat([]string{what}, n) }
 
-func TestABatchHasEachEffectOnce(t *testing.T) {
+func TestRunWhole_CallsRepeated_EffectsOnce(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	keys := numbered("k", 50)
 	calls := poll(keys...)
-	wantEnds(t, calls, run(t.Context(), calls), times("", 50)...)
-	wantEnds(t, calls, run(t.Context(), calls), times("replayed", 50)...)
+	wantEnds(t, calls, run(t.Context(), calls), repeated("", 50)...)
+	wantEnds(t, calls, run(t.Context(), calls), repeated("replayed", 50)...)
 	w.p.want(t, keys...)
 	for _, k := range keys {
 		if w.runs[k] != 1 {
@@ -114,17 +114,17 @@ func TestABatchHasEachEffectOnce(t *testing.T) {
 	}
 }
 
-func TestAnEmptyBatchDoesNothing(t *testing.T) {
-	run := newWorker(newShop(t, openNew(t, nil), nil)).whole
+func TestRunWhole_Empty_DoesNothing(t *testing.T) {
+	run := newWorker(newShop(t, openNew(t, nil), nil)).runAll
 	if got := run(t.Context(), nil); len(got) != 0 {
 		t.Errorf("%d ends", len(got))
 	}
 }
 
 // The batch is what Run and Guard make of each call, by the same code.
-func TestABatchRefusesWhatARunRefuses(t *testing.T) {
+func TestRunWhole_InvalidCalls_RefusedAsByRun(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	other := func(n int) semel.Call {
 		return semel.Call{Operation: "pay", Tenant: "ann", Key: "other", Payload: semel.JSON(n)}
 	}
@@ -157,9 +157,9 @@ func TestABatchRefusesWhatARunRefuses(t *testing.T) {
 	w.p.want(t, "a", "b", "reserved")
 }
 
-func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
+func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	calls := poll("a", "b", "a", "c", "b", "a")
 	wantEnds(t, calls, run(t.Context(), calls), "", "", "replayed", "", "replayed", "replayed")
 	w.p.want(t, "a", "b", "c")
@@ -168,9 +168,9 @@ func TestOfAKeyThatIsTwiceInABatchTheSecondIsAReplay(t *testing.T) {
 }
 
 // One that waited for a failed attempt gets the failure, not the right to run.
-func TestOfAKeyThatIsTwiceAndFailsTheSecondDoesNotRun(t *testing.T) {
+func TestRunWhole_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	w.fail["bad"], w.fail["no"] = errors.New("poison"), &semel.Failure{Message: "declined"}
 	calls := poll("bad", "a", "bad", "no", "b", "no")
 	ends := run(t.Context(), calls)
@@ -181,15 +181,15 @@ func TestOfAKeyThatIsTwiceAndFailsTheSecondDoesNotRun(t *testing.T) {
 	w.p.want(t, "a", "b")
 }
 
-func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
+func TestRunWhole_OneCallFails_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	declined := &semel.Failure{Code: "declined", Message: "declined"}
 	w.fail["k010"], w.fail["k020"] = errors.New("poison"), declined
 	w.fail["k030"] = semel.NoEffect(errors.New("not now"))
 	keys := numbered("k", 40)
 	calls := poll(keys...)
-	want := times("", 40)
+	want := repeated("", 40)
 	want[10], want[20], want[30] = "poison", "declined", "not now"
 	wantEnds(t, calls, run(t.Context(), calls), want...)
 	good := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return w.fail[k] != nil })
@@ -204,7 +204,7 @@ func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
 		t.Errorf("what had no effect left a record: %v", err)
 	}
 	// Again: the poison's second attempt, the failure's replay.
-	want = times("replayed", 40)
+	want = repeated("replayed", 40)
 	want[10], want[20], want[30] = "poison", "declined", "not now"
 	wantEnds(t, calls, run(t.Context(), calls), want...)
 	if r, err := w.p.record(t, "k010"); err != nil || r.Attempt != 2 || r.State != store.Released {
@@ -217,10 +217,10 @@ func TestPoisonInTheMiddleSinksNoOther(t *testing.T) {
 }
 
 // A statement that fails breaks the transaction; also if its handler hides it.
-func TestAStatementThatFailsSinksNoOther(t *testing.T) {
+func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
-	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
+	run := w.runAll
+	mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
 	calls := poll(numbered("k", 3)...)
 	calls = append(calls, call("k5"), call("k9"))
 	wantEnds(t, calls, run(t.Context(), calls), "", "", "", "check constraint", "")
@@ -249,7 +249,7 @@ func TestAStatementThatFailsSinksNoOther(t *testing.T) {
 	}
 }
 
-func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
+func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
 	runs := 0
@@ -285,9 +285,9 @@ func TestTheHandlerOfManyMaySayWhichFailed(t *testing.T) {
 	}
 }
 
-func TestADuplicateInFlightElsewhereHoldsUpNoBatch(t *testing.T) {
+func TestRunWhole_DuplicateInFlight_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	tx := beginTx(t, w.p.s, txDefaults)
 	if err := semel.Once(t.Context(), w.p.a.In(tx), call("hot"), func(context.Context, *semel.Execution) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -307,7 +307,7 @@ func TestADuplicateInFlightElsewhereHoldsUpNoBatch(t *testing.T) {
 
 // A leased call takes no advisory lock: the unique index decides, and the batch
 // runs again.
-func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
+func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
 	if err != nil {
@@ -336,9 +336,9 @@ func TestABatchThatLosesAKeyToALeasedCallRunsAgain(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-func TestAPoisonInABatchEndsFailed(t *testing.T) {
+func TestRunWhole_AttemptsExhausted_EndsFailed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
+	run := w.runAll
 	a, err := NewAtomic(w.p.s, &semel.Options{MaxAttempts: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -354,22 +354,22 @@ func TestAPoisonInABatchEndsFailed(t *testing.T) {
 	}
 }
 
-func TestAnExpiredKeyInABatchRunsAgain(t *testing.T) {
-	w := newWorker(newShop(t, openStanding(t), nil))
+func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
+	w := newWorker(newShop(t, openFixedClock(t), nil))
 	calls := poll("a", "b")
 	for range 3 {
-		wantEnds(t, calls, w.whole(t.Context(), calls), "", "")
+		wantEnds(t, calls, w.runAll(t.Context(), calls), "", "")
 		advance(t, w.p.s, 25*time.Hour)
 	}
 	w.p.want(t, "a", "a", "a", "b", "b", "b")
-	w.fail["a"] = &semel.Failure{Message: "declined"} // what replaced a record is undone too
-	wantEnds(t, calls, w.whole(t.Context(), calls), "declined", "")
+	w.fail["a"] = &semel.Failure{Message: "declined"} // the replaced record is restored too
+	wantEnds(t, calls, w.runAll(t.Context(), calls), "declined", "")
 	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Failed {
 		t.Errorf("the record is %v, error %v", r.State, err)
 	}
 	advance(t, w.p.s, 25*time.Hour)
 	w.fail["a"] = errors.New("poison")
-	wantEnds(t, calls, w.whole(t.Context(), calls), "poison", "")
+	wantEnds(t, calls, w.runAll(t.Context(), calls), "poison", "")
 	if r, err := w.p.record(t, "a"); err != nil || r.State != store.Released || r.Attempt != 1 {
 		t.Errorf("the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
 	}
@@ -405,19 +405,19 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 	if r, err := p.record(t, "bad"); err != nil || r.Attempt != 1 || r.State != store.Released {
 		t.Errorf("after a panic the record is %v, attempt %d, error %v", r.State, r.Attempt, err)
 	}
-	waitFor(t, "all connections are given back", func() bool { return p.s.app.Stat().AcquiredConns() == 0 })
+	waitFor(t, "all connections are given back", func() bool { return p.s.appPool.Stat().AcquiredConns() == 0 })
 }
 
-// What the server refuses to commit is divided, until the one is found.
-func TestACommitThatOneCallSpoilsSinksNoOther(t *testing.T) {
+// If the server refuses COMMIT, the batch is split until the cause is alone.
+func TestRunWhole_OneCallFailsCommit_OthersSucceed(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
-	run := w.whole
-	parent := pgx.Identifier{w.p.s.opt.Schema, "parent"}.Sanitize()
-	mustExec(t, w.p.s.app, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
-	mustExec(t, w.p.s.app, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
-	mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
+	run := w.runAll
+	parent := pgx.Identifier{w.p.s.options.Schema, "parent"}.Sanitize()
+	mustExec(t, w.p.s.appPool, "CREATE TABLE "+parent+" (key text PRIMARY KEY)")
+	mustExec(t, w.p.s.appPool, "INSERT INTO "+parent+" SELECT 'k' || lpad(i::text, 3, '0') FROM generate_series(0, 19) i WHERE i <> 13")
+	mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD FOREIGN KEY (key) REFERENCES "+parent+" DEFERRABLE INITIALLY DEFERRED")
 	calls := poll(numbered("k", 20)...)
-	want := times("", 20)
+	want := repeated("", 20)
 	want[13] = "foreign key"
 	wantEnds(t, calls, run(t.Context(), calls), want...)
 	if got := len(w.p.payments(t)); got != 19 {
@@ -428,7 +428,7 @@ func TestACommitThatOneCallSpoilsSinksNoOther(t *testing.T) {
 func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	if err := Once(t.Context(), w.p.a, call("outer"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
-		for _, e := range w.whole(ctx, poll("a", "b")) {
+		for _, e := range w.runAll(ctx, poll("a", "b")) {
 			if !errors.Is(e.Err, semel.ErrUnavailable) {
 				t.Errorf("RunWhole in a handler: %v", e.Err)
 			}
@@ -440,10 +440,10 @@ func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
 	w.p.want(t)
 }
 
-func TestABatchOfMoreThanATransactionHolds(t *testing.T) {
+func TestRunWhole_MoreThanLimit_SeveralTransactions(t *testing.T) {
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	calls := poll(numbered("k", 2*maxTogether+1)...)
-	for i, e := range w.whole(t.Context(), calls) {
+	for i, e := range w.runAll(t.Context(), calls) {
 		if e.Err != nil {
 			t.Fatalf("call %d: %v", i, e.Err)
 		}

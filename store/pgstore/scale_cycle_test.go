@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestClaimsFromCheckpointToCheckpoint measures all claims of random keys that are
+// TestScale_CheckpointCycles measures all claims of random keys that are
 // made in a table of many rows, against one of a million, from one checkpoint of
 // the server to the next: SEMEL_TEST_CYCLE=100 for 100 million, as in
-// TestClaimsOfALargeTable, which tells of the phases in between. The tables take
-// turns of a second, so that what the machine does besides counts for both. The
+// TestScale_LargeTable, which tells of the phases in between. The tables take
+// turns of a second, so that other work of the machine affects both. The
 // cycle is of 5 minutes in all, which is the server's default, or of half of that
-// for each table: of a longer one less would be right behind the checkpoint.
-func TestClaimsFromCheckpointToCheckpoint(t *testing.T) {
+// for each table: of a longer one less would be right after the checkpoint.
+func TestScale_CheckpointCycles(t *testing.T) {
 	n := scaleOf(t, "SEMEL_TEST_CYCLE", "how many million rows the large table has")
 	url := scaleURL(t)
 	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}
@@ -22,8 +22,8 @@ func TestClaimsFromCheckpointToCheckpoint(t *testing.T) {
 	}
 	const turn, turns, at = time.Second, 150, 15
 	for _, g := range []int{64, 16, 1} {
-		mustExec(t, stores[0].own, "CHECKPOINT")
-		var all, first [2][]time.Duration // first: those of the turns behind the checkpoint
+		mustExec(t, stores[0].ownPool, "CHECKPOINT")
+		var all, first [2][]time.Duration // first: in the turns after the checkpoint
 		for i := range turns {
 			for of, s := range stores {
 				_, took := claimer(s, random).loop(t, "", g, 1, turn)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
@@ -31,9 +32,8 @@ func scaleOf(t *testing.T, name, what string) int {
 	return n
 }
 
-// scaleURL is a server with default durability: that of
-// SEMEL_TEST_POSTGRES_URL, where tables that were filled before are used
-// again, or a new one.
+// scaleURL is a server with default durability: SEMEL_TEST_POSTGRES_URL, where filled
+// tables are used again, or a new one.
 func scaleURL(t *testing.T) string {
 	t.Helper()
 	if url := os.Getenv("SEMEL_TEST_POSTGRES_URL"); url != "" {
@@ -58,11 +58,11 @@ func quarterOfMemory(t *testing.T) int {
 // has run for a while.
 func warm(t *testing.T, s *Store) {
 	t.Helper()
-	if _, err := s.own.Exec(t.Context(), "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
+	if _, err := s.ownPool.Exec(t.Context(), "CREATE EXTENSION IF NOT EXISTS pg_prewarm"); err != nil {
 		t.Logf("the index is not in the server's buffers: %v", err)
 		return
 	}
-	mustExec(t, s.own, "SELECT pg_prewarm($1::text::regclass)", s.quoted()+".semel_record_pkey")
+	mustExec(t, s.ownPool, "SELECT pg_prewarm($1::text::regclass)", s.quoted()+".semel_record_pkey")
 }
 
 // filled is a store whose table has n rows as the store itself leaves them, but
@@ -72,13 +72,13 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 	schema := fmt.Sprintf("semel_%d_%d", n, expired)
 	s := openAt(t, url, &Options{Schema: schema})
 	is := "filled"
-	if got := ask[*string](t, s.own, "SELECT obj_description($1::text::regnamespace)", schema); got != nil && *got == is {
+	if got := ask[*string](t, s.ownPool, "SELECT obj_description($1::text::regnamespace)", schema); got != nil && *got == is {
 		return s
 	}
 	start := time.Now()
 	table := s.quoted() + ".semel_record"
-	mustExec(t, s.own, "TRUNCATE "+table)
-	mustExec(t, s.own, "ALTER TABLE "+table+" DROP CONSTRAINT semel_record_pkey") // made at once, when the rows are there
+	mustExec(t, s.ownPool, "TRUNCATE "+table)
+	mustExec(t, s.ownPool, "ALTER TABLE "+table+" DROP CONSTRAINT semel_record_pkey") // made at once, when the rows are there
 	const writers, chunk = 2, million / 2
 	var all sync.WaitGroup
 	for w := range writers {
@@ -98,9 +98,9 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 		})
 	}
 	all.Wait()
-	mustExec(t, s.own, "SET maintenance_work_mem = '1GB'; ALTER TABLE "+table+" ADD PRIMARY KEY (id); RESET maintenance_work_mem")
-	mustExec(t, s.own, "VACUUM (ANALYZE) "+table)
-	mustExec(t, s.own, "COMMENT ON SCHEMA "+s.quoted()+" IS '"+is+"'")
+	mustExec(t, s.ownPool, "SET maintenance_work_mem = '1GB'; ALTER TABLE "+table+" ADD PRIMARY KEY (id); RESET maintenance_work_mem")
+	mustExec(t, s.ownPool, "VACUUM (ANALYZE) "+table)
+	mustExec(t, s.ownPool, "COMMENT ON SCHEMA "+s.quoted()+" IS '"+is+"'")
 	t.Logf("%d rows made in %v", n, time.Since(start).Round(time.Second))
 	if r := get(t, s, "filled 0x"); string(r.Outcome.Body) != "{}" {
 		t.Fatalf("the rows are not as the store's own: %+v", r)
@@ -110,10 +110,10 @@ func filled(t *testing.T, url string, n, expired int) *Store {
 
 // fillSQL makes rows $1 to $2, of which every $3-th is over. Their keys tell no
 // order, so that their ids are anywhere in the index.
-func fillSQL(table string) string {
-	return `INSERT INTO ` + table + ` (` + insertColumns + `)
+func fillSQL(name string) string {
+	return `INSERT INTO ` + name + ` (` + table.InsertColumns + `)
 		SELECT encode(substr(sha256(int4send(6) || 'charge'::bytea || int4send(4) || 'acme'::bytea || int4send(length(k)) || k), 1, 16), 'hex')::uuid,
 			gen_random_uuid(), 4, 0, 1, 0, CASE WHEN $3 > 0 AND i % nullif($3, 0) = 0 THEN now - 1 ELSE now + 86400000000 END,
 			'charge', 'acme', k, 'test/1', 'sha256', '', sha256(k), '', 201, false, 'json', NULL, '{}', now - 1000, now, 1, now
-		FROM (SELECT i, ('filled ' || i || 'x')::bytea AS k, ` + wallClock + ` AS now FROM generate_series($1::integer, $2::integer) i) r`
+		FROM (SELECT i, ('filled ' || i || 'x')::bytea AS k, ` + table.WallClock + ` AS now FROM generate_series($1::integer, $2::integer) i) r`
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// TestClaimsOfALargeTable measures claims of new keys in a table of many rows
+// TestScale_LargeTable measures claims of new keys in a table of many rows
 // against one of a million: SEMEL_TEST_GROWTH=20 for 20 million, of which 100
 // need 70 GB. It takes some minutes to fill them; see scaleURL for how to do that
 // before.
-func TestClaimsOfALargeTable(t *testing.T) {
+func TestScale_LargeTable(t *testing.T) {
 	n := scaleOf(t, "SEMEL_TEST_GROWTH", "how many million rows the large table has")
 	url := scaleURL(t)
 	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}
@@ -31,7 +31,7 @@ func TestClaimsOfALargeTable(t *testing.T) {
 						_, _ = claimer(s, kind).loop(t, "", 64, 1, 2*time.Second+time.Duration(i*n)*800*time.Millisecond)
 					}
 				} else {
-					mustExec(t, stores[0].own, "CHECKPOINT")
+					mustExec(t, stores[0].ownPool, "CHECKPOINT")
 				}
 				var p50, p99 [2][]time.Duration
 				const rounds = 5
@@ -74,8 +74,8 @@ func (k keyKind) key() string {
 }
 
 // claimer claims new keys.
-func claimer(s *Store, kind keyKind) *contender {
-	return &contender{name: "claim", do: func(ctx context.Context, _ string) error {
+func claimer(s *Store, kind keyKind) *competitor {
+	return &competitor{name: "claim", do: func(ctx context.Context, _ string) error {
 		_, err := s.Claim(ctx, proposal(kind.key()))
 		return err
 	}}

@@ -11,17 +11,17 @@ import (
 	"github.com/semel-go/semel/sweep"
 )
 
-// TestASweepBesideTraffic measures claims while a sweep removes a million
+// TestScale_SweepDuringTraffic measures claims while a sweep removes a million
 // expired rows from between as many others, and for a minute before and after it,
 // for in a few seconds the p99 of a machine varies more than a sweep changes it:
 // SEMEL_TEST_SWEEP=2000 for 2000 claims and settlements a second.
-func TestASweepBesideTraffic(t *testing.T) {
+func TestScale_SweepDuringTraffic(t *testing.T) {
 	rate := scaleOf(t, "SEMEL_TEST_SWEEP", "how many claims a second there are beside the sweep")
 	const idle = time.Minute
 	url := scaleURL(t)
 	s := filled(t, url, 2*million, 2)
-	mustExec(t, s.own, "COMMENT ON SCHEMA "+s.quoted()+" IS NULL") // it is used up
-	mustExec(t, s.own, "CHECKPOINT")
+	mustExec(t, s.ownPool, "COMMENT ON SCHEMA "+s.quoted()+" IS NULL") // it is used up
+	mustExec(t, s.ownPool, "CHECKPOINT")
 	traffic := &traffic{s: s, rate: rate, run: time.Now().UnixNano()}
 	traffic.during(t, "warm", func() { <-time.After(3 * time.Second) })
 	before := traffic.during(t, "before", func() { <-time.After(idle) })

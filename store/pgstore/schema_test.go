@@ -75,9 +75,9 @@ func runScript(t *testing.T, db *pgxpool.Pool, name string) {
 	mustExec(t, db, string(b))
 }
 
-func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
+func TestMigrations_RunByHand_SameSchema(t *testing.T) {
 	if allPartitions > 0 {
-		t.Skip("the scripts are of one table: see TestMigrationsOfPartitionsRunByHandMakeTheSameSchema")
+		t.Skip("the scripts are of one table: see TestPartitionedInit_RunByHand_SameSchema")
 	}
 	url := database(t, "semel_by_hand")
 	names, err := fs.Glob(Migrations(), "*.up.sql")
@@ -91,7 +91,7 @@ func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
 	byHand := dump(t, db, "semel")
 	complete(t, openAt(t, url, &Options{NoMigrate: true}), "k", "result")
 	made := openNew(t, nil)
-	if got := dump(t, made.own, made.opt.Schema); !slices.Equal(got, byHand) || len(got) < 4 {
+	if got := dump(t, made.ownPool, made.options.Schema); !slices.Equal(got, byHand) || len(got) < 4 {
 		t.Errorf("Open made\n%q\nby hand it is\n%q", got, byHand)
 	}
 	slices.Reverse(names)
@@ -103,7 +103,7 @@ func TestMigrationsRunByHandMakeTheSameSchema(t *testing.T) {
 	}
 }
 
-func TestOpeningANewDatabaseAtOnceMigratesOnce(t *testing.T) {
+func TestOpen_Concurrently_MigratesOnce(t *testing.T) {
 	url := database(t, "semel_at_once")
 	var all sync.WaitGroup
 	stores := make([]*Store, 8)
@@ -118,17 +118,17 @@ func TestOpeningANewDatabaseAtOnceMigratesOnce(t *testing.T) {
 	}
 }
 
-func TestWithoutTheSchemaNoMigrateRefuses(t *testing.T) {
+func TestOpen_NoMigrateWithoutSchema_ErrSchema(t *testing.T) {
 	url := pgtest.URL(t)
 	if _, err := Open(t.Context(), url, &Options{NoMigrate: true, Schema: newSchema(t, url)}); !errors.Is(err, ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
 	}
 }
 
-func TestANewerSchemaIsRefused(t *testing.T) {
+func TestOpen_NewerSchema_ErrSchema(t *testing.T) {
 	s := openNew(t, nil)
-	mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_meta SET schema = 99")
-	o := s.opt
+	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_meta SET schema = 99")
+	o := s.options
 	for _, no := range []bool{true, false} {
 		o.NoMigrate = no
 		if _, err := Open(t.Context(), pgtest.URL(t), &o); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "99") {
@@ -140,19 +140,19 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 	}
 }
 
-func TestARoleThatMayOnlyWriteRowsIsEnough(t *testing.T) { bothTables(t, aRoleIsEnough) }
+func TestOpen_RoleWithRowRightsOnly_Works(t *testing.T) { bothTables(t, aRoleIsEnough) }
 
 func aRoleIsEnough(t *testing.T, partitions int) {
 	at := database(t, "semel_grants")
 	owner := openAt(t, at, &Options{Partitions: partitions})
-	mustExec(t, owner.own, "DROP ROLE IF EXISTS semel_worker")
-	mustExec(t, owner.own, "CREATE ROLE semel_worker LOGIN")
+	mustExec(t, owner.ownPool, "DROP ROLE IF EXISTS semel_worker")
+	mustExec(t, owner.ownPool, "CREATE ROLE semel_worker LOGIN")
 	t.Cleanup(func() {
-		mustExec(t, owner.own, "DROP OWNED BY semel_worker")
-		mustExec(t, owner.own, "DROP ROLE semel_worker")
+		mustExec(t, owner.ownPool, "DROP OWNED BY semel_worker")
+		mustExec(t, owner.ownPool, "DROP ROLE semel_worker")
 	})
-	mustExec(t, owner.own, "GRANT USAGE ON SCHEMA semel TO semel_worker")
-	mustExec(t, owner.own, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA semel TO semel_worker")
+	mustExec(t, owner.ownPool, "GRANT USAGE ON SCHEMA semel TO semel_worker")
+	mustExec(t, owner.ownPool, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA semel TO semel_worker")
 	u, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
@@ -177,9 +177,9 @@ func aRoleIsEnough(t *testing.T, partitions int) {
 		t.Errorf("Atomic: %v", err)
 	}
 	// The tables of package pgkafka, whose tests this package cannot import.
-	mustExec(t, s.own, "INSERT INTO semel.semel_watermark VALUES ('c', 't', 0, '', 0, 1, 1); UPDATE semel.semel_watermark SET next_offset = 1; DELETE FROM semel.semel_watermark")
-	mustExec(t, s.own, "INSERT INTO semel.semel_crash_marker VALUES ('c', 't', 0, '', gen_random_uuid(), 0, 1, '{}', 1); UPDATE semel.semel_crash_marker SET starts = 0; DELETE FROM semel.semel_crash_marker")
-	if n := ask[int](t, s.own, "SELECT count(*) FROM semel.semel_readable"); n != 2 {
+	mustExec(t, s.ownPool, "INSERT INTO semel.semel_watermark VALUES ('c', 't', 0, '', 0, 1, 1); UPDATE semel.semel_watermark SET next_offset = 1; DELETE FROM semel.semel_watermark")
+	mustExec(t, s.ownPool, "INSERT INTO semel.semel_crash_marker VALUES ('c', 't', 0, '', gen_random_uuid(), 0, 1, '{}', 1); UPDATE semel.semel_crash_marker SET starts = 0; DELETE FROM semel.semel_crash_marker")
+	if n := ask[int](t, s.ownPool, "SELECT count(*) FROM semel.semel_readable"); n != 2 {
 		t.Errorf("the view shows %d records, want 2", n)
 	}
 	if err := owner.Migrate(t.Context()); err != nil {
@@ -187,7 +187,7 @@ func aRoleIsEnough(t *testing.T, partitions int) {
 	}
 }
 
-func TestTheViewIsReadable(t *testing.T) {
+func TestView_ShowsText(t *testing.T) {
 	s := openNew(t, nil)
 	complete(t, s, "order 7", `{"paid":true}`)
 	odd := proposal("\x00\xff")
@@ -195,23 +195,23 @@ func TestTheViewIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	view := s.quoted() + ".semel_readable"
-	got := ask[string](t, s.own, "SELECT concat_ws('|', operation, tenant, key, state, policy, attempt, code, codec, header, body_json, holder, gone) FROM "+
+	got := ask[string](t, s.ownPool, "SELECT concat_ws('|', operation, tenant, key, state, policy, attempt, code, codec, header, body_json, holder, gone) FROM "+
 		view+" WHERE state = 'completed'")
 	if want := `charge|acme|order 7|completed|retry|1|201|json|[["Content-Type","application/json"]]|{"paid":true}|test/1|f`; got != want {
 		t.Errorf("the view shows\n%s\nwant\n%s", got, want)
 	}
-	if got := ask[string](t, s.own, "SELECT key FROM "+view+" WHERE state = 'processing'"); got != `\000\377` {
+	if got := ask[string](t, s.ownPool, "SELECT key FROM "+view+" WHERE state = 'processing'"); got != `\000\377` {
 		t.Errorf("a key of any bytes shows as %q", got)
 	}
 }
 
-func TestThePrimaryKeyIsTheOnlyIndex(t *testing.T) {
+func TestSchema_OnlyPrimaryKeyIndex(t *testing.T) {
 	s := openNew(t, nil)
 	for i := range 50 {
 		complete(t, s, itoa(i), "result")
 	}
 	var indexes []string
-	rows, err := s.own.Query(t.Context(), "SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = 'semel_record'", s.opt.Schema)
+	rows, err := s.ownPool.Query(t.Context(), "SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = 'semel_record'", s.options.Schema)
 	if err == nil {
 		indexes, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// smallDisk is a file system of 6 MB for the server, half of it taken, and
-// what frees that half.
+// smallDisk is a file system of 6 MB for the server, half of it full, and a function
+// that frees that half.
 func smallDisk(t *testing.T) (dir string, free func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

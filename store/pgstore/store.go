@@ -5,36 +5,38 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Store keeps records in PostgreSQL. Safe for concurrent use. Make it with
 // [Open] or [New], and close it.
 type Store struct {
-	opt      Options
-	sql      *statements
-	txSQL    *statements   // in transactions, which also write what is the application's
-	quick    *session      // for the lanes
-	patient  *session      // for who waits by itself
-	idle     string        // Options.MaxIdleTx, as the server takes it
-	id       pgtype.UUID   // of the schema: semel_meta.store
-	app      *pgxpool.Pool // of Atomic.Run; the caller's, or nil until it is needed
-	own      *pgxpool.Pool // claims, settlements, reads
-	renewal  *pgxpool.Pool // one connection, which nothing else may hold; and spare ones
-	claims   *claimLane
-	settles  *settleLane
-	replays  *replayLane      // lookups of Atomic.Run without a transaction
-	listener *notify.Listener // of Options.Notify, or nil
-	parts    []part           // the table, or its partitions
-	opened   bool             // the store made app
-	steady   bool             // its connections have steadySettings, so a batch needs no guard
-	alone    chan struct{}    // a place for each who may wait for a lock at a time
-	closed   atomic.Bool
+	options            Options
+	sql                *table.Statements
+	txSQL              *table.Statements // in transactions, whose commits must never be relaxed
+	laneSession        *session          // waits for table.LaneLockTimeout
+	waitSession        *session          // waits for Options.LockTimeout
+	idleTimeout        string            // Options.MaxIdleTx as the server takes it
+	id                 pgtype.UUID       // semel_meta.store, which identifies the schema
+	appPool            *pgxpool.Pool     // of Atomic.Run; see ownsAppPool
+	ownPool            *pgxpool.Pool     // claims, settlements, reads
+	renewalPool        *pgxpool.Pool     // renewals only: one connection and spare ones
+	claims             *claimLane
+	settles            *settleLane
+	replays            *replayLane      // lookups of Atomic.Run before a transaction
+	listener           *notify.Listener // with Options.Notify, or nil
+	parts              []part           // the partitions, or the whole table
+	ownsAppPool        bool             // the store made appPool
+	hasPlannerSettings bool             // its connections have table.PlannerSettings
+	waitSlots          chan struct{}    // one element for each call in waitForLock
+	closed             atomic.Bool
 }
 
 var _ interface {
@@ -45,60 +47,61 @@ var _ interface {
 	store.Waiter
 } = (*Store)(nil)
 
-// Claim implements store.Store in one round trip, which concurrent claims
-// share. It refuses policy Park under Options.RelaxedClaims.
+// Claim implements store.Store in one round trip, which concurrent claims share. With
+// Options.RelaxedClaims it refuses the policy Park.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
-	if err := s.ready(&p); err != nil {
+	if err := s.checkProposal(&p); err != nil {
 		return store.Found{}, err
 	}
 	if p.State != store.Started && p.State != store.Processing {
-		f, err := s.patient.claim(ctx, &p)
+		f, err := s.waitSession.claim(ctx, &p)
 		return f, pgwire.Explain("claim", err)
 	}
 	f, err := s.claims.Do(ctx, &p)
-	if errors.Is(err, errAlone) {
-		if f, err = s.quick.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
-			err = errLocked
+	if errors.Is(err, errSendAlone) {
+		if f, err = s.laneSession.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
+			err = errRowLocked
 		}
 	}
-	if errors.Is(err, errLocked) {
-		err = s.waiting(ctx, func() (err error) {
-			f, err = s.patient.claim(ctx, &p)
+	if errors.Is(err, errRowLocked) {
+		err = s.waitForLock(ctx, func() (err error) {
+			f, err = s.waitSession.claim(ctx, &p)
 			return err
 		})
 	}
 	return f, pgwire.Explain("claim", err)
 }
 
-// waiting runs fn, which may wait for a lock with a connection in its hand.
-// Only so many do that at once, that some connections are left for the others.
-func (s *Store) waiting(ctx context.Context, fn func() error) error {
+// waitForLock runs fn, which may wait for a lock while it holds a connection. The
+// number of callers that do so at the same time is limited, so that connections remain
+// for others.
+func (s *Store) waitForLock(ctx context.Context, fn func() error) error {
 	select {
-	case s.alone <- struct{}{}:
+	case s.waitSlots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-s.alone }()
+	defer func() { <-s.waitSlots }()
 	return fn()
 }
 
 // Swap implements store.Store in one round trip, and one more if it loses.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	if err := s.ready(&p); err != nil {
+	if err := s.checkProposal(&p); err != nil {
 		return store.Found{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return store.Found{}, pgwire.Explain("swap", err)
 	}
-	f, err := s.quick.swap(ctx, seen, &p)
+	f, err := s.laneSession.swap(ctx, seen, &p)
 	if pgwire.Code(err) == pgwire.LockNotAvailable {
-		err = s.waiting(ctx, func() (err error) {
-			f, err = s.patient.swap(ctx, seen, &p)
+		err = s.waitForLock(ctx, func() (err error) {
+			f, err = s.waitSession.swap(ctx, seen, &p)
 			return err
 		})
 	}
 	if err == nil && f.Won && p.State != store.Started && p.State != store.Processing {
-		s.ended(idOf(p.Key))
+		s.notifyEnd(table.ID(p.Key))
 	}
 	return f, pgwire.Explain("swap", err)
 }
@@ -114,39 +117,39 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 		return pgwire.Explain("settle", err)
 	}
 	_, err = s.settles.Do(ctx, r)
-	if errors.Is(err, errAlone) {
-		if err = s.quick.settle(ctx, r); pgwire.Code(err) == pgwire.LockNotAvailable {
-			err = errLocked
+	if errors.Is(err, errSendAlone) {
+		if err = s.laneSession.settle(ctx, r); pgwire.Code(err) == pgwire.LockNotAvailable {
+			err = errRowLocked
 		}
 	}
 	switch {
-	case errors.Is(err, errLocked):
-		err = s.waiting(ctx, func() error { return s.patient.settle(ctx, r) })
+	case errors.Is(err, errRowLocked):
+		err = s.waitForLock(ctx, func() error { return s.waitSession.settle(ctx, r) })
 	case errors.Is(err, errNotHeld):
-		err = s.patient.settledBefore(ctx, r)
+		err = s.waitSession.settledBefore(ctx, r)
 	}
 	if err == nil {
-		s.ended(r.id)
+		s.notifyEnd(r.id)
 	}
 	return pgwire.Explain("settle", err)
 }
 
-// Get implements store.Store. It waits for no lock.
+// Get implements store.Store. It does not wait for locks.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
 	if s.closed.Load() {
 		return store.Found{}, ErrClosed
 	}
-	f, err := s.patient.get(ctx, key)
+	f, err := s.waitSession.get(ctx, key)
 	return f, pgwire.Explain("get", err)
 }
 
-// ready refuses what cannot be kept.
-func (s *Store) ready(p *store.Proposal) error {
+// checkProposal refuses a proposal that the store cannot keep.
+func (s *Store) checkProposal(p *store.Proposal) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if s.opt.RelaxedClaims && p.Policy == store.Park && (p.State == store.Started || p.State == store.Processing) {
-		return errors.New("pgstore: a claim with policy park and Options.RelaxedClaims: a crash of the server could lose it, and the effect happen twice; open the store without RelaxedClaims")
+	if s.options.RelaxedClaims && p.Policy == store.Park && (p.State == store.Started || p.State == store.Processing) {
+		return errors.New("pgstore: policy park needs durable claims: a crash of the server could lose the claim, and the effect would happen twice; open the store without Options.RelaxedClaims")
 	}
 	return nil
 }
@@ -155,7 +158,65 @@ func (s *Store) ready(p *store.Proposal) error {
 // store. Its type is internal; applications have no use for it.
 func (s *Store) Database() *pgwire.Database {
 	return &pgwire.Database{
-		App: s.app, Own: s.own, Schema: s.quoted(), Clock: s.opt.clock,
-		LockTimeout: s.opt.LockTimeout, MaxIdleTx: s.opt.MaxIdleTx, Closed: s.closed.Load,
+		App: s.appPool, Own: s.ownPool, Schema: s.quoted(), Clock: s.options.clock,
+		LockTimeout: s.options.LockTimeout, MaxIdleTx: s.options.MaxIdleTx, Closed: s.closed.Load,
 	}
+}
+
+// Errors that a caller can act upon. Find them with errors.Is; the driver's
+// *pgconn.PgError is in the chain too.
+var (
+	// ErrBusy: another transaction held the row for longer than
+	// Options.LockTimeout, or at all where the store does not wait (a renewal).
+	// Nothing was changed. Call again, and keep transactions short.
+	ErrBusy = pgwire.ErrBusy
+	// ErrFull: the disk of the server is full. Nothing was changed.
+	ErrFull = pgwire.ErrFull
+	// ErrSchema: the tables are missing, older or newer than this version of the
+	// package needs. Migrate, or update the package.
+	ErrSchema = pgwire.ErrSchema
+	// ErrForeign: the transaction is of another database, or schema, than the
+	// store.
+	ErrForeign = pgwire.ErrForeign
+	// ErrUnsafe: a setting does not let the store keep its promises.
+	ErrUnsafe = pgwire.ErrUnsafe
+	// ErrClosed: the store was closed.
+	ErrClosed = pgwire.ErrClosed
+)
+
+// session sends single statements, to a pool or in a transaction.
+type session struct {
+	db          pgwire.Execer
+	sql         *table.Statements
+	strict      *table.Statements
+	lockTimeout *string // as the server takes it; nil: as it is set
+	inTx        bool    // a failed statement ends the transaction
+}
+
+// newSession is a session on the store's own connections.
+func (s *Store) newSession(wait string) *session {
+	return &session{db: s.ownPool, sql: s.sql, strict: s.txSQL, lockTimeout: &wait}
+}
+
+// retry sends a statement again if the server refused it because of a concurrent
+// transaction. A refused statement has changed nothing.
+func (s *session) retry(fn func() error) error {
+	if s.inTx {
+		return fn() // only the whole transaction can run again
+	}
+	return pgwire.Retry(fn)
+}
+
+// get reads a record.
+func (s *session) get(ctx context.Context, key store.Key) (store.Found, error) {
+	var now int64
+	var w table.Row
+	err := s.db.QueryRow(ctx, s.sql.Get, table.ID(key)).Scan(w.Fields(&now)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return store.Found{}, store.ErrNotFound
+	}
+	if err != nil {
+		return store.Found{}, err
+	}
+	return w.Found(key, now)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // storm is callers that run the same keys in every way that there is, leased and
@@ -27,12 +28,12 @@ type storm struct {
 	runs atomic.Int64
 
 	mu      sync.Mutex
-	answers map[string]map[string]int // what callers were told, by key
+	answers map[string]map[string]int // answers to callers, by key
 	wrong   []string
 }
 
 // SEMEL_TEST_STORM=7,20 has the storms of 20 seeds from 7 on.
-func TestAStorm(t *testing.T) {
+func TestStorm_AllForms_EffectsOnce(t *testing.T) {
 	first, n := 1, 2
 	if is := os.Getenv("SEMEL_TEST_STORM"); is != "" {
 		if _, err := fmt.Sscanf(is, "%d,%d", &first, &n); err != nil {
@@ -42,8 +43,8 @@ func TestAStorm(t *testing.T) {
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newStorm(t)
-			keys := s.blow(uint64(seed)) //nolint:gosec // it is a seed
-			s.judge(t, keys)
+			keys := s.run(uint64(seed)) //nolint:gosec // it is a seed
+			s.check(t, keys)
 		})
 	}
 }
@@ -52,11 +53,11 @@ func newStorm(t *testing.T) *storm {
 	s := &storm{answers: map[string]map[string]int{}}
 	base := openNew(t, nil)
 	s.who = fmt.Sprint("storm_", os.Getpid(), "_", schemas.Load())
-	o := base.opt
-	s.shop = newShop(t, openAt(t, base.app.Config().ConnString()+"&pool_max_conns=10&application_name="+s.who, &o), nil)
-	mustExec(t, base.app, "ALTER TABLE "+s.table+" ADD run text, ADD how text")
+	o := base.options
+	s.shop = newShop(t, openAt(t, base.appPool.Config().ConnString()+"&pool_max_conns=10&application_name="+s.who, &o), nil)
+	mustExec(t, base.appPool, "ALTER TABLE "+s.table+" ADD run text, ADD how text")
 	child := pgx.Identifier{o.Schema, "child"}.Sanitize()
-	mustExec(t, base.app, "CREATE TABLE "+child+" (id serial PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
+	mustExec(t, base.appPool, "CREATE TABLE "+child+" (id serial PRIMARY KEY, parent int REFERENCES "+child+" DEFERRABLE INITIALLY DEFERRED)")
 	var err error
 	if s.g, err = semel.New(s.s, &semel.Options{Lease: 2 * time.Second, Backoff: func(int) time.Duration { return time.Millisecond }}); err != nil {
 		t.Fatal(err)
@@ -70,14 +71,14 @@ const (
 	stormCallers = 16
 )
 
-// blow has callers run keys until each had its time.
-func (s *storm) blow(seed uint64) []string {
+// run has callers run keys until each had its time.
+func (s *storm) run(seed uint64) []string {
 	keys := numbered("k", stormKeys)
 	var calls atomic.Int64
 	var all sync.WaitGroup
 	over := make(chan struct{})
 	var weather sync.WaitGroup
-	weather.Go(func() { s.weather(rand.New(rand.NewPCG(seed, 99)), keys, &calls, over) })
+	weather.Go(func() { s.disturb(rand.New(rand.NewPCG(seed, 99)), keys, &calls, over) })
 	for w := range stormCallers {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		all.Go(func() {
@@ -98,9 +99,9 @@ func (s *storm) blow(seed uint64) []string {
 	return keys
 }
 
-// weather is what comes from outside.
-func (s *storm) weather(r *rand.Rand, keys []string, calls *atomic.Int64, over chan struct{}) {
-	conn, err := pgx.ConnectConfig(context.Background(), s.s.app.Config().ConnConfig.Copy())
+// disturb is what comes from outside.
+func (s *storm) disturb(r *rand.Rand, keys []string, calls *atomic.Int64, over chan struct{}) {
+	conn, err := pgx.ConnectConfig(context.Background(), s.s.appPool.Config().ConnConfig.Copy())
 	if err != nil {
 		panic(err)
 	}
@@ -120,7 +121,7 @@ func (s *storm) weather(r *rand.Rand, keys []string, calls *atomic.Int64, over c
 		case 2:
 			key := keys[min(int(calls.Load())/16, stormKeys-1)]
 			_ = pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
-				_, err := tx.Exec(context.Background(), "SELECT pg_sleep($2) FROM "+pgx.Identifier{s.s.opt.Schema, recordTable}.Sanitize()+" WHERE key = $1::bytea FOR UPDATE", []byte(key), r.Float64()*0.15)
+				_, err := tx.Exec(context.Background(), "SELECT pg_sleep($2) FROM "+pgx.Identifier{s.s.options.Schema, table.Name}.Sanitize()+" WHERE key = $1::bytea FOR UPDATE", []byte(key), r.Float64()*0.15)
 				return err
 			})
 		}

@@ -31,13 +31,13 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 		res, err := s.g.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			return s.leased(ctx, r, keys[0])
 		})
-		s.told(keys[0], res, err)
+		s.recordAnswer(keys[0], res, err)
 	case 1, 2:
 		res, err := s.a.Run(ctx, c, func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
 			tx, _ := TxFrom(ctx)
 			return s.work(ctx, tx, r, keys[0])
 		})
-		s.told(keys[0], res, err)
+		s.recordAnswer(keys[0], res, err)
 	case 3, 4, 5:
 		fn := func(ctx context.Context, fresh []*NewCall) (err error) {
 			tx, _ := TxFrom(ctx)
@@ -45,19 +45,19 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 				if f.Outcome, err = s.work(ctx, tx, r, calls[f.Index].Key); err != nil {
 					return err
 				}
-				if form == 5 { // what was looked for ahead has no outcome, else it runs again
+				if form == 5 { // a prefetched record has no outcome; with one the handler would run again
 					f.Outcome = store.Outcome{}
 				}
 			}
 			return nil
 		}
 		if form < 5 {
-			s.ended(calls, s.a.RunWhole(ctx, calls, fn))
+			s.recordResults(calls, s.a.RunWhole(ctx, calls, fn))
 			return
 		}
 		q := s.a.Prefetcher()
 		n := q.Prefetch(ctx, calls)
-		s.ended(calls, n.Run(ctx, fn))
+		s.recordResults(calls, n.Run(ctx, fn))
 	case 6, 7:
 		var res semel.Result
 		var said error
@@ -68,7 +68,7 @@ func (s *storm) once(r *rand.Rand, keys []string) {
 			return nil
 		})
 		if err == nil {
-			s.told(keys[0], res, said)
+			s.recordAnswer(keys[0], res, said)
 		}
 	}
 }
@@ -77,7 +77,7 @@ var errBack = errors.New("rolled back")
 
 // inTx is a transaction of the application's.
 func (s *storm) inTx(ctx context.Context, r *rand.Rand, fn func(tx pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.s.app, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, s.s.appPool, func(tx pgx.Tx) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -88,14 +88,14 @@ func (s *storm) inTx(ctx context.Context, r *rand.Rand, fn func(tx pgx.Tx) error
 	})
 }
 
-func (s *storm) ended(calls []semel.Call, ends []Ended) {
+func (s *storm) recordResults(calls []semel.Call, ends []Ended) {
 	for i, e := range ends {
-		s.told(calls[i].Key, e.Result, e.Err)
+		s.recordAnswer(calls[i].Key, e.Result, e.Err)
 	}
 }
 
-// told notes what a caller was told.
-func (s *storm) told(key string, res semel.Result, err error) {
+// recordAnswer records the answer to a caller.
+func (s *storm) recordAnswer(key string, res semel.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers[key] == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// judge wants one answer for each key, and the effects that belong to it.
-func (s *storm) judge(t *testing.T, keys []string) {
+// check wants one answer for each key, and the effects that belong to it.
+func (s *storm) check(t *testing.T, keys []string) {
 	t.Helper()
 	for _, key := range keys { // in the calm each comes to its end
 		c := call(key)
@@ -28,7 +28,7 @@ func (s *storm) judge(t *testing.T, keys []string) {
 				_, err := tx.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'atomic')", key, run)
 				return store.Outcome{Code: 200, Body: []byte(run)}, err
 			})
-			if s.told(key, res, err); err == nil {
+			if s.recordAnswer(key, res, err); err == nil {
 				break
 			}
 			if f, is := errors.AsType[*semel.Failure](err); is && f != nil {
@@ -44,7 +44,7 @@ func (s *storm) judge(t *testing.T, keys []string) {
 		t.Error(is)
 	}
 	effects := map[string][]string{} // of a key: each run, and how
-	rows, _ := s.s.app.Query(t.Context(), "SELECT key, run FROM "+s.table+" ORDER BY key")
+	rows, _ := s.s.appPool.Query(t.Context(), "SELECT key, run FROM "+s.table+" ORDER BY key")
 	var key, run string
 	if _, err := pgx.ForEachRow(rows, []any{&key, &run}, func() error {
 		effects[key] = append(effects[key], run)

@@ -16,7 +16,7 @@ import (
 // leased is a handler without a transaction.
 func (s *storm) leased(ctx context.Context, r *rand.Rand, key string) (store.Outcome, error) {
 	run := fmt.Sprint("leased ", s.runs.Add(1))
-	if _, err := s.s.app.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'leased')", key, run); err != nil {
+	if _, err := s.s.appPool.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'leased')", key, run); err != nil {
 		return store.Outcome{}, err
 	}
 	switch r.IntN(20) {
@@ -32,7 +32,7 @@ func (s *storm) leased(ctx context.Context, r *rand.Rand, key string) (store.Out
 	return store.Outcome{Code: 200, Body: []byte(run)}, nil
 }
 
-// work is a handler in a transaction: its row, and what goes wrong.
+// work is a handler in a transaction: it writes its row, and sometimes fails.
 func (s *storm) work(ctx context.Context, tx pgx.Tx, r *rand.Rand, key string) (store.Outcome, error) {
 	run := fmt.Sprint("atomic ", s.runs.Add(1))
 	if _, err := tx.Exec(ctx, "INSERT INTO "+s.table+" VALUES ($1, $2, 'atomic')", key, run); err != nil {
@@ -55,7 +55,7 @@ func (s *storm) work(ctx context.Context, tx pgx.Tx, r *rand.Rand, key string) (
 	case 4:
 		_ = exec("SELECT 1 / 0")
 	case 5:
-		err = exec("INSERT INTO " + pgx.Identifier{s.s.opt.Schema, "child"}.Sanitize() + " (parent) VALUES (-1)")
+		err = exec("INSERT INTO " + pgx.Identifier{s.s.options.Schema, "child"}.Sanitize() + " (parent) VALUES (-1)")
 	case 6:
 		err = exec("DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$")
 	case 7:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // sweepAll is one pass.
@@ -28,11 +29,11 @@ func sweepAll(t *testing.T, s *Store) (deleted int) {
 
 // A sweep finds places, and deletes what is in them by a second statement. In
 // between another row may have come to a place, so that one judges again.
-func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
-	s := openStandingIn(t, 0)
+func TestSweep_RowChangedMeanwhile_NotDeleted(t *testing.T) {
+	s := openFixedClockIn(t, 0)
 	complete(t, s, "expired", "result")
 	complete(t, s, "of a later version", "result")
-	mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", idOf(testKey("of a later version")))
+	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_record SET format = 2 WHERE id = $1", table.ID(testKey("of a later version")))
 	advance(t, s, 2*time.Hour)
 	complete(t, s, "kept", "result")
 	claim(t, s, "running")
@@ -44,12 +45,12 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	places := ask[[]string](t, s.own, "SELECT array_agg(ctid::text) FROM "+s.quoted()+".semel_record")
+	places := ask[[]string](t, s.ownPool, "SELECT array_agg(ctid::text) FROM "+s.quoted()+".semel_record")
 	var deleted int
-	if err := s.own.QueryRow(t.Context(), s.parts[0].remove, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
+	if err := s.ownPool.QueryRow(t.Context(), s.parts[0].deleteExpired, places, store.Micros(f.Now)).Scan(&deleted, nil); err != nil {
 		t.Fatal(err)
 	}
-	left := ask[string](t, s.own, "SELECT string_agg(convert_from(key, 'UTF8'), ', ' ORDER BY key) FROM "+s.quoted()+".semel_record")
+	left := ask[string](t, s.ownPool, "SELECT string_agg(convert_from(key, 'UTF8'), ', ' ORDER BY key) FROM "+s.quoted()+".semel_record")
 	if want := "kept, of a later version, parked, running"; len(places) != 5 || deleted != 1 || left != want {
 		t.Errorf("of %d places %d were deleted; left are %s, want %s", len(places), deleted, left, want)
 	}
@@ -57,8 +58,8 @@ func TestASweepJudgesAgainWhatItDeletes(t *testing.T) {
 
 // A step that its limit has ended is gone on with in the same partition: else the
 // places behind are passed over, or met again, and a pass may never end.
-func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
-	s := openStandingIn(t, 3)
+func TestSweep_Partitions_EachOnce(t *testing.T) {
+	s := openFixedClockIn(t, 3)
 	const keys = 12
 	for i := range keys {
 		claim(t, s, itoa(i))
@@ -85,15 +86,15 @@ func TestASweepGoesThroughEachPartitionOnce(t *testing.T) {
 	}
 }
 
-// A crash may take back the claims of a relaxed store, and what a sweep has
-// deleted. All else waits for the disk, on the connection that did those, too.
-func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
+// A crash may undo relaxed claims and deletions by a sweep. Every other commit waits
+// for the disk, also on a connection that has run those.
+func TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps(t *testing.T) {
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})
-		for _, db := range []pgwire.Execer{s.own, s.renewal} {
+		for _, db := range []pgwire.Execer{s.ownPool, s.renewalPool} {
 			mustExec(t, db, "SET synchronous_commit = on")
 		}
-		mustExec(t, s.own, fmt.Sprintf(`CREATE TABLE %[1]s.commits (wait text NOT NULL);
+		mustExec(t, s.ownPool, fmt.Sprintf(`CREATE TABLE %[1]s.commits (wait text NOT NULL);
 			CREATE FUNCTION %[1]s.note() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN INSERT INTO %[1]s.commits VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
 			CREATE CONSTRAINT TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON %[1]s.semel_record DEFERRABLE INITIALLY DEFERRED
@@ -127,7 +128,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 				}
 			}},
 			{"what makes it expire", false, func() {
-				mustExec(t, s.own, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", idOf(testKey("b")))
+				mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_record SET expires = 1 WHERE id = $1", table.ID(testKey("b")))
 			}},
 			{"a sweep", true, func() {
 				if n := sweepAll(t, s); n != 1 {
@@ -137,7 +138,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 		} {
 			c.fn()
 			want := map[bool]string{true: "off", false: "on"}[c.off]
-			rows, err := s.own.Query(t.Context(), "DELETE FROM "+s.quoted()+".commits RETURNING wait")
+			rows, err := s.ownPool.Query(t.Context(), "DELETE FROM "+s.quoted()+".commits RETURNING wait")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +151,7 @@ func TestOnlyRelaxedClaimsAndSweepsDoNotWaitForTheDisk(t *testing.T) {
 					t.Errorf("relaxed %v: %s committed with synchronous_commit %s, want %s", relaxed, c.what, is, want)
 				}
 			}
-			if is := ask[string](t, s.own, "SELECT current_setting('synchronous_commit')"); is != "on" {
+			if is := ask[string](t, s.ownPool, "SELECT current_setting('synchronous_commit')"); is != "on" {
 				t.Errorf("relaxed %v: %s left synchronous_commit %s behind", relaxed, c.what, is)
 			}
 		}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 func beginTx(t *testing.T, s *Store, o pgx.TxOptions) pgx.Tx {
 	t.Helper()
-	tx, err := s.app.BeginTx(t.Context(), o)
+	tx, err := s.appPool.BeginTx(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +23,7 @@ func beginTx(t *testing.T, s *Store, o pgx.TxOptions) pgx.Tx {
 	return tx
 }
 
-func TestManyCallsShareTheCallersTransaction(t *testing.T) {
+func TestIn_ManyCalls_ShareTransaction(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	if _, err := Do(t.Context(), p.a, call("old"), p.pay("old", nil)); err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ var txDefaults = pgx.TxOptions{}
 
 var errSQL = errors.New("a statement failed")
 
-func TestARollbackByTheCallerLeavesNothing(t *testing.T) {
+func TestIn_CallerRollsBack_LeavesNothing(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, pgx.TxOptions{})
 	ctx := context.Background()
@@ -96,11 +97,11 @@ func TestARollbackByTheCallerLeavesNothing(t *testing.T) {
 
 // The published pattern: SELECT … FOR UPDATE of a row that is not there locks
 // nothing, so both go on. Here the insert decides.
-func TestARowThatIsAbsentCannotBeLockedSoTheInsertDecides(t *testing.T) {
+func TestIn_ConcurrentInserts_OneWins(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	one, two := beginTx(t, p.s, pgx.TxOptions{}), beginTx(t, p.s, pgx.TxOptions{})
 	for _, tx := range []pgx.Tx{one, two} { // neither waits
-		tag, err := tx.Exec(t.Context(), "SELECT FROM "+p.s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", idOf(testKey("k")))
+		tag, err := tx.Exec(t.Context(), "SELECT FROM "+p.s.quoted()+".semel_record WHERE id = $1 FOR UPDATE", table.ID(testKey("k")))
 		if err != nil || tag.RowsAffected() != 0 {
 			t.Fatalf("%v, %v", tag, err)
 		}
@@ -118,7 +119,7 @@ func TestARowThatIsAbsentCannotBeLockedSoTheInsertDecides(t *testing.T) {
 // A leased claim commits while a transaction that thinks the key absent is at
 // work. A unique violation would abort the caller's transaction (25P02): it
 // goes back to the savepoint instead.
-func TestAUniqueViolationDoesNotBreakTheCallersTransaction(t *testing.T) {
+func TestIn_UniqueViolation_TransactionContinues(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		uniqueViolation25P02(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -157,7 +158,7 @@ func uniqueViolation25P02(t *testing.T, p *shop) {
 	p.want(t, "before", "next")
 }
 
-func TestRunReplaysWhatWonTheRace(t *testing.T) {
+func TestRun_LosesRace_ReplaysWinner(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		replaysWhatWon(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -181,7 +182,7 @@ func replaysWhatWon(t *testing.T, p *shop) {
 	p.want(t)
 }
 
-func TestAFrozenHandlerIsFenced(t *testing.T) {
+func TestAtomic_HandlerFrozen_RolledBack(t *testing.T) {
 	p := newShop(t, openNew(t, &Options{MaxIdleTx: 5 * time.Second}), nil)
 	ended := errors.New("")
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -201,7 +202,7 @@ func TestAFrozenHandlerIsFenced(t *testing.T) {
 	p.want(t, "other")
 }
 
-func TestATransactionOfAnotherDatabaseIsForeign(t *testing.T) {
+func TestTx_OtherDatabase_ErrForeign(t *testing.T) {
 	s := openNew(t, nil)
 	db := pool(t, database(t, "semel_foreign"))
 	tx, err := db.Begin(t.Context())
@@ -214,7 +215,7 @@ func TestATransactionOfAnotherDatabaseIsForeign(t *testing.T) {
 	}
 }
 
-func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
+func TestHandlerTx_CommitOrRollback_Refused(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var kept pgx.Tx
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -252,7 +253,7 @@ func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
 	if err := kept.SendBatch(ctx, &pgx.Batch{}).Close(); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("SendBatch after the end: %v", err)
 	}
-	if _, err := kept.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"ghost"}})); !errors.Is(err, pgx.ErrTxClosed) {
+	if _, err := kept.CopyFrom(ctx, pgx.Identifier{p.s.options.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"ghost"}})); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("CopyFrom after the end: %v", err)
 	}
 	if err := kept.Commit(ctx); !errors.Is(err, pgx.ErrTxClosed) {
@@ -260,8 +261,8 @@ func TestTheHandlerCannotEndTheTransaction(t *testing.T) {
 	}
 }
 
-// The clock of a claim is that of the claim, however old the transaction is.
-func TestTheClockIsNotThatOfTheTransactionsBeginning(t *testing.T) {
+// A claim uses the time of the claim, however old the transaction is.
+func TestTx_Clock_NotTransactionStart(t *testing.T) {
 	s := openNew(t, nil)
 	tx := beginTx(t, s, pgx.TxOptions{})
 	began := ask[time.Time](t, tx, "SELECT now()")

@@ -6,9 +6,9 @@ import (
 )
 
 // waitFor polls for an event.
-func waitFor(t testing.TB, what string, is func() bool) {
+func waitFor(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for start := time.Now(); !is(); <-time.After(5 * time.Millisecond) {
+	for start := time.Now(); !condition(); <-time.After(5 * time.Millisecond) {
 		if time.Since(start) > 2*time.Minute {
 			t.Fatalf("it does not come to this: %s", what)
 		}

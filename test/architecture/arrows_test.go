@@ -26,6 +26,8 @@ var allowed = map[string][]string{
 	"store/pgstore/pgkafka":         {"store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/pgstore/internal/...":    {"store", "store/coalesce"},
 	"store/pgstore/internal/notify": {"store/pgstore/internal/pgwire"},
+	"store/pgstore/internal/table":  {"store", "store/pgstore/internal/pgwire"},
+	"store/pgstore/internal/schema": {"store/pgstore/internal/pgwire", "store/pgstore/internal/table"},
 	".":                             {"store", "internal/..."},
 	"internal/...":                  {"store", "internal/..."},
 	"driver":                        {"store", ".", "internal/..."},

@@ -4,17 +4,17 @@ package museum
 var postgreses = []Mutant{
 	{
 		Name: "PostgreSQL: a batch settles what is settled", Rule: "rule 8",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestABatchOfSettlementsChanges",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestSettleBatch_LeaseNotHeld_ChangesNothing",
 		Old: "r.fence = u.fence AND r.state = 2\n\t\t\tRETURNING r.id`", New: "r.fence = u.fence\n\t\t\tRETURNING r.id`",
 	},
 	{
 		Name: "PostgreSQL: a batch that did not commit is acknowledged", Rule: "durable",
-		Dir: postgres, Func: "(*Store).sendBatch", Package: postgres, Run: "TestABatchThatDoesNotCommit",
+		Dir: postgres, Func: "(*Store).sendBatch", Package: postgres, Run: "TestBatch_CommitFails_NotAcknowledged",
 		Old: "err = errors.Join(err, res.Close())", New: "_ = res.Close()",
 	},
 	{
 		Name: "PostgreSQL: a batch without an answer has lost its leases", Rule: "rule 11",
-		Dir: postgres, Func: "(*Store).flushSettles", Package: postgres, Run: "TestABatchOfSettlementsWithoutAnAnswer",
+		Dir: postgres, Func: "(*Store).flushSettles", Package: postgres, Run: "TestSettleBatch_Unanswered_LeasesNotLost",
 		Old: `
 			if err != nil {
 				failBatch(`,
@@ -24,43 +24,43 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a batch forgets what was swept", Rule: "rule 5",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestTheFenceGrowsOverASweepInABatch",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestClaimBatch_AfterSweep_FenceGrows",
 		Old: "greatest(m.swept_fence + 1, t.now) AS fence", New: "t.now AS fence",
 	},
 	{
 		Name: "PostgreSQL: a sweep deletes what has come to the place", Rule: "rule 7", Parent: "M16: sweep deletes a live claim (Stockpile#424)",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestASweepJudgesAgain",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestSweep_RowChangedMeanwhile_NotDeleted",
 		Old: "ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR",
 		New: "ANY($1::text[]::tid[]) AND $2::bigint > 0 FOR",
 	},
 	{
 		Name: "PostgreSQL: a sweep leaves its connection relaxed", Rule: "durable",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestOnlyRelaxedClaims",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps",
 		Old: "set_config('synchronous_commit', 'off', true) FROM f", New: "set_config('synchronous_commit', 'off', false) FROM f",
 	},
 	{
 		Name: "PostgreSQL: what ends by a swap is relaxed", Rule: "durable",
-		Dir: postgres, Func: "(*session).swap", Package: postgres, Run: "TestOnlyRelaxedClaims",
+		Dir: postgres, Func: "(*session).swap", Package: postgres, Run: "TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps",
 		Old: "sql = s.strict", New: "sql = s.sql",
 	},
 	{
 		Name: "PostgreSQL: a renewal that was rolled back counts", Rule: "rule 7",
-		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestARenewalThatWasRolledBack",
+		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestRenew_CommitRefused_RenewsAgain",
 		Old: "clear(renewed)", New: "",
 	},
 	{
 		Name: "PostgreSQL: a renewal queues with claims", Rule: "rule 7",
-		Dir: postgres, Func: "(*Store).leases", Package: postgres, Run: "TestARenewalWaitsForNoOther",
-		Old: "s.renewal.Query(", New: "s.own.Query(",
+		Dir: postgres, Func: "(*Store).leases", Package: postgres, Run: "TestRenew_LanesBusy_NotDelayed",
+		Old: "s.renewalPool.Query(", New: "s.ownPool.Query(",
 	},
 	{
 		Name: "PostgreSQL: a lease whose row is locked is lost", Rule: "rule 11",
-		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestARenewalWaitsForNoRow",
+		Dir: postgres, Func: "(*Store).Renew", Package: postgres, Run: "TestRenew_RowLocked_ErrBusyAtOnce",
 		Old: `errs[i] = pgwire.Explain("renew", ErrBusy)`, New: "errs[i] = store.ErrLeaseLost",
 	},
 	{
 		Name: "PostgreSQL: a claim that lost to a commit has won", Rule: "rule 2", Parent: "M15: lost race proceeds unlocked (granit VULN-301)",
-		Dir: postgres, Func: "(*session).claim", Package: postgres, Run: "TestAClaimWaitsForAnInsertInFlight/commit",
+		Dir: postgres, Func: "(*session).claim", Package: postgres, Run: "TestClaim_InsertInFlight_Waits/commit",
 		Old: "if a.fence.Valid || a.packed != nil {",
 		New: `
 			a.fence.Valid = a.packed == nil
@@ -68,39 +68,39 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a table for each day holds records", Rule: "rule 2",
-		Dir: postgres, Func: "(*Store).findParts", Package: postgres, Run: "TestAPartitionForEachDay",
+		Dir: "store/pgstore/internal/schema", Func: "Schema.Tables", Package: postgres, Run: "TestPartitions_ByDay_Refused",
 		Old: `if key != "HASH (id)" {`, New: `if key == "" {`,
 	},
 	{
 		Name: "PostgreSQL: a release moves keys", Rule: "durable",
-		Dir: seam, Func: "Key.ID", Package: postgres, Run: "TestARowOfAnEarlierVersion",
+		Dir: seam, Func: "Key.ID", Package: postgres, Run: "TestRow_EarlierVersion_Found",
 		Old: "[16]byte(d[:16])", New: "[16]byte(d[16:])",
 	},
 	{
 		Name: "PostgreSQL: of two keys with one id either answers", Rule: "scope",
-		Dir: postgres, Func: "(*row).found", Package: postgres, Run: "TestARowOfAnotherKey",
-		Old: "if err == nil && r.Key != key {", New: "if err == nil && r.Key.Operation != key.Operation {",
+		Dir: "store/pgstore/internal/table", Func: "(*Row).Found", Package: postgres, Run: "TestRow_OtherKeySameID_ErrCorrupt",
+		Old: "if err == nil && record.Key != key {", New: "if err == nil && record.Key.Operation != key.Operation {",
 	},
 	{
 		Name: "PostgreSQL: a look beforehand finds what has expired", Rule: "rule 7",
-		Dir: postgres, Func: "stays", Package: postgres, Run: "TestALookBeforehandChangesNoAnswer/expired",
+		Dir: postgres, Func: "replayable", Package: postgres, Run: "TestReplayLookup_EachState_SameAnswer/expired",
 		Old: "f.Record.State.Terminal() && !f.Record.Expired(f.Now)", New: "f.Record.State.Terminal()",
 	},
 	{
 		Name: "PostgreSQL: a look ahead takes a result for none", Rule: "rule 8",
-		Dir: postgres, Func: "const keptAs", Package: postgres, Run: "TestALookAheadFinds",
+		Dir: "store/pgstore/internal/table", Func: "const isCompleted", Package: postgres, Run: "TestPrefetch_ExistingRecord_AnswersAsRun",
 		Old: "AND r.header IS NULL AND r.body IS NULL", New: "AND r.header IS NULL",
 	},
 	{
 		Name: "PostgreSQL: a place to wait is not given back", Rule: "lanes",
-		Dir: postgres, Func: "(*Store).waiting", Package: postgres, Run: "TestALockThatLasts",
+		Dir: postgres, Func: "(*Store).waitForLock", Package: postgres, Run: "TestLockedRow_LockTimeout_ErrBusy",
 		Old: `
-			defer func() { <-s.alone }()
+			defer func() { <-s.waitSlots }()
 			return fn()`,
 		New: `
 			err := fn()
 			if err == nil {
-				<-s.alone
+				<-s.waitSlots
 			}
 			return err`,
 	},
@@ -111,37 +111,37 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a sweep goes on in another partition", Rule: "rule 7",
-		Dir: postgres, Func: "(*Store).over", Package: postgres, Run: "TestASweepGoesThroughEachPartition",
-		Old: "last.part = from.part", New: "",
+		Dir: postgres, Func: "(*Store).findExpired", Package: postgres, Run: "TestSweep_Partitions_EachOnce",
+		Old: "\t\t\tlast.part = from.part\n", New: "",
 	},
 	{
 		Name: "PostgreSQL: a renewal that hangs holds up all behind it", Rule: "rule 7",
-		Dir: postgres, Func: "(*Store).connectOwn", Package: postgres, Run: "TestARenewalThatHangs/as",
+		Dir: postgres, Func: "(*Store).connectOwn", Package: postgres, Run: "TestRenew_ConnectionHangs_OthersContinue/as",
 		Old: "sized(cfg, 1+spareConns)", New: "sized(cfg, 1)",
 	},
 	{
 		Name: "PostgreSQL: a settlement that hangs takes the time of all its tries", Rule: "rule 9",
-		Dir: postgres, Func: "(*Store).flushSettles", Package: postgres, Run: "TestASettlementThatHangs",
-		Old: "context.WithTimeout(ctx, s.opt.settleTry)", New: "context.WithCancel(ctx)",
+		Dir: postgres, Func: "(*Store).flushSettles", Package: postgres, Run: "TestSettle_ConnectionHangs_IsStored",
+		Old: "context.WithTimeout(ctx, s.options.settleTry)", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "PostgreSQL: a listener waits without end for the answer that hangs", Rule: "rule 14",
-		Dir: pgnotify, Func: "(*Listener).run", Package: postgres, Run: "TestAListenerThatHangs/once",
+		Dir: pgnotify, Func: "(*Listener).run", Package: postgres, Run: "TestListener_ConnectionHangs_Reconnects/once",
 		Old: "context.WithTimeout(ctx, 2*l.echo)", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "PostgreSQL: a listener that hangs keeps the place of the next", Rule: "rule 14",
-		Dir: postgres, Func: "(*Store).connect", Package: postgres, Run: "TestAListenerThatHangs/as",
+		Dir: postgres, Func: "(*Store).connect", Package: postgres, Run: "TestListener_ConnectionHangs_Reconnects/as",
 		Old: "sized(cfg, 2+spareConns)", New: "sized(cfg, 2)",
 	},
 	{
 		Name: "PostgreSQL: keys of one place in their order share a lock", Rule: "scope",
-		Dir: postgres, Func: "numberOf", Package: postgres, Run: "TestKeysOfOnePlace",
+		Dir: "store/pgstore/internal/table", Func: "KeyHash", Package: postgres, Run: "TestLockOf_SameIDPrefix_DifferentLocks",
 		Old: "Uint64(id.Bytes[8:])", New: "Uint64(id.Bytes[:8])",
 	},
 	{
 		Name: "PostgreSQL: two keys with one id look like an outage", Rule: "scope",
-		Dir: postgres, Func: "var errCollision", Package: postgres, Run: "TestARowOfAnotherKey",
+		Dir: "store/pgstore/internal/table", Func: "var errCollision", Package: postgres, Run: "TestRow_OtherKeySameID_ErrCorrupt",
 		Old: `fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)`,
 		New: `fmt.Errorf("%v: another key has the same id; use another key", store.ErrCorrupt)`,
 	},

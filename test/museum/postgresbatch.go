@@ -4,129 +4,178 @@ package museum
 var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: to undo one call undoes its neighbours", Rule: "atomic",
-		Dir: postgres, Func: "(*batchTry).runAdmitted", Package: postgres, Run: "TestWhatIsUndoneOfOne",
-		Old: "if (v.saved || v.swapped) && v.undone() && len(admitted) > 1 {", New: "if false {",
+		Dir: postgres, Func: "(*batchTry).runHandler", Package: postgres, Run: "TestRunWhole_OneCallUndone_OthersKept",
+		Old: "if (c.hasSavepoint || c.swapped) && c.undone() && len(admitted) > 1 {", New: "if false {",
 	},
 	{
 		Name: "PostgreSQL, batches: what undoes a failed statement is prepared first", Rule: "rule 13",
-		Dir: postgres, Func: "(*batchTry).leave", Package: postgres, Run: "TestAStatementThatFailsFirst",
+		Dir: postgres, Func: "(*batchTry).endSavepoint", Package: postgres, Run: "TestRunWhole_FirstStatementFails_OthersSucceed",
 		Old: `
-			if err := y.t.line.Flush(ctx); err != nil {
+			if err := b.tx.pipeline.Flush(ctx); err != nil {
 				return err
 			}`,
 		New: `
-			y.t.line.Push("ROLLBACK TO "+name, nil, nil)
-			y.t.line.Push("RELEASE "+name, nil, nil)
+			b.tx.pipeline.Push("ROLLBACK TO "+name, nil, nil)
+			b.tx.pipeline.Push("RELEASE "+name, nil, nil)
 			if name != "" {
-				return y.t.line.Flush(ctx)
+				return b.tx.pipeline.Flush(ctx)
 			}`,
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
-		Dir: postgres, Func: "(*touchedTx).CopyFrom", Package: postgres, Run: "TestWhatAFailedHandlerWrote",
+		Dir: postgres, Func: "(*touchedTx).CopyFrom", Package: postgres, Run: "TestRunWhole_HandlerFails_WritesUndone",
 		Old: `
-			if err := t.y.touch(ctx); err != nil {
+			if err := t.batch.markUsed(ctx); err != nil {
 				return 0, err
 			}`,
 		New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
-		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestABatchWhoseConnectionIsCut",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_ConnectionCut_EffectsOnce",
 		Old: `
-			if is {
+			if committed {
 				return nil
 			}
 			undone = known`,
 		New: `
-			if is || !is && known {
+			if committed || !committed && known {
 				return nil
 			}`,
 	},
 	{
 		Name: "PostgreSQL, batches: what is behind an outage overtakes", Rule: "ack",
-		Dir: postgres, Func: "(*batchRun).part", Package: postgres, Run: "TestWhatIsBehindAnOutage",
+		Dir: postgres, Func: "(*batchRun).runPart", Package: postgres, Run: "TestRunWhole_Outage_LaterCallsNotRun",
 		Old: "b.outage = err", New: "b.outage = nil",
 	},
 	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
-		Dir: postgres, Func: "(*storeTx).held", Package: postgres, Run: "TestRowsOfManyStatements",
-		Old: "append(parts, rows[from:i]), i, n", New: "append(parts, rows[from:i]), i+1, n",
+		Dir: postgres, Func: "(*storeTx).insertRows", Package: postgres, Run: "TestRunWhole_RowsExceedOneStatement_AllWritten",
+		Old: "append(parts, rows[start:i]), i, n", New: "append(parts, rows[start:i]), i+1, n",
 	},
 	{
 		Name: "PostgreSQL, batches: the second with a key is compared with itself", Rule: "rule 12", Parent: "M6: fingerprint skipped on conflict path",
-		Dir: postgres, Func: "(*prefetched).claim", Package: postgres, Run: "TestOfAKeyThatIsTwiceAhead",
-		Old: "w.as.Apply(v.ahead.first.p.Insert(", New: "w.as.Apply(v.p.Insert(",
+		Dir: postgres, Func: "(*prefetch).claim", Package: postgres, Run: "TestPrefetch_KeyTwice_SecondComparedWithFirst",
+		Old: "p.settlement.Apply(call.prefetched.firstCall.proposal.Insert(", New: "p.settlement.Apply(call.proposal.Insert(",
 	},
 	{
 		Name: "PostgreSQL, batches: all are recorded as the first one's tenant", Rule: "scope", Parent: "M13: scope dropped (devlink#773)",
-		Dir: postgres, Func: "alikeBut", Package: postgres, Run: "TestCallsThatAreNotAlike",
+		Dir: postgres, Func: "alikeBut", Package: postgres, Run: "TestPrefetch_CallsDiffer_RecordedCorrectly",
 		Old: "&& p.Key.Tenant == q.Key.Tenant", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a token runs where its reservation is gone", Rule: "rule 16",
-		Dir: postgres, Func: "(*Atomic).prepare", Package: postgres, Run: "TestATokenOfAReservation",
-		Old: "can = can && is && alikeBut(", New: "can = can && (is || w.rows != nil) && alikeBut(",
+		Dir: postgres, Func: "(*Atomic).newPrefetch", Package: postgres, Run: "TestPrefetch_ReservationGone_DoesNotRun",
+		Old: "possible = possible && ok && alikeBut(", New: "possible = possible && (ok || prefetch.rows != nil) && alikeBut(",
 	},
 	{
 		Name: "PostgreSQL, batches: a fence recorded ahead forgets what was swept", Rule: "rule 5",
-		Dir: postgres, Func: "newStatements", Package: postgres, Run: "TestAFenceRecordedAhead",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestPrefetch_AfterSweep_FenceGrows",
 		Old: "(SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN", New: "(SELECT c.now FROM c CROSS JOIN",
 	},
 	{
 		Name: "PostgreSQL, batches: of two keys with one id the second has the first's answer", Rule: "rule 2",
-		Dir: postgres, Func: "(*keptRow).found", Package: postgres, Run: "TestAKeyWithTheIDOfAnother|TestALookAheadDoesNotTakeARow",
-		Old: "key.Value = string(k.key)", New: "",
+		Dir: "store/pgstore/internal/table", Func: "(*CompletedRow).Found", Package: postgres, Run: "TestPrefetch_SameIDOtherKey_NotDuplicate|TestPrefetch_UnreadableRow_NotReplayed",
+		Old: "key.Value = string(r.key)", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what has expired is a duplicate's answer", Rule: "rule 7",
-		Dir: postgres, Func: "const keptAs", Package: postgres, Run: "TestALookAheadFindsWhatIsThere",
+		Dir: "store/pgstore/internal/table", Func: "const isCompleted", Package: postgres, Run: "TestPrefetch_ExistingRecord_AnswersAsRun",
 		Old: "AND r.expires > (SELECT now FROM c)", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
-		Dir: postgres, Func: "(*batchTry).take", Package: postgres, Run: "TestALookAhead",
+		Dir: postgres, Func: "(*batchTry).lockAndInsert", Package: postgres, Run: "TestPrefetch_ExistingRecord_AnswersAsRun|TestPrefetch_CompletedKeys_LeftOut|TestPrefetch_UnreadableRow_NotReplayed",
 		Old: `
 			if more {
-				g = anything
+				expected = anything
 			}`,
 		New: "_ = more",
 	},
 	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
-		Dir: postgres, Func: "(*Prefetcher).Prefetch", Package: postgres, Run: "TestABatchThatIsRunAgainComesFirst",
-		Old: "y.prefetched.leaveOut(b.keys)", New: "",
+		Dir: postgres, Func: "(*Prefetcher).Prefetch", Package: postgres, Run: "TestPrefetch_EarlierBatchRunsAgain_OrderKept",
+		Old: "try.prefetch.leaveOut(other.rows)", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a drop does not wait for its look", Rule: "lanes",
-		Dir: postgres, Func: "(*PrefetchedBatch).dropPrefetch", Package: postgres, Run: "TestADropWaitsForALook",
+		Dir: postgres, Func: "(*PrefetchedBatch).dropPrefetch", Package: postgres, Run: "TestPrefetch_DropInFlight_Waits",
 		Old: `
-			n.dropped = true
-			for n.looking {`,
+			p.dropped = true
+			for p.inFlight {`,
 		New: `
-			n.dropped = true
-			for n.looking && n.t != nil {`,
+			p.dropped = true
+			for p.inFlight && p.tx != nil {`,
 	},
 	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
-		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAZombiesPollFails",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_FencedOwner_PollFails",
 		Old: "AND epoch = $5::bigint AND next_offset <=", New: "AND epoch <= $5::bigint + 1 AND next_offset <=",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
-		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAForgottenOwner",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestForget_OldOwner_CannotMove",
 		Old: "$5::bigint, c.now, c.now FROM c", New: "$5::bigint, 1, c.now FROM c",
 	},
 	{
 		Name: "PostgreSQL, batches: whether a watermark moved is not waited for", Rule: "rule 9",
-		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAWatermarkThatMayStillMove",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_CommitInFlight_WaitedFor",
 		Old: "WHERE {partition} FOR UPDATE`", New: "WHERE {partition}`",
 	},
 	{
 		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
-		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestAFrozenOwnerGives",
+		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_OwnerFrozen_LockReleased",
 		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)",
 		New: "RETURNING set_config('semel.idle', $8::text, true)",
+	},
+	{
+		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
+		Dir: postgres, Func: "(*batchTry).markUsed", Package: postgres, Run: "TestRunWhole_StatementTimesOut_LaterStatementsUndone",
+		Old: `
+			if err := b.setSavepoint(ctx, saveHandler); err != nil {
+				return err
+			}
+			b.hasSavepoint = true`,
+		New: `
+			b.hasSavepoint = true
+			if err := b.setSavepoint(ctx, saveHandler); err != nil {
+				return err
+			}`,
+	},
+	{
+		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
+		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
+		Old: "if errors.Is(err, errConnectionBroke) {", New: "if errors.Is(err, errConnectionBroke) && useSavepoints {",
+	},
+	{
+		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
+		Dir: postgres, Func: "(*batchTry).afterHandler", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/hidden",
+		Old: "case b.txStatus() == brokenTx:", New: "case handlerErr != nil && b.txStatus() == brokenTx:",
+	},
+	{
+		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
+		Dir: postgres, Func: "(*batchRun).afterBreak", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server",
+		Old: `
+			countsAsAttempt(err) {
+			if b.atomic.noteAttempt`,
+		New: `
+			!countsAsAttempt(err) {
+			if b.atomic.noteAttempt`,
+	},
+	{
+		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
+		Dir: postgres, Func: "(*batchTry).waitFree", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/the_server_notices",
+		Old: "c.claimed != nil || l != nil && l.locked {", New: "c.claimed != nil && l != nil && l.locked {",
+	},
+	{
+		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestRunWhole_CallBreaksConnection_OthersSucceed/at_COMMIT",
+		Old: "if broke && undone {", New: "if broke && !undone {",
+	},
+	{
+		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
+		Dir: pgkafka, Func: "(*Watermark).outcome", Package: kafkapg, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 	{
 		Name: "PostgreSQL, batches: the watermark moves past a gap", Rule: "ack", Parent: "M22: highest offset committed",
@@ -141,20 +190,6 @@ var postgresBatches = []Mutant{
 				return gapError(&it, p.watermark.Next())
 			}`,
 		New: "",
-	},
-	{
-		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
-		Dir: postgres, Func: "(*batchTry).touch", Package: postgres, Run: "TestWhatFollowsAStatement",
-		Old: `
-			if err := y.save(ctx, saveHandler); err != nil {
-				return err
-			}
-			y.saved = true`,
-		New: `
-			y.saved = true
-			if err := y.save(ctx, saveHandler); err != nil {
-				return err
-			}`,
 	},
 	{
 		Name: "PostgreSQL, batches: the watermark of only one partition moves", Rule: "atomic",
@@ -187,36 +222,6 @@ var postgresBatches = []Mutant{
 		Old: `if m.OrderKey != "" {`, New: `if err != nil && m.OrderKey != "" {`,
 	},
 	{
-		Name: "PostgreSQL, batches: who breaks a connection sinks the batch", Rule: "lanes",
-		Dir: postgres, Func: "(*batchRun).try", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
-		Old: "if errors.Is(err, errBroke) {", New: "if errors.Is(err, errBroke) && careful {",
-	},
-	{
-		Name: "PostgreSQL, batches: a broken connection that the handler hides is an outage", Rule: "lanes",
-		Dir: postgres, Func: "(*batchTry).after", Package: postgres, Run: "TestACallThatBreaksItsConnection/hidden",
-		Old: "case y.status() == brokenTx:", New: "case said != nil && y.status() == brokenTx:",
-	},
-	{
-		Name: "PostgreSQL, batches: who broke a connection alone has made no attempt", Rule: "rule 13",
-		Dir: postgres, Func: "(*batchRun).broke", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server",
-		Old: `
-			attempted(err) {
-			if b.a.noteAttempt`,
-		New: `
-			!attempted(err) {
-			if b.a.noteAttempt`,
-	},
-	{
-		Name: "PostgreSQL, batches: the keys of a broken connection are asked for before they are free", Rule: "rule 14",
-		Dir: postgres, Func: "(*batchTry).waitFree", Package: postgres, Run: "TestACallThatBreaksItsConnection/the_server_notices",
-		Old: "v.won != nil || l != nil && l.locked {", New: "v.won != nil && l != nil && l.locked {",
-	},
-	{
-		Name: "PostgreSQL, batches: who breaks a connection at COMMIT sinks the batch", Rule: "lanes",
-		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestACallThatBreaksItsConnection/at_COMMIT",
-		Old: "if broke && undone {", New: "if broke && !undone {",
-	},
-	{
 		Name: "PostgreSQL, batches: a message that breaks its connection stops its partition", Rule: "rule 13",
 		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/the_server",
 		Old: "return !h.serverFailed", New: "return !h.serverFailed && !h.connectionBroken",
@@ -236,10 +241,5 @@ var postgresBatches = []Mutant{
 		Name: "PostgreSQL, batches: a message that breaks its connection at COMMIT stops its partition", Rule: "rule 13",
 		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/at_COMMIT",
 		Old: "errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) ||", New: "errors.Is(err, pgstore.ErrBusy) ||",
-	},
-	{
-		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		Dir: pgkafka, Func: "(*Watermark).outcome", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/at_COMMIT",
-		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 }

@@ -28,9 +28,9 @@ func wantTries(t *testing.T, n *CrashMarker, tries ...int) {
 	}
 }
 
-// Who begins where the one before began has got no further; a member counts once,
-// and not at all if it has ended in order.
-func TestANoteCountsThoseWhoBeginAtOneOffset(t *testing.T) {
+// A member that starts at the same offset as the one before counts. Each member counts
+// once, and not after End.
+func TestCrashMarker_SameOffset_CountsStarts(t *testing.T) {
 	p := newShop(t, nil)
 	first := NewCrashMarker(p.st, orders)
 	wantBegun(t, first, 5, 1)
@@ -54,7 +54,7 @@ func TestANoteCountsThoseWhoBeginAtOneOffset(t *testing.T) {
 }
 
 // A try that has no end outlives who made it; one that has ended leaves nothing.
-func TestANoteKeepsTriesThatHaveNoEnd(t *testing.T) {
+func TestCrashMarker_TriesWithoutEnd_Kept(t *testing.T) {
 	p := newShop(t, nil)
 	ok := func(err error) {
 		t.Helper()
@@ -87,9 +87,8 @@ func TestANoteKeepsTriesThatHaveNoEnd(t *testing.T) {
 	wantTries(t, past, 0, 0, 0, 0)
 }
 
-// People set a consumer back, or make a topic anew: what was tried before is to be
-// tried afresh.
-func TestANoteOfAnotherLifeCountsForNothing(t *testing.T) {
+// If people set a consumer back or recreate a topic, earlier tries do not count.
+func TestCrashMarker_OtherTopicOrOffset_Ignored(t *testing.T) {
 	anew := orders
 	anew.TopicID = "id-2"
 	for name, next := range map[string]struct {
@@ -115,7 +114,7 @@ func TestANoteOfAnotherLifeCountsForNothing(t *testing.T) {
 
 // One that was frozen goes on when another has begun: it writes nothing, and may
 // try nothing.
-func TestAZombieNotesNothing(t *testing.T) {
+func TestCrashMarker_FencedMember_CannotWrite(t *testing.T) {
 	p := newShop(t, nil)
 	zombie, owner := NewCrashMarker(p.st, orders), NewCrashMarker(p.st, orders)
 	wantBegun(t, zombie, 0, 1)
@@ -133,7 +132,7 @@ func TestAZombieNotesNothing(t *testing.T) {
 	wantTries(t, third, 0)
 }
 
-func TestForgetTakesTheNotesAlong(t *testing.T) {
+func TestForget_RemovesCrashMarkers(t *testing.T) {
 	p := newShop(t, nil)
 	n := NewCrashMarker(p.st, orders)
 	wantBegun(t, n, 0, 1)
@@ -149,8 +148,8 @@ func TestForgetTakesTheNotesAlong(t *testing.T) {
 	wantBegun(t, n, 0, 1)
 }
 
-// What cannot be noted is not counted, there or here.
-func TestATryThatCannotBeNotedIsNone(t *testing.T) {
+// A try that cannot be written is not counted in the row, nor in memory.
+func TestCrashMarker_TryNotWritten_NotCounted(t *testing.T) {
 	p := newShop(t, nil)
 	n := NewCrashMarker(p.st, orders)
 	wantBegun(t, n, 0, 1)
@@ -172,7 +171,7 @@ func TestATryThatCannotBeNotedIsNone(t *testing.T) {
 
 // The end of a try cannot be noted, as in an outage: it is when the member begins
 // again, and the try does not count.
-func TestAnEndThatCouldNotBeNotedIsNotedLater(t *testing.T) {
+func TestCrashMarker_EndNotWritten_WrittenLater(t *testing.T) {
 	for name, again := range map[string]func(n *CrashMarker) error{
 		"it begins again": func(n *CrashMarker) error { _, err := n.Begin(t.Context(), 0); return err },
 		"another try":     func(n *CrashMarker) error { return n.Try(t.Context(), 1) },

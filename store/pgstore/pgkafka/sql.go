@@ -33,7 +33,7 @@ func statementsOf(st *pgstore.Store) *statements {
 			DELETE FROM {s}.semel_watermark WHERE consumer = $1::text AND topic = $2::text`),
 
 		// A start before the last one, or of another topic, forgets open tries,
-		// because people have set the consumer back, or made the topic anew.
+		// because people have set the consumer back, or recreated the topic.
 		begin: fill(`WITH c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', $7::text, true))
 			INSERT INTO {s}.semel_crash_marker AS n (consumer, topic, partition, topic_id, member, start_offset, starts, open_tries, updated)
 			SELECT $1::text, $2::text, $3::integer, $4::text, $5::uuid, $6::bigint, 1, ARRAY[]::bigint[], c.now FROM c

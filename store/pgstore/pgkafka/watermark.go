@@ -30,8 +30,8 @@ var (
 	ErrBroken = errors.New("pgkafka: the connection broke at COMMIT, and nothing was committed")
 )
 
-// RefusedForContent reports that the server refused a statement, or COMMIT, for the
-// content of the transaction: data, constraints, limits, or an error that a trigger
+// RefusedForContent reports whether the server refused a statement or COMMIT because
+// of the content of the transaction: data, constraints, limits, or an error that a trigger
 // raised. If the transaction is of many messages, the cause may be one of them, so
 // try halves. It is false for faults of the server, the connection, rights or tables,
 // for locks and rows of other transactions, for other errors, and for nil.

@@ -34,7 +34,7 @@ func (p *shop) offsets(first, next int64) func(context.Context, pgx.Tx) error {
 	}
 }
 
-func TestAWatermarkMovesWithTheEffects(t *testing.T) {
+func TestWatermark_MovesWithEffects(t *testing.T) {
 	p := newShop(t, nil)
 	w := own(t, p.st, 5)
 	if w.Next() != 5 {
@@ -67,9 +67,9 @@ func TestAWatermarkMovesWithTheEffects(t *testing.T) {
 	}
 }
 
-// A zombie has read messages, freezes, and goes on when another has the
-// partition: what it writes must not be committed.
-func TestAZombiesPollFails(t *testing.T) {
+// An owner has read messages, freezes, and continues after another owner has the
+// partition. Its writes must not be committed.
+func TestWatermark_FencedOwner_PollFails(t *testing.T) {
 	p := newShop(t, nil)
 	zombie := own(t, p.st, 0)
 	tx := p.begin(t)
@@ -92,9 +92,9 @@ func TestAZombiesPollFails(t *testing.T) {
 	p.want(t, "000", "001")
 }
 
-// The old owner is about to commit: the new one waits for that, and begins
-// behind it.
-func TestANewOwnerWaitsForACommit(t *testing.T) {
+// The old owner is about to commit. The new owner waits for the commit, and begins
+// after it.
+func TestOwn_CommitInFlight_Waits(t *testing.T) {
 	p := newShop(t, nil)
 	old := own(t, p.st, 0)
 	tx := p.begin(t)
@@ -118,9 +118,9 @@ func TestANewOwnerWaitsForACommit(t *testing.T) {
 	p.want(t, "000", "001", "002")
 }
 
-// The offsets of a topic that was made anew begin at 0: to skip as many as were
-// done of the old one would lose them.
-func TestATopicThatWasMadeAnewIsRefused(t *testing.T) {
+// The offsets of a recreated topic begin at 0. Skipping as many messages as were done
+// of the old topic would lose them.
+func TestOwn_TopicRecreated_ErrRecreated(t *testing.T) {
 	p := newShop(t, nil)
 	w := own(t, p.st, 0)
 	nothing := func(context.Context, pgx.Tx) error { return nil }
@@ -146,7 +146,7 @@ func TestATopicThatWasMadeAnewIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWatermarkRefusesNonsense(t *testing.T) {
+func TestWatermark_InvalidArguments_Refused(t *testing.T) {
 	p := newShop(t, nil)
 	for _, of := range []TopicPartition{{Topic: "t"}, {Consumer: "c"}, {Consumer: "c", Topic: "t", Partition: -1}} {
 		if _, err := Own(t.Context(), p.st, of, 0); err == nil {
@@ -166,7 +166,7 @@ func TestAWatermarkRefusesNonsense(t *testing.T) {
 
 // Owners that take the partition from each other all the time: each offset has
 // one effect, none has two.
-func TestOffsetsOfManyOwnersHaveOneEffectEach(t *testing.T) {
+func TestWatermark_ManyOwners_EffectsOnce(t *testing.T) {
 	p := newShop(t, nil)
 	const end = 300
 	var all sync.WaitGroup
@@ -202,7 +202,7 @@ func TestOffsetsOfManyOwnersHaveOneEffectEach(t *testing.T) {
 }
 
 // A connection that is cut at the commit: Do finds out what came of it.
-func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
+func TestWatermark_CommitUnanswered_OutcomeFound(t *testing.T) {
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			c, url := cuttest.New(t, pgtest.URL(t), after)
@@ -228,7 +228,7 @@ func TestAWatermarksCommitWithoutAnAnswerIsFoundOut(t *testing.T) {
 }
 
 // Nor is there anything to wait for where another has the partition.
-func TestACommitOfAFencedOwnerIsNotWaitedFor(t *testing.T) {
+func TestWatermark_FencedOwnerCommit_NotWaitedFor(t *testing.T) {
 	p := newShop(t, nil)
 	w := own(t, p.st, 0)
 	own(t, p.st, 0)
@@ -243,7 +243,7 @@ func TestACommitOfAFencedOwnerIsNotWaitedFor(t *testing.T) {
 
 // Whether a commit that got no answer has moved the watermark is known when it
 // has ended, and not before.
-func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
+func TestWatermark_CommitInFlight_WaitedFor(t *testing.T) {
 	p := newShop(t, nil)
 	w := own(t, p.st, 0)
 	tx := p.begin(t)
@@ -268,7 +268,7 @@ func TestAWatermarkThatMayStillMoveIsWaitedFor(t *testing.T) {
 
 // An owner that freezes when it has moved the watermark holds up the next one for
 // a time only.
-func TestAFrozenOwnerGivesTheWatermarkBack(t *testing.T) {
+func TestWatermark_OwnerFrozen_LockReleased(t *testing.T) {
 	p := newShop(t, &pgstore.Options{MaxIdleTx: 200 * time.Millisecond, LockTimeout: 4 * time.Second})
 	w := own(t, p.st, 0)
 	tx := p.begin(t)
@@ -284,9 +284,8 @@ func TestAFrozenOwnerGivesTheWatermarkBack(t *testing.T) {
 	}
 }
 
-// The watermark is forgotten, and begun anew: who had it before is not taken for
-// its new owner.
-func TestAForgottenOwnerIsNotTheNextOne(t *testing.T) {
+// After Forget and a new Own, the earlier owner cannot move the new watermark.
+func TestForget_OldOwner_CannotMove(t *testing.T) {
 	p := newShop(t, nil)
 	zombie := own(t, p.st, 5)
 	if err := Forget(t.Context(), p.st, orders.Consumer, orders.Topic); err != nil {

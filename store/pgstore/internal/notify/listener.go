@@ -47,7 +47,7 @@ func (w *Waiter) Done() <-chan struct{} { return w.done }
 func (w *Waiter) Err() error { return w.err }
 
 // ErrListenerClosed: a notification would not arrive.
-var ErrListenerClosed = errors.New("the connection that listens is lost")
+var ErrListenerClosed = errors.New("the listening connection is lost")
 
 // Listen starts a listener, with two connections of cfg: one listens, the other
 // sends. It fails if a notification to itself does not arrive within echo.

@@ -18,14 +18,14 @@ func Column[T, V any](from []T, value func(T) V) []V {
 // CompareIDs orders ids by their bytes.
 func CompareIDs(a, b pgtype.UUID) int { return bytes.Compare(a.Bytes[:], b.Bytes[:]) }
 
-// What follows makes arrays that pgx encodes without reflection.
+// The functions below make arrays that pgx encodes without reflection.
 
 // Array is the values as one array.
 func Array[V any](values []V) pgtype.Array[V] {
 	return pgtype.Array[V]{Elements: values, Valid: true, Dims: []pgtype.ArrayDimension{{Length: int32(len(values)), LowerBound: 1}}} //nolint:gosec // a batch is small
 }
 
-// Pointers is a column of what costs nothing to pass on by its address.
+// Pointers is a column of pointers to values, which costs pgx no allocation for each.
 func Pointers[T, V any](rows []T, value func(*T) V) pgtype.Array[*V] {
 	values, to := make([]V, len(rows)), make([]*V, len(rows))
 	for i := range rows {
@@ -58,7 +58,7 @@ func same[T any, V comparable](rows []T, value func(*T) V) bool {
 	return true
 }
 
-// Texts is a column of texts, as bytes that lie behind each other.
+// Texts is a column of texts, as bytes in one buffer.
 func Texts[T any](rows []T, value func(*T) string) pgtype.Array[[]byte] {
 	size := 0
 	for i := range rows {
@@ -81,7 +81,7 @@ func TextOnce[T any](rows []T, value func(*T) string) pgtype.Array[[]byte] {
 	return Texts(rows, value)
 }
 
-// OrNulls is a column that may be null, and has no values if it is in all rows.
+// OrNulls is a column that may be null. If it is null in all rows, it has no values.
 func OrNulls[T any](rows []T, value func(*T) []byte) pgtype.Array[[]byte] {
 	values, is := make([][]byte, len(rows)), false
 	for i := range rows {
@@ -94,8 +94,8 @@ func OrNulls[T any](rows []T, value func(*T) []byte) pgtype.Array[[]byte] {
 	return Array(values)
 }
 
-// Never is a time that there is not, in a column whose one value is repeated
-// where there is none. No duration is as small.
+// Never stands for null in a column of times whose single value is repeated for all
+// rows. No duration is as small.
 const Never = -1 << 60
 
 func OrNever(d pgtype.Int8) int64 {

@@ -18,9 +18,9 @@ import (
 // them, and document them there.
 var (
 	ErrBusy    = errors.New("the row is locked by another transaction")
-	ErrFull    = errors.New("no room left for the database")
-	ErrSchema  = errors.New("the schema does not fit")
-	ErrForeign = errors.New("not the database of this store")
+	ErrFull    = errors.New("the disk of the database is full")
+	ErrSchema  = errors.New("the schema does not match this version")
+	ErrForeign = errors.New("the transaction belongs to another database")
 	ErrUnsafe  = errors.New("unsafe setting")
 	ErrClosed  = errors.New("pgstore: closed")
 )

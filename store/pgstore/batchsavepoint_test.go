@@ -13,8 +13,8 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// What a handler writes is undone if it fails, whatever it writes by.
-func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
+// All writes of a failed handler are undone, with each method of pgx.Tx.
+func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
 		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
 			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
@@ -34,7 +34,7 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 			return tx.SendBatch(ctx, b).Close()
 		},
 		"CopyFrom": func(ctx context.Context, tx pgx.Tx, p *shop) error {
-			_, err := tx.CopyFrom(ctx, pgx.Identifier{p.s.opt.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"bad"}}))
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{p.s.options.Schema, "payment"}, []string{"key"}, pgx.CopyFromRows([][]any{{"bad"}}))
 			return err
 		},
 		"Begin": func(ctx context.Context, tx pgx.Tx, p *shop) error {
@@ -72,10 +72,10 @@ func TestWhatAFailedHandlerWroteIsUndone(t *testing.T) {
 }
 
 // A handler that met a call in flight has not failed: it uses up no attempt.
-func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
+func TestRunWhole_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 	t.Run("", func(t *testing.T) {
 		w := newWorker(newShop(t, openNew(t, nil), nil))
-		run := w.whole
+		run := w.runAll
 		w.fail["waits"] = &semel.Error{Reason: semel.ErrInProgress, Operation: "another"}
 		calls := poll("a", "waits", "b")
 		wantEnds(t, calls, run(t.Context(), calls), "", "in progress", "")
@@ -87,7 +87,7 @@ func TestWhatWaitsForAnotherCallIsNoAttempt(t *testing.T) {
 
 // A COMMIT without an answer is found out by a call that it was to commit, and
 // not by one that failed.
-func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
+func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 	first := openNew(t, nil)
 	c, through := cuttest.New(t, pgtest.URL(t), true)
 	p := newShop(t, openThrough(t, first, through), nil)
@@ -111,17 +111,17 @@ func TestACommitWithoutAnAnswerIsFoundOutBesideAFailedCall(t *testing.T) {
 	}
 }
 
-// The first statement on a connection fails: nothing is prepared there of what
-// undoes it, and a transaction that has failed prepares nothing.
-func TestAStatementThatFailsFirstSinksNoOther(t *testing.T) {
+// The first statement on a connection fails. ROLLBACK TO is not prepared on it, and a
+// failed transaction cannot prepare.
+func TestRunWhole_FirstStatementFails_OthersSucceed(t *testing.T) {
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
 		t.Run("", func(t *testing.T) {
 			w := newWorker(newShop(t, openNew(t, nil), nil))
-			run := w.whole
-			mustExec(t, w.p.s.app, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
-			w.p.s.app.Reset()
+			run := w.runAll
+			mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'bad')")
+			w.p.s.appPool.Reset()
 			calls := poll(keys...)
-			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, times("", len(keys)-1)...)...)
+			wantEnds(t, calls, run(t.Context(), calls), append([]string{"check constraint"}, repeated("", len(keys)-1)...)...)
 			w.p.want(t, keys[1:]...)
 			if r, err := w.p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
 				t.Errorf("its record is %v, attempt %d, error %v", r.State, r.Attempt, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// but is a handler of many that does the work of all, but of those with an error
+// handlerExcept is a handler of many that does the work of all, but of those with an error
 // for their key. It counts the runs of each, and keeps the sizes.
-func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
+func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context.Context, []*NewCall) error {
 	return func(ctx context.Context, fresh []*NewCall) error {
 		*sizes = append(*sizes, len(fresh))
 		tx, _ := TxFrom(ctx)
@@ -37,7 +37,7 @@ func (w *worker) but(sizes *[]int, says map[string]error) func(context.Context, 
 // One that had failed before, or has expired, replaces its record ahead of the
 // handler. To undo that would undo what the handler wrote for the others, who
 // would be recorded as done all the same.
-func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
+func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
 	for name, said := range map[string]error{"a failed attempt": errors.New("poison"), "no effect": semel.NoEffect(errors.New("not now")), "a failure": &semel.Failure{Message: "declined"}} {
 		for _, ahead := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", ahead"}[ahead], func(t *testing.T) {
@@ -45,9 +45,9 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 				w, sizes := newWorker(p), []int{}
 				run := func(calls []semel.Call, says map[string]error) []Ended {
 					if ahead {
-						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.but(&sizes, says))
+						return p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.handlerExcept(&sizes, says))
 					}
-					return p.a.RunWhole(t.Context(), calls, w.but(&sizes, says))
+					return p.a.RunWhole(t.Context(), calls, w.handlerExcept(&sizes, says))
 				}
 				poison := errors.New("poison")
 				for _, e := range run(poll("bad", "good", "worse"), map[string]error{"bad": poison, "good": poison, "worse": poison}) {
@@ -55,7 +55,7 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 						t.Fatal(e.Err)
 					}
 				}
-				p.a.wary.Store(0) // for a look ahead
+				p.a.savepointBatches.Store(0) // for a look ahead
 				calls := poll("a", "bad", "b", "good", "worse", "c")
 				for i, e := range run(calls, map[string]error{"bad": said, "worse": said}) {
 					if fails := i == 1 || i == 4; fails != (e.Err != nil) || fails && !errors.Is(e.Err, said) {
@@ -90,12 +90,12 @@ func TestWhatIsUndoneOfOneUndoesNoOther(t *testing.T) {
 
 // A statement that failed unseen has broken the transaction for all, and is the
 // fault of one.
-func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
+func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
 	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
-		err := w.but(&sizes, nil)(ctx, fresh)
+		err := w.handlerExcept(&sizes, nil)(ctx, fresh)
 		for _, f := range fresh {
 			if tx, _ := TxFrom(ctx); f.Execution.Key() == "bad" {
 				_, _ = tx.Exec(ctx, "SELECT 1 / 0")
@@ -104,7 +104,7 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 		return err
 	})
 	for i, e := range ends {
-		if (calls[i].Key == "bad") != errors.Is(e.Err, errSwallowed) {
+		if (calls[i].Key == "bad") != errors.Is(e.Err, errHiddenFailure) {
 			t.Errorf("%q: %v", calls[i].Key, e.Err)
 		}
 	}
@@ -113,9 +113,9 @@ func TestWhatAHandlerOfManyHidesIsTheFaultOfOne(t *testing.T) {
 
 // A handler of many says of a statement that failed whose it was, and returns nil:
 // that it hid nothing is seen once the call is alone, which then has its attempt.
-func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
+func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
-	mustExec(t, p.s.app, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
+	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
 	for _, want := range []string{"check constraint", "check constraint", "all 2 attempts failed"} {
 		ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
@@ -132,9 +132,9 @@ func TestAStatementThatFailedIsTheAttemptOfWhoseErrItIs(t *testing.T) {
 	p.want(t, "a", "b")
 }
 
-// A batch that ends as several transactions ends with the one that met an outage:
-// what comes behind it might have to come behind its calls.
-func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
+// If one transaction of a batch meets an outage, the later ones do not run, because
+// their calls may have to come after its calls.
+func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			c, through := cuttest.New(t, pgtest.URL(t), false)
@@ -149,7 +149,7 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 				c.At(look)
 			}
 			ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
-				if err := w.but(&sizes, nil)(ctx, fresh); err != nil {
+				if err := w.handlerExcept(&sizes, nil)(ctx, fresh); err != nil {
 					return err
 				}
 				if len(fresh) == 4 {
@@ -166,7 +166,7 @@ func TestWhatIsBehindAnOutageIsNotRun(t *testing.T) {
 			if want := map[int][]int{4: {4}, maxTogether + 1: {}}[n]; !slices.Equal(sizes, want) || len(p.payments(t)) != 0 {
 				t.Errorf("it was run for %v calls, want %v; %d effects", sizes, want, len(p.payments(t)))
 			}
-			for i, e := range p.a.RunWhole(t.Context(), calls, w.but(&sizes, nil)) {
+			for i, e := range p.a.RunWhole(t.Context(), calls, w.handlerExcept(&sizes, nil)) {
 				if e.Err != nil || e.Replayed {
 					t.Errorf("call %d, again: %v, replayed %v", i, e.Err, e.Replayed)
 				}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// What a look ahead says of a key is what is there, whether it gives all of the
-// row or what differs from what it would leave, by pgx or past it. Only who stays
-// as it is needs no lock.
-func TestALookAheadFindsWhatIsThere(t *testing.T) {
+// A prefetch finds the existing record of each key, whether it reads the whole row or
+// only the columns that differ. Only completed keys need no lock.
+func TestPrefetch_ExistingRecord_AnswersAsRun(t *testing.T) {
 	rows := []struct {
 		key, set string
 		kept     bool
@@ -44,7 +44,7 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		for _, spelled := range []bool{false, true} {
 			p := newShop(t, openNew(t, &Options{clock: "1700000000000000", Partitions: partitions}), nil)
-			p.s.txSQL = newStatements(&p.s.opt, false, spelled)
+			p.s.txSQL = table.NewStatements(p.s.options.Schema, p.s.options.clock, false, spelled)
 			w := newWorker(p)
 			calls := make([]semel.Call, 0, len(rows)+1)
 			for _, r := range rows {
@@ -57,33 +57,33 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 			}
 			for _, r := range rows {
 				if r.set != "" {
-					mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+r.set+" WHERE key = $1", []byte(r.key))
+					mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_record SET "+r.set+" WHERE key = $1", []byte(r.key))
 				}
 			}
 			calls = append(calls, semel.Call{Operation: "pay", Tenant: "ann", Key: "new", Payload: semel.Bytes([]byte("body"))})
 			n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
-			locks := 1 // that of the new one
+			locks := 1 // for the new key
 			for i, r := range rows {
-				v := &n.y.batchCalls[i]
-				want, err := p.s.Get(t.Context(), v.p.Key)
+				v := &n.batch.calls[i]
+				want, err := p.s.Get(t.Context(), v.proposal.Key)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if !r.kept {
 					locks++
 				}
-				if (v.ahead.kept != nil) != r.kept || (v.ahead.found != nil) == r.kept {
-					t.Errorf("%s: found %+v and %+v; what differs: want %v", r.key, v.ahead.kept, v.ahead.found, r.kept)
+				if (v.prefetched.completed != nil) != r.kept || (v.prefetched.state != nil) == r.kept {
+					t.Errorf("%s: found %+v and %+v; what differs: want %v", r.key, v.prefetched.completed, v.prefetched.state, r.kept)
 					continue
 				}
-				if got, is, err := n.y.prefetched.claim(v, &v.p); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
+				if got, is, err := n.batch.prefetch.claim(v, &v.proposal); err != nil || !is || !reflect.DeepEqual(got.Record, want.Record) || !got.Now.Equal(want.Now) || got.Won {
 					t.Errorf("%s: found\n%+v, %v, %v; there is\n%+v", r.key, got, is, err, want)
 				}
 			}
-			if got := ask[int](t, p.s.app, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != locks {
+			if got := ask[int](t, p.s.appPool, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.tx.pipeline.Conn().PgConn().PID()); got != locks {
 				t.Errorf("%d keys are locked, want %d", got, locks)
 			}
 			n.Drop()
@@ -91,9 +91,9 @@ func TestALookAheadFindsWhatIsThere(t *testing.T) {
 	})
 }
 
-// Duplicates among new keys: who is kept is not locked, and the rest is recorded,
-// with one look more.
-func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
+// Duplicates among new keys: completed keys are not locked, and the others are
+// inserted with one more statement.
+func TestPrefetch_CompletedKeys_LeftOut(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
 		w, q := newWorker(p), p.a.Prefetcher()
@@ -104,22 +104,22 @@ func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
 		}{{[]string{"a", "b", "c", "d"}, []bool{false, true, false, true}}, {[]string{"b", "d"}, []bool{true, true}}} {
 			calls := poll(c.keys...)
 			n := q.Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			fresh := 0
 			for i, dup := range c.dups {
-				if a := &n.y.batchCalls[i].ahead; (a.kept != nil) != dup || a.found != nil {
-					t.Errorf("%s: found %+v and %+v", c.keys[i], a.kept, a.found)
+				if a := &n.batch.calls[i].prefetched; (a.completed != nil) != dup || a.state != nil {
+					t.Errorf("%s: found %+v and %+v", c.keys[i], a.completed, a.state)
 				}
 				if !dup {
 					fresh++
 				}
 			}
-			if n.y.prefetched.n != fresh {
-				t.Errorf("%d are recorded ahead, want %d", n.y.prefetched.n, fresh)
+			if n.batch.prefetch.written != fresh {
+				t.Errorf("%d are recorded ahead, want %d", n.batch.prefetch.written, fresh)
 			}
-			if got := ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.t.line.Conn().PgConn().PID()); got != fresh {
+			if got := ask[int](t, p.s.ownPool, "SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = $1", n.tx.pipeline.Conn().PgConn().PID()); got != fresh {
 				t.Errorf("%d keys are locked, want %d", got, fresh)
 			}
 			wantDone(t, n.Run(t.Context(), w.rows(calls)), c.dups...)
@@ -129,14 +129,14 @@ func TestALookAheadLeavesOutWhoIsKept(t *testing.T) {
 }
 
 // A row that makes no sense, or is another key's, is an error all the same.
-func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
+func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
 	for _, set := range []string{"key = 'other'", "operation = 'other'", "tenant = 'other'", "format = 2", "fence = -1"} {
 		p := newShop(t, openNew(t, nil), nil)
 		w, calls := newWorker(p), poll("k", "l")
 		p.a.RunWhole(t.Context(), calls, w.rows(calls))
-		mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
+		mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_record SET "+set+" WHERE key = 'k'")
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-		if !n.looked() {
+		if !n.waitPrefetched() {
 			t.Fatal("there was no look")
 		}
 		ends := n.Run(t.Context(), w.rows(calls))
@@ -146,27 +146,27 @@ func TestALookAheadDoesNotTakeARowThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// Of two keys with one id the second is not a duplicate of what is kept of the
-// first: whoever gets the record compares its key.
-func TestAKeyWithTheIDOfAnotherIsNotItsDuplicate(t *testing.T) {
+// Two keys have the same id. The second is no duplicate of the first, because each
+// reader compares the key.
+func TestPrefetch_SameIDOtherKey_NotDuplicate(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	wantDone(t, q.Prefetch(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
 	n := q.Prefetch(t.Context(), poll("k", "l"))
 	defer n.Drop()
-	if !n.looked() {
+	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
-	k, other := &n.y.batchCalls[0], &n.y.batchCalls[1]
-	other.ahead = ahead{first: k} // as if it had that id
-	f, is, err := n.y.prefetched.claim(other, &other.p)
-	if err != nil || !is || f.Record.Key != k.p.Key {
-		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.p.Key)
+	k, other := &n.batch.calls[0], &n.batch.calls[1]
+	other.prefetched = prefetchResult{firstCall: k} // as if it had that id
+	f, is, err := n.batch.prefetch.claim(other, &other.proposal)
+	if err != nil || !is || f.Record.Key != k.proposal.Key {
+		t.Errorf("found a record of %v: %v, %v; want that of %v", f.Record.Key, is, err, k.proposal.Key)
 	}
 }
 
 // The payload of a duplicate is compared, though its record is not sent whole.
-func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
+func TestPrefetch_OtherPayload_Mismatch(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		of := func(body string) []semel.Call {
@@ -175,7 +175,7 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 		first, second := of("one"), of("other")
 		wantDone(t, q.Prefetch(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)
 		n := q.Prefetch(t.Context(), second)
-		if !n.looked() || n.y.batchCalls[0].ahead.kept == nil {
+		if !n.waitPrefetched() || n.batch.calls[0].prefetched.completed == nil {
 			t.Fatal("its record was sent whole")
 		}
 		ends := n.Run(t.Context(), w.rows(second))
@@ -185,19 +185,19 @@ func TestADuplicateWithAnotherPayloadIsAMismatchAhead(t *testing.T) {
 	})
 }
 
-// The plans of looks ahead are as good when the table is large, and what the
-// handler does is planned as it was set.
-func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {
+// The plans of a prefetch stay good when the table has grown, and the statements of
+// the handler are planned with its own settings.
+func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 	bothTables(t, func(t *testing.T, partitions int) {
 		p := newShop(t, openNew(t, &Options{Partitions: partitions}), nil)
 		noVacuum(t, p.s)
-		mustExec(t, p.s.app, "CREATE INDEX ON "+p.table+" (key)")
+		mustExec(t, p.s.appPool, "CREATE INDEX ON "+p.table+" (key)")
 		w, q := newWorker(p), p.a.Prefetcher()
-		was := ask[string](t, p.s.app, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')")
+		was := ask[string](t, p.s.appPool, "SELECT current_setting('plan_cache_mode') || current_setting('enable_seqscan')")
 		step := func(keys, dups []string) {
 			calls := poll(append(dups, keys...)...)
 			n := q.Prefetch(t.Context(), calls)
-			if !n.looked() {
+			if !n.waitPrefetched() {
 				t.Fatal("there was no look")
 			}
 			for _, e := range n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {
@@ -220,20 +220,20 @@ func TestAPlanOfALookAheadMadeForASmallTableStaysGood(t *testing.T) {
 				last = nil // new ones only
 			}
 			if round == 0 {
-				mustExec(t, p.s.own, "ANALYZE "+p.s.quoted()+".semel_record")
+				mustExec(t, p.s.ownPool, "ANALYZE "+p.s.quoted()+".semel_record")
 			}
 		}
-		fill(t, p.s.own, p.s.quoted()+".semel_record")
+		fill(t, p.s.ownPool, p.s.quoted()+".semel_record")
 		before := scans(t, p.s)
 		for _, prefix := range []string{"k", "l", "m", "n", "o", "p"} {
 			keys := numbered(prefix, 64)
 			step(keys, last)
 			last = keys
 		}
-		for range newOnly + 2 { // also without a look
+		for range newOnlyAfter + 2 { // also without a look
 			step(numbered(time.Now().Format(time.RFC3339Nano), 64), nil)
 		}
-		mustExec(t, p.s.app, "SELECT pg_stat_force_next_flush()")
+		mustExec(t, p.s.appPool, "SELECT pg_stat_force_next_flush()")
 		if n := scans(t, p.s) - before; n != 0 {
 			t.Errorf("looks ahead read the whole table %d times", n)
 		}

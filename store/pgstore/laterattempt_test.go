@@ -11,9 +11,9 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// What undoes a handler does not undo the change of the record before it: a key
-// that failed before can fail for good.
-func TestAFailureOfALaterAttemptIsKept(t *testing.T) {
+// Undoing a handler does not undo the replacement of the record before it, so a key
+// that failed before can end with a stored failure.
+func TestAtomic_LaterAttemptFailure_Stored(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	declined := &semel.Failure{Code: "declined"}
 	for name, run := range map[string]func() error{
@@ -22,7 +22,7 @@ func TestAFailureOfALaterAttemptIsKept(t *testing.T) {
 			return err
 		},
 		"In": func() (err error) {
-			if cerr := pgx.BeginFunc(t.Context(), p.s.app, func(tx pgx.Tx) error {
+			if cerr := pgx.BeginFunc(t.Context(), p.s.appPool, func(tx pgx.Tx) error {
 				err = semel.Once(t.Context(), p.a.In(tx), call("In"), func(ctx context.Context, x *semel.Execution) error {
 					_, err := p.pay("In", declined)(ctx, x, tx)
 					return err

@@ -1,8 +1,8 @@
--- Semel's tables. Times are microseconds since 1970, UTC; 0 means none. What
--- may hold any bytes is bytea; the view semel_readable shows it as text.
--- For another schema, write its name for "semel" throughout.
+-- Semel's tables. Times are microseconds since 1970, UTC; 0 means none. Texts that
+-- may contain any bytes are bytea; the view semel_readable shows them as text.
+-- For another schema, replace "semel" by its name throughout.
 
--- CREATE SCHEMA IF NOT EXISTS would need the right to make it all the same.
+-- CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if the schema exists.
 DO $$ BEGIN
 	IF to_regnamespace('"semel"') IS NULL THEN
 		CREATE SCHEMA "semel";
@@ -16,9 +16,9 @@ CREATE TABLE "semel".semel_meta (
 	swept_fence bigint   NOT NULL  -- highest fence of a record that was ever swept
 );
 
--- No index but the primary key: one that covered a column which a settlement
--- writes would make each of them write the index too (no HOT update). Room in
--- each page is left for the second version of its rows.
+-- No index except the primary key: with an index on a column that a settlement
+-- writes, each settlement would write that index too (no HOT update). The
+-- fillfactor leaves space in each page for a second version of its rows.
 CREATE TABLE "semel".semel_record (
 	fence           bigint   NOT NULL,
 	until           bigint   NOT NULL,
@@ -27,7 +27,7 @@ CREATE TABLE "semel".semel_record (
 	updated         bigint   NOT NULL,
 	attempt         bigint   NOT NULL,
 	code            bigint   NOT NULL DEFAULT 0,
-	id              uuid     NOT NULL PRIMARY KEY, -- first half of the SHA-256 of operation, tenant and key, each behind its length; see store.Key.ID for its first 6 bytes
+	id              uuid     NOT NULL PRIMARY KEY, -- first half of the SHA-256 of operation, tenant and key, each after its length; see store.Key.ID for its first 6 bytes
 	owner           uuid     NOT NULL, -- random, new for each claim
 	state           smallint NOT NULL, -- 1 started, 2 processing, 3 released, 4 completed, 5 failed, 6 unknown
 	policy          smallint NOT NULL, -- on doubt: 0 retry, 1 park
@@ -53,7 +53,7 @@ CREATE TABLE "semel".semel_record (
 	toast.autovacuum_vacuum_scale_factor = 0.02
 );
 
--- Bytes as text: as it is if it is UTF-8, else with escapes.
+-- Bytes as text: unchanged if they are UTF-8, otherwise with escapes.
 CREATE FUNCTION "semel".semel_text(b bytea) RETURNS text
 	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
@@ -116,7 +116,7 @@ CREATE TABLE "semel".semel_crash_marker (
 	topic_id     text     NOT NULL, -- tells this topic from an earlier one with its name
 	member       uuid     NOT NULL, -- random: the member that has started last
 	start_offset bigint   NOT NULL, -- where it has started
-	starts       bigint   NOT NULL, -- members in a row that have started there, and not ended in order
+	starts       bigint   NOT NULL, -- members in a row that have started there without an orderly end
 	open_tries   bigint[] NOT NULL, -- offset, count, offset, count …: tries of messages without an end
 	updated      bigint   NOT NULL,
 	PRIMARY KEY (consumer, topic, partition)

@@ -10,7 +10,7 @@ import (
 
 // One goroutine makes the batches while another runs them: each key is done
 // once, however near the next call with it is, and is a replay behind that.
-func TestBatchesAreMadeBesideThoseThatRun(t *testing.T) {
+func TestPrefetch_WhileBatchRuns_Concurrent(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	const batches, size = 60, 20
@@ -35,7 +35,7 @@ func TestBatchesAreMadeBesideThoseThatRun(t *testing.T) {
 	}()
 	seen, looks, all := map[string]bool{}, 0, []string(nil)
 	for m := range next {
-		if m.n.looked() {
+		if m.n.waitPrefetched() {
 			looks++
 		}
 		for i, e := range m.n.Run(t.Context(), w.rows(m.calls)) {

@@ -1,4 +1,4 @@
-package pgstore
+package table
 
 import (
 	"maps"
@@ -10,92 +10,93 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
-// statements are the SQL of one schema. Parameters are cast, so that they mean
-// the same with and without prepared statements (PgBouncer).
-type statements struct {
-	relaxed bool // the commit of a claim does not wait
+// Statements are the SQL statements for one schema. Parameters are cast, so that they
+// have the same types with and without prepared statements (PgBouncer).
+type Statements struct {
+	Relaxed bool // the commit of a claim does not wait for the disk
 
-	guard, isSteady, get, claim, claims, swap, settle, settles, renew, held string
-	over, remove, list, meta                                                string
-	read, replays, insert                                                   string
-	reads, inserts, alike                                                   string
-	keeps, takes, takesNew                                                  string
+	SetPlannerSettings, HasPlannerSettings, Get, Claim, ClaimMany, Swap, Settle, SettleMany, Renew, HeldLeases string
+	FindExpired, DeleteExpired, List, Meta                                                                     string
+	Lock, GetMany, Insert                                                                                      string
+	LockMany, InsertMany, InsertAlike                                                                          string
+	FindCompleted, LockAndInsert, LockAndInsertNew                                                             string
 }
 
-// insertColumns are written by a claim; the rest has defaults.
-const insertColumns = `id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder,
+// InsertColumns are the columns that a claim writes. The others have defaults.
+const InsertColumns = `id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder,
 	fingerprint_alg, fingerprint_key, fingerprint, last_error, code, gone, codec, header, body, created, updated, format, fence`
 
-// wholeRow are the values for insertColumns: $1 to $20 of proposalArgs, and what
-// the store adds. They are of a query that has c.now and m.swept_fence.
+// wholeRow are the values for InsertColumns: $1 to $20 of ProposalArgs, and values
+// that the store adds. The query around it must have c.now and m.swept_fence.
 const wholeRow = proposed + `, c.now, c.now, 1, greatest(m.swept_fence + 1, c.now)`
 
 const proposed = `$1::uuid, $2::uuid, $3::smallint, $4::smallint, $5::bigint, CASE WHEN $6::bigint IS NULL THEN 0 ELSE c.now + $6::bigint END, CASE WHEN $7::bigint IS NULL THEN 0 ELSE c.now + $7::bigint END,
 	$8::bytea, $9::bytea, $10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea,
 	$16::bigint, $17::boolean, $18::bytea, $19::bytea, $20::bytea`
 
-// inLane is how long a statement of a lane waits for a locked row: it is held up by
-// others, and others by it. Who meets one that is held longer goes on by
-// itself, for up to Options.LockTimeout.
-const inLane = "100ms"
+// LaneLockTimeout is how long a batch waits for a locked row, because all requests of
+// the batch wait with it. A request whose row is locked longer leaves the batch, and
+// waits alone for up to Options.LockTimeout.
+const LaneLockTimeout = "100ms"
 
-// newStatements makes the SQL for the schema of o. If relaxed, the commit of a
-// claim does not wait. For spelled see packedOf.
-func newStatements(o *Options, relaxed, spelled bool) *statements {
-	cols := func(prefix string) string { return prefix + strings.Join(columns, ", "+prefix) }
-	start := o.clock
-	if start == wallClock {
-		start = startClock
+// NewStatements makes the statements for a schema. If relaxed, the commit of a claim
+// does not wait for the disk. If spelled, statements name each column, because the
+// table has its columns in another order than the migration.
+func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
+	columnsOf := func(prefix string) string { return prefix + strings.Join(Columns, ", "+prefix) }
+	start := clock
+	if start == WallClock {
+		start = statementClock
 	}
-	schema := pgx.Identifier{o.Schema}.Sanitize()
+	schema = pgx.Identifier{schema}.Sanitize()
 	fill := strings.NewReplacer(
 		"{s}", schema,
-		"{now}", o.clock, "{never}", strconv.FormatInt(pgwire.Never, 10),
-		"{cols}", cols(""), "{r.packed}", packedOf("r", spelled), "{r.cols}", cols("r."), "{ex.cols}", cols("ex."), "{h.cols}", cols("h."),
-		// Without the outcome, which may be large, and is empty in a lapsed row.
-		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(cols("ex.")),
-		"{insert}", insertColumns,
+		"{now}", clock, "{never}", strconv.FormatInt(pgwire.Never, 10),
+		"{cols}", columnsOf(""), "{r.packed}", packedColumns("r", spelled), "{r.cols}", columnsOf("r."), "{ex.cols}", columnsOf("ex."), "{h.cols}", columnsOf("h."),
+		// Without the outcome, which may be large. A lapsed row has none.
+		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(columnsOf("ex.")),
+		"{insert}", InsertColumns,
 		"{row}", wholeRow, "{row2}", strings.ReplaceAll(proposed, "c.now", start), "{start}", start,
-		// Evaluated once, when a row is written, so a duplicate pays nothing.
+		// Evaluated only when a row is written, so that it costs a duplicate nothing.
 		"{relax}", map[bool]string{true: ", (SELECT set_config('synchronous_commit', 'off', true))"}[relaxed],
 		"{take}", `INSERT INTO `+schema+`.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
 			fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)`,
 		"{taken}", `$7::smallint, $8::smallint, $9::bigint, 0, (SELECT now + $10::bigint FROM c), $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bytea,
 			(SELECT now FROM c), (SELECT now FROM c), 1, (SELECT greatest(m.swept_fence + 1, c.now) FROM c CROSS JOIN `+schema+`.semel_meta m WHERE m.one = 1)`,
-		"{kept}", keptAs, "{kept.packed}", keptPacked,
-		"{in lane}", "set_config('lock_timeout', '"+inLane+"', true)",
+		"{completed}", isCompleted, "{completed.packed}", completedColumns,
+		"{in lane}", "set_config('lock_timeout', '"+LaneLockTimeout+"', true)",
 		"{expired}", "r.format = 1 AND r.state IN (3, 4, 5) AND r.expires <> 0",
 	)
-	var guards, are []string
-	for _, name := range slices.Sorted(maps.Keys(steadySettings)) {
-		guards = append(guards, "set_config("+literal(name)+", "+literal(steadySettings[name])+", true)")
-		are = append(are, "current_setting("+literal(name)+") = "+literal(steadySettings[name]))
+	var guards, current []string
+	for _, name := range slices.Sorted(maps.Keys(PlannerSettings)) {
+		guards = append(guards, "set_config("+Literal(name)+", "+Literal(PlannerSettings[name])+", true)")
+		current = append(current, "current_setting("+Literal(name)+") = "+Literal(PlannerSettings[name]))
 	}
-	st := &statements{
-		relaxed: relaxed,
+	st := &Statements{
+		Relaxed: relaxed,
 
-		// Goes ahead of a batch in its round trip, and ends with it, where a
-		// connection is not steady.
-		guard:    `SELECT ` + strings.Join(guards, ", "),
-		isSteady: `SELECT ` + strings.Join(are, " AND "),
+		// Sent before a batch, in its round trip and transaction, if the connection
+		// does not have PlannerSettings.
+		SetPlannerSettings: `SELECT ` + strings.Join(guards, ", "),
+		HasPlannerSettings: `SELECT ` + strings.Join(current, " AND "),
 
-		get: `SELECT {now}, {cols} FROM {s}.semel_record WHERE id = $1::uuid`,
+		Get: `SELECT {now}, {cols} FROM {s}.semel_record WHERE id = $1::uuid`,
 
-		// The insert decides. The read spares a duplicate the index insertion
-		// and the transaction id; it may see nothing, and the insert meet a
-		// row that was committed since: then there is no row in either.
-		claim: `WITH ex AS MATERIALIZED (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = $1::uuid),
+		// The insert decides. The read first saves a duplicate the insertion into the
+		// index and a transaction id. If another transaction commits the row after the
+		// read, neither the read nor the insert returns a row.
+		Claim: `WITH ex AS MATERIALIZED (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = $1::uuid),
 			c AS MATERIALIZED (SELECT {now} AS now, set_config('lock_timeout', coalesce($21::text, current_setting('lock_timeout')), true)),
 			ins AS (INSERT INTO {s}.semel_record ({insert})
 				SELECT {row} FROM c CROSS JOIN {s}.semel_meta m WHERE NOT EXISTS (SELECT FROM ex)
 				ON CONFLICT (id) DO NOTHING RETURNING fence{relax})
 			SELECT c.now, ins.fence, ex.packed FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
 
-		// One index look-up for each key by LATERAL … LIMIT 1, which can be no
-		// other join. A column that has one value has it in all rows. As the
-		// functions are in the list and not in FROM, their rows are not stored
-		// in between. A row that is locked must not hold up the others.
-		claims: `WITH c AS MATERIALIZED (SELECT t.now, greatest(m.swept_fence + 1, t.now) AS fence FROM (SELECT {now} AS now, {in lane}) t CROSS JOIN {s}.semel_meta m WHERE m.one = 1),
+		// LATERAL … LIMIT 1 forces one index lookup for each key. If a column has the
+		// same value in all rows, its array has one element. unnest is in the select
+		// list and not in FROM, so that its rows are not materialized. A locked row
+		// must not delay the other rows.
+		ClaimMany: `WITH c AS MATERIALIZED (SELECT t.now, greatest(m.swept_fence + 1, t.now) AS fence FROM (SELECT {now} AS now, {in lane}) t CROSS JOIN {s}.semel_meta m WHERE m.one = 1),
 			i AS MATERIALIZED (SELECT u.*, h.packed FROM (SELECT unnest($1::uuid[]) AS u_id, unnest($2::uuid[]) AS u_owner, unnest($3::smallint[]) AS u_state,
 					unnest($4::smallint[]) AS u_policy, unnest($5::bigint[]) AS u_attempt, unnest($6::bigint[]) AS u_until, unnest($7::bytea[]) AS u_operation,
 					unnest($8::bytea[]) AS u_tenant, unnest($9::bytea[]) AS u_key, unnest($10::bytea[]) AS u_holder, unnest($11::bytea[]) AS u_alg,
@@ -112,7 +113,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			SELECT c.now, ins.id, ins.fence, NULL::bytea FROM ins CROSS JOIN c
 			UNION ALL SELECT c.now, i.u_id, NULL, i.packed FROM i CROSS JOIN c WHERE i.packed IS NOT NULL`,
 
-		swap: `UPDATE {s}.semel_record r SET owner = $2::uuid, state = $3::smallint, policy = $4::smallint, attempt = $5::bigint,
+		Swap: `UPDATE {s}.semel_record r SET owner = $2::uuid, state = $3::smallint, policy = $4::smallint, attempt = $5::bigint,
 				until = coalesce(c.now + $6::bigint, 0), expires = coalesce(c.now + $7::bigint, 0),
 				operation = $8::bytea, tenant = $9::bytea, key = $10::bytea, holder = $11::bytea,
 				fingerprint_alg = $12::bytea, fingerprint_key = $13::bytea, fingerprint = $14::bytea, last_error = $15::bytea,
@@ -123,14 +124,15 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				AND r.until = $25::bigint AND r.expires = $26::bigint
 			RETURNING r.created, r.updated, r.fence{relax}`,
 
-		settle: `UPDATE {s}.semel_record r SET state = $4::smallint, attempt = $5::bigint,
+		Settle: `UPDATE {s}.semel_record r SET state = $4::smallint, attempt = $5::bigint,
 				until = coalesce(c.now + $6::bigint, 0), expires = coalesce(c.now + $7::bigint, 0), last_error = $8::bytea,
 				code = $9::bigint, gone = $10::boolean, codec = $11::bytea, header = $12::bytea, body = $13::bytea, updated = c.now
 			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($14::text, current_setting('lock_timeout')), true)) c
 			WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2`,
 
-		// The clock is read once, and not joined, for each row would keep a copy.
-		settles: `WITH c AS MATERIALIZED (SELECT {now} AS now, {in lane})
+		// The clock is a subquery and not a join, because a join would copy it for
+		// each row.
+		SettleMany: `WITH c AS MATERIALIZED (SELECT {now} AS now, {in lane})
 			UPDATE {s}.semel_record r SET state = coalesce(u.state, ($4::smallint[])[1]), attempt = coalesce(u.attempt, ($5::bigint[])[1]),
 				until = coalesce((SELECT now FROM c) + nullif(coalesce(u.until, ($6::bigint[])[1]), {never}), 0),
 				expires = coalesce((SELECT now FROM c) + nullif(coalesce(u.expires, ($7::bigint[])[1]), {never}), 0),
@@ -143,54 +145,54 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			WHERE r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2
 			RETURNING r.id`,
 
-		// A row that is locked is left out; held tells it from a lost one.
-		renew: `WITH l AS MATERIALIZED (SELECT r.id FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
+		// A locked row is left out. HeldLeases tells it from a lost lease.
+		Renew: `WITH l AS MATERIALIZED (SELECT r.id FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
 				JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2
 				FOR UPDATE OF r SKIP LOCKED)
 			UPDATE {s}.semel_record r SET until = c.now + $4::bigint, updated = c.now
 			FROM l CROSS JOIN (SELECT {now} AS now) c WHERE r.id = l.id RETURNING r.id, r.owner, r.fence`,
-		held: `SELECT r.id, r.owner, r.fence FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
+		HeldLeases: `SELECT r.id, r.owner, r.fence FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS u(id, owner, fence)
 			JOIN {s}.semel_record r ON r.id = u.id AND r.owner = u.owner AND r.fence = u.fence AND r.state = 2`,
 
-		// Pages in the order of the disk, of one partition (see parts): a whole
-		// pass needs no index. A scan of a range gives them so by itself, though
-		// SQL does not promise it: under another plan a step might pass over a
-		// row, which the next pass finds. To sort them here would be to read all
-		// of the range for each step.
-		over: `WITH c AS MATERIALIZED (SELECT {now} AS now),
+		// Reads pages of one partition in the order of the disk, so that a pass over
+		// the table needs no index. A TID range scan returns rows in that order,
+		// although SQL does not guarantee it. With another plan a step could miss a
+		// row; the next pass finds it. Sorting would read the whole range in each
+		// step.
+		FindExpired: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
 			o AS MATERIALIZED (SELECT r.ctid AS at, ({expired}) AS over, {r.cols} FROM {part} r CROSS JOIN c
 				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
 				AND (({expired}) AND r.expires <= c.now OR r.format = 1 AND r.state IN (1, 2) AND r.until <= c.now)
 				LIMIT $3::bigint)
 			SELECT c.now, w.pages, ex.at::text, ex.over, {ex.small} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
-		// Its commit does not wait, nor do others wait for that: what a crash of
-		// the server brings back is over, and the fence with it as it was.
-		remove: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {part} r
+		// The commit does not wait for the disk, because rows that come back after a
+		// crash of the server have expired, and swept_fence comes back with them.
+		DeleteExpired: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {part} r
 				WHERE r.ctid = ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR UPDATE SKIP LOCKED),
 			d AS (DELETE FROM {part} r USING l WHERE r.ctid = l.at RETURNING r.fence),
 			f AS MATERIALIZED (SELECT max(fence) AS fence, count(*) AS n FROM d),
 			m AS (UPDATE {s}.semel_meta m SET swept_fence = greatest(m.swept_fence, f.fence) FROM f WHERE m.swept_fence < f.fence)
 			SELECT n, set_config('synchronous_commit', 'off', true) FROM f`,
 
-		meta: `SELECT store, schema FROM {s}.semel_meta WHERE one = 1`,
+		Meta: `SELECT store, schema FROM {s}.semel_meta WHERE one = 1`,
 
-		// The lock is that of a key, and spares others a run for nothing; the
-		// unique index decides. (One who gets it in the instant after its
-		// holder committed may not see that, and finds out when it inserts.)
-		read: `SELECT {now}, pg_try_advisory_xact_lock($2::integer, $3::integer), m.swept_fence, m.store,
+		// The advisory lock saves other callers a useless run; the unique index
+		// decides. A caller that gets the lock just after its holder has committed may
+		// not see the holder's record. Its insert then fails.
+		Lock: `SELECT {now}, pg_try_advisory_xact_lock($2::integer, $3::integer), m.swept_fence, m.store,
 				(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = $1::uuid),
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
 			FROM {s}.semel_meta m WHERE m.one = 1`,
-		// What is there of many keys, by their places in the array.
-		replays: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+		// n is the position of the key in the array.
+		GetMany: `WITH c AS MATERIALIZED (SELECT {now} AS now)
 			SELECT c.now, u.n, h.packed FROM c CROSS JOIN unnest($1::uuid[]) WITH ORDINALITY AS u(id, n)
 				CROSS JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h`,
-		insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
+		Insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
 
-		// The same of a batch. A key that is free and absent has no row in the
-		// answer. Between plansForAll and plansAsBefore.
-		reads: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+		// Lock for many keys. A key that is free and has no record has no row in the
+		// answer. Runs between useGenericPlans and restorePlans.
+		LockMany: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)),
 			k AS MATERIALIZED (SELECT u.id AS k_id, pg_try_advisory_xact_lock(u.high, u.low) AS locked
 				FROM unnest($1::uuid[], $2::integer[], $3::integer[]) AS u(id, high, low)),
@@ -198,7 +200,7 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 				LEFT JOIN LATERAL (SELECT {cols} FROM {s}.semel_record r WHERE r.id = k.k_id LIMIT 1) h ON true
 				WHERE NOT k.locked OR h.id IS NOT NULL)
 			SELECT c.now, m.swept_fence, m.store, r.k_id, r.locked, {r.cols} FROM c CROSS JOIN {s}.semel_meta m LEFT JOIN o r ON true WHERE m.one = 1`,
-		inserts: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+		InsertMany: `WITH c AS MATERIALIZED (SELECT {now} AS now)
 			INSERT INTO {s}.semel_record ({insert})
 			SELECT u.id, u.owner, coalesce(u.state, ($3::smallint[])[1]), coalesce(u.policy, ($4::smallint[])[1]), coalesce(u.attempt, ($5::bigint[])[1]),
 				coalesce(c.now + nullif(coalesce(u.until, ($6::bigint[])[1]), -1), 0), coalesce(c.now + nullif(coalesce(u.expires, ($7::bigint[])[1]), -1), 0),
@@ -211,32 +213,29 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 					$16::bigint[], $17::boolean[], $18::bytea[], $19::bytea[], $20::bytea[], $21::bigint[], $22::bigint[])
 				AS u(id, owner, state, policy, attempt, until, expires, operation, tenant, key, holder, alg, kid, sum, error, code, gone, codec, header, body, created, fence)`,
 
-		// The same for rows that differ in nothing but what $1 to $4 say. As the
-		// functions are in the list and not in FROM, their rows are not stored
-		// in between.
-		alike: `WITH c AS MATERIALIZED (SELECT {now} AS now)
+		// InsertMany for rows that differ only in $1 to $4. unnest is in the select
+		// list and not in FROM, so that its rows are not materialized.
+		InsertAlike: `WITH c AS MATERIALIZED (SELECT {now} AS now)
 			INSERT INTO {s}.semel_record (id, owner, key, fingerprint, state, policy, attempt, until, expires, operation, tenant, holder,
 				fingerprint_alg, fingerprint_key, last_error, created, updated, format, fence)
 			SELECT u.id, u.owner, u.key, u.sum, $5::smallint, $6::smallint, $7::bigint, coalesce(c.now + $8::bigint, 0), coalesce(c.now + $9::bigint, 0),
 				$10::bytea, $11::bytea, $12::bytea, $13::bytea, $14::bytea, $15::bytea, $16::bigint, c.now, 1, $17::bigint
 			FROM c CROSS JOIN (SELECT unnest($1::uuid[]) AS id, unnest($2::uuid[]) AS owner, unnest($3::bytea[]) AS key, unnest($4::bytea[]) AS sum) u`,
 
-		// Which of many keys are kept, with what differs of them, and which have
-		// another row: packed is null for those. Between plansForAll and
-		// plansAsBefore, as takes.
-		keeps: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+		// Finds records that are completed as {completed} says. For another record, packed
+		// is null. Runs between useGenericPlans and restorePlans.
+		FindCompleted: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($2::text, current_setting('idle_in_transaction_session_timeout')), true))
 			SELECT c.now, m.store, r.id, r.packed FROM c CROSS JOIN {s}.semel_meta m
 				LEFT JOIN (SELECT u.id, h.packed FROM unnest($1::uuid[]) u(id)
-					CROSS JOIN LATERAL (SELECT CASE WHEN {kept} THEN {kept.packed} END AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h) r ON true
+					CROSS JOIN LATERAL (SELECT CASE WHEN {completed} THEN {completed.packed} END AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h) r ON true
 			WHERE m.one = 1`,
 
-		// Both at once, ahead of the handler, for rows that differ as those do: who
-		// is free and absent is written. What else is there is in the answer. Each
-		// row is written when it was looked for, and not when all were, while its
-		// place in the index is still near: so n, which counts them, comes first
-		// in the join.
-		takes: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+		// Locks keys, and inserts rows for keys that are free and have no record. The
+		// answer has the state of the other keys. Each row is inserted directly after
+		// the lookup of its key, while its index page is cached. For that, n, which
+		// counts the inserted rows, comes first in the join.
+		LockAndInsert: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
 			o AS MATERIALIZED (SELECT u.id, u.owner, u.key, u.sum, pg_try_advisory_xact_lock(u.high, u.low) AS locked,
 					(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) AS packed
@@ -247,17 +246,17 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			SELECT n.now, n.swept_fence, n.store, n.wrote, o.id, o.locked, o.packed FROM n
 				LEFT JOIN (SELECT id, locked, packed FROM o WHERE NOT locked OR packed IS NOT NULL) o ON true`,
 
-		// The same of keys that are all to be free and absent: nothing is written
-		// if one is not free, and it fails if one is not absent. Reads no record,
-		// so that any plan will do.
-		takesNew: `WITH c AS MATERIALIZED (SELECT {now} AS now,
+		// LockAndInsert for keys that are expected to be free and new. If one is
+		// locked, nothing is inserted; if one has a record, the statement fails. It
+		// reads no record, so any plan is good.
+		LockAndInsertNew: `WITH c AS MATERIALIZED (SELECT {now} AS now,
 				set_config('idle_in_transaction_session_timeout', coalesce($17::text, current_setting('idle_in_transaction_session_timeout')), true)),
 			l AS MATERIALIZED (SELECT bool_and(pg_try_advisory_xact_lock(u.high, u.low)) AS locked
 				FROM (SELECT unnest($2::integer[]) AS high, unnest($3::integer[]) AS low) u),
 			i AS ({take} SELECT unnest($1::uuid[]), unnest($4::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), {taken} WHERE (SELECT locked FROM l))
 			SELECT c.now, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
 
-		list: `WITH c AS MATERIALIZED (SELECT {now} AS now),
+		List: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
 			o AS MATERIALIZED (SELECT r.ctid AS at, {r.cols} FROM {part} r CROSS JOIN c
 				WHERE r.ctid > $1::text::tid AND r.ctid < $2::text::tid
@@ -267,9 +266,32 @@ func newStatements(o *Options, relaxed, spelled bool) *statements {
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
 	for _, s := range []*string{
-		&st.alike, &st.guard, &st.get, &st.claim, &st.claims, &st.swap, &st.settle, &st.settles, &st.renew, &st.held, &st.over, &st.remove, &st.list, &st.meta, &st.read, &st.replays, &st.insert, &st.reads, &st.inserts, &st.keeps, &st.takes, &st.takesNew,
+		&st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
 	} {
 		*s = fill.Replace(*s)
 	}
 	return st
 }
+
+// WallClock is the server's current time, not the start of the transaction. Floating
+// point is exact to the microsecond until 2106, and takes half the time of extract's
+// numeric.
+const WallClock = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
+
+// statementClock is the time at the start of a statement. Use it in statements that do
+// not wait; it is the same in all columns.
+const statementClock = "(date_part('epoch', statement_timestamp()) * 1000000)::bigint"
+
+// PlannerSettings keep generic plans good while the table grows: each row is found by
+// the index. A statement is planned once. JIT is off, because the disabled plan nodes
+// make such a plan look expensive. All statements on the store's own connections have
+// these settings.
+var PlannerSettings = map[string]string{
+	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan", "jit": "off",
+}
+
+// Name is the table of records. A partition is named Name, "_p" and a number.
+const Name = "semel_record"
+
+// Literal is text as an SQL string.
+func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

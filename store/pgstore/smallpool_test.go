@@ -16,19 +16,19 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
-// crowded is a shop whose pool has so few connections that runs wait for them.
-type crowded struct {
+// smallPool is a shop whose pool has so few connections that runs wait for them.
+type smallPool struct {
 	*shop
 	app *pgxpool.Pool
 }
 
-func newCrowded(t *testing.T, url string, conns int32, set func(*pgxpool.Config)) *crowded {
+func newSmallPool(t *testing.T, url string, conns int32, set func(*pgxpool.Config)) *smallPool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crowded{}
+	c := &smallPool{}
 	cfg.MaxConns = conns
 	if set != nil {
 		set(cfg)
@@ -43,18 +43,18 @@ func newCrowded(t *testing.T, url string, conns int32, set func(*pgxpool.Config)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	c.shop = newShop(t, s, nil)
-	t.Cleanup(func() { c.allBack(t) })
+	t.Cleanup(func() { c.wantAllReturned(t) })
 	return c
 }
 
-// allBack waits until no run has a connection.
-func (c *crowded) allBack(t *testing.T) {
+// wantAllReturned waits until no run has a connection.
+func (c *smallPool) wantAllReturned(t *testing.T) {
 	t.Helper()
 	waitFor(t, "all connections are back", func() bool { return c.app.Stat().AcquiredConns() == 0 })
 }
 
-// started is a run whose handler has written its row, and goes on when told.
-type started struct {
+// startedRun is a run whose handler has written its row, and goes on when told.
+type startedRun struct {
 	tx   pgx.Tx
 	ran  atomic.Bool
 	goOn chan func() error
@@ -63,8 +63,8 @@ type started struct {
 	done chan struct{}
 }
 
-func (c *crowded) start(ctx context.Context, key string) *started {
-	r := &started{goOn: make(chan func() error, 1), done: make(chan struct{})}
+func (c *smallPool) start(ctx context.Context, key string) *startedRun {
+	r := &startedRun{goOn: make(chan func() error, 1), done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		r.err = errors.New("panic, or runtime.Goexit")
@@ -81,19 +81,19 @@ func (c *crowded) start(ctx context.Context, key string) *started {
 	return r
 }
 
-func fine() error { return nil }
+func noError() error { return nil }
 
-// holding is a run that has the only connection.
-func (c *crowded) holding(t *testing.T, key string) *started {
+// startInTx is a run that has the only connection.
+func (c *smallPool) startInTx(t *testing.T, key string) *startedRun {
 	t.Helper()
 	r := c.start(t.Context(), key)
 	waitFor(t, "the first runs", r.ran.Load)
 	return r
 }
 
-func (r *started) want(t *testing.T, key string) {
+func (r *startedRun) want(t *testing.T, key string) {
 	t.Helper()
-	r.goOn <- fine
+	r.goOn <- noError
 	if <-r.done; r.err != nil || r.got != "receipt of "+key {
 		t.Errorf("run of %s: %q, %v", key, r.got, r.err)
 	}
@@ -102,13 +102,13 @@ func (r *started) want(t *testing.T, key string) {
 // Many calls at once for few connections, directly and through a pooler: each
 // effect happens once, and no connection is lost.
 func TestAtomic_ManyCallsForFewConnections_EachEffectOnce(t *testing.T) {
-	for name, newCrowd := range map[string]func(*testing.T) *crowded{
-		"directly": func(t *testing.T) *crowded { return newCrowded(t, pgtest.URL(t), 3, nil) },
-		"through PgBouncer": func(t *testing.T) *crowded {
-			return newCrowded(t, pgtest.Bouncer(t, pgtest.URL(t)), 3, nil)
+	for name, newCrowd := range map[string]func(*testing.T) *smallPool{
+		"directly": func(t *testing.T) *smallPool { return newSmallPool(t, pgtest.URL(t), 3, nil) },
+		"through PgBouncer": func(t *testing.T) *smallPool {
+			return newSmallPool(t, pgtest.Bouncer(t, pgtest.URL(t)), 3, nil)
 		},
-		"by simple queries": func(t *testing.T) *crowded {
-			return newCrowded(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) {
+		"by simple queries": func(t *testing.T) *smallPool {
+			return newSmallPool(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) {
 				cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 			})
 		},

@@ -10,10 +10,10 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// held has a transaction of another that holds a key, until it is let go.
-func (p *shop) held(t *testing.T, key string) (letGo func()) {
+// holdKey has a transaction of another that holds a key, until it is let go.
+func (p *shop) holdKey(t *testing.T, key string) (letGo func()) {
 	t.Helper()
-	tx, err := p.s.app.Begin(t.Context())
+	tx, err := p.s.appPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,15 +24,15 @@ func (p *shop) held(t *testing.T, key string) (letGo func()) {
 	return func() { _ = tx.Rollback(context.Background()) }
 }
 
-func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
+func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, calls := newWorker(p), poll("a", "held", "z")
-	letGo := p.held(t, "held")
+	letGo := p.holdKey(t, "held")
 	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-	if !n.looked() {
+	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
-	if p.a.fresh.Load() >= 0 {
+	if p.a.newKeyBatches.Load() >= 0 {
 		t.Error("the next look guesses that no key is another's")
 	}
 	letGo()
@@ -40,24 +40,24 @@ func TestAKeyThatWasAnothersAtTheLookIsLookedForAgain(t *testing.T) {
 	if w.runs["held"] != 1 {
 		t.Errorf("%d runs", w.runs["held"])
 	}
-	if p.a.fresh.Load() < 0 {
+	if p.a.newKeyBatches.Load() < 0 {
 		t.Error("the next look does not guess")
 	}
 }
 
 // A look writes no record of a key that is another's, so that it is in nobody's
 // way; and where it guesses that there is none, of no key at all.
-func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
-	for _, g := range []expectation{allNew, newOrKept, anything} {
+func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
+	for _, g := range []expectation{allNew, newOrCompleted, anything} {
 		p := newShop(t, openNew(t, nil), nil)
-		p.held(t, "held")
-		y := p.a.prepare(poll("a", "held", "z"), &batchBuffer{})
+		p.holdKey(t, "held")
+		y := p.a.newPrefetch(poll("a", "held", "z"), &batchBuffer{})
 		own := p.a.newOwnTx()
 		if err := own.connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		y.in(&own.storeTx)
-		err := y.take(t.Context(), y.prefetched.rows, g)
+		y.setTx(&own.storeTx)
+		err := y.lockAndInsert(t.Context(), y.prefetch.rows, g)
 		want, wrote := errNotNew, 0
 		if g == anything {
 			want, wrote = nil, 2
@@ -65,25 +65,25 @@ func TestNothingIsWrittenOfAKeyOfAnother(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("guess %v: %v, want %v", g, err, want)
 		}
-		if n := ask[int](t, own.line.Conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
+		if n := ask[int](t, own.pipeline.Conn(), "SELECT count(*)::int FROM "+p.s.quoted()+".semel_record"); n != wrote {
 			t.Errorf("guess %v: %d records are written, want %d", g, n, wrote)
 		}
 		own.end()
 	}
 }
 
-// What was recorded ahead stands only for the end that it was recorded as.
-func TestWhatWasRecordedAheadStandsForOneEnd(t *testing.T) {
+// A prefetched record is committed only if the handler ends as the record says.
+func TestPrefetch_RecordInserted_EndsOnce(t *testing.T) {
 	as := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}
 	lease := store.Lease{Fence: 7, Owner: store.Owner{1}}
 	ends := func(l store.Lease, s store.Settlement) bool {
-		v := &batchCall{ahead: ahead{wrote: &moment{fence: 7}}, p: store.Proposal{Owner: store.Owner{1}}}
-		w := &prefetched{as: as}
+		v := &batchCall{prefetched: prefetchResult{inserted: &insertion{fence: 7}}, proposal: store.Proposal{Owner: store.Owner{1}}}
+		w := &prefetch{settlement: as}
 		w.settle(v, &l, &s)
-		if v.ahead.done != (w.done == 1) {
-			t.Errorf("done %v, of which there are %d", v.ahead.done, w.done)
+		if v.prefetched.confirmed != (w.confirmed == 1) {
+			t.Errorf("done %v, of which there are %d", v.prefetched.confirmed, w.confirmed)
 		}
-		return v.ahead.done
+		return v.prefetched.confirmed
 	}
 	if !ends(lease, as) {
 		t.Error("it does not stand for itself")

@@ -10,23 +10,23 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// of is a call with a body.
-func of(op string, tenant, key string, body semel.Payload) semel.Call {
+// newCallOf is a call with a body.
+func newCallOf(op string, tenant, key string, body semel.Payload) semel.Call {
 	return semel.Call{Operation: op, Tenant: tenant, Key: key, Payload: body}
 }
 
 // Of a key that is in a batch more than once, the first is recorded ahead, and the
 // others are compared with it.
-func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
+func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
-	calls := []semel.Call{of("pay", "ann", "k", one), of("pay", "ann", "l", one), of("pay", "ann", "k", one), of("pay", "ann", "k", other)}
+	calls := []semel.Call{newCallOf("pay", "ann", "k", one), newCallOf("pay", "ann", "l", one), newCallOf("pay", "ann", "k", one), newCallOf("pay", "ann", "k", other)}
 	n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-	if !n.looked() || n.y.prefetched.n != 2 {
+	if !n.waitPrefetched() || n.batch.prefetch.written != 2 {
 		t.Fatal("nothing is recorded ahead")
 	}
 	for i, first := range []int{2: 0, 3: 0} {
-		if v := &n.y.batchCalls[i]; i > 1 && v.ahead.first != &n.y.batchCalls[first] || i < 2 && v.ahead.first != nil {
+		if v := &n.batch.calls[i]; i > 1 && v.prefetched.firstCall != &n.batch.calls[first] || i < 2 && v.prefetched.firstCall != nil {
 			t.Errorf("call %d does not know which is the first with its key", i)
 		}
 	}
@@ -38,17 +38,17 @@ func TestOfAKeyThatIsTwiceAheadTheSecondIsComparedWithTheFirst(t *testing.T) {
 	p.want(t, "k", "l")
 }
 
-// Calls that differ in more than what is sent for each are recorded as what they
-// are.
-func TestCallsThatAreNotAlikeAreRecordedAsTheyAre(t *testing.T) {
+// Calls that differ in more columns than a prefetch sends for each are recorded
+// correctly.
+func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
 	body := semel.Bytes([]byte("body"))
 	for name, other := range map[string]semel.Call{
-		"tenants":    of("pay", "bob", "l", body),
-		"operations": of("refund", "ann", "l", body),
-		"payloads":   of("pay", "ann", "l", semel.JSON(1)),
+		"tenants":    newCallOf("pay", "bob", "l", body),
+		"operations": newCallOf("refund", "ann", "l", body),
+		"payloads":   newCallOf("pay", "ann", "l", semel.JSON(1)),
 	} {
 		p := newShop(t, openNew(t, nil), nil)
-		w, calls := newWorker(p), []semel.Call{of("pay", "ann", "k", body), other}
+		w, calls := newWorker(p), []semel.Call{newCallOf("pay", "ann", "k", body), other}
 		wantDone(t, p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 		t.Log(name)
 		wantDone(t, p.a.RunWhole(t.Context(), calls, w.rows(calls)), true, true)
@@ -58,7 +58,7 @@ func TestCallsThatAreNotAlikeAreRecordedAsTheyAre(t *testing.T) {
 
 // The bearer of a token only looks: where the reservation is gone there is nothing
 // to be recorded ahead.
-func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
+func TestPrefetch_ReservationGone_DoesNotRun(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, p.s.app, "DELETE FROM "+p.s.quoted()+".semel_record")
+	mustExec(t, p.s.appPool, "DELETE FROM "+p.s.quoted()+".semel_record")
 	w, calls := newWorker(p), append(poll("a"), redeemed)
 	ends := p.a.Prefetcher().Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls))
 	if ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrExpired) {
@@ -84,17 +84,17 @@ func TestATokenOfAReservationThatIsGoneDoesNotRunAhead(t *testing.T) {
 	}
 }
 
-// The clock was set back since a sweep: a key that begins anew has a higher fence
-// than any that was removed, and its handler knows it.
-func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
+// The clock was set back after a sweep. A new record of a swept key has a higher
+// fencing token than any removed one, and its handler sees it.
+func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	swept := store.Micros(time.Now().Add(24 * time.Hour))
-	mustExec(t, p.s.app, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
+	mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
 	calls := poll("k", "l")
-	for _, look := range []int32{0, newOnly} {
-		p.a.fresh.Store(look)
+	for _, look := range []int32{0, newOnlyAfter} {
+		p.a.newKeyBatches.Store(look)
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
-		if !n.looked() || n.y.prefetched.n != 2 {
+		if !n.waitPrefetched() || n.batch.prefetch.written != 2 {
 			t.Fatal("nothing is recorded ahead")
 		}
 		fences := map[string]uint64{}
@@ -113,9 +113,8 @@ func TestAFenceRecordedAheadGrowsAcrossASweep(t *testing.T) {
 	}
 }
 
-// A look that is dropped while it is on its way is waited for: what it works with
-// is the next batch's then.
-func TestADropWaitsForALookOnItsWay(t *testing.T) {
+// Drop waits for a prefetch in flight, because the next batch reuses its memory.
+func TestPrefetch_DropInFlight_Waits(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
 	mustExec(t, tx, "LOCK TABLE "+p.s.quoted()+".semel_record")
@@ -123,17 +122,17 @@ func TestADropWaitsForALookOnItsWay(t *testing.T) {
 	dropped := make(chan bool, 1)
 	go func() {
 		n.Drop()
-		n.q.mu.Lock()
-		defer n.q.mu.Unlock()
-		dropped <- n.looking
+		n.prefetcher.mu.Lock()
+		defer n.prefetcher.mu.Unlock()
+		dropped <- n.inFlight
 	}()
 	waitFor(t, "it is to be dropped", func() bool {
-		n.q.mu.Lock()
-		defer n.q.mu.Unlock()
+		n.prefetcher.mu.Lock()
+		defer n.prefetcher.mu.Unlock()
 		return n.dropped
 	})
 	waitFor(t, "the look waits", func() bool {
-		return ask[int](t, p.s.own, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = $1::regclass", p.s.quoted()+".semel_record") > 0
+		return ask[int](t, p.s.ownPool, "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = $1::regclass", p.s.quoted()+".semel_record") > 0
 	})
 	if len(dropped) > 0 {
 		t.Error("it was dropped while the look was on its way")

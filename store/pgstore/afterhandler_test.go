@@ -18,7 +18,7 @@ import (
 
 // A goroutine that a handler leaves behind uses the transaction and the context
 // after the run, while other runs panic, exit, or lose their connections.
-func TestWhatAHandlerLeavesBehindMeetsNoOtherRun(t *testing.T) {
+func TestHandlerTx_UsedAfterHandler_Closed(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	var paid []string
 	var mu sync.Mutex
@@ -33,7 +33,7 @@ func TestWhatAHandlerLeavesBehindMeetsNoOtherRun(t *testing.T) {
 					behind.Go(func() {
 						<-returned
 						for range 20 {
-							p.haunt(t, ctx, x, tx, key)
+							p.useAfterHandler(t, ctx, x, tx, key)
 						}
 					})
 				})
@@ -85,8 +85,8 @@ func (p *shop) runThen(t *testing.T, key string, way int, lend func(context.Cont
 	return err
 }
 
-// haunt uses all that a handler had, after its run.
-func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx pgx.Tx, key string) {
+// useAfterHandler uses all that a handler had, after its run.
+func (p *shop) useAfterHandler(t *testing.T, ctx context.Context, x *semel.Execution, tx pgx.Tx, key string) {
 	if _, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('ghost')"); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("%s: a statement after the run: %v", key, err)
 	}
@@ -117,7 +117,7 @@ func (p *shop) haunt(t *testing.T, ctx context.Context, x *semel.Execution, tx p
 	}
 }
 
-func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
+func TestAtomic_CallerLeaves_StatementEnds(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -131,12 +131,12 @@ func TestAStatementOfAHandlerEndsWithTheCaller(t *testing.T) {
 		})
 	}()
 	waitFor(t, "the statement runs", func() bool {
-		return ask[bool](t, p.s.own, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND query LIKE '%pg_sleep(60)%')", int64(pid.Load()))
+		return ask[bool](t, p.s.ownPool, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active' AND query LIKE '%pg_sleep(60)%')", int64(pid.Load()))
 	})
 	left := time.Now()
 	leave()
 	err := <-ended
-	if !errors.Is(err, semel.ErrUnavailable) {
+	if !errors.Is(err, semel.ErrCanceled) {
 		t.Errorf("it ended by %v", err)
 	}
 	if took := time.Since(left); took > 20*time.Second {
