@@ -40,10 +40,14 @@ func report(t *testing.T, f figure) {
 
 func evidence() bool { return os.Getenv("SEMEL_EVIDENCE") == "1" }
 
-// size is how many messages and kills a soak has, and how long it may take.
+// size returns the number of messages and kills of a soak, and how long it may take.
+// SEMEL_EVIDENCE=1 selects the long form, and -short the small one.
 func size() (messages, kills int, limit time.Duration) {
-	if evidence() {
+	switch {
+	case evidence():
 		return 100_000, 100, 20 * time.Minute
+	case testing.Short():
+		return 1_200, 3, 8 * time.Minute
 	}
 	return 6_000, 6, 8 * time.Minute
 }

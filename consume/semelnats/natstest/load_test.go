@@ -40,10 +40,14 @@ func report(t *testing.T, f figure) {
 	t.Logf("evidence: %s", text)
 }
 
-// size is how many messages and kills a load has.
+// size returns the number of messages and kills of a load. SEMEL_EVIDENCE=1 selects
+// the long form, and -short the small one.
 func size() (messages, kills int) {
-	if os.Getenv("SEMEL_EVIDENCE") == "1" {
+	switch {
+	case os.Getenv("SEMEL_EVIDENCE") == "1":
 		return 100_000, 100
+	case testing.Short():
+		return 800, 3
 	}
 	return 4000, 10
 }
