@@ -57,7 +57,7 @@
 //	message.timestamp.type         gives a message's Published. With CreateTime, the default, the producer's
 //	                               clock decides how old a message is
 //	max.message.bytes              topics of copies need at least as much as consumed topics, better 64 KiB
-//	                               more, for the headers. A copy that is too large is sent without the error
+//	                               more for the headers. A copy that is too large is sent without the error
 //	                               text; if it is still too large, its message stays here unacked
 //	cleanup.policy                 topics of copies: delete. A tombstone arrives as a nil Body
 //	offsets.retention.minutes      a group that is away for longer begins at Start again

@@ -88,7 +88,7 @@ func (w *work) late(now time.Time, keep time.Duration) bool {
 	return keep > 0 && !w.m.Published.IsZero() && now.Sub(w.m.Published) > keep
 }
 
-// hold keeps a message, and its lane, for a while.
+// hold keeps a message and its lane for a while.
 func (b *batches) hold(w *work, d time.Duration) {
 	lane := w.lane
 	if lane == "" {

@@ -1,7 +1,7 @@
 // Command kafka-postgres takes payments from Kafka and makes each of them once in
 // PostgreSQL, however often its message is produced or consumed: Semel's record and
-// the two balances commit in one transaction, for all messages of a batch. See its
-// README.
+// the two balances commit in one transaction. One transaction handles all messages of a
+// batch. See its README.
 package main
 
 import (

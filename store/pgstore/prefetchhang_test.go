@@ -128,6 +128,9 @@ func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
 				t.Fatal("there was no look")
 			}
 			h.to.Store(c.asked)
+			if !c.came { // the prefetch hangs, and the batch waits no longer for it
+				p.a.prefetchTimeout = time.Second
+			}
 			h.next.Store(!c.came)
 			var behind *PrefetchedBatch
 			wantDone(t, n.Run(t.Context(), func(ctx context.Context, fresh []*NewCall) error {

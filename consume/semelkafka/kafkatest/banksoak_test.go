@@ -119,7 +119,11 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
 	_, seed := fake(t)
-	const n, lanes, kills = 40_000, 30, 6
+	const lanes = 30
+	n, kills := 40_000, 6
+	if testing.Short() {
+		n, kills = 20_000, 2 // after the last kill 10,000 messages are left, as in the long form
+	}
 	br, b := open(t, seed), openBank(t)
 	send := func(i int) {
 		m := msg(fmt.Sprintf("%02d/%06d", i%lanes, i), fmt.Sprint("lane ", i%lanes))
