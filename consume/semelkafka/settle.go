@@ -195,7 +195,7 @@ func (b *batches) send(ctx context.Context, w *work) error {
 	if to != driver.DeadLetter && to != driver.Quarantine || w.forwarded {
 		return nil
 	}
-	if err := w.Forward(ctx, to, driver.Letter(w.m, w.disp, string(b.s.group))); err != nil {
+	if err := w.Forward(ctx, to, driver.Letter(w.m, w.disp, b.s.group)); err != nil {
 		return err
 	}
 	w.forwarded = true

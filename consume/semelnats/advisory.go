@@ -150,5 +150,5 @@ func (s *Source) rescue(ctx context.Context, a *advisory) error {
 		Action: driver.DeadLetter, Reason: driver.ReasonDeliveries,
 		Err: fmt.Errorf("delivered %d times, which is the consumer's MaxDeliver", a.Deliveries),
 	}
-	return s.copy(ctx, s.opt.DeadLetters, driver.Letter(m, d, string(s.durable)), raw.Data)
+	return s.copy(ctx, s.opt.DeadLetters, driver.Letter(m, d, s.durable), raw.Data)
 }

@@ -44,7 +44,7 @@ func run(args []string) error {
 	var rel release
 	flags := flag.NewFlagSet("image", flag.ExitOnError)
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: image [FLAGS] PLATFORM=BINARY…   for example linux/amd64=./semel")
+		_, _ = fmt.Fprintln(flags.Output(), "usage: image [FLAGS] PLATFORM=BINARY…   for example linux/amd64=./semel")
 		flags.PrintDefaults()
 	}
 	out := flags.String("out", "image", "the directory to write; it must not exist")

@@ -170,7 +170,7 @@ func TestPrefetch_OtherPayload_Mismatch(t *testing.T) {
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		of := func(body string) []semel.Call {
-			return []semel.Call{semel.Call{Operation: "pay", Tenant: "ann", Key: "k", Payload: semel.Bytes([]byte(body))}, semel.Call{Operation: "pay", Tenant: "ann", Key: "l", Payload: semel.Bytes([]byte("same"))}}
+			return []semel.Call{{Operation: "pay", Tenant: "ann", Key: "k", Payload: semel.Bytes([]byte(body))}, {Operation: "pay", Tenant: "ann", Key: "l", Payload: semel.Bytes([]byte("same"))}}
 		}
 		first, second := of("one"), of("other")
 		wantDone(t, q.Prefetch(t.Context(), first).Run(t.Context(), w.rows(first)), false, false)

@@ -163,7 +163,7 @@ func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
 	calls := poll("a", "b", "a", "c", "b", "a")
 	wantEnds(t, calls, run(t.Context(), calls), "", "", "replayed", "", "replayed", "replayed")
 	w.p.want(t, "a", "b", "c")
-	other := []semel.Call{semel.Call{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("y")}, semel.Call{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("x")}}
+	other := []semel.Call{{Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("y")}, {Operation: "pay", Tenant: "ann", Key: "d", Payload: semel.JSON("x")}}
 	wantEnds(t, other, run(t.Context(), other), "", "another payload")
 }
 

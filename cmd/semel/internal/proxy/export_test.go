@@ -5,7 +5,7 @@ func (p *Proxy) Parking() ([]string, error) {
 	var names []string
 	ops, err := p.parkingOperations()
 	for _, op := range ops {
-		names = append(names, string(op.operation))
+		names = append(names, op.operation)
 	}
 	return names, err
 }

@@ -54,12 +54,12 @@ func New(t *testing.T, address string, after bool) (*Cutter, string) {
 }
 
 func (c *Cutter) carry(client net.Conn) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", c.to)
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	var cut atomic.Bool
 	go func() {
 		buf := make([]byte, 64<<10)
