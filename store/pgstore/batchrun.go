@@ -104,7 +104,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 // admits reports whether the steps of a call may begin.
 func (b *batchTry) admits(c *batchCall) bool {
 	if c.steps != nil && b.failedKeys[c.id] { // it has waited for this failure, and must not run the handler again
-		c.err = &semel.Error{Reason: semel.ErrReleased, Operation: string(c.steps.Key().Operation)}
+		c.err = &semel.Error{Reason: semel.ErrReleased, Operation: c.steps.Key().Operation}
 		return false
 	}
 	return c.steps != nil // nil: the call is invalid

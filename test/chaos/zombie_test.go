@@ -158,7 +158,7 @@ func (f *freezer) round(s *sleeper, key string, p point) {
 	}
 }
 
-func record(key string) store.Key { return store.Key{Operation: string(op), Value: key} }
+func record(key string) store.Key { return store.Key{Operation: op, Value: key} }
 
 // succeed runs a key in the test itself until it has an outcome. Fence is that
 // of the frozen owner; 0: nobody is frozen.

@@ -39,7 +39,7 @@ func (c *call) handler(g *semel.Guard, t *tx) semel.Handler {
 
 func (c *call) newRun(ctx context.Context, x *semel.Execution) *run {
 	r := &run{c: c, p: c.p, key: c.key, fence: x.Fence(), attempt: x.Attempt(), policy: x.Policy(), ctx: ctx}
-	r.key.Operation = string(x.Operation())
+	r.key.Operation = x.Operation()
 	r.again = strings.HasSuffix(r.key.Operation, "##rerun")
 	r.free = r.again || r.fence == 0
 	if x.Key() != c.key.Value {

@@ -11,7 +11,7 @@ import (
 // reconciler is Options.Reconcile: it asks the ledger, which answers for good.
 func (w *world) reconciler(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
 	c := ctx.Value(callKey{}).(*call)
-	k := store.Key{Operation: string(x.Operation()), Tenant: x.Tenant(), Value: x.Key()}
+	k := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
 	return w.asks(ctx, c.p, k, x.Fence(), x.Fence()/uint64(tick.Microseconds())%5 == 0)
 }
 

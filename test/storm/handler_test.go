@@ -39,7 +39,7 @@ func (b *bank) init(s *storm) {
 
 // bankKey is what an effect is for.
 func bankKey(x *semel.Execution) string {
-	if _, step, is := strings.Cut(string(x.Operation()), "#"); is {
+	if _, step, is := strings.Cut(x.Operation(), "#"); is {
 		return x.Key() + "#" + step
 	}
 	return x.Key()
@@ -86,7 +86,7 @@ func (b *bank) bar(key string, fence uint64) (run int64, happened bool) {
 // handle is the handler. It has its effect, or not, and ends in one of all ways.
 func (c *call) handle(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 	s := c.s
-	if strings.HasSuffix(string(x.Operation()), "##rerun") {
+	if strings.HasSuffix(x.Operation(), "##rerun") {
 		c.reread = true
 		return store.Outcome{Body: []byte(`"fresh"`), Codec: "json"}, nil
 	}

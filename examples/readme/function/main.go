@@ -14,7 +14,8 @@ type Payment struct {
 	Cents       int
 }
 
-// Charge charges each payment once, however often it is called.
+// Charge answers every duplicate with the first receipt. After a crash it may run
+// again, so it passes the bank a key that stays the same.
 func Charge(ctx context.Context, guard *semel.Guard, p Payment) (receipt string, err error) {
 	call := semel.Call{Operation: "charge", Tenant: p.Account, Key: p.ID, Payload: semel.JSON(p)}
 	return semel.Do(ctx, guard, call, func(ctx context.Context, x *semel.Execution) (string, error) {

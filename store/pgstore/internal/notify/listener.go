@@ -46,7 +46,7 @@ func (w *Waiter) Done() <-chan struct{} { return w.done }
 // Err is, after Done is closed, why no notification would arrive; nil: one has.
 func (w *Waiter) Err() error { return w.err }
 
-// ErrListenerClosed: a notification would not arrive.
+// ErrListenerClosed means that a notification would not arrive.
 var ErrListenerClosed = errors.New("the listening connection is lost")
 
 // Listen starts a listener, with two connections of cfg: one listens, the other

@@ -98,6 +98,7 @@ func OrNulls[T any](rows []T, value func(*T) []byte) pgtype.Array[[]byte] {
 // rows. No duration is as small.
 const Never = -1 << 60
 
+// OrNever is the value of d, or Never for null.
 func OrNever(d pgtype.Int8) int64 {
 	if !d.Valid {
 		return Never

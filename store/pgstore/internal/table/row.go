@@ -100,6 +100,7 @@ func ID(k store.Key) pgtype.UUID { return pgtype.UUID{Bytes: k.ID(), Valid: true
 // numbers.
 func KeyHash(id pgtype.UUID) uint64 { return binary.LittleEndian.Uint64(id.Bytes[8:]) }
 
+// Owner is the value of an owner column.
 func Owner(o store.Owner) pgtype.UUID { return pgtype.UUID{Bytes: o, Valid: true} }
 
 // Micros is a duration in microseconds, rounded down as store.Time rounds. It is null
@@ -148,6 +149,7 @@ func NewStateColumns(s store.State, o *store.Outcome, wait, keep time.Duration) 
 // MaxOutcome is well below the limit of a protocol message.
 const MaxOutcome = 256 << 20
 
+// OrNull is b, or null if b is empty.
 func OrNull(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
