@@ -22,7 +22,7 @@ import (
 // duplicate must equal. If it returns ErrNoKey or another error, the message
 // goes to the dead letters; after ErrRejected the consumer stops. The call that
 // it returns beside an error names only the group of the dead letter: make it
-// with the group's scope and an empty key. It is also called with an empty
+// with the group as its operation and an empty key. It is also called with an empty
 // message: see Check. It must be safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 

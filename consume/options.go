@@ -14,12 +14,14 @@ import (
 type Options struct {
 	// MaxAttempts is how often the handler may start for one key before the
 	// message is dead-lettered: 10 by default; negative: no limit. Under
-	// semel.Park the first attempt in doubt parks the call instead.
+	// semel.Park the first attempt whose effect is not known parks the call
+	// instead, and the message goes to the quarantine.
 	//
 	// A Guard counts attempts before the handler runs, so that a message that
 	// kills its process is dead-lettered, too. An Atomic forgets an attempt
-	// whose process died or whose transaction did not commit; sqlitestore's
-	// forgets those of earlier deliveries. Set MaxDeliveries with them. Up to
+	// whose process died or whose transaction did not commit, and sqlitestore's
+	// Atomic forgets all attempts of earlier deliveries. With an Atomic, set
+	// MaxDeliveries. Up to
 	// three attempts that an outage of the store cut off do not count.
 	MaxAttempts int
 	// MaxDeliveries dead-letters a message that the broker has delivered more
@@ -28,7 +30,8 @@ type Options struct {
 	MaxDeliveries int
 	// Backoff is the pause after the n-th failed attempt (n ≥ 1). Nil: the
 	// function Backoff. It delays this message; semel.Options.Backoff delays
-	// its duplicates as well, so set both to the same function.
+	// its duplicates as well. Set both to the same function, so that a duplicate
+	// does not start the next attempt earlier.
 	Backoff func(n int) time.Duration
 
 	// Retention is how long the runner keeps outcomes: the same as
@@ -37,8 +40,8 @@ type Options struct {
 	// the runner's method Retention() time.Duration; New refuses a runner
 	// without it.
 	//
-	// A message without a time of publication always runs. To refuse it,
-	// return an error from the CallFunc.
+	// A message without a time of publication always runs. To dead-letter it
+	// instead, return an error from the CallFunc.
 	Retention time.Duration
 	// DeadLetterLate sends messages older than Retention to the dead letters
 	// instead of the quarantine.
@@ -53,8 +56,8 @@ type Options struct {
 
 	// Concurrency is how many handlers run at once: 64 by default.
 	Concurrency int
-	// InFlight is how many unsettled messages the consumer takes at once,
-	// waiting ones included: 4 times Concurrency by default.
+	// InFlight is how many messages the consumer holds at once that are not acked
+	// yet, waiting ones included: 4 times Concurrency by default.
 	InFlight int
 	// Drain is how long the running handlers may go on after Serve's context
 	// has ended, before their contexts end, too: 30 s by default.
