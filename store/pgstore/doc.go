@@ -1,6 +1,8 @@
-// Package pgstore stores the records of Semel in PostgreSQL, version 14 or later.
-// Use it if the effects of your handlers are rows in PostgreSQL: record and effect
-// then commit in one transaction, so the effect happens exactly once.
+// Package pgstore keeps the records of Semel in PostgreSQL, version 14 or later. Use
+// it if the effects of your handlers are rows in PostgreSQL: record and effect then
+// commit in one transaction, so the effect happens exactly once. The page
+// docs/glossary.md in the repository explains the terms, such as claim, lease,
+// settlement and fencing token.
 //
 //	st, err := pgstore.New(ctx, pool, nil)
 //	...
@@ -53,14 +55,15 @@
 //
 // One batch of [Atomic.RunWhole] may end as several transactions, in order:
 //
-//   - Each key takes an advisory lock, so more than 1,000 calls are split.
+//   - A transaction takes at most 1,000 calls, because each key takes an advisory lock
+//     of the server.
 //   - If a transaction conflicts with another one, the batch runs again, first whole,
 //     then in halves. If the server refuses COMMIT, it runs again in halves.
-//   - If a connection breaks, this call and each later call end with
-//     semel.ErrUnavailable. But if it breaks in the handler or at COMMIT, nothing has
-//     committed and the server answers, the batch runs again in halves. The call that
-//     breaks the connection alone ends with semel.ErrUnavailable, and a failed attempt
-//     is recorded.
+//   - If a connection breaks in the handler or at COMMIT, and the server confirms that
+//     nothing has committed, the batch runs again in halves. A call that breaks its
+//     connection even when it runs alone ends with semel.ErrUnavailable, and a failed
+//     attempt is recorded. If a connection breaks at another time, the calls that have
+//     not committed yet end with semel.ErrUnavailable.
 //
 // # Settings
 //

@@ -22,8 +22,8 @@ type Options struct {
 	NoMigrate bool
 	// RelaxedClaims makes the commit of a claim return before it is on disk. The
 	// commit of a settlement still waits, and makes the claim durable too. A crash of
-	// the server (not of a client) may lose the claims of the last three
-	// wal_writer_delay (600 ms). A retry then runs the handler a second time, even
+	// the server (not of a client) may lose the claims of the last 600 ms (three
+	// times the server's wal_writer_delay). A retry then runs the handler a second time, even
 	// while the first one runs; the settlement of the first one is ErrLeaseLost.
 	// Claims with policy Park are refused. Off by default.
 	RelaxedClaims bool
@@ -35,8 +35,8 @@ type Options struct {
 	// pool of New: 12 by default. Renewals use one more, or up to 4 while one of those
 	// hangs.
 	Connections int
-	// Flushers is how many round trips with claims, and as many with settlements, are
-	// in flight at the same time: 4 by default, at most a third of Connections. For
+	// Flushers is how many round trips with claims may be in flight at the same time,
+	// and how many with settlements: 4 by default, at most a third of Connections. For
 	// claims with RelaxedClaims it is at most 2.
 	Flushers int
 	// MaxBatch is the largest number of claims, or of settlements, in a round trip:
