@@ -87,7 +87,7 @@ func duplicatesOnTwoConsumers(w *world) {
 
 // elsewhere runs a message's call in this process, until it is let go.
 func (w *world) elsewhere(m consume.Message, lease time.Duration, end func() error) (letGo chan struct{}, fl *flakyStore) {
-	begun, letGo := make(chan struct{}), make(chan struct{})
+	begun, letGo, failed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	fl = &flakyStore{Store: w.store}
 	guard, err := semel.New(fl, &semel.Options{Lease: lease, Retention: consume.DefaultRetention, SettleTimeout: lease / 2})
 	if err != nil {
@@ -104,7 +104,11 @@ func (w *world) elsewhere(m consume.Message, lease time.Duration, end func() err
 		defer close(done)
 		_ = semel.Once(context.Background(), guard, call, func(_ context.Context, x *semel.Execution) error {
 			close(begun)
-			<-letGo
+			select {
+			case <-letGo:
+			case <-failed:
+				return errHandler
+			}
 			if err := end(); err != nil {
 				return err
 			}
@@ -112,7 +116,10 @@ func (w *world) elsewhere(m consume.Message, lease time.Duration, end func() err
 			return nil
 		})
 	}()
-	w.Cleanup(func() { <-done })
+	w.Cleanup(func() {
+		close(failed) // a check that has failed does not let go
+		<-done
+	})
 	<-begun
 	return letGo, fl
 }
@@ -136,10 +143,10 @@ func inFlightElsewhere(w *world) {
 func inFlightElsewhereDies(w *world) {
 	m := msg("k", "")
 	letGo, fl := w.elsewhere(m, short, plainError)
-	fl.down.Store(true)
 	w.broker.Publish(w, m)
 	w.start(setup{})
 	w.until("looked at", func() bool { return w.saw(consume.EventDecided, driver.ReasonInProgress) >= 1 })
+	fl.down.Store(true) // the run elsewhere renews its lease until here, however slow the machine is
 	close(letGo)
 	w.settled()
 	w.once([]consume.Message{m})

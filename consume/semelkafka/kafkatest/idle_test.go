@@ -21,6 +21,9 @@ func cpu(t *testing.T) time.Duration {
 
 // It is not parallel, and so runs before those that are.
 func TestServe_NoMessages_UsesLittleCPU(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector works, too; run it with: make allocs")
+	}
 	c, seed := fake(t)
 	b := open(t, seed)
 	b.opt.PollWait = 0 // the default
