@@ -84,15 +84,6 @@ var postgresBatches = []Mutant{
 		Old: "AND r.expires > (SELECT now FROM c)", New: "",
 	},
 	{
-		Name: "PostgreSQL, batches: what else is there is taken for nothing", Rule: "rule 2",
-		Dir: postgres, Func: "(*batchTry).lockAndInsert", Package: postgres, Run: "TestPrefetch_ExistingRecord_AnswersAsRun|TestPrefetch_CompletedKeys_LeftOut|TestPrefetch_UnreadableRow_NotReplayed",
-		Old: `
-			if more {
-				expected = anything
-			}`,
-		New: "_ = more",
-	},
-	{
 		Name: "PostgreSQL, batches: a look ahead takes keys of the batch before", Rule: "ack",
 		Dir: postgres, Func: "(*Prefetcher).Prefetch", Package: postgres, Run: "TestPrefetch_EarlierBatchRunsAgain_OrderKept",
 		Old: "try.prefetch.leaveOut(other.rows)", New: "",
@@ -174,7 +165,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		Dir: pgkafka, Func: "(*Watermark).outcome", Package: kafkapg, Run: "TestAMessageThatBreaksItsConnection/at_COMMIT",
+		Dir: pgkafka, Func: "(*Watermark).outcome", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection_EndsAfterMaxAttempts",
 		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
 	},
 	{

@@ -5,7 +5,7 @@ package museum
 var postgresNotes = []Mutant{
 	{
 		Name: "PostgreSQL, notes: a try that failed counts as one without an end, too", Rule: "rule 13",
-		Dir: pgkafka, Func: "(*CrashMarker).Ended", Package: kafkapg, Run: "TestAFailureIsOneAttempt",
+		Dir: pgkafka, Func: "(*CrashMarker).Ended", Package: kafkapg, Run: "TestIsolated_HandlerFails_CountsOneAttempt",
 		Old: `
 			error {
 			n.takeBack(offset)
