@@ -48,10 +48,9 @@ campaigns: ## Run the tests that work for minutes under faults and load, in thei
 	SEMEL_TEST_KAFKA=$(KAFKA) $(GO) test $(RACE) -p $(LANES) -timeout 30m $(CAMPAIGNS)
 
 .PHONY: allocs
-allocs: ## Run the tests that count allocations and processor time, to which the race detector adds its own
+allocs: ## Run the tests that count allocations, to which the race detector would add its own
 	$(GO) test -run 'Allocate' ./store ./store/coalesce ./store/nearcache
 	cd store/redisstore && $(GO) test -run 'Allocate' .
-	cd consume/semelkafka/kafkatest && $(GO) test -run 'UsesLittleCPU' .
 
 .PHONY: vet
 vet: ## Check formatting, and vet every module
