@@ -29,7 +29,7 @@ func main() {
 		log.Fatal(err)
 	}
 	for range 2 {
-		call := semel.NewCall(semel.Operation("charge").For("ann"), "order-1", semel.NoPayload())
+		call := semel.Call{Operation: "charge", Tenant: "ann", Key: "order-1", Payload: semel.NoPayload()}
 		err := semel.Once(context.Background(), guard, call, func(context.Context, *semel.Execution) error {
 			fmt.Println("charged")
 			return nil

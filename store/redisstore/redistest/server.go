@@ -153,10 +153,10 @@ func (s *Server) Kill() { s.proc.End(syscall.SIGKILL) }
 func (s *Server) Stop() { s.proc.End(syscall.SIGTERM) }
 
 // Freeze suspends the server's process (SIGSTOP). [Server.Thaw] resumes it.
-func (s *Server) Freeze() { s.proc.Signal(syscall.SIGSTOP) }
+func (s *Server) Freeze() { s.proc.Signal(signalFreeze) }
 
 // Thaw resumes the server's process after Freeze.
-func (s *Server) Thaw() { s.proc.Signal(syscall.SIGCONT) }
+func (s *Server) Thaw() { s.proc.Signal(signalThaw) }
 
 // Remove ends the server and deletes its data.
 func (s *Server) Remove() error { return s.proc.Remove(syscall.SIGKILL) }
