@@ -9,7 +9,7 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-// The cost of Serve beyond that of the Guard, without a broker and
+// BenchmarkServe measures what Serve adds to the Guard, without a broker and with
 // the store in memory.
 func BenchmarkServe(b *testing.B) {
 	for _, c := range []struct {

@@ -141,7 +141,7 @@ func (p Policy) decide(r Result) Disposition {
 	if e, ok := errors.AsType[*semel.Error](r.Err); ok && !r.FromHandler {
 		return p.decideReason(r, e)
 	}
-	if r.FromHandler && semeldriver.IsNoEffect(r.Err) { // a Failure in it may be that of another call
+	if r.FromHandler && semeldriver.IsNoEffect(r.Err) { // a Failure in it may come from another call
 		return p.retry(r)
 	}
 	if f, ok := asFailure(r.Err); ok {

@@ -71,7 +71,7 @@ type latencyChart struct {
 	Ticks  []label
 }
 
-// part is one half of the demo, for the charts.
+// part is one half of the demo in the charts.
 type part struct {
 	class, name string // class is a CSS class of page.html
 	figures     *Figures

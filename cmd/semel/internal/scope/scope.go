@@ -18,7 +18,7 @@ var (
 	ErrUnavailable = errors.New("scope: no key set to verify tokens with")
 )
 
-// Choices explains the values of --scope, for the help.
+// Choices explains the values of --scope in the help.
 const Choices = `single                all keys are in one space: for a service with one client
 header:NAME           the tenant is the one value of this header, which whatever
                       stands in front of semel has authenticated and set
