@@ -2,13 +2,18 @@ package semel
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"time"
 
 	"github.com/semel-go/semel/internal/bridge"
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
-// The types of this file are the methods that package driver calls. They are not
-// methods of Guard and Execution, so that users do not meet them.
+// The types of this file are the methods that packages driver and saga call. They are
+// not methods of Guard and Execution, so that users do not meet them.
 
 func init() {
 	bridge.Guard = func(guard any) any { return driverGuard{guard.(*Guard)} }
@@ -57,10 +62,9 @@ func (d *driverTxCall) Proposal() (p store.Proposal, canInsert bool) {
 func (d *driverTxCall) Inserted(tx store.Tx, fence uint64) *Execution {
 	t := &d.call
 	t.tx = tx
-	t.x = &Execution{
-		guard: t.guard, policy: t.pendingCall.call.Policy, lease: store.Lease{Key: t.key, Owner: t.owner, Fence: fence},
-		attempt: 1, fingerprint: t.pendingCall.call.Fingerprint.Sum, started: now(),
-	}
+	t.x = t.execution(&store.Record{
+		Key: t.key, Policy: t.pendingCall.call.Policy, Owner: t.owner, Fence: fence, Attempt: 1, Fingerprint: t.pendingCall.call.Fingerprint,
+	})
 	return t.x
 }
 
@@ -84,4 +88,84 @@ func (d *driverTxCall) Settle(ctx context.Context, o store.Outcome, err error) (
 		defer d.cancel()
 	}
 	return d.call.end(d.call.settle(ctx, d.call.x, o, err))
+}
+
+// The methods below are for package saga.
+
+// Store is the Guard's store.
+func (d driverGuard) Store() store.Store { return d.guard.store }
+
+// Options are the Guard's options with their defaults.
+func (d driverGuard) Options() Options { return d.guard.options }
+
+// RunSaga runs a saga, or a part of it, as a call of its own. The error of fn says how
+// the run ends: nil and a *Failure end the saga, effect.Pause lets it go on later, and
+// effect.Stuck parks it. If created is not zero, the call is the one whose record was
+// created then, and its payload is not compared. The end of ctx ends a wait for the
+// claim, and not the context of fn.
+func (d driverGuard) RunSaga(ctx context.Context, call Call, created time.Time, fn Handler) (Result, error) {
+	g := d.guard
+	call.Operation += lapsed.SagaSuffix
+	call.saga, call.reserved = true, created
+	if err := g.check(&call); err != nil {
+		return Result{}, err
+	}
+	c := g.newPendingCall(call)
+	var a admission
+	if err := c.admit(ctx, &a); err != nil || !a.claimed {
+		return a.result, err
+	}
+	return g.execute(context.WithoutCancel(ctx), &a, fn, g.sagaSettlement)
+}
+
+// sagaSettlement decides how a run of a saga is settled.
+func (g *Guard) sagaSettlement(x *Execution, o store.Outcome, err error) (store.Settlement, string, error) {
+	if err == nil {
+		return g.completion(o), EventExecuted, nil
+	}
+	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: lapsed.Forever}
+	if stuck, ok := errors.AsType[*effect.Stuck](err); ok {
+		s.State = store.Unknown
+		return s, EventParked, x.failure(ErrParked, textOnly(stuck))
+	}
+	if pause, ok := errors.AsType[*effect.Pause](err); ok {
+		s.Attempt = pause.Attempt
+		if pause.Unbegun {
+			s.Keep = 0
+		}
+		if pause.Err == nil {
+			s.Error = ""
+		}
+		return s, EventReleased, err
+	}
+	if f, ok := errors.AsType[*Failure](err); ok && f != nil {
+		f = f.validUTF8()
+		return g.failed(f), EventFailed, f
+	}
+	return s, EventReleased, err
+}
+
+// Fresh reports whether the claim of the run made the record, so that nothing is
+// recorded. False is possible for such a claim, too.
+func (d driverExecution) Fresh() bool { return d.x.begins }
+
+// Created is when the record of the run was created.
+func (d driverExecution) Created() time.Time { return d.x.created }
+
+// Now is the store's clock: the time of the claim, and how long the run has gone on by
+// the local monotonic clock.
+func (d driverExecution) Now() time.Time { return d.x.claimed.Add(now().since(d.x.started)) }
+
+// Steps are the steps that the record has, by their names.
+func (d driverExecution) Steps(ctx context.Context) (map[string]*store.Step, error) {
+	j := d.x.journal
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if d.x.begins && !j.loaded { // the record is new, so it has no steps
+		j.set(nil)
+	}
+	if err := j.load(ctx, &runningStep{x: d.x}); err != nil {
+		return nil, err
+	}
+	return maps.Clone(j.steps), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
@@ -37,7 +38,9 @@ type Call struct {
 	Wait time.Duration
 
 	reserved time.Time // creation time of the reservation, if the call was redeemed
-	child    bool      // Execution.Step made the call, so that '#' is allowed
+	step     *stepCall // Execution.Step made the call; nil: it is none
+	rerun    bool      // the call is the second key of a rerun, so that '#' is allowed
+	saga     bool      // package saga made the call, so that '#' is allowed
 	err      error     // why the call is invalid, if that is known already
 }
 
@@ -58,7 +61,7 @@ func (c *Call) check() error {
 	if c.err != nil {
 		return c.err
 	}
-	if !c.child {
+	if c.step == nil && !c.rerun && !c.saga {
 		if err := names.CheckOperation(c.Operation); err != nil {
 			return err
 		}
@@ -77,22 +80,29 @@ func (c *Call) check() error {
 	return c.Payload.check()
 }
 
-// step makes the call of a recovery point of the run with the given key.
-func step(parent store.Key, name string) Call {
+// newStep makes the call of a step in the run x.
+func newStep(x *Execution, name string) Call {
+	path := name
+	if x.step != "" {
+		path = x.step + "#" + name
+	}
 	c := Call{
-		Operation: parent.Operation + "#" + name, Tenant: parent.Tenant, Key: parent.Value,
-		Payload: NoPayload(), child: true,
+		Operation: x.key.Operation + "#" + name, Tenant: x.key.Tenant, Key: x.key.Value,
+		Payload: NoPayload(), step: &stepCall{parent: x, name: path},
 	}
 	if c.Tenant == "" {
 		c.Tenant = Shared
 	}
 	const longest = 4 * names.Max
-	if err := names.Check("step", name); err != nil {
+	switch err := names.Check("step", name); {
+	case err != nil:
 		c.err = err
-	} else if strings.Contains(name, "#") {
+	case strings.Contains(name, "#"):
 		c.err = fmt.Errorf("step %q: must not contain '#', which separates a step's name from its parent's", name)
-	} else if len(c.Operation) > longest {
-		c.err = fmt.Errorf("step: nested too deep; the operation's name would have %d bytes, at most %d are allowed", len(c.Operation), longest)
+	case !utf8.ValidString(name):
+		c.err = errors.New("step: is not valid UTF-8")
+	case len(path) > longest:
+		c.err = fmt.Errorf("step: nested too deep; the name would have %d bytes, at most %d are allowed", len(path), longest)
 	}
 	return c
 }

@@ -30,6 +30,32 @@ func (jsonCodec) Name() string                       { return "json" }
 func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
+// encode makes an outcome of v. A panic of the codec or of a method of v is an error,
+// because the handler has had its effect.
+func encode(c Codec, v any) (o store.Outcome, err error) {
+	defer recovered(c, &err)
+	body, err := c.Marshal(v)
+	if err != nil {
+		return store.Outcome{}, fmt.Errorf("semel: codec %q: %w", c.Name(), err)
+	}
+	return store.Outcome{Body: body, Codec: c.Name()}, nil
+}
+
+func decode(c Codec, body []byte, v any) (err error) {
+	defer recovered(c, &err)
+	if err := c.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("semel: codec %q: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// recovered turns a panic into an error. It is to be deferred.
+func recovered(c Codec, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("semel: codec %q panicked: %v", c.Name(), p)
+	}
+}
+
 // Result is the outcome that a call got. The Result of a failed call is empty.
 type Result struct {
 	store.Outcome
@@ -43,10 +69,7 @@ type Result struct {
 func (r Result) Decode(v any) error {
 	for _, c := range r.codecs {
 		if c.Name() == r.Codec {
-			if err := c.Unmarshal(r.Body, v); err != nil {
-				return fmt.Errorf("semel: codec %q: %w", r.Codec, err)
-			}
-			return nil
+			return decode(c, r.Body, v)
 		}
 	}
 	return fmt.Errorf("semel: the result was written by codec %q; add it to Options.Codecs", r.Codec)
@@ -60,8 +83,8 @@ func (r Result) Decode(v any) error {
 // *Error with one of this package's reasons; or what fn returned, which is not
 // kept. With ErrOutcomeNotStored the result, or the *Failure in the error, is
 // valid but may not be kept, so check for it first. With ErrNotKept the work is
-// done. If the result cannot be encoded, fn has had its effect and never runs
-// again; duplicates get ErrNotKept.
+// done and fn never runs again: the result was too large, or it cannot be encoded or
+// decoded, also because a codec panics or T has changed; the Cause says why.
 func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Context, x *Execution) (T, error)) (T, error) {
 	var got struct {
 		value     T
@@ -84,13 +107,22 @@ func Do[T any](ctx context.Context, r Runner, call Call, fn func(ctx context.Con
 	if err != nil && !(got.done && errors.Is(err, ErrOutcomeNotStored)) {
 		return got.value, err
 	}
-	if got.unencoded != nil {
-		return got.value, errors.Join(got.unencoded, err)
+	cause := got.unencoded
+	if cause == nil {
+		cause = res.Decode(&got.value)
 	}
-	if derr := res.Decode(&got.value); derr != nil {
-		return got.value, errors.Join(derr, err)
+	if cause != nil {
+		return got.value, errors.Join(notKept(&call, cause), err)
 	}
 	return got.value, err
+}
+
+// notKept is the error of a call whose work is done and whose result cannot be had.
+func notKept(call *Call, cause error) error {
+	if call.step != nil {
+		cause = fmt.Errorf("step %q: %w", call.step.name, cause)
+	}
+	return &Error{Reason: ErrNotKept, Operation: call.Operation, Cause: cause}
 }
 
 // Once is Do for work without a result.

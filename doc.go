@@ -30,6 +30,10 @@
 // panicked or returned a plain error. With [NoEffect] or [Final] a handler says
 // that there is no doubt.
 //
+// A handler with several effects makes each a step ([Execution.Step]). A step that has
+// ended is recorded with its call and does not run again in a later attempt. It lives
+// as long as the record of its call; docs/steps.md has the rules.
+//
 // The promises hold as long as the outcome is kept: Options.Retention, 24 h by
 // default. Expired records stay in the store until a sweep removes them: see
 // package sweep.
@@ -46,6 +50,6 @@
 // Package store has the interface of the stores, and its subpackages have the
 // stores. Package semelhttp is for HTTP servers and clients, package consume for
 // consumers of messages. Package driver is for authors of stores, of HTTP
-// middleware and of consumers. The module requires no other module; stores and consumers that need a client library
-// are modules of their own.
+// middleware and of consumers. The module requires no other module; stores and
+// consumers that need a client library are modules of their own.
 package semel

@@ -1,9 +1,16 @@
 package semel
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/store"
 )
 
 // The reasons why a call gets no outcome. There is one for each branch that a
@@ -26,8 +33,8 @@ var (
 	// ErrParked: it is not known whether the effect happened. The call does not
 	// run again until a reconciler or an operator decides.
 	ErrParked = errors.New("semel: outcome unknown")
-	// ErrNotKept: the work is done, but its result was too large to keep, or was
-	// streamed.
+	// ErrNotKept: the work is done, but its result was too large to keep, was
+	// streamed, or cannot be encoded or decoded.
 	ErrNotKept = errors.New("semel: done, result not kept")
 	// ErrExpired: the reservation of the token has ended.
 	ErrExpired = errors.New("semel: reservation expired")
@@ -64,6 +71,10 @@ type Error struct {
 	// RetryAfter is how long the obstacle lasts at most, such as the rest of the
 	// lease of a run. A run in progress may renew its lease. Zero: not known.
 	RetryAfter time.Duration
+	// Running is how long the run in progress has been going on, so that a caller
+	// can ask again soon after a short time, and later after a long time. Zero: not
+	// known, or there is no run.
+	Running time.Duration
 	// Cause is the error of the store or of the handler, or nil.
 	Cause error
 }
@@ -113,4 +124,87 @@ func withoutOutcome(err error) error {
 
 func invalid(operation string, cause error) error {
 	return &Error{Reason: ErrInvalid, Operation: operation, Cause: cause}
+}
+
+// Failure is a final answer: the store keeps it, and every duplicate gets it. A
+// handler returns one, wrapped or not. The first caller gets only these fields,
+// too, so that code which works the first time works on a replay. If a Failure
+// is larger than Options.MaxOutcome, duplicates get the Code and the first 500
+// bytes of the Message.
+type Failure struct {
+	Code    string `json:"code,omitempty"` // for programs
+	Message string `json:"message"`        // for people
+	Data    []byte `json:"data,omitempty"` // anything else that callers need
+}
+
+// Error returns the message, or the code if there is no message.
+func (f *Failure) Error() string {
+	if f == nil {
+		return "a nil *semel.Failure" // a handler's mistake must not panic after its effect
+	}
+	if f.Message == "" {
+		return f.Code
+	}
+	return f.Message
+}
+
+// Is matches a Failure with the same code, if the code is not empty. So
+// errors.Is(err, ErrCardDeclined) works for the first answer and for each replay
+// if ErrCardDeclined is a *Failure.
+func (f *Failure) Is(target error) bool {
+	t, ok := target.(*Failure)
+	return ok && (t == f || f != nil && t != nil && f.Code != "" && t.Code == f.Code)
+}
+
+// Final makes err an answer that is kept and replayed. It returns err if err is or
+// wraps a *Failure, otherwise a *Failure with err's message. Final(nil) is nil.
+func Final(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = effect.Readable(err)
+	if _, ok := errors.AsType[*Failure](err); ok {
+		return err
+	}
+	return &Failure{Message: err.Error()}
+}
+
+// NoEffect says that the handler changed nothing before it failed with err. The
+// call may run again under every policy, and the attempt does not count. If nothing
+// has happened under the key before, its next call may have another payload.
+// NoEffect(nil) is nil.
+func NoEffect(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &effect.NoEffect{Err: effect.Readable(err)}
+}
+
+// CodeAttemptsExhausted is the code of the Failure with which a key ends after
+// Options.MaxAttempts failed attempts.
+const CodeAttemptsExhausted = lapsed.CodeExhausted
+
+// validUTF8 is f as a replay returns it.
+func (f *Failure) validUTF8() *Failure {
+	if utf8.ValidString(f.Code) && utf8.ValidString(f.Message) {
+		return f
+	}
+	return &Failure{Code: strings.ToValidUTF8(f.Code, "\ufffd"), Message: strings.ToValidUTF8(f.Message, "\ufffd"), Data: f.Data}
+}
+
+func (f *Failure) outcome() (store.Outcome, error) { return lapsed.FailureOutcome(lapsed.Failure(*f)) }
+
+// failureOf decodes a kept failure.
+func failureOf(o store.Outcome) error {
+	if o.Gone {
+		return &Failure{Code: "failure_not_kept", Message: "the failure was too large to keep"}
+	}
+	var f Failure
+	if o.Codec != lapsed.FailureCodec {
+		return fmt.Errorf("the kept failure has codec %q, not %q: %w", o.Codec, lapsed.FailureCodec, store.ErrCorrupt)
+	}
+	if err := json.Unmarshal(o.Body, &f); err != nil {
+		return fmt.Errorf("the kept failure: %w: %w", err, store.ErrCorrupt)
+	}
+	return &f
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -22,15 +23,25 @@ type Handler func(ctx context.Context, x *Execution) (store.Outcome, error)
 type Execution struct {
 	guard       *Guard
 	policy      Policy
+	key         store.Key // the lease's, or that of a step
 	lease       store.Lease
 	attempt     int
 	fingerprint string // the sum
 	started     instant
+	created     time.Time // of the record, by the store's clock
+	claimed     time.Time // of the claim, by the store's clock; zero in a transaction
 
-	renewal     *renewal // nil: there is no lease to renew, as in a transaction
-	mayComplete bool     // Complete may store the outcome early, because it will be kept
-	reconciling bool     // the run is of Options.Reconcile, not of a handler
+	renewal     *renewal    // nil: there is no lease to renew, as in a transaction
+	mayComplete bool        // Complete may store the outcome early, because it will be kept
+	reconciling bool        // the run is of Options.Reconcile, not of a handler
+	begins      bool        // the claim began a life of the key: see beganLife
+	stepped     atomic.Bool // the handler has asked for a step
 	completed   atomic.Uint32
+
+	journal   *journal
+	own       journal       // unless the run is of a step
+	step      string        // the name within the call; empty: the run is of the call itself
+	txJournal store.Journal // in a transaction: where earlier attempts may have recorded steps
 }
 
 // The values of Execution.completed.
@@ -41,19 +52,31 @@ const (
 )
 
 func (g *Guard) newExecution(r *store.Record, started instant) *Execution {
+	x := &Execution{
+		guard: g, policy: r.Policy, key: r.Key, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
+		created: r.Created, begins: beganLife(r),
+	}
+	x.own.x, x.journal = x, &x.own
+	return x
+}
+
+// child is the run of a step, which the Guard g runs.
+func (x *Execution) child(g *Guard, step string) *Execution {
+	key := x.lease.Key
+	key.Operation += "#" + step
 	return &Execution{
-		guard: g, policy: r.Policy, lease: r.Lease(), attempt: r.Attempt, fingerprint: r.Fingerprint.Sum, started: started,
+		guard: g, policy: x.policy, key: key, lease: x.lease, attempt: x.attempt, started: now(), journal: x.journal, step: step,
 	}
 }
 
-// Operation is the operation of the call.
-func (x *Execution) Operation() string { return x.lease.Key.Operation }
+// Operation is the operation of the call; in a step, "#" and its name follow.
+func (x *Execution) Operation() string { return x.key.Operation }
 
 // Tenant is the tenant of the call; empty if the call's Tenant is Shared.
-func (x *Execution) Tenant() string { return x.lease.Key.Tenant }
+func (x *Execution) Tenant() string { return x.key.Tenant }
 
 // Key is the idempotency key of the call.
-func (x *Execution) Key() string { return x.lease.Key.Value }
+func (x *Execution) Key() string { return x.key.Value }
 
 // Policy is what happens to this call in case of doubt.
 func (x *Execution) Policy() Policy { return x.policy }
@@ -76,26 +99,29 @@ func (x *Execution) Fingerprint() string { return hex.EncodeToString([]byte(x.fi
 // given name. It is the same in every attempt and for a reconciler. Use another
 // name for each downstream call. If the key is used again after its Retention,
 // the downstream keys are the same again. A rerun (Options.Rerun) has others.
-func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.lease.Key, name) }
+func (x *Execution) DownstreamKey(name string) string { return downstreamKey(x.key, name) }
 
-// Step makes a recovery point: a child call to run by Do with the same Guard. A
-// step that has completed does not run again when the handler does. The name
-// must be unique within the handler, not empty, and without '#'.
-func (x *Execution) Step(name string) Call { return step(x.lease.Key, name) }
+// Step makes a recovery point: a call to run by Do with the same Guard, or with a
+// store's Atomic. A step that has ended with a result or a *Failure is recorded
+// with the call, and does not run again when the handler does: Do returns what is
+// recorded. If its function ran and nothing is recorded, the step is in doubt, and
+// so is its call: under Retry it runs again. A step lives as long as the record of
+// its call. The store must be a store.Journal.
+//
+// The name is unique within the call, 1 to 255 bytes without '#'. The Call has
+// NoPayload; set its Payload to be told by ErrMismatch that another attempt made
+// the step with another one. In a transaction of Atomic, steps are savepoints.
+func (x *Execution) Step(name string) Call {
+	x.stepped.Store(true)
+	return newStep(x, name)
+}
 
 func (x *Execution) failure(reason, cause error) *Error {
-	return &Error{Reason: reason, Operation: x.lease.Key.Operation, Cause: cause}
+	return &Error{Reason: reason, Operation: x.key.Operation, Cause: cause}
 }
 
 // encode makes an outcome of a result, with the Guard's first codec.
-func (x *Execution) encode(v any) (store.Outcome, error) {
-	codec := x.guard.options.Codecs[0]
-	body, err := codec.Marshal(v)
-	if err != nil {
-		return store.Outcome{}, fmt.Errorf("semel: codec %q: %w", codec.Name(), err)
-	}
-	return store.Outcome{Body: body, Codec: codec.Name()}, nil
-}
+func (x *Execution) encode(v any) (store.Outcome, error) { return encode(x.guard.options.Codecs[0], v) }
 
 // complete stores the outcome before the handler returns: see driver.Complete.
 func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
@@ -109,6 +135,7 @@ func (x *Execution) complete(ctx context.Context, o store.Outcome) error {
 	switch {
 	case err == nil:
 		x.completed.Store(completed)
+		x.journal.close()
 		x.guard.release(x)
 		return nil
 	case errors.Is(err, store.ErrLeaseLost):

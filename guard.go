@@ -3,10 +3,12 @@ package semel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -17,8 +19,9 @@ import (
 type Guard struct {
 	store     store.Store
 	options   Options
-	lister    store.Lister // nil: the store cannot list records
-	notifier  store.Waiter // nil: waiting calls poll
+	lister    store.Lister  // nil: the store cannot list records
+	notifier  store.Waiter  // nil: waiting calls poll
+	journal   store.Journal // nil: the store keeps no steps
 	heartbeat heartbeat
 	waiters   waiters
 
@@ -37,6 +40,7 @@ func New(st store.Store, o *Options) (*Guard, error) {
 	}
 	g.lister, _ = store.As[store.Lister](st)
 	g.notifier, _ = store.As[store.Waiter](st)
+	g.journal, _ = store.As[store.Journal](st)
 	g.heartbeat.init(st, g.options.Lease)
 	return g, nil
 }
@@ -56,9 +60,14 @@ func (g *Guard) Get(ctx context.Context, call Call) (store.Record, error) {
 	if err := g.check(&call); err != nil {
 		return store.Record{}, err
 	}
-	f, err := g.store.Get(ctx, call.storeKey())
+	if call.step != nil {
+		return store.Record{}, invalid(call.Operation, errStepAlone)
+	}
+	f, err := g.read(ctx, call.storeKey())
 	return f.Record, err
 }
+
+var errStepAlone = errors.New("call: is a step, which has no record of its own; see store.Journal")
 
 var errZeroGuard = errors.New("guard: is the zero Guard; make one with New")
 
@@ -104,4 +113,55 @@ func errorText(err error) string {
 	// A database refuses a text with a NUL or half a character, and then the
 	// whole settlement would fail.
 	return strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
+}
+
+// The methods below bound how long the Guard waits for an answer of the store. Three
+// kinds of calls have limits of their own: renewals (less than a fifth of the lease), the
+// settlement of a run with all its repeats (SettleTimeout), and Wait and List,
+// which are long on purpose and end with their caller.
+
+// storeContext is the context of one question to the store.
+func (g *Guard) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := g.options.StoreTimeout
+	if g.options.UnprotectedOnOutage {
+		d = min(d, g.options.Lease/3)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// ask sends a request until the store answers, for at most StoreTimeout. Without an
+// answer a change may have been applied.
+func (g *Guard) ask(ctx context.Context, send func(ctx context.Context) (store.Found, error)) (store.Found, error) {
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
+	f, err := retry.Do(limited, func() (store.Found, error) { return send(limited) })
+	return f, g.explainLimit(ctx, limited, err)
+}
+
+// read asks for a record once.
+func (g *Guard) read(ctx context.Context, k store.Key) (store.Found, error) {
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
+	f, err := g.store.Get(limited, k)
+	return f, g.explainLimit(ctx, limited, err)
+}
+
+// explainLimit names the limit if it, and not the caller, ended the wait.
+func (g *Guard) explainLimit(ctx, limited context.Context, err error) error {
+	if err == nil || retry.Answered(err) || limited.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("the store gave no answer within StoreTimeout, %v: %w", g.options.StoreTimeout, err)
+}
+
+// Ping returns nil if the store answers, whatever the state of a single key: see
+// store.Ping. A consumer asks it after ErrUnavailable, to tell an outage of the
+// store from the trouble of one key. It takes at most StoreTimeout.
+func (g *Guard) Ping(ctx context.Context) error {
+	if g == nil || g.store == nil {
+		return invalid("", errZeroGuard)
+	}
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
+	return g.explainLimit(ctx, limited, store.Ping(limited, g.store))
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/semel-go/semel/internal/leaseend"
 	"github.com/semel-go/semel/store"
 )
 
@@ -44,6 +45,7 @@ type renewal struct {
 	lease      store.Lease
 	cancel     context.CancelCauseFunc // cancels the handler's context
 	sent       instant                 // when the claim, or the last renewal, was sent
+	end        instant                 // no renewal goes beyond it; 0: no end is known
 	lost       bool
 	unanswered uint8 // renewals in a row without any answer, not even an error
 }
@@ -56,6 +58,11 @@ func (h *heartbeat) init(st store.Store, lease time.Duration) {
 // interval is the time between two checks: short enough to cancel a handler
 // within the margin before its lease expires.
 func (h *heartbeat) interval() time.Duration { return h.lease / 24 }
+
+// renewTimeout is how long one renewal may take. It ends between two checks, so that
+// the next check always sees that it has ended. With it, the last renewal begins
+// between three quarters of the lease and the deadline.
+func (h *heartbeat) renewTimeout() time.Duration { return h.lease/6 + h.interval()/2 }
 
 // deadline is when the handler of a claim or renewal sent at the given time has to
 // stop: a sixth of the lease before another process may take over.
@@ -145,8 +152,10 @@ func (h *heartbeat) renew(ctx context.Context, due, alone []*renewal, sent insta
 	go func() {
 		defer close(done)
 		var batches sync.WaitGroup
-		for batch := range slices.Chunk(due, maxRenewals) {
-			batches.Go(func() { h.renewBatch(ctx, batch, sent) })
+		for _, together := range byEnd(due) {
+			for batch := range slices.Chunk(together, maxRenewals) {
+				batches.Go(func() { h.renewBatch(ctx, batch, sent) })
+			}
 		}
 		for batch := range slices.Chunk(alone, 1) {
 			batches.Go(func() { h.renewBatch(ctx, batch, sent) })
@@ -155,7 +164,7 @@ func (h *heartbeat) renew(ctx context.Context, due, alone []*renewal, sent insta
 	}()
 	select {
 	case <-done:
-	case <-time.After(h.lease/6 + h.interval()):
+	case <-time.After(h.renewTimeout() + h.interval()/4):
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -163,14 +172,51 @@ func (h *heartbeat) renew(ctx context.Context, due, alone []*renewal, sent insta
 	h.stopRenewing = nil
 }
 
+// byEnd groups renewals by the end of their leases, because a request of the store
+// renews all its leases for the same time.
+func byEnd(due []*renewal) map[instant][]*renewal {
+	groups := map[instant][]*renewal{}
+	for _, r := range due {
+		groups[r.end] = append(groups[r.end], r)
+	}
+	return groups
+}
+
+// leaseEnd is the instant at which the leases of a context have to end; 0 if it has
+// no such time.
+func leaseEnd(ctx context.Context) instant {
+	end, ok := leaseend.From(ctx)
+	if !ok {
+		return 0
+	}
+	return now().add(time.Until(end))
+}
+
+// leaseWithin is the lease of a claim: Options.Lease, or less if the leases of the
+// context have to end earlier.
+func (g *Guard) leaseWithin(ctx context.Context) time.Duration {
+	end, ok := leaseend.From(ctx)
+	if !ok {
+		return g.options.Lease
+	}
+	return min(g.options.Lease, max(minLease, time.Until(end)))
+}
+
+// renewBatch renews leases that have the same end.
 func (h *heartbeat) renewBatch(ctx context.Context, batch []*renewal, sent instant) {
+	lease := h.lease
+	if end := batch[0].end; end != 0 {
+		if lease = min(lease, end.since(now())); lease <= 0 {
+			return
+		}
+	}
 	leases := make([]store.Lease, len(batch))
 	for i, r := range batch {
 		leases[i] = r.lease
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.lease/6)
+	ctx, cancel := context.WithTimeout(ctx, h.renewTimeout())
 	defer cancel()
-	errs, err := h.store.Renew(ctx, leases, h.lease)
+	errs, err := h.store.Renew(ctx, leases, lease)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range batch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/memstore"
 )
@@ -180,4 +181,62 @@ func TestLease_NotRenewed_HandlerIsCancelledBeforeExpiry(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A process that is stopped at a known time leaves no lease behind. The handler here
+// ignores its context, as a process does that hangs.
+func TestLease_ContextHasLeaseEnd_KeyIsFreeThen(t *testing.T) {
+	for _, remaining := range []time.Duration{2 * time.Second, 50 * time.Second, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			st := memstore.New(nil)
+			first, second := guard(t, st, nil), guard(t, st, nil)
+			end := time.Now().Add(remaining)
+			ctx, cancel := driver.LeaseUntil(t.Context(), end)
+			defer cancel()
+			ctx = context.WithoutCancel(ctx) // as a handler that goes on without its client
+			ended := make(chan error)
+			go func() {
+				_, err := first.Run(ctx, ann("k"), func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+					time.Sleep(remaining + time.Second)
+					if ctx.Err() == nil {
+						t.Error("the handler's context goes on after its lease")
+					}
+					return store.Outcome{Body: []byte("late")}, nil
+				})
+				ended <- err
+			}()
+			time.Sleep(remaining - 50*time.Millisecond)
+			_, err := second.Run(t.Context(), ann("k"), never(t))
+			wantErr(t, err, semel.ErrInProgress)
+			time.Sleep(100 * time.Millisecond)
+			res, err := second.Run(t.Context(), ann("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+				return store.Outcome{Body: []byte("second")}, nil
+			})
+			wantBody(t, res, err, "second", false)
+			wantErr(t, <-ended, semel.ErrLeaseLost)
+		})
+	}
+}
+
+// A claim that takes over, and a reconciler's claim, have the same end.
+func TestLease_ContextHasLeaseEnd_LaterClaimsKeepIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var leases []time.Duration
+		mem := memstore.New(nil)
+		st := &hooks{Store: mem, swap: func(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
+			leases = append(leases, p.Lease)
+			return mem.Swap(ctx, seen, p)
+		}}
+		g := guard(t, st, nil)
+		fail := func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, errBoom }
+		_, err := g.Run(t.Context(), ann("k"), fail)
+		wantErr(t, err, errBoom)
+		ctx, cancel := driver.LeaseUntil(t.Context(), time.Now().Add(3*time.Second))
+		defer cancel()
+		_, err = g.Run(ctx, ann("k"), fail)
+		wantErr(t, err, errBoom)
+		if len(leases) != 1 || leases[0] != 3*time.Second {
+			t.Errorf("the second attempt claimed for %v; want 3 s", leases)
+		}
+	})
 }

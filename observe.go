@@ -55,6 +55,8 @@ const (
 	EventTakenOver = "taken over"
 	// EventReconciled: a reconciler or an operator decided a parked call.
 	EventReconciled = "reconciled"
+	// EventReopened: an operator reopened a failed call; Err says who and why.
+	EventReopened = "reopened"
 )
 
 func (g *Guard) observe(ctx context.Context, e Event, k store.Key) {
@@ -72,7 +74,7 @@ func (g *Guard) observeEnd(ctx context.Context, x *Execution, kind string, err e
 	}
 	g.observe(ctx, Event{
 		Kind: kind, EndsCall: !x.reconciling, Policy: x.policy, Attempt: x.attempt, Took: now().since(x.started), Err: err,
-	}, x.lease.Key)
+	}, x.key)
 }
 
 // level says how important an event is for an operator.
@@ -80,7 +82,7 @@ func (e *Event) level() slog.Level {
 	switch e.Kind {
 	case EventParked, EventNotStored, EventUnprotected:
 		return slog.LevelWarn
-	case EventTakenOver, EventReconciled:
+	case EventTakenOver, EventReconciled, EventReopened:
 		return slog.LevelInfo
 	case EventReleased:
 		if !e.EndsCall { // an expired claim, or a claim whose caller left

@@ -1,6 +1,7 @@
 package semel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,6 +68,10 @@ type Options struct {
 	// 1 MiB by default. If a result is larger, the first caller gets it, and
 	// duplicates get ErrNotKept.
 	MaxOutcome int
+	// StoreTimeout is how long a call waits for one answer of the store, repeats
+	// included: 5 s by default. Then it fails with ErrUnavailable. If the store has
+	// granted the claim all the same, the Guard gives it back in the background.
+	StoreTimeout time.Duration
 	// SettleTimeout is how long the Guard tries to store the end of a call: 10 s
 	// by default. The caller's cancellation does not stop it.
 	SettleTimeout time.Duration
@@ -86,7 +91,7 @@ type Options struct {
 	// be fresh. Not with Park.
 	Rerun bool
 	// UnprotectedOnOutage runs the handler without a record if the store does
-	// not answer within a third of Lease, each time with an EventUnprotected.
+	// not answer within StoreTimeout, or a third of Lease, each time with an EventUnprotected.
 	// Then duplicates take effect again, also while the first call runs, and if
 	// another Guard has parked the key. Not with Park.
 	UnprotectedOnOutage bool
@@ -104,12 +109,13 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.Lease, 30*time.Second)
-	setDefault(&d.Retention, 24*time.Hour)
-	setDefault(&d.Reservation, d.Retention)
-	setDefault(&d.SettleTimeout, 10*time.Second)
-	setDefault(&d.MaxWaiters, 1024)
-	setDefault(&d.MaxOutcome, 1<<20)
+	d.Lease = cmp.Or(d.Lease, 30*time.Second)
+	d.Retention = cmp.Or(d.Retention, 24*time.Hour)
+	d.Reservation = cmp.Or(d.Reservation, d.Retention)
+	d.StoreTimeout = cmp.Or(d.StoreTimeout, 5*time.Second)
+	d.SettleTimeout = cmp.Or(d.SettleTimeout, 10*time.Second)
+	d.MaxWaiters = cmp.Or(d.MaxWaiters, 1024)
+	d.MaxOutcome = cmp.Or(d.MaxOutcome, 1<<20)
 	if !slices.ContainsFunc(d.Codecs, func(c Codec) bool { return c != nil && c.Name() == jsonCodec{}.Name() }) {
 		d.Codecs = append(slices.Clone(d.Codecs), jsonCodec{})
 	}
@@ -118,13 +124,6 @@ func (o *Options) withDefaults() Options {
 		d.Holder = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	return d
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 const (
@@ -156,6 +155,7 @@ func (o *Options) validate() error {
 		{"Lease", o.Lease, minLease},
 		{"Retention", o.Retention, time.Millisecond},
 		{"Reservation", o.Reservation, time.Millisecond},
+		{"StoreTimeout", o.StoreTimeout, time.Millisecond},
 		{"SettleTimeout", o.SettleTimeout, time.Millisecond},
 	} {
 		if d.value < d.least || d.value > maxDuration {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel/internal/jsontext"
@@ -20,6 +21,7 @@ import (
 type Payload struct {
 	kind  *payloadKind
 	label string   // for Digest: the name of the algorithm
+	only  []byte   // for Bytes: the part, if there is one only; so it takes no slice
 	parts [][]byte // for Bytes and Fields: the parts; for JSON: the strings that are not UTF-8
 	whole []byte   // for Digest and JSON
 	err   error
@@ -42,7 +44,12 @@ func NoPayload() Payload { return Payload{kind: kindNone} }
 
 // Bytes compares each part byte for byte. Run reads the parts, so do not change
 // them before the call is run.
-func Bytes(parts ...[]byte) Payload { return Payload{kind: kindBytes, parts: parts} }
+func Bytes(parts ...[]byte) Payload {
+	if len(parts) == 1 && parts[0] != nil {
+		return Payload{kind: kindBytes, only: parts[0]}
+	}
+	return Payload{kind: kindBytes, parts: slices.Clone(parts)}
+}
 
 // Digest compares a hash that was computed elsewhere, such as the hash of a
 // streamed body. Both alg, which names the algorithm, and sum have 1 to 64 bytes.
@@ -74,7 +81,12 @@ const maxDigest = 64 // bytes of a digest's sum, and of its alg's name
 //
 // The call is invalid if v has no JSON encoding, a member twice, or a number
 // beyond the range of a double.
-func JSON(v any) Payload {
+func JSON(v any) (payload Payload) {
+	defer func() {
+		if p := recover(); p != nil { // in a method of v
+			payload = Payload{kind: kindJSON, err: fmt.Errorf("the encoding of a %T panicked: %v", v, p)}
+		}
+	}()
 	doc, err := json.Marshal(v)
 	if err != nil {
 		return Payload{kind: kindJSON, err: err}
@@ -135,7 +147,7 @@ func (p *Payload) fingerprint(s *Secret) store.Fingerprint {
 const lengthSize = 8
 
 func (p *Payload) size() int {
-	n := lengthSize + len(p.label) + lengthSize + len(p.whole)
+	n := lengthSize + len(p.label) + lengthSize + len(p.whole) + lengthSize + len(p.only)
 	for _, part := range p.parts {
 		n += lengthSize + len(part)
 	}
@@ -145,6 +157,9 @@ func (p *Payload) size() int {
 func (p *Payload) appendTo(b []byte) []byte {
 	b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.label))), p.label...)
 	b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.whole))), p.whole...)
+	if p.only != nil {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p.only))), p.only...)
+	}
 	for _, part := range p.parts {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
 	}
@@ -160,6 +175,9 @@ func (p *Payload) sum(h hash.Hash) string {
 	}
 	write([]byte(p.label))
 	write(p.whole)
+	if p.only != nil {
+		write(p.only)
+	}
 	for _, part := range p.parts {
 		write(part)
 	}

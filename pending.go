@@ -19,10 +19,11 @@ type pendingCall struct {
 	wait    time.Duration
 	call    store.Call // the call as store.Decide sees it
 
-	waitUntil  time.Time // local clock; zero before the first wait
-	waitedFor  int       // the attempt that the call has waited for; 0: none
-	reconciled bool      // a reconciler was asked; a call asks once
-	answered   bool      // the store has sent the record, so there is no outage
+	waitUntil  time.Time     // local clock; zero before the first wait
+	waitedFor  int           // the attempt that the call has waited for; 0: none
+	reconciled bool          // a reconciler was asked; a call asks once
+	answered   bool          // the store has sent the record, so there is no outage
+	running    time.Duration // how long the run in progress has been going on; zero: not known
 
 	// undoState is the state to which the record returns if the handler of a
 	// claim cannot start.
@@ -109,6 +110,7 @@ func (c *pendingCall) admit(ctx context.Context, a *admission) error {
 			if c.attemptFailed(r) {
 				return c.refuse(ctx, ErrReleased, d.Until.Sub(f.Now), lastError(r))
 			}
+			c.running = runningFor(r, f.Now)
 			if err := c.waitForEnd(ctx, r, d.Until.Sub(f.Now)); err != nil {
 				return err
 			}
@@ -137,6 +139,9 @@ func (c *pendingCall) answer(ctx context.Context, r *store.Record, d store.Decis
 		return res, nil
 	case store.ReplayFailure:
 		err := failureOf(r.Outcome)
+		if errors.Is(err, store.ErrCorrupt) {
+			return Result{}, c.unavailable(ctx, err)
+		}
 		c.end(ctx, EventReplayed, r, err)
 		return Result{Replayed: true}, err
 	case store.Mismatch:
@@ -172,17 +177,13 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err // nothing was sent, so there is nothing to give back
 	}
-	if c.guard.options.UnprotectedOnOutage { // a store that hangs is an outage, too
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.guard.options.Lease/3)
-		defer cancel()
-	}
 	if c.isRedeemed() {
 		a.found, err = c.look(ctx)
 		return err
 	}
 	p := c.firstClaim()
-	a.found, err = retry.Do(ctx, func() (store.Found, error) { return c.guard.store.Claim(ctx, p) })
+	p.Lease = c.guard.leaseWithin(ctx)
+	a.found, err = c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Claim(ctx, p) })
 	if err != nil && !retry.Answered(err) {
 		c.guard.giveBackUnanswered(ctx, nil, p, c.undoState)
 	}
@@ -190,11 +191,14 @@ func (c *pendingCall) claim(ctx context.Context, a *admission) (err error) {
 }
 
 func (c *pendingCall) look(ctx context.Context) (store.Found, error) {
-	return retry.Do(ctx, func() (store.Found, error) { return c.guard.store.Get(ctx, c.key) })
+	return c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Get(ctx, c.key) })
 }
 
 func (c *pendingCall) swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
-	f, err := retry.Do(ctx, func() (store.Found, error) { return c.guard.store.Swap(ctx, seen, p) })
+	if p.State == store.Processing {
+		p.Lease = c.guard.leaseWithin(ctx)
+	}
+	f, err := c.guard.ask(ctx, func(ctx context.Context) (store.Found, error) { return c.guard.store.Swap(ctx, seen, p) })
 	if err != nil && !retry.Answered(err) && p.State == store.Processing {
 		c.guard.giveBackUnanswered(ctx, &seen, p, c.undoState)
 	}
@@ -227,9 +231,26 @@ func (c *pendingCall) attemptFailed(r *store.Record) bool {
 // refuse ends a call with a reason.
 func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Duration, cause error) error {
 	err := &Error{Reason: reason, Operation: c.key.Operation, RetryAfter: max(after, 0), Cause: cause}
+	if errors.Is(reason, ErrInProgress) {
+		err.Running = c.running
+	}
 	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: c.call.Policy, Err: err}, c.key)
 	return err
 }
+
+// runningFor is how long the claim of r has been held. The fence of a claim is the
+// store's time in microseconds, unless an earlier fence was higher.
+func runningFor(r *store.Record, now time.Time) time.Duration {
+	if r.State != store.Processing || r.Fence > 1<<62 {
+		return 0
+	}
+	return max(0, now.Sub(store.Time(int64(r.Fence))))
+}
+
+// beganLife reports whether the claim of r made the record, or began it anew after it
+// had expired. The fence of such a claim is the time of Created. If an earlier fence
+// was higher, beganLife is false, which only binds the key to its payload for longer.
+func beganLife(r *store.Record) bool { return r.Fence <= uint64(max(0, store.Micros(r.Created))) }
 
 // unavailable ends a call for which there is no record to decide by: the caller
 // left, the record is unreadable, or the store did not answer.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/internal/lapsed"
-	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
 
@@ -45,11 +45,10 @@ func (g *Guard) settlement(v Verdict, attempt int) (store.Settlement, error) {
 	case happened:
 		o, ok := v.value.(store.Outcome)
 		if !ok {
-			body, err := g.options.Codecs[0].Marshal(v.value)
-			if err != nil {
-				return s, fmt.Errorf("codec %q: %w", g.options.Codecs[0].Name(), err)
+			var err error
+			if o, err = encode(g.options.Codecs[0], v.value); err != nil {
+				return s, err
 			}
-			o = store.Outcome{Body: body, Codec: g.options.Codecs[0].Name()}
 		}
 		s.State, s.Outcome = store.Completed, g.limit(o)
 	case didNotHappen:
@@ -74,7 +73,7 @@ var errUndecided = errors.New("the reconciler does not know")
 // was first.
 func (g *Guard) reconcile(ctx context.Context, r *store.Record) error {
 	p := g.change(r, store.Processing, r.LastError)
-	p.Policy, p.Lease, p.Holder = store.Park, g.options.Lease, g.options.Holder+lapsed.ReconcilerSuffix
+	p.Policy, p.Holder = store.Park, g.options.Holder+lapsed.ReconcilerSuffix
 	// If the reconciler cannot start, the record returns to Unknown and never to
 	// Released, which would mean that the effect did not happen.
 	c := pendingCall{guard: g, key: r.Key, undoState: store.Unknown}
@@ -148,6 +147,9 @@ func (g *Guard) Reconcile(ctx context.Context, operation string, limit int) (set
 		if err != nil {
 			return 0, &Error{Reason: ErrUnavailable, Operation: operation, Cause: err}
 		}
+		if lapsed.IsSaga(f.Record.Key) { // only an operator decides about a saga
+			continue
+		}
 		// Take the records that were asked about longest ago, so that undecidable ones do not crowd out the rest.
 		i, _ := slices.BinarySearchFunc(parked, f.Record.Updated, func(r store.Record, t time.Time) int { return r.Updated.Compare(t) })
 		if i < limit {
@@ -187,11 +189,11 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 		return invalid(op, err)
 	}
 	p := g.change(&seen, s.State, s.Error)
-	p.Outcome, p.Keep = s.Outcome, s.Keep
+	p.Outcome = s.Outcome
 	if p.State == store.Released {
 		p.Attempt = 0 // the operator's decision counts for more than the limit of attempts
 	}
-	f, err := retry.Do(ctx, func() (store.Found, error) {
+	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) {
 		f, err := g.store.Swap(ctx, seen.Seen(), p)
 		if errors.Is(err, store.ErrTooLarge) {
 			p.Outcome = tombstone(p.Outcome)
@@ -206,6 +208,38 @@ func (g *Guard) Resolve(ctx context.Context, seen store.Record, v Verdict) error
 		return &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
 	}
 	g.observe(ctx, Event{Kind: EventReconciled, Policy: seen.Policy, Attempt: seen.Attempt}, seen.Key)
+	g.waiters.wake(seen.Key)
+	return nil
+}
+
+// Reopen lets the next call of a failed key run the handler again, with all its
+// attempts, for example after an outage of another system has used them up. seen
+// is the failed record that the operator has judged. why says who reopens it and
+// for what reason; the record keeps it as LastError until the next attempt ends.
+//
+// If the record has changed since, or has not failed, the error is
+// store.ErrChanged. Duplicates that have got the failure already are not told.
+func (g *Guard) Reopen(ctx context.Context, seen store.Record, why string) error {
+	op := seen.Key.Operation
+	switch {
+	case g == nil || g.store == nil:
+		return invalid(op, errZeroGuard)
+	case strings.TrimSpace(why) == "":
+		return invalid(op, errors.New("why: is empty; say who reopens the key and for what reason"))
+	case seen.State != store.Failed:
+		return &Error{Reason: store.ErrChanged, Operation: op, Cause: fmt.Errorf("it is %v; only a failed record can be reopened", seen.State)}
+	}
+	cause := errors.New("reopened: " + why)
+	p := g.change(&seen, store.Released, errorText(cause))
+	p.Attempt = 0
+	f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { return g.store.Swap(ctx, seen.Seen(), p) })
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
+		return &Error{Reason: store.ErrChanged, Operation: op}
+	case err != nil:
+		return &Error{Reason: ErrUnavailable, Operation: op, Cause: err}
+	}
+	g.observe(ctx, Event{Kind: EventReopened, Policy: seen.Policy, Attempt: seen.Attempt, Err: cause}, seen.Key)
 	g.waiters.wake(seen.Key)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/semel-go/semel/internal/retry"
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/store"
 )
 
@@ -30,7 +30,8 @@ type Ticket struct {
 // After the work is done, the ticket has its result, or the error is its *Failure;
 // with ErrNotKept the ticket has what is left of the result. A call with the key
 // that is not redeemed fails with ErrInProgress for as long as
-// Options.Reservation.
+// Options.Reservation. Reserve fails with ErrInProgress while a call that was not
+// reserved runs.
 func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if err := g.check(&call); err != nil {
 		return Ticket{}, err
@@ -38,11 +39,14 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 	if call.isRedeemed() {
 		return Ticket{}, invalid(call.Operation, errors.New("call: is redeemed already; only a new call can be reserved"))
 	}
+	if call.step != nil {
+		return Ticket{}, invalid(call.Operation, errStepAlone)
+	}
 	c := g.newPendingCall(call)
 	claim := func() (store.Found, error) {
 		p := c.firstClaim()
 		p.State, p.Attempt, p.Lease = store.Started, 0, g.options.Reservation
-		return retry.Do(ctx, func() (store.Found, error) { return g.store.Claim(ctx, p) })
+		return g.ask(ctx, func(ctx context.Context) (store.Found, error) { return g.store.Claim(ctx, p) })
 	}
 	f, err := claim()
 	for range maxRounds {
@@ -56,6 +60,20 @@ func (g *Guard) Reserve(ctx context.Context, call Call) (Ticket, error) {
 			return Ticket{Token: token(&f.Record), Fresh: true}, nil
 		}
 		d := c.decide(&f.Record, f.Now)
+		// A run that began the life of the key may end it, because it had no effect. A
+		// token of that life would then be worth nothing.
+		if r := &f.Record; r.State == store.Processing && beganLife(r) {
+			switch d.Action {
+			case store.InProgress:
+				c.running = runningFor(r, f.Now)
+				return Ticket{}, c.refuse(ctx, ErrInProgress, d.Until.Sub(f.Now), nil)
+			case store.TakeOver:
+				d.Action = store.Execute
+			case store.DoPark:
+				f, err = c.park(ctx, r, lapsed.LastText(r))
+				continue
+			}
+		}
 		switch d.Action {
 		case store.Execute: // the record has expired or was released: reserve it again
 			p := c.nextClaim(&f.Record, d)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel/internal/effect"
 	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/leaseend"
 	"github.com/semel-go/semel/store"
 )
 
@@ -16,6 +17,9 @@ import (
 func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) {
 	if err := g.check(&call); err != nil {
 		return Result{}, err
+	}
+	if call.step != nil {
+		return g.runStep(ctx, call, fn)
 	}
 	c := g.newPendingCall(call)
 	var a admission
@@ -38,7 +42,7 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 func (g *Guard) rerun(ctx context.Context, call Call, fn Handler) (Result, error) {
 	// The payload and the token were compared with the call's own record.
 	call.Operation += lapsed.RerunSuffix
-	call.Payload, call.reserved, call.child = NoPayload(), time.Time{}, true
+	call.Payload, call.reserved, call.rerun = NoPayload(), time.Time{}, true
 	c := g.newPendingCall(call)
 	c.call.MaxAttempts = 0 // crashed reads must not fail the second key for good
 	var a admission
@@ -67,13 +71,23 @@ type settler func(x *Execution, o store.Outcome, err error) (store.Settlement, s
 // handler's outcome is kept.
 func (g *Guard) execute(ctx context.Context, a *admission, fn Handler, settle settler) (Result, error) {
 	x := g.newExecution(&a.found.Record, a.granted)
-	x.reconciling = a.reconciling
-	if settle == nil {
+	x.reconciling, x.claimed = a.reconciling, a.found.Now
+	switch {
+	case settle == nil:
 		settle, x.mayComplete = g.settlementOf, true
+	case x.reconciling:
+		x.journal.kind = stepsReadOnly
+	case !lapsed.IsSaga(x.key): // a rerun runs its steps again, too
+		x.journal.kind = stepsUnrecorded
 	}
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
-	x.renewal = &renewal{lease: x.lease, cancel: cancel}
+	if end, ok := leaseend.From(ctx); ok {
+		var stop context.CancelFunc
+		handlerCtx, stop = context.WithDeadlineCause(handlerCtx, end, ErrLeaseLost)
+		defer stop()
+	}
+	x.renewal = &renewal{lease: x.lease, cancel: cancel, end: leaseEnd(ctx)}
 	g.heartbeat.add(x.renewal, a.sent)
 	defer g.release(x)
 
@@ -103,8 +117,9 @@ func (g *Guard) call(ctx, handlerCtx context.Context, x *Execution, fn Handler, 
 		s, kind, err := settle(x, store.Outcome{}, errPanicked)
 		_, _ = g.conclude(ctx, x, store.Outcome{}, s, kind, err) // the caller gets the panic; the event has the error
 	}()
+	defer x.journal.close()
 	o, err = fn(handlerCtx, x)
-	returned = true
+	err, returned = effect.Readable(err), true
 	return o, err
 }
 
@@ -125,6 +140,9 @@ func (g *Guard) settlementOf(x *Execution, o store.Outcome, err error) (store.Se
 	s := store.Settlement{State: store.Released, Attempt: x.attempt, Error: errorText(err), Keep: g.options.Retention}
 	if effect.None(err) {
 		s.Attempt--
+		if x.begins && x.fingerprint != "" && !x.stepped.Load() {
+			s.Keep = 0 // nothing has happened under the key, so it is free for another payload
+		}
 		return s, EventReleased, effect.Finish(err)
 	}
 	if f, ok := errors.AsType[*Failure](err); ok && f != nil {
@@ -201,10 +219,13 @@ func (g *Guard) conclude(ctx context.Context, x *Execution, o store.Outcome, s s
 
 // runUnprotected runs the handler without a record: Options.UnprotectedOnOutage.
 func (g *Guard) runUnprotected(ctx context.Context, c *pendingCall, fn Handler) (Result, error) {
-	x := &Execution{guard: g, policy: g.options.OnDoubt, lease: store.Lease{Key: c.key}, attempt: 1, started: now()}
+	x := g.newExecution(&store.Record{Key: c.key, Policy: g.options.OnDoubt, Attempt: 1}, now())
+	x.journal.kind = stepsUnrecorded
+	defer x.journal.close()
 	handlerCtx, cancel := x.handlerContext(ctx)
 	defer cancel(nil)
 	o, err := fn(handlerCtx, x)
+	err = effect.Readable(err)
 	g.observeEnd(ctx, x, EventUnprotected, err)
 	if err != nil {
 		return Result{}, fmt.Errorf("semel: ran without a record: %w", effect.Finish(err))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/semel-go/semel/internal/lapsed"
 	"github.com/semel-go/semel/internal/retry"
 	"github.com/semel-go/semel/store"
 )
@@ -29,7 +30,7 @@ func (g *Guard) settle(ctx context.Context, x *Execution, s store.Settlement) er
 
 func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settlement) error {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := g.store.Settle(ctx, l, s)
+		err := g.settleOnce(ctx, l, s)
 		switch {
 		case err == nil || retry.Answered(err):
 			return err
@@ -39,6 +40,14 @@ func (g *Guard) settleUntil(ctx context.Context, l store.Lease, s store.Settleme
 			return err
 		}
 	}
+}
+
+// settleOnce waits for one answer, so that a connection that hangs leaves time for
+// another.
+func (g *Guard) settleOnce(ctx context.Context, l store.Lease, s store.Settlement) error {
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
+	return g.explainLimit(ctx, limited, g.store.Settle(limited, l, s))
 }
 
 // tombstone is what a store keeps of an outcome that is too large for it.
@@ -86,16 +95,18 @@ func (g *Guard) giveBackUnanswered(ctx context.Context, seen *store.Seen, p stor
 }
 
 func (g *Guard) sendAgain(ctx context.Context, seen *store.Seen, p store.Proposal) (store.Found, error) {
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
 	if seen == nil {
-		return g.store.Claim(ctx, p)
+		return g.store.Claim(limited, p)
 	}
-	return g.store.Swap(ctx, *seen, p)
+	return g.store.Swap(limited, *seen, p)
 }
 
 // undoClaim returns a claimed record to a state. If a handler was to start, it
 // gives the attempt back, too.
 func (g *Guard) undoClaim(ctx context.Context, r *store.Record, state store.State) {
-	s := store.Settlement{State: state, Attempt: r.Attempt, Error: r.LastError, Keep: g.options.Retention}
+	s := store.Settlement{State: state, Attempt: r.Attempt, Error: r.LastError, Keep: lapsed.Keep(r.Key, g.options.Retention)}
 	if state == store.Released {
 		s.Attempt, s.Error = max(0, r.Attempt-1), "the caller left before the handler started"
 	}
@@ -106,4 +117,76 @@ func (g *Guard) undoClaim(ctx context.Context, r *store.Record, state store.Stat
 	}
 	g.observe(ctx, Event{Kind: kind, Policy: r.Policy, Attempt: r.Attempt, Err: err}, r.Key)
 	g.waiters.wake(r.Key)
+}
+
+// firstClaim proposes a record for a key that has none.
+func (c *pendingCall) firstClaim() store.Proposal {
+	return store.Proposal{
+		Key: c.key, State: store.Processing, Policy: c.call.Policy, Owner: lapsed.NewOwner(), Holder: c.guard.options.Holder,
+		Fingerprint: c.call.Fingerprint, Attempt: 1, Lease: c.guard.options.Lease, Keep: c.guard.options.Retention,
+	}
+}
+
+// nextClaim proposes the next attempt of a record.
+func (c *pendingCall) nextClaim(r *store.Record, d store.Decision) store.Proposal {
+	p := c.firstClaim()
+	if d.Restart {
+		p.Restart = true
+		if r.State == store.Released && r.Attempt == 0 { // it expired at once because of NoEffect: a Guard with Retry does not weaken it
+			p.Policy = r.Policy.Stricter(d.Policy)
+		}
+		return p
+	}
+	p.Policy, p.Fingerprint, p.Attempt, p.Error = d.Policy, r.Fingerprint, r.Attempt+1, r.LastError
+	return p
+}
+
+// change proposes another state for a record, and keeps what it says of the call.
+func (g *Guard) change(r *store.Record, to store.State, lastErr string) store.Proposal {
+	return store.Proposal{
+		Key: r.Key, State: to, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: g.options.Holder, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Keep: g.keep(r.Key, to), Error: lastErr,
+	}
+}
+
+// keep is how long a record is kept in a state that expires.
+func (g *Guard) keep(k store.Key, in store.State) time.Duration {
+	if in == store.Released {
+		return lapsed.Keep(k, g.options.Retention)
+	}
+	return g.options.Retention
+}
+
+// park turns a record unknown. Found.Won is false afterwards, because a change to
+// Unknown is not a claim.
+func (c *pendingCall) park(ctx context.Context, r *store.Record, why string) (store.Found, error) {
+	p := c.guard.change(r, store.Unknown, why)
+	p.Policy = store.Park
+	f, err := c.swap(ctx, r.Seen(), p)
+	if err == nil && f.Won {
+		c.observe(ctx, EventParked, &f.Record, errors.New(why))
+		f.Won = false
+	}
+	return f, err
+}
+
+// exhaust ends a key that has no attempt left.
+func (c *pendingCall) exhaust(ctx context.Context, r *store.Record, policy Policy) (store.Found, error) {
+	last := lapsed.LastText(r)
+	if policy == Park {
+		return c.park(ctx, r, lapsed.ExhaustedText(r.Attempt, last))
+	}
+	failure := exhaustedFailure(r.Attempt, last)
+	o, err := failure.outcome()
+	if err != nil {
+		return store.Found{}, err
+	}
+	p := c.guard.change(r, store.Failed, last)
+	p.Outcome = o
+	f, err := c.swap(ctx, r.Seen(), p)
+	if err == nil && f.Won {
+		c.observe(ctx, EventFailed, &f.Record, failure)
+		f.Won = false
+	}
+	return f, err
 }

@@ -12,6 +12,9 @@ import (
 
 // runIn runs a call inside a transaction: see driver.RunIn.
 func (g *Guard) runIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	if call.step != nil {
+		return g.runStepIn(ctx, tx, call, fn)
+	}
 	t := &txCall{}
 	if err := t.init(g, call); err != nil {
 		return Result{}, err
@@ -74,8 +77,18 @@ func (t *txCall) init(g *Guard, call Call) error {
 	if g.options.Rerun || g.options.UnprotectedOnOutage {
 		return invalid(call.Operation, errors.New("options: Rerun and UnprotectedOnOutage have no meaning in a transaction"))
 	}
+	if call.step != nil {
+		return invalid(call.Operation, errors.New("call: is a step, which cannot be one of a batch; run it alone"))
+	}
 	*t = txCall{pendingCall: g.newPendingCall(call)}
 	return nil
+}
+
+// execution is the run of a claim of r.
+func (t *txCall) execution(r *store.Record) *Execution {
+	x := t.guard.newExecution(r, now())
+	x.journal.kind = stepsInTx
+	return x
 }
 
 // end is what the caller gets.
@@ -101,7 +114,7 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 		return nil, t.refuse(ctx, ErrExpired, 0, nil)
 	}
 	if f.Won {
-		return t.guard.newExecution(&f.Record, now()), nil
+		return t.execution(&f.Record), nil
 	}
 	r := &f.Record
 	d := t.decide(r, f.Now)
@@ -117,8 +130,11 @@ func (t *txCall) claim(ctx context.Context) (*Execution, error) {
 		if !f.Won {
 			return nil, t.refuse(ctx, ErrInProgress, 0, nil)
 		}
-		return t.guard.newExecution(&f.Record, now()), nil
+		x := t.execution(&f.Record)
+		x.txJournal, _ = t.tx.(store.Journal) // a leased attempt may have recorded steps
+		return x, nil
 	case store.InProgress:
+		t.running = runningFor(r, f.Now)
 		return nil, t.refuse(ctx, ErrInProgress, d.Until.Sub(f.Now), nil)
 	case store.DoPark, store.Parked:
 		return nil, t.refuse(ctx, ErrParked, 0, lastError(r))
@@ -156,6 +172,8 @@ func (t *txCall) run(ctx context.Context, x *Execution, fn Handler) error {
 // settle records what the handler returned. If it returns an error, the writes of
 // the call must be undone.
 func (t *txCall) settle(ctx context.Context, x *Execution, o store.Outcome, err error) error {
+	x.journal.close()
+	err = effect.Readable(err)
 	g := t.guard
 	s, kind := g.completion(o), EventExecuted
 	if err != nil {

@@ -209,3 +209,45 @@ func TestRunIn_RollbackFails_IsNoFailure(t *testing.T) {
 		t.Errorf("got error %v, with which the caller commits; %d effects were not undone", err, tx.effects["k"])
 	}
 }
+
+func TestStep_InTransactionWithoutJournal_IsRefused(t *testing.T) {
+	g := guard(t, memstore.New(nil), nil)
+	err := semel.Once(t.Context(), g, ann("k"), func(ctx context.Context, x *semel.Execution) error {
+		_, err := driver.RunIn(ctx, g, newTx(), x.Step("charge"), never(t))
+		wantErr(t, err, semel.ErrInvalid)
+		_, err = driver.NewTxCall(g, x.Step("charge"))
+		wantErr(t, err, semel.ErrInvalid)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The steps of a call in a transaction are undone and kept with it.
+func TestStep_OfCallInTransaction_IsSavepoint(t *testing.T) {
+	g := guard(t, clockless{memstore.New(nil)}, nil)
+	tx := newTx()
+	_, err := driver.RunIn(t.Context(), g, tx, ann("k"), func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		effect := func(name string, err error) error {
+			_, err = driver.RunIn(ctx, g, tx, x.Step(name), func(context.Context, *semel.Execution) (store.Outcome, error) {
+				tx.effects[name]++
+				return store.Outcome{}, err
+			})
+			return err
+		}
+		wantErr(t, effect("failed", errBoom), errBoom)
+		wantErr(t, effect("kept", nil), nil)
+		wantErr(t, effect("kept", nil), semel.ErrInvalid)
+		if err := effect("declined", &semel.Failure{Code: "declined"}); !errors.Is(err, &semel.Failure{Code: "declined"}) {
+			t.Errorf("a step that fails for good: %v", err)
+		}
+		return store.Outcome{}, nil
+	})
+	if err != nil || len(tx.effects) != 1 || tx.effects["kept"] != 1 {
+		t.Errorf("the effects are %v, error %v; want kept, once", tx.effects, err)
+	}
+	if r := tx.records[store.Key{Operation: pay, Tenant: "ann", Value: "k"}]; len(tx.records) != 1 || r.State != store.Completed {
+		t.Errorf("the records are %v", tx.records)
+	}
+}

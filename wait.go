@@ -35,8 +35,12 @@ func (c *pendingCall) waitForEnd(ctx context.Context, r *store.Record, left time
 	}
 	defer g.waiters.leave(r.Key, w)
 	// The run may have ended between the look and the join: look once more.
-	if f, err := g.store.Get(ctx, r.Key); err == nil && !sameClaim(f.Record.Seen(), r.Seen()) || errors.Is(err, store.ErrNotFound) {
+	f, err := c.look(ctx)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && !sameClaim(f.Record.Seen(), r.Seen()):
 		return nil
+	case err != nil:
+		return c.unavailable(ctx, err)
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, min(rest, max(left, time.Millisecond)))
 	defer cancel()
@@ -85,7 +89,7 @@ func (g *Guard) sleep(ctx context.Context, ended <-chan struct{}, seen store.See
 			timer.Stop()
 			continue
 		case <-timer.C:
-			if f, err := g.store.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {
+			if f, err := g.read(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {
 				continue
 			}
 		}

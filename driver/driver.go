@@ -9,10 +9,12 @@ package driver
 
 import (
 	"context"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/internal/bridge"
 	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/leaseend"
 	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
 )
@@ -76,6 +78,36 @@ func NewTxCall(g *semel.Guard, call semel.Call) (TxCall, error) {
 	return t.(TxCall), nil
 }
 
+// LeaseOptions returns the names of the options that are not zero, but are about the
+// leases and the doubt that a call in a transaction does not have.
+func LeaseOptions(o *semel.Options) (names []string) {
+	if o == nil {
+		return nil
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"OnDoubt", o.OnDoubt != semel.Retry}, {"Reconcile", o.Reconcile != nil}, {"Lease", o.Lease != 0},
+		{"Reservation", o.Reservation != 0}, {"Backoff", o.Backoff != nil}, {"MaxWaiters", o.MaxWaiters != 0},
+		{"SettleTimeout", o.SettleTimeout != 0}, {"Rerun", o.Rerun}, {"UnprotectedOnOutage", o.UnprotectedOnOutage},
+	} {
+		if f.set {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// LeaseUntil returns a context for calls of a process that will be stopped at a known
+// time, such as an invocation of AWS Lambda. No lease of a call with it holds longer
+// than until end, so that its key is free when the process has been stopped. The
+// context and those of the handlers have end as their deadline, because another
+// process may take over then.
+func LeaseUntil(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(leaseend.With(ctx, end), end)
+}
+
 // Encode makes an outcome of a result, with the Guard's first codec, as semel.Do
 // does.
 func Encode(x *semel.Execution, v any) (store.Outcome, error) {
@@ -97,6 +129,11 @@ func Complete(ctx context.Context, x *semel.Execution, o store.Outcome) error {
 func Completed(x *semel.Execution) bool {
 	return bridge.Execution(x).(executionMethods).Completed()
 }
+
+// ReadableError returns err or, if a method of it panics, another error that says so.
+// A store or a consumer that reads the error of a handler makes it readable first,
+// because the handler has had its effect.
+func ReadableError(err error) error { return effect.Readable(err) }
 
 // IsNoEffect reports whether a handler's error is marked by semel.NoEffect. A joined
 // error is marked only if each of its parts is.

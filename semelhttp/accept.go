@@ -92,7 +92,7 @@ type replayUnmarker struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (m *replayUnmarker) WriteHeader(status int) {
-	if status >= 200 && !keepDefault(status) {
+	if status >= 200 && Judge(Answer{Status: status}).Effect != Kept {
 		m.Header().Del(m.header)
 	}
 	m.ResponseWriter.WriteHeader(status)

@@ -36,19 +36,20 @@ func retryable(ctx context.Context, resp *http.Response, err error) (after time.
 	}
 	if err != nil {
 		_, cert := errors.AsType[*tls.CertificateVerificationError](err)
-		return 0, !cert
+		return 0, !cert && Judge(Answer{}).Again
 	}
 	if Replayed(resp) || resp.Header.Get(outcomeHeader) == outcomeUnknown {
 		return 0, false // a repeat gets the same answer
 	}
-	after, hasRetryAfter := parseRetryAfter(resp.Header.Get("Retry-After"))
-	switch resp.StatusCode {
-	case http.StatusConflict:
-		return after, hasRetryAfter || problemCode(resp) == CodeInProgress
-	case http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return after, true
-	}
-	return 0, false
+	after, _ = parseRetryAfter(resp.Header.Get("Retry-After"))
+	again := Judge(Answer{Status: resp.StatusCode, Header: resp.Header}).Again
+	return after, again || resp.StatusCode == http.StatusConflict && problemCode(resp) == CodeInProgress
+}
+
+// isBusy reports whether the server says that the first request with the key is still
+// running.
+func isBusy(resp *http.Response) bool {
+	return resp != nil && (resp.StatusCode == http.StatusConflict || resp.StatusCode == http.StatusTooManyRequests) && problemCode(resp) == CodeInProgress
 }
 
 // parseRetryAfter reads a number of seconds or a date.

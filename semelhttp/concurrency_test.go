@@ -89,6 +89,7 @@ func TestMiddleware_PreferWait_OnlyShortensWait(t *testing.T) {
 	site := newSite(t, setup{options: semelhttp.Options{Wait: waitLimit, BusyStatus: 429}}, func(w http.ResponseWriter, r *http.Request) {
 		running <- struct{}{}
 		<-release
+		w.WriteHeader(200)
 	})
 	first := make(chan answer, 1)
 	go func() { first <- site.post("k", "hello") }()

@@ -34,6 +34,8 @@
 //	500  failed                the operation failed, for good
 //	500  payload_unverifiable  the earlier payload cannot be compared with this one
 //	500  upgrade_unsupported   the handler tried to switch protocols
+//	500  answer_missing        the handler returned, or its context ended, before it wrote an answer;
+//	                           a handler that means an empty 200 has to call w.WriteHeader(200)
 //	500  misconfigured         the server is configured wrongly
 //	503  attempt_failed        the attempt that this request waited for failed; nothing was kept
 //	503  store_unavailable     the store did not answer: send the same key again. The handler did not

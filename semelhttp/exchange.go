@@ -58,8 +58,10 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (store.Outcom
 		}
 		e.response.discard()
 		e.removeForm()
-	} else if e.client != nil && !e.client.detach() {
+	}
+	if e.client != nil && e.response == nil && !e.client.detach() || ctx.Err() != nil {
 		// The client left just before. It gets the same error as if it had left earlier.
+		e.response = nil
 		return store.Outcome{}, semel.NoEffect(&semel.Error{Reason: semel.ErrUnavailable, Operation: x.Operation(), Cause: context.Cause(e.r.Context())})
 	}
 	a := newResponse(e.cfg, e.w, x)
@@ -69,7 +71,7 @@ func (e *exchange) handle(ctx context.Context, x *semel.Execution) (store.Outcom
 	e.next.ServeHTTP(w, a.request)
 	e.closeRun()
 	e.streamed = a.finish()
-	return a.result(e.streamed)
+	return a.result()
 }
 
 // handlerRequest is the request for the handler: its body is the spooled one, of
@@ -110,6 +112,14 @@ func (e *exchange) answer(err error) {
 			e.cfg.refuse(e.w, e.r, e.cfg.problemOf(err))
 			return
 		}
+	}
+	if a.status == 0 { // the handler wrote nothing
+		a.discard()
+		if marker != "" {
+			e.w.Header().Set(outcomeHeader, marker)
+		}
+		e.cfg.refuse(e.w, e.r, silenceProblem(a.ended, err))
+		return
 	}
 	_ = a.send(marker) // a client that has left will ask again
 }

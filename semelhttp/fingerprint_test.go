@@ -8,11 +8,21 @@ import (
 	"testing"
 )
 
-func sum(r *http.Request) string {
-	h := newFingerprint(r)
+// sum is the fingerprint of a request under options; nil options are the defaults.
+func sum(t *testing.T, o *Options, r *http.Request) string {
+	t.Helper()
+	c, err := o.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.TempDir = t.TempDir()
 	var s spool
-	_ = s.fill(r.Body, r.ContentLength, 1<<20, "", h)
-	return string(h.Sum(nil))
+	defer s.close()
+	b, p := c.fingerprint(r, &s)
+	if p != nil {
+		t.Fatalf("%+v", p)
+	}
+	return string(b)
 }
 
 func TestPayload_Default_ComparesParts(t *testing.T) {
@@ -31,10 +41,12 @@ func TestPayload_Default_ComparesParts(t *testing.T) {
 		same bool
 	}{
 		"nothing":        {base, true},
-		"host":           {change(func(r *req) { r.url = "http://elsewhere" + r.url }), true},
+		"host":           {change(func(r *req) { r.url = "http://elsewhere" + r.url }), false},
+		"case of method": {change(func(r *req) { r.method = "post" }), true},
 		"case of type":   {change(func(r *req) { r.ctype = "Application/JSON" }), true},
 		"method":         {change(func(r *req) { r.method = "PATCH" }), false},
 		"path":           {change(func(r *req) { r.url = "/pay/8?a=1&b=2" }), false},
+		"slash at end":   {change(func(r *req) { r.url = "/pay/7/?a=1&b=2" }), true},
 		"query":          {change(func(r *req) { r.url = "/pay/7?a=1&b=3" }), false},
 		"order of query": {change(func(r *req) { r.url = "/pay/7?b=2&a=1" }), false},
 		"type":           {change(func(r *req) { r.ctype = "text/plain" }), false},
@@ -45,7 +57,7 @@ func TestPayload_Default_ComparesParts(t *testing.T) {
 		"shifted":        {change(func(r *req) { r.ctype, r.body = r.ctype+"h", "ello" }), false},
 		"escaped path":   {change(func(r *req) { r.url = "/pay%2F7?a=1&b=2" }), false},
 	} {
-		if same := sum(make(c.r)) == sum(make(base)); same != c.same {
+		if same := sum(t, nil, make(c.r)) == sum(t, nil, make(base)); same != c.same {
 			t.Errorf("%s: counts as the same: %v", name, same)
 		}
 	}
@@ -58,16 +70,7 @@ func TestPayload_LastByteDiffers_HashDiffers(t *testing.T) {
 	post := func(body []byte) *http.Request {
 		return httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	}
-	hash := func(body []byte) string {
-		r := post(body)
-		h := newFingerprint(r)
-		var s spool
-		defer s.close()
-		if err := s.fill(r.Body, -1, 4<<20, t.TempDir(), h); err != nil {
-			t.Fatal(err)
-		}
-		return string(h.Sum(nil))
-	}
+	hash := func(body []byte) string { return sum(t, nil, post(body)) }
 	if hash(a) == hash(b) {
 		t.Error("a difference after 3 MiB was not seen")
 	}
@@ -83,7 +86,7 @@ func TestMediaType_Variants_HaveNormalForm(t *testing.T) {
 		{`text/plain; Charset="UTF-8"`, "text/plain; charset=utf-8"},
 		{"text/plain;charset=utf-8", "text/plain; charset=utf-8"},
 		{"a/b; y=2; x=1", "a/b; x=1; y=2"},
-		{"multipart/form-data; boundary=AbC", "multipart/form-data; boundary=AbC"},
+		{"multipart/form-data; boundary=AbC", "multipart/form-data"},
 		{"; nonsense=", "; nonsense="},
 		{"", ""},
 	} {
@@ -91,11 +94,117 @@ func TestMediaType_Variants_HaveNormalForm(t *testing.T) {
 		if c[0] != "" {
 			h.Set("Content-Type", c[0])
 		}
-		if got := mediaType(h); got != c[1] {
+		if got, _ := mediaType(h); got != c[1] {
 			t.Errorf("%q: %q, want %q", c[0], got, c[1])
 		}
 	}
-	if mediaType(http.Header{"Content-Type": {"a/b", "c/d"}}) == mediaType(http.Header{"Content-Type": {"a/b"}}) {
+	two, _ := mediaType(http.Header{"Content-Type": {"a/b", "c/d"}})
+	if one, _ := mediaType(http.Header{"Content-Type": {"a/b"}}); one == two {
 		t.Error("a second media type does not count")
+	}
+}
+
+func TestPayload_Host_ComparesNames(t *testing.T) {
+	hash := func(host string, o *Options) string {
+		r := httptest.NewRequest(http.MethodPost, "/pay", strings.NewReader("hello"))
+		r.Host = host
+		return sum(t, o, r)
+	}
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"shop.example", "Shop.Example.", true},
+		{"shop.example", "shop.example:443", true},
+		{"shop.example", "pub.example", false},
+		{"shop.example", "shop.example:8443", false},
+		{"10.0.0.1:8080", "10.0.0.2:8080", true}, // two replicas
+		{"127.0.0.1:8080", "localhost:8080", true},
+		{"[::1]:8080", "[::1]", true},
+		{"10.0.0.1", "shop.example", false},
+	} {
+		if same := hash(c.a, nil) == hash(c.b, nil); same != c.same {
+			t.Errorf("%s and %s count as the same: %v", c.a, c.b, same)
+		}
+	}
+	if none := (&Options{FingerprintHeaders: []string{}}); hash("a.example", none) != hash("b.example", none) {
+		t.Error("the host counts although it is not listed")
+	}
+}
+
+func TestPayload_HeadersThatChangeMeaning_AreCompared(t *testing.T) {
+	hash := func(o *Options, name string, values ...string) string {
+		r := httptest.NewRequest(http.MethodPost, "/pay", strings.NewReader("hello"))
+		r.Header[http.CanonicalHeaderKey(name)] = values
+		return sum(t, o, r)
+	}
+	for _, name := range []string{
+		"Content-Encoding", "Content-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "X-HTTP-Method-Override",
+		"X-HTTP-Method", "X-Method-Override", "SOAPAction", "X-Amz-Target", "Depth", "Destination", "Overwrite",
+	} {
+		if hash(nil, name) == hash(nil, name, "1") || hash(nil, name, "1") == hash(nil, name, "2") || hash(nil, name, "1", "2") == hash(nil, name, "12") {
+			t.Errorf("%s does not count", name)
+		}
+	}
+	for _, name := range []string{"User-Agent", "Traceparent", "Authorization", "X-Api-Version"} {
+		if hash(nil, name, "1") != hash(nil, name, "2") {
+			t.Errorf("%s counts", name)
+		}
+	}
+	if o := (&Options{FingerprintHeaders: []string{"x-api-version"}}); hash(o, "X-Api-Version", "1") == hash(o, "X-Api-Version", "2") {
+		t.Error("a listed header does not count")
+	}
+}
+
+// form is a multipart request; parts are headers and bodies in turn.
+func form(boundary, end string, parts ...string) *http.Request {
+	var b strings.Builder
+	for i := 0; i+1 < len(parts); i += 2 {
+		b.WriteString("--" + boundary + "\r\n" + parts[i] + "\r\n\r\n" + parts[i+1] + "\r\n")
+	}
+	b.WriteString(end)
+	r := httptest.NewRequest(http.MethodPost, "/upload", strings.NewReader(b.String()))
+	r.Header.Set("Content-Type", `multipart/form-data; boundary="`+boundary+`"`)
+	return r
+}
+
+func TestPayload_Multipart_ComparesParts(t *testing.T) {
+	const field, file = `Content-Disposition: form-data; name="a"`, "Content-Disposition: form-data; name=\"f\"; filename=\"x\"\r\nContent-Type: text/plain"
+	big := strings.Repeat("x", 300<<10) // it is spooled to a file
+	base := sum(t, nil, form("one", "--one--\r\n", field, "1", file, big))
+	for name, c := range map[string]struct {
+		r    *http.Request
+		same bool
+	}{
+		"another boundary":       {form("two", "--two--\r\n", field, "1", file, big), true},
+		"no line after the end":  {form("two", "--two--", field, "1", file, big), true},
+		"case of a header":       {form("two", "--two--", strings.Replace(field, "Content-Disposition", "content-disposition", 1), "1", file, big), true},
+		"another value":          {form("one", "--one--\r\n", field, "2", file, big), false},
+		"another last byte":      {form("one", "--one--\r\n", field, "1", file, big[1:]+"y"), false},
+		"another name":           {form("one", "--one--\r\n", strings.Replace(field, `"a"`, `"b"`, 1), "1", file, big), false},
+		"another order":          {form("one", "--one--\r\n", file, big, field, "1"), false},
+		"a part less":            {form("one", "--one--\r\n", field, "1"), false},
+		"a part more":            {form("one", "--one--\r\n", field, "1", file, big, field, ""), false},
+		"bytes in another part":  {form("one", "--one--\r\n", field, "1x", file, big[1:]), false},
+		"another media type":     {form("one", "--one--\r\n", field, "1", strings.Replace(file, "plain", "html", 1), big), false},
+		"no end":                 {form("one", "", field, "1", file, big), false},
+		"a boundary in the body": {form("one", "--one--\r\n", field, "1", file, big+"\r\n--one"), false},
+	} {
+		if same := sum(t, nil, c.r) == base; same != c.same {
+			t.Errorf("%s: counts as the same: %v", name, same)
+		}
+	}
+	if broken := sum(t, nil, form("one", "", field, "1")); broken == sum(t, nil, form("two", "", field, "1")) || broken != sum(t, nil, form("one", "", field, "1")) {
+		t.Error("a body that is no valid form is not compared by its bytes")
+	}
+}
+
+func TestPayload_MultipartWithTooManyParts_ComparesBytes(t *testing.T) {
+	parts := make([]string, 2*maxParts+2)
+	if sum(t, nil, form("one", "--one--", parts...)) == sum(t, nil, form("two", "--two--", parts...)) {
+		t.Error("more parts than the limit were compared")
+	}
+	if sum(t, nil, form("one", "--one--", parts[:100]...)) != sum(t, nil, form("two", "--two--", parts[:100]...)) {
+		t.Error("parts without a header are not compared")
 	}
 }

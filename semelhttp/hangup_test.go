@@ -121,7 +121,7 @@ func TestHangup_BeforeHandler_LeavesKeyFree(t *testing.T) {
 				t.Fatal(err)
 			}
 			runs := 0
-			h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { runs++ }))
+			h := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { runs++; w.WriteHeader(200) }))
 			do := func(ctx context.Context) int { return serve(t, ctx, h, "k").Code }
 			do(ctx)
 			if runs != 0 {

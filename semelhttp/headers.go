@@ -2,7 +2,6 @@ package semelhttp
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -13,9 +12,20 @@ import (
 )
 
 var defaultReplayHeaders = []string{
+	// They describe the answer.
 	"Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Content-Range",
-	"Location", "Link", "Etag", "Last-Modified", "Retry-After", "Allow",
+	"Location", "Link", "Etag", "Last-Modified", "Retry-After", "Allow", "Vary",
+	// Without them a browser keeps the answer from a page of another origin.
+	"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Access-Control-Expose-Headers", "Timing-Allow-Origin",
+	"Cross-Origin-Resource-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Embedder-Policy",
+	// Without them a browser protects its user less.
+	"Content-Security-Policy", "Content-Security-Policy-Report-Only", "X-Content-Type-Options", "X-Frame-Options",
+	"Strict-Transport-Security", "Referrer-Policy", "Permissions-Policy",
 }
+
+// UsualReplayHeaders are the headers that are kept and replayed if
+// Options.ReplayHeaders is nil.
+func UsualReplayHeaders() []string { return slices.Clone(defaultReplayHeaders) }
 
 // allowList is the set of canonical names that may be kept and replayed.
 func allowList(names []string) map[string]bool {
@@ -37,13 +47,12 @@ func forbidden(name string) bool {
 		"Date", "Age", outcomeHeader, defaultReplayedHeader, defaultKeyHeader:
 		return true
 	}
-	return strings.HasPrefix(name, "Set-Cookie") || strings.HasPrefix(name, "Proxy-") ||
-		strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, http.TrailerPrefix)
+	return strings.HasPrefix(name, "Set-Cookie") || strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, http.TrailerPrefix)
 }
 
 // describesBody reports whether a header has no meaning without the body.
 func describesBody(name string) bool {
-	return strings.HasPrefix(name, "Content-") || name == "Etag" || name == "Last-Modified" || name == "Accept-Ranges" ||
+	return strings.HasPrefix(name, "Content-") && !strings.HasPrefix(name, "Content-Security-Policy") || name == "Etag" || name == "Last-Modified" || name == "Accept-Ranges" ||
 		strings.HasSuffix(name, "-Digest") || name == "Digest"
 }
 
@@ -57,12 +66,16 @@ func (c *config) keepable(name string, gone bool) bool {
 // name, because a map has no order.
 func (c *config) keptHeaders(h http.Header, gone bool) []store.Header {
 	hopByHop := h["Connection"] // names headers for this connection only
-	var kept []store.Header
-	for _, key := range slices.Sorted(maps.Keys(h)) {
-		name := textproto.CanonicalMIMEHeaderKey(key)
-		if !c.keepable(name, gone) || listed(hopByHop, name) {
-			continue
+	var keys []string
+	for key := range h {
+		if name := textproto.CanonicalMIMEHeaderKey(key); c.keepable(name, gone) && !listed(hopByHop, name) {
+			keys = append(keys, key)
 		}
+	}
+	slices.Sort(keys)
+	kept := make([]store.Header, 0, len(keys))
+	for _, key := range keys {
+		name := textproto.CanonicalMIMEHeaderKey(key)
 		for _, v := range h[key] {
 			kept = append(kept, store.Header{Name: name, Value: v})
 		}
@@ -87,15 +100,21 @@ func listed(lists []string, name string) bool {
 }
 
 // setReplayHeaders puts the headers of an outcome into h. They replace headers of
-// the same name.
+// the same name, except what an outer handler has set for the origin of this request.
 func (c *config) setReplayHeaders(h http.Header, o *store.Outcome) {
+	var outer []string
 	for i := range o.Header {
-		delete(h, textproto.CanonicalMIMEHeaderKey(o.Header[i].Name))
+		name := textproto.CanonicalMIMEHeaderKey(o.Header[i].Name)
+		if strings.HasPrefix(name, "Access-Control-") && len(h[name]) > 0 {
+			outer = append(outer, name)
+			continue
+		}
+		delete(h, name)
 	}
 	for i := range o.Header {
 		name, v := textproto.CanonicalMIMEHeaderKey(o.Header[i].Name), o.Header[i].Value
 		switch {
-		case !c.keepable(name, o.Gone):
+		case !c.keepable(name, o.Gone) || slices.Contains(outer, name):
 		case name == "Content-Type" && v == "":
 			h[name] = nil
 		default:
@@ -127,7 +146,7 @@ func hasControl(s string) bool {
 func (c *config) answerDuplicate(w http.ResponseWriter, r *http.Request, o store.Outcome, err error) {
 	_, failed := errors.AsType[*semel.Failure](err)
 	gone := errors.Is(err, semel.ErrNotKept)
-	if c.Authorize != nil && (err == nil || failed || gone) {
+	if c.Authorize != nil && (err == nil || failed || gone || tellsOfKey(err)) {
 		if err := c.Authorize(r); err != nil {
 			c.refuse(w, r, problem(CodeReplayForbidden, err))
 			return
@@ -143,6 +162,17 @@ func (c *config) answerDuplicate(w http.ResponseWriter, r *http.Request, o store
 		o.Gone = o.Gone || gone
 		c.replay(w, &o)
 	}
+}
+
+// tellsOfKey reports whether the refusal for err tells the client that the key was
+// used before.
+func tellsOfKey(err error) bool {
+	for _, reason := range []error{semel.ErrInProgress, semel.ErrReleased, semel.ErrMismatch, semel.ErrUnverifiable, semel.ErrParked, semel.ErrExpired} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 // replay sends a kept outcome. For a tombstone it sends the first answer's status
@@ -165,4 +195,29 @@ func (c *config) replay(w http.ResponseWriter, o *store.Outcome) {
 	if !o.Gone && len(o.Body) > 0 && bodyAllowed(status) {
 		_, _ = w.Write(o.Body) // a client that has left will ask again
 	}
+}
+
+// AllowOrigin lets a page of the request's origin read the answer to w, if origins
+// contain its origin or "*". It is for refusals that a handler in front of the
+// middleware writes; Options.RefusalOrigins is for the middleware's own.
+func AllowOrigin(w http.ResponseWriter, r *http.Request, origins []string) {
+	origin := r.Header.Get("Origin")
+	if len(origins) == 0 || origin == "" {
+		return
+	}
+	h := w.Header()
+	switch {
+	case len(h["Access-Control-Allow-Origin"]) > 0: // an outer handler has decided
+		return
+	case slices.Contains(origins, origin):
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Allow-Credentials", "true")
+		h.Add("Vary", "Origin")
+	case slices.Contains(origins, "*"):
+		h.Set("Access-Control-Allow-Origin", "*")
+	default:
+		h.Add("Vary", "Origin")
+		return
+	}
+	h.Set("Access-Control-Expose-Headers", "Retry-After, "+outcomeHeader+", "+defaultReplayedHeader)
 }

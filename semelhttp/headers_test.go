@@ -14,7 +14,7 @@ import (
 // neverReplayed lists the forbidden headers again, independently of forbidden.
 func neverReplayed(name string) bool {
 	name = strings.ToLower(name)
-	for _, prefix := range []string{"set-cookie", "proxy-", "access-control-", "trailer:"} {
+	for _, prefix := range []string{"set-cookie", "proxy-", "trailer:"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/semel-go/semel"
 )
@@ -39,9 +40,29 @@ type protectedHandler struct {
 	next   http.Handler
 }
 
+// methodOverrides are the headers that frameworks read a method from.
+var methodOverrides = [...]string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// protects reports whether the method of a request is protected, in any spelling in
+// which the handler may read it.
+func (c *config) protects(r *http.Request) bool {
+	has := func(method string) bool {
+		return slices.ContainsFunc(c.Methods, func(m string) bool { return strings.EqualFold(m, method) })
+	}
+	if has(r.Method) {
+		return true
+	}
+	for _, name := range methodOverrides {
+		if slices.ContainsFunc(r.Header[name], has) {
+			return true
+		}
+	}
+	return false
+}
+
 // ServeHTTP implements http.Handler.
 func (h *protectedHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !slices.Contains(h.cfg.Methods, r.Method) {
+	if !h.cfg.protects(r) {
 		h.next.ServeHTTP(w, r)
 		return
 	}

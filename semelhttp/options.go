@@ -1,6 +1,7 @@
 package semelhttp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,9 @@ import (
 type Options struct {
 	// Operation returns the operation of a request. Nil: Route.
 	Operation func(r *http.Request) string
-	// Methods are the protected methods; other requests pass through. Nil: POST and
-	// PATCH. Accept ignores it.
+	// Methods are the protected methods; other requests pass through. Capitals do not
+	// count, and a header such as X-HTTP-Method-Override counts as a second method.
+	// Nil: POST and PATCH. Accept ignores it.
 	Methods []string
 	// KeyHeaders are the names of the header with the key. A request may have one of
 	// them. Nil: Idempotency-Key.
@@ -35,10 +37,17 @@ type Options struct {
 	// there is none. An error is the client's fault: 400.
 	KeyFrom func(r *http.Request, body io.Reader) (string, error)
 	// Payload is what requests with one key must have in common. Nil: the method, the
-	// path, the raw query, the media type and all bytes of the body. So a repeated
-	// multipart form needs the same boundary; if clients cannot do that, choose the
-	// fields that count. An error is the client's fault: 400.
+	// path, the raw query, the media type, the FingerprintHeaders and all bytes of the
+	// body. A multipart body is compared by its parts, because each repeat may have
+	// another boundary. An error is the client's fault: 400.
 	Payload func(r *http.Request, body io.Reader) (semel.Payload, error)
+	// FingerprintHeaders are the request headers that requests with one key must have
+	// in common, because they change what a request means; "Host" stands for the host
+	// name. Nil: Host, Content-Encoding, Content-Range, If-Match, If-None-Match,
+	// If-Modified-Since, If-Unmodified-Since, X-HTTP-Method-Override, X-HTTP-Method,
+	// X-Method-Override, SOAPAction, X-Amz-Target, Depth, Destination and Overwrite.
+	// Empty: none. Payload does not use them.
+	FingerprintHeaders []string
 
 	// MaxBody is the largest request body, in bytes: 10 MiB by default. A larger one
 	// is refused before the key is claimed.
@@ -53,28 +62,29 @@ type Options struct {
 	// kept. Use it for reverse proxies, which flush each answer of unknown length.
 	HoldFlush bool
 
-	// Keep reports whether an answer with this status is kept and replayed. Another
-	// answer means, if it is 4xx, that nothing happened, and otherwise that the call
-	// is in doubt. In a transaction, the handler's writes are committed with a kept
-	// answer and undone with any other. Nil: 2xx, 3xx, and 4xx except 401, 403, 408,
-	// 425 and 429.
-	Keep func(status int) bool
-	// NoStore keeps no body, for answers that contain secrets. The status is kept,
-	// and headers that do not describe the body, such as Location.
+	// Judge says what an answer is: the result, a sign that nothing happened, or
+	// neither. In a transaction, the handler's writes are committed with a kept answer
+	// and undone with any other. Nil: the function Judge.
+	Judge func(a Answer) Verdict
+	// NoStore keeps the status and nothing else, for answers that contain secrets in
+	// their body or in a header such as Location.
 	NoStore bool
-	// ReplayHeaders are the headers that are kept and replayed. Nil: Content-Type,
-	// Content-Encoding, Content-Language, Content-Disposition, Content-Range,
-	// Location, Link, ETag, Last-Modified, Retry-After and Allow. Empty: none.
-	// Cookies, credentials and challenges, CORS headers, Date, Age, framing and
-	// hop-by-hop headers are never kept, even if listed.
+	// ReplayHeaders are the headers that are kept and replayed. Nil: those that describe
+	// the answer, and those by which a browser reads it and protects its user;
+	// docs/http.md lists them. Empty: none. Cookies, credentials and challenges, Date,
+	// Age, framing and hop-by-hop headers are never kept, even if listed.
 	ReplayHeaders []string
+	// RefusalOrigins are the origins, such as https://shop.example, whose pages may read
+	// refusals; "*" stands for all origins, without credentials. Nil: none, so that a
+	// page of another origin only learns that its request failed.
+	RefusalOrigins []string
 	// ReplayedHeader marks a replay: "Idempotent-Replayed" by default.
 	ReplayedHeader string
 	// CacheReplays leaves "Cache-Control: no-store" off replays.
 	CacheReplays bool
 	// Authorize is asked before a kept answer is sent, because the client may have
-	// lost its rights since. An error becomes a 403 that does not contain the error's
-	// text. Nil: each client of the key's tenant may see the answer.
+	// lost its rights since, and before any refusal that tells that the key was used
+	// before. An error becomes a 403 that does not contain the error's text. Nil: each client of the key's tenant may see the answer.
 	Authorize func(r *http.Request) error
 
 	// Wait is how long a duplicate waits for the first request's answer. A request can
@@ -91,8 +101,8 @@ type Options struct {
 	// DocsURL is the page that documents the use of keys in your API. Problems then
 	// link to it. Empty: their types point to this package's documentation.
 	DocsURL string
-	// Refuse writes a refusal instead of the problem document. Retry-After is already
-	// set. Refuse must not send Problem.Err.
+	// Refuse writes a refusal instead of the problem document. Retry-After and the
+	// headers for RefusalOrigins are already set. Refuse must not send Problem.Err.
 	Refuse func(w http.ResponseWriter, r *http.Request, p Problem)
 }
 
@@ -106,7 +116,8 @@ const (
 // config is Options with the defaults set and the header names canonical.
 type config struct {
 	Options
-	replayable map[string]bool
+	replayable map[string]bool // header names
+	compares   map[string]bool // FingerprintHeaders
 	docs       string
 }
 
@@ -125,26 +136,27 @@ func (o *Options) config() (*config, error) {
 		c.KeyHeaders = []string{defaultKeyHeader}
 	}
 	c.KeyHeaders = canonical(c.KeyHeaders)
+	if c.FingerprintHeaders == nil {
+		c.FingerprintHeaders = defaultFingerprintHeaders
+	}
+	c.FingerprintHeaders = canonical(c.FingerprintHeaders)
+	slices.Sort(c.FingerprintHeaders)
+	c.compares = map[string]bool{}
+	for _, name := range c.FingerprintHeaders {
+		c.compares[name] = true
+	}
 	if c.ReplayHeaders == nil {
 		c.ReplayHeaders = defaultReplayHeaders
 	}
 	c.replayable = allowList(c.ReplayHeaders)
-	if c.MaxBody == 0 {
-		c.MaxBody = 10 << 20
+	c.MaxBody = cmp.Or(c.MaxBody, 10<<20)
+	c.MaxResponse = cmp.Or(c.MaxResponse, 1<<20)
+	if c.Judge == nil {
+		c.Judge = Judge
 	}
-	if c.MaxResponse == 0 {
-		c.MaxResponse = 1 << 20
-	}
-	if c.Keep == nil {
-		c.Keep = keepDefault
-	}
-	if c.ReplayedHeader == "" {
-		c.ReplayedHeader = defaultReplayedHeader
-	}
+	c.ReplayedHeader = cmp.Or(c.ReplayedHeader, defaultReplayedHeader)
 	c.ReplayedHeader = textproto.CanonicalMIMEHeaderKey(c.ReplayedHeader)
-	if c.BusyStatus == 0 {
-		c.BusyStatus = http.StatusConflict
-	}
+	c.BusyStatus = cmp.Or(c.BusyStatus, http.StatusConflict)
 	if c.docs = c.DocsURL; c.docs == "" {
 		c.docs = defaultDocs
 	}
@@ -173,6 +185,16 @@ func (c *config) validate() error {
 	for i, h := range c.ReplayHeaders {
 		if !isToken(h) {
 			bad("ReplayHeaders[%d]: %q is not a header name", i, h)
+		}
+	}
+	for i, h := range c.FingerprintHeaders {
+		if !isToken(h) {
+			bad("FingerprintHeaders[%d]: %q is not a header name", i, h)
+		}
+	}
+	for i, o := range c.RefusalOrigins {
+		if u, err := url.Parse(o); o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "") {
+			bad("RefusalOrigins[%d]: %q is not an origin; write one such as https://shop.example, or *", i, o)
 		}
 	}
 	if !isToken(c.ReplayedHeader) {

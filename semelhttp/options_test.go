@@ -25,7 +25,7 @@ func TestOptions_Nil_HasDefaults(t *testing.T) {
 			"ReplayedHeader": {c.ReplayedHeader, "Idempotent-Replayed"},
 			"BusyStatus":     {c.BusyStatus, 409},
 			"Wait":           {c.Wait, time.Duration(0)},
-			"replayable":     {len(c.replayable), 11},
+			"replayable":     {len(c.replayable), 26},
 		} {
 			if !reflect.DeepEqual(v.got, v.want) {
 				t.Errorf("%s options: %s is %v, want %v", name, field, v.got, v.want)
@@ -34,18 +34,9 @@ func TestOptions_Nil_HasDefaults(t *testing.T) {
 	}
 }
 
-func TestKeep_Nil_KeepsFinalStatuses(t *testing.T) {
-	notKept := map[int]bool{401: true, 403: true, 408: true, 425: true, 429: true}
-	for status := 200; status < 1000; status++ {
-		if got, want := keepDefault(status), status < 500 && !notKept[status]; got != want {
-			t.Errorf("%d: kept is %v, want %v", status, got, want)
-		}
-	}
-}
-
 func TestOptions_SeveralWrong_AllReported(t *testing.T) {
 	o := &Options{
-		Methods: []string{"PO ST"}, KeyHeaders: []string{"a b", "X-Key", "x-key"}, ReplayHeaders: []string{""}, ReplayedHeader: "a:b",
+		Methods: []string{"PO ST"}, KeyHeaders: []string{"a b", "X-Key", "x-key"}, ReplayHeaders: []string{""}, FingerprintHeaders: []string{"a b"}, RefusalOrigins: []string{"shop.example"}, ReplayedHeader: "a:b",
 		MaxBody: -1, MaxResponse: -1, Wait: -1, BusyStatus: 500, DocsURL: "http://a\nb",
 	}
 	_, err := Middleware(nil, nil, o)
@@ -53,7 +44,7 @@ func TestOptions_SeveralWrong_AllReported(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, field := range []string{
-		"Methods[0]", "KeyHeaders[0]", "KeyHeaders[2]", "ReplayHeaders[0]", "ReplayedHeader", "MaxBody", "MaxResponse", "Wait", "BusyStatus", "DocsURL", "tenant: is nil", "run: is nil",
+		"Methods[0]", "KeyHeaders[0]", "KeyHeaders[2]", "ReplayHeaders[0]", "FingerprintHeaders[0]", "RefusalOrigins[0]", "ReplayedHeader", "MaxBody", "MaxResponse", "Wait", "BusyStatus", "DocsURL", "tenant: is nil", "run: is nil",
 	} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("the error does not name %s: %v", field, err)

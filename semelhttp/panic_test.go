@@ -106,6 +106,7 @@ func TestWriter_ResponseController_ReachesServer(t *testing.T) {
 			if err := errors.Join(c.SetReadDeadline(farAway), c.SetWriteDeadline(farAway), c.EnableFullDuplex()); err != nil {
 				t.Error(err)
 			}
+			w.WriteHeader(200)
 		})
 		site.want(site.post("k", "hello"), 200, "")
 	})

@@ -171,7 +171,7 @@ func TestParity_ProtectedAndBare_SameAnswer(t *testing.T) {
 				}
 				bare := &testSite{t: t}
 				bare.serve(handler(false), http2)
-				site := newSite(t, setup{http2: http2, options: semelhttp.Options{Keep: func(int) bool { return true }}}, handler(true))
+				site := newSite(t, setup{http2: http2, options: semelhttp.Options{Judge: keepAll}}, handler(true))
 				want, got := observeAnswer(t, bare, ""), observeAnswer(t, site, "k")
 				switch {
 				case name == "too long" && http2: // bare HTTP/2 breaks off; a protected handler behaves as with HTTP/1.1
@@ -203,7 +203,7 @@ func TestReplay_KeptAnswer_EqualsFirst(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				site := newSite(t, setup{http2: http2, options: semelhttp.Options{Keep: func(int) bool { return true }}},
+				site := newSite(t, setup{http2: http2, options: semelhttp.Options{Judge: keepAll}},
 					func(w http.ResponseWriter, r *http.Request) { h(w, r, func(...any) {}) })
 				first, again := observeAnswer(t, site, "k"), observeAnswer(t, site, "k")
 				if again.Header.Get("Idempotent-Replayed") != "true" {

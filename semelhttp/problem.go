@@ -1,12 +1,18 @@
 package semelhttp
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
 )
 
 // Problem is a refusal: the answer to a request that gets no handler's answer.
@@ -17,8 +23,8 @@ type Problem struct {
 	// Title explains Code, and Detail says how to go on: for people, in English.
 	Title, Detail string
 	// RetryAfter is the time after which the client may send the same request
-	// again; zero: not known. For a request in progress it is the rest of the lease,
-	// which is renewed while the first request runs.
+	// again; zero: not known. For a request in progress it is short, and grows with
+	// the time that the first request has been running.
 	RetryAfter time.Duration
 	// Err is the cause, for the server's own logs; nil: none beside Code. Never send
 	// it to the client.
@@ -44,6 +50,7 @@ const (
 	CodePayloadUnverifiable = "payload_unverifiable"
 	CodeUpgradeUnsupported  = "upgrade_unsupported"
 	CodeMisconfigured       = "misconfigured"
+	CodeAnswerMissing       = "answer_missing"
 	CodeAttemptFailed       = "attempt_failed"
 	CodeStoreUnavailable    = "store_unavailable"
 	CodeSpoolUnavailable    = "spool_unavailable"
@@ -85,6 +92,8 @@ var problems = map[string]Problem{
 		Detail: "The server can no longer tell whether this is the request for which the key was first used. Nothing was done."},
 	CodeUpgradeUnsupported: {Status: http.StatusInternalServerError, Title: "Protocol cannot be switched",
 		Detail: "A request with an idempotency key cannot switch to another protocol."},
+	CodeAnswerMissing: {Status: http.StatusInternalServerError, Title: "Server gave no answer",
+		Detail: "The operation was begun, but it ended without an answer. Repeat the request with the same key; do not send it with a new one."},
 	CodeMisconfigured: {Status: http.StatusInternalServerError, Title: "Server is set up wrongly",
 		Detail: "The server cannot tell repeated requests apart, and has done nothing."},
 	CodeAttemptFailed: {Status: http.StatusServiceUnavailable, Title: "The attempt that was waited for failed", RetryAfter: retrySoon,
@@ -117,9 +126,16 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", retryAfter(p.RetryAfter))
 	}
+	AllowOrigin(w, r, c.RefusalOrigins)
 	if c.Refuse != nil {
 		c.Refuse(w, r, *p)
 		return
+	}
+	switch p.Code {
+	case CodeMisconfigured:
+		slog.ErrorContext(r.Context(), "semelhttp: the handler is set up wrongly; requests are answered 500", "method", r.Method, "error", p.Err)
+	case CodeAnswerMissing:
+		slog.ErrorContext(r.Context(), "semelhttp: the handler returned without an answer, so the call is in doubt; "+writeOK, "method", r.Method, "status", p.Status)
 	}
 	body, err := json.Marshal(document{c.docs + "#" + p.Code, p.Title, p.Status, p.Detail, p.Code})
 	if err != nil { // impossible: strings and a number can be encoded
@@ -138,4 +154,113 @@ func (c *config) refuse(w http.ResponseWriter, r *http.Request, p *Problem) {
 // retryAfter is d in whole seconds, rounded up, so that no client comes too early.
 func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(int64(max(1, math.Ceil(d.Seconds()))), 10)
+}
+
+// problemOf maps the error of a call to the problem that the client gets. The
+// handler did not run, or its answer does not count.
+func (c *config) problemOf(err error) *Problem {
+	if e, ok := errors.AsType[*semel.Error](err); ok {
+		p := c.problemOfReason(e)
+		p.Err = err
+		return p
+	}
+	if f, ok := errors.AsType[*semel.Failure](err); ok {
+		if f.Code == semel.CodeAttemptsExhausted {
+			return problem(CodeAttemptsExhausted, err)
+		}
+		return problem(CodeFailed, err)
+	}
+	if errors.Is(err, errUpgrade) {
+		return problem(CodeUpgradeUnsupported, err)
+	}
+	return problem(CodeMisconfigured, err) // a Runner that follows its contract returns no other error
+}
+
+func (c *config) problemOfReason(e *semel.Error) *Problem {
+	var p *Problem
+	switch e.Reason {
+	case semel.ErrInProgress:
+		p = problem(CodeInProgress, e)
+		p.Status, p.RetryAfter = c.BusyStatus, max(busyHint(e), 1)
+	case semel.ErrReleased:
+		p = problem(CodeAttemptFailed, e)
+		p.RetryAfter = max(p.RetryAfter, e.RetryAfter)
+	case semel.ErrMismatch:
+		p = problem(CodePayloadMismatch, e)
+	case semel.ErrUnverifiable:
+		p = problem(CodePayloadUnverifiable, e)
+	case semel.ErrParked:
+		p = problem(CodeOutcomeUnknown, e)
+	case semel.ErrExpired:
+		p = problem(CodeReservationExpired, e)
+	case semel.ErrLeaseLost:
+		p = problem(CodeLeaseLost, e)
+	case semel.ErrUnavailable, semel.ErrCanceled, store.ErrCorrupt:
+		p = problem(CodeStoreUnavailable, e)
+		p.RetryAfter = max(p.RetryAfter, e.RetryAfter)
+	case semel.ErrInvalid:
+		// Operation, tenant and key are valid here, so the payload cannot be hashed or the
+		// Guard is invalid.
+		if p = problem(CodeMisconfigured, e); c.Payload != nil {
+			p = problem(CodePayloadMalformed, e)
+		}
+	default:
+		p = problem(CodeMisconfigured, e)
+	}
+	return p
+}
+
+// maxBusyHint is the longest Retry-After for a run in progress.
+const maxBusyHint = 30 * time.Second
+
+// busyHint is when to ask again about a call in progress: soon after a short run, and
+// later after a long one. The rest of the lease says little about that, because it is
+// renewed while the run goes on. If there is no run, the next attempt is not due yet.
+func busyHint(e *semel.Error) time.Duration {
+	if e.Running <= 0 {
+		return e.RetryAfter
+	}
+	return min(max(e.Running/2, retrySoon), maxBusyHint)
+}
+
+// silenceProblem is the answer for a handler that wrote none. ended is how its context
+// had ended when it returned. The status is 504 if its time was over. A handler that simply returned may have meant 200, as
+// for net/http, so the problem tells its author what to write.
+func silenceProblem(ended, err error) *Problem {
+	p := problem(CodeAnswerMissing, err)
+	switch {
+	case errors.Is(ended, context.DeadlineExceeded):
+		p.Status = http.StatusGatewayTimeout
+	case ended == nil:
+		p.Detail += " To the author of the handler: " + writeOK
+	}
+	return p
+}
+
+// writeOK is the cure for a handler that means 200 and writes nothing.
+const writeOK = "a handler that means an empty 200 has to write it with w.WriteHeader(http.StatusOK)."
+
+// keyMalformed does not repeat the key, because it may be secret.
+func keyMalformed(err error) *Problem {
+	p := problem(CodeKeyMalformed, err)
+	p.Detail = fmt.Sprintf("The idempotency key is malformed: %v. A key has 1 to %d printable ASCII characters.", err, maxKey)
+	return p
+}
+
+// bodyProblem maps the error of a body that could not be spooled.
+func (c *config) bodyProblem(err error) *Problem {
+	outer, ok := errors.AsType[*http.MaxBytesError](err)
+	if ok || errors.Is(err, errTooLarge) {
+		limit := c.MaxBody
+		if ok {
+			limit = outer.Limit
+		}
+		p := problem(CodeBodyTooLarge, err)
+		p.Detail = fmt.Sprintf("The request body is over the limit of %d bytes. Nothing was done.", limit)
+		return p
+	}
+	if _, ok := errors.AsType[spoolError](err); ok {
+		return problem(CodeSpoolUnavailable, err)
+	}
+	return problem(CodeBodyUnreadable, err)
 }

@@ -43,7 +43,7 @@ func TestProblem_Documents_MatchGolden(t *testing.T) {
 	for _, code := range []string{
 		CodeKeyMissing, CodeKeyMalformed, CodeBodyUnreadable, CodePayloadMalformed, CodeTenantMissing, CodeReplayForbidden, CodeInProgress,
 		CodeOutcomeUnknown, CodeLeaseLost, CodeReservationExpired, CodeBodyTooLarge, CodePayloadMismatch, CodeAttemptsExhausted, CodeFailed,
-		CodePayloadUnverifiable, CodeUpgradeUnsupported, CodeMisconfigured, CodeAttemptFailed, CodeStoreUnavailable, CodeSpoolUnavailable,
+		CodePayloadUnverifiable, CodeUpgradeUnsupported, CodeAnswerMissing, CodeMisconfigured, CodeAttemptFailed, CodeStoreUnavailable, CodeSpoolUnavailable,
 	} {
 		p := problem(code, errors.New("canary"))
 		if p.Status == 0 || p.Title == "" {
@@ -94,6 +94,9 @@ func TestProblem_EachReason_HasCode(t *testing.T) {
 	after := func(reason error, d time.Duration) error {
 		return &semel.Error{Reason: reason, RetryAfter: d, Cause: errors.New("canary")}
 	}
+	running := func(d time.Duration) error {
+		return &semel.Error{Reason: semel.ErrInProgress, RetryAfter: 29 * time.Second, Running: d}
+	}
 	plain, _ := (*Options)(nil).config()
 	busy, _ := (&Options{BusyStatus: 429}).config()
 	custom, _ := (&Options{Payload: func(*http.Request, io.Reader) (semel.Payload, error) { return semel.NoPayload(), nil }}).config()
@@ -107,6 +110,9 @@ func TestProblem_EachReason_HasCode(t *testing.T) {
 		"busy":                 {plain, after(semel.ErrInProgress, 29*time.Second+1), 409, CodeInProgress, "30"},
 		"busy, 30 s":           {plain, after(semel.ErrInProgress, 30*time.Second), 409, CodeInProgress, "30"},
 		"busy, soon":           {plain, after(semel.ErrInProgress, time.Millisecond), 409, CodeInProgress, "1"},
+		"busy, just begun":     {plain, running(time.Millisecond), 409, CodeInProgress, "1"},
+		"busy for 9 s":         {plain, running(9 * time.Second), 409, CodeInProgress, "5"},
+		"busy for an hour":     {plain, running(time.Hour), 409, CodeInProgress, "30"},
 		"busy, unknown":        {plain, after(semel.ErrInProgress, 0), 409, CodeInProgress, "1"},
 		"busy, 429":            {busy, after(semel.ErrInProgress, time.Second), 429, CodeInProgress, "1"},
 		"released":             {plain, after(semel.ErrReleased, 0), 503, CodeAttemptFailed, "1"},

@@ -58,11 +58,11 @@ func (c *config) newCall(r *http.Request, tenant TenantFunc, s *spool) (call sem
 // hash of the request.
 func (c *config) readPayload(r *http.Request, s *spool) (semel.Payload, *Problem) {
 	if c.Payload == nil {
-		h := newFingerprint(r)
-		if p := c.spoolBody(r, s, h); p != nil {
+		sum, p := c.fingerprint(r, s)
+		if p != nil {
 			return semel.Payload{}, p
 		}
-		return semel.Digest(fingerprintAlg, h.Sum(nil)), nil
+		return semel.Digest(fingerprintAlg, sum), nil
 	}
 	if p := c.spoolBody(r, s, io.Discard); p != nil {
 		return semel.Payload{}, p
@@ -119,13 +119,13 @@ type TenantFunc func(r *http.Request) (string, error)
 
 // Route names the operation after the pattern that matched the request, such as
 // "POST /payments/{id}". If the pattern has no method, Route puts the request's
-// method before it. Route is empty unless an http.ServeMux has matched the request,
+// method before it, in capitals. Route is empty unless an http.ServeMux has matched the request,
 // so wrap the handlers and not the ServeMux.
 func Route(r *http.Request) string {
 	if r.Pattern == "" || strings.ContainsAny(r.Pattern, " \t") {
 		return r.Pattern
 	}
-	return r.Method + " " + r.Pattern
+	return strings.ToUpper(r.Method) + " " + r.Pattern
 }
 
 var (

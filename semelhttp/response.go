@@ -26,6 +26,8 @@ type response struct {
 	mark        outcomeMark
 	mustBuffer  bool  // it cannot be stored before the handler returns; see stream
 	heldFlush   bool  // the handler has flushed, and nothing was sent
+	broken      bool  // see Broken
+	ended       error // of the handler's context, when it returned
 	status      int   // zero: the handler has not written its header
 	declared    int64 // Content-Length; -1: none
 	written     int64
@@ -136,9 +138,11 @@ func (a *response) refuse(err error) {
 }
 
 // finish completes the answer of a handler that has returned, and reports whether
-// it was streamed.
+// it was streamed. A handler that wrote nothing has not answered, unless it has
+// marked the answer or Options.Judge keeps it: then it means 200, as for net/http.
 func (a *response) finish() (streamed bool) {
-	if a.status == 0 {
+	a.ended = a.request.Context().Err()
+	if a.status == 0 && a.mode == buffering && (a.mark != unmarked || a.verdict().Effect == Kept) {
 		a.writeHeader(http.StatusOK)
 	}
 	return a.mode == streaming

@@ -25,12 +25,12 @@ const (
 // is so in a transaction, whose commit comes later, and under
 // semel.Options.Rerun.
 func (a *response) stream() error {
-	marker := ""
+	marker, effect := "", a.verdict().Effect
 	switch {
 	case a.unprotected():
 		marker = outcomeUnprotected
-	case a.verdict() != keep:
-		if a.execution.Policy() == semel.Park && a.verdict() == inDoubt {
+	case effect != Kept:
+		if a.execution.Policy() == semel.Park && effect == Doubt {
 			marker = outcomeUnknown
 		}
 	case driver.Completed(a.execution): // by the handler itself

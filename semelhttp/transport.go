@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -27,8 +28,9 @@ import (
 // and random; inside a handler that Semel runs, a missing key is [ErrNoKey]. If a key
 // has to survive a crash of this process, the caller makes and keeps it.
 //
-// A request is repeated if it got no answer, 425, 429, 502, 503, 504, or 409 with a
-// Retry-After or the code in_progress, up to MaxAttempts and until its context ends.
+// A request is repeated if it got no answer, 408, 425, 429, 502, 503, 504, another 4xx
+// with a Retry-After, or 409 with the code in_progress, up to MaxAttempts and until its
+// context ends. While the first request runs, asking again is no attempt.
 type Transport struct {
 	base http.RoundTripper
 	opt  TransportOptions
@@ -49,10 +51,11 @@ func NewTransport(base http.RoundTripper, o *TransportOptions) (*Transport, erro
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if len(r.Header[t.opt.KeyHeader]) == 0 && !slices.Contains(t.opt.Methods, r.Method) {
+	sent := keyLines(r.Header, t.opt.KeyHeader)
+	if len(sent) == 0 && !slices.ContainsFunc(t.opt.Methods, func(m string) bool { return strings.EqualFold(m, r.Method) }) {
 		return t.base.RoundTrip(r)
 	}
-	key, hasKey, err := t.keyOf(r)
+	key, hasKey, err := t.keyOf(r, sent)
 	if err != nil {
 		closeBody(r)
 		return nil, err
@@ -62,6 +65,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer bodies.close()
+	var busy time.Duration // how long the Transport has waited for a run in progress
 	for n := 1; ; n++ {
 		out := r.Clone(r.Context())
 		out.Trailer = r.Trailer // the caller sets the values while the body is read
@@ -77,11 +81,14 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		out.ContentLength = bodies.size
 		NoResend(out)
 		resp, err := t.base.RoundTrip(out)
-		if n == t.opt.MaxAttempts {
-			return resp, err
-		}
 		after, retry := retryable(r.Context(), resp, err)
 		wait := t.opt.pause(n, after)
+		if retry && after > 0 && t.opt.MaxAttempts > 1 && busy+wait <= t.opt.MaxRetryAfter && isBusy(resp) {
+			busy += wait
+			n-- // to ask again is no attempt, because the first request is still running
+		} else if n == t.opt.MaxAttempts {
+			return resp, err
+		}
 		if !retry || after > t.opt.MaxRetryAfter || !lasts(r.Context(), wait) {
 			return resp, err
 		}
@@ -106,11 +113,15 @@ func closeBody(r *http.Request) {
 }
 
 // drain reads a short rest of the body, so that the connection can be used again.
+// A rest that does not come in time costs the connection.
 func drain(resp *http.Response) {
 	const maxDrained = 64 << 10 // bytes
+	const drainTime = 500 * time.Millisecond
 	if resp == nil {
 		return
 	}
+	late := time.AfterFunc(drainTime, func() { _ = resp.Body.Close() }) // which ends the read
+	defer late.Stop()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // an error only costs the connection
 	_ = resp.Body.Close()
 }
@@ -136,8 +147,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // ErrNoKey means that a handler which Semel runs has made a request without a key.
 // A random key would differ in the handler's next attempt, and the request could
 // take effect twice. Give the request a derived key:
-// WithKey(ctx, x.Derive("name of the step")).
-var ErrNoKey = errors.New("semelhttp: a request made by a handler needs a key; use WithKey(ctx, x.Derive(step))")
+// WithKey(ctx, x.DownstreamKey("name of the step")).
+var ErrNoKey = errors.New("semelhttp: a request made by a handler needs a key; use WithKey(ctx, x.DownstreamKey(step))")
 
 type keyKey struct{}
 
@@ -150,9 +161,13 @@ func WithKey(ctx context.Context, key string) context.Context {
 
 // keyOf returns the value for the request's key header. HasKey says that the request
 // has the header already.
-func (t *Transport) keyOf(r *http.Request) (value string, hasKey bool, err error) {
-	if values := r.Header[t.opt.KeyHeader]; len(values) > 0 {
-		return values[0], true, nil
+func (t *Transport) keyOf(r *http.Request, sent []string) (value string, hasKey bool, err error) {
+	switch len(sent) {
+	case 0:
+	case 1:
+		return sent[0], true, nil
+	default:
+		return "", false, fmt.Errorf("semelhttp: the request has %d keys in the header %s; send one", len(sent), t.opt.KeyHeader)
 	}
 	key, ok := r.Context().Value(keyKey{}).(string)
 	if !ok {
@@ -168,6 +183,17 @@ func (t *Transport) keyOf(r *http.Request) (value string, hasKey bool, err error
 		return key, false, nil
 	}
 	return quoteKey(key), false, nil
+}
+
+// keyLines returns the values of a header in each spelling of its name, because
+// net/http sends a name that is not canonical as it is.
+func keyLines(h http.Header, name string) (lines []string) {
+	for spelling, values := range h {
+		if len(spelling) == len(name) && strings.EqualFold(spelling, name) {
+			lines = append(lines, values...)
+		}
+	}
+	return lines
 }
 
 // newUUID is a UUID of version 7 (RFC 9562): the time in milliseconds and 74 random

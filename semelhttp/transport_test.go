@@ -121,7 +121,7 @@ func TestTransport_Answers_RetriedOrFinal(t *testing.T) {
 	}
 	for line, again := range map[any]bool{
 		"200": false, "302": false, "400": false, "404": false, "422": false, "500": false, "501": false,
-		"425": true, "429": true, "502": true, "503": true, "504": true,
+		"408": true, "425": true, "429": true, "499": false, "403 Retry-After: 1": true, "404 Retry-After: 1": true, "307": false, "502": true, "503": true, "504": true,
 		"409":                                                         false,
 		"409 Retry-After: 1":                                          true,
 		problem("in_progress"):                                        true,
@@ -370,5 +370,24 @@ func TestReplayed_Markers_AreRecognized(t *testing.T) {
 		if semelhttp.Replayed(r) {
 			t.Errorf("%s: false counts", name)
 		}
+	}
+}
+
+func TestTransport_FirstRequestRuns_AsksUntilItEnds(t *testing.T) {
+	busy := "409 Retry-After: 2; Content-Type: application/problem+json\n{\"code\":\"in_progress\"}"
+	lines := []any{errors.New("connection reset"), "503"}
+	for range 12 {
+		lines = append(lines, busy)
+	}
+	s, status, err := sendScripted(t, nil, append(lines, "201")...)
+	if err != nil || status != 201 || len(s.attempts) != 15 {
+		t.Errorf("got %d, %v after %d attempts", status, err, len(s.attempts))
+	}
+	s, status, err = sendScripted(t, nil, busy)
+	if last := s.attempts[len(s.attempts)-1].at; err != nil || status != 409 || last < time.Minute || last > 2*time.Minute {
+		t.Errorf("got %d, %v; the last attempt was after %v", status, err, last)
+	}
+	if s, status, _ = sendScripted(t, &semelhttp.TransportOptions{MaxAttempts: 1}, busy); status != 409 || len(s.attempts) != 1 {
+		t.Errorf("with one attempt: got %d after %d attempts", status, len(s.attempts))
 	}
 }

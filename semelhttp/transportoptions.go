@@ -1,6 +1,7 @@
 package semelhttp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,8 +30,9 @@ type TransportOptions struct {
 	// attempt, up to MaxBackoff, and each pause varies by half at random. 100 ms and
 	// 10 s by default.
 	Backoff, MaxBackoff time.Duration
-	// MaxRetryAfter is the longest Retry-After that the Transport waits for: 1 minute
-	// by default. An answer with a longer one is returned to the caller.
+	// MaxRetryAfter is the longest Retry-After that the Transport waits for, and how
+	// long it asks again while the first request runs: 1 minute by default. An answer
+	// with a longer one is returned to the caller.
 	MaxRetryAfter time.Duration
 	// MaxBody is the largest body, in bytes, that is copied for a repeat: 1 MiB by
 	// default. A request with a larger one is not sent, and is an error. A request
@@ -47,28 +49,16 @@ func (o *TransportOptions) withDefaults() TransportOptions {
 	if len(d.Methods) == 0 {
 		d.Methods = []string{http.MethodPost, http.MethodPatch}
 	}
-	if d.KeyHeader == "" {
-		d.KeyHeader = defaultKeyHeader
-	}
+	d.KeyHeader = cmp.Or(d.KeyHeader, defaultKeyHeader)
 	d.KeyHeader = textproto.CanonicalMIMEHeaderKey(d.KeyHeader)
 	if d.NewKey == nil {
 		d.NewKey = newUUID
 	}
-	if d.MaxAttempts == 0 {
-		d.MaxAttempts = 4
-	}
-	if d.Backoff == 0 {
-		d.Backoff = 100 * time.Millisecond
-	}
-	if d.MaxBackoff == 0 {
-		d.MaxBackoff = max(10*time.Second, d.Backoff)
-	}
-	if d.MaxRetryAfter == 0 {
-		d.MaxRetryAfter = time.Minute
-	}
-	if d.MaxBody == 0 {
-		d.MaxBody = 1 << 20
-	}
+	d.MaxAttempts = cmp.Or(d.MaxAttempts, 4)
+	d.Backoff = cmp.Or(d.Backoff, 100*time.Millisecond)
+	d.MaxBackoff = cmp.Or(d.MaxBackoff, max(10*time.Second, d.Backoff))
+	d.MaxRetryAfter = cmp.Or(d.MaxRetryAfter, time.Minute)
+	d.MaxBody = cmp.Or(d.MaxBody, 1<<20)
 	return d
 }
 

@@ -39,63 +39,85 @@ func setMark(r *http.Request, m outcomeMark) {
 	}
 }
 
-// keepDefault is the default of Options.Keep. It keeps a status that answers the
-// request itself, and not one that depends on the moment or on the caller.
-func keepDefault(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+// Broken says that the answer to r broke off, as when an upstream dies inside its
+// body, so that the call is in doubt. If nothing was sent to the client, what was
+// written is dropped, and the handler can write another answer, such as 502. If a
+// part was sent, or r is not protected, Broken reports false.
+func Broken(r *http.Request) (dropped bool) {
+	w, ok := r.Context().Value(writerKey{}).(*handlerWriter)
+	if !ok {
 		return false
 	}
-	return status >= 200 && status < 500
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.response != nil && w.response.breakOff()
 }
 
-// verdict says what an answer tells about the operation.
-type verdict uint8
+// breakOff drops what was written, unless a part was sent.
+func (a *response) breakOff() (dropped bool) {
+	switch a.mode {
+	case streaming:
+		a.broken = true
+		return false
+	case buffering:
+		a.discard()
+		a.broken, a.mark = true, unmarked
+		a.status, a.declared, a.written, a.body, a.header, a.heldFlush = 0, -1, 0, nil, nil, false
+	case refused: // the answer does not count anyway
+	}
+	return true
+}
 
-const (
-	inDoubt  verdict = iota // nobody knows whether it took effect
-	keep                    // the answer is the result
-	noEffect                // nothing happened
-)
-
-func (a *response) verdict() verdict {
+// verdict says what the answer tells about the operation. A mark of the handler
+// counts for more than the table, but not for an answer that broke off.
+func (a *response) verdict() Verdict {
+	short := a.status != 0 && a.declared > int64(len(a.body)) && bodyAllowed(a.status) && a.request.Method != http.MethodHead
 	switch {
 	case a.mark == markNoEffect:
-		return noEffect
-	case a.mark == markFinal || a.cfg.Keep(a.status):
-		return keep
-	case a.status >= 400 && a.status < 500:
-		return noEffect
+		return Verdict{Effect: NothingDone, Reason: "the handler says so"}
+	case a.mark == markFinal:
+		return Verdict{Effect: Kept, Reason: "the handler says so", WithoutBody: a.mode == streaming || short}
 	}
-	return inDoubt
+	return a.cfg.Judge(Answer{
+		Status: a.status, Header: a.header, Path: a.request.URL.Path, Ended: a.status == 0 && a.request.Context().Err() != nil,
+		Broken: a.broken, Streamed: a.mode == streaming, Short: short,
+	})
 }
 
 // statusError is the error of a run whose answer is not kept.
-type statusError int
+type statusError struct {
+	status int // 0: it wrote none
+	reason string
+}
 
-func (s statusError) Error() string { return fmt.Sprintf("the handler answered %d", int(s)) }
+func (s statusError) Error() string {
+	if s.status == 0 {
+		return "the handler did not answer: " + s.reason
+	}
+	return fmt.Sprintf("the handler answered %d: %s", s.status, s.reason)
+}
 
 // result is what the Guard gets from a handler that has returned.
-func (a *response) result(streamed bool) (store.Outcome, error) {
+func (a *response) result() (store.Outcome, error) {
 	if a.mode == refused {
 		return store.Outcome{}, a.err
 	}
-	switch a.verdict() {
-	case keep:
-		return a.outcome(streamed), nil
-	case noEffect:
-		return store.Outcome{}, semel.NoEffect(statusError(a.status))
+	v := a.verdict()
+	switch v.Effect {
+	case Kept:
+		return a.outcome(v.WithoutBody), nil
+	case NothingDone:
+		return store.Outcome{}, semel.NoEffect(statusError{a.status, v.Reason})
 	}
-	return store.Outcome{}, statusError(a.status)
+	return store.Outcome{}, statusError{a.status, v.Reason}
 }
 
-// outcome is the part of the answer that is kept. A body that is shorter than its
-// declared length is not kept, because duplicates must not take it for the whole
-// answer.
-func (a *response) outcome(streamed bool) store.Outcome {
-	short := a.declared > int64(len(a.body)) && bodyAllowed(a.status) && a.request.Method != http.MethodHead
-	o := store.Outcome{Code: a.status, Gone: streamed || short || a.cfg.NoStore}
-	o.Header = a.cfg.keptHeaders(a.header, o.Gone)
+// outcome is the part of the answer that is kept.
+func (a *response) outcome(withoutBody bool) store.Outcome {
+	o := store.Outcome{Code: a.status, Gone: withoutBody || a.cfg.NoStore}
+	if !a.cfg.NoStore {
+		o.Header = a.cfg.keptHeaders(a.header, o.Gone)
+	}
 	if !o.Gone {
 		o.Body = a.body
 	}

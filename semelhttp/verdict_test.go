@@ -32,6 +32,12 @@ func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 		{200, nil, kept(200), kept(200)},
 		{201, nil, kept(201), kept(201)},
 		{302, nil, kept(302), kept(302)},
+		{303, nil, kept(303), kept(303)},
+		{307, nil, again(307), again(307)},
+		{308, nil, again(308), again(308)},
+		{402, nil, again(402), again(402)},
+		{428, nil, again(428), again(428)},
+		{499, nil, again(499), parked},
 		{400, nil, kept(400), kept(400)},
 		{404, nil, kept(404), kept(404)},
 		{409, nil, kept(409), kept(409)},
@@ -77,8 +83,20 @@ func TestVerdict_StatusMarkPolicy_DecidesOutcome(t *testing.T) {
 	}
 }
 
-func TestKeep_Set_Decides(t *testing.T) {
-	site := newSite(t, setup{options: semelhttp.Options{Keep: func(status int) bool { return status == 500 }}}, func(w http.ResponseWriter, r *http.Request) {
+// keepAll keeps each answer, also one that was never written.
+func keepAll(a semelhttp.Answer) semelhttp.Verdict {
+	return semelhttp.Verdict{Effect: semelhttp.Kept, WithoutBody: a.Streamed || a.Short}
+}
+
+func only500(a semelhttp.Answer) semelhttp.Verdict {
+	if a.Status == 500 {
+		return semelhttp.Verdict{Effect: semelhttp.Kept}
+	}
+	return semelhttp.Verdict{Effect: semelhttp.NothingDone}
+}
+
+func TestJudge_Set_Decides(t *testing.T) {
+	site := newSite(t, setup{options: semelhttp.Options{Judge: only500}}, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(map[string]int{"/500": 500, "/404": 404, "/202": 202}[r.URL.Path])
 	})
 	for path, runs := range map[string]int64{"/500": 1, "/404": 2, "/202": 2} {

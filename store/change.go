@@ -43,6 +43,12 @@ func (p *Proposal) Replace(old *Record, now time.Time) Record {
 	return r
 }
 
+// Found is the answer to p, for which a store has found or written r at the time now.
+func (p *Proposal) Found(r *Record, now time.Time) Found {
+	won := p.Owner != Owner{} && r.Owner == p.Owner && r.State == p.State
+	return Found{Record: *r, Won: won, Now: now}
+}
+
 func (p *Proposal) apply(r *Record, now time.Time, floor uint64) {
 	r.Key, r.State, r.Policy, r.Owner, r.Holder = p.Key, p.State, p.Policy, p.Owner, p.Holder
 	r.Fingerprint, r.Attempt, r.LastError, r.Format = p.Fingerprint, p.Attempt, p.Error, Format

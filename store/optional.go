@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// The interfaces below are optional. semel.New asks a store once for Lister and
-// Waiter, and the commands ask for the others. A store that wraps another has a
+// The interfaces below, Journal and Timers are optional. semel.New asks a store once for
+// Journal, Lister and Waiter, package saga for Timers, and the commands for the others. A store that wraps another has a
 // method Unwrap() Store; see [As].
 
 // Lister is a store that can list records, for operators and reconcilers.
 type Lister interface {
 	// List returns the records that f selects, in any order. If a record changes
-	// meanwhile, List returns the old or the new version, or skips it.
+	// meanwhile, List returns the old or the new version, or skips it. If f selects
+	// only records in doubt (Filter.InDoubt), a store with many records should
+	// find them without reading the others.
 	List(ctx context.Context, f Filter) iter.Seq2[Found, error]
 }
 
@@ -44,6 +46,16 @@ func (f *Filter) Match(r *Record, now time.Time) bool {
 		}
 	}
 	return false
+}
+
+// InDoubt reports whether f selects only records in doubt, whose state is Unknown.
+func (f *Filter) InDoubt() bool {
+	for _, s := range f.States {
+		if s != Unknown {
+			return false
+		}
+	}
+	return len(f.States) > 0
 }
 
 // Waiter is a store that can notify its callers when a record may have changed.

@@ -49,8 +49,12 @@ func (s State) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// UnmarshalText accepts the names that String returns.
+// UnmarshalText accepts the names that String returns, and "parked" for unknown.
 func (s *State) UnmarshalText(text []byte) error {
+	if string(text) == "parked" {
+		*s = Unknown
+		return nil
+	}
 	for i, name := range stateNames {
 		if name != "" && name == string(text) {
 			*s = State(i)

@@ -4,6 +4,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,14 @@ type Options struct {
 	// MaxAttempts is the Guards' MaxAttempts, so that an expired claim that was
 	// the last attempt ends as a Guard would end it. Zero: no limit.
 	MaxAttempts int
+	// StoreTimeout is how long one request to the store may take: 30 s by default.
+	// Then the pass ends with an error that wraps semel.ErrUnavailable.
+	StoreTimeout time.Duration
 	// Observe gets an event for each recovered record. Nil: none.
 	Observe func(ctx context.Context, e semel.Event)
+	// AfterStep gets what a pass has done so far, after each of its steps. A pass looks
+	// at every record, so that it may have thousands of steps. Nil: nothing.
+	AfterStep func(s Stats)
 	// AfterPass gets what each pass of Run did, and its error. Nil: nothing.
 	AfterPass func(s Stats, err error)
 }
@@ -52,25 +59,18 @@ func (o *Options) withDefaults(st store.Store) (Options, error) {
 	if o != nil {
 		d = *o
 	}
-	if d.Every == 0 {
-		d.Every = time.Minute
-	}
-	if d.Batch == 0 {
-		d.Batch = 100
-	}
-	if d.Rest == 0 {
-		d.Rest = 3
-	}
-	if d.Retention == 0 {
-		d.Retention = 24 * time.Hour
-	}
+	d.Every = cmp.Or(d.Every, time.Minute)
+	d.Batch = cmp.Or(d.Batch, 100)
+	d.Rest = cmp.Or(d.Rest, 3)
+	d.Retention = cmp.Or(d.Retention, 24*time.Hour)
+	d.StoreTimeout = cmp.Or(d.StoreTimeout, 30*time.Second)
 	var wrong error
 	switch {
 	case st == nil:
 		wrong = errors.New("sweep: store: is nil")
-	case d.Every < 0 || d.Batch < 0 || d.Retention < time.Millisecond || d.MaxAttempts < 0:
-		wrong = fmt.Errorf("sweep: options: Every %v, Batch %d and MaxAttempts %d must not be negative, and Retention %v must be at least 1ms",
-			d.Every, d.Batch, d.MaxAttempts, d.Retention)
+	case d.Every < 0 || d.Batch < 0 || d.Retention < time.Millisecond || d.MaxAttempts < 0 || d.StoreTimeout < time.Millisecond:
+		wrong = fmt.Errorf("sweep: options: Every %v, Batch %d and MaxAttempts %d must not be negative, and Retention %v and StoreTimeout %v must be at least 1ms",
+			d.Every, d.Batch, d.MaxAttempts, d.Retention, d.StoreTimeout)
 	}
 	if wrong != nil {
 		return d, &semel.Error{Reason: semel.ErrInvalid, Cause: wrong}
@@ -80,21 +80,27 @@ func (o *Options) withDefaults(st store.Store) (Options, error) {
 
 // Run removes expired records and recovers expired claims, pass after pass, until
 // ctx ends. Any number of processes may run it. It returns nil when ctx ends, and
-// an error only for wrong options. If a pass fails, AfterPass gets its error, and
-// the next pass tries again.
+// an error only for wrong options. If a step fails, AfterPass gets the error, and the
+// next pass begins with that step. If it fails again, the next pass begins at the start.
 func Run(ctx context.Context, st store.Store, o *Options) error {
 	d, err := o.withDefaults(st)
 	if err != nil {
 		return err
 	}
-	for {
-		stats, err := Once(ctx, st, o)
+	s := sweeper{store: st, options: d}
+	for from := store.Cursor(""); ; {
+		var failed store.Cursor
+		stats, err := s.pass(ctx, from, &failed)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the end of ctx is how Run ends
 		}
 		if d.AfterPass != nil {
 			d.AfterPass(stats, err)
 		}
+		if from == failed { // no progress, or none to make
+			failed = ""
+		}
+		from = failed
 		if !retry.Pause(ctx, d.Every) {
 			return nil
 		}
@@ -104,18 +110,24 @@ func Run(ctx context.Context, st store.Store, o *Options) error {
 // Once makes one pass. If some records could not be recovered, it goes on with the
 // others, and the error has all the causes.
 func Once(ctx context.Context, st store.Store, o *Options) (Stats, error) {
-	var stats Stats
 	d, err := o.withDefaults(st)
 	if err != nil {
-		return stats, err
+		return Stats{}, err
 	}
 	s := sweeper{store: st, options: d}
+	var failed store.Cursor
+	return s.pass(ctx, "", &failed)
+}
+
+// pass makes a pass from a cursor on. If a step fails, failed is its cursor.
+func (s *sweeper) pass(ctx context.Context, from store.Cursor, failed *store.Cursor) (stats Stats, err error) {
 	var errs []error
-	pacer := pacer{factor: max(0, d.Rest)}
-	for from := store.Cursor(""); ; {
+	pacer := pacer{factor: max(0, s.options.Rest)}
+	for {
 		start := time.Now()
-		res, err := st.Sweep(ctx, from, d.Batch)
+		res, err := s.step(ctx, from)
 		if err != nil {
+			*failed = from
 			return stats, errors.Join(append(errs, &semel.Error{Reason: semel.ErrUnavailable, Cause: err})...)
 		}
 		stats.Deleted += res.Deleted
@@ -124,6 +136,9 @@ func Once(ctx context.Context, st store.Store, o *Options) (Stats, error) {
 				errs = append(errs, err)
 			}
 		}
+		if s.options.AfterStep != nil {
+			s.options.AfterStep(stats)
+		}
 		if from = res.Next; from == "" {
 			return stats, errors.Join(errs...)
 		}
@@ -131,6 +146,22 @@ func Once(ctx context.Context, st store.Store, o *Options) (Stats, error) {
 			return stats, errors.Join(append(errs, &semel.Error{Reason: semel.ErrCanceled, Cause: err})...)
 		}
 	}
+}
+
+// step asks the store for one step.
+func (s *sweeper) step(ctx context.Context, from store.Cursor) (store.SweepResult, error) {
+	limited, cancel := context.WithTimeout(ctx, s.options.StoreTimeout)
+	defer cancel()
+	res, err := s.store.Sweep(limited, from, s.options.Batch)
+	return res, s.explainLimit(ctx, limited, err)
+}
+
+// explainLimit names the limit if it, and not the caller, ended a request.
+func (s *sweeper) explainLimit(ctx, limited context.Context, err error) error {
+	if err == nil || retry.Answered(err) || limited.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("the store gave no answer within StoreTimeout, %v: %w", s.options.StoreTimeout, err)
 }
 
 const (
@@ -174,13 +205,16 @@ type sweeper struct {
 // key.
 func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, stats *Stats) error {
 	call := store.Call{Policy: r.Policy, Fingerprint: r.Fingerprint, MaxAttempts: s.options.MaxAttempts}
-	if strings.HasSuffix(r.Key.Operation, lapsed.RerunSuffix) {
-		call.MaxAttempts = 0 // the outcome is kept under another key; crashed reruns must not end the others for good
+	if strings.HasSuffix(r.Key.Operation, lapsed.RerunSuffix) || lapsed.IsSaga(r.Key) {
+		call.MaxAttempts = 0 // the outcome is kept under another key, or package saga counts the attempts
 	}
 	d := store.Decide(r, &call, now)
 	p := store.Proposal{
 		Key: r.Key, State: store.Released, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: r.Holder, Fingerprint: r.Fingerprint,
 		Attempt: r.Attempt, Keep: s.options.Retention, Error: lapsed.Text(r),
+	}
+	if lapsed.IsSaga(r.Key) {
+		p.Keep = lapsed.Forever // it can only be released
 	}
 	kind, count := semel.EventReleased, &stats.Released
 	action := d.Action
@@ -203,7 +237,10 @@ func (s *sweeper) recover(ctx context.Context, r *store.Record, now time.Time, s
 	default:
 		return nil // somebody has changed it since, or it is unreadable
 	}
-	f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, r.Seen(), p) })
+	limited, cancel := context.WithTimeout(ctx, s.options.StoreTimeout)
+	defer cancel()
+	f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, r.Seen(), p) })
+	err = s.explainLimit(ctx, limited, err)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
 		return nil // somebody was faster

@@ -1,7 +1,11 @@
 // Package effect has the errors by which a handler says that it changed nothing.
 package effect
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // NoEffect wraps an error of a handler that changed nothing.
 type NoEffect struct{ Err error }
@@ -47,3 +51,29 @@ func Finish(err error) error {
 	}
 	return err
 }
+
+// Readable returns err or, if a method of it panics, another error that says so. A
+// nil pointer in an error is the usual case. The error of a handler goes through it
+// before anything reads it, because the handler has had its effect and a panic would
+// lose its outcome.
+func Readable(err error) (readable error) {
+	if err == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			readable = fmt.Errorf("the handler returned an error of type %T whose methods panic (a nil pointer?): %v", err, p)
+		}
+	}()
+	_ = err.Error()
+	_ = errors.Is(err, errProbe)           // calls each Is and Unwrap
+	_, _ = errors.AsType[*probeError](err) // calls each As
+	return err
+}
+
+var errProbe = &probeError{}
+
+// probeError is an error that no other error is.
+type probeError struct{ _ byte }
+
+func (*probeError) Error() string { return "probe" }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel/store"
 )
@@ -21,6 +22,26 @@ const reconcilerText = "; the reconciler: "
 // RerunSuffix ends the operation of the second key of a rerun. No step can have
 // this operation, because the name of a step is not empty.
 const RerunSuffix = "##rerun"
+
+// SagaSuffix ends the operation of a saga. No step can have this operation, because
+// the name of a step has no '#'.
+const SagaSuffix = "##saga"
+
+// IsSaga reports whether a key is that of a saga.
+func IsSaga(k store.Key) bool { return strings.HasSuffix(k.Operation, SagaSuffix) }
+
+// Forever is how long a saga is kept that has not ended: much longer than anything
+// waits, and short enough to be a time.
+const Forever = 100 * 365 * 24 * time.Hour
+
+// Keep is how long a released record is kept. A saga that has not ended does not
+// expire, however long its workers are away.
+func Keep(k store.Key, retention time.Duration) time.Duration {
+	if IsSaga(k) {
+		return Forever
+	}
+	return retention
+}
 
 // FailureCodec names the encoding of a kept failure.
 const FailureCodec = "semel/failure"

@@ -151,3 +151,26 @@ func TestItem_CallerLeftInFlight_IsNotReused(t *testing.T) {
 		}
 	})
 }
+
+// In a detached lane a caller returns when its context ends, although the flush,
+// which has its request alone, ignores the context.
+func TestDo_DetachedFlushHangs_CallerReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(&coalesce.Options[int]{Detached: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		left := g.start(ctx, 1)
+		if reqs := <-g.begun; len(reqs) != 1 {
+			t.Fatalf("a flush of %v", reqs)
+		}
+		cancel()
+		if a := <-left; !errors.Is(a.err, context.Canceled) {
+			t.Errorf("%v", a)
+		}
+		next := g.start(t.Context(), 2)
+		if reqs := g.pass(); len(reqs) != 1 || reqs[0] != 2 {
+			t.Errorf("the next flush has %v", reqs)
+		}
+		g.pass()
+		(<-next).want(t, "2")
+	})
+}

@@ -46,7 +46,6 @@ func (t *flight[Req, Res]) leave() {
 // alone flushes it on its caller's goroutine, and starts another for the requests
 // that were queued meanwhile.
 func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
-	it.self[0] = it
 	start := time.Now()
 	defer func() {
 		l.mu.Lock()
@@ -58,7 +57,7 @@ func (l *Lane[Req, Res]) alone(ctx context.Context, it *Item[Req, Res]) {
 			go l.drain()
 		}
 	}()
-	l.run(ctx, it.self[:])
+	l.run(ctx, []*Item[Req, Res]{it})
 }
 
 // drain flushes batches until nothing is queued.

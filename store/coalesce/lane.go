@@ -20,6 +20,10 @@ type Options[Req any] struct {
 	// before another flush begins under load. Raise it if a flush is expensive
 	// however few requests it has. Zero: 8. The limit is MaxBatch.
 	QueuedPerFlush int
+	// Detached: no caller flushes its request itself, so that each returns when
+	// its context ends, even if the flush ignores that. It costs a goroutine for
+	// each request that comes alone. [Lane.Alone] is not concerned.
+	Detached bool
 	// Conflict returns a number for a request. Requests with equal numbers are
 	// never in flight together, in one flush or in two; they take turns, in
 	// the order in which they came. A hash of the key is good enough, because
@@ -34,14 +38,13 @@ type Item[Req, Res any] struct {
 	Res Res
 	Err error
 
-	done       chan struct{} // one value, once the answer is there
+	done       chan struct{} // one value, once the answer is there; nil in a batch of one
 	prev, next *Item[Req, Res]
 	state      state
 	urgent     bool
-	number     uint64             // Options.Conflict's
-	blocked    list[Req, Res]     // later requests with the same number
-	flight     *flight[Req, Res]  // while in flight
-	self       [1]*Item[Req, Res] // a batch of this item alone, without an allocation
+	number     uint64            // Options.Conflict's
+	blocked    list[Req, Res]    // later requests with the same number
+	flight     *flight[Req, Res] // while in flight
 }
 
 type state uint8
@@ -72,6 +75,7 @@ type Lane[Req, Res any] struct {
 	max            int
 	flushers       int
 	queuedPerFlush int // Options.QueuedPerFlush
+	detached       bool
 
 	mu      sync.Mutex
 	queue   [2]list[Req, Res] // urgent ones, others
@@ -81,8 +85,6 @@ type Lane[Req, Res any] struct {
 	pace    pace
 	closed  bool
 	idle    chan struct{} // closed when closed and nothing runs
-	free    list[Req, Res]
-	nfree   int
 }
 
 // New makes a lane. Flush gets up to MaxBatch requests and answers each by setting
@@ -105,7 +107,7 @@ func New[Req, Res any](flush func(ctx context.Context, batch []*Item[Req, Res]),
 	if o.QueuedPerFlush > 0 {
 		l.queuedPerFlush = o.QueuedPerFlush
 	}
-	l.queuedPerFlush = min(l.queuedPerFlush, l.max)
+	l.queuedPerFlush, l.detached = min(l.queuedPerFlush, l.max), o.Detached
 	if l.conflict = o.Conflict; l.conflict != nil {
 		l.holder = map[uint64]*Item[Req, Res]{}
 	}
@@ -140,14 +142,11 @@ func (l *Lane[Req, Res]) Alone(ctx context.Context, req Req) (res Res, ok bool, 
 		l.mu.Unlock()
 		return res, false, nil
 	}
-	it := l.get()
-	it.Req = req
+	it := &Item[Req, Res]{Req: req}
 	l.enter(it, true)
 	l.mu.Unlock()
 	l.alone(ctx, it)
-	res, err = it.Res, it.Err
-	l.put(it)
-	return res, true, err
+	return it.Res, true, it.Err
 }
 
 func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res, err error) {
@@ -159,8 +158,7 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 		l.mu.Unlock()
 		return res, ErrClosed
 	}
-	it := l.get()
-	it.Req, it.urgent = req, urgent
+	it := &Item[Req, Res]{Req: req, urgent: urgent}
 	if l.enter(it, false) {
 		l.mu.Unlock()
 		l.alone(ctx, it)
@@ -170,9 +168,7 @@ func (l *Lane[Req, Res]) do(ctx context.Context, req Req, urgent bool) (res Res,
 			return res, ctx.Err()
 		}
 	}
-	res, err = it.Res, it.Err
-	l.put(it)
-	return res, err
+	return it.Res, it.Err
 }
 
 // wait waits for the answer, and reports false if ctx ended before.
@@ -200,18 +196,19 @@ func (l *Lane[Req, Res]) enter(it *Item[Req, Res], now bool) (alone bool) {
 		it.number = l.conflict(&it.Req)
 		if h := l.holder[it.number]; h != nil {
 			l.waiting++
-			it.state = blocked
+			it.state, it.done = blocked, make(chan struct{}, 1)
 			h.blocked.push(it)
 			return false
 		}
 		l.holder[it.number] = it
 	}
-	if l.running < l.flushers && (now || !l.pace.crowded()) {
+	if l.running < l.flushers && (now || !l.detached && !l.pace.crowded()) {
 		l.running++
 		it.state = inFlight
 		return true
 	}
 	l.waiting++
+	it.done = make(chan struct{}, 1)
 	l.enqueue(it)
 	if l.waiting >= l.enough(l.running) {
 		l.help()

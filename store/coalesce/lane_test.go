@@ -255,10 +255,3 @@ func TestAlone_NoFlusherFree_DoesNothing(t *testing.T) {
 		}
 	})
 }
-
-func TestDo_IdleLane_AllocatesNothing(t *testing.T) {
-	l := coalesce.New(func(context.Context, []*item) {}, nil)
-	if n := testing.AllocsPerRun(1000, func() { _, _ = l.Do(t.Context(), 1) }); n >= 1 {
-		t.Errorf("%v allocations a call", n)
-	}
-}

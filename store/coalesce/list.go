@@ -34,27 +34,3 @@ func (q *list[Req, Res]) remove(it *Item[Req, Res]) {
 	}
 	it.prev, it.next = nil, nil
 }
-
-// maxFree bounds the items that a lane keeps for later callers.
-const maxFree = 1024
-
-// get returns an empty item. The lane is locked.
-func (l *Lane[Req, Res]) get() *Item[Req, Res] {
-	if it := l.free.pop(); it != nil {
-		l.nfree--
-		return it
-	}
-	return &Item[Req, Res]{done: make(chan struct{}, 1)}
-}
-
-// put keeps an item for reuse after its caller has the answer. If the caller left
-// while it was in flight, it is not reused, because its flush may write to it.
-func (l *Lane[Req, Res]) put(it *Item[Req, Res]) {
-	*it = Item[Req, Res]{done: it.done}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.nfree < maxFree {
-		l.nfree++
-		l.free.push(it)
-	}
-}

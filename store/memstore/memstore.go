@@ -29,18 +29,27 @@ type Store struct {
 	clock func() time.Time
 
 	mu         sync.Mutex
-	records    map[store.Key]*store.Record
+	records    map[store.Key]*record
+	timers     map[store.Key]store.Timer
 	sweptFence uint64 // the highest fence of the records that a sweep deleted
+}
+
+// record is a record with the steps of its call.
+type record struct {
+	store.Record
+	steps []store.Step
 }
 
 var _ interface {
 	store.Store
 	store.Lister
+	store.Journal
+	store.Timers
 } = (*Store)(nil)
 
 // New makes an empty store.
 func New(o *Options) *Store {
-	s := &Store{clock: time.Now, records: map[store.Key]*store.Record{}}
+	s := &Store{clock: time.Now, records: map[store.Key]*record{}}
 	if o != nil && o.Now != nil {
 		s.clock = o.Now
 	}
@@ -52,10 +61,11 @@ func New(o *Options) *Store {
 func (s *Store) now() time.Time { return store.Time(store.Micros(s.clock())) }
 
 // put stores a record with an outcome that shares no memory with the caller's.
-func (s *Store) put(r store.Record) *store.Record {
+func (s *Store) put(r store.Record, steps []store.Step) *record {
 	r.Outcome = r.Outcome.Clone()
-	s.records[r.Key] = &r
-	return &r
+	kept := &record{r, steps}
+	s.records[r.Key] = kept
+	return kept
 }
 
 // Claim implements store.Store.
@@ -68,9 +78,9 @@ func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error
 	now := s.now()
 	r, exists := s.records[p.Key]
 	if !exists {
-		r = s.put(p.Insert(now, s.sweptFence))
+		r = s.put(p.Insert(now, s.sweptFence), nil)
 	}
-	return found(r, &p, now), nil
+	return p.Found(&r.Record, now), nil
 }
 
 // Swap implements store.Store.
@@ -86,15 +96,13 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 		return store.Found{Now: now}, store.ErrNotFound
 	}
 	if r.Seen() == seen {
-		r = s.put(p.Replace(r, now))
+		steps := r.steps
+		if p.Restart {
+			steps = nil
+		}
+		r = s.put(p.Replace(&r.Record, now), steps)
 	}
-	return found(r, &p, now), nil
-}
-
-// found is the record as the sender of p sees it.
-func found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
-	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
-	return store.Found{Record: *r, Won: won, Now: now}
+	return p.Found(&r.Record, now), nil
 }
 
 // Renew implements store.Store.
@@ -129,9 +137,9 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	case !exists || r.Lease() != l:
 		return store.ErrLeaseLost
 	case r.State == store.Processing:
-		s.put(t.Apply(*r, s.now()))
+		s.put(t.Apply(r.Record, s.now()), r.steps)
 		return nil
-	case t.Done(r):
+	case t.Done(&r.Record):
 		return nil
 	}
 	return store.ErrLeaseLost
@@ -149,7 +157,7 @@ func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	if !exists {
 		return store.Found{Now: now}, store.ErrNotFound
 	}
-	return store.Found{Record: *r, Now: now}, nil
+	return store.Found{Record: r.Record, Now: now}, nil
 }
 
 // List implements store.Lister. It copies the selected records before it yields
@@ -176,8 +184,8 @@ func (s *Store) matching(f *store.Filter) (matches []store.Found) {
 		if f.Limit > 0 && len(matches) == f.Limit {
 			break
 		}
-		if f.Match(r, now) {
-			matches = append(matches, store.Found{Record: *r, Now: now})
+		if f.Match(&r.Record, now) {
+			matches = append(matches, store.Found{Record: r.Record, Now: now})
 		}
 	}
 	return matches

@@ -40,7 +40,7 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 			delete(s.records, key)
 			res.Deleted++
 		case r.Lapsed(res.Now) && sortable(key) > after:
-			res.Lapsed = append(res.Lapsed, *r)
+			res.Lapsed = append(res.Lapsed, r.Record)
 		}
 	}
 	left := limit - res.Deleted

@@ -51,8 +51,10 @@
 //     this process's wall clock says that the record has expired, it is a miss
 //   - a swap through any process leaves a mark in the front, so that a process
 //     which read the key before the swap cannot write the earlier record
-//     afterwards. If the front cannot be reached during the swap, or
-//     loses the mark, the earlier record may be used for MaxAge at most. Use one MaxAge in all processes
+//     afterwards. The record that takes the mark's place keeps it out too, also
+//     when its life is over or its writer has died. If the front cannot be reached
+//     during the swap, or evicts the mark, the earlier record may be used for MaxAge
+//     at most. Use one MaxAge in all processes
 //
 // The front holds fingerprints and outcomes, so protect it like the store:
 // anybody who can write to it can forge answers. It may evict. A key in the front

@@ -32,10 +32,7 @@ const (
 	frontSuffix = "##front"
 	// metaHeader names the last header line of an outcome in the front, which
 	// holds a frontMeta as JSON.
-	metaHeader = "semel-nearcache-1"
-	// swapHeader names the only header line of the mark that a swap leaves. Its
-	// value is the fence of the record that was swapped.
-	swapHeader = "semel-nearcache-swapped"
+	metaHeader = "semel-nearcache-2"
 	// frontLease is how long a process may take to write a record.
 	frontLease = 10 * time.Second
 )
@@ -55,6 +52,7 @@ type frontMeta struct {
 	Owner                       []byte
 	Created, Updated, Completed int64
 	Expires                     int64
+	LastError                   string
 	Clock                       int64         // the store's clock, or later, when the record was sent
 	Life                        time.Duration // how long from then on the record may be used
 	Estimated                   bool
@@ -68,20 +66,20 @@ type frontRecord struct {
 }
 
 // settlement is what the front keeps of an entry.
-func (e *entry) settlement(clock time.Time, life time.Duration) store.Settlement {
+func (e *entry) settlement(clock time.Time, life, keep time.Duration) store.Settlement {
 	r := &e.record
 	digest := r.Key.Digest()
 	meta, err := json.Marshal(frontMeta{
 		KeyDigest: digest[:], State: r.State, Policy: r.Policy, Fence: r.Fence, Owner: r.Owner[:], Created: store.Micros(r.Created),
 		Updated: store.Micros(r.Updated), Completed: store.Micros(r.Completed), Expires: store.Micros(r.Expires),
-		Clock: store.Micros(clock), Life: life, Estimated: e.estimated,
+		LastError: r.LastError, Clock: store.Micros(clock), Life: life, Estimated: e.estimated,
 	})
 	if err != nil {
 		panic(err) // only an invalid state has no JSON, and it is not replayable
 	}
 	o := r.Outcome
 	o.Header = append(slices.Clip(o.Header), store.Header{Name: metaHeader, Value: string(meta)})
-	return store.Settlement{State: store.Completed, Attempt: r.Attempt, Error: r.LastError, Keep: life, Outcome: o}
+	return store.Settlement{State: store.Completed, Attempt: r.Attempt, Error: least(r.Fence), Keep: max(life, keep), Outcome: o}
 }
 
 // parseFront is the record of k that f, which the front returned, holds. It has
@@ -101,7 +99,7 @@ func parseFront(f *store.Found, k store.Key) (v frontRecord, ok bool) {
 	r := &v.record
 	r.Key, r.State, r.Policy, r.Fence, r.Owner, r.Outcome.Header = k, m.State, m.Policy, m.Fence, store.Owner(m.Owner), h[:last]
 	r.Created, r.Updated = store.Time(m.Created), store.Time(m.Updated)
-	r.Completed, r.Expires = store.Time(m.Completed), store.Time(m.Expires)
+	r.Completed, r.Expires, r.LastError = store.Time(m.Completed), store.Time(m.Expires), m.LastError
 	return v, replayable(r, store.Time(m.Clock))
 }
 
@@ -156,8 +154,8 @@ func (s *Store) writeFront(ctx context.Context, e *entry) {
 		return
 	}
 	s.front.call(context.WithoutCancel(ctx), e.answered, func(ctx context.Context) error {
-		p := frontProposal(e.record.Key)
-		p.Holder, p.Fingerprint, p.Keep = e.record.Holder, e.record.Fingerprint, e.life
+		p := frontProposal(e.record.Key, e.record.Fence)
+		p.Holder, p.Fingerprint = e.record.Holder, e.record.Fingerprint
 		f, err := s.front.st.Claim(ctx, p)
 		if err != nil {
 			return err
@@ -176,75 +174,67 @@ func (s *Store) writeFront(ctx context.Context, e *entry) {
 		if e.life <= passed {
 			return nil
 		}
-		return s.front.st.Settle(ctx, f.Record.Lease(), e.settlement(e.clock.Add(passed), e.life-passed))
+		return s.front.st.Settle(ctx, f.Record.Lease(), e.settlement(e.clock.Add(passed), e.life-passed, s.swapLife()))
 	})
 }
 
-func frontProposal(k store.Key) store.Proposal {
-	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: newOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease}
+// frontProposal is the claim of a process that writes a record with this fence.
+func frontProposal(k store.Key, fence uint64) store.Proposal {
+	return store.Proposal{Key: frontKey(k), State: store.Processing, Owner: newOwner(), Holder: "nearcache", Attempt: 1, Lease: frontLease, Error: least(fence)}
 }
 
-// replaces reports whether a record with this fence may take the place of f in
-// the front. A record from before a swap may not replace the swap's mark.
+// Whatever is in the front says in its last error which fence a record must have at
+// least to take its place. So the record from before a swap stays out, also after
+// the writer of a later record died or that record's life was over.
+const leastPrefix = "fence "
+
+func least(fence uint64) string { return leastPrefix + strconv.FormatUint(fence, 10) }
+
+func leastFence(r *store.Record) uint64 {
+	text, _ := strings.CutPrefix(r.LastError, leastPrefix)
+	fence, _ := strconv.ParseUint(text, 10, 64) // another's record has none
+	return fence
+}
+
+// swapLife is how long after a swap any process may use, and therefore write, a
+// record that it read before.
+func (s *Store) swapLife() time.Duration { return s.maxAge + drift(s.maxAge) + s.skew }
+
+// replaces reports whether a record with this fence may take the place of f in the
+// front.
 func replaces(f *store.Found, k store.Key, fence uint64, estimated bool) bool {
+	if fence < leastFence(&f.Record) {
+		return false
+	}
 	switch store.Decide(&f.Record, &store.Call{Policy: f.Record.Policy, Fingerprint: f.Record.Fingerprint}, f.Now).Action {
 	case store.Execute, store.TakeOver, store.ReplayFailure: // only another's sweep makes it a failure
 		return true
 	case store.Replay:
-		if swapped, ok := swappedFence(f); ok {
-			return fence > swapped
-		}
 		v, ok := parseFront(f, k)
-		return !ok || v.meta.Fence < fence || v.meta.Fence == fence && v.meta.Estimated && !estimated
+		return !ok || v.meta.Fence < fence || v.meta.Fence == fence && (v.meta.Estimated && !estimated || v.meta.Life <= v.age)
 	}
 	return false // another process writes it
 }
 
-// swappedFence is the fence in the mark of a swap, if f is one.
-func swappedFence(f *store.Found) (fence uint64, ok bool) {
-	h := f.Record.Outcome.Header
-	if len(h) != 1 || h[0].Name != swapHeader {
-		return 0, false
-	}
-	fence, err := strconv.ParseUint(h[0].Value, 10, 64)
-	return fence, err == nil
-}
-
-// markSwapped puts a mark in the place of a record in the front. The mark stays
-// for as long as any process may use, and therefore write, a record that it read
-// before the swap.
+// markSwapped puts a mark in the place of a record in the front.
 func (s *Store) markSwapped(ctx context.Context, seen *store.Seen) {
 	if s.front == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.front.timeout)
 	defer cancel()
-	mark := store.Settlement{
-		State: store.Completed, Attempt: 1, Keep: s.maxAge + drift(s.maxAge) + s.skew,
-		Outcome: store.Outcome{Header: []store.Header{{Name: swapHeader, Value: strconv.FormatUint(seen.Fence, 10)}}},
-	}
-	p := frontProposal(seen.Key)
+	p := frontProposal(seen.Key, seen.Fence+1)
 	f, err := s.front.st.Get(ctx, p.Key)
 	if errors.Is(err, store.ErrNotFound) {
 		if f, err = s.front.st.Claim(ctx, p); err == nil && f.Won {
-			_ = s.front.st.Settle(ctx, f.Record.Lease(), mark)
+			_ = s.front.st.Settle(ctx, f.Record.Lease(), store.Settlement{State: store.Completed, Attempt: 1, Error: p.Error, Keep: s.swapLife()})
 			return
 		}
 	}
-	p.State, p.Keep, p.Outcome, p.Restart = mark.State, mark.Keep, mark.Outcome, true
-	for ctx.Err() == nil && err == nil && !f.Won && !isNewer(&f, seen) {
+	p.State, p.Keep, p.Restart = store.Completed, s.swapLife(), true
+	for ctx.Err() == nil && err == nil && !f.Won && leastFence(&f.Record) <= seen.Fence {
 		f, err = s.front.st.Swap(ctx, f.Record.Seen(), p)
 	}
-}
-
-// isNewer reports whether f, in the front, was written after the swap of seen,
-// or is a mark that does for it.
-func isNewer(f *store.Found, seen *store.Seen) bool {
-	if fence, ok := swappedFence(f); ok {
-		return fence >= seen.Fence
-	}
-	v, ok := parseFront(f, seen.Key)
-	return ok && v.meta.Fence > seen.Fence
 }
 
 func newOwner() (o store.Owner) {
@@ -289,10 +279,14 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (res st
 	return res, nil
 }
 
-// release frees a key of the front at once, if it is one of the cache's.
+// release frees a key of the front, if it is one of the cache's.
 func (s *Store) release(ctx context.Context, r *store.Record) {
 	if !strings.HasSuffix(r.Key.Operation, frontSuffix) {
 		return
 	}
-	_, _ = s.front.st.Swap(ctx, r.Seen(), store.Proposal{Key: r.Key, State: store.Released, Owner: newOwner(), Holder: "nearcache"})
+	p := store.Proposal{Key: r.Key, State: store.Released, Owner: newOwner(), Holder: "nearcache", Error: r.LastError}
+	if leastFence(r) > 0 {
+		p.Keep = s.swapLife()
+	}
+	_, _ = s.front.st.Swap(ctx, r.Seen(), p)
 }

@@ -37,8 +37,8 @@ func answer(body string) semel.Handler {
 	}
 }
 
-// A replay through the Guard makes no trip and at most three allocations, which are
-// the Guard's; the cache makes none.
+// A replay through the Guard makes no trip and at most seven allocations, which are
+// the Guard's: four are the context that ends after StoreTimeout. The cache makes none.
 func TestReplay_Cached_AllocatesLittleAndMakesNoTrip(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -53,7 +53,7 @@ func TestReplay_Cached_AllocatesLittleAndMakesNoTrip(t *testing.T) {
 	}
 	run()
 	before := mem.Calls(storetest.OpClaim) + mem.Calls(storetest.OpGet)
-	if n := testing.AllocsPerRun(1000, run); n > 3 {
+	if n := testing.AllocsPerRun(1000, run); n > 7 {
 		t.Errorf("a replay allocates %v times", n)
 	} else {
 		t.Logf("a replay through the Guard allocates %v times", n)

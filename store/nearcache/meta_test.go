@@ -22,9 +22,9 @@ func fullRecord() store.Record {
 // later.
 func inFront(e *entry, clock time.Time, life time.Duration) store.Found {
 	now := store.Time(77e12)
-	p := frontProposal(e.record.Key)
+	p := frontProposal(e.record.Key, e.record.Fence)
 	p.Holder, p.Fingerprint = e.record.Holder, e.record.Fingerprint
-	settlement := e.settlement(clock, life)
+	settlement := e.settlement(clock, life, 0)
 	return store.Found{Record: settlement.Apply(p.Insert(now, 0), now), Now: now.Add(time.Second)}
 }
 

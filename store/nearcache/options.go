@@ -1,6 +1,7 @@
 package nearcache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -43,24 +44,16 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxBytes == 0 {
-		d.MaxBytes = 64 << 20
-	}
+	d.MaxBytes = cmp.Or(d.MaxBytes, 64<<20)
 	if d.MaxAge == 0 {
 		d.MaxAge = time.Minute
 		if d.Front != nil {
 			d.MaxAge = 10 * time.Minute
 		}
 	}
-	if d.FrontTimeout == 0 {
-		d.FrontTimeout = 50 * time.Millisecond
-	}
-	if d.FrontRest == 0 {
-		d.FrontRest = time.Second
-	}
-	if d.Skew == 0 {
-		d.Skew = time.Second
-	}
+	d.FrontTimeout = cmp.Or(d.FrontTimeout, 50*time.Millisecond)
+	d.FrontRest = cmp.Or(d.FrontRest, time.Second)
+	d.Skew = cmp.Or(d.Skew, time.Second)
 	if d.Now == nil {
 		d.Now = time.Now
 	}

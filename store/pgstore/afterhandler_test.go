@@ -19,6 +19,7 @@ import (
 // A goroutine that a handler leaves behind uses the transaction and the context
 // after the run, while other runs panic, exit, or lose their connections.
 func TestHandlerTx_UsedAfterHandler_Closed(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	var paid []string
 	var mu sync.Mutex

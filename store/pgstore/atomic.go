@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +16,9 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Atomic runs calls so that the record and the handler's writes to the database commit
@@ -26,65 +29,62 @@ type Atomic struct {
 	guard *semel.Guard
 
 	savepointBatches atomic.Int32 // how many of the next batches begin with savepoints
-	newKeyBatches    atomic.Int32 // how many of the last prefetches found new keys only; negative: a key was locked elsewhere
+	foundLockedKey   atomic.Bool  // the last prefetch found a key that was locked elsewhere
 	// See the constants with these names. Tests change them.
 	noteDelay, cleanupTimeout, prefetchTimeout time.Duration
+	storeTimeout                               time.Duration // of each call of the store in a call of Run
 	duplicates                                 duplicateRate // the share of duplicates among the calls of Run
 }
 
 var _ semel.Runner = (*Atomic)(nil)
 
-// NewAtomic makes an Atomic of the store. Nil options mean the defaults. Options about
-// leases and doubt must be zero, because a transaction that fails has had no effect.
-// MaxAttempts counts attempts whose transactions were rolled back; see [Atomic.Run].
+// NewAtomic makes an Atomic that keeps its records in st. Nil options mean the defaults.
+// Options for leases and doubt must be zero, because a transaction that fails has had no
+// effect; otherwise the error names them. MaxAttempts counts attempts whose transactions
+// were rolled back; see [Atomic.Run].
+//
+// StoreTimeout limits BEGIN with the claim, COMMIT, and the work after COMMIT. It does
+// not limit the statements of the handler, and in [Atomic.RunWhole] not BEGIN and the
+// lookup of the keys: give these calls a context with a deadline. [Atomic.In] sets no
+// limit.
 func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
-		return nil, errors.New("pgstore: NewAtomic: the store is nil; use that of Open or New")
+		return nil, errors.New("pgstore: NewAtomic: the store is nil; use the store that Open or New returned")
 	}
-	if err := checkAtomic(o); err != nil {
-		return nil, err
+	wrong := driver.LeaseOptions(o)
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("pgstore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(wrong, ", "))
 	}
 	g, err := semel.New(st, o)
 	if err != nil {
 		return nil, err
 	}
-	return &Atomic{store: st, guard: g, noteDelay: noteDelay, cleanupTimeout: cleanupTimeout, prefetchTimeout: prefetchTimeout}, nil
+	limit := defaultStoreTimeout
+	if o != nil && o.StoreTimeout != 0 {
+		limit = o.StoreTimeout
+	}
+	return &Atomic{store: st, guard: g, noteDelay: noteDelay, cleanupTimeout: limit, prefetchTimeout: prefetchTimeout, storeTimeout: limit}, nil
 }
 
-func checkAtomic(o *semel.Options) error {
-	if o == nil {
-		return nil
-	}
-	var set []string
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"OnDoubt", o.OnDoubt != semel.Retry}, {"Reconcile", o.Reconcile != nil}, {"Lease", o.Lease != 0},
-		{"Reservation", o.Reservation != 0}, {"Backoff", o.Backoff != nil}, {"MaxWaiters", o.MaxWaiters != 0},
-		{"SettleTimeout", o.SettleTimeout != 0}, {"Rerun", o.Rerun}, {"UnprotectedOnOutage", o.UnprotectedOnOutage},
-	} {
-		if f.set {
-			set = append(set, f.name)
-		}
-	}
-	if len(set) > 0 {
-		return fmt.Errorf("pgstore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(set, ", "))
-	}
-	return nil
-}
+// defaultStoreTimeout is the default of semel.Options.StoreTimeout.
+const defaultStoreTimeout = 5 * time.Second
 
-// Retention is how long outcomes are kept.
+// Retention returns how long outcomes are kept: semel.Options.Retention.
 func (a *Atomic) Retention() time.Duration { return a.guard.Retention() }
 
-// Store is the store of NewAtomic.
+// Ping returns nil if the store answers a read within StoreTimeout. Use it after
+// semel.ErrUnavailable, to tell an outage from trouble with one key.
+func (a *Atomic) Ping(ctx context.Context) error { return a.guard.Ping(ctx) }
+
+// Store returns the store that NewAtomic got.
 func (a *Atomic) Store() *Store { return a.store }
 
-// In runs calls in the caller's transaction, which the caller commits or rolls back;
-// see [Store.Tx]. The handler runs within a savepoint: if it fails, its writes are
-// undone, and the transaction can go on. Nothing is recorded until the caller commits.
-// If another transaction is running the same key, the call is semel.ErrInProgress at
-// once.
+// In returns a Runner that runs calls in a transaction of the caller, who commits it or
+// rolls it back. The handler runs within a savepoint: if it fails, its writes are undone,
+// and the transaction can go on. The commit also records the results and the
+// *semel.Failures of the handlers. A plain error is never recorded, so MaxAttempts does
+// not count it. If another transaction is running the same key, the call ends at once
+// with semel.ErrInProgress, even if Call.Wait is set. See [Store.Tx] for isolation levels.
 //
 // Many calls may share one transaction. Each takes an advisory lock until the
 // transaction ends. A server with default settings has about 6,000 locks in total
@@ -100,14 +100,36 @@ type inTx struct {
 // Run implements semel.Runner.
 func (r inTx) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return r.atomic.runIn(ctx, r.tx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
-		var over atomic.Bool
-		defer over.Store(true)
-		return fn(r.atomic.store.withTx(ctx, &txIn{tx: r.tx, finished: &over}), x)
+		var state handlertx.State
+		defer state.Store(true)
+		o, err := fn(r.atomic.store.withTx(ctx, &txIn{tx: handlertx.New(r.tx, &state), finished: &state.Bool}), x)
+		conn := connOf(r.tx)
+		switch {
+		case conn == nil || conn.IsClosed():
+		case conn.PgConn().TxStatus() == noTx:
+			err = fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
+		case err == nil && state.Refused():
+			err = handlertx.ErrEnded
+		case err == nil && conn.PgConn().TxStatus() == failedTx:
+			err = errHiddenFailure
+		}
+		return o, err
 	})
+}
+
+// connOf is the connection of a transaction.
+func connOf(tx pgx.Tx) *pgx.Conn {
+	if h, ok := tx.(*handlertx.Tx); ok {
+		tx = h.ForStore()
+	}
+	return tx.Conn()
 }
 
 // runIn runs a call in the open transaction of db.
 func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	if h, ok := db.(*handlertx.Tx); ok {
+		db = h.ForStore()
+	}
 	t := a.store.newTx(db, true)
 	t.outerHandler, _ = ctx.Value(runningKey{}).(*runningHandler)
 	res, err := driver.RunIn(ctx, a.guard, t, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
@@ -115,13 +137,15 @@ func (a *Atomic) runIn(ctx context.Context, db pgwire.Execer, call semel.Call, f
 		defer over.Store(true)
 		return fn(a.store.withRun(ctx, t.lastID, &over), x)
 	})
-	if lostRace(err) {
+	if table.LostRace(err) {
 		err = &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, RetryAfter: retryAfter, Cause: err}
 	}
 	return res, err
 }
 
-// Do is semel.Do for handlers that write to the database: fn gets the transaction.
+// Do runs fn once for a call, in a transaction that commits fn's writes together with
+// the record, and returns fn's result. A duplicate gets the recorded result. Do is
+// semel.Do with a transaction for fn; see [Atomic.Run] for errors and retries.
 func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (T, error)) (T, error) {
 	return semel.Do(ctx, a, call, func(ctx context.Context, x *semel.Execution) (T, error) {
 		tx, ok := TxFrom(ctx)
@@ -135,7 +159,7 @@ func Do[T any](ctx context.Context, a *Atomic, call semel.Call, fn func(ctx cont
 
 var errNoPgxTx = errors.New("pgstore: Do inside a handler of DoSQL: there is no pgx.Tx; use DoSQL there")
 
-// Once is Do for work without a result.
+// Once is [Do] for work without a result.
 func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error) error {
 	return semel.Once(ctx, a, call, func(ctx context.Context, x *semel.Execution) error {
 		tx, ok := TxFrom(ctx)
@@ -146,13 +170,52 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 	})
 }
 
+// DoSQL is [Do] for applications with database/sql: it begins a transaction on db for
+// fn, and commits it together with the record. The driver of db must be pgx (package
+// stdlib), and its database must be the store's database. Retries, replays, kept
+// failures, panics and commits without an answer are as with Do. The differences:
+//
+//   - An *sql.Tx cannot refuse Commit and Rollback. Fn must not call Commit: its writes
+//     would be committed without a record. DoSQL then returns semel.ErrInDoubt, and
+//     parks the key. If fn calls Rollback, DoSQL returns an error.
+//   - Fn must close its sql.Rows before it returns.
+//   - DoSQL takes four round trips besides those of fn, where Do takes two, because
+//     BEGIN and COMMIT take one each. After an error of fn it takes two more.
+//   - If fn calls DoSQL, semel.Do or semel.Once with its context and the same Atomic,
+//     that call joins the transaction in a savepoint. Do and [TxFrom] do not work
+//     inside fn, because there is no pgx.Tx.
+func DoSQL[T any](ctx context.Context, a *Atomic, db *sql.DB, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (T, error)) (T, error) {
+	return semel.Do(ctx, sqlRunner{a, db}, call, func(ctx context.Context, x *semel.Execution) (T, error) {
+		in, _ := ctx.Value(txKey{}).(*txIn)
+		return fn(ctx, x, in.sqlTx.Tx)
+	})
+}
+
+// sqlRunner runs calls in transactions of db.
+type sqlRunner struct {
+	atomic *Atomic
+	db     *sql.DB
+}
+
+// Run implements semel.Runner.
+func (r sqlRunner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	in, inside := r.atomic.store.inside(ctx)
+	switch {
+	case r.db == nil:
+		return semel.Result{}, errors.New("pgstore: DoSQL: the sql.DB is nil")
+	case inside && in.sqlTx == nil:
+		return semel.Result{}, errors.New("pgstore: DoSQL inside a handler of Do: its transaction is a pgx.Tx; use Do there")
+	}
+	return r.atomic.run(ctx, call, fn, r.db)
+}
+
 type txKey struct{}
 
 // txIn is the transaction of a handler. Either tx or sqlTx is set.
 type txIn struct {
 	store    *Store
 	tx       pgx.Tx
-	sqlTx    *sqlTx
+	sqlTx    *pgwire.SQLTx
 	finished *atomic.Bool // the handler has returned
 	outer    *txIn        // the transaction of the handler around this one, or nil
 }
@@ -216,8 +279,9 @@ func (s *Store) inside(ctx context.Context) (*txIn, bool) {
 	return nil, false
 }
 
-// TxFrom is the transaction of the Atomic whose handler was given ctx. Use it in
-// http.Handlers and message handlers. It reports false outside of a handler.
+// TxFrom returns the transaction of the handler that an Atomic has given ctx. Use it in
+// code that gets only a context, such as an http.Handler or a message handler. It
+// reports false outside of a handler, and inside a handler of [DoSQL].
 func TxFrom(ctx context.Context) (pgx.Tx, bool) {
 	in, ok := ctx.Value(txKey{}).(*txIn)
 	if !ok || in.tx == nil {

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,10 +12,13 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// Ended is the result of one call of a batch, as [Atomic.Run] would return it.
+// Ended is the result and the error of one call of a batch, as [Atomic.Run] would return
+// them.
 type Ended struct {
 	semel.Result
 	Err error
@@ -23,21 +27,24 @@ type Ended struct {
 // NewCall is a call of a batch that is not done yet. The handler does the work of the
 // call, and may set Outcome and Err.
 type NewCall struct {
-	Index     int // of the call in the batch
-	Execution *semel.Execution
-	// Outcome is stored, and duplicates get it. It may be zero.
+	Index     int              // of the call in the batch
+	Execution *semel.Execution // the run of the call: its key, attempt and fencing token
+	// Outcome is the result that duplicates get. It may be zero.
 	Outcome store.Outcome
-	// Err says that this call has failed, and that nothing was written for it. A
-	// *semel.Failure is stored; any other error is recorded as a failed attempt. The
-	// other calls go on.
+	// Err says that the call has failed, and that the handler has written nothing for
+	// it. A *semel.Failure is recorded as the result. Any other error but semel.NoEffect
+	// is recorded as a failed attempt. The other calls go on.
 	Err error
 }
 
 // RunWhole runs fn once for all calls that are not done yet, in one transaction, so
-// that fn can write their rows in one statement. It is for one poll of a broker.
-// [TxFrom] gives fn the transaction. RunWhole returns after the commit, with the
-// results in the order of calls. If all calls are done, fn does not run. RunWhole does
-// not wait for duplicates in flight, even if Call.Wait is set.
+// that fn can write their rows in one statement. It is meant for the messages of one
+// poll of a broker. [TxFrom] gives fn the transaction. RunWhole returns after the
+// commit, with the results in the order of calls. If all calls are done, fn does not
+// run. Of several calls with the same key the first one runs, and the others get its
+// result, or semel.ErrReleased if it failed. RunWhole does not wait for a key that
+// another transaction is running, even if Call.Wait is set: such a call ends with
+// semel.ErrInProgress.
 //
 // If fn cannot do one call, it sets NewCall.Err, and the other calls go on. If fn
 // returns an error, it runs again for each half of the batch, until the failing call
@@ -76,6 +83,7 @@ type batchRun struct {
 	prefetched *PrefetchedBatch     // the prefetched batch that this runs, or nil
 	outage     error                // ends all remaining calls; nil: there is none
 	current    *batchTry            // the try in progress, or nil
+	alone      *batchCall           // the call of the last try, if it was the only one
 }
 
 func all(n int) []int {
@@ -111,7 +119,7 @@ func (b *batchRun) runPart(ctx context.Context, which []int, useSavepoints bool)
 	useSavepoints = useSavepoints || len(which) == 1 // so that a call that fails does not run twice
 	for refusals, pause := 1, 5*time.Millisecond; ; refusals, pause = refusals+1, pause*3/2 {
 		err := b.try(ctx, which, useSavepoints)
-		conflicts := pgwire.Again(err) || lostRace(err)
+		conflicts := pgwire.Again(err) || table.LostRace(err)
 		switch {
 		case err == nil:
 			return
@@ -130,27 +138,72 @@ func (b *batchRun) runPart(ctx context.Context, which []int, useSavepoints bool)
 		case conflicts && refusals < pgwire.Tries && pgwire.Sleep(ctx, pause):
 			continue
 		}
-		if !conflicts && !mustSplit(err) { // otherwise the cause may be one of these calls
+		switch {
+		case !conflicts && !mustSplit(err): // otherwise the cause may be one of these calls
 			b.outage = err
+			b.fail(ctx, which, err)
+		case len(which) == 1 && b.noteRefused(ctx, err) && !conflicts:
+			b.end(which, pgwire.Explain("batch", err))
+		default:
+			b.fail(ctx, which, err)
 		}
-		b.fail(ctx, which, err)
 		return
 	}
 }
 
-// mustSplit reports whether the server refused a transaction because it was too large,
-// or possibly because of one call in it.
-func mustSplit(err error) bool {
-	if errors.Is(err, errSplitBatch) || errors.Is(err, errRolledBack) {
-		return true
+// noteRefused records a failed attempt of a call that is alone in its transaction,
+// which the server has refused. It reports false if the store does not accept this
+// write either, so that the call is not the cause.
+func (b *batchRun) noteRefused(ctx context.Context, err error) bool {
+	c := b.alone
+	atCommit := errors.Is(err, errCommitRefused) || errors.Is(err, errAtCommit)
+	if c == nil || c.claimed == nil || !atCommit || b.atomic.noteAttempt(ctx, c.attempt(), err.Error()) != nil {
+		return false
 	}
-	return pgwire.Code(err) == pgwire.OutOfMemory || pgwire.RefusedForContent(err) && !lostRace(err) // 53200: too many locks
+	if b.failedKeys == nil {
+		b.failedKeys = map[pgtype.UUID]bool{}
+	}
+	b.failedKeys[c.id] = true
+	return true
+}
+
+// end ends calls with an error of their handler.
+func (b *batchRun) end(which []int, err error) {
+	for _, i := range which {
+		b.results[i] = Ended{Err: err}
+	}
 }
 
 // fail ends calls with an error that is not a failure of their handler.
 func (b *batchRun) fail(ctx context.Context, which []int, err error) {
 	for _, i := range which {
 		b.results[i] = Ended{Err: unavailable(ctx, b.calls[i], pgwire.Explain("batch", err))}
+	}
+}
+
+// endInDoubt ends the calls of a transaction that its handler may have committed. A
+// call that has not claimed its key has written nothing, so it is not in doubt.
+func (b *batchRun) endInDoubt(ctx context.Context, batch *batchTry, err error) {
+	for i := range batch.calls {
+		c := &batch.calls[i]
+		if b.fail(ctx, []int{c.index}, handlertx.ErrEnded); c.claimed != nil {
+			b.end([]int{c.index}, err)
+		}
+	}
+}
+
+// failInDoubt ends the calls of a transaction whose COMMIT got no answer. A call whose
+// writes were not in the transaction is not in doubt. The remaining calls of the batch
+// do not run, because they may have to come after these.
+func (b *batchRun) failInDoubt(ctx context.Context, batch *batchTry, unanswered *unansweredCommit) {
+	b.outage = fmt.Errorf("a COMMIT of the batch got no answer: %w", unanswered.cause)
+	for i := range batch.calls {
+		c := &batch.calls[i]
+		err := b.outage
+		if c.claimed != nil && !c.undone() {
+			err = unanswered
+		}
+		b.fail(ctx, []int{c.index}, err)
 	}
 }
 
@@ -169,7 +222,7 @@ type batchCall struct {
 	proposal     store.Proposal  // the argument of Claim
 	claimed      *store.Proposal // the proposal that won, or nil
 	replaced     *store.Seen     // the record that claimed has replaced, or nil
-	pendingClaim *pending        // the claim, if it is not written yet
+	pendingClaim *table.Pending  // the claim, if it is not written yet
 
 	handlerErr error // the error of the handler
 	result     semel.Result

@@ -27,6 +27,7 @@ func claimBatch(s *Store, ps ...*store.Proposal) []*claimItem {
 }
 
 func TestClaimBatch_MixedKeys_AnswersAsSingleClaims(t *testing.T) {
+	t.Parallel()
 	s := openFixedClock(t)
 	done := complete(t, s, "done", "result")
 	held := claim(t, s, "held")
@@ -52,6 +53,7 @@ func TestClaimBatch_MixedKeys_AnswersAsSingleClaims(t *testing.T) {
 // A batch of relaxed claims does not wait for the disk, unless it writes
 // nothing, and no other statement is relaxed by it.
 func TestClaimBatch_RelaxedClaims_CommitDoesNotWait(t *testing.T) {
+	t.Parallel()
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed})
 		complete(t, s, "done", "result")
@@ -88,6 +90,7 @@ func TestClaimBatch_RelaxedClaims_CommitDoesNotWait(t *testing.T) {
 }
 
 func TestSettleBatch_MixedLeases_AnswersAsSingleSettlements(t *testing.T) {
+	t.Parallel()
 	s := openFixedClock(t)
 	var items []*settleItem
 	add := func(l store.Lease, t store.Settlement) {
@@ -123,6 +126,7 @@ func TestSettleBatch_MixedLeases_AnswersAsSingleSettlements(t *testing.T) {
 
 // A row that the server refuses (here by a trigger) is refused alone.
 func TestBatch_OneRowFails_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Flushers: 1})
 	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN IF NEW.key = 'bad'::bytea THEN RAISE EXCEPTION 'a bad row'; END IF; RETURN NEW; END $$;
@@ -192,6 +196,7 @@ func TestBatch_ManyStoresSameKeys_NoDeadlock(t *testing.T) {
 
 // PgBouncer before 1.21 needs this mode.
 func TestStore_NoPreparedStatements_Works(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheDescribe} {
 		t.Run(mode.String(), func(t *testing.T) {
 			first := openNew(t, nil)
@@ -249,6 +254,7 @@ func TestStore_NoPreparedStatements_Works(t *testing.T) {
 // In a batch a column has one value for all rows if it is the same in all, or
 // one for each.
 func TestBatch_ColumnsDifferOrRepeat_AllStored(t *testing.T) {
+	t.Parallel()
 	s := openFixedClock(t)
 	for name, differ := range map[string]bool{"the same": false, "differing": true} {
 		var ps []*store.Proposal
@@ -295,6 +301,7 @@ func TestBatch_ColumnsDifferOrRepeat_AllStored(t *testing.T) {
 
 // A batch changes only rows that are held as it says, as a settlement alone does.
 func TestSettleBatch_LeaseNotHeld_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := openFixedClock(t)
 	held, settled, stranger, old, parked := claim(t, s, "held"), complete(t, s, "settled", "first"), claim(t, s, "a stranger's"), claim(t, s, "of another fence"), claim(t, s, "parked")
 	if err := s.Settle(t.Context(), parked.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
@@ -327,6 +334,7 @@ func TestSettleBatch_LeaseNotHeld_ChangesNothing(t *testing.T) {
 
 // The server may have given all rows of a batch, and then not commit it.
 func TestBatch_CommitFails_NotAcknowledged(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	good, bad := claim(t, s, "good"), claim(t, s, "UPDATE")
 	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE FUNCTION %[1]s.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -365,6 +373,7 @@ func TestBatch_CommitFails_NotAcknowledged(t *testing.T) {
 // A key that comes back in a batch has a higher fence than before it was swept,
 // also if the clock was set back.
 func TestClaimBatch_AfterSweep_FenceGrows(t *testing.T) {
+	t.Parallel()
 	s := openFixedClock(t)
 	was := complete(t, s, "k", "result")
 	advance(t, s, 2*time.Hour)

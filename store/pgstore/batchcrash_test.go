@@ -23,6 +23,7 @@ import (
 // The business rows of batches are there exactly once, whenever the server
 // dies.
 func TestRunWhole_ServerKilled_EffectsOnce(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
 	n := kills(t)
@@ -156,6 +157,7 @@ func TestRunWhole_WorkerProcess(t *testing.T) {
 // A worker is killed at each point of a batch. The next worker runs the batch again,
 // and each effect exists once.
 func TestRunWhole_WorkerKilled_EffectsOnce(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	trials, twice := int64(0), int64(0)
 	for _, form := range []string{"whole", "ahead"} {

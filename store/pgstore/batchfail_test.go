@@ -38,6 +38,7 @@ func (w *worker) handlerExcept(sizes *[]int, says map[string]error) func(context
 // handler. To undo that would undo what the handler wrote for the others, who
 // would be recorded as done all the same.
 func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
+	t.Parallel()
 	for name, said := range map[string]error{"a failed attempt": errors.New("poison"), "no effect": semel.NoEffect(errors.New("not now")), "a failure": &semel.Failure{Message: "declined"}} {
 		for _, ahead := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", ahead"}[ahead], func(t *testing.T) {
@@ -91,6 +92,7 @@ func TestRunWhole_OneCallUndone_OthersKept(t *testing.T) {
 // A statement that failed unseen has broken the transaction for all, and is the
 // fault of one.
 func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, sizes := newWorker(p), []int{}
 	calls := poll("a", "b", "bad", "c")
@@ -114,6 +116,7 @@ func TestRunWhole_HandlerHidesFailure_OneCallFails(t *testing.T) {
 // A handler of many says of a statement that failed whose it was, and returns nil:
 // that it hid nothing is seen once the call is alone, which then has its attempt.
 func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD CHECK (key <> 'bad')")
 	calls := poll("a", "bad", "b")
@@ -135,6 +138,7 @@ func TestRunWhole_StatementFails_AttemptOfCallWithErr(t *testing.T) {
 // If one transaction of a batch meets an outage, the later ones do not run, because
 // their calls may have to come after its calls.
 func TestRunWhole_Outage_LaterCallsNotRun(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{4, maxTogether + 1} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			c, through := cuttest.New(t, pgtest.URL(t), false)

@@ -17,6 +17,7 @@ import (
 // handler then writes with another context, and fails. The savepoint was not sent with
 // the first statement, and must come before the second one.
 func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
+	t.Parallel()
 	poison := errors.New("poison")
 	for _, keys := range [][]string{{"bad"}, {"a", "bad", "b"}} {
 		p := newShop(t, openNew(t, nil), nil)
@@ -63,6 +64,7 @@ func TestRunWhole_StatementTimesOut_LaterStatementsUndone(t *testing.T) {
 // A batch of one call begins with a savepoint, so that a failing handler runs once.
 // Conflicts of one call are not an outage for the calls after it.
 func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w := newWorker(p)
 	w.fail["bad"] = errors.New("poison")
@@ -92,6 +94,7 @@ func TestRunWhole_SingleCallFails_RunsOnceOthersContinue(t *testing.T) {
 }
 
 func TestRefusedForContent_EachCode(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[string]bool{
 		"22012": true, "23505": true, "P0001": true, "54000": true, "SHOP1": true, // of a trigger's own
 		"40001": false, "53200": false, "55P03": false, "57P01": false, "08006": false, "42P01": false, "25006": false, "XX000": false, "1": false,

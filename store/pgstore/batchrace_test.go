@@ -87,6 +87,7 @@ func TestRunWhole_OppositeOrder_NoDeadlock(t *testing.T) {
 // Two batches whose handlers lock each other's rows: the server ends one, and
 // it is run again.
 func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup
@@ -131,6 +132,7 @@ func TestRunWhole_HandlersDeadlock_RunsAgain(t *testing.T) {
 
 // A batch that the server refuses repeatedly runs in halves.
 func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	raise := p.s.quoted() + ".raise()"
 	mustExec(t, p.s.appPool, "CREATE FUNCTION "+raise+" RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF (SELECT count(*) FROM "+p.table+") >= 3 THEN RAISE EXCEPTION 'too many at once' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$")
@@ -163,6 +165,7 @@ func TestRunWhole_RefusedRepeatedly_Splits(t *testing.T) {
 // A connection that is cut, at any statement of a batch, before or after the
 // server has carried it out: each effect is there once in the end.
 func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]bool{"after": true, "before": false} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
@@ -192,6 +195,7 @@ func TestRunWhole_ConnectionCut_EffectsOnce(t *testing.T) {
 
 // A caller that leaves in the middle has left nothing.
 func TestRunWhole_Canceled_LeavesNothing(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := poll("a", "b", "c")

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"cmp"
 	"context"
-	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,8 +11,9 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
-	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // runCalls runs one handler for all calls that are not done. If several calls have the
@@ -71,13 +71,23 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 	if len(admitted) == 1 {
 		b.running = admitted[0]
 	}
-	handlerErr := fn(slices.Clone(fresh))
+	handlerErr := driver.ReadableError(fn(slices.Clone(fresh)))
 	b.running = nil
 	status := b.txStatus()
+	if status == noTx {
+		b.tx.ended = true
+		return handlertx.ErrEnded
+	}
+	if b.tx.handler.Refused() && handlerErr == nil {
+		handlerErr = handlertx.ErrEnded
+	}
+	if handlerErr == nil {
+		b.tx.queueCheck()
+	}
 	if len(admitted) == 1 && handlerErr == nil && status == failedTx {
 		handlerErr = fresh[0].Err // NewCall.Err reports the statement that failed
 	}
-	if len(admitted) > 1 && status != brokenTx && (handlerErr != nil || status == failedTx) && !pgwire.Again(handlerErr) && !lostRace(handlerErr) {
+	if len(admitted) > 1 && status != brokenTx && (handlerErr != nil || status == failedTx) && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) {
 		return fmt.Errorf("%w: %w", errSplitBatch, errors.Join(handlerErr))
 	}
 	handlerErr, err := b.afterHandler(ctx, handlerErr)
@@ -87,7 +97,7 @@ func (b *batchTry) runHandler(ctx context.Context, admitted []*batchCall, fresh 
 	for i, c := range admitted {
 		newCall := fresh[i]
 		c.keyResult().running = false
-		if c.handlerErr = newCall.Err; handlerErr != nil {
+		if c.handlerErr = driver.ReadableError(newCall.Err); handlerErr != nil {
 			c.handlerErr = handlerErr
 		}
 		c.settle(ctx, newCall.Outcome)
@@ -138,31 +148,9 @@ func (b *batchTry) finishCall(ctx context.Context, c *batchCall) error {
 	return nil
 }
 
-// countsAsAttempt reports whether an error that a handler returned is a failed
-// attempt.
-func countsAsAttempt(err error) bool {
-	return err != nil && !pgwire.Again(err) && !lostRace(err) && !errors.Is(err, semel.ErrInProgress) && !errors.Is(err, errHiddenFailure) && !driver.IsNoEffect(err)
-}
-
-// noteFailure records a failed attempt, so that it counts.
-func (b *batchTry) noteFailure(c *batchCall) {
-	if c.claimed == nil {
-		return
-	}
-	b.failedKeys[c.id] = true
-	if c.replaced != nil { // the swap was undone
-		b.failedCalls = append(b.failedCalls, c)
-		return
-	}
-	claim := &pending{proposal: *c.claimed, record: c.pendingClaim.record}
-	_, _ = crand.Read(claim.proposal.Owner[:])                                                                                                          // it never fails
-	_ = claim.settle(&store.Settlement{State: store.Released, Attempt: claim.proposal.Attempt, Error: c.handlerErr.Error(), Keep: claim.proposal.Keep}) // no outcome: it fits
-	claim.record.Owner = claim.proposal.Owner
-	b.tx.pending[c.id] = claim
-}
-
 // The states of a connection's transaction.
 const (
+	noTx     = 'I'
 	openTx   = 'T'
 	failedTx = 'E'
 	brokenTx = 0 // there is no connection
@@ -183,10 +171,10 @@ func (b *batchTry) afterHandler(ctx context.Context, handlerErr error) (error, e
 		handlerErr = errHiddenFailure
 	}
 	switch {
-	case pgwire.Again(handlerErr) || lostRace(handlerErr):
+	case pgwire.Again(handlerErr) || table.LostRace(handlerErr):
 		return nil, handlerErr
 	case b.txStatus() == brokenTx:
-		return nil, fmt.Errorf("%w: %w", errConnectionBroke, cmp.Or(handlerErr, errHiddenFailure))
+		return nil, fmt.Errorf("%w: %w", errConnectionBroke, cmp.Or(handlerErr, errConnectionClosed))
 	case !b.txUsed:
 		return handlerErr, nil
 	}
@@ -197,8 +185,8 @@ func (b *batchTry) afterHandler(ctx context.Context, handlerErr error) (error, e
 // The savepoints: one before a record is replaced, one before the first statement of
 // the handler.
 const (
-	saveSwap    = "semel_swap"
-	saveHandler = "semel_handler"
+	saveSwap    = handlertx.SaveSwap
+	saveHandler = handlertx.SaveHandler
 )
 
 // setSavepoint sets a savepoint, if this try uses them.
@@ -255,6 +243,9 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 		return errPrefetchDiffers
 	}
 	if len(b.tx.pending) == 0 && !b.hasWrites && !prefetched {
+		if b.tx.hasStandby {
+			return b.tx.store.confirm(ctx) // of the records that answer the calls
+		}
 		return nil // nothing to commit
 	}
 	b.tx.queueInserts()
@@ -270,9 +261,13 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 	if err == nil {
 		return nil
 	}
+	if t.ended {
+		return err
+	}
 	broke := b.txStatus() == brokenTx
 	t.end()
-	undone := pgwire.Refused(err) || errors.Is(err, errRolledBack)
+	refused := pgwire.Refused(err) || errors.Is(err, pgwire.ErrRolledBack)
+	undone := refused
 	if !undone && t.claimed != nil {
 		committed, known := b.atomic.committed(ctx, t)
 		if committed {
@@ -280,11 +275,14 @@ func (b *batchTry) commit(ctx context.Context, t *ownTx) error {
 		}
 		undone = known
 	}
+	if refused && !broke && mayBeItsContent(err) {
+		return fmt.Errorf("%w: %w", errCommitRefused, err)
+	}
 	if broke && undone {
 		return fmt.Errorf("%w at COMMIT: %w", errConnectionBroke, err)
 	}
 	if !undone {
-		err = fmt.Errorf("%w: %w", semel.ErrInDoubt, err)
+		return &unansweredCommit{err}
 	}
-	return fmt.Errorf("commit: %w", err)
+	return fmt.Errorf("%w: %w", errAtCommit, err)
 }

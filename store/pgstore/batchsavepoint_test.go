@@ -15,6 +15,7 @@ import (
 
 // All writes of a failed handler are undone, with each method of pgx.Tx.
 func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
+	t.Parallel()
 	for name, write := range map[string]func(ctx context.Context, tx pgx.Tx, p *shop) error{
 		"Exec": func(ctx context.Context, tx pgx.Tx, p *shop) error {
 			_, err := tx.Exec(ctx, "INSERT INTO "+p.table+" VALUES ('bad')")
@@ -73,6 +74,7 @@ func TestRunWhole_HandlerFails_WritesUndone(t *testing.T) {
 
 // A handler that met a call in flight has not failed: it uses up no attempt.
 func TestRunWhole_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
+	t.Parallel()
 	t.Run("", func(t *testing.T) {
 		w := newWorker(newShop(t, openNew(t, nil), nil))
 		run := w.runAll
@@ -88,6 +90,7 @@ func TestRunWhole_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 // A COMMIT without an answer is found out by a call that it was to commit, and
 // not by one that failed.
 func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	c, through := cuttest.New(t, pgtest.URL(t), true)
 	p := newShop(t, openThrough(t, first, through), nil)
@@ -114,6 +117,7 @@ func TestRunWhole_CommitUnansweredAndCallFailed_OutcomeFound(t *testing.T) {
 // The first statement on a connection fails. ROLLBACK TO is not prepared on it, and a
 // failed transaction cannot prepare.
 func TestRunWhole_FirstStatementFails_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	for _, keys := range [][]string{{"bad"}, {"bad", "a", "b"}} {
 		t.Run("", func(t *testing.T) {
 			w := newWorker(newShop(t, openNew(t, nil), nil))

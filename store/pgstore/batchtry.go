@@ -11,6 +11,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
@@ -22,10 +23,33 @@ var (
 	errSplitBatch = errors.New("the batch must be split")
 	// errHiddenFailure: a handler returned nil although a statement had failed.
 	errHiddenFailure = errors.New("the handler returned nil, but one of its statements failed")
+	// errCommitRefused: the server refused COMMIT for a reason that may lie in the
+	// transaction, and nothing was committed.
+	errCommitRefused = errors.New("the server refused COMMIT")
+	// errAtCommit: COMMIT failed.
+	errAtCommit = errors.New("commit")
 	// errConnectionBroke: the connection broke in the handler or at COMMIT, and
 	// nothing was committed.
 	errConnectionBroke = errors.New("the connection broke")
 )
+
+// unansweredCommit is the error of a COMMIT that may have committed.
+type unansweredCommit struct{ cause error }
+
+func (e *unansweredCommit) Error() string {
+	return fmt.Sprintf("%v: commit: %v", semel.ErrInDoubt, e.cause)
+}
+
+func (e *unansweredCommit) Unwrap() []error { return []error{semel.ErrInDoubt, e.cause} }
+
+// mustSplit reports whether the server refused a transaction because it was too large,
+// or possibly because of one call in it.
+func mustSplit(err error) bool {
+	if errors.Is(err, errSplitBatch) || errors.Is(err, errCommitRefused) {
+		return true
+	}
+	return pgwire.Code(err) == pgwire.OutOfMemory || pgwire.RefusedForContent(err) && !table.LostRace(err) // 53200: too many locks
+}
 
 // batchTry is one try of a batch in one transaction.
 type batchTry struct {
@@ -57,24 +81,44 @@ func (b *batchTry) setTx(t *storeTx) {
 }
 
 // try runs some of the calls in one transaction. If it returns an error, the
-// transaction was not committed, or this is not known, and no call has a result.
+// transaction was not committed, and no call has a result.
 func (b *batchRun) try(ctx context.Context, which []int, useSavepoints bool) error {
+	b.alone = nil
 	t, batch, err := b.begin(ctx, which, useSavepoints)
 	if err != nil {
 		return err
 	}
+	returned := false
 	defer func() {
 		t.end()
-		if batch.running != nil {
-			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), "panic, or runtime.Goexit")
+		switch {
+		case returned:
+		case t.finished.Lent() && t.mayHaveCommitted(ctx):
+			_ = b.atomic.endedByHandler(ctx, t, errPanicked, batch.attempts()...)
+		case batch.running != nil:
+			_ = b.atomic.noteAttempt(ctx, batch.running.attempt(), errPanicked.Error())
 		}
 	}()
-	inside := withBatch(t.handlerContext(ctx, &touchedTx{t.pipeline.Tx, batch}), batch, &t.finished)
+	t.finished.BeforeUse = batch.markUsed
+	inside := withBatch(t.handlerContext(ctx), batch, &t.finished.Bool)
 	b.current = batch
 	defer func() { b.current = nil }()
 	err = batch.runCalls(ctx, func(fresh []*NewCall) error { return b.handler(inside, fresh) })
 	if err == nil {
 		err = batch.commit(ctx, t)
+	}
+	if returned = true; len(batch.calls) == 1 {
+		b.alone = &batch.calls[0]
+	}
+	if err != nil && (t.finished.Lent() || t.ended) {
+		if t.end(); t.mayHaveCommitted(ctx) {
+			b.endInDoubt(ctx, batch, b.atomic.endedByHandler(ctx, t, err, batch.attempts()...))
+			return nil
+		}
+	}
+	if unanswered, ok := errors.AsType[*unansweredCommit](err); ok {
+		b.failInDoubt(ctx, batch, unanswered)
+		return nil
 	}
 	if errors.Is(err, errConnectionBroke) {
 		t.end()
@@ -136,8 +180,41 @@ func (b *batchTry) waitFree(ctx context.Context) error {
 	return err
 }
 
+// attempts are the calls whose keys the batch has claimed.
+func (b *batchTry) attempts() (attempts []*storeTx) {
+	for i := range b.calls {
+		if c := &b.calls[i]; c.claimed != nil {
+			attempts = append(attempts, c.attempt())
+		}
+	}
+	return attempts
+}
+
 // attempt is the call as noteAttempt takes it.
 func (c *batchCall) attempt() *storeTx { return &storeTx{claimed: c.claimed, replaced: c.replaced} }
+
+// countsAsAttempt reports whether an error that a handler returned is a failed
+// attempt.
+func countsAsAttempt(err error) bool {
+	return err != nil && !pgwire.Again(err) && !table.LostRace(err) && !errors.Is(err, semel.ErrInProgress) && !driver.IsNoEffect(err)
+}
+
+// noteFailure records a failed attempt, so that it counts.
+func (b *batchTry) noteFailure(c *batchCall) {
+	if c.claimed == nil {
+		return
+	}
+	b.failedKeys[c.id] = true
+	if c.replaced != nil { // the swap was undone
+		b.failedCalls = append(b.failedCalls, c)
+		return
+	}
+	claim := &table.Pending{Proposal: *c.claimed, Record: c.pendingClaim.Record}
+	claim.Proposal.Owner = newOwnerToken()
+	_ = claim.Settle(&store.Settlement{State: store.Released, Attempt: claim.Proposal.Attempt, Error: c.handlerErr.Error(), Keep: claim.Proposal.Keep}) // no outcome: it fits
+	claim.Record.Owner = claim.Proposal.Owner
+	b.tx.pending[c.id] = claim
+}
 
 // begin takes over the prefetched transaction, or begins one and looks up the keys.
 func (b *batchRun) begin(ctx context.Context, which []int, useSavepoints bool) (*ownTx, *batchTry, error) {
@@ -181,5 +258,30 @@ func (b *batchTry) prepareCalls(which []int, calls []semel.Call) {
 		if c.steps, c.err = driver.NewTxCall(b.atomic.guard, calls[i]); c.err == nil {
 			c.id = table.ID(c.steps.Key())
 		}
+	}
+}
+
+// queueInserts queues the inserts of the pending rows.
+func (t *storeTx) queueInserts() {
+	for _, rows := range table.InsertRows(t.pending) {
+		if table.AllAlike(rows) {
+			t.pipeline.Push(t.session.sql.InsertAlike, table.AlikeArrays(rows), nil)
+		} else {
+			t.pipeline.Push(t.session.sql.InsertMany, table.InsertArrays(rows), nil)
+		}
+		t.queueDoubts(rows...)
+	}
+}
+
+// queueDoubts queues what inserted rows need in addition if they are in doubt.
+func (t *storeTx) queueDoubts(rows ...table.InsertRow) {
+	var ids []pgtype.UUID
+	for i := range rows {
+		if rows[i].Proposal.State == store.Unknown {
+			ids = append(ids, rows[i].ID)
+		}
+	}
+	if len(ids) > 0 {
+		t.pipeline.Push(t.session.sql.AddDoubts, []any{ids}, nil)
 	}
 }

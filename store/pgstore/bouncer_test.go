@@ -1,6 +1,9 @@
 package pgstore
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +15,7 @@ import (
 // The suite, through a PgBouncer that hands each transaction to another
 // connection.
 func TestConformance_PgBouncer(t *testing.T) {
+	t.Parallel()
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	storetest.Run(t, storetest.Harness{
@@ -53,4 +57,25 @@ func TestPgBouncer_SharedSession_NoStateLeft(t *testing.T) {
 	waitFor(t, "no advisory lock is left, of an earlier test's sessions neither", func() bool {
 		return ask[int](t, p.s.ownPool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 	})
+}
+
+// A PgBouncer before 1.21 in transaction mode shares the prepared statements of its
+// clients. The store says so at its first start, and at each later one.
+func TestOpen_PoolerSharesPreparedStatements_ErrUnsafe(t *testing.T) {
+	at := pgtest.URL(t)
+	through := pgtest.Bouncer(t, at)
+	if !strings.Contains(through, "default_query_exec_mode=exec") {
+		t.Skip("this PgBouncer keeps the prepared statements of its clients apart")
+	}
+	through = strings.Replace(through, "&default_query_exec_mode=exec", "", 1)
+	schema := newSchema(t, at)
+	for start := range 3 {
+		s, err := Open(t.Context(), through, &Options{Schema: schema})
+		if err == nil {
+			_ = s.Close()
+		}
+		if !errors.Is(err, ErrUnsafe) || !strings.Contains(fmt.Sprint(err), "default_query_exec_mode=exec") {
+			t.Errorf("start %d: got %v, want ErrUnsafe with the cure", start, err)
+		}
+	}
 }

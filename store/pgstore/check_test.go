@@ -13,6 +13,7 @@ func safe() settings {
 }
 
 func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
+	t.Parallel()
 	is := safe()
 	if err := is.unsafe(13, 8); err != nil {
 		t.Errorf("safe settings: %v", err)
@@ -39,6 +40,7 @@ func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
 }
 
 func TestCheck_ReadsServerSettings(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, "fsync=off", "synchronous_commit=off")
 	err := openAt(t, srv.URL(), nil).Check(t.Context())
 	if !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "synchronous_commit is off") || !strings.Contains(err.Error(), "fsync is off") {
@@ -50,8 +52,11 @@ func TestCheck_ReadsServerSettings(t *testing.T) {
 	}
 	s := openAt(t, srv.URL(), nil)
 	mustExec(t, s.ownPool, "ALTER ROLE postgres SET default_transaction_isolation = 'serializable'")
-	if err := openAt(t, srv.URL(), nil).Check(t.Context()); err == nil || !strings.Contains(err.Error(), `"serializable"`) {
-		t.Errorf("got %v", err)
+	if err := openAt(t, srv.URL(), nil).Check(t.Context()); err == nil || strings.Contains(err.Error(), `"serializable"`) {
+		t.Errorf("the role's setting, which the store's connections override: %v", err)
+	}
+	if err := openAt(t, srv.URL()+"&default_transaction_isolation=serializable", nil).Check(t.Context()); err == nil || !strings.Contains(err.Error(), `"serializable"`) {
+		t.Errorf("the URL's setting: %v", err)
 	}
 	mustExec(t, s.ownPool, "DROP SCHEMA semel CASCADE")
 	if err := s.Check(t.Context()); !errors.Is(err, ErrSchema) {
@@ -63,6 +68,7 @@ func TestCheck_ReadsServerSettings(t *testing.T) {
 }
 
 func TestCheck_DurableServer_Passes(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	if err := openAt(t, srv.URL()+"&pool_max_conns=8", nil).Check(t.Context()); err != nil {
 		t.Error(err)

@@ -16,8 +16,8 @@ import (
 )
 
 type (
-	claimLane = coalesce.Lane[*store.Proposal, store.Found]
-	claimItem = coalesce.Item[*store.Proposal, store.Found]
+	claimLane = coalesce.Lane[*store.Proposal, reading]
+	claimItem = coalesce.Item[*store.Proposal, reading]
 )
 
 // errSendAlone: the server refused a batch, and nothing was changed. Each request is
@@ -66,11 +66,8 @@ func (s *Store) flushClaims(ctx context.Context, batch []*claimItem) {
 	}
 	var a claimAnswer
 	var id pgtype.UUID
-	to := []any{&a.now, &id, &a.fence, &a.packed}
-	err := s.sendBatch(ctx, s.sql.ClaimMany, claimArrays(byID), func(rows pgx.Rows) error {
-		if err := rows.Scan(to...); err != nil {
-			return err
-		}
+	to := []any{&a.now, &a.hasStandby, &id, &a.fence, &a.packed}
+	err := s.sendBatch(ctx, s.sql.ClaimMany, claimArrays(byID), to, func() error {
 		if it := byID[id]; it != nil {
 			it.Res, it.Err = a.found(it.Req)
 		}
@@ -93,9 +90,14 @@ func failBatch[Req, Res any](batch []*coalesce.Item[Req, Res], err error) {
 	}
 }
 
-// sendBatch runs a batch statement in one round trip and one transaction. If the
-// connection has other planner settings, it sets them first.
-func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func(pgx.Rows) error) (err error) {
+// sendBatch runs a batch statement in one round trip and one transaction, and calls
+// each after it has read a row of the answer into targets. If the connection has other
+// planner settings, it sets them first.
+func (s *Store) sendBatch(ctx context.Context, sql string, args, targets []any, each func() error) error {
+	return s.commits.Run(func() error { return s.sendBatchOnce(ctx, sql, args, targets, each) })
+}
+
+func (s *Store) sendBatchOnce(ctx context.Context, sql string, args, targets []any, each func() error) (err error) {
 	var b pgx.Batch
 	if !s.hasPlannerSettings {
 		b.Queue(s.sql.SetPlannerSettings)
@@ -112,30 +114,29 @@ func (s *Store) sendBatch(ctx context.Context, sql string, args []any, each func
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	_, err = pgx.ForEachRow(rows, targets, each)
+	return err
 }
 
 // claim sends one claim.
-func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
+func (s *session) claim(ctx context.Context, p *store.Proposal) (r reading, err error) {
 	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {
-		return f, err
+		return r, err
 	}
 	args = append(args, s.lockTimeout)
+	statement := s.sql.Claim
+	if p.State == store.Unknown {
+		statement = s.sql.ClaimDoubt
+	}
 	err = s.retry(func() error {
 		for range pgwire.Tries {
 			var a claimAnswer
-			if err := s.db.QueryRow(ctx, s.sql.Claim, args...).Scan(&a.now, &a.fence, &a.packed); err != nil {
+			if err := s.db.QueryRow(ctx, statement, args...).Scan(&a.now, &a.hasStandby, &a.fence, &a.packed); err != nil {
 				return err
 			}
 			if a.fence.Valid || a.packed != nil {
-				f, err = a.found(p)
+				r, err = a.found(p)
 				return err
 			}
 			// Another transaction has inserted the row after this statement
@@ -143,45 +144,49 @@ func (s *session) claim(ctx context.Context, p *store.Proposal) (f store.Found, 
 		}
 		return errNoRow
 	})
-	return f, err
+	return r, err
 }
 
 var errNoRow = fmt.Errorf("the record does not exist, but cannot be inserted; check that semel_meta has its row, and that semel_record has no trigger: %w", ErrSchema)
 
 // claimAnswer is a row of the statements Claim and ClaimMany.
 type claimAnswer struct {
-	now    int64
-	fence  pgtype.Int8 // of the inserted row
-	packed []byte      // the existing row
+	now        int64
+	hasStandby bool        // commits wait for a synchronous standby
+	fence      pgtype.Int8 // of the inserted row
+	packed     []byte      // the existing row
 }
 
 // found is the result of claim p.
-func (c *claimAnswer) found(p *store.Proposal) (store.Found, error) {
+func (c *claimAnswer) found(p *store.Proposal) (r reading, err error) {
 	if c.fence.Valid {
 		record := p.Insert(store.Time(c.now), 0)
 		record.Fence = uint64(c.fence.Int64)
-		return table.Found(&record, p, store.Time(c.now)), nil
+		r.Found = p.Found(&record, store.Time(c.now))
+		return r, nil
 	}
 	var row table.Row
 	if err := row.Unpack(c.packed); err != nil {
-		return store.Found{}, err
+		return r, err
 	}
 	f, err := row.Found(p.Key, c.now)
 	if err != nil {
-		return f, err
+		return r, err
 	}
-	return table.Found(&f.Record, p, f.Now), nil
+	r.Found = p.Found(&f.Record, f.Now)
+	r.unconfirmed = r.Won || c.hasStandby && r.Record.State.Terminal()
+	return r, nil
 }
 
 // swap sends one swap. If it loses, a second statement reads the row, because the
 // first one does not see the version that it waited for.
-func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (f store.Found, err error) {
+func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (r reading, err error) {
 	if p.Key != seen.Key {
-		return f, errors.New("the proposal and the seen record have different keys")
+		return r, errors.New("the proposal and the seen record have different keys")
 	}
 	args, err := table.ProposalArgs(table.ID(p.Key), p)
 	if err != nil {
-		return f, err
+		return r, err
 	}
 	args = append(args, p.Restart, int16(seen.State), table.Owner(seen.Owner), table.Fence(seen.Fence), store.Micros(seen.Until), store.Micros(seen.Expires), s.lockTimeout)
 	sql := s.sql
@@ -195,23 +200,28 @@ func (s *session) swap(ctx context.Context, seen store.Seen, p *store.Proposal) 
 		if sql.Relaxed {
 			to = append(to, &relaxed)
 		}
-		err := s.db.QueryRow(ctx, sql.Swap, args...).Scan(to...)
+		statement, returnsID := sql.SwapOf(seen.State, p.State, p.Restart)
+		if returnsID {
+			to = append(to, nil)
+		}
+		err := s.db.QueryRow(ctx, statement, args...).Scan(to...)
 		if errors.Is(err, pgx.ErrNoRows) {
-			f, err = s.get(ctx, seen.Key)
+			r, err = s.get(ctx, seen.Key)
 			if err == nil {
-				f = table.Found(&f.Record, p, f.Now)
+				r.Found = p.Found(&r.Record, r.Now)
+				r.unconfirmed = r.unconfirmed || r.Won
 			}
 			return err
 		}
 		if err != nil {
 			return err
 		}
-		r := p.Replace(&store.Record{Created: store.Time(created)}, store.Time(updated))
-		r.Created, r.Fence = store.Time(created), uint64(fence)
-		f = table.Found(&r, p, store.Time(updated))
+		record := p.Replace(&store.Record{Created: store.Time(created)}, store.Time(updated))
+		record.Created, record.Fence = store.Time(created), uint64(fence)
+		r.Found, r.unconfirmed = p.Found(&record, store.Time(updated)), false
 		return nil
 	})
-	return f, err
+	return r, err
 }
 
 // claimRow is a claim in a batch.

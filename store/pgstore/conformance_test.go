@@ -41,6 +41,7 @@ func reopen(t testing.TB, st store.Store) store.Store {
 
 // The suite that every store passes, with a clock that the suite moves.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openFixedClock(t) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
@@ -52,6 +53,7 @@ func TestConformance(t *testing.T) {
 
 // The same with the server's clock, and transactions as Atomic uses them.
 func TestConformance_ServerClock(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openNew(t, nil) },
 		Reopen:    reopen,

@@ -89,6 +89,7 @@ func crash(t *testing.T, srv *pgtest.Server, n int, enough func(*ledger) bool) (
 }
 
 func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	l, n := crash(t, srv, kills(t), nil)
 	lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
@@ -101,6 +102,7 @@ func TestStore_ServerKilled_ConfirmedRecordsStay(t *testing.T) {
 
 // The harness must be able to see a loss, and its sequel.
 func TestStore_SynchronousCommitOff_CrashLoses(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, "fsync=on", "synchronous_commit=off", "wal_writer_delay=500ms")
 	l, n := crash(t, srv, max(10, kills(t)/10), func(l *ledger) bool {
 		lost, doubles := l.lost(t, openAt(t, srv.URL(), nil))
@@ -115,6 +117,7 @@ func TestStore_SynchronousCommitOff_CrashLoses(t *testing.T) {
 
 // Relaxed claims may be lost in a crash; a confirmed outcome may not.
 func TestRelaxedClaims_ServerKilled_OutcomesStay(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, append([]string{"wal_writer_delay=500ms"}, pgtest.Durable...)...)
 	l := newLedger()
 	s := openAt(t, srv.URL(), &Options{RelaxedClaims: true})
@@ -143,6 +146,7 @@ func TestRelaxedClaims_ServerKilled_OutcomesStay(t *testing.T) {
 
 // Atomic: the business rows are there exactly once, whenever the server dies.
 func TestAtomic_ServerKilled_EffectsOnce(t *testing.T) {
+	t.Parallel()
 	srv := pgtest.Start(t, pgtest.Durable...)
 	p := newShop(t, openAt(t, srv.URL(), nil), nil)
 	n := kills(t)

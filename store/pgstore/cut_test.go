@@ -36,6 +36,7 @@ func openThrough(t *testing.T, first *Store, url string) *Store {
 }
 
 func TestAtomic_CommitUnanswered_OutcomeFound(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]bool{"the server has committed": true, "the server never saw it": false} {
 		for mode, text := range map[string]string{"exec": "COMMIT", "cache_statement": "\x00" + cachedName(commitStatement) + "\x00"} {
 			t.Run(name+", by "+mode, func(t *testing.T) {
@@ -71,6 +72,7 @@ func TestAtomic_CommitUnanswered_OutcomeFound(t *testing.T) {
 // A leased claim, or settlement, whose reply is lost: sent again it finds its
 // own, and nothing happens twice.
 func TestStore_RequestUnanswered_SafeToRepeat(t *testing.T) {
+	t.Parallel()
 	for _, after := range []bool{true, false} {
 		t.Run(fmt.Sprint("carried out: ", after), func(t *testing.T) {
 			first := openNew(t, nil)
@@ -106,6 +108,7 @@ func TestStore_RequestUnanswered_SafeToRepeat(t *testing.T) {
 
 // Nor does a batch say of its leases that they are lost: nobody has said so.
 func TestSettleBatch_Unanswered_LeasesNotLost(t *testing.T) {
+	t.Parallel()
 	for _, after := range []bool{true, false} {
 		first := openNew(t, nil)
 		c, through := cuttest.New(t, pgtest.URL(t), after)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 )
 
 // sqlShop is a shop whose handlers use database/sql.
@@ -58,6 +60,7 @@ func (p *sqlShop) wantRecord(t *testing.T, key string, state store.State, attemp
 }
 
 func TestDoSQL_Duplicate_GetsTheResultOfTheFirst(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	for range 3 {
 		if got, err := p.run(t, "k", nil); err != nil || got != "receipt of k" {
@@ -72,6 +75,7 @@ func TestDoSQL_Duplicate_GetsTheResultOfTheFirst(t *testing.T) {
 }
 
 func TestDoSQL_HandlerFails_RollsBackAndCountsTheAttempt(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	down := errors.New("down")
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -89,6 +93,7 @@ func TestDoSQL_HandlerFails_RollsBackAndCountsTheAttempt(t *testing.T) {
 }
 
 func TestDoSQL_Failure_IsKeptWithoutTheEffect(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	declined := &semel.Failure{Code: "declined", Message: "no funds"}
 	for range 2 {
@@ -102,6 +107,7 @@ func TestDoSQL_Failure_IsKeptWithoutTheEffect(t *testing.T) {
 }
 
 func TestDoSQL_HandlerPanics_RollsBackAndCountsTheAttempt(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	func() {
 		defer func() {
@@ -131,6 +137,7 @@ func (p *shop) refuseCommits(t *testing.T, key string) {
 }
 
 func TestAtomic_CommitRefused_CountsAttempt(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, &semel.Options{MaxAttempts: 2})
 	p.refuseCommits(t, "bad")
 	for name, run := range map[string]func(c semel.Call) (string, error){
@@ -138,7 +145,7 @@ func TestAtomic_CommitRefused_CountsAttempt(t *testing.T) {
 		"DoSQL": func(c semel.Call) (string, error) { return DoSQL(t.Context(), p.a, p.db, c, p.paySQL("bad", nil)) },
 	} {
 		for attempt := 1; attempt <= 2; attempt++ {
-			if _, err := run(call(name)); !errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrInDoubt) {
+			if _, err := run(call(name)); pgwire.Code(err) != "P0001" || errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrInDoubt) {
 				t.Errorf("%s: %v", name, err)
 			}
 			p.wantRecord(t, name, store.Released, attempt)
@@ -152,6 +159,7 @@ func TestAtomic_CommitRefused_CountsAttempt(t *testing.T) {
 }
 
 func TestDoSQL_ConcurrentDuplicates_RunOnce(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	var ran atomic.Int64
 	var all sync.WaitGroup
@@ -176,6 +184,7 @@ func TestDoSQL_ConcurrentDuplicates_RunOnce(t *testing.T) {
 }
 
 func TestDoSQL_SerializationFailure_RunsAgain(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	ran := 0
 	if _, err := DoSQL(t.Context(), p.a, p.db, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
@@ -192,16 +201,20 @@ func TestDoSQL_SerializationFailure_RunsAgain(t *testing.T) {
 }
 
 func TestDoSQL_HandlerEndsTheTransaction_IsAnError(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	for name, end := range map[string]func(*sql.Tx) error{"commit": (*sql.Tx).Commit, "rollback": (*sql.Tx).Rollback} {
 		_, err := DoSQL(t.Context(), p.a, p.db, call(name), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
 			got, err := p.paySQL(name, nil)(ctx, x, tx)
 			return got, errors.Join(err, end(tx))
 		})
-		if !errors.Is(err, errSQLTxEnded) {
+		if !errors.Is(err, handlertx.ErrEnded) {
 			t.Errorf("%s: %v", name, err)
 		}
-		p.wantRecord(t, name, store.Released, 1)
+		p.wantRecord(t, name, map[string]store.State{"commit": store.Unknown, "rollback": store.Released}[name], 1)
+	}
+	if _, err := p.run(t, "commit", nil); !errors.Is(err, semel.ErrParked) {
+		t.Errorf("a call whose effect may be there: %v", err)
 	}
 	p.want(t, "commit")
 	if _, err := p.run(t, "after", nil); err != nil {
@@ -210,6 +223,7 @@ func TestDoSQL_HandlerEndsTheTransaction_IsAnError(t *testing.T) {
 }
 
 func TestDoSQL_AfterTheHandler_TransactionIsClosed(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	var left *sql.Tx
 	for _, said := range []error{nil, errors.New("down")} {
@@ -225,6 +239,7 @@ func TestDoSQL_AfterTheHandler_TransactionIsClosed(t *testing.T) {
 }
 
 func TestDoSQL_CallerLeaves_NothingIsLeft(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	_, err := DoSQL(ctx, p.a, p.db, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (string, error) {
@@ -243,6 +258,7 @@ func TestDoSQL_CallerLeaves_NothingIsLeft(t *testing.T) {
 }
 
 func TestDoSQL_InsideDoSQL_JoinsTheTransaction(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	back := errors.New("all is rolled back")
 	for _, said := range []error{back, nil} {
@@ -282,6 +298,7 @@ func TestDoSQL_InsideDoSQL_JoinsTheTransaction(t *testing.T) {
 }
 
 func TestDoSQL_DatabaseOfAnotherStore_IsForeign(t *testing.T) {
+	t.Parallel()
 	p := newSQLShop(t, nil)
 	other := stdlib.OpenDBFromPool(pool(t, database(t, "semel_foreign_sql")))
 	t.Cleanup(func() { _ = other.Close() })

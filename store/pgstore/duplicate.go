@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/semel-go/semel"
@@ -86,8 +85,9 @@ func (w *waiter) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Wait implements store.Waiter with Options.Notify. Without it, or if the listening
-// connection is broken, Wait returns an error at once, and the caller polls.
+// Wait waits for a notification that the record may have changed; it needs
+// Options.Notify. Without it, or if the listening connection is broken, Wait returns an
+// error at once, and the caller polls. Wait implements store.Waiter.
 func (s *Store) Wait(ctx context.Context, seen store.Seen) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -156,7 +156,9 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 	defer cancel()
 	if len(batch) == 1 {
 		it := batch[0]
-		it.Res, it.Err = s.laneSession.get(ctx, it.Req.key)
+		var r reading
+		r, it.Err = s.laneSession.get(ctx, it.Req.key)
+		it.Res, it.Err = s.confirmed(ctx, "look up a replay", r, it.Err)
 		return
 	}
 	for _, it := range batch {
@@ -164,12 +166,10 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 	}
 	var now, n int64
 	var packed []byte
-	to := []any{&now, &n, &packed}
+	var hasStandby bool
+	to := []any{&now, &hasStandby, &n, &packed}
 	ids := pgwire.Array(pgwire.Column(batch, func(it *replayItem) *pgtype.UUID { return &it.Req.id }))
-	err := s.sendBatch(ctx, s.sql.GetMany, []any{ids}, func(rows pgx.Rows) error {
-		if err := rows.Scan(to...); err != nil {
-			return err
-		}
+	err := s.sendBatch(ctx, s.sql.GetMany, []any{ids}, to, func() error {
 		var w table.Row
 		it := batch[n-1]
 		if it.Err = w.Unpack(packed); it.Err == nil {
@@ -177,6 +177,9 @@ func (s *Store) flushReplays(ctx context.Context, batch []*replayItem) {
 		}
 		return nil
 	})
+	if err == nil && hasStandby {
+		err = s.confirm(ctx)
+	}
 	if err != nil {
 		failBatch(batch, err)
 	}

@@ -112,7 +112,7 @@ func Example_kafka() {
 		}
 		for {
 			first, next, orders := read(w.Next())
-			err := w.Do(ctx, first, next, func(ctx context.Context, tx pgx.Tx) error {
+			err := w.Do(ctx, pgkafka.Span{First: first, Next: next}, func(ctx context.Context, tx pgx.Tx) error {
 				_, err := tx.Exec(ctx, "INSERT INTO shipment (order_id) SELECT unnest($1::text[])", orders)
 				return err
 			})

@@ -67,6 +67,7 @@ func TestFailover_SynchronousStandby_HasConfirmedRecords(t *testing.T) {
 // A server without room on its disk refuses, and changes nothing; recorded
 // outcomes are still replayed.
 func TestFullDisk_NewKeysRefused_ReplaysSucceed(t *testing.T) {
+	t.Parallel()
 	dir, free := smallDisk(t)
 	srv := pgtest.Start(t, pgtest.Fast...)
 	s := openAt(t, srv.URL(), nil)

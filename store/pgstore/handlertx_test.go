@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,7 @@ import (
 )
 
 func TestHandlerTx_Savepoints_MayEnd(t *testing.T) {
+	t.Parallel()
 	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	write := func(ctx context.Context, tx pgx.Tx, key string) {
 		t.Helper()
@@ -83,16 +85,17 @@ func TestSavepoints_EachRun_SameNames(t *testing.T) {
 	var names []string
 	for i := range 3 {
 		if err := Once(t.Context(), c.a, call(itoa(i)), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) error {
+			pid := tx.Conn().PgConn().PID()
 			if _, err := tx.Begin(ctx); err != nil {
 				return err
 			}
-			names = append(names, ask[string](t, c.s.ownPool, "SELECT query FROM pg_stat_activity WHERE pid = $1", int64(tx.Conn().PgConn().PID())))
+			names = append(names, ask[string](t, c.s.ownPool, "SELECT query FROM pg_stat_activity WHERE pid = $1", int64(pid)))
 			return nil
 		}); err != nil {
 			t.Error(err)
 		}
 	}
-	if len(slices.Compact(names)) != 1 {
+	if len(slices.Compact(names)) != 1 || !strings.Contains(strings.ToLower(names[0]), "savepoint") {
 		t.Errorf("they are %q", names)
 	}
 }

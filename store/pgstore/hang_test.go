@@ -17,6 +17,7 @@ import (
 // A connection that hangs is given up together with its renewal, and the driver closes
 // it later. The next renewal, or a renewal of another Guard, does not wait for that.
 func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
+	t.Parallel()
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)
@@ -51,10 +52,15 @@ func TestRenew_ConnectionHangs_OthersContinue(t *testing.T) {
 // One connection that hangs does not cost an outcome: a settlement goes again, on
 // another.
 func TestSettle_ConnectionHangs_IsStored(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	h, through := newHangingProxy(t)
 	s := openAt(t, through, &Options{Schema: first.options.Schema, settleTry: 300 * time.Millisecond})
-	_, err := newGuard(t, s).Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
+	g, err := semel.New(s, &semel.Options{StoreTimeout: time.Minute}) // so that the store gives up first
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = g.Run(t.Context(), call("k"), func(context.Context, *semel.Execution) (store.Outcome, error) {
 		h.next.Store(true)
 		return store.Outcome{Body: []byte("one")}, nil
 	})
@@ -66,6 +72,7 @@ func TestSettle_ConnectionHangs_IsStored(t *testing.T) {
 // A listener that has lost its connection, and gets no answer on the next, takes
 // another.
 func TestListener_ConnectionHangs_Reconnects(t *testing.T) {
+	t.Parallel()
 	for name, connected := range map[string]bool{"as it connects": false, "once it is connected": true} {
 		t.Run(name, func(t *testing.T) {
 			first := openNew(t, nil)

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 // After ErrUnavailable a caller may do something different, so the error must say
 // whether the effect may exist.
 func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		after, away bool // the server gets the COMMIT; and cannot be asked then
 		err         error
@@ -66,5 +68,58 @@ func TestAtomic_CommitFails_InDoubtOnlyIfUnknown(t *testing.T) {
 	p := newShop(t, openNew(t, nil), nil)
 	if err := Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, pgx.Tx) error { return errors.New("no") }); err == nil || errors.Is(err, semel.ErrInDoubt) {
 		t.Errorf("a handler's error: %v", err)
+	}
+}
+
+// If a COMMIT gets no answer, only the calls with writes in it are in doubt. A call that
+// did not run, or that failed before, had no effect, and its caller must know that.
+func TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt(t *testing.T) {
+	t.Parallel()
+	cut, through := cuttest.New(t, pgtest.URL(t), false)
+	p := newShop(t, openThrough(t, openNew(t, nil), through), nil)
+	p.a.cleanupTimeout = 500 * time.Millisecond
+	if err := Once(t.Context(), p.a, call("done"), func(context.Context, *semel.Execution, pgx.Tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	w, sizes := newWorker(p), []int{}
+	calls := poll("a", "done", "bad", "b", "c", "d", "e", "f")
+	ends := p.a.RunWhole(t.Context(), calls, func(ctx context.Context, fresh []*NewCall) error {
+		if err := w.handlerExcept(&sizes, map[string]error{"bad": errors.New("poison")})(ctx, fresh); err != nil {
+			return err
+		}
+		if len(fresh) > 4 {
+			return errors.New("one of them is bad") // so the batch is divided
+		}
+		cut.At("COMMIT")
+		p.s.ownPool.Close() // so the server cannot be asked
+		return nil
+	})
+	for i, e := range ends {
+		key := calls[i].Key
+		if inDoubt := key == "a" || key == "b"; !errors.Is(e.Err, semel.ErrUnavailable) || errors.Is(e.Err, semel.ErrInDoubt) != inDoubt {
+			t.Errorf("%s: %v; want in doubt %v", key, e.Err, inDoubt)
+		}
+	}
+	if !slices.Equal(sizes, []int{7, 3}) || cut.Cuts.Load() != 1 {
+		t.Errorf("the handler ran for %v calls, want 7 and 3; %d cuts", sizes, cut.Cuts.Load())
+	}
+}
+
+// If a handler ends the transaction itself, a duplicate beside its calls is not in doubt.
+func TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt(t *testing.T) {
+	t.Parallel()
+	p := newShop(t, openNew(t, nil), nil)
+	if err := Once(t.Context(), p.a, call("done"), func(context.Context, *semel.Execution, pgx.Tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	ends := p.a.RunWhole(t.Context(), poll("done", "a"), func(ctx context.Context, _ []*NewCall) error {
+		tx, _ := TxFrom(ctx)
+		return tx.Conn().PgConn().Exec(ctx, "COMMIT").Close()
+	})
+	if err := ends[0].Err; !errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrInDoubt) {
+		t.Errorf("the duplicate: %v; want ErrUnavailable, not in doubt", err)
+	}
+	if err := ends[1].Err; !errors.Is(err, semel.ErrInDoubt) {
+		t.Errorf("the new call: %v; want ErrInDoubt", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // In REPEATABLE READ a row that was committed since is there for the index,
 // and not to be seen: that is an error, never a second execution.
 func TestTx_RepeatableRead_SerializationFailure(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+p.table); err != nil { // takes the snapshot
@@ -39,6 +40,7 @@ func TestTx_RepeatableRead_SerializationFailure(t *testing.T) {
 // The store's own statements may meet 40001 where the server's default is
 // REPEATABLE READ: they were not carried out, and are sent again.
 func TestStore_RepeatableReadDefault_Works(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	cfg := first.ownPool.Config()
 	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "repeatable read"
@@ -72,6 +74,7 @@ func TestStore_RepeatableReadDefault_Works(t *testing.T) {
 }
 
 func TestAtomic_HandlersDeadlock_OneRunsAgain(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('x'), ('y')")
 	var meet, all sync.WaitGroup

@@ -14,6 +14,7 @@ import (
 // Undoing a handler does not undo the replacement of the record before it, so a key
 // that failed before can end with a stored failure.
 func TestAtomic_LaterAttemptFailure_Stored(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	declined := &semel.Failure{Code: "declined"}
 	for name, run := range map[string]func() error{

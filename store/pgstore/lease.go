@@ -75,11 +75,7 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 		return
 	}
 	var id pgtype.UUID
-	to := []any{&id}
-	err := s.sendBatch(ctx, s.sql.SettleMany, settleArrays(batch), func(rows pgx.Rows) error {
-		if err := rows.Scan(to...); err != nil {
-			return err
-		}
+	err := s.sendBatch(ctx, s.sql.SettleMany, settleArrays(batch), []any{&id}, func() error {
 		if it := byID[id]; it != nil {
 			it.Err = nil
 		}
@@ -92,9 +88,12 @@ func (s *Store) flushSettles(ctx context.Context, batch []*settleItem) {
 
 // settle sends one settlement.
 func (s *session) settle(ctx context.Context, r *settleRequest) error {
-	changed := int64(0)
+	changed, statement := int64(0), s.sql.Settle
+	if r.settlement.State == store.Unknown {
+		statement = s.sql.SettleDoubt
+	}
 	err := s.retry(func() error {
-		tag, err := s.db.Exec(ctx, s.sql.Settle, r.id, table.Owner(r.lease.Owner), table.Fence(r.lease.Fence), int16(r.settlement.State), int64(r.settlement.Attempt),
+		tag, err := s.db.Exec(ctx, statement, r.id, table.Owner(r.lease.Owner), table.Fence(r.lease.Fence), int16(r.settlement.State), int64(r.settlement.Attempt),
 			r.columns.Until, r.columns.Expires, []byte(r.settlement.Error), r.columns.Code, r.columns.Gone, r.columns.Codec, r.columns.Header, r.columns.Body, s.lockTimeout)
 		changed = tag.RowsAffected()
 		return err
@@ -105,8 +104,11 @@ func (s *session) settle(ctx context.Context, r *settleRequest) error {
 	return s.settledBefore(ctx, r)
 }
 
-// settledBefore returns nil if an earlier statement has already written this
-// settlement.
+// errSettledBefore: an earlier statement has already written this settlement. Its
+// commit must be confirmed before the settlement counts as done.
+var errSettledBefore = errors.New("an earlier statement has written this settlement")
+
+// settledBefore looks for the settlement that an earlier statement may have written.
 func (s *session) settledBefore(ctx context.Context, r *settleRequest) error {
 	f, err := s.get(ctx, r.lease.Key)
 	switch {
@@ -115,7 +117,7 @@ func (s *session) settledBefore(ctx context.Context, r *settleRequest) error {
 	case err != nil:
 		return err
 	case f.Record.Lease() == *r.lease && r.settlement.Done(&f.Record):
-		return nil
+		return errSettledBefore
 	}
 	return store.ErrLeaseLost
 }
@@ -149,9 +151,10 @@ type leaseRow struct {
 	fence     int64
 }
 
-// Renew implements store.Store in one round trip, on a connection of its own. If a
-// connection hangs, the next Renew uses another one. Renew does not wait for locked
-// rows: a row that another transaction holds is ErrBusy, and the others are renewed.
+// Renew implements store.Store in one round trip, and in two if a lease was not renewed,
+// on a connection of its own. If that connection hangs, the next Renew uses another one.
+// Renew does not wait for locked rows: the error of the lease is then ErrBusy, and the
+// others are renewed.
 func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]error, error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
@@ -168,9 +171,11 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	slices.SortFunc(sorted, func(a, b leaseRow) int { return pgwire.CompareIDs(a.id, b.id) })
 	sorted = slices.Compact(sorted)
 	renewed := map[leaseRow]bool{}
-	err := pgwire.Retry(func() error {
-		clear(renewed) // results of a try whose commit was refused
-		return s.leases(ctx, s.sql.Renew, renewed, append(leaseArrays(sorted), table.Micros(d, true).Int64)...)
+	err := s.commits.Run(func() error {
+		return pgwire.Retry(func() error {
+			clear(renewed) // results of a try whose commit was refused
+			return s.leases(ctx, s.sql.Renew, renewed, append(leaseArrays(sorted), table.Micros(d, true).Int64)...)
+		})
 	})
 	if err != nil {
 		return nil, pgwire.Explain("renew", err)
@@ -200,15 +205,12 @@ func (s *Store) leases(ctx context.Context, sql string, set map[leaseRow]bool, a
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var r leaseRow
-		if err := rows.Scan(&r.id, &r.owner, &r.fence); err != nil {
-			return err
-		}
+	var r leaseRow
+	_, err = pgx.ForEachRow(rows, []any{&r.id, &r.owner, &r.fence}, func() error {
 		set[r] = true
-	}
-	return rows.Err()
+		return nil
+	})
+	return err
 }
 
 func leaseArrays(rows []leaseRow) []any {

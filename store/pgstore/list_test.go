@@ -11,6 +11,7 @@ import (
 // A table of several parts: more pages than one step looks at, and more rows
 // in some than one page of a list has.
 func TestListAndSweep_LargeTable_Complete(t *testing.T) {
+	t.Parallel()
 	t.Run("one table", func(t *testing.T) { listedAndSweptWhole(t, openNew(t, nil)) })
 	t.Run("partitions", func(t *testing.T) { listedAndSweptWhole(t, openNew(t, &Options{Partitions: 3})) })
 }
@@ -102,6 +103,7 @@ func listedOnce(t *testing.T, s *Store, n int, first func()) {
 
 // A page that is full is gone on behind in the same partition.
 func TestList_Partitions_EachReadOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Partitions: 2})
 	const keys = 2*pageSize + 200
 	claimMany(t, s, keys)
@@ -110,6 +112,7 @@ func TestList_Partitions_EachReadOnce(t *testing.T) {
 
 // A record that changes during a list moves to another page, and is not listed twice.
 func TestList_RecordMoves_ListedOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Partitions: 1})
 	const keys = pageSize + 50
 	claimMany(t, s, keys)

@@ -42,6 +42,7 @@ func holdRows(t *testing.T, s *Store, keys ...string) (release func()) {
 }
 
 func TestLockedRow_OtherKeys_NotDelayed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Flushers: 1, LockTimeout: 10 * time.Minute})
 	stuck := claim(t, s, "stuck")
 	records := map[string]store.Record{}
@@ -160,6 +161,7 @@ func TestLockedRow_ManyWaiters_OtherKeysNotDelayed(t *testing.T) {
 }
 
 func TestLockedRow_LockTimeout_ErrBusy(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{LockTimeout: 50 * time.Millisecond})
 	r := claim(t, s, "k")
 	release := holdRows(t, s, "k")
@@ -179,6 +181,7 @@ func TestLockedRow_LockTimeout_ErrBusy(t *testing.T) {
 }
 
 func TestRenew_RowLocked_ErrBusyAtOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	a, b := claim(t, s, "a"), claim(t, s, "b")
 	lost := store.Lease{Key: testKey("a"), Owner: newOwner(), Fence: a.Fence}
@@ -199,6 +202,7 @@ func TestRenew_RowLocked_ErrBusyAtOnce(t *testing.T) {
 // rows it had given. (The triggers let it change the row, do not let that
 // commit, and let it change no row when it is sent again.)
 func TestRenew_CommitRefused_RenewsAgain(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	mustExec(t, s.ownPool, fmt.Sprintf(`CREATE SEQUENCE %[1]s.tries;
@@ -223,6 +227,7 @@ func TestRenew_CommitRefused_RenewsAgain(t *testing.T) {
 
 // A renewal that comes too late ends a run.
 func TestRenew_LanesBusy_NotDelayed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Connections: 3})
 	r := claim(t, s, "k")
 	for range s.options.Connections {
@@ -240,6 +245,7 @@ func TestRenew_LanesBusy_NotDelayed(t *testing.T) {
 }
 
 func TestPool_HeldByHandlers_StoreContinues(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	app := application(t, s)
@@ -270,6 +276,7 @@ func TestPool_HeldByHandlers_StoreContinues(t *testing.T) {
 }
 
 func TestSweep_RowLocked_Skipped(t *testing.T) {
+	t.Parallel()
 	s := openFixedClock(t)
 	for i := range 5 {
 		complete(t, s, itoa(i), "result")
@@ -326,6 +333,7 @@ func TestClaim_InsertInFlight_Waits(t *testing.T) {
 // again it has one (see above); if it never has, that is an error, and neither
 // a win nor an endless loop.
 func TestClaim_NoRowReturned_IsError(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	mustExec(t, s.ownPool, "DELETE FROM "+s.quoted()+".semel_meta")
 	if f, err := s.Claim(t.Context(), proposal("k")); !errors.Is(err, ErrSchema) || f.Won {

@@ -11,6 +11,7 @@ import (
 // A settlement whose row is locked for longer than its lane waits is not busy
 // yet: it waits outside, whether it went by itself or came out of a batch.
 func TestSettle_RowLocked_WaitsOutsideLane(t *testing.T) {
+	t.Parallel()
 	for name, out := range map[string]bool{"by itself": false, "out of a batch": true} {
 		t.Run(name, func(t *testing.T) {
 			s := openNew(t, &Options{LockTimeout: 10 * time.Minute})

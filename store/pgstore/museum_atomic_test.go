@@ -51,6 +51,7 @@ func (l *lossyStore) Read(b []byte) (int, error) {
 // Run finds out the outcome of a COMMIT even if the caller leaves meanwhile, because a
 // caller that sees a failure may repeat the work with another key.
 func TestAtomic_CallerLeavesAtCommit_OutcomeFound(t *testing.T) {
+	t.Parallel()
 	var text atomic.Pointer[string]
 	var c *smallPool
 	ctx, leave := context.WithCancel(t.Context())
@@ -80,6 +81,7 @@ func TestAtomic_CallerLeavesAtCommit_OutcomeFound(t *testing.T) {
 // Between the loss of a commit's answer and the question what came of it another
 // may have had the key: that it is settled says nothing of this run.
 func TestAtomic_OtherOwnerSettled_NotOwnCommit(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	mine := proposal("k")
 	mine.Key = store.Key{Operation: "pay", Tenant: "ann", Value: "k"}
@@ -102,6 +104,7 @@ func TestAtomic_OtherOwnerSettled_NotOwnCommit(t *testing.T) {
 // A handler that takes longer than its callers wait fails each time. These attempts
 // count; otherwise it would run for ever.
 func TestAtomic_CallerLeaves_CountsAttempt(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 2})
 	for attempt := 1; attempt <= 2; attempt++ {
 		ctx, leave := context.WithCancel(t.Context())
@@ -129,6 +132,7 @@ func TestAtomic_CallerLeaves_CountsAttempt(t *testing.T) {
 // A unique violation of the application's own says nothing of the key: the
 // handler runs once, and its error is the caller's.
 func TestAtomic_HandlerUniqueViolation_IsHandlerError(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	mustExec(t, p.s.appPool, "ALTER TABLE "+p.table+" ADD UNIQUE (key)")
 	mustExec(t, p.s.appPool, "INSERT INTO "+p.table+" VALUES ('k')")
@@ -156,6 +160,7 @@ func TestAtomic_HandlerUniqueViolation_IsHandlerError(t *testing.T) {
 // A transaction that conflicts each time ends after pgwire.Tries. It is no attempt,
 // because the call may not be the cause.
 func TestAtomic_AlwaysRefused_EndsUnavailable(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	_, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, _ *semel.Execution, tx pgx.Tx) (string, error) {
@@ -176,6 +181,7 @@ func TestAtomic_AlwaysRefused_EndsUnavailable(t *testing.T) {
 // A commit that the server refuses because of others has not happened: the
 // handler runs again, and the caller sees nothing of it.
 func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
+	t.Parallel()
 	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	fn := pgx.Identifier{c.s.options.Schema, "refuse"}.Sanitize()
 	seen := pgx.Identifier{c.s.options.Schema, "seen"}.Sanitize()
@@ -199,6 +205,7 @@ func TestAtomic_CommitConflicts_RunsAgain(t *testing.T) {
 // Between the rollback of an attempt and the record of it, the key looks free. A
 // waiter must not run the handler then.
 func TestAtomic_WaiterAfterFailure_WaitsForRecord(t *testing.T) {
+	t.Parallel()
 	var ends atomic.Int32 // admitted calls that have ended: the first call, then the waiter
 	p := newShop(t, openNew(t, &Options{Connections: 1}), &semel.Options{Observe: func(_ context.Context, e semel.Event) {
 		if e.Kind == semel.EventReleased || e.Kind == semel.EventExecuted {

@@ -20,6 +20,7 @@ import (
 // However a handler ends that has no answer, the caller's transaction has nothing
 // newCallOf it: he may leave meanwhile, and commit all the same.
 func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(context.Context) error{
 		"it fails":    func(ctx context.Context) error { return ctx.Err() },
 		"it is well":  func(context.Context) error { return nil },
@@ -59,6 +60,7 @@ func TestIn_CallerLeaves_HandlerUndone(t *testing.T) {
 // After a rollback to a savepoint, the savepoint still exists on the server. The next
 // rollback must undo the outer one.
 func TestNested_InsideNested_Undone(t *testing.T) {
+	t.Parallel()
 	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	if err := Once(t.Context(), c.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
 		at := tx
@@ -87,6 +89,7 @@ func TestNested_InsideNested_Undone(t *testing.T) {
 
 // A run of another store has a transaction, and a fate, of its own.
 func TestRun_InsideHandlerOfOtherStore_DoesNotJoin(t *testing.T) {
+	t.Parallel()
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	late := errors.New("late")
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -111,6 +114,7 @@ func TestRun_InsideHandlerOfOtherStore_DoesNotJoin(t *testing.T) {
 // Another database has the same tables. The record would be committed in one database,
 // and looked up in the other.
 func TestTx_SchemaOfSameName_ErrForeign(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	twin := newShop(t, openAt(t, database(t, "semel_twin"), &Options{Schema: s.options.Schema}), nil)
 	a, err := NewAtomic(s, nil)
@@ -130,6 +134,7 @@ func TestTx_SchemaOfSameName_ErrForeign(t *testing.T) {
 // A duplicate of a run in flight is told so at once, whatever there was of the key
 // before: it never waits for the other's row, as the caller may hold locks.
 func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string]func(p *shop){
 		"released": func(p *shop) { _, _ = Do(t.Context(), p.a, call("k"), p.pay("k", errors.New("down"))) },
 		"expired": func(p *shop) {
@@ -140,7 +145,7 @@ func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newSmallPool(t, pgtest.URL(t), 3, func(cfg *pgxpool.Config) { // a statement that waits for a row fails
-				cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms"
+				cfg.ConnConfig.RuntimeParams["lock_timeout"] = "3s"
 			})
 			before(c.shop)
 			first := c.startInTx(t, "k")
@@ -166,6 +171,7 @@ func TestAtomic_DuplicateOfOpenTakeOver_InProgress(t *testing.T) {
 // The caller owns the result of a run. The connection reuses its buffer for answers to
 // openOther callers.
 func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
+	t.Parallel()
 	c := newSmallPool(t, pgtest.URL(t), 1, nil)
 	of := func(key string) store.Outcome {
 		return store.Outcome{Body: bytes.Repeat([]byte(key), 200), Header: []store.Header{{Name: "Location", Value: "/" + key}}}
@@ -196,6 +202,7 @@ func TestAtomic_ResultOfRun_NotOverwritten(t *testing.T) {
 // The fencing token of a handler grows, although a record with a higher one was swept,
 // and the server's clock was set back.
 func TestAtomic_AfterSweep_FenceGrows(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openFixedClock(t), &semel.Options{Retention: time.Hour})
 	var fences []uint64
 	handler := func(_ context.Context, x *semel.Execution) (store.Outcome, error) {

@@ -14,6 +14,7 @@ import (
 // A handler makes a call with its own key, or with the key of a handler around it. The
 // key is in progress.
 func TestAtomic_SameKeyInsideHandler_InProgress(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	ran := 0
 	again := func(ctx context.Context, tx pgx.Tx) error {

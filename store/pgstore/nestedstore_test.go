@@ -13,6 +13,7 @@ import (
 // A handler of one store runs inside a handler of another. A call of the outer store
 // joins the outer transaction, and is rolled back with it.
 func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
+	t.Parallel()
 	p, q := newShop(t, openNew(t, nil), nil), newShop(t, openNew(t, nil), nil)
 	back := errors.New("all is rolled back")
 	inside := func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
@@ -49,6 +50,7 @@ func TestRun_InsideTwoStores_JoinsOwn(t *testing.T) {
 // A goroutine of the handler may use the context later. The transaction has ended, and
 // the key is no longer running.
 func TestTxContext_AfterHandler_NotUsed(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	var left context.Context
 	leave := func(ctx context.Context, _ *semel.Execution) error {

@@ -43,6 +43,7 @@ func join(t *testing.T, s *Store, value string) *notify.Waiter {
 
 // Each way in which a run ends, and who listens in another process.
 func TestWait_RunEnds_Notified(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Notify: true})
 	far := openOther(t, s)
 	one := join(t, far, "one")
@@ -74,6 +75,7 @@ func TestWait_RunEnds_Notified(t *testing.T) {
 
 // A take-over is not an end, and a claim that loses changes nothing.
 func TestWait_RunContinues_NotNotified(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Notify: true})
 	was := claim(t, s, "k")
 	l := join(t, s, "k")
@@ -104,6 +106,7 @@ func TestWait_NotifyOff_ErrUnsupported(t *testing.T) {
 }
 
 func TestWait_RunEndedBefore_ReturnsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Notify: true})
 	r := claim(t, s, "k")
 	seen := r.Seen()
@@ -140,6 +143,7 @@ func proposalSeen(value string) store.Seen {
 // A claim that was taken over before somebody waits for it is in the same state,
 // and another's.
 func TestWait_TakeOverBefore_ReturnsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Notify: true})
 	was := claim(t, s, "k")
 	if f, err := s.Swap(t.Context(), was.Seen(), proposal("k")); err != nil || !f.Won {

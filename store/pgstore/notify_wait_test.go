@@ -92,6 +92,7 @@ func wantSuccess(t *testing.T, all ...chan error) {
 }
 
 func TestWait_Notified_BeforePollSeesIt(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Notify: true})
 	far := openOther(t, s)
 	for i := range 5 {
@@ -128,6 +129,7 @@ func endListeners(t *testing.T, s *Store) int {
 
 // A listener whose connection is lost, and cannot be made again.
 func TestWait_ListenerBroken_Polls(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	cfg := sized(first.ownPool.Config(), 4)
 	var cut atomic.Bool
@@ -176,6 +178,7 @@ func TestWait_ListenerBroken_Polls(t *testing.T) {
 }
 
 func TestClose_WaitersEnd(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Notify: true})
 	far := openOther(t, s)
 	r, last := claim(t, s, "k"), join(t, far, "last")
@@ -201,6 +204,7 @@ func TestClose_WaitersEnd(t *testing.T) {
 }
 
 func TestOpen_NotifyThroughPgBouncer_Refused(t *testing.T) {
+	t.Parallel()
 	at := pgtest.URL(t)
 	through := pgtest.Bouncer(t, at)
 	s, err := Open(t.Context(), through, &Options{Schema: newSchema(t, at), Notify: true, echo: time.Second})
@@ -214,6 +218,7 @@ func TestOpen_NotifyThroughPgBouncer_Refused(t *testing.T) {
 
 // A transaction notifies after its commit. Before that, a waiter sees no record.
 func TestWait_TransactionEnds_Notified(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, &Options{Notify: true, notifiedPoll: time.Hour}), nil)
 	far, err := NewAtomic(openOther(t, p.s), nil)
 	if err != nil {

@@ -16,9 +16,11 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// Open opens the store in the database at url (postgres://…, or key=value), with
-// connections of its own. It runs the migrations unless Options.NoMigrate is set. Nil
-// options mean the defaults. The context limits the opening only.
+// Open opens the store in the database at url: postgres://… or key=value pairs. It
+// runs the migrations unless Options.NoMigrate is set. The store opens connections for
+// itself (Options.Connections), and for the transactions of [Atomic] another pool of
+// pool_max_conns, which is a parameter of the url. Nil options mean the defaults. The
+// context limits only the opening.
 func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -27,10 +29,10 @@ func Open(ctx context.Context, url string, o *Options) (*Store, error) {
 	return open(ctx, cfg, nil, o)
 }
 
-// New is Open with the settings of the application's pool. [Atomic] takes its
-// transactions from that pool, which the caller closes. For everything else the store
-// opens connections of its own (Options.Connections) with the pool's hooks, so that
-// handlers which hold all connections of the pool cannot block it.
+// New is [Open] for an application that has a pool. The transactions of [Atomic] use
+// connections of that pool, which the application closes. For everything else the store
+// opens connections of its own (Options.Connections) with the pool's settings and
+// hooks. So handlers that hold all connections of the pool do not block the store.
 func New(ctx context.Context, pool *pgxpool.Pool, o *Options) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("pgstore: New: the pool is nil; use Open for a URL")
@@ -43,15 +45,18 @@ func open(ctx context.Context, cfg *pgxpool.Config, app *pgxpool.Pool, o *Option
 	if err != nil {
 		return nil, err
 	}
+	cfg = cfg.Copy()
 	s := &Store{options: opt, appPool: app, idleTimeout: pgwire.Millis(opt.MaxIdleTx)}
+	s.journal.store = s
+	s.commits.Watch(&cfg.ConnConfig.Config)
 	s.makeStatements(false)
 	if err := s.connect(ctx, cfg); err != nil {
 		_ = s.Close()
-		return nil, pgwire.Explain("open", err)
+		return nil, pgwire.Explain("open", pgwire.ExplainPrepared(err))
 	}
 	s.laneSession, s.waitSession = s.newSession(table.LaneLockTimeout), s.newSession(pgwire.Millis(opt.LockTimeout))
 	s.waitSlots = make(chan struct{}, max(1, opt.Connections-2*opt.Flushers-1))
-	s.claims, s.settles, s.replays = s.newClaimLane(), s.newSettleLane(), s.newReplayLane()
+	s.claims, s.settles, s.replays, s.confirms = s.newClaimLane(), s.newSettleLane(), s.newReplayLane(), s.newConfirmLane()
 	return s, nil
 }
 
@@ -63,11 +68,11 @@ func (s *Store) makeStatements(spelled bool) {
 func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 	if s.appPool == nil {
 		s.ownsAppPool = true
-		if s.appPool, err = pgxpool.NewWithConfig(ctx, cfg.Copy()); err != nil {
+		if err = s.openAppPool(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	if err := s.connectOwn(ctx, steady(cfg)); err != nil {
+	if err := s.connectOwn(ctx, pgwire.PinAll(cfg, table.PlannerSettings)); err != nil {
 		if pgwire.Code(err) != pgwire.ProtocolViolation {
 			return err
 		}
@@ -76,6 +81,12 @@ func (s *Store) connect(ctx context.Context, cfg *pgxpool.Config) (err error) {
 		if err := s.connectOwn(ctx, cfg); err != nil {
 			return err
 		}
+	}
+	if err := errors.Join(pgwire.CheckFormats(ctx, s.ownPool), pgwire.CheckFormats(ctx, s.appPool)); err != nil {
+		return err
+	}
+	if err := pgwire.CheckPrepared(ctx, s.ownPool); err != nil {
+		return err
 	}
 	// A pooler may have ignored the settings, or the URL may override them.
 	if err := s.ownPool.QueryRow(ctx, s.sql.HasPlannerSettings).Scan(&s.hasPlannerSettings); err != nil {
@@ -126,15 +137,16 @@ func (s *Store) closeOwn() {
 	}
 }
 
-// steady is cfg with table.PlannerSettings, except for settings that cfg has.
-func steady(cfg *pgxpool.Config) *pgxpool.Config {
-	cfg = cfg.Copy()
-	for name, value := range table.PlannerSettings {
-		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
-			cfg.ConnConfig.RuntimeParams[name] = value
-		}
+// openAppPool opens the connections of Atomic.
+func (s *Store) openAppPool(ctx context.Context, cfg *pgxpool.Config) (err error) {
+	if s.appPool, err = pgxpool.NewWithConfig(ctx, pgwire.PinFormats(cfg)); err != nil {
+		return err
 	}
-	return cfg
+	if err = s.appPool.Ping(ctx); pgwire.Code(err) == pgwire.ProtocolViolation { // see connect
+		s.appPool.Close()
+		s.appPool, err = pgxpool.NewWithConfig(ctx, cfg.Copy())
+	}
+	return err
 }
 
 // spareConns is how many connections a pool may have in addition, in case one hangs.
@@ -149,14 +161,17 @@ func sized(cfg *pgxpool.Config, n int) *pgxpool.Config {
 	return cfg
 }
 
-// Close answers queued requests, and closes the store's connections. Later calls of
-// other methods return ErrClosed. Close may be called again.
+// Close waits until the claims and settlements that are queued have their answers, and
+// closes the store's connections. If Open made the store, it also waits until the running
+// transactions of Atomic have ended. Methods that are called later return ErrClosed.
+// Close may be called again.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	if s.claims != nil {
 		s.claims.Close()
 		s.settles.Close()
 		s.replays.Close()
+		s.confirms.Close()
 	}
 	if s.listener != nil {
 		s.listener.Close()
@@ -168,8 +183,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Check implements store.Checker. It reads the settings of a new connection, and
-// returns an ErrUnsafe for each unsafe one. It changes nothing.
+// Check reads the server's settings, and returns one error that joins an ErrUnsafe for
+// each setting under which the store cannot keep its promises. If the tables do not fit
+// this version of the package, it returns ErrSchema. It changes nothing. It implements
+// store.Checker.
 func (s *Store) Check(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -180,18 +197,18 @@ func (s *Store) Check(ctx context.Context) error {
 // settings are the settings that Check reads.
 type settings struct {
 	synchronousCommit, fsync, fullPageWrites, isolation string
-	replica, readOnly                                   bool
+	replica, readOnly, hasStandby                       bool
 	version, maxConnections                             int
 }
 
 const readSettings = `SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
 	current_setting('default_transaction_isolation'), pg_is_in_recovery(), current_setting('default_transaction_read_only')::boolean,
-	current_setting('server_version_num')::int, current_setting('max_connections')::int`
+	current_setting('server_version_num')::int, current_setting('max_connections')::int, current_setting('synchronous_standby_names') <> ''`
 
 func (s *Store) check(ctx context.Context) error {
 	var current settings
 	err := s.ownPool.QueryRow(ctx, readSettings).Scan(&current.synchronousCommit, &current.fsync, &current.fullPageWrites, &current.isolation,
-		&current.replica, &current.readOnly, &current.version, &current.maxConnections)
+		&current.replica, &current.readOnly, &current.version, &current.maxConnections, &current.hasStandby)
 	if err != nil {
 		return err
 	}
@@ -215,6 +232,7 @@ func (s *settings) unsafe(own, pool int) error {
 		name, why string
 	}{
 		{s.synchronousCommit == "off", "synchronous_commit is off", "a crash of the server takes back the last commits, and what they recorded runs again; set it to on (see Options.RelaxedClaims)"},
+		{s.synchronousCommit == "local" && s.hasStandby, "synchronous_commit is local", "commits do not wait for the synchronous standby, and the last ones are lost if it takes over; set it to on, remote_write or remote_apply"},
 		{s.fsync != "on", "fsync is " + s.fsync, "a crash of the system can destroy the database; set it to on"},
 		{s.fullPageWrites != "on", "full_page_writes is " + s.fullPageWrites, "a crash of the system can destroy pages; set it to on, unless the file system never tears a page"},
 		{s.replica, "the server is a replica", "it cannot be written to, and shows the past; connect to the primary (target_session_attrs=read-write)"},
@@ -243,21 +261,22 @@ func (s *Store) spelled(ctx context.Context) (bool, error) {
 	return len(are) < len(table.Columns) || !slices.Equal(are[:len(table.Columns)], table.Columns), err
 }
 
-// Migrations are the scripts that make the tables, for applications that run
-// migrations themselves: 0001_init.up.sql and so on, to be run in order, each in one
+// Migrations returns the scripts that create the tables, for applications that run
+// migrations themselves: 0001_init.up.sql and so on. Run them in order, each in one
 // transaction. The .down.sql scripts undo them, except for the schema "semel" itself.
-// Each up script sets semel_meta.schema to its number. For another schema, replace
-// "semel", with the quotes, by its quoted name.
+// Each up script sets semel_meta.schema to its number. The scripts name the schema
+// "semel", with the quotes; to use another one, replace that by its quoted name.
 func Migrations() fs.FS { return schema.Scripts() }
 
-// PartitionedInit is the script 0001_init.up.sql of [Migrations] with the table of
+// PartitionedInit returns the script 0001_init.up.sql of [Migrations] with the table of
 // records in n partitions, 1 to 256; see Options.Partitions. The other scripts are
 // the same with and without partitions.
 func PartitionedInit(n int) (string, error) { return schema.PartitionedScript(n) }
 
-// Migrate implements store.Migrator. It runs the migrations that the schema has not
-// had, in one transaction; the first one makes the schema. A schema that is newer
-// than this version of the package is ErrSchema.
+// Migrate runs the migrations that the schema has not had, in one transaction. The first
+// migration creates the schema. If a newer version of the package has changed the schema
+// in a way that this version does not understand, Migrate returns ErrSchema. It
+// implements store.Migrator.
 func (s *Store) Migrate(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed

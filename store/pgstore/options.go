@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,53 +13,59 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// Options configures a Store. Nil and zero fields mean the defaults.
+// Options configures a Store. A nil *Options and zero fields mean the defaults.
 type Options struct {
 	// Schema is the PostgreSQL schema that holds Semel's tables: "semel" by
 	// default. The name is quoted, so its case counts.
 	Schema string
 	// NoMigrate makes Open and New fail with ErrSchema if the tables are missing or
-	// old, instead of creating them. See Migrate and Migrations.
+	// old, instead of creating or updating them. See Migrate and Migrations.
 	NoMigrate bool
-	// RelaxedClaims makes the commit of a claim return before it is on disk. The
-	// commit of a settlement still waits, and makes the claim durable too. A crash of
-	// the server (not of a client) may lose the claims of the last 600 ms (three
-	// times the server's wal_writer_delay). A retry then runs the handler a second time, even
-	// while the first one runs; the settlement of the first one is ErrLeaseLost.
-	// Claims with policy Park are refused. Off by default.
+	// RelaxedClaims lets the commit of a claim return before it is on disk, so that
+	// claims of a Guard are faster. The commit of the settlement still waits, and
+	// makes the claim durable, too. If the server crashes (not a client), the claims
+	// of the last 600 ms may be lost (three times the server's wal_writer_delay). A
+	// retry then runs the handler a second time, even while the first one runs; the
+	// first call ends with semel.ErrLeaseLost. Claims with the policy semel.Park are
+	// refused. Transactions of an Atomic are not relaxed. Off by default.
 	RelaxedClaims bool
-	// LockTimeout is how long a change waits for a row that another transaction holds:
-	// 5 s by default. After that it is ErrBusy. A few calls wait at a time; the others
-	// queue before them until their contexts end.
+	// LockTimeout is how long a change of a record waits if another transaction has
+	// locked its row: 5 s by default. After that the change fails with ErrBusy. Only
+	// a few changes wait at the same time (3 with the default Connections). The
+	// others queue; if their context ends in the queue, they get its error instead.
 	LockTimeout time.Duration
 	// Connections is how many connections the store opens for itself, apart from the
-	// pool of New: 12 by default. Renewals use one more, or up to 4 while one of those
-	// hangs.
+	// pool for the transactions of Atomic: 12 by default. Renewals of leases use up
+	// to 4 more.
 	Connections int
 	// Flushers is how many round trips with claims may be in flight at the same time,
-	// and how many with settlements: 4 by default, at most a third of Connections. For
-	// claims with RelaxedClaims it is at most 2.
+	// and how many with settlements. Concurrent claims share a round trip, and so do
+	// concurrent settlements. The limit is a third of Connections, and the default is
+	// 4 or that limit, whichever is less. With RelaxedClaims it is at most 2 for claims.
 	Flushers int
-	// MaxBatch is the largest number of claims, or of settlements, in a round trip:
+	// MaxBatch is the largest number of claims, or of settlements, in one round trip:
 	// 256 by default.
 	MaxBatch int
 
-	// Partitions is the number of partitions, by hash of the id, in which the table of
-	// records is created. Use it if vacuuming one large table takes too long; it does
-	// not make the store faster. 0, the default, creates one table; at most 256. The
-	// number is fixed when the tables are created. For existing tables, 0 accepts any
-	// number, and another value must be theirs (ErrSchema). See docs/postgres.md.
+	// Partitions is the number of partitions, by hash of the record's id, with which
+	// the table of records is created. Use it if vacuuming one large table takes too
+	// long; it does not make the store faster. 0, the default, creates a table
+	// without partitions; the limit is 256. The number is fixed when the tables are
+	// created. If they exist, 0 accepts any number; another value must equal theirs,
+	// or Open fails with ErrSchema. See docs/postgres.md.
 	Partitions int
-	// Notify notifies calls that wait for a running duplicate of its end (LISTEN,
-	// NOTIFY), so that they do not poll. Off by default. All processes that share the
-	// schema must set it. It takes two connections more, or up to 5 while one of them
-	// hangs. It needs connections without a pooler in transaction mode: with
-	// PgBouncer, Open returns ErrUnsafe. See docs/postgres.md for cost and limits.
+	// Notify wakes a call that waits for a running duplicate (Call.Wait) as soon as
+	// the duplicate ends, by LISTEN and NOTIFY, so that it does not poll. Off by
+	// default. All processes that share the schema must set it. It takes up to 5
+	// more connections. It does not work through a pooler in transaction mode, such
+	// as PgBouncer: Open then fails with ErrUnsafe. See docs/postgres.md for cost and
+	// limits.
 	Notify bool
 
-	// MaxIdleTx is how long a transaction of Atomic.Run may be idle, because its
-	// handler does other work or is frozen: 30 s by default. After that the server
-	// rolls it back (idle_in_transaction_session_timeout).
+	// MaxIdleTx is how long a transaction that an Atomic has begun may be idle,
+	// because its handler does other work or hangs: 30 s by default. After that the
+	// server closes the connection, which rolls the transaction back
+	// (idle_in_transaction_session_timeout).
 	MaxIdleTx time.Duration
 
 	// clock is an SQL expression for the store's clock, in microseconds. For
@@ -88,16 +95,16 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.Schema, "semel")
-	setDefault(&d.LockTimeout, 5*time.Second)
-	setDefault(&d.Connections, 12)
-	setDefault(&d.Flushers, max(1, min(4, d.Connections/3)))
-	setDefault(&d.MaxBatch, 256)
-	setDefault(&d.MaxIdleTx, 30*time.Second)
-	setDefault(&d.clock, table.WallClock)
-	setDefault(&d.notifiedPoll, time.Second)
-	setDefault(&d.echo, 20*time.Second)
-	setDefault(&d.settleTry, settleTry)
+	d.Schema = cmp.Or(d.Schema, "semel")
+	d.LockTimeout = cmp.Or(d.LockTimeout, 5*time.Second)
+	d.Connections = cmp.Or(d.Connections, 12)
+	d.Flushers = cmp.Or(d.Flushers, max(1, min(4, d.Connections/3)))
+	d.MaxBatch = cmp.Or(d.MaxBatch, 256)
+	d.MaxIdleTx = cmp.Or(d.MaxIdleTx, 30*time.Second)
+	d.clock = cmp.Or(d.clock, table.WallClock)
+	d.notifiedPoll = cmp.Or(d.notifiedPoll, time.Second)
+	d.echo = cmp.Or(d.echo, 20*time.Second)
+	d.settleTry = cmp.Or(d.settleTry, settleTry)
 	switch {
 	case len(d.Schema) > 63:
 		return d, fmt.Errorf("pgstore: Options.Schema has %d bytes; PostgreSQL's limit is 63", len(d.Schema))
@@ -119,11 +126,4 @@ func (o *Options) withDefaults() (Options, error) {
 		return d, fmt.Errorf("pgstore: Options.MaxIdleTx is %v; it must be at least 1ms", d.MaxIdleTx)
 	}
 	return d, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

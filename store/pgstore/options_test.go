@@ -15,6 +15,7 @@ import (
 )
 
 func TestOptions_Invalid_Named(t *testing.T) {
+	t.Parallel()
 	for want, o := range map[string]Options{
 		"Schema": {Schema: strings.Repeat("x", 64)}, "LockTimeout": {LockTimeout: -1}, "Connections": {Connections: -1},
 		"Flushers": {Flushers: 5}, "MaxBatch": {MaxBatch: -1}, "MaxIdleTx": {MaxIdleTx: time.Microsecond},
@@ -32,6 +33,7 @@ func TestOptions_Invalid_Named(t *testing.T) {
 }
 
 func TestOpen_Fails_HidesPassword(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"postgres://ann:secret@127.0.0.1:1/x?connect_timeout=1", "postgres://ann:sec%ret@127.0.0.1:x/x"} {
 		if _, err := Open(t.Context(), url, nil); err == nil || strings.Contains(err.Error(), "sec") && strings.Contains(err.Error(), "ret@") {
 			t.Errorf("got %v", err)
@@ -43,6 +45,7 @@ func TestOpen_Fails_HidesPassword(t *testing.T) {
 }
 
 func TestStore_Closed_ErrClosed(t *testing.T) {
+	t.Parallel()
 	pgtest.URL(t)
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
@@ -73,6 +76,7 @@ func TestStore_Closed_ErrClosed(t *testing.T) {
 }
 
 func TestErrors_SayNextStep(t *testing.T) {
+	t.Parallel()
 	for c, want := range map[string]error{pgwire.LockNotAvailable: ErrBusy, pgwire.DiskFull: ErrFull, pgwire.UndefinedTable: ErrSchema} {
 		err := pgwire.Explain("claim", fmt.Errorf("send: %w", &pgconn.PgError{Code: c}))
 		var e *pgconn.PgError
@@ -88,6 +92,7 @@ func TestErrors_SayNextStep(t *testing.T) {
 }
 
 func TestSweep_ForeignCursor_Refused(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	for _, c := range []store.Cursor{"x", "7", "(1,2", "(-1,0)", "(1,70000)", "(1,2)x"} {
 		if _, err := s.Sweep(t.Context(), c, 1); err == nil || !strings.Contains(err.Error(), "cursor") {

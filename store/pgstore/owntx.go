@@ -3,18 +3,16 @@ package pgstore
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
@@ -25,15 +23,18 @@ import (
 type ownTx struct {
 	storeTx
 	duplicates *duplicateRate
-	sqlDB      *sql.DB        // of DoSQL; nil: use the application's pool
-	conn       *pgxpool.Conn  // of the application's pool
-	sqlTx      *sqlTx         // of sqlDB
-	proposal   store.Proposal // the argument of Claim; claimed points to it
-	finished   atomic.Bool    // the handler has returned, or the transaction has ended
+	sqlDB      *sql.DB         // of DoSQL; nil: use the application's pool
+	conn       *pgxpool.Conn   // of the application's pool
+	sqlTx      *pgwire.SQLTx   // of sqlDB
+	proposal   store.Proposal  // the argument of Claim; claimed points to it
+	isClosed   bool            // the connection was closed before the end
+	limit      time.Duration   // of each call of the store; see semel.Options.StoreTimeout
+	finished   handlertx.State // true: the handler has returned, or the transaction has ended
 }
 
 func (a *Atomic) newOwnTx() *ownTx {
-	t := &ownTx{duplicates: &a.duplicates}
+	t := &ownTx{duplicates: &a.duplicates, limit: a.storeTimeout}
+	t.handler = &t.finished
 	t.store, t.deferInsert, t.ownsTx, t.idleTimeout = a.store, true, true, &a.store.idleTimeout
 	return t
 }
@@ -45,10 +46,16 @@ func (t *ownTx) connect(ctx context.Context) (err error) {
 		return ErrClosed
 	}
 	if t.sqlDB != nil {
-		if t.sqlTx, err = beginSQL(ctx, t.sqlDB); err != nil {
+		if t.sqlTx, err = pgwire.BeginSQL(ctx, t.sqlDB); err != nil {
 			return err
 		}
-		t.init(t.store, t.sqlTx.driverConn, true)
+		t.init(t.store, t.sqlTx.Driver, true)
+		t.pipeline.Push(handlertx.CurrentXID, nil, func(res pgx.BatchResults) error { // an sql.Tx cannot refuse its end
+			var xid string
+			err := res.QueryRow().Scan(&xid)
+			t.finished.Lend(xid)
+			return err
+		})
 		return nil
 	}
 	if t.conn, err = t.store.appPool.Acquire(ctx); err != nil {
@@ -61,6 +68,24 @@ func (t *ownTx) connect(ctx context.Context) (err error) {
 
 // Claim implements store.Tx.
 func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err error) {
+	err = t.limited(ctx, func(ctx context.Context) error {
+		f, err = t.claimOwn(ctx, p)
+		return err
+	})
+	return f, err
+}
+
+// Swap implements store.Tx.
+func (t *ownTx) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (f store.Found, err error) {
+	err = t.limited(ctx, func(ctx context.Context) error {
+		f, err = t.storeTx.Swap(ctx, seen, p)
+		return err
+	})
+	return f, err
+}
+
+// claimOwn is Claim without its limit.
+func (t *ownTx) claimOwn(ctx context.Context, p store.Proposal) (f store.Found, err error) {
 	id := table.ID(p.Key)
 	if t.pipeline.DB == nil {
 		if t.duplicates.high() {
@@ -83,29 +108,41 @@ func (t *ownTx) Claim(ctx context.Context, p store.Proposal) (f store.Found, err
 }
 
 // handlerContext is ctx with the transaction as a handler may use it.
-func (t *ownTx) handlerContext(ctx context.Context, tx pgx.Tx) context.Context {
+func (t *ownTx) handlerContext(ctx context.Context) context.Context {
 	if t.sqlTx != nil {
-		return t.store.withTx(ctx, &txIn{sqlTx: t.sqlTx, finished: &t.finished})
+		return t.store.withTx(ctx, &txIn{sqlTx: t.sqlTx, finished: &t.finished.Bool})
 	}
-	return t.store.withTx(ctx, &txIn{tx: &handlerTx{Tx: tx, finished: &t.finished}, finished: &t.finished})
+	return t.store.withTx(ctx, &txIn{tx: handlertx.New(t.pipeline.Tx, &t.finished), finished: &t.finished.Bool})
 }
 
-// errRolledBack: the server answered COMMIT with a rollback.
-var errRolledBack = errors.New("the server rolled the transaction back, because a statement had failed")
-
-// commit sends the queued statements, and COMMIT.
+// commit commits, and waits for the synchronous standby if there is one.
 func (t *ownTx) commit(ctx context.Context) error {
+	return t.limited(ctx, func(ctx context.Context) error {
+		before := t.store.commits.Count()
+		err := t.sendCommit(ctx)
+		// The store sees no warnings of a pool, or of an sql.DB, that it did not open.
+		unseen := t.hasStandby && (t.sqlTx != nil || !t.store.ownsAppPool)
+		if err == nil && (unseen || t.store.commits.Count() != before) {
+			return t.store.confirm(ctx)
+		}
+		return err
+	})
+}
+
+// sendCommit sends the queued statements, and COMMIT.
+func (t *ownTx) sendCommit(ctx context.Context) error {
 	t.finished.Store(true)
+	t.queueCheck()
 	if t.sqlTx != nil {
 		if err := t.pipeline.Flush(ctx); err != nil {
 			return err
 		}
-		return t.sqlTx.commit(ctx)
+		return t.sqlTx.Commit(ctx)
 	}
 	t.pipeline.Push(commitStatement, nil, func(res pgx.BatchResults) error {
 		tag, err := res.Exec()
 		if err == nil && tag.String() != "COMMIT" {
-			err = fmt.Errorf("%w (%s)", errRolledBack, tag)
+			err = fmt.Errorf("%w (%s)", pgwire.ErrRolledBack, tag)
 		}
 		return err
 	})
@@ -117,15 +154,20 @@ func (t *ownTx) commit(ctx context.Context) error {
 func (t *ownTx) end() {
 	t.finished.Store(true)
 	if t.sqlTx != nil {
-		t.sqlTx.end()
+		t.isClosed = t.isClosed || t.sqlTx.Driver.IsClosed()
+		t.sqlTx.End(t.limit)
 		t.sqlTx = nil
 	}
 	if t.conn == nil {
 		return
 	}
 	c := t.conn.Conn()
+	t.isClosed = t.isClosed || c.IsClosed()
+	if t.finished.Spoiled() {
+		_ = c.Close(context.Background())
+	}
 	if !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), t.limit)
 		defer cancel()
 		_, _ = c.Exec(ctx, "ROLLBACK") // if it fails, the pool closes the connection
 	}
@@ -133,119 +175,106 @@ func (t *ownTx) end() {
 	t.conn = nil
 }
 
-// DoSQL is [Do] for applications with database/sql: fn gets a transaction that DoSQL
-// begins on db, and commits together with the record. The driver of db must be pgx
-// (package stdlib), and its database must be the store's database. Retries, replays, kept
-// failures, panics and commits without an answer are as with Do. The differences:
-//
-//   - An *sql.Tx cannot refuse Commit and Rollback. Fn must not call them: its writes
-//     would be committed without a record. DoSQL then returns an error.
-//   - Fn must close its sql.Rows before it returns.
-//   - BEGIN and COMMIT take a round trip each: four instead of two besides fn's own.
-//   - Inside fn, with its context, DoSQL, semel.Do and semel.Once join the
-//     transaction by a savepoint; Do and [TxFrom] have no pgx.Tx there.
-func DoSQL[T any](ctx context.Context, a *Atomic, db *sql.DB, call semel.Call, fn func(ctx context.Context, x *semel.Execution, tx *sql.Tx) (T, error)) (T, error) {
-	return semel.Do(ctx, sqlRunner{a, db}, call, func(ctx context.Context, x *semel.Execution) (T, error) {
-		in, _ := ctx.Value(txKey{}).(*txIn)
-		return fn(ctx, x, in.sqlTx.tx)
-	})
-}
+// errConnectionClosed: the handler returned nil, but its connection is closed.
+var errConnectionClosed = errors.New("pgstore: the connection of the transaction was closed while the handler ran")
 
-// sqlRunner runs calls in transactions of db.
-type sqlRunner struct {
-	atomic *Atomic
-	db     *sql.DB
-}
-
-// Run implements semel.Runner.
-func (r sqlRunner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
-	in, inside := r.atomic.store.inside(ctx)
+// afterHandler is the error of a handler that has returned err, after a look at the
+// state in which it left the transaction.
+func (t *ownTx) afterHandler(ctx context.Context, err error) error {
+	t.finished.Store(true)
+	conn, refused := t.pipeline.Conn(), t.finished.Refused()
 	switch {
-	case r.db == nil:
-		return semel.Result{}, errors.New("pgstore: DoSQL: the sql.DB is nil")
-	case inside && in.sqlTx == nil:
-		return semel.Result{}, errors.New("pgstore: DoSQL inside a handler of Do: its transaction is a pgx.Tx; use Do there")
-	}
-	return r.atomic.run(ctx, call, fn, r.db)
-}
-
-// sqlTx is a transaction of database/sql, and the driver's connection below it.
-type sqlTx struct {
-	conn       *sql.Conn
-	tx         *sql.Tx
-	driverConn *pgx.Conn
-	cancel     context.CancelFunc // of the transaction's context
-}
-
-// beginSQL begins a transaction. Its context does not end with ctx, because
-// database/sql would then roll back at any moment, between two statements of the
-// store.
-func beginSQL(ctx context.Context, db *sql.DB) (t *sqlTx, err error) {
-	for range 3 { // as database/sql does by itself, except for a Conn
-		if t, err = tryBeginSQL(ctx, db); !errors.Is(err, driver.ErrBadConn) {
-			break
+	case conn.IsClosed():
+		if err == nil {
+			err = errConnectionClosed
 		}
-	}
-	return t, err
-}
-
-func tryBeginSQL(ctx context.Context, db *sql.DB) (*sqlTx, error) {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t := &sqlTx{conn: conn}
-	err = conn.Raw(func(below any) error {
-		c, ok := below.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("DoSQL: the driver's connection is a %T; open the database with the driver \"pgx\"", below)
+		t.isClosed = true
+		// An sql.Tx knows whether its handler has ended it; otherwise the network did.
+		mayEnd := t.finished.Lent() && (t.sqlTx == nil || errors.Is(t.sqlTx.Tx.Rollback(), sql.ErrTxDone))
+		t.ended = mayEnd && t.mayHaveCommitted(ctx)
+	case conn.PgConn().TxStatus() == noTx:
+		if err == nil {
+			err = handlertx.ErrEnded
 		}
-		t.driverConn = c.Conn()
-		return nil
-	})
-	if err == nil {
-		var lasting context.Context
-		lasting, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		stop := context.AfterFunc(ctx, t.cancel)
-		if t.tx, err = conn.BeginTx(lasting, &sql.TxOptions{Isolation: sql.LevelReadCommitted}); !stop() && err == nil {
-			err = ctx.Err()
-		}
+		t.ended = t.mayHaveCommitted(ctx)
+	case err != nil && t.finished.Lent(): // nobody has checked its statements
+		check, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		_, checkErr := conn.Exec(check, handlertx.CheckXID, t.finished.XID())
+		t.uncertain = checkErr != nil && (t.sqlTx == nil || !conn.IsClosed())
+	case err == nil && refused:
+		err = handlertx.ErrEnded
+	case err == nil && conn.PgConn().TxStatus() == failedTx:
+		err = errHiddenFailure
 	}
-	if err != nil {
-		t.end()
-		return nil, err
-	}
-	return t, nil
-}
-
-var errSQLTxEnded = errors.New("pgstore: the handler of DoSQL has ended its transaction: it must neither commit nor roll back")
-
-// commit commits. If ctx ends first, the connection is closed, and the outcome is not
-// known.
-func (t *sqlTx) commit(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, t.cancel)
-	defer stop()
-	err := t.tx.Commit()
-	if errors.Is(err, pgx.ErrTxCommitRollback) {
-		return fmt.Errorf("%w: %w", errRolledBack, err)
+	if t.ended {
+		return fmt.Errorf("%w; it returned: %v", handlertx.ErrEnded, err) //nolint:errorlint // a Failure must not be kept
 	}
 	return err
 }
 
-// end rolls back unless the transaction has committed, and gives the connection back.
-func (t *sqlTx) end() {
-	if t.tx != nil {
-		_ = t.tx.Rollback()
+// queueCheck queues a statement that fails if the handler has the connection itself,
+// and has ended the transaction and begun another one.
+func (t *storeTx) queueCheck() {
+	xid := t.handler.XID()
+	if xid == "" || t.restarted {
+		return
 	}
-	if t.driverConn != nil && !t.driverConn.IsClosed() && t.driverConn.PgConn().TxStatus() != 'I' {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		if _, err := t.driverConn.Exec(ctx, "ROLLBACK"); err != nil {
-			_ = t.driverConn.Close(ctx)
+	t.pipeline.Push(handlertx.CheckXID, []any{xid}, func(res pgx.BatchResults) error {
+		_, err := res.Exec()
+		if pgwire.Code(err) == handlertx.DivisionByZero {
+			t.ended = true
+			err = handlertx.ErrEnded
 		}
-		cancel()
+		return err
+	})
+}
+
+// futureXID is the server's code for a transaction that it does not know yet. A standby
+// has taken over, and does not have the transaction.
+const futureXID = "22023"
+
+// mayHaveCommitted reports whether the handler has, or may have, committed the
+// transaction itself. The transaction has ended by now, or its connection is closed.
+func (t *ownTx) mayHaveCommitted(ctx context.Context) bool {
+	xid := t.finished.XID()
+	if xid == "" {
+		return true
 	}
-	if t.cancel != nil {
-		t.cancel()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	for {
+		var status *string
+		err := t.store.ownPool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		switch {
+		case err == nil && status != nil && *status == "aborted", pgwire.Code(err) == futureXID:
+			return false
+		case err == nil && (status == nil || *status != "in progress" || !t.isClosed):
+			return true // in progress with an open connection: prepared
+		case !pgwire.Sleep(ctx, 50*time.Millisecond): // the server may not have noticed that the connection is closed
+			return true
+		}
 	}
-	_ = t.conn.Close()
+}
+
+// endedByHandler is the error of a run whose handler has ended the transaction itself,
+// and returned cause. If the handler may have committed, the keys are parked, so that
+// its effect has a record and does not happen again.
+func (a *Atomic) endedByHandler(ctx context.Context, t *ownTx, cause error, attempts ...*storeTx) error {
+	if cause == nil {
+		cause = handlertx.ErrEnded
+	}
+	t.end()
+	committed := t.mayHaveCommitted(ctx)
+	for _, attempt := range attempts {
+		if committed {
+			_ = a.noteDoubt(ctx, attempt)
+		} else {
+			_ = a.noteAttempt(ctx, attempt, cause.Error())
+		}
+	}
+	if !committed {
+		return cause
+	}
+	return fmt.Errorf("%w: %w; its writes may be committed, so the key is parked until it is resolved", semel.ErrInDoubt, handlertx.ErrEnded)
 }

@@ -22,6 +22,7 @@ import (
 // The suite with the records in partitions. SEMEL_TEST_PARTITIONS has all
 // tests in partitions.
 func TestConformance_Partitions(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{
 		Open:      func(t testing.TB) store.Store { return openFixedClockIn(t, 3) },
 		Advance:   func(t testing.TB, st store.Store, d time.Duration) { advance(t, st.(*Store), d) },
@@ -34,6 +35,7 @@ func TestConformance_Partitions(t *testing.T) {
 // A partition boundary is where the published pattern, a table for each day,
 // grants a key twice. Here the partition follows from the key.
 func TestPartitions_SameKeyConcurrently_GrantedOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Partitions: 8})
 	both := []*Store{s, openOther(t, s)}
 	const keys, callers = 100, 6
@@ -82,6 +84,7 @@ func TestPartitions_SameKeyConcurrently_GrantedOnce(t *testing.T) {
 // The control: with a table for each day the same key is granted on each side of
 // midnight, and the server offers no unique index that would not.
 func TestPartitions_ByDay_Refused(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	q := func(sql string) string { return strings.ReplaceAll(sql, "S.", s.quoted()+".") }
 	mustExec(t, s.ownPool, q(`CREATE TABLE S.published (id uuid NOT NULL, created bigint NOT NULL, UNIQUE (id, created)) PARTITION BY RANGE (created)`))
@@ -111,6 +114,7 @@ func TestPartitions_ByDay_Refused(t *testing.T) {
 }
 
 func TestPartitions_OtherNumber_ErrSchema(t *testing.T) {
+	t.Parallel()
 	for made, want := range map[int]string{0: "has 0 partitions", 4: "has 4 partitions"} {
 		url := pgtest.URL(t)
 		o := Options{Schema: newSchema(t, url), Partitions: made}
@@ -135,6 +139,7 @@ func TestPartitions_OtherNumber_ErrSchema(t *testing.T) {
 }
 
 func TestPartitionedInit_RunByHand_SameSchema(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{-1, 0, 257} {
 		if _, err := PartitionedInit(n); err == nil {
 			t.Errorf("%d partitions were made", n)

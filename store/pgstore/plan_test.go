@@ -14,6 +14,7 @@ import (
 // The plan of a batch statement that was made for an empty table must use the index
 // for each row of a large one, without statistics.
 func TestPlan_MadeForEmptyTable_UsesIndex(t *testing.T) {
+	t.Parallel()
 	bothTables(t, func(t *testing.T, partitions int) {
 		s := openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions})
 		if !s.hasPlannerSettings {
@@ -26,6 +27,7 @@ func TestPlan_MadeForEmptyTable_UsesIndex(t *testing.T) {
 // So it must where the connections are not as the store asks for, here because
 // the user does: then each batch brings its settings.
 func TestPlan_UserSettings_UsesIndex(t *testing.T) {
+	t.Parallel()
 	at := pgtest.URL(t)
 	url := at + "&enable_hashjoin=on&enable_seqscan=on&plan_cache_mode=auto"
 	s := openAt(t, url, &Options{Schema: newSchema(t, at), Flushers: 1, Connections: 1})
@@ -104,6 +106,7 @@ func planStaysGoodFromEmpty(t *testing.T, s *Store) {
 
 // The same of single statements, and with the statistics of a small table.
 func TestPlan_MadeForSmallTable_UsesIndex(t *testing.T) {
+	t.Parallel()
 	bothTables(t, func(t *testing.T, partitions int) {
 		planStaysGoodFromSmall(t, openNew(t, &Options{Flushers: 1, Connections: 1, Partitions: partitions}))
 	})
@@ -149,6 +152,7 @@ func fill(t *testing.T, db pgwire.Execer, table string) {
 // The same of a batch, which goes through the application's connections, with
 // their settings.
 func TestPlan_BatchMadeForSmallTable_UsesIndex(t *testing.T) {
+	t.Parallel()
 	bothTables(t, func(t *testing.T, partitions int) {
 		planOfABatchStaysGood(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})

@@ -20,15 +20,9 @@ import (
 type expectation int
 
 const (
-	allNew         expectation = iota // no record exists; the statement fails if one does
-	newOrCompleted                    // a record that exists is completed and does not change
-	anything
+	newOrCompleted expectation = iota // a record that exists is completed and does not change
+	anything                          // also keys that are locked elsewhere
 )
-
-// newOnlyAfter is how many prefetches in a row must find new keys only, before the
-// next one expects new keys only. After a prefetch that found a key locked elsewhere,
-// the next one expects anything.
-const newOnlyAfter = 3
 
 // errNotNew: a key of the batch is locked by another transaction.
 var errNotNew = errors.New("a key of the batch is locked by another transaction")
@@ -40,10 +34,7 @@ func (b *batchTry) startPrefetch(ctx context.Context) *ownTx {
 		return nil
 	}
 	expected := newOrCompleted
-	switch n := b.atomic.newKeyBatches.Load(); {
-	case n >= newOnlyAfter:
-		expected = allNew
-	case n < 0:
+	if b.atomic.foundLockedKey.Load() {
 		expected = anything
 	}
 	for {
@@ -59,10 +50,9 @@ func (b *batchTry) startPrefetch(ctx context.Context) *ownTx {
 			return t
 		}
 		t.end()
-		if expected == anything || !lostRace(err) && !errors.Is(err, errNotNew) {
+		if expected == anything || !table.LostRace(err) && !errors.Is(err, errNotNew) {
 			return nil
 		}
-		b.atomic.newKeyBatches.Store(0)
 		expected = anything
 	}
 }
@@ -88,21 +78,19 @@ func (b *batchTry) prefetchDeferred(ctx context.Context) error {
 
 // lockAndInsert locks keys, and inserts completed records for the keys that are free
 // and new. For the other keys it stores the records that exist.
-func (b *batchTry) lockAndInsert(ctx context.Context, rows []prefetchRow, expected expectation) (err error) {
+func (b *batchTry) lockAndInsert(ctx context.Context, rows []prefetchRow, expected expectation) error {
 	for _, r := range rows {
 		result := &r.call.prefetched
 		result.completed, result.state, result.inserted = nil, nil, nil // of an earlier try
 	}
-	prefetch, rest, wrote := b.prefetch, rows, 0
+	prefetch, wrote := b.prefetch, 0
 	prefetch.lockedElsewhere = 0
-	if expected != allNew {
-		var more bool
-		if rest, more, err = b.findCompleted(ctx, rows); err != nil {
-			return err
-		}
-		if more {
-			expected = anything
-		}
+	rest, more, err := b.findCompleted(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if more {
+		expected = anything
 	}
 	switch {
 	case len(rest) == 0:
@@ -114,14 +102,8 @@ func (b *batchTry) lockAndInsert(ctx context.Context, rows []prefetchRow, expect
 	if err != nil {
 		return err
 	}
-	switch prefetch.written += wrote; {
-	case prefetch.lockedElsewhere > 0:
-		b.atomic.newKeyBatches.Store(-1)
-	case wrote < len(rows):
-		b.atomic.newKeyBatches.Store(0)
-	case expected != allNew:
-		b.atomic.newKeyBatches.Add(1)
-	}
+	prefetch.written += wrote
+	b.atomic.foundLockedKey.Store(prefetch.lockedElsewhere > 0)
 	return nil
 }
 
@@ -131,7 +113,7 @@ func (b *batchTry) findCompleted(ctx context.Context, rows []prefetchRow) (rest 
 	t, p, settlement := b.tx, &rows[0].call.proposal, &b.prefetch.settlement
 	var storeID pgtype.UUID
 	now, n := int64(0), 0
-	t.pipeline.Push(useGenericPlans, nil, nil)
+	t.pipeline.Push(useGenericPlans, nil, t.readHasStandby)
 	t.pipeline.Push(t.session.sql.FindCompleted, []any{
 		pgwire.Pointers(rows, func(r *prefetchRow) pgtype.UUID { return r.call.id }), t.idleTimeout,
 		int16(settlement.State), int16(p.Policy), int64(settlement.Attempt),
@@ -177,7 +159,7 @@ func (b *batchTry) insertNew(ctx context.Context, rows []prefetchRow) error {
 	b.tx.pipeline.Push(b.tx.session.sql.LockAndInsertNew, b.insertArgs(rows), func(res pgx.BatchResults) error {
 		return eachRow(res, func(scan func(...any) error) error {
 			var locked bool
-			if err := scan(&inserted.now, &inserted.sweptFence, &storeID, &locked); err != nil || !locked {
+			if err := scan(&inserted.now, &b.tx.hasStandby, &inserted.sweptFence, &storeID, &locked); err != nil || !locked {
 				return cmp.Or(err, errNotNew)
 			}
 			return nil
@@ -196,7 +178,7 @@ func (b *batchTry) insertAny(ctx context.Context, rows []prefetchRow) (n int, er
 	t, prefetch := b.tx, b.prefetch
 	var storeID pgtype.UUID
 	inserted := &insertion{}
-	t.pipeline.Push(useGenericPlans, nil, nil)
+	t.pipeline.Push(useGenericPlans, nil, t.readHasStandby)
 	t.pipeline.Push(t.session.sql.LockAndInsert, b.insertArgs(rows), func(res pgx.BatchResults) error {
 		return eachRow(res, func(scan func(...any) error) error {
 			var id *pgtype.UUID

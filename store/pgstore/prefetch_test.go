@@ -68,6 +68,7 @@ func throughBoth(t *testing.T, test func(t *testing.T, p *shop)) {
 }
 
 func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
+	t.Parallel()
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		first, second := poll("a", "b"), poll("b", "c", "b")
@@ -93,6 +94,7 @@ func TestPrefetch_KeyInEarlierBatch_SeesItsResult(t *testing.T) {
 // A record that was made ahead equals the record of a batch without a look, by
 // whichever statement, on a new connection and on one that was used before.
 func TestPrefetch_Record_SameAsWithout(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, &Options{clock: "1700000000000000"}), nil)
 	w := newWorker(p)
 	row := func() string {
@@ -107,14 +109,13 @@ func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 	p.holdKey(t, "held")
 	for _, reset := range []bool{true, false} {
 		for _, by := range []struct {
-			fresh  int32
-			beside bool
-		}{{newOnlyAfter, false}, {0, false}, {0, true}} {
+			locked, beside bool
+		}{{false, false}, {true, false}, {false, true}} {
 			mustExec(t, p.s.appPool, "DELETE FROM "+p.s.quoted()+".semel_record")
 			if reset {
 				p.s.appPool.Reset()
 			}
-			p.a.newKeyBatches.Store(by.fresh)
+			p.a.foundLockedKey.Store(by.locked)
 			calls := calls
 			if by.beside {
 				calls = append(slices.Clone(calls), named("held"))
@@ -125,13 +126,14 @@ func TestPrefetch_Record_SameAsWithout(t *testing.T) {
 			}
 			ends := n.Run(t.Context(), w.rows(calls))
 			if got := row(); got != want || ends[0].Err != nil || !errors.Is(ends[1].Err, semel.ErrInvalid) {
-				t.Errorf("new connections %v, after %d batches, beside another's %v: it is %s,\nnot %s; %v, %v", reset, by.fresh, by.beside, got, want, ends[0].Err, ends[1].Err)
+				t.Errorf("new connections %v, after a locked key %v, beside another's %v: it is %s,\nnot %s; %v, %v", reset, by.locked, by.beside, got, want, ends[0].Err, ends[1].Err)
 			}
 		}
 	}
 }
 
 func TestPrefetch_Dropped_LeavesNothing(t *testing.T) {
+	t.Parallel()
 	throughBoth(t, func(t *testing.T, p *shop) {
 		n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
 		if !n.waitPrefetched() {
@@ -151,6 +153,7 @@ func TestPrefetch_Dropped_LeavesNothing(t *testing.T) {
 // Between two tries of a batch its keys are not locked. The next batch must not get
 // them then.
 func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]error{"the handler failed": errors.New("not now"), "the server refused": &pgconn.PgError{Code: "40001"}} {
 		for _, late := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", looked for late: ", late), func(t *testing.T) {
@@ -194,6 +197,7 @@ func TestPrefetch_EarlierBatchRunsAgain_OrderKept(t *testing.T) {
 
 // The keys of the earlier batch are not known, so the later batch is not prefetched.
 func TestPrefetch_EarlierBatchNotPrefetched_Skipped(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	first, second := poll("a"), poll("a", "b")
@@ -215,6 +219,7 @@ func TestPrefetch_EarlierBatchNotPrefetched_Skipped(t *testing.T) {
 
 // A look that cannot be, or is not good any more, is made up for.
 func TestPrefetch_Fails_BatchRuns(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(p *shop, n *PrefetchedBatch){
 		"too long ago": func(_ *shop, n *PrefetchedBatch) {
 			n.prefetcher.mu.Lock()
@@ -241,6 +246,7 @@ func TestPrefetch_Fails_BatchRuns(t *testing.T) {
 
 // A look that nobody takes gives its keys and its connection back.
 func TestPrefetch_NotRun_EndsAfterTimeout(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	p.a.prefetchTimeout = 3 * time.Second
 	n := p.a.Prefetcher().Prefetch(t.Context(), poll("k", "l"))
@@ -255,6 +261,7 @@ func TestPrefetch_NotRun_EndsAfterTimeout(t *testing.T) {
 
 // With few connections there is no look, and nothing waits for itself.
 func TestPrefetch_PoolOfOne_BatchRuns(t *testing.T) {
+	t.Parallel()
 	for _, conns := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(conns), func(t *testing.T) {
 			at := pgtest.URL(t)
@@ -286,6 +293,7 @@ func TestPrefetch_PoolOfOne_BatchRuns(t *testing.T) {
 
 // The handler sets an outcome that differs from the inserted record, so it runs again.
 func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, q, calls := newWorker(p), p.a.Prefetcher(), poll("a", "b", "c")
 	declined := &semel.Failure{Code: "declined"}
@@ -310,24 +318,17 @@ func TestPrefetch_HandlerSetsOutcome_Stored(t *testing.T) {
 	}
 }
 
-// After some batches with new keys only, the next prefetch inserts without a lookup.
-// It still finds an existing record.
+// Old keys among new ones are found, and so is a key that is locked elsewhere.
 func TestPrefetch_OldKeyAmongNew_Found(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
-	for i := range newOnlyAfter + 2 {
+	for i := range 2 {
 		calls := poll(fmt.Sprint("k", i), fmt.Sprint("l", i))
 		wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), false, false)
 	}
-	if p.a.newKeyBatches.Load() < newOnlyAfter {
-		t.Fatal("it still looks")
-	}
 	calls := poll("k1", "new", "l0")
 	wantDone(t, q.Prefetch(t.Context(), calls).Run(t.Context(), w.rows(calls)), true, false, true)
-	if p.a.newKeyBatches.Load() != 0 {
-		t.Error("it does not look")
-	}
-	p.a.newKeyBatches.Store(newOnlyAfter)
 	tx, err := p.s.appPool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

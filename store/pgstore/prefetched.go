@@ -76,7 +76,7 @@ func (p *prefetch) claim(call *batchCall, proposal *store.Proposal) (f store.Fou
 	case result.confirmed:
 		now := store.Time(result.inserted.now)
 		r := p.settlement.Apply(call.prefetched.firstCall.proposal.Insert(now, uint64(result.inserted.sweptFence)), now) //nolint:gosec // it is a time
-		return table.Found(&r, proposal, now), true, nil
+		return proposal.Found(&r, now), true, nil
 	case result.inserted != nil: // the first call must end first
 		return f, true, errPrefetchDiffers
 	case result.completed != nil:
@@ -121,25 +121,12 @@ func (p *prefetch) settle(call *batchCall, lease *store.Lease, settlement *store
 	}
 }
 
-// batchBuffer is memory for a batch. A Prefetcher reuses it for later batches, because
-// allocating it for each batch costs as much as the rest of a prefetch.
-type batchBuffer struct {
-	batchCalls []batchCall
-	rows       []prefetchRow
-}
-
-func (b *batchBuffer) clear() {
-	clear(b.batchCalls)
-	clear(b.rows)
-}
-
 // newPrefetch begins the steps of calls that can be prefetched. It returns nil if the
 // calls differ in more than their keys, owners and fingerprints.
-func (a *Atomic) newPrefetch(calls []semel.Call, buffer *batchBuffer) *batchTry {
+func (a *Atomic) newPrefetch(calls []semel.Call) *batchTry {
 	batch := a.newBatchTry(nil, false)
-	batch.calls = buffer.batchCalls
 	batch.prepareCalls(all(len(calls)), calls)
-	prefetch := &prefetch{settlement: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.guard.Retention()}, rows: buffer.rows[:0]}
+	prefetch := &prefetch{settlement: store.Settlement{State: store.Completed, Attempt: 1, Keep: a.guard.Retention()}, rows: make([]prefetchRow, 0, len(calls))}
 	prefetch.columns, _ = table.NewStateColumns(prefetch.settlement.State, &prefetch.settlement.Outcome, 0, prefetch.settlement.Keep) // only an outcome can make it fail
 	possible := true
 	for i := range batch.calls {
@@ -150,9 +137,8 @@ func (a *Atomic) newPrefetch(calls []semel.Call, buffer *batchBuffer) *batchTry 
 		ok := false
 		call.proposal, ok = call.steps.Proposal()
 		prefetch.rows = append(prefetch.rows, prefetchRow{idPrefix(call.id), call})
-		possible = possible && ok && alikeBut(&call.proposal, &prefetch.rows[0].call.proposal)
+		possible = possible && ok && table.Alike(&call.proposal, &prefetch.rows[0].call.proposal)
 	}
-	buffer.batchCalls, buffer.rows = batch.calls, prefetch.rows
 	if !possible || len(prefetch.rows) == 0 {
 		return nil
 	}
@@ -170,11 +156,4 @@ func (a *Atomic) newPrefetch(calls []semel.Call, buffer *batchBuffer) *batchTry 
 	prefetch.rows = rows
 	batch.prefetch = prefetch
 	return batch
-}
-
-// alikeBut reports whether claims differ only in keys, owners and fingerprints.
-func alikeBut(p, q *store.Proposal) bool {
-	return p.State == q.State && p.Policy == q.Policy && p.Attempt == q.Attempt && p.Keep == q.Keep &&
-		p.Key.Operation == q.Key.Operation && p.Key.Tenant == q.Key.Tenant && p.Holder == q.Holder &&
-		p.Fingerprint.Alg == q.Fingerprint.Alg && p.Fingerprint.KeyID == q.Fingerprint.KeyID && p.Error == q.Error
 }

@@ -9,31 +9,30 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Prefetcher runs batches one after the other, and prefetches each batch while the
-// batches before it run. Make it with [Atomic.Prefetcher]. One goroutine may call
-// Prefetch while another one runs the batches.
+// Prefetcher runs batches of calls, one after the other, as [Atomic.RunWhole] does. While
+// a batch runs, it prefetches the batches after it: it locks their keys and looks up their
+// records, so that they take less time later. Make it with [Atomic.Prefetcher]. One
+// goroutine may call Prefetch while another one runs the batches.
 type Prefetcher struct {
 	atomic *Atomic
 
 	mu            sync.Mutex         // guards the fields below, and the fields of open batches
 	open          []*PrefetchedBatch // batches that have not ended, in order
-	free          []batchBuffer      // of batches that have ended
 	prefetchEnded sync.Cond          // signals that a prefetch has ended
 }
 
-// Prefetcher makes a Prefetcher, without any batch.
+// Prefetcher returns a new Prefetcher, which has no batches.
 func (a *Atomic) Prefetcher() *Prefetcher {
 	p := &Prefetcher{atomic: a}
 	p.prefetchEnded.L = &p.mu
 	return p
 }
 
-// PrefetchedBatch is a batch of a Prefetcher. Run or Drop it before the next batch
-// is run.
+// PrefetchedBatch is a batch of a Prefetcher. Call Run or Drop before you run the next
+// batch.
 type PrefetchedBatch struct {
 	prefetcher *Prefetcher
 	calls      []semel.Call
-	buffer     batchBuffer
 	rows       []prefetchRow // the keys of calls; nil: not known
 	run        *batchRun     // set by Run
 
@@ -58,26 +57,26 @@ const spareConnections = 3
 // see these keys in progress. A key that an earlier batch has too is looked up after
 // that batch has ended, so that calls with the same key keep their order.
 //
-// Prefetch needs 2 to 1,000 calls, free connections in the pool, and a prefetch of
-// each earlier batch. After a second the transaction is dropped. Without a prefetch,
-// Run does all the work. A Prefetcher holds the advisory locks of two or more batches
-// at the same time; see [Atomic.In] for the server's limit. In the handler, now() may
-// be a second old. The times of the records, and so their retention, begin at that
-// time too.
+// A batch is prefetched only if it, and each earlier batch that has not ended, has 2 to
+// 1,000 calls, all with the same operation and tenant, and if 3 connections of the pool
+// are free. After a batch in which fn failed or set an Outcome or an Err, about ten
+// batches are not prefetched. If the batch does not run within a second, its prefetch is
+// rolled back. Without a prefetch, Run does all the work.
+//
+// A Prefetcher holds the advisory locks of two or more batches at the same time; see
+// [Atomic.In] for the server's limit. In fn, now() is the time of the prefetch, up to a
+// second earlier. The retention of the records begins then, too.
 func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *PrefetchedBatch {
 	batch := &PrefetchedBatch{prefetcher: p, calls: calls}
 	_, inside := p.atomic.store.inside(ctx)
 	possible := !inside && len(calls) > 1 && len(calls) <= maxTogether && p.atomic.savepointBatches.Load() <= 0
 	p.mu.Lock()
 	p.open = append(p.open, batch)
-	if last := len(p.free) - 1; possible && last >= 0 {
-		batch.buffer, p.free = p.free[last], p.free[:last]
-	}
 	p.mu.Unlock()
 	if !possible {
 		return batch
 	}
-	try := p.atomic.newPrefetch(calls, &batch.buffer)
+	try := p.atomic.newPrefetch(calls)
 	if try == nil {
 		return batch
 	}
@@ -102,16 +101,19 @@ func (p *Prefetcher) Prefetch(ctx context.Context, calls []semel.Call) *Prefetch
 	return batch
 }
 
-// Run is [Atomic.RunWhole] of the batch. If fn sets an Outcome or an Err, fn runs once
-// more, because the records of the prefetch have neither.
+// Run runs the batch as [Atomic.RunWhole] does. A prefetch has inserted records that say:
+// completed, without an Outcome. So if fn sets an Outcome or an Err in a prefetched batch,
+// its transaction is rolled back, and fn runs again in a new one.
 func (p *PrefetchedBatch) Run(ctx context.Context, fn func(ctx context.Context, fresh []*NewCall) error) []Ended {
 	defer p.Drop()
 	return p.prefetcher.atomic.runWhole(ctx, p, p.calls, fn)
 }
 
-// Err tells fn, while it runs, how a call that is not new has ended. It is nil if the
-// call is done, or has not ended. With it, fn can leave out calls that must not
-// overtake a call that is semel.ErrInProgress elsewhere.
+// Err tells fn, while it runs, how call i of the batch has ended, because fn gets only the
+// new calls. Err returns nil if the call is done, or has not ended. If it returns
+// semel.ErrInProgress, call i is running elsewhere. If a later call must not run before
+// call i, fn must write nothing for it, and set its NewCall.Err to semel.NoEffect with
+// this error.
 func (p *PrefetchedBatch) Err(i int) error {
 	run := p.run
 	if run == nil || i < 0 || i >= len(run.results) {
@@ -126,7 +128,8 @@ func (p *PrefetchedBatch) Err(i int) error {
 	return nil
 }
 
-// Drop ends the batch, and rolls its prefetch back. It may be called again.
+// Drop removes the batch from its Prefetcher, and rolls its prefetch back. Run does so at
+// its end. Drop may be called again.
 func (p *PrefetchedBatch) Drop() {
 	prefetcher := p.prefetcher
 	prefetcher.mu.Lock()
@@ -134,10 +137,6 @@ func (p *PrefetchedBatch) Drop() {
 	p.dropPrefetch()
 	prefetcher.open = slices.DeleteFunc(prefetcher.open, func(o *PrefetchedBatch) bool { return o == p })
 	p.batch, p.rows, p.run = nil, nil, nil
-	if p.buffer.batchCalls != nil {
-		p.buffer.clear()
-		prefetcher.free, p.buffer = append(prefetcher.free, p.buffer), batchBuffer{}
-	}
 }
 
 // dropPrefetch rolls the prefetch back, after its statements are answered. The caller

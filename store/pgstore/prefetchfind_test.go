@@ -5,7 +5,6 @@ import (
 	"errors"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store"
@@ -130,6 +129,7 @@ func TestPrefetch_CompletedKeys_LeftOut(t *testing.T) {
 
 // A row that makes no sense, or is another key's, is an error all the same.
 func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
+	t.Parallel()
 	for _, set := range []string{"key = 'other'", "operation = 'other'", "tenant = 'other'", "format = 2", "fence = -1"} {
 		p := newShop(t, openNew(t, nil), nil)
 		w, calls := newWorker(p), poll("k", "l")
@@ -149,6 +149,7 @@ func TestPrefetch_UnreadableRow_NotReplayed(t *testing.T) {
 // Two keys have the same id. The second is no duplicate of the first, because each
 // reader compares the key.
 func TestPrefetch_SameIDOtherKey_NotDuplicate(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	wantDone(t, q.Prefetch(t.Context(), poll("k", "l")).Run(t.Context(), w.rows(poll("k", "l"))), false, false)
@@ -167,6 +168,7 @@ func TestPrefetch_SameIDOtherKey_NotDuplicate(t *testing.T) {
 
 // The payload of a duplicate is compared, though its record is not sent whole.
 func TestPrefetch_OtherPayload_Mismatch(t *testing.T) {
+	t.Parallel()
 	throughBoth(t, func(t *testing.T, p *shop) {
 		w, q := newWorker(p), p.a.Prefetcher()
 		of := func(body string) []semel.Call {
@@ -229,9 +231,6 @@ func TestPlan_PrefetchMadeForSmallTable_UsesIndex(t *testing.T) {
 			keys := numbered(prefix, 64)
 			step(keys, last)
 			last = keys
-		}
-		for range newOnlyAfter + 2 { // also without a look
-			step(numbered(time.Now().Format(time.RFC3339Nano), 64), nil)
 		}
 		mustExec(t, p.s.appPool, "SELECT pg_stat_force_next_flush()")
 		if n := scans(t, p.s) - before; n != 0 {

@@ -104,6 +104,7 @@ func (h *hangingProxy) carry(ctx context.Context, client net.Conn, to string) {
 // comes, or when it is to be rolled back. The batch is done all the same, and
 // once, as soon as the server has given the keys back.
 func TestPrefetch_Hangs_OnlyDelays(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ asked, came bool }{
 		"its request is lost": {}, "its answer is lost": {asked: true}, "its end is lost": {came: true},
 	} {

@@ -18,6 +18,7 @@ func newCallOf(op string, tenant, key string, body semel.Payload) semel.Call {
 // Of a key that is in a batch more than once, the first is recorded ahead, and the
 // others are compared with it.
 func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, one, other := newWorker(p), semel.Bytes([]byte("one")), semel.Bytes([]byte("other"))
 	calls := []semel.Call{newCallOf("pay", "ann", "k", one), newCallOf("pay", "ann", "l", one), newCallOf("pay", "ann", "k", one), newCallOf("pay", "ann", "k", other)}
@@ -41,6 +42,7 @@ func TestPrefetch_KeyTwice_SecondComparedWithFirst(t *testing.T) {
 // Calls that differ in more columns than a prefetch sends for each are recorded
 // correctly.
 func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
+	t.Parallel()
 	body := semel.Bytes([]byte("body"))
 	for name, other := range map[string]semel.Call{
 		"tenants":    newCallOf("pay", "bob", "l", body),
@@ -59,6 +61,7 @@ func TestPrefetch_CallsDiffer_RecordedCorrectly(t *testing.T) {
 // The bearer of a token only looks: where the reservation is gone there is nothing
 // to be recorded ahead.
 func TestPrefetch_ReservationGone_DoesNotRun(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
 	if err != nil {
@@ -87,12 +90,13 @@ func TestPrefetch_ReservationGone_DoesNotRun(t *testing.T) {
 // The clock was set back after a sweep. A new record of a swept key has a higher
 // fencing token than any removed one, and its handler sees it.
 func TestPrefetch_AfterSweep_FenceGrows(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	swept := store.Micros(time.Now().Add(24 * time.Hour))
 	mustExec(t, p.s.appPool, "UPDATE "+p.s.quoted()+".semel_meta SET swept_fence = $1", swept)
 	calls := poll("k", "l")
-	for _, look := range []int32{0, newOnlyAfter} {
-		p.a.newKeyBatches.Store(look)
+	for _, locked := range []bool{false, true} {
+		p.a.foundLockedKey.Store(locked)
 		n := p.a.Prefetcher().Prefetch(t.Context(), calls)
 		if !n.waitPrefetched() || n.batch.prefetch.written != 2 {
 			t.Fatal("nothing is recorded ahead")

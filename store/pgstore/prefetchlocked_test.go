@@ -25,6 +25,7 @@ func (p *shop) holdKey(t *testing.T, key string) (letGo func()) {
 }
 
 func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, calls := newWorker(p), poll("a", "held", "z")
 	letGo := p.holdKey(t, "held")
@@ -32,7 +33,7 @@ func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 	if !n.waitPrefetched() {
 		t.Fatal("there was no look")
 	}
-	if p.a.newKeyBatches.Load() >= 0 {
+	if !p.a.foundLockedKey.Load() {
 		t.Error("the next look guesses that no key is another's")
 	}
 	letGo()
@@ -40,7 +41,7 @@ func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 	if w.runs["held"] != 1 {
 		t.Errorf("%d runs", w.runs["held"])
 	}
-	if p.a.newKeyBatches.Load() < 0 {
+	if p.a.foundLockedKey.Load() {
 		t.Error("the next look does not guess")
 	}
 }
@@ -48,10 +49,11 @@ func TestPrefetch_KeyLockedElsewhere_LookedUpAgain(t *testing.T) {
 // A look writes no record of a key that is another's, so that it is in nobody's
 // way; and where it guesses that there is none, of no key at all.
 func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
-	for _, g := range []expectation{allNew, newOrCompleted, anything} {
+	t.Parallel()
+	for _, g := range []expectation{newOrCompleted, anything} {
 		p := newShop(t, openNew(t, nil), nil)
 		p.holdKey(t, "held")
-		y := p.a.newPrefetch(poll("a", "held", "z"), &batchBuffer{})
+		y := p.a.newPrefetch(poll("a", "held", "z"))
 		own := p.a.newOwnTx()
 		if err := own.connect(t.Context()); err != nil {
 			t.Fatal(err)
@@ -74,6 +76,7 @@ func TestPrefetch_KeyLockedElsewhere_NotWritten(t *testing.T) {
 
 // A prefetched record is committed only if the handler ends as the record says.
 func TestPrefetch_RecordInserted_EndsOnce(t *testing.T) {
+	t.Parallel()
 	as := store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour}
 	lease := store.Lease{Fence: 7, Owner: store.Owner{1}}
 	ends := func(l store.Lease, s store.Settlement) bool {

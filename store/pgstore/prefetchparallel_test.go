@@ -11,6 +11,7 @@ import (
 // One goroutine makes the batches while another runs them: each key is done
 // once, however near the next call with it is, and is a replay behind that.
 func TestPrefetch_WhileBatchRuns_Concurrent(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	w, q := newWorker(p), p.a.Prefetcher()
 	const batches, size = 60, 20

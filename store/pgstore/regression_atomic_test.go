@@ -21,6 +21,7 @@ import (
 
 // NoEffect around a Failure says that nothing happened, and nothing is kept.
 func TestAtomic_FailureInsideNoEffect_NotStored(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	plain := errors.New("plain")
 	_, err := Do(t.Context(), p.a, call("k"), p.pay("k", plain))
@@ -41,6 +42,7 @@ func TestAtomic_FailureInsideNoEffect_NotStored(t *testing.T) {
 
 // Being told that somebody else is at it is not a failure.
 func TestAtomic_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxAttempts: 3})
 	n := 0
 	// another transaction has "inner" in flight
@@ -75,6 +77,7 @@ func TestAtomic_InnerCallInProgress_CountsNoAttempt(t *testing.T) {
 
 // A savepoint that was not sent is not rolled back on the server.
 func TestIn_CallCanceled_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, txDefaults)
 	in := p.a.In(tx)
@@ -103,6 +106,7 @@ func TestIn_CallCanceled_OthersSucceed(t *testing.T) {
 
 // A refusal that was too large to keep must not read as a success.
 func TestAtomic_OutcomeTooLarge_KeepsCode(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), &semel.Options{MaxOutcome: 1000})
 	h := func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		return store.Outcome{Code: 422, Body: make([]byte, 5000)}, nil
@@ -120,6 +124,7 @@ func TestAtomic_OutcomeTooLarge_KeepsCode(t *testing.T) {
 
 // The caller must not take it for the handler's.
 func TestIn_InsertFails_Unavailable(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	s := p.s
 	mustExec(t, s.appPool, "CREATE FUNCTION "+s.quoted()+".no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$")
@@ -133,6 +138,7 @@ func TestIn_InsertFails_Unavailable(t *testing.T) {
 
 // As it does under a Guard.
 func TestAtomic_KeySweptMeanwhile_RunsAgain(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	cfg := first.ownPool.Config()
 	cfg.MaxConns = 8
@@ -167,6 +173,7 @@ func TestAtomic_KeySweptMeanwhile_RunsAgain(t *testing.T) {
 
 // PgBouncer answers for a server that it has lost, and does not know.
 func TestAtomic_PoolerLosesCommit_OutcomeFound(t *testing.T) {
+	t.Parallel()
 	first := openNew(t, nil)
 	c, cut := cuttest.New(t, pgtest.URL(t), true)
 	c.Until = "COMMIT\x00"
@@ -196,6 +203,7 @@ func TestAtomic_PoolerLosesCommit_OutcomeFound(t *testing.T) {
 
 // The connection may be another's by then.
 func TestHandlerTx_SavepointAfterHandler_Closed(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	var leaked pgx.Tx
 	if _, err := Do(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) (string, error) {
@@ -213,6 +221,7 @@ func TestHandlerTx_SavepointAfterHandler_Closed(t *testing.T) {
 
 // A crowd that waits must not run a failing handler once each.
 func TestAtomic_WaitersAfterFailure_GetFailure(t *testing.T) {
+	t.Parallel()
 	const crowd = 8
 	type caller struct{}
 	var refused sync.Map // by caller

@@ -14,6 +14,7 @@ import (
 
 // Only who meets a locked row waits for it.
 func TestSwap_OtherRowLocked_NotDelayed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{LockTimeout: 10 * time.Minute})
 	var recs []store.Record
 	for i := range 3 {
@@ -37,6 +38,7 @@ func TestSwap_OtherRowLocked_NotDelayed(t *testing.T) {
 
 // The second must see what the first has made.
 func TestMigrate_Concurrent_AnyIsolation(t *testing.T) {
+	t.Parallel()
 	url := pgtest.URL(t)
 	sep := "?"
 	if strings.Contains(url, "?") {
@@ -59,6 +61,7 @@ func TestMigrate_Concurrent_AnyIsolation(t *testing.T) {
 
 // Only claims are relaxed, and refused.
 func TestRelaxedClaims_OthersClaim_Parked(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{RelaxedClaims: true})
 	strict := openAt(t, s.appPool.Config().ConnString(), &Options{Schema: s.options.Schema})
 	pr := proposal("k")
@@ -81,6 +84,7 @@ func TestRelaxedClaims_OthersClaim_Parked(t *testing.T) {
 
 // Each of it is less.
 func TestSettleBatch_LargerThanMessage_Split(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	body := make([]byte, 230<<20)
 	var batch []*settleItem
@@ -107,6 +111,7 @@ func TestSettleBatch_LargerThanMessage_Split(t *testing.T) {
 
 // Open refuses values on which the server or the migration would fail.
 func TestOptions_ServerLimits_Refused(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]*Options{
 		"dollars": {Schema: "a$$b"}, "lines": {Schema: "a\nb"}, "locks": {LockTimeout: 30 * 24 * time.Hour}, "idle": {MaxIdleTx: 30 * 24 * time.Hour},
 	} {

@@ -48,6 +48,7 @@ func onePool(t *testing.T) *shop {
 }
 
 func TestReplayLookup_ManyDuplicates_NoPoolConnection(t *testing.T) {
+	t.Parallel()
 	p := onePool(t)
 	for i := range 3 {
 		if _, err := Do(t.Context(), p.a, call(itoa(i)), p.pay(itoa(i), nil)); err != nil {
@@ -83,6 +84,7 @@ func TestReplayLookup_ManyDuplicates_NoPoolConnection(t *testing.T) {
 // Whatever there is of a key: a call that looks for it first ends as one that
 // does not.
 func TestReplayLookup_EachState_SameAnswer(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]func(p *shop, key string){
 		"absent": func(*shop, string) {},
 		"completed": func(p *shop, key string) {
@@ -165,6 +167,7 @@ func TestReplayLookup_EachState_SameAnswer(t *testing.T) {
 }
 
 func TestReplayLookup_Fails_CallContinues(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	p.setReplayLookups(true)
 	p.s.ownPool.Close()
@@ -178,6 +181,7 @@ func TestReplayLookup_Fails_CallContinues(t *testing.T) {
 }
 
 func TestReplayLookup_Hangs_CallContinues(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, &Options{Connections: 1}), nil)
 	held, err := p.s.ownPool.Acquire(t.Context())
 	if err != nil {
@@ -194,6 +198,7 @@ func TestReplayLookup_Hangs_CallContinues(t *testing.T) {
 }
 
 func TestReplayLookup_FewDuplicates_NotUsed(t *testing.T) {
+	t.Parallel()
 	var d duplicateRate
 	try := func(n int, duplicate func(i int) bool) (looks int) {
 		for i := range n {
@@ -227,6 +232,7 @@ func TestReplayLookup_FewDuplicates_NotUsed(t *testing.T) {
 }
 
 func TestDuplicateRate_FollowsResults(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	pay := func(key string) {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 // Each column that is not what this version writes makes the row unreadable,
 // by name, and never absent.
 func TestRow_InvalidColumn_ErrCorrupt(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	for column, value := range map[string]string{
 		"format": "2", "state": "7", "policy": "2", "fence": "-1", "owner": "", "header": `'[["a"]]'::bytea`, "key": `'other'::bytea`, "operation": "''::bytea",
@@ -57,6 +58,7 @@ func TestRow_InvalidColumn_ErrCorrupt(t *testing.T) {
 // A row as it lies on the disk of those who have used the package before: its key
 // has the same id, and each column the same meaning, in each version.
 func TestRow_EarlierVersion_Found(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	mustExec(t, s.ownPool, `INSERT INTO `+s.quoted()+`.semel_record (id, operation, tenant, key, owner, state, policy, format, attempt, fence,
 			created, updated, until, expires, holder, last_error, fingerprint_alg, fingerprint_key, fingerprint, code, gone, codec, header, body)
@@ -76,6 +78,7 @@ func TestRow_EarlierVersion_Found(t *testing.T) {
 // A caller that makes two keys with one id does not get another caller's answer. It
 // does not look like an outage either, which would stop a consumer.
 func TestRow_OtherKeySameID_ErrCorrupt(t *testing.T) {
+	t.Parallel()
 	w := table.Row{}
 	k := testKey("k")
 	w.ID, w.State.Int16, w.Format.Int16 = table.ID(k), 4, store.Format
@@ -89,6 +92,7 @@ func TestRow_OtherKeySameID_ErrCorrupt(t *testing.T) {
 }
 
 func TestSettle_OutcomeTooLarge_ErrTooLarge(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	big := completion("")
@@ -103,6 +107,7 @@ func TestSettle_OutcomeTooLarge_ErrTooLarge(t *testing.T) {
 }
 
 func TestSettle_LargeOutcome_ReadBack(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	big := completion(strings.Repeat("0123456789abcdef", 1<<19)) // 8 MiB
@@ -115,6 +120,7 @@ func TestSettle_LargeOutcome_ReadBack(t *testing.T) {
 }
 
 func TestMicros_RoundsAsTimes(t *testing.T) {
+	t.Parallel()
 	now := store.Time(1_700_000_000_123_456)
 	for _, d := range []time.Duration{0, 1, 999, 1000, 1001, -1, -999, -1000, -1001, time.Hour, math.MaxInt64} {
 		if got, want := store.Micros(now)+table.Micros(d, true).Int64, store.Micros(now.Add(d)); got != want {
@@ -124,6 +130,7 @@ func TestMicros_RoundsAsTimes(t *testing.T) {
 }
 
 func TestHeaders_ReadBack(t *testing.T) {
+	t.Parallel()
 	for _, h := range [][]store.Header{nil, {{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}, {{}}, {{Name: "X", Value: "\x00\xff"}}, {{Name: "é", Value: `"\`}}} {
 		b, err := store.EncodeHeader(h)
 		if err != nil {
@@ -142,6 +149,7 @@ func TestHeaders_ReadBack(t *testing.T) {
 
 // A row is read as a whole, whose columns somebody else may have put in order.
 func TestRow_OtherColumnOrder_ReadBack(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]string{
 		"one more, of a later version": `ALTER TABLE semel_record ADD COLUMN later text NOT NULL DEFAULT 'x'`,
 		"another order":                `ALTER TABLE semel_record RENAME COLUMN operation TO o; ALTER TABLE semel_record RENAME COLUMN tenant TO operation; ALTER TABLE semel_record RENAME COLUMN o TO tenant`,
@@ -181,6 +189,7 @@ func ptr[T any](v T) *T { return &v }
 
 // The clock is counted in floating point, and loses no microsecond by it.
 func TestClock_Microseconds_Exact(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	now := strings.ReplaceAll(table.WallClock, "clock_timestamp()", "to_timestamp(s) + us * interval '1 microsecond'")
 	wrong := ask[int](t, s.ownPool, `SELECT count(*)::int FROM generate_series(1700000000, 4200000000, 10000019) s, generate_series(0, 999999, 9973) us
@@ -192,6 +201,7 @@ func TestClock_Microseconds_Exact(t *testing.T) {
 
 // Keys whose ids begin with the same bytes have different locks.
 func TestLockOf_SameIDPrefix_DifferentLocks(t *testing.T) {
+	t.Parallel()
 	s := &Store{id: table.ID(testKey("the store"))}
 	locks, numbers := map[[2]int32]bool{}, map[uint64]bool{}
 	const n = 5000

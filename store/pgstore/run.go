@@ -10,28 +10,32 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/handlertx"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Run runs fn once for a call, in a transaction of its own; [TxFrom] gives fn the
-// transaction. It takes two round trips besides those of fn, and holds a connection of
-// the application's pool while fn runs. If many calls are duplicates, Run looks up
-// their replays first, together, on a connection of the store.
+// transaction. Run takes two round trips besides those of fn, and holds a connection of
+// Atomic's pool while fn runs. While many calls are duplicates, Run first looks for a recorded
+// result on a connection of the store, and concurrent calls share this lookup. A Run
+// inside fn, with fn's context, joins the transaction, as with [Atomic.In].
 //
-// The transaction commits if fn returns nil, or a *semel.Failure, which is stored
-// while the writes of fn are undone. After any other error it is rolled back, and a
-// second transaction records the attempt for MaxAttempts, except for semel.NoEffect. A
-// COMMIT that the server refuses because of its content is an attempt too. After a
-// serialization failure or a deadlock fn runs again, up to ten times; these do not
-// count. A Run inside fn, with fn's context, joins the transaction, as [Atomic.In]
-// does. For duplicates in flight, rules for fn and commits without an answer, see
-// "Handlers of Atomic" in the package documentation.
+//   - If fn returns nil, its writes and the record commit.
+//   - If fn returns a *semel.Failure, its writes are undone, and the failure is recorded.
+//   - If fn returns semel.NoEffect, all is rolled back. After any other error, a second
+//     transaction also records a failed attempt, which MaxAttempts counts.
+//   - If the server refuses COMMIT but accepts that second transaction, this is a failed
+//     attempt, too.
+//   - After a serialization failure or a deadlock fn runs again, up to ten times in all.
+//     If COMMIT conflicts each time, the ten runs count as one failed attempt.
+//
+// For the rules of fn, duplicates in flight and commits without an answer, see "Handlers
+// of Atomic" in the package documentation.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	return a.run(ctx, call, fn, nil)
 }
@@ -40,7 +44,7 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db *sql.DB) (semel.Result, error) {
 	if in, ok := a.store.inside(ctx); ok {
 		if in.sqlTx != nil {
-			return a.runIn(ctx, in.sqlTx.driverConn, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+			return a.runIn(ctx, in.sqlTx.Driver, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 				return fn(a.store.withTx(ctx, &txIn{sqlTx: in.sqlTx, finished: in.finished}), x)
 			})
 		}
@@ -53,10 +57,11 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 	defer w.leave(a.store.listener)
 	for refused := 0; ; {
 		w.join(a.store.listener)
-		res, err := a.try(ctx, call, fn, &w, db)
+		last := refused == pgwire.Tries-1
+		res, err := a.try(ctx, call, fn, &w, db, last)
 		switch {
 		case refusedForNow(err):
-			if refused++; refused >= pgwire.Tries {
+			if refused++; last {
 				return semel.Result{}, unavailable(ctx, call, err)
 			}
 		case errors.Is(err, semel.ErrInProgress) && time.Since(start) < call.Wait:
@@ -79,12 +84,14 @@ func (a *Atomic) run(ctx context.Context, call semel.Call, fn semel.Handler, db 
 }
 
 // refusedForNow reports whether a run that ended with err may run again.
-func refusedForNow(err error) bool { return pgwire.Again(err) || lostRace(err) }
+func refusedForNow(err error) bool { return pgwire.Again(err) || table.LostRace(err) }
 
-// lostRace reports whether another transaction has inserted the record of the key.
-func lostRace(err error) bool {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && e.Code == pgwire.UniqueViolation && (e.TableName == table.Name || strings.HasPrefix(e.TableName, table.Name+"_p")) // also a partition
+// mayBeItsContent reports whether a COMMIT was refused for a reason that may lie in the
+// transaction, whatever the code: a trigger can raise any. It is false for conflicts,
+// which may pass, and for a server that ends or has no room. Whether the store accepts
+// another write decides.
+func mayBeItsContent(err error) bool {
+	return !refusedForNow(err) && !strings.HasPrefix(pgwire.Code(err), "57P") && pgwire.Code(err) != pgwire.DiskFull
 }
 
 // unavailable is the error of a call that the store did not answer, or that ended
@@ -97,17 +104,23 @@ func unavailable(ctx context.Context, call semel.Call, err error) error {
 	return &semel.Error{Reason: reason, Operation: call.Operation, Cause: err}
 }
 
-// try runs fn in one transaction.
-func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB) (res semel.Result, err error) {
+// try runs fn in one transaction. If last, a conflict at COMMIT is a failed attempt too,
+// because it may be the handler's own doing: a deferred trigger can raise its code.
+func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *waiter, db *sql.DB, last bool) (res semel.Result, err error) {
 	t := a.newOwnTx()
 	t.sqlDB = db
 	defer t.end()
 	var handlerErr error
 	ran, returned := false, false
+	var cause error // what the handler itself returned
 	defer func() {
 		if ran && !returned {
-			t.end()
-			_ = a.noteAttempt(ctx, &t.storeTx, "panic, or runtime.Goexit")
+			_ = t.afterHandler(ctx, errPanicked)
+			if t.end(); t.ended || t.uncertain {
+				_ = a.endedByHandler(ctx, t, errPanicked, &t.storeTx)
+			} else {
+				_ = a.noteAttempt(ctx, &t.storeTx, errPanicked.Error())
+			}
 		}
 		if w.id = t.lastID; ran {
 			t.end()
@@ -119,72 +132,133 @@ func (a *Atomic) try(ctx context.Context, call semel.Call, fn semel.Handler, w *
 			return store.Outcome{}, err
 		}
 		ran = true
-		o, err := fn(a.store.withRun(t.handlerContext(run, t.pipeline.Tx), t.lastID, &t.finished), x)
-		t.finished.Store(true)
-		if t.sqlTx != nil && !t.sqlTx.driverConn.IsClosed() && t.sqlTx.driverConn.PgConn().TxStatus() == 'I' {
-			err = errors.Join(errSQLTxEnded, err)
-		}
+		o, err := fn(a.store.withRun(t.handlerContext(run), t.lastID, &t.finished.Bool), x)
+		err = driver.ReadableError(err)
+		cause = err
+		err = t.afterHandler(ctx, err)
 		returned, handlerErr = true, err
 		return o, err
 	})
 	// A Failure that is kept comes bare; one inside NoEffect was not kept.
 	if f, kept := err.(*semel.Failure); err != nil && (!kept || f == nil) { //nolint:errorlint // see above
 		t.end()
-		if ran && handlerErr != nil && !pgwire.Again(handlerErr) && !lostRace(handlerErr) && !errors.Is(handlerErr, semel.ErrInProgress) && !driver.IsNoEffect(handlerErr) {
+		if t.ended || t.uncertain && t.mayHaveCommitted(ctx) {
+			return semel.Result{}, a.endedByHandler(ctx, t, cause, &t.storeTx)
+		}
+		if ran && handlerErr != nil && !pgwire.Again(handlerErr) && !table.LostRace(handlerErr) && !errors.Is(handlerErr, semel.ErrInProgress) && !driver.IsNoEffect(handlerErr) {
 			_ = a.noteAttempt(ctx, &t.storeTx, handlerErr.Error())
 		}
 		return res, err // with ErrNotKept the result is not empty
 	}
-	if !ran {
-		return res, err // there is nothing to commit
+	if !ran { // there is nothing to commit
+		if !t.hasStandby {
+			return res, err
+		}
+		t.end()
+		if confirmErr := t.limited(ctx, a.store.confirm); confirmErr != nil {
+			return semel.Result{}, unavailable(ctx, call, confirmErr)
+		}
+		return res, err
+	}
+	if t.uncertain && t.restarted && t.mayHaveCommitted(ctx) {
+		return semel.Result{}, a.endedByHandler(ctx, t, cause, &t.storeTx)
 	}
 	commitErr := t.commit(ctx)
 	if commitErr == nil {
 		return res, err
 	}
 	t.end()
-	known := pgwire.Refused(commitErr) || errors.Is(commitErr, errRolledBack)
-	if !known {
+	if t.ended {
+		return semel.Result{}, a.endedByHandler(ctx, t, nil, &t.storeTx)
+	}
+	refused := pgwire.Refused(commitErr) || errors.Is(commitErr, pgwire.ErrRolledBack)
+	known := refused
+	if !known && t.claimed != nil { // a step has no claim: its record says when it is used again
 		var committed bool
 		if committed, known = a.committed(ctx, t); committed {
 			return res, err
 		}
 	}
-	if known && pgwire.RefusedForContent(commitErr) && !lostRace(commitErr) {
-		_ = a.noteAttempt(ctx, &t.storeTx, commitErr.Error())
+	if refused && mayBeItsContent(commitErr) && a.noteAttempt(ctx, &t.storeTx, commitErr.Error()) == nil {
+		// The store accepts another write, so the transaction itself is the cause.
+		return semel.Result{}, pgwire.Explain("commit", commitErr)
 	}
 	if commitErr = pgwire.Explain("commit", commitErr); !known {
 		commitErr = fmt.Errorf("%w: %w", semel.ErrInDoubt, commitErr)
 	}
 	if refusedForNow(commitErr) {
+		if last && !table.LostRace(commitErr) {
+			_ = a.noteAttempt(ctx, &t.storeTx, commitErr.Error())
+		}
 		return semel.Result{}, commitErr
 	}
 	return semel.Result{}, unavailable(ctx, call, commitErr)
 }
 
-// cleanupTimeout limits the work of Run after its transaction has ended. The context
-// of the caller may have ended before.
+// limited runs a call of the store within StoreTimeout. Statements of the handler have
+// no limit but their context.
+func (t *ownTx) limited(ctx context.Context, call func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, t.limit)
+	defer cancel()
+	err := call(within)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the store gave no answer within StoreTimeout, %v: %w", t.limit, err)
+	}
+	return err
+}
+
+// cleanupTimeout limits the work after a transaction that its handler has ended, and of
+// batches. The rest of the work of Run after its transaction has a limit of StoreTimeout.
+// The context of the caller may have ended before.
 const cleanupTimeout = 10 * time.Second
 
 // noteAttempt records an attempt whose transaction was rolled back, unless another
 // caller has claimed the key since. Only MaxAttempts and the displayed attempt depend
 // on it: if it fails, the next attempt gets the same number.
-func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) (err error) {
+func (a *Atomic) noteAttempt(ctx context.Context, t *storeTx, why string) error {
 	if t.claimed == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
 	p := *t.claimed
-	p.State, p.Error, p.Lease = store.Released, why, 0
-	_, _ = crand.Read(p.Owner[:]) // it never fails
+	p.State, p.Error = store.Released, why
+	return a.note(ctx, t, p)
+}
+
+// noteDoubt parks the key of a transaction that its handler may have committed, unless
+// another caller has claimed the key since.
+func (a *Atomic) noteDoubt(ctx context.Context, t *storeTx) error {
+	if t.claimed == nil {
+		return nil
+	}
+	p := *t.claimed
+	p.State, p.Policy, p.Error = store.Unknown, store.Park, handlertx.ErrEnded.Error()
+	return a.note(ctx, t, p)
+}
+
+// note makes the claim of a transaction again, with the state and error of p. If p is
+// parked and the transaction has committed its own record, note replaces that record.
+func (a *Atomic) note(ctx context.Context, t *storeTx, p store.Proposal) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)
+	defer cancel()
+	p.Lease, p.Owner = 0, newOwnerToken()
+	var r reading
 	if t.replaced != nil {
-		_, err = a.store.laneSession.swap(ctx, *t.replaced, &p)
+		r, err = a.store.laneSession.swap(ctx, *t.replaced, &p)
 	} else {
-		_, err = a.store.laneSession.claim(ctx, &p)
+		r, err = a.store.laneSession.claim(ctx, &p)
+	}
+	if err == nil && !r.Won && p.State == store.Unknown && r.Record.Owner == t.claimed.Owner {
+		_, err = a.store.laneSession.swap(ctx, r.Record.Seen(), &p)
 	}
 	return err
 }
+
+func newOwnerToken() (owner store.Owner) {
+	_, _ = crand.Read(owner[:]) // it never fails
+	return owner
+}
+
+var errPanicked = errors.New("panic, or runtime.Goexit")
 
 // committed finds out whether a transaction has committed although COMMIT got no
 // answer. It waits for the lock of the key, which is free only after the transaction
@@ -217,5 +291,8 @@ func (s *Store) committedAndSettled(ctx context.Context, won *store.Proposal) (s
 		settled = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()
 		return err
 	})
+	if err == nil && settled {
+		err = s.confirm(ctx)
+	}
 	return settled, err
 }

@@ -91,6 +91,7 @@ func wantEnds(t *testing.T, calls []semel.Call, got []Ended, want ...string) {
 func repeated(what string, n int) []string { return slices.Repeat([]string{what}, n) }
 
 func TestRunWhole_CallsRepeated_EffectsOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	keys := numbered("k", 50)
@@ -115,6 +116,7 @@ func TestRunWhole_CallsRepeated_EffectsOnce(t *testing.T) {
 }
 
 func TestRunWhole_Empty_DoesNothing(t *testing.T) {
+	t.Parallel()
 	run := newWorker(newShop(t, openNew(t, nil), nil)).runAll
 	if got := run(t.Context(), nil); len(got) != 0 {
 		t.Errorf("%d ends", len(got))
@@ -123,6 +125,7 @@ func TestRunWhole_Empty_DoesNothing(t *testing.T) {
 
 // The batch is what Run and Guard make of each call, by the same code.
 func TestRunWhole_InvalidCalls_RefusedAsByRun(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	other := func(n int) semel.Call {
@@ -158,6 +161,7 @@ func TestRunWhole_InvalidCalls_RefusedAsByRun(t *testing.T) {
 }
 
 func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	calls := poll("a", "b", "a", "c", "b", "a")
@@ -169,6 +173,7 @@ func TestRunWhole_KeyTwice_SecondReplayed(t *testing.T) {
 
 // One that waited for a failed attempt gets the failure, not the right to run.
 func TestRunWhole_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	w.fail["bad"], w.fail["no"] = errors.New("poison"), &semel.Failure{Message: "declined"}
@@ -182,6 +187,7 @@ func TestRunWhole_KeyTwiceAndFails_SecondDoesNotRun(t *testing.T) {
 }
 
 func TestRunWhole_DuplicateInFlight_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	tx := beginTx(t, w.p.s, txDefaults)
@@ -204,6 +210,7 @@ func TestRunWhole_DuplicateInFlight_OthersSucceed(t *testing.T) {
 // A leased call takes no advisory lock: the unique index decides, and the batch
 // runs again.
 func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	g, err := semel.New(p.s, nil)
 	if err != nil {
@@ -233,6 +240,7 @@ func TestRunWhole_LosesKeyToLeasedCall_RunsAgain(t *testing.T) {
 }
 
 func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openFixedClock(t), nil))
 	calls := poll("a", "b")
 	for range 3 {
@@ -254,6 +262,7 @@ func TestRunWhole_KeyExpired_RunsAgain(t *testing.T) {
 }
 
 func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	if err := Once(t.Context(), w.p.a, call("outer"), func(ctx context.Context, _ *semel.Execution, _ pgx.Tx) error {
 		for _, e := range w.runAll(ctx, poll("a", "b")) {
@@ -269,6 +278,7 @@ func TestRunWhole_InsideAHandler_IsRefused(t *testing.T) {
 }
 
 func TestRunWhole_MoreThanLimit_SeveralTransactions(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	calls := poll(numbered("k", 2*maxTogether+1)...)
 	for i, e := range w.runAll(t.Context(), calls) {

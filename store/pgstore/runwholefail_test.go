@@ -13,6 +13,7 @@ import (
 )
 
 func TestRunWhole_OneCallFails_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	declined := &semel.Failure{Code: "declined", Message: "declined"}
@@ -49,6 +50,7 @@ func TestRunWhole_OneCallFails_OthersSucceed(t *testing.T) {
 
 // A statement that fails breaks the transaction; also if its handler hides it.
 func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	mustExec(t, w.p.s.appPool, "ALTER TABLE "+w.p.table+" ADD CHECK (key <> 'k5')")
@@ -75,12 +77,13 @@ func TestRunWhole_StatementFails_OthersSucceed(t *testing.T) {
 		t.Errorf("%v, %v, %v", ends[0].Err, ends[1].Err, ends[2].Err)
 	}
 	w.p.want(t, "a", "b")
-	if _, err := w.p.record(t, "bad"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a swallowed error left a record: %v", err)
+	if r, err := w.p.record(t, "bad"); err != nil || r.State != store.Released || r.Attempt != 1 {
+		t.Errorf("after a swallowed error the record is %v, attempt %d, %v; want a failed attempt", r.State, r.Attempt, err)
 	}
 }
 
 func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	poison, declined := errors.New("poison"), &semel.Failure{Message: "declined"}
 	runs := 0
@@ -117,6 +120,7 @@ func TestRunWhole_HandlerSetsErr_OthersSucceed(t *testing.T) {
 }
 
 func TestRunWhole_AttemptsExhausted_EndsFailed(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	a, err := NewAtomic(w.p.s, &semel.Options{MaxAttempts: 2})
@@ -135,6 +139,7 @@ func TestRunWhole_AttemptsExhausted_EndsFailed(t *testing.T) {
 }
 
 func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	run := func(keys ...string) {
 		defer func() {
@@ -169,6 +174,7 @@ func TestRunWhole_HandlerPanics_NothingIsLeft(t *testing.T) {
 
 // If the server refuses COMMIT, the batch is split until the cause is alone.
 func TestRunWhole_OneCallFailsCommit_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	w := newWorker(newShop(t, openNew(t, nil), nil))
 	run := w.runAll
 	parent := pgx.Identifier{w.p.s.options.Schema, "parent"}.Sanitize()

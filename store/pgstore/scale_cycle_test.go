@@ -14,6 +14,7 @@ import (
 // cycle is of 5 minutes in all, which is the server's default, or of half of that
 // for each table: of a longer one less would be right after the checkpoint.
 func TestScale_CheckpointCycles(t *testing.T) {
+	t.Parallel()
 	n := scaleOf(t, "SEMEL_TEST_CYCLE", "how many million rows the large table has")
 	url := scaleURL(t)
 	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}

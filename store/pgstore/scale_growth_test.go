@@ -15,6 +15,7 @@ import (
 // need 70 GB. It takes some minutes to fill them; see scaleURL for how to do that
 // before.
 func TestScale_LargeTable(t *testing.T) {
+	t.Parallel()
 	n := scaleOf(t, "SEMEL_TEST_GROWTH", "how many million rows the large table has")
 	url := scaleURL(t)
 	stores := [2]*Store{filled(t, url, million, 0), filled(t, url, n*million, 0)}

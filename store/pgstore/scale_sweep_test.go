@@ -16,6 +16,7 @@ import (
 // for in a few seconds the p99 of a machine varies more than a sweep changes it:
 // SEMEL_TEST_SWEEP=2000 for 2000 claims and settlements a second.
 func TestScale_SweepDuringTraffic(t *testing.T) {
+	t.Parallel()
 	rate := scaleOf(t, "SEMEL_TEST_SWEEP", "how many claims a second there are beside the sweep")
 	const idle = time.Minute
 	url := scaleURL(t)

@@ -16,16 +16,18 @@ import (
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
-// List implements store.Lister. It reads the whole table in parts, and holds nothing
-// on the server between two parts. It remembers the ids of the records that it has
-// returned, 16 bytes each, because a record that changes moves to another place. A
-// record that cannot be read is returned as an error that wraps store.ErrCorrupt, and
-// the list continues after it; any other error ends the list.
+// List returns the records that f selects. If f selects only records in doubt, it reads no
+// others. Otherwise it reads the whole table in parts, without a transaction around them.
+// It keeps 16 bytes in memory for each record that it has returned, so that a record that
+// changes meanwhile is not returned twice. For a record that cannot be read, List returns
+// an error that wraps store.ErrCorrupt, and goes on; any other error ends it. List
+// implements store.Lister.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
 		given, seen := 0, map[[16]byte]struct{}{}
-		for from, more := (place{}), true; more; {
-			page, next, err := s.page(ctx, &f, from)
+		nextPage := s.pages(ctx, &f)
+		for more := true; more; {
+			page, notLast, err := nextPage()
 			if err != nil {
 				yield(store.Found{}, pgwire.Explain("list", err))
 				return
@@ -40,21 +42,56 @@ func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found,
 				given++
 				seen[fd.id] = struct{}{}
 			}
-			if more = next != nil; more {
-				from = *next
-			}
+			more = notLast
 		}
 	}
 }
 
-// pageSize is how many records List reads at a time. Each may be large.
-const pageSize = 256
+const pageSize = 256 // how many records List reads at a time
 
 // listed is a record, or the reason why it cannot be read.
 type listed struct {
 	store.Found
 	id  [16]byte
 	err error
+}
+
+// pages returns a function that reads the next part of what f may select.
+func (s *Store) pages(ctx context.Context, f *store.Filter) func() (page []listed, more bool, err error) {
+	if f.InDoubt() {
+		after := pgtype.UUID{Valid: true}
+		return func() (page []listed, more bool, err error) { return s.doubts(ctx, &after) }
+	}
+	next := &place{}
+	return func() (page []listed, more bool, err error) {
+		page, next, err = s.page(ctx, f, *next)
+		return page, next != nil, err
+	}
+}
+
+// doubts reads the next records in doubt in the order of their ids.
+func (s *Store) doubts(ctx context.Context, after *pgtype.UUID) (page []listed, more bool, err error) {
+	if s.closed.Load() {
+		return nil, false, ErrClosed
+	}
+	rows, err := s.ownPool.Query(ctx, s.sql.ListDoubts, *after, int64(pageSize))
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	read := 0
+	for ; rows.Next(); read++ {
+		var now int64
+		var row table.Row
+		if err := rows.Scan(row.Fields(&now, after)...); err != nil {
+			return nil, false, err
+		}
+		if row.ID.Valid {
+			r, err := row.Record()
+			page = append(page, listed{store.Found{Record: r, Now: store.Time(now)}, row.ID.Bytes, pgwire.Explain("list", err)})
+		}
+	}
+	return page, read == pageSize, rows.Err()
 }
 
 // page reads the next part. It returns the start of the part after it, or nil at the
@@ -65,7 +102,7 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 	}
 	last := from.pagesAfter(sweepPages)
 	rows, err := s.ownPool.Query(ctx, s.parts[from.part].list, from.tid(), last.tid(), table.OrNull([]byte(f.Operation)), table.OrNull([]byte(f.Tenant)),
-		stateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize))
+		table.StateBits(f.States), table.Micros(max(f.Idle, 0), true).Int64, int64(pageSize))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,18 +133,6 @@ func (s *Store) page(ctx context.Context, f *store.Filter, from place) (page []l
 	return page, next, rows.Err()
 }
 
-// stateBits has one bit for each state; 0 selects all.
-func stateBits(states []store.State) (bits int64) {
-	for _, st := range states {
-		if st.Valid() {
-			bits |= 1 << st
-		} else {
-			bits |= 1 // the bit of no state
-		}
-	}
-	return bits
-}
-
 // A step of a sweep reads sweepPages pages, and one statement deletes up to sweepChunk
 // rows, so that a sweep holds locks for a short time only.
 const (
@@ -115,9 +140,10 @@ const (
 	sweepChunk = 500
 )
 
-// Sweep implements store.Store. It reads the table in the order of the disk, without
-// an index; the cursor is a place on the disk. It does not delete rows that another
-// transaction holds, and skips records that cannot be read; Get and List report them.
+// Sweep deletes expired records, and returns the records whose lease has expired without
+// a settlement. Package sweep calls it. The cursor is a place on the disk: Sweep reads
+// the table in the order of the disk, without an index. It skips rows that another
+// transaction has locked, and records that cannot be read; Get and List report these.
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	if s.closed.Load() {
 		return store.SweepResult{}, ErrClosed
@@ -195,8 +221,7 @@ func parsePlace(text string) (p place, err error) {
 // pagesAfter is the place n pages later.
 func (p place) pagesAfter(n int64) place { return place{p.part, min(p.page+n, 1<<32-1), 0} }
 
-// next is the place after p, where its partition has so many pages. It reports false
-// at the end of the table.
+// next is the place after p in a partition of so many pages, or false at the end.
 func (s *Store) next(p place, pages int64) (place, bool) {
 	if p.page < pages {
 		return p, true

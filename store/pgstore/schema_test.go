@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
@@ -76,6 +78,7 @@ func runScript(t *testing.T, db *pgxpool.Pool, name string) {
 }
 
 func TestMigrations_RunByHand_SameSchema(t *testing.T) {
+	t.Parallel()
 	if allPartitions > 0 {
 		t.Skip("the scripts are of one table: see TestPartitionedInit_RunByHand_SameSchema")
 	}
@@ -104,6 +107,7 @@ func TestMigrations_RunByHand_SameSchema(t *testing.T) {
 }
 
 func TestOpen_Concurrently_MigratesOnce(t *testing.T) {
+	t.Parallel()
 	url := database(t, "semel_at_once")
 	var all sync.WaitGroup
 	stores := make([]*Store, 8)
@@ -119,6 +123,7 @@ func TestOpen_Concurrently_MigratesOnce(t *testing.T) {
 }
 
 func TestOpen_NoMigrateWithoutSchema_ErrSchema(t *testing.T) {
+	t.Parallel()
 	url := pgtest.URL(t)
 	if _, err := Open(t.Context(), url, &Options{NoMigrate: true, Schema: newSchema(t, url)}); !errors.Is(err, ErrSchema) {
 		t.Errorf("got %v, want ErrSchema", err)
@@ -126,8 +131,9 @@ func TestOpen_NoMigrateWithoutSchema_ErrSchema(t *testing.T) {
 }
 
 func TestOpen_NewerSchema_ErrSchema(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
-	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_meta SET schema = 99")
+	mustExec(t, s.ownPool, "UPDATE "+s.quoted()+".semel_meta SET schema = 99, compatible = 98")
 	o := s.options
 	for _, no := range []bool{true, false} {
 		o.NoMigrate = no
@@ -137,6 +143,49 @@ func TestOpen_NewerSchema_ErrSchema(t *testing.T) {
 	}
 	if err := s.Check(t.Context()); !errors.Is(err, ErrSchema) {
 		t.Errorf("Check: %v, want ErrSchema", err)
+	}
+}
+
+// During a rolling upgrade, a process of the version before starts again after the
+// migration. It works, because the migration only adds.
+func TestOpen_LaterAdditiveMigration_Works(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, nil)
+	done := complete(t, s, "done", "result")
+	for _, sql := range []string{
+		"ALTER TABLE {s}.semel_record ADD COLUMN extra bytea", "ALTER TABLE {s}.semel_watermark ADD COLUMN extra int", "ALTER TABLE {s}.semel_crash_marker ADD COLUMN extra int",
+		"CREATE TABLE {s}.semel_extra (x int)", "ALTER TABLE {s}.semel_meta ADD COLUMN extra int", "UPDATE {s}.semel_meta SET schema = 99",
+	} {
+		mustExec(t, s.ownPool, strings.ReplaceAll(sql, "{s}", s.quoted()))
+	}
+	o := s.options
+	for _, no := range []bool{true, false} {
+		o.NoMigrate = no
+		later := openAt(t, pgtest.URL(t), &o)
+		for _, st := range []*Store{s, later} { // one that was open meanwhile, too
+			mustExec(t, st.ownPool, "UPDATE "+s.quoted()+".semel_record SET extra = 'x'")
+			if f, err := st.Claim(t.Context(), proposal("done")); err != nil || f.Won || !f.Record.Outcome.Equal(done.Outcome) {
+				t.Errorf("a duplicate: %v", err)
+			}
+			complete(t, st, fmt.Sprint("new ", no, st == s), "result")
+			a, err := NewAtomic(st, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := Once(t.Context(), a, call(fmt.Sprint("atomic ", no, st == s)), func(context.Context, *semel.Execution, pgx.Tx) error { return nil }); err != nil {
+					t.Error(err)
+				}
+				for _, end := range a.RunWhole(t.Context(), poll(fmt.Sprint("a ", no, st == s), fmt.Sprint("b ", no, st == s)), func(context.Context, []*NewCall) error { return nil }) {
+					if end.Err != nil {
+						t.Error(end.Err)
+					}
+				}
+			}
+			if err := st.Check(t.Context()); errors.Is(err, ErrSchema) {
+				t.Error(err)
+			}
+		}
 	}
 }
 
@@ -188,6 +237,7 @@ func aRoleIsEnough(t *testing.T, partitions int) {
 }
 
 func TestView_ShowsText(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	complete(t, s, "order 7", `{"paid":true}`)
 	odd := proposal("\x00\xff")
@@ -206,6 +256,7 @@ func TestView_ShowsText(t *testing.T) {
 }
 
 func TestSchema_OnlyPrimaryKeyIndex(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	for i := range 50 {
 		complete(t, s, itoa(i), "result")

@@ -102,6 +102,7 @@ func (r *startedRun) want(t *testing.T, key string) {
 // Many calls at once for few connections, directly and through a pooler: each
 // effect happens once, and no connection is lost.
 func TestAtomic_ManyCallsForFewConnections_EachEffectOnce(t *testing.T) {
+	t.Parallel()
 	for name, newCrowd := range map[string]func(*testing.T) *smallPool{
 		"directly": func(t *testing.T) *smallPool { return newSmallPool(t, pgtest.URL(t), 3, nil) },
 		"through PgBouncer": func(t *testing.T) *smallPool {

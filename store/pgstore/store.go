@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -10,14 +12,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/coalesce"
 	"github.com/semel-go/semel/store/pgstore/internal/notify"
 	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
 	"github.com/semel-go/semel/store/pgstore/internal/table"
 )
 
 // Store keeps records in PostgreSQL. Safe for concurrent use. Make it with
-// [Open] or [New], and close it.
+// [Open] or [New], and close it. Most applications use it only through a semel.Guard or
+// an [Atomic].
 type Store struct {
+	journal
 	options            Options
 	sql                *table.Statements
 	txSQL              *table.Statements // in transactions, whose commits must never be relaxed
@@ -30,12 +35,14 @@ type Store struct {
 	renewalPool        *pgxpool.Pool     // renewals only: one connection and spare ones
 	claims             *claimLane
 	settles            *settleLane
-	replays            *replayLane      // lookups of Atomic.Run before a transaction
-	listener           *notify.Listener // with Options.Notify, or nil
-	parts              []part           // the partitions, or the whole table
-	ownsAppPool        bool             // the store made appPool
-	hasPlannerSettings bool             // its connections have table.PlannerSettings
-	waitSlots          chan struct{}    // one element for each call in waitForLock
+	replays            *replayLane // lookups of Atomic.Run before a transaction
+	confirms           *confirmLane
+	commits            pgwire.CommitWatch // of the connections that the store opens
+	listener           *notify.Listener   // with Options.Notify, or nil
+	parts              []part             // the partitions, or the whole table
+	ownsAppPool        bool               // the store made appPool
+	hasPlannerSettings bool               // its connections have table.PlannerSettings
+	waitSlots          chan struct{}      // one element for each call in waitForLock
 	closed             atomic.Bool
 }
 
@@ -45,31 +52,33 @@ var _ interface {
 	store.Migrator
 	store.Checker
 	store.Waiter
+	store.Journal
+	store.Timers
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims share. With
-// Options.RelaxedClaims it refuses the policy Park.
+// Options.RelaxedClaims it refuses the policy semel.Park.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	if err := s.checkProposal(&p); err != nil {
 		return store.Found{}, err
 	}
 	if p.State != store.Started && p.State != store.Processing {
-		f, err := s.waitSession.claim(ctx, &p)
-		return f, pgwire.Explain("claim", err)
+		r, err := s.waitSession.claim(ctx, &p)
+		return s.confirmed(ctx, "claim", r, err)
 	}
-	f, err := s.claims.Do(ctx, &p)
+	r, err := s.claims.Do(ctx, &p)
 	if errors.Is(err, errSendAlone) {
-		if f, err = s.laneSession.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
+		if r, err = s.laneSession.claim(ctx, &p); pgwire.Code(err) == pgwire.LockNotAvailable {
 			err = errRowLocked
 		}
 	}
 	if errors.Is(err, errRowLocked) {
 		err = s.waitForLock(ctx, func() (err error) {
-			f, err = s.waitSession.claim(ctx, &p)
+			r, err = s.waitSession.claim(ctx, &p)
 			return err
 		})
 	}
-	return f, pgwire.Explain("claim", err)
+	return s.confirmed(ctx, "claim", r, err)
 }
 
 // waitForLock runs fn, which may wait for a lock while it holds a connection. The
@@ -85,7 +94,7 @@ func (s *Store) waitForLock(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// Swap implements store.Store in one round trip, and one more if it loses.
+// Swap implements store.Store in one round trip, and in two if the record has changed.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	if err := s.checkProposal(&p); err != nil {
 		return store.Found{}, err
@@ -93,21 +102,21 @@ func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (st
 	if err := ctx.Err(); err != nil {
 		return store.Found{}, pgwire.Explain("swap", err)
 	}
-	f, err := s.laneSession.swap(ctx, seen, &p)
+	r, err := s.laneSession.swap(ctx, seen, &p)
 	if pgwire.Code(err) == pgwire.LockNotAvailable {
 		err = s.waitForLock(ctx, func() (err error) {
-			f, err = s.waitSession.swap(ctx, seen, &p)
+			r, err = s.waitSession.swap(ctx, seen, &p)
 			return err
 		})
 	}
+	f, err := s.confirmed(ctx, "swap", r, err)
 	if err == nil && f.Won && p.State != store.Started && p.State != store.Processing {
 		s.notifyEnd(table.ID(p.Key))
 	}
-	return f, pgwire.Explain("swap", err)
+	return f, err
 }
 
-// Settle implements store.Store in one round trip, which concurrent
-// settlements share.
+// Settle implements store.Store in one round trip, which concurrent settlements share.
 func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
 	if s.closed.Load() {
 		return ErrClosed
@@ -116,7 +125,9 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	if err != nil {
 		return pgwire.Explain("settle", err)
 	}
-	_, err = s.settles.Do(ctx, r)
+	if err = errSendAlone; t.State != store.Unknown { // a batch does not write semel_doubt
+		_, err = s.settles.Do(ctx, r)
+	}
 	if errors.Is(err, errSendAlone) {
 		if err = s.laneSession.settle(ctx, r); pgwire.Code(err) == pgwire.LockNotAvailable {
 			err = errRowLocked
@@ -128,19 +139,22 @@ func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) e
 	case errors.Is(err, errNotHeld):
 		err = s.waitSession.settledBefore(ctx, r)
 	}
+	if errors.Is(err, errSettledBefore) {
+		err = s.confirm(ctx)
+	}
 	if err == nil {
 		s.notifyEnd(r.id)
 	}
 	return pgwire.Explain("settle", err)
 }
 
-// Get implements store.Store. It does not wait for locks.
+// Get implements store.Store in one round trip. It does not wait for locks.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
 	if s.closed.Load() {
 		return store.Found{}, ErrClosed
 	}
-	f, err := s.waitSession.get(ctx, key)
-	return f, pgwire.Explain("get", err)
+	r, err := s.waitSession.get(ctx, key)
+	return s.confirmed(ctx, "get", r, err)
 }
 
 // checkProposal refuses a proposal that the store cannot keep.
@@ -154,31 +168,33 @@ func (s *Store) checkProposal(p *store.Proposal) error {
 	return nil
 }
 
-// Database gives package pgkafka access to its tables, which are in the schema of the
-// store. Its type is internal; applications have no use for it.
+// Database is for package pgkafka, which has tables in the store's schema. Its type is
+// internal; applications have no use for it.
 func (s *Store) Database() *pgwire.Database {
 	return &pgwire.Database{
 		App: s.appPool, Own: s.ownPool, Schema: s.quoted(), Clock: s.options.clock,
 		LockTimeout: s.options.LockTimeout, MaxIdleTx: s.options.MaxIdleTx, Closed: s.closed.Load,
+		Commits: &s.commits, Confirm: s.confirm, SeesWarnings: s.ownsAppPool,
 	}
 }
 
 // Errors that a caller can act upon. Find them with errors.Is; the driver's
 // *pgconn.PgError is in the chain too.
 var (
-	// ErrBusy: another transaction held the row for longer than
-	// Options.LockTimeout, or at all where the store does not wait (a renewal).
-	// Nothing was changed. Call again, and keep transactions short.
+	// ErrBusy: another transaction has locked the row for longer than
+	// Options.LockTimeout. A renewal does not wait for it. Nothing was changed. Call
+	// again, and keep transactions short.
 	ErrBusy = pgwire.ErrBusy
 	// ErrFull: the disk of the server is full. Nothing was changed.
 	ErrFull = pgwire.ErrFull
-	// ErrSchema: the tables are missing, older or newer than this version of the
-	// package needs. Migrate, or update the package.
+	// ErrSchema: the tables are missing, or they are older or newer than this version
+	// of the package needs. Call Migrate, or update the package.
 	ErrSchema = pgwire.ErrSchema
 	// ErrForeign: the transaction is of another database, or schema, than the
 	// store.
 	ErrForeign = pgwire.ErrForeign
-	// ErrUnsafe: a setting does not let the store keep its promises.
+	// ErrUnsafe: with a setting of the server, or a pooler, the store cannot keep its
+	// promises. The error names it.
 	ErrUnsafe = pgwire.ErrUnsafe
 	// ErrClosed: the store was closed.
 	ErrClosed = pgwire.ErrClosed
@@ -189,13 +205,14 @@ type session struct {
 	db          pgwire.Execer
 	sql         *table.Statements
 	strict      *table.Statements
-	lockTimeout *string // as the server takes it; nil: as it is set
-	inTx        bool    // a failed statement ends the transaction
+	lockTimeout *string             // as the server takes it; nil: as it is set
+	commits     *pgwire.CommitWatch // nil in a transaction
+	inTx        bool                // a failed statement ends the transaction
 }
 
 // newSession is a session on the store's own connections.
 func (s *Store) newSession(wait string) *session {
-	return &session{db: s.ownPool, sql: s.sql, strict: s.txSQL, lockTimeout: &wait}
+	return &session{db: s.ownPool, sql: s.sql, strict: s.txSQL, lockTimeout: &wait, commits: &s.commits}
 }
 
 // retry sends a statement again if the server refused it because of a concurrent
@@ -204,19 +221,76 @@ func (s *session) retry(fn func() error) error {
 	if s.inTx {
 		return fn() // only the whole transaction can run again
 	}
-	return pgwire.Retry(fn)
+	return s.commits.Run(func() error { return pgwire.Retry(fn) })
 }
 
 // get reads a record.
-func (s *session) get(ctx context.Context, key store.Key) (store.Found, error) {
+func (s *session) get(ctx context.Context, key store.Key) (r reading, err error) {
 	var now int64
+	var hasStandby bool
 	var w table.Row
-	err := s.db.QueryRow(ctx, s.sql.Get, table.ID(key)).Scan(w.Fields(&now)...)
+	err = s.db.QueryRow(ctx, s.sql.Get, table.ID(key)).Scan(w.Fields(&now, &hasStandby)...)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return store.Found{}, store.ErrNotFound
+		return r, store.ErrNotFound
 	}
 	if err != nil {
-		return store.Found{}, err
+		return r, err
 	}
-	return w.Found(key, now)
+	r.Found, err = w.Found(key, now)
+	r.unconfirmed = hasStandby && r.Record.State.Terminal()
+	return r, err
 }
+
+// reading is a record as a statement has found or written it.
+type reading struct {
+	store.Found
+	// unconfirmed: the record answers the caller, and was not written by this
+	// statement. The commit that wrote it may be visible although the synchronous
+	// standby does not have it, because somebody cancelled its wait. See confirm.
+	unconfirmed bool
+}
+
+// confirmed is the record of r, after it is confirmed.
+func (s *Store) confirmed(ctx context.Context, what string, r reading, err error) (store.Found, error) {
+	if err == nil && r.unconfirmed {
+		err = s.confirm(ctx)
+	}
+	if err != nil {
+		return store.Found{}, pgwire.Explain(what, err)
+	}
+	return r.Found, nil
+}
+
+type confirmLane = coalesce.Lane[struct{}, struct{}]
+
+func (s *Store) newConfirmLane() *confirmLane {
+	return coalesce.New(s.flushConfirms, &coalesce.Options[struct{}]{MaxBatch: math.MaxInt32, Flushers: 2})
+}
+
+func (s *Store) flushConfirms(ctx context.Context, batch []*coalesce.Item[struct{}, struct{}]) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.settleTry)
+	defer cancel()
+	err := s.commits.Run(func() error {
+		_, err := s.ownPool.Exec(ctx, table.WriteBarrier)
+		return err
+	})
+	for _, it := range batch {
+		it.Err = err
+	}
+}
+
+// confirm returns nil after everything that was visible when it was called is durable,
+// also on the synchronous standby: it commits a write, which waits for both. All
+// callers at the same time share one write. Its errors have no code of the server, so
+// that nobody takes them for the refusal of another statement.
+func (s *Store) confirm(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if _, err := s.confirms.Do(ctx, struct{}{}); err != nil {
+		return fmt.Errorf("%w: %v", errUnconfirmed, err) //nolint:errorlint // see above
+	}
+	return nil
+}
+
+var errUnconfirmed = errors.New("a record was found, but the server does not confirm that it is durable; if a synchronous standby is away, commits wait for it")

@@ -30,6 +30,7 @@ func sweepAll(t *testing.T, s *Store) (deleted int) {
 // A sweep finds places, and deletes what is in them by a second statement. In
 // between another row may have come to a place, so that one judges again.
 func TestSweep_RowChangedMeanwhile_NotDeleted(t *testing.T) {
+	t.Parallel()
 	s := openFixedClockIn(t, 0)
 	complete(t, s, "expired", "result")
 	complete(t, s, "of a later version", "result")
@@ -59,6 +60,7 @@ func TestSweep_RowChangedMeanwhile_NotDeleted(t *testing.T) {
 // A step that its limit has ended is gone on with in the same partition: else the
 // places behind are passed over, or met again, and a pass may never end.
 func TestSweep_Partitions_EachOnce(t *testing.T) {
+	t.Parallel()
 	s := openFixedClockIn(t, 3)
 	const keys = 12
 	for i := range keys {
@@ -89,6 +91,7 @@ func TestSweep_Partitions_EachOnce(t *testing.T) {
 // A crash may undo relaxed claims and deletions by a sweep. Every other commit waits
 // for the disk, also on a connection that has run those.
 func TestCommit_WaitsForDisk_ExceptRelaxedClaimsAndSweeps(t *testing.T) {
+	t.Parallel()
 	for _, relaxed := range []bool{true, false} {
 		s := openNew(t, &Options{RelaxedClaims: relaxed, Connections: 1})
 		for _, db := range []pgwire.Execer{s.ownPool, s.renewalPool} {

@@ -24,6 +24,7 @@ func beginTx(t *testing.T, s *Store, o pgx.TxOptions) pgx.Tx {
 }
 
 func TestIn_ManyCalls_ShareTransaction(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	if _, err := Do(t.Context(), p.a, call("old"), p.pay("old", nil)); err != nil {
 		t.Fatal(err)
@@ -73,6 +74,7 @@ var txDefaults = pgx.TxOptions{}
 var errSQL = errors.New("a statement failed")
 
 func TestIn_CallerRollsBack_LeavesNothing(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	tx := beginTx(t, p.s, pgx.TxOptions{})
 	ctx := context.Background()
@@ -98,6 +100,7 @@ func TestIn_CallerRollsBack_LeavesNothing(t *testing.T) {
 // The published pattern: SELECT … FOR UPDATE of a row that is not there locks
 // nothing, so both go on. Here the insert decides.
 func TestIn_ConcurrentInserts_OneWins(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	one, two := beginTx(t, p.s, pgx.TxOptions{}), beginTx(t, p.s, pgx.TxOptions{})
 	for _, tx := range []pgx.Tx{one, two} { // neither waits
@@ -120,6 +123,7 @@ func TestIn_ConcurrentInserts_OneWins(t *testing.T) {
 // work. A unique violation would abort the caller's transaction (25P02): it
 // goes back to the savepoint instead.
 func TestIn_UniqueViolation_TransactionContinues(t *testing.T) {
+	t.Parallel()
 	bothTables(t, func(t *testing.T, partitions int) {
 		uniqueViolation25P02(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -159,6 +163,7 @@ func uniqueViolation25P02(t *testing.T, p *shop) {
 }
 
 func TestRun_LosesRace_ReplaysWinner(t *testing.T) {
+	t.Parallel()
 	bothTables(t, func(t *testing.T, partitions int) {
 		replaysWhatWon(t, newShop(t, openNew(t, &Options{Partitions: partitions}), nil))
 	})
@@ -183,6 +188,7 @@ func replaysWhatWon(t *testing.T, p *shop) {
 }
 
 func TestAtomic_HandlerFrozen_RolledBack(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, &Options{MaxIdleTx: 5 * time.Second}), nil)
 	ended := errors.New("")
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -203,6 +209,7 @@ func TestAtomic_HandlerFrozen_RolledBack(t *testing.T) {
 }
 
 func TestTx_OtherDatabase_ErrForeign(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	db := pool(t, database(t, "semel_foreign"))
 	tx, err := db.Begin(t.Context())
@@ -216,6 +223,7 @@ func TestTx_OtherDatabase_ErrForeign(t *testing.T) {
 }
 
 func TestHandlerTx_CommitOrRollback_Refused(t *testing.T) {
+	t.Parallel()
 	p := newShop(t, openNew(t, nil), nil)
 	var kept pgx.Tx
 	err := Once(t.Context(), p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx pgx.Tx) error {
@@ -263,6 +271,7 @@ func TestHandlerTx_CommitOrRollback_Refused(t *testing.T) {
 
 // A claim uses the time of the claim, however old the transaction is.
 func TestTx_Clock_NotTransactionStart(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	tx := beginTx(t, s, pgx.TxOptions{})
 	began := ask[time.Time](t, tx, "SELECT now()")

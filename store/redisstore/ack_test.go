@@ -94,9 +94,9 @@ func TestSwap_TooFewAcknowledge_IsRefusedAndStays(t *testing.T) {
 	}
 }
 
-// lateHook answers the first WAIT with 0 and later ones with 1. It forwards
-// claims, keeps a copy of them, and holds back every other command, whose
-// sender gets an error as if the answer were late.
+// lateHook answers the first WAIT with 0 and later ones with 1. It forwards claims
+// and looks at the settings. Every other command it holds back, and its sender gets
+// an error as if the answer were late. It keeps a copy of each change.
 type lateHook struct {
 	claim *script
 	waits int
@@ -107,19 +107,13 @@ var errLate = errors.New("no answer yet")
 
 func (h *lateHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// keep keeps a copy of a command, whose arguments the store may use again, and
-// reports whether it is a claim or a WAIT.
+// keep keeps a command, and reports whether it is forwarded.
 func (h *lateHook) keep(cmd redis.Cmder) (forward bool) {
-	if cmd.Name() == "wait" {
+	switch cmd.Name() {
+	case "wait", "info", "config": // they change nothing
 		return true
 	}
-	var args []any
-	for _, a := range cmd.Args() {
-		if text, ok := a.(*text); ok {
-			a = string(*text)
-		}
-		args = append(args, a)
-	}
+	args := cmd.Args()
 	h.sent = append(h.sent, args)
 	return args[1] == h.claim.sha || args[1] == h.claim.text
 }
@@ -159,7 +153,7 @@ func TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt(t *testing.T) {
 	plain := redis.NewClient(s.client.(*redis.Client).Options()) // without the hook
 	t.Cleanup(func() { _ = plain.Close() })
 	other := openOn(t, plain, &Options{Prefix: s.opt.Prefix})
-	if err := s.firstLook(t.Context()); err != nil { // it asks for settings only once
+	if err := s.inspectAll(t.Context()); err != nil { // it asks for settings only now and then
 		t.Fatal(err)
 	}
 	if err := s.client.ScriptLoad(t.Context(), s.scripts.claim.text).Err(); err != nil {

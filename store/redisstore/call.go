@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -22,65 +20,27 @@ type call struct {
 	script             *script
 	record, sweptFence string
 	terms              terms
-	args               [maxArgs]text // script.each of them
+	args               [][]byte
 	number             uint64
 
 	now   int64 // the server's clock when the script ran
 	val   any   // the record's part of the answer
 	err   error
 	acked error // why it is not acknowledged as Options.Replicas demands
-
-	texts    []byte // the bytes of args
-	nargs    int
-	from     int  // where the next argument begins in texts
-	answered bool // no flush uses the call any more
 }
 
-const maxArgs = 5
-
-// text is an argument. The client gets its address, because converting a string
-// or bytes to any allocates.
-type text []byte
-
-// MarshalBinary implements encoding.BinaryMarshaler for the client.
-func (t *text) MarshalBinary() ([]byte, error) { return *t, nil }
-
-// end makes an argument of the bytes added to texts since the last end.
-func (c *call) end() {
-	n := len(c.texts)
-	c.args[c.nargs] = c.texts[c.from:n:n]
-	c.nargs, c.from = c.nargs+1, n
-}
-
-// calls holds calls for reuse: under load they would be most of the garbage
-// collector's work.
-var calls = sync.Pool{New: func() any { return &call{texts: make([]byte, 0, 512)} }}
-
-// maxKept bounds the capacity of texts in a call that is reused.
-const maxKept = 8 << 10
-
-// newCall is a script for the record of a key, without arguments.
-func (s *Store) newCall(sc *script, k *store.Key, t terms) *call {
+// newCall is a script for the record of a key.
+func (s *Store) newCall(sc *script, k *store.Key, t terms, args ...[]byte) *call {
 	id := k.Digest()
-	c := calls.Get().(*call)
-	c.script, c.terms, c.number = sc, t, numberOf(id)
+	c := &call{script: sc, terms: t, number: numberOf(id), args: args}
 	c.record, c.sweptFence = s.name(id)
 	return c
-}
-
-// free puts a call back for reuse. If the caller left before the answer, the call
-// is not reused, because its flush may still read it.
-func (c *call) free() {
-	if c.answered && cap(c.texts) <= maxKept {
-		*c = call{texts: c.texts[:0]}
-		calls.Put(c)
-	}
 }
 
 // newLane makes a lane for changes or for reads. It sends concurrent calls
 // together.
 func (s *Store) newLane(changes bool) *lane {
-	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers}
+	o := &coalesce.Options[*call]{MaxBatch: s.opt.MaxBatch, Flushers: s.opt.Flushers, Detached: !s.heedsContext()}
 	send := s.exchange
 	if changes {
 		o.Conflict = func(c **call) uint64 { return (*c).number }
@@ -100,7 +60,6 @@ func (s *Store) do(ctx context.Context, ls *lanes, c *call) error {
 	if _, err := ls.forNode(s.nodeOf(ctx, c)).Do(ctx, c); err != nil {
 		return err
 	}
-	c.answered = true
 	return c.err
 }
 
@@ -187,12 +146,12 @@ func (c *call) size() (n int) {
 	return n
 }
 
-// arm makes the command's command. Names are strings, for hooks that print them
+// build makes the client's command. Names are strings, for hooks that print them
 // and a cluster that goes by them.
 func (p *command) build(ctx context.Context) *redis.Cmd {
 	first := p.calls[0]
 	sc := first.script
-	args := make([]any, 0, 7+len(p.calls)*(1+sc.each))
+	args := make([]any, 0, 8+len(p.calls)*(1+len(first.args)))
 	if p.sendText {
 		args = append(args, "eval", sc.text)
 	} else {
@@ -201,18 +160,26 @@ func (p *command) build(ctx context.Context) *redis.Cmd {
 	if first.record == "" { // the script that only returns the time
 		args = append(args, 0)
 	} else {
-		args = append(args, len(p.calls)+1)
+		doubts := sc.doubts || sc.terms && first.terms.state == store.Unknown
+		shared := 1
+		if doubts {
+			shared = 2
+		}
+		args = append(args, len(p.calls)+shared)
 		for _, c := range p.calls {
 			args = append(args, c.record)
 		}
 		args = append(args, first.sweptFence) // all have the same
+		if doubts {
+			args = append(args, doubtsOf(first.sweptFence))
+		}
 	}
 	if sc.terms {
 		args = first.terms.appendArgs(args)
 	}
 	for _, c := range p.calls {
-		for i := range c.args[:sc.each] {
-			args = append(args, &c.args[i])
+		for _, arg := range c.args {
+			args = append(args, arg)
 		}
 	}
 	p.cmd = redis.NewCmd(ctx, args...)
@@ -289,9 +256,4 @@ func exchange(ctx context.Context, to sender, ps []*command) {
 	for _, p := range ps {
 		p.read()
 	}
-}
-
-// strange is an answer that no script gives.
-func unexpected(val any) error {
-	return fmt.Errorf("the server's answer is a %T that no script gives", val)
 }

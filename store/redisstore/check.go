@@ -16,29 +16,18 @@ func (s *Store) Check(ctx context.Context) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	return explain("check", s.judge(ctx, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) }))
-}
-
-// firstLook refuses a server that loses records while it runs. Once a server has
-// passed, it is not asked again.
-func (s *Store) firstLook(ctx context.Context) error {
-	if s.safe.Load() {
-		return nil
-	}
-	err := s.judge(ctx, func(set *settings) []finding { return set.running(&s.opt) })
-	s.safe.Store(err == nil)
-	return err
-}
-
-// judge reads the settings of each master and joins the findings.
-func (s *Store) judge(ctx context.Context, judge func(*settings) []finding) error {
 	if err := ctx.Err(); err != nil {
-		return err
+		return s.explain("check", err)
 	}
 	all, err := s.nodes(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.judge(ctx, all, func(set *settings) []finding { return append(set.running(&s.opt), set.durable(&s.opt)...) })
 	}
+	return s.explain("check", err)
+}
+
+// judge reads the settings of servers and joins the findings.
+func (s *Store) judge(ctx context.Context, all []node, judge func(*settings) []finding) error {
 	var errs []error
 	for _, on := range all {
 		set, err := readSettings(ctx, on)

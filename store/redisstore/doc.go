@@ -15,7 +15,7 @@
 // these rights, with Options.Prefix in place of semel:
 //
 //	ACL SETUSER app on >… ~semel:* +@connection +info +time +eval +evalsha +scan
-//	  +get +getrange +mget +msetnx +set +setrange +del
+//	  +get +getrange +mget +msetnx +set +setrange +del +sadd +srem +sscan
 //
 // and +wait for Options.Replicas, +waitaof for Options.Fsync, +config|get for
 // [Store.Check] to know appendfsync.
@@ -66,7 +66,10 @@
 // mode, because Redis has no transaction with the handler's writes.
 //
 // A server that evicts, or is a replica, is refused when it is opened, or by
-// the first claim. [Store.Check] (semel doctor) names other unsafe settings:
+// the first claim. While claims come, the settings are read again every 10 s and
+// after each new connection, so that a changed setting, or a fail-over to such a
+// server, is refused too, and so is a server that keeps less after a crash than when
+// the store was opened. [Store.Check] (semel doctor) names other unsafe settings:
 // persistence, fsync, replicas, min-replicas-to-write. Options.Replicas and
 // Options.Fsync narrow the window. A claim that too few replicas acknowledge is
 // refused with ErrNotAcknowledged, and holds its key until its lease ends: the
@@ -111,7 +114,12 @@
 // clock: a clock that is set back by more than the retention and Linger may then
 // give the key a lower fence.
 //
-// Sweep and List look at all keys of the server's database (SCAN), in small
+// The steps of a call are in the same string. Recording one writes the whole record,
+// and a duplicate reads it with its steps, so keep the results of steps small.
+//
+// The keys of the records in doubt are in a set too, which only a change into or out
+// of doubt writes, so that List finds them without reading the others. Sweep, and List
+// of other records, look at all keys of the server's database (SCAN), in small
 // steps. Give the store a server, or a database, of its own if others keep
 // many keys there.
 //

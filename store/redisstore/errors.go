@@ -32,9 +32,10 @@ var (
 	ErrClosed = errors.New("redisstore: closed")
 )
 
-// explain adds the method to an error, and maps the client's errors to those
-// of this package. Errors about a record stay as they are.
-func explain(method string, err error) error {
+// explain adds the method to an error, maps the client's errors to those of this
+// package, and marks which calls the error concerns. Errors about a record stay as
+// they are.
+func (s *Store) explain(method string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, ErrClosed):
 		return err
@@ -43,9 +44,26 @@ func explain(method string, err error) error {
 	case redis.HasErrorPrefix(err, "OOM"):
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	return fmt.Errorf("redisstore: %s: %w", method, err)
+	return store.WithExtent(fmt.Errorf("redisstore: %s: %w", method, err), s.extent(err))
+}
+
+// extent says which calls an error concerns: in a cluster as a rule those of one
+// node.
+func (s *Store) extent(err error) store.Extent {
+	switch {
+	case redis.HasErrorPrefix(err, "WRONGTYPE"), errors.Is(err, errCollision):
+		return store.ExtentCall
+	case s.cluster == nil, errors.Is(err, ErrUnsafe), redis.HasErrorPrefix(err, "CLUSTERDOWN The cluster is down"):
+		return store.ExtentStore
+	}
+	return store.ExtentPart
 }
 
 // noScript reports that the server does not have the script, and so has run
 // nothing.
 func noScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// unexpected is an answer that no script gives.
+func unexpected(val any) error {
+	return fmt.Errorf("the server's answer is a %T that no script gives", val)
+}

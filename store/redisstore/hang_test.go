@@ -60,7 +60,10 @@ func TestCluster_NodeHangs_OtherNodesAnswer(t *testing.T) {
 		}
 	}
 	waitFor(t, "calls of each kind queue behind those that hang", func() bool {
-		return s.changes.queued() > 0 && s.reads.queued() > 0 && s.settles.queued() > 0
+		s.inspections.mu.Lock()
+		inspecting := len(s.inspections.byNode[hung.Addr()].turn) > 0 // claims wait for that if their connection is new
+		s.inspections.mu.Unlock()
+		return (inspecting || s.changes.queued() > 0) && s.reads.queued() > 0 && s.settles.queued() > 0
 	})
 	for _, key := range elsewhere {
 		for _, call := range each(key) {
@@ -88,5 +91,31 @@ func TestLanes_LaneMadeAfterClose_IsClosed(t *testing.T) {
 		if _, err := ls.forNode(node).Do(t.Context(), nil); !errors.Is(err, coalesce.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", node, err)
 		}
+	}
+}
+
+// A call ends with its context, even if the client's commands do not.
+func TestClient_IgnoresContext_CallsEndWithTheirs(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.Fast...)
+	c := redis.NewClient(&redis.Options{Addr: srv.Addr(), ReadTimeout: time.Hour})
+	t.Cleanup(func() { _ = c.Close() })
+	s := openOn(t, c, nil)
+	held := claim(t, s, "held")
+	srv.Freeze()
+	defer srv.Thaw()
+	for name, call := range map[string]func(ctx context.Context) error{
+		"claim":                func(ctx context.Context) error { return second(s.Claim(ctx, proposal("new"))) },
+		"get":                  func(ctx context.Context) error { return second(s.Get(ctx, held.Key)) },
+		"settle":               func(ctx context.Context) error { return s.Settle(ctx, held.Lease(), completion("x")) },
+		"ping":                 s.Ping,
+		"claim with old check": func(ctx context.Context) error { age(s); return second(s.Claim(ctx, proposal("new"))) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		start := time.Now()
+		if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v after %v", name, err, time.Since(start))
+		}
+		cancel()
 	}
 }

@@ -22,6 +22,12 @@ const (
 	// sweptFenceName ends the Redis key of a swept fence: the highest fence
 	// of the records that a sweep removed there.
 	sweptFenceName = "swept-fence"
+	// inDoubtName ends the Redis key of the set of the Redis keys of the records that
+	// are in doubt (store.Unknown). It is beside the swept fence, and a script that
+	// changes such a record changes the set, so that they agree.
+	inDoubtName = "in-doubt"
+	// pingName ends the Redis key that Ping reads. No record has it.
+	pingName = "ping"
 )
 
 // digest is store.Key.Digest's.
@@ -55,6 +61,11 @@ func (s *Store) sweptFenceOf(record string) string {
 		return s.sweptFence
 	}
 	return record[:len(record)-idLen] + sweptFenceName
+}
+
+// doubtsOf is the Redis key of the set of the records in doubt beside a swept fence.
+func doubtsOf(sweptFence string) string {
+	return sweptFence[:len(sweptFence)-len(sweptFenceName)] + inDoubtName
 }
 
 // pattern matches the Redis keys of records, and no others.

@@ -2,11 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel/store"
 )
 
 // node is a server that holds a part of the records.
@@ -30,6 +33,40 @@ func (s *Store) nodes(ctx context.Context) ([]node, error) {
 	})
 	slices.SortFunc(all, func(a, b node) int { return strings.Compare(a.name, b.name) })
 	return all, err
+}
+
+// Ping implements store.Pinger. It returns nil if the server answers a read; in a
+// cluster, if any node answers one for a key of its own.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	var parts []func(context.Context) error
+	add := func(node redis.Cmdable, name string) {
+		parts = append(parts, func(ctx context.Context) error {
+			if err := node.Get(ctx, name).Err(); !errors.Is(err, redis.Nil) {
+				return err
+			}
+			return nil
+		})
+	}
+	if s.cluster == nil {
+		add(s.client, s.opt.Prefix+pingName)
+		return s.explain("ping", store.PingParts(ctx, parts))
+	}
+	seen := map[*redis.Client]bool{}
+	for b := range buckets {
+		name := string(s.appendBucket(nil, b)) + pingName
+		node, err := s.cluster.MasterForKey(ctx, name)
+		if err != nil {
+			return s.explain("ping", err)
+		}
+		if !seen[node] {
+			seen[node] = true
+			add(node, name)
+		}
+	}
+	return s.explain("ping", store.PingParts(ctx, parts))
 }
 
 // scan returns one page of the Redis keys of records on a node.

@@ -16,9 +16,11 @@ import (
 // server when one is lost. New does no I/O: the first claim checks the server's
 // settings, as [Open] does. Nil options are the defaults.
 //
-// Set the client's ContextTimeoutEnabled, so that a call ends with its context;
-// without it a call waits for the client's ReadTimeout. MaxRetries may stay
-// as it is, because a change that is sent twice is applied once.
+// Set the client's ContextTimeoutEnabled. Without it a call returns when its context
+// ends, but its connection stays in use for ReadTimeout, and each call takes longer.
+// Set DialerRetries to 1, because the default, 5, makes calls wait for a server that
+// is not there. MaxRetries may stay as it is, because a change that is sent twice is
+// applied once.
 func New(client redis.UniversalClient, o *Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redisstore: New: the client is nil; use Open for a URL")
@@ -31,7 +33,11 @@ func New(client redis.UniversalClient, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opt: opt, scripts: newScripts(&opt), client: client, sweptFence: opt.Prefix + sweptFenceName}
-	s.cluster, _ = client.(*redis.ClusterClient)
+	if s.cluster, _ = client.(*redis.ClusterClient); s.cluster == nil {
+		s.inspections.single = newInspection(node{client: client})
+	} else {
+		s.inspections.byNode = map[string]*inspection{}
+	}
 	changes, reads := func() *lane { return s.newLane(true) }, func() *lane { return s.newLane(false) }
 	s.changes, s.settles, s.reads = newLanes(changes), newLanes(changes), newLanes(reads)
 	return s, nil
@@ -56,13 +62,25 @@ func Open(ctx context.Context, rawURL string, o *Options) (*Store, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	s.opened = true
-	if err := s.firstLook(ctx); err != nil {
-		return nil, errors.Join(explain("open", err), s.Close())
+	if err := s.inspectAll(ctx); err != nil {
+		return nil, errors.Join(s.explain("open", err), s.Close())
 	}
 	return s, nil
 }
 
-// newClient makes a client that ends when its contexts do.
+// heedsContext reports whether the client's commands end with their contexts.
+func (s *Store) heedsContext() bool {
+	switch c := s.client.(type) {
+	case *redis.Client:
+		return c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		return c.Options().ContextTimeoutEnabled
+	}
+	return false
+}
+
+// newClient makes a client whose commands end with their contexts, and that tells
+// at once if the server is not there: the store's callers send again.
 func newClient(rawURL string) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	base, kind, _ := strings.Cut(scheme, "+")
@@ -76,14 +94,14 @@ func newClient(rawURL string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, hide(err)
 		}
-		cfg.ContextTimeoutEnabled = true
+		cfg.ContextTimeoutEnabled, cfg.DialerRetries = true, 1
 		return redis.NewClient(cfg), nil
 	case "cluster":
 		cfg, err := redis.ParseClusterURL(plain)
 		if err != nil {
 			return nil, hide(err)
 		}
-		cfg.ContextTimeoutEnabled = true
+		cfg.ContextTimeoutEnabled, cfg.DialerRetries = true, 1
 		cfg.ReadOnly, cfg.RouteByLatency, cfg.RouteRandomly = false, false, false // a replica shows the past
 		return redis.NewClusterClient(cfg), nil
 	case "sentinel":
@@ -91,7 +109,7 @@ func newClient(rawURL string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, hide(err)
 		}
-		cfg.ContextTimeoutEnabled = true
+		cfg.ContextTimeoutEnabled, cfg.DialerRetries = true, 1
 		cfg.ReplicaOnly = false
 		return redis.NewFailoverClient(cfg), nil
 	}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -67,12 +68,12 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.Prefix, "semel:")
-	setDefault(&d.Linger, time.Hour)
-	setDefault(&d.AckTimeout, 500*time.Millisecond)
-	setDefault(&d.Flushers, 2)
-	setDefault(&d.MaxBatch, 256)
-	setDefault(&d.clock, wallClock)
+	d.Prefix = cmp.Or(d.Prefix, "semel:")
+	d.Linger = cmp.Or(d.Linger, time.Hour)
+	d.AckTimeout = cmp.Or(d.AckTimeout, 500*time.Millisecond)
+	d.Flushers = cmp.Or(d.Flushers, 2)
+	d.MaxBatch = cmp.Or(d.MaxBatch, 256)
+	d.clock = cmp.Or(d.clock, wallClock)
 	switch {
 	case len(d.Prefix) > maxPrefix:
 		return d, fmt.Errorf("redisstore: Options.Prefix has %d bytes; the limit is %d", len(d.Prefix), maxPrefix)
@@ -94,10 +95,3 @@ func (o *Options) withDefaults() (Options, error) {
 
 // acked reports whether changes wait for acknowledgements.
 func (o *Options) acked() bool { return o.Replicas > 0 || o.Fsync }
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}

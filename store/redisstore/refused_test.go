@@ -92,7 +92,7 @@ func replaysBesideWhatIsRefused(t *testing.T, s *Store, refused func(error) bool
 	}
 	s.send(t.Context(), cs)
 	for i, c := range cs {
-		if _, there := c.val.(string); there != (i%2 == 0) || (c.err == nil) != there || !there && !refused(explain("claim", c.err)) {
+		if _, there := c.val.(string); there != (i%2 == 0) || (c.err == nil) != there || !there && !refused(s.explain("claim", c.err)) {
 			t.Errorf("claim %d of a batch: %v, error %v", i, c.val, c.err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // script is one atomic step on the server, for one record or many. KEYS holds
-// the Redis key of each record and then that of the swept fence. ARGV holds the
+// the Redis key of each record, then that of the swept fence, and if the script may
+// change which records are in doubt, that of their set. ARGV holds the
 // terms of a change, which all records share, and then the arguments of each
 // record. The answer is the clock, and then one part for each record, or one
 // part for all. In a cluster a script has one record, because it must keep to one
@@ -22,10 +23,13 @@ import (
 type script struct {
 	text, sha string
 	terms     bool
-	each      int // how many arguments in ARGV each record has
+	doubts    bool // KEYS always ends with the set of the records in doubt
 }
 
-type scripts struct{ now, get, claim, swap, settle, renew, sweep script }
+type scripts struct {
+	now, get, claim, swap, settle, renew, sweep, step script
+	setTimer, dropTimer, dueTimers                    script
+}
 
 // Numbers are exact up to 2^53: in microseconds, the year 2255.
 const luaStart = `
@@ -38,12 +42,15 @@ local out = {now}
 // luaTimes reads the terms: until and expires, in microseconds from now or empty
 // for none; then state and attempt. The variable times is the part of the record
 // from until to attempt, and linger how long Redis keeps the record, in
-// milliseconds.
+// milliseconds. If doubts is true, the change makes the records unknown, and the
+// last of KEYS is the set of such records.
 const luaTimes = `
 local ends, expires = tonumber(ARGV[1]), tonumber(ARGV[2])
 local linger = expires and string.format('%.0f', math.max(1, math.ceil(expires / 1000) + LINGER))
 ends, expires = ends and now + ends or 0, expires and now + expires or 0
 local times = pack('>i8i8i8', ends, expires, now) .. ARGV[3]
+local doubts = byte(ARGV[3]) == 6
+if doubts then n = n - 1 end
 `
 
 // put stores a record with an expiry of Redis if the record expires; a claim
@@ -64,6 +71,19 @@ local function put(name, v, fence, expires, linger)
 end
 `
 
+// luaSteps finds the first and the last byte of a record's steps; none: the last is
+// before the first.
+const luaSteps = `
+local function length(v, at)
+	local b1, b2, b3, b4 = byte(v, at, at + 3)
+	return ((b1 * 256 + b2) * 256 + b3) * 256 + b4
+end
+local function steps_of(v)
+	local first = 75 + length(v, 67)
+	return first, first - 1 + length(v, first - 4)
+end
+`
+
 // luaClaim. ARGV of a record: format + owner; all after the attempt. The answer
 // for a record is the fence that it was inserted with, or the record that is
 // there. If all are new, and do not expire, one MSETNX inserts them. A server
@@ -78,7 +98,7 @@ for i = 1, n do
 	all[2 * i - 1] = KEYS[i]
 	all[2 * i] = ARGV[2 * i + 2] .. both .. ARGV[2 * i + 3]
 end
-if not linger then
+if not linger and not doubts then
 	local new = redis.pcall('MSETNX', unpack(all))
 	if new == 1 then return {now, fence} end
 	if new ~= 0 and not ({OOM = 1, MISCONF = 1, NOREPLICAS = 1})[string.match(new.err, '%u+')] then return new end
@@ -90,6 +110,7 @@ for i = 1, n do
 		old = call('SET', KEYS[i], all[2 * i], 'NX', 'GET', 'PX', linger)
 	elseif not old then
 		old = call('SET', KEYS[i], all[2 * i], 'NX', 'GET')
+		if doubts and not old then call('SADD', KEYS[n + 2], KEYS[i]) end
 	elseif ACKED and sub(old, 1, 17) == ARGV[2 * i + 2] and byte(old, 58) == byte(ARGV[3]) then
 		call('SET', KEYS[i], old, 'KEEPTTL')
 	end
@@ -101,8 +122,10 @@ return out
 // luaSwap. ARGV of a record: format + owner; all after the attempt; format +
 // owner + fence as seen; until + expires + state as seen; restart. The answer is
 // the new fence and the time of creation if the record was replaced, or the
-// record that is there, or false if there is none.
-const luaSwap = luaStart + luaTimes + luaPut + `
+// record that is there, or false if there is none. The last of KEYS is always the set
+// of the records in doubt, because the change may end a doubt.
+const luaSwap = luaStart + luaTimes + luaPut + luaSteps + `
+if not doubts then n = n - 1 end
 for i = 1, n do
 	local arg = 5 * i - 1
 	local v = call('GET', KEYS[i])
@@ -114,7 +137,17 @@ for i = 1, n do
 	else
 		local fence = math.max(now, unpack_('>I8', v, 18) + 1)
 		local created = ARGV[arg + 4] == '1' and now or unpack_('>i8', v, 26)
-		put(KEYS[i], ARGV[arg] .. pack('>i8i8', fence, created) .. times .. ARGV[arg + 1], fence, expires, linger)
+		local rest, first, last = ARGV[arg + 1], steps_of(v)
+		if last >= first and ARGV[arg + 4] ~= '1' then
+			local at = 4 + length(rest, 1)
+			rest = sub(rest, 1, at) .. sub(v, first - 4, last) .. sub(rest, at + 5)
+		end
+		if doubts then
+			call('SADD', KEYS[n + 2], KEYS[i])
+		elseif byte(v, 58) == 6 then
+			call('SREM', KEYS[n + 2], KEYS[i])
+		end
+		put(KEYS[i], ARGV[arg] .. pack('>i8i8', fence, created) .. times .. rest, fence, expires, linger)
 		out[i + 1] = {fence, created}
 	end
 end
@@ -124,7 +157,7 @@ return out
 // luaSettle. ARGV of a record: format + owner + fence; the result. The answer is
 // 1 if it is settled, 0 if another owner holds it or there is none, or the record
 // that is there, which may have been settled before.
-const luaSettle = luaStart + luaTimes + luaPut + `
+const luaSettle = luaStart + luaTimes + luaPut + luaSteps + `
 local seen, done = call('MGET', unpack(KEYS, 1, n)), 0
 for i = 1, n do
 	local arg, v = 2 * i + 2, seen[i]
@@ -136,8 +169,8 @@ for i = 1, n do
 		out[i + 1] = v
 		if ACKED and byte(v, 58) == byte(ARGV[3]) then call('SET', KEYS[i], v, 'KEEPTTL') end
 	else
-		local b1, b2, b3, b4 = byte(v, 67, 70)
-		local last = 70 + ((b1 * 256 + b2) * 256 + b3) * 256 + b4
+		local _, last = steps_of(v)
+		if doubts then call('SADD', KEYS[n + 2], KEYS[i]) end
 		put(KEYS[i], ARGV[arg] .. sub(v, 26, 33) .. times .. sub(v, 67, last) .. ARGV[arg + 1], unpack_('>I8', v, 18), expires, linger)
 		out[i + 1], done = 1, done + 1
 	end
@@ -155,6 +188,36 @@ for i = 1, n do
 		out[i + 1] = 1
 	else
 		out[i + 1] = 0
+	end
+end
+return out
+`
+
+// luaStep. ARGV of a record: format + owner + fence; the name; the step's data. The
+// answer is 1 if the step was added, 0 if the lease is not held, or the data of the
+// step of that name that is there.
+const luaStep = luaStart + luaSteps + `
+for i = 1, n do
+	local arg, v = 3 * i - 2, call('GET', KEYS[i])
+	if not v or sub(v, 1, 25) ~= ARGV[arg] or byte(v, 58) ~= 2 then
+		out[i + 1] = 0
+	else
+		local name, data = ARGV[arg + 1], ARGV[arg + 2]
+		local first, last = steps_of(v)
+		local at, old = first, nil
+		while at <= last and not old do
+			local head = at + 16
+			local names, bytes = length(v, at + 8), length(v, at + 12)
+			if names == #name and sub(v, head, head + names - 1) == name then old = sub(v, head + names, head + names + bytes - 1) end
+			at = head + names + bytes
+		end
+		if old then
+			if ACKED then call('SET', KEYS[i], v, 'KEEPTTL') end
+		else
+			local entry = pack('>i8I4I4', now, #name, #data) .. name .. data
+			call('SET', KEYS[i], sub(v, 1, first - 5) .. pack('>I4', last - first + 1 + #entry) .. sub(v, first, last) .. entry .. sub(v, last + 1))
+		end
+		out[i + 1] = old or 1
 	end
 end
 return out
@@ -192,11 +255,16 @@ return out
 func newScripts(o *Options) *scripts {
 	acked := strconv.FormatBool(o.acked())
 	fill := strings.NewReplacer("CLOCK", o.clock, "LINGER", strconv.FormatInt(int64(o.Linger/time.Millisecond), 10), "ACKED", acked)
-	newScript := func(text string, each int) script {
+	newScript := func(text string) script {
 		terms := strings.Contains(text, luaTimes)
 		text = fill.Replace(text)
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // it is how Redis names scripts
-		return script{text, hex.EncodeToString(sum[:]), terms, each}
+		return script{text: text, sha: hex.EncodeToString(sum[:]), terms: terms}
 	}
-	return &scripts{newScript(luaNow, 0), newScript(luaGet, 0), newScript(luaClaim, 2), newScript(luaSwap, 5), newScript(luaSettle, 2), newScript(luaRenew, 1), newScript(luaSweep, 0)}
+	swap := newScript(luaSwap)
+	swap.doubts = true
+	return &scripts{
+		newScript(luaNow), newScript(luaGet), newScript(luaClaim), swap, newScript(luaSettle), newScript(luaRenew), newScript(luaSweep), newScript(luaStep),
+		newScript(luaSetTimer), newScript(luaDropTimer), newScript(luaDueTimers),
+	}
 }

@@ -23,33 +23,37 @@ type Store struct {
 	changes    *lanes               // claims and swaps
 	settles    *lanes
 	reads      *lanes
-	opened     bool        // the client is the store's
-	safe       atomic.Bool // the server's settings have passed the check
+	opened     bool // the client is the store's
 	closed     atomic.Bool
+
+	inspections inspections
 }
 
 var _ interface {
 	store.Store
 	store.Lister
 	store.Checker
+	store.Pinger
+	store.Journal
+	store.Timers
 } = (*Store)(nil)
 
 // Claim implements store.Store in one round trip, which concurrent claims
 // share.
 func (s *Store) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
 	f, err := s.claim(ctx, &p)
-	return f, explain("claim", err)
+	return f, s.explain("claim", err)
 }
 
 func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, err error) {
-	if err := s.ready(ctx, p); err != nil {
+	in, err := s.ready(ctx, p)
+	if err != nil {
 		return f, err
 	}
 	c, err := s.claimCall(p)
 	if err != nil {
 		return f, err
 	}
-	defer c.free()
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
@@ -57,14 +61,16 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 	case int64: // the fence
 		r := p.Insert(store.Time(c.now), 0)
 		r.Fence = uint64(v)
-		f = found(&r, p, c.now)
+		f = p.Found(&r, store.Time(c.now))
 	case string:
 		f, err = existing(p, v, c.now)
 	default:
 		return f, unexpected(c.val)
 	}
-	if err == nil && f.Won && c.acked != nil {
-		return store.Found{}, unacked(c.acked)
+	if err == nil && f.Won {
+		if err := s.granted(ctx, in, c); err != nil {
+			return store.Found{}, err
+		}
 	}
 	return f, err
 }
@@ -73,37 +79,38 @@ func (s *Store) claim(ctx context.Context, p *store.Proposal) (f store.Found, er
 // share.
 func (s *Store) Swap(ctx context.Context, seen store.Seen, p store.Proposal) (store.Found, error) {
 	f, err := s.swap(ctx, &seen, &p)
-	return f, explain("swap", err)
+	return f, s.explain("swap", err)
 }
 
 func (s *Store) swap(ctx context.Context, seen *store.Seen, p *store.Proposal) (f store.Found, err error) {
 	if p.Key != seen.Key {
 		return f, errors.New("the proposal is for another key than what was seen")
 	}
-	if err := s.ready(ctx, p); err != nil {
+	in, err := s.ready(ctx, p)
+	if err != nil {
 		return f, err
 	}
-	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep))
-	defer c.free()
-	if err := c.propose(p); err != nil {
+	rest, err := appendRest(nil, p)
+	if err != nil {
 		return f, err
 	}
-	c.texts = appendHolder(c.texts, seen.Owner, seen.Fence)
-	c.end()
-	c.texts = binary.BigEndian.AppendUint64(c.texts, uint64(store.Micros(seen.Until)))
-	c.texts = binary.BigEndian.AppendUint64(c.texts, uint64(store.Micros(seen.Expires)))
-	c.texts = append(c.texts, byte(seen.State))
-	c.end()
-	c.texts = append(c.texts, bit(p.Restart))
-	c.end()
+	until := binary.BigEndian.AppendUint64(nil, uint64(store.Micros(seen.Until)))
+	times := binary.BigEndian.AppendUint64(until, uint64(store.Micros(seen.Expires)))
+	c := s.newCall(&s.scripts.swap, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep),
+		appendOwner(nil, p.Owner), rest, appendHolder(nil, seen.Owner, seen.Fence), append(times, byte(seen.State)), []byte{bit(p.Restart)})
 	if err := s.do(ctx, s.changes, c); err != nil {
 		return f, err
 	}
-	if f, err = swapped(p, c); err != nil || !f.Won || c.acked == nil {
+	if f, err = swapped(p, c); err != nil || !f.Won {
 		return f, err
 	}
 	if isClaim(p) {
-		return store.Found{}, unacked(c.acked)
+		if err := s.granted(ctx, in, c); err != nil {
+			return store.Found{}, err
+		}
+	}
+	if c.acked == nil {
+		return f, nil
 	}
 	err = s.confirm(ctx, c, func(again *call) (err error) {
 		f, err = swapped(p, again)
@@ -127,28 +134,17 @@ func swapped(p *store.Proposal, c *call) (f store.Found, err error) {
 		created, _ := v[1].(int64)
 		r := p.Replace(&store.Record{}, store.Time(c.now))
 		r.Created, r.Fence = store.Time(created), uint64(fence)
-		return found(&r, p, c.now), nil
+		return p.Found(&r, store.Time(c.now)), nil
 	}
 	return f, unexpected(c.val)
 }
 
 func (s *Store) claimCall(p *store.Proposal) (*call, error) {
-	c := s.newCall(&s.scripts.claim, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep))
-	if err := c.propose(p); err != nil {
+	rest, err := appendRest(make([]byte, 0, 256), p)
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
-}
-
-// propose adds the fields of a proposal.
-func (c *call) propose(p *store.Proposal) (err error) {
-	c.texts = appendOwner(c.texts, p.Owner)
-	c.end()
-	if c.texts, err = appendRest(c.texts, p); err != nil {
-		return err
-	}
-	c.end()
-	return nil
+	return s.newCall(&s.scripts.claim, &p.Key, newTerms(p.State, p.Attempt, p.Lease, p.Keep), appendOwner(nil, p.Owner), rest), nil
 }
 
 // existing is the record that was found in place of an insert. It may be the
@@ -158,13 +154,13 @@ func existing(p *store.Proposal, v string, now int64) (store.Found, error) {
 	if err != nil {
 		return store.Found{}, err
 	}
-	return found(&r, p, now), nil
+	return p.Found(&r, store.Time(now)), nil
 }
 
 // Settle implements store.Store in one round trip, which concurrent
 // settlements share.
 func (s *Store) Settle(ctx context.Context, l store.Lease, t store.Settlement) error {
-	return explain("settle", s.settle(ctx, &l, &t))
+	return s.explain("settle", s.settle(ctx, &l, &t))
 }
 
 func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement) error {
@@ -175,7 +171,6 @@ func (s *Store) settle(ctx context.Context, l *store.Lease, t *store.Settlement)
 	if err != nil {
 		return err
 	}
-	defer c.free()
 	if err := s.do(ctx, s.settles, c); err != nil {
 		return err
 	}
@@ -211,21 +206,18 @@ func settled(l *store.Lease, t *store.Settlement, c *call) error {
 	return nil
 }
 
-func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (_ *call, err error) {
-	c := s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep))
-	c.texts = appendHolder(c.texts, l.Owner, l.Fence)
-	c.end()
-	if c.texts, err = appendResult(c.texts, t.State, t.Error, &t.Outcome); err != nil {
+func (s *Store) settleCall(l *store.Lease, t *store.Settlement) (*call, error) {
+	result, err := appendResult(nil, t.State, t.Error, &t.Outcome)
+	if err != nil {
 		return nil, err
 	}
-	c.end()
-	return c, nil
+	return s.newCall(&s.scripts.settle, &l.Key, newTerms(t.State, t.Attempt, t.Wait, t.Keep), appendHolder(nil, l.Owner, l.Fence), result), nil
 }
 
 // Get implements store.Store in one round trip, which concurrent reads share.
 func (s *Store) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	f, err := s.get(ctx, &k)
-	return f, explain("get", err)
+	return f, s.explain("get", err)
 }
 
 func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error) {
@@ -233,7 +225,6 @@ func (s *Store) get(ctx context.Context, k *store.Key) (f store.Found, err error
 		return f, ErrClosed
 	}
 	c := s.newCall(&s.scripts.get, k, terms{})
-	defer c.free()
 	if err := s.do(ctx, s.reads, c); err != nil {
 		return f, err
 	}
@@ -256,39 +247,25 @@ func (s *Store) Renew(ctx context.Context, held []store.Lease, d time.Duration) 
 	}
 	errs := make([]error, len(held))
 	if err := ctx.Err(); err != nil || len(held) == 0 {
-		return errs, explain("renew", err)
+		return errs, s.explain("renew", err)
 	}
 	cs := make([]*call, len(held))
 	for i := range held {
 		l := &held[i]
-		c := s.newCall(&s.scripts.renew, &l.Key, terms{until: micros(d), expires: none})
-		c.texts = appendHolder(c.texts, l.Owner, l.Fence)
-		c.end()
-		cs[i] = c
+		cs[i] = s.newCall(&s.scripts.renew, &l.Key, terms{until: micros(d), expires: none}, appendHolder(nil, l.Owner, l.Fence))
 	}
 	s.send(ctx, cs)
 	for i, c := range cs {
 		switch {
 		case c.err != nil:
-			errs[i] = explain("renew", c.err)
+			errs[i] = s.explain("renew", c.err)
 		case c.val != int64(1):
 			errs[i] = store.ErrLeaseLost
 		case c.acked != nil:
-			errs[i] = explain("renew", unacked(c.acked))
+			errs[i] = s.explain("renew", unacked(c.acked))
 		}
 	}
 	return errs, nil
-}
-
-// ready refuses claims that the options do not allow or the server may lose.
-func (s *Store) ready(ctx context.Context, p *store.Proposal) error {
-	if s.closed.Load() {
-		return ErrClosed
-	}
-	if p.Policy == store.Park && isClaim(p) && !s.opt.AllowPark {
-		return errors.New("a claim with policy park: Redis may lose it in a fail-over or a crash, and its effect may then happen twice; use a database, or read the documentation of package redisstore and set Options.AllowPark")
-	}
-	return s.firstLook(ctx)
 }
 
 func bit(set bool) byte {

@@ -26,7 +26,7 @@ const (
 func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
 	res, err := s.sweep(ctx, from, limit)
 	if err != nil {
-		return store.SweepResult{}, explain("sweep", err)
+		return store.SweepResult{}, s.explain("sweep", err)
 	}
 	return res, nil
 }

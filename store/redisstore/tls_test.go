@@ -17,7 +17,7 @@ import (
 
 // least holds the rights that the package's documentation names for an ACL user
 // with the default prefix.
-var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +msetnx +set +setrange +del")
+var least = strings.Fields("~semel:* +@connection +info +time +eval +evalsha +scan +get +getrange +mget +msetnx +set +setrange +del +sadd +srem +sscan")
 
 // startSecret is a server that speaks TLS, where a user with these rights is
 // the only one.

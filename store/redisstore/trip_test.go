@@ -237,7 +237,7 @@ func TestBatch_DifferentAnswers_EachCallGetsItsOwn(t *testing.T) {
 			if c.err != nil || won != (i >= taken) {
 				t.Errorf("%d of 4 are taken, claim %d: %v, error %v", taken, i, c.val, c.err)
 			}
-			l := store.Lease{Key: testKey(itoa(taken) + "/" + itoa(i)), Owner: store.Owner([]byte(c.args[0][1:])), Fence: uint64(fence)}
+			l := store.Lease{Key: testKey(itoa(taken) + "/" + itoa(i)), Owner: store.Owner(c.args[0][1:]), Fence: uint64(fence)}
 			end := completion("y")
 			settle, _ := s.settleCall(&l, &end)
 			settles = append(settles, settle)

@@ -15,6 +15,12 @@ func (s *Store) abilities() (can store.Store) {
 	if listers, all := each[store.Lister](s); all {
 		can = lister{s, can, listers}
 	}
+	if journals, all := each[store.Journal](s); all {
+		can = journal{s, can, journals}
+	}
+	if all, ok := each[store.Timers](s); ok {
+		can = timers{s, can, all}
+	}
 	if waiters, _ := each[store.Waiter](s); waiters != nil {
 		can = waiter{s, can, waiters}
 	}

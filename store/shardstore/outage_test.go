@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,4 +183,68 @@ func TestGuard_ShardHangs_HandlerKeepsLease(t *testing.T) {
 		}
 		close(hung.wake)
 	})
+}
+
+// The keys of other shards are not concerned by the error of one, so that nobody
+// takes it for an outage of the store; and the store answers a Ping while any
+// shard does.
+func TestShardDown_Error_ConcernsItsKeysOnly(t *testing.T) {
+	const bad = 1
+	var allDown atomic.Bool
+	w := newWorld(t, 3, 0, func(i int, op storetest.Op, n int) storetest.Mode {
+		if allDown.Load() {
+			return storetest.Before
+		}
+		return down(bad)(i, op, n)
+	})
+	g, err := semel.New(w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = g.Run(t.Context(), semel.Call{Operation: "op", Tenant: "t", Key: w.on(t)[bad].Value, Payload: semel.NoPayload()}, nil)
+	if !errors.Is(err, semel.ErrUnavailable) || store.Affects(err) != store.ExtentPart {
+		t.Errorf("extent %d of %v", store.Affects(err), err)
+	}
+	if err := store.Ping(t.Context(), w); err != nil {
+		t.Errorf("two of three shards answer: %v", err)
+	}
+	allDown.Store(true)
+	if err := store.Ping(t.Context(), w); !isInjected(err) || !strings.Contains(err.Error(), `"s0"`) || !strings.Contains(err.Error(), `"s2"`) {
+		t.Errorf("no shard answers: %v", err)
+	}
+	one := newWorld(t, 1, 0, down(0))
+	if _, err := one.Claim(t.Context(), proposal(key("k"), 1)); !isInjected(err) || store.Affects(err) != store.ExtentStore {
+		t.Errorf("the only shard: extent %d of %v", store.Affects(err), err)
+	}
+}
+
+// A shard that hangs, even one that ignores its context, delays no Ping.
+func TestPing_ShardHangs_OthersAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wake := make(chan struct{})
+		hung := func(name string) shardstore.Shard {
+			return shardstore.Shard{Name: name, Store: mute{memstore.New(nil), wake}}
+		}
+		s := newStore(t, hung("a"), shardstore.Shard{Name: "b", Store: memstore.New(nil)})
+		if err := store.Ping(t.Context(), s); err != nil {
+			t.Errorf("%v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := store.Ping(ctx, newStore(t, hung("a"), hung("b"))); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("all hang: %v", err)
+		}
+		close(wake)
+	})
+}
+
+// mute is a store whose reads hang, whatever becomes of their context.
+type mute struct {
+	store.Store
+	wake chan struct{}
+}
+
+func (m mute) Get(context.Context, store.Key) (store.Found, error) {
+	<-m.wake
+	return store.Found{}, store.ErrNotFound
 }

@@ -29,9 +29,10 @@ type Store struct {
 }
 
 type shard struct {
-	name string
-	seed uint64
-	st   store.Store
+	name   string
+	seed   uint64
+	st     store.Store
+	extent store.Extent // of its errors
 }
 
 var _ store.Store = (*Store)(nil)
@@ -46,6 +47,10 @@ func New(shards []Shard) (*Store, error) {
 		errs = append(errs, errors.New("shardstore: there are 0 shards; pass at least 1"))
 	}
 	s := &Store{}
+	extent := store.ExtentPart
+	if len(shards) == 1 {
+		extent = store.ExtentStore
+	}
 	seen := map[string]bool{}
 	for i, sh := range shards {
 		if !goodName.MatchString(sh.Name) {
@@ -59,7 +64,7 @@ func New(shards []Shard) (*Store, error) {
 		}
 		seen[sh.Name] = true
 		sum := sha256.Sum256([]byte(sh.Name))
-		s.shards = append(s.shards, shard{sh.Name, binary.BigEndian.Uint64(sum[:]), sh.Store})
+		s.shards = append(s.shards, shard{sh.Name, binary.BigEndian.Uint64(sum[:]), sh.Store, extent})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -106,13 +111,13 @@ func (s *Store) Names() []string {
 // the shards have. It never returns a shard.
 func (s *Store) Unwrap() store.Store { return s.optional }
 
-// wrap adds the shard's name to its error. An error that is an answer stays as it
-// is.
+// wrap adds the shard's name to its error, and that the keys of other shards are
+// not concerned. An error that is an answer stays as it is.
 func (sh *shard) wrap(err error) error {
 	if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrLeaseLost) {
 		return err
 	}
-	return fmt.Errorf("shardstore: shard %q: %w", sh.name, err)
+	return store.WithExtent(fmt.Errorf("shardstore: shard %q: %w", sh.name, err), sh.extent)
 }
 
 // Claim implements store.Store.

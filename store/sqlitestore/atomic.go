@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -30,38 +31,18 @@ func NewAtomic(st *Store, o *semel.Options) (*Atomic, error) {
 	if st == nil {
 		return nil, errors.New("sqlitestore: NewAtomic: the store is nil; pass one that Open returned")
 	}
-	if err := checkAtomic(o); err != nil {
-		return nil, err
+	wrong := driver.LeaseOptions(o)
+	if o != nil && o.MaxAttempts != 0 {
+		wrong = append(wrong, "MaxAttempts")
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("sqlitestore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(wrong, ", "))
 	}
 	g, err := semel.New(st, o)
 	if err != nil {
 		return nil, err
 	}
 	return &Atomic{st, g}, nil
-}
-
-func checkAtomic(o *semel.Options) error {
-	if o == nil {
-		return nil
-	}
-	var set []string
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"OnDoubt", o.OnDoubt != semel.Retry}, {"Reconcile", o.Reconcile != nil}, {"Lease", o.Lease != 0},
-		{"Reservation", o.Reservation != 0}, {"MaxAttempts", o.MaxAttempts != 0}, {"Backoff", o.Backoff != nil},
-		{"MaxWaiters", o.MaxWaiters != 0}, {"SettleTimeout", o.SettleTimeout != 0}, {"Rerun", o.Rerun},
-		{"UnprotectedOnOutage", o.UnprotectedOnOutage},
-	} {
-		if f.set {
-			set = append(set, f.name)
-		}
-	}
-	if len(set) > 0 {
-		return fmt.Errorf("sqlitestore: NewAtomic: semel.Options.%s must be zero: a transaction has no lease and no doubt", strings.Join(set, ", "))
-	}
-	return nil
 }
 
 // Run runs fn once for a call, in its own transaction, which holds SQLite's write
@@ -110,6 +91,9 @@ func timedOut(life context.Context, err error) error {
 // Retention is how long outcomes are kept.
 func (a *Atomic) Retention() time.Duration { return a.g.Retention() }
 
+// Ping returns nil if the store answers.
+func (a *Atomic) Ping(ctx context.Context) error { return a.g.Ping(ctx) }
+
 // In runs calls in the caller's transaction, which the caller commits or rolls
 // back; see [Store.Tx] for how to begin it. The handler runs within a savepoint:
 // if it fails, its writes are rolled back, and the transaction can continue.
@@ -147,4 +131,43 @@ func Once(ctx context.Context, a *Atomic, call semel.Call, fn func(ctx context.C
 		tx, _ := TxFrom(ctx)
 		return fn(ctx, x, tx)
 	})
+}
+
+type txKey struct{}
+
+// txIn is the transaction of a running handler, and its store.
+type txIn struct {
+	s     *Store
+	tx    *sql.Tx
+	outer *txIn       // the transaction around it; nil: none
+	over  atomic.Bool // the handler has returned, though its context may still be used
+}
+
+// lend runs fn with a context that carries the transaction until fn returns.
+func (s *Store) lend(ctx context.Context, tx *sql.Tx, x *semel.Execution, fn semel.Handler) (store.Outcome, error) {
+	in := &txIn{s: s, tx: tx}
+	in.outer, _ = ctx.Value(txKey{}).(*txIn)
+	defer in.over.Store(true)
+	return fn(context.WithValue(ctx, txKey{}, in), x)
+}
+
+// inside returns the transaction of this store whose handler uses ctx.
+func (s *Store) inside(ctx context.Context) (*sql.Tx, bool) {
+	in, _ := ctx.Value(txKey{}).(*txIn)
+	for ; in != nil; in = in.outer {
+		if in.s == s && !in.over.Load() {
+			return in.tx, true
+		}
+	}
+	return nil, false
+}
+
+// TxFrom returns the transaction of the Atomic whose handler got ctx, for
+// http.Handlers and message handlers. Outside of a handler ok is false.
+func TxFrom(ctx context.Context) (*sql.Tx, bool) {
+	in, ok := ctx.Value(txKey{}).(*txIn)
+	if !ok {
+		return nil, false
+	}
+	return in.tx, true
 }

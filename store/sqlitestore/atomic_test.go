@@ -70,6 +70,7 @@ func pay(key string, err error) func(context.Context, *semel.Execution, *sql.Tx)
 }
 
 func TestAtomic_Duplicate_EffectHappensOnce(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	for range 3 {
 		got, err := Do(t.Context(), p.a, call("k"), pay("k", nil))
@@ -81,6 +82,7 @@ func TestAtomic_Duplicate_EffectHappensOnce(t *testing.T) {
 }
 
 func TestAtomic_ConcurrentCalls_OneHasEffect(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	other := openAt(t, p.s.path, nil)
 	second, err := NewAtomic(other, nil)
@@ -102,6 +104,7 @@ func TestAtomic_ConcurrentCalls_OneHasEffect(t *testing.T) {
 }
 
 func TestAtomic_HandlerFails_NothingIsCommitted(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	down := errors.New("down")
 	if _, err := Do(t.Context(), p.a, call("k"), pay("k", down)); !errors.Is(err, down) {
@@ -118,6 +121,7 @@ func TestAtomic_HandlerFails_NothingIsCommitted(t *testing.T) {
 }
 
 func TestAtomic_RecordExpired_RunsAgain(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	p := openShop(t, &Options{Now: c.Now})
 	for range 2 {
@@ -130,6 +134,7 @@ func TestAtomic_RecordExpired_RunsAgain(t *testing.T) {
 }
 
 func TestAtomic_FinalFailure_IsKeptAndWritesRolledBack(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	declined := &semel.Failure{Code: "declined", Message: "no"}
 	for range 2 {
@@ -145,6 +150,7 @@ func TestAtomic_FinalFailure_IsKeptAndWritesRolledBack(t *testing.T) {
 }
 
 func TestAtomic_HandlerPanics_RollsBackAndPanics(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	func() {
 		defer func() {
@@ -166,6 +172,7 @@ func TestAtomic_HandlerPanics_RollsBackAndPanics(t *testing.T) {
 }
 
 func TestAtomic_CommitFails_NothingHappened(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, &Options{Pragmas: []string{"foreign_keys = on"}})
 	mustExec(t, p.app, "CREATE TABLE parent (id INTEGER PRIMARY KEY)")
 	mustExec(t, p.app, "CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
@@ -189,6 +196,7 @@ func TestAtomic_CommitFails_NothingHappened(t *testing.T) {
 }
 
 func TestAtomic_Replay_BeginsNoTransaction(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, &Options{BusyTimeout: 20 * time.Millisecond})
 	if _, err := Do(t.Context(), p.a, call("k"), pay("k", nil)); err != nil {
 		t.Fatal(err)
@@ -204,6 +212,7 @@ func TestAtomic_Replay_BeginsNoTransaction(t *testing.T) {
 }
 
 func TestAtomic_CallInHandler_JoinsTransaction(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	late := errors.New("late")
 	outer := func(err error) error {
@@ -228,6 +237,7 @@ func TestAtomic_CallInHandler_JoinsTransaction(t *testing.T) {
 }
 
 func TestTxFrom_InHandler_ReturnsTransaction(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	if _, ok := TxFrom(t.Context()); ok {
 		t.Error("a transaction outside of a handler")
@@ -249,6 +259,7 @@ func TestTxFrom_InHandler_ReturnsTransaction(t *testing.T) {
 
 // A consumer asks it how late a duplicate may come.
 func TestAtomic_Retention_IsThatOfOptions(t *testing.T) {
+	t.Parallel()
 	a, err := NewAtomic(openNew(t, nil), &semel.Options{Retention: 7 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +270,7 @@ func TestAtomic_Retention_IsThatOfOptions(t *testing.T) {
 }
 
 func TestNewAtomic_LeaseOptions_AreRefused(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	for name, o := range map[string]semel.Options{
 		"OnDoubt": {OnDoubt: semel.Park}, "Lease": {Lease: time.Second}, "MaxAttempts": {MaxAttempts: 1}, "Rerun": {Rerun: true},

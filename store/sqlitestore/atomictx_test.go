@@ -35,6 +35,7 @@ func (p *shop) begin(t *testing.T) *sql.Tx {
 }
 
 func TestIn_CallerCommits_RecordIsKept(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	tx := p.begin(t)
 	if err := p.in(t, tx, "a", nil); err != nil {
@@ -63,6 +64,7 @@ func TestIn_CallerCommits_RecordIsKept(t *testing.T) {
 }
 
 func TestIn_TransactionOfAnotherFile_IsForeign(t *testing.T) {
+	t.Parallel()
 	p, q := openShop(t, nil), openShop(t, nil)
 	if err := p.in(t, q.begin(t), "k", nil); !errors.Is(err, ErrForeign) {
 		t.Errorf("got %v, want ErrForeign", err)
@@ -79,6 +81,7 @@ func TestIn_TransactionOfAnotherFile_IsForeign(t *testing.T) {
 }
 
 func TestIn_TransactionReadFirst_ErrorSaysHowToBegin(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	deferred := application(t, p.s, "_pragma=busy_timeout(1000)")
 	tx, err := deferred.Begin()
@@ -100,6 +103,7 @@ func TestIn_TransactionReadFirst_ErrorSaysHowToBegin(t *testing.T) {
 // If the end of a context interrupted a write, SQLite would roll the whole
 // transaction back, and commit the application's next write at once.
 func TestIn_ContextEnds_TransactionStays(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	deferred := application(t, p.s, "_pragma=busy_timeout(10000)")
 	tx, err := deferred.Begin()
@@ -135,6 +139,7 @@ func TestIn_ContextEnds_TransactionStays(t *testing.T) {
 // The transaction of a handler that heeds no context must not keep others from
 // writing for longer than MaxTx: a renewal that waits for it comes in time.
 func TestRenew_ManyHandlers_IsNotStarved(t *testing.T) {
+	t.Parallel()
 	const most = 3 * time.Second
 	p := openShop(t, &Options{MaxTx: most})
 	held := claim(t, p.s, "leased")
@@ -178,6 +183,7 @@ func TestRenew_ManyHandlers_IsNotStarved(t *testing.T) {
 }
 
 func TestRenew_HandlersQueued_WaitsForOne(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	step := func() time.Time { c.advance(time.Millisecond); return c.Now() } // the order of transactions
 	p := openShop(t, &Options{MaxTx: time.Minute, Now: step})
@@ -237,6 +243,7 @@ func until(t *testing.T, is bool, what ...string) {
 }
 
 func TestAtomic_ContextEnds_RollsBack(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	err := Once(ctx, p.a, call("k"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
@@ -256,6 +263,7 @@ func TestAtomic_ContextEnds_RollsBack(t *testing.T) {
 // A record that a duplicate read before it had the lock may be replaced when it
 // gets the lock. The duplicate returns the answer of the call it waited for.
 func TestAtomic_RecordIsBeingReplaced_DuplicateWaits(t *testing.T) {
+	t.Parallel()
 	over := map[string]store.Settlement{
 		"an expired record": completion("before"),
 		"a released one":    {State: store.Released, Attempt: 1, Keep: time.Hour},

@@ -50,6 +50,7 @@ func failing(s *Store) change {
 }
 
 func TestBatch_OneRequestBreaksIt_OthersSucceed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	errs := batch(s, claiming("a"), failing(s), claiming("b"))
 	if errs[0] != nil || errs[2] != nil {
@@ -63,6 +64,7 @@ func TestBatch_OneRequestBreaksIt_OthersSucceed(t *testing.T) {
 }
 
 func TestBatch_OnlyRequestBreaksIt_RunsOnce(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	claim(t, s, "connects")
 	var runs atomic.Int32
@@ -73,6 +75,7 @@ func TestBatch_OnlyRequestBreaksIt_RunsOnce(t *testing.T) {
 }
 
 func TestBatch_OneRequestRefused_BatchCommits(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	var runs atomic.Int32
 	count := func(c change) change {
@@ -92,6 +95,7 @@ func TestBatch_OneRequestRefused_BatchCommits(t *testing.T) {
 }
 
 func TestBatch_CommitFails_AllFail(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	claim(t, s, "first") // the writer is connected now
 	app := application(t, s, immediate)
@@ -120,6 +124,7 @@ func TestBatch_CommitFails_AllFail(t *testing.T) {
 }
 
 func TestBatch_Panics_NoTransactionStaysOpen(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	err := s.writer.do(context.Background(), func(k *work) error {
 		if err := claiming("half")(k); err != nil {
@@ -137,6 +142,7 @@ func TestBatch_Panics_NoTransactionStaysOpen(t *testing.T) {
 }
 
 func TestWriter_ConnectionLost_IsReplaced(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	claim(t, s, "before")
 	if err := s.writer.conn.Close(); err != nil {
@@ -149,6 +155,7 @@ func TestWriter_ConnectionLost_IsReplaced(t *testing.T) {
 }
 
 func TestBatch_ConcurrentChanges_ShareCommit(t *testing.T) {
+	t.Parallel()
 	var transactions atomic.Int64
 	s := openNew(t, &Options{Now: func() time.Time { transactions.Add(1); return time.Now() }})
 	const n = 50
@@ -178,6 +185,7 @@ func TestBatch_ConcurrentChanges_ShareCommit(t *testing.T) {
 }
 
 func TestRenew_ChangesQueued_GoesFirst(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	step := func() time.Time { c.advance(time.Millisecond); return c.Now() } // the order of transactions
 	s := openNew(t, &Options{Now: step, MaxBatch: 1})

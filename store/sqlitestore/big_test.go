@@ -39,6 +39,7 @@ func fill(t *testing.T, s *Store, n int) {
 }
 
 func TestList_ManyRows_ReadsAllPages(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	claim(t, s, "seed")
 	const n = 2*pageSize + 10
@@ -68,10 +69,12 @@ func TestList_ManyRows_ReadsAllPages(t *testing.T) {
 // A step looks at a part of the table only, however little there is to do, and
 // a pass gets through all of it.
 func TestSweep_Step_ReadsOneWindow(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := openNew(t, &Options{Now: c.Now})
 	claim(t, s, "seed")
-	fill(t, s, 2*sweepWindow) // all live
+	s.sweepWindow = 500
+	fill(t, s, 2*s.sweepWindow) // all live
 	complete(t, s, "last", "x")
 	if _, err := s.Renew(context.Background(), nil, 0); err != nil {
 		t.Fatal(err)

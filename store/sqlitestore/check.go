@@ -1,22 +1,35 @@
 package sqlitestore
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // Check implements store.Checker. It reads the settings of a new connection of
 // Atomic.Run, after Options.Pragmas, and the type of the file system (on Linux).
-// Each unsafe setting is an ErrUnsafe. It sets the file's journal mode to WAL, and
+// Each unsafe setting, and each other name of the file, is an ErrUnsafe. It sets the file's journal mode to WAL, and
 // changes nothing else.
 func (s *Store) Check(ctx context.Context) error {
 	return explain("check", s.check(ctx))
 }
 
 func (s *Store) check(ctx context.Context) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := s.identity.check(); err != nil {
+		return err // a new connection would make an empty file
+	}
 	return s.onConn(ctx, s.opt.Pragmas, func(conn *sql.Conn) error {
 		var journal string
 		if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
@@ -29,7 +42,7 @@ func (s *Store) check(ctx context.Context) error {
 		if _, err := schema(ctx, conn); err != nil {
 			return err
 		}
-		return errors.Join(checkSettings(journal, sync, s.opt.Relaxed), s.checkFileSystem())
+		return errors.Join(checkSettings(journal, sync, s.opt.Relaxed), s.checkFile())
 	})
 }
 
@@ -54,9 +67,137 @@ func checkSettings(journal string, sync int, relaxed bool) error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) checkFileSystem() error {
+func (s *Store) checkFile() error {
+	if err := s.identity.checkNames(); err != nil {
+		return err
+	}
 	if name := networkFileSystem(filepath.Dir(s.path)); name != "" {
 		return fmt.Errorf("%w: %s is on %s, where WAL mode does not work; put the file on a local disk", ErrUnsafe, s.path, name)
 	}
 	return nil
+}
+
+// SQLite keeps a log and locks in files beside the database whose names it makes of
+// the database's name. So a database with two names has two logs and two locks, and
+// processes that use different names grant every key twice. And a process whose file
+// was removed or replaced goes on with a file that no other process will ever see.
+
+// besides are the endings of the database file and of the files beside it.
+var besides = [...]string{"", "-wal", "-shm"}
+
+// identity is what the names of an open store stood for when it was opened.
+type identity struct {
+	given string // the path that Open got; it may be a symbolic link
+	path  string // of the file itself
+	files [len(besides)]fs.FileInfo
+	read  atomic.Int64 // when a read has checked it, in Unix nanoseconds
+}
+
+// readInterval is how long a read relies on the check of another. A change relies on
+// none.
+const readInterval = 100 * time.Millisecond
+
+// checkForRead is check, now and then.
+func (id *identity) checkForRead() error {
+	now := time.Now().UnixNano()
+	if now-id.read.Load() < int64(readInterval) {
+		return nil
+	}
+	err := id.check()
+	if err == nil {
+		id.read.Store(now)
+	}
+	return err
+}
+
+// identify resolves symbolic links, so that the files beside the database do not
+// depend on the name.
+func identify(given string) (*identity, error) {
+	path, err := filepath.EvalSymlinks(given)
+	if err != nil {
+		return nil, err
+	}
+	return &identity{given: given, path: path}, nil
+}
+
+// checkNames refuses a file that has other names.
+func (id *identity) checkNames() error {
+	info, err := os.Stat(id.path)
+	if err != nil {
+		return err
+	}
+	if n := links(info); n > 1 {
+		return fmt.Errorf("%w: %s has %d hard links, and each name would have its own locks; keep one name (find the others with: find / -xdev -inum …), or copy the file", ErrUnsafe, id.path, n)
+	}
+	if isMountPoint("/proc/self/mountinfo", id.path) {
+		return fmt.Errorf("%w: %s is mounted by itself, so that the files beside it, %s-wal and -shm, are not shared with other names of it; mount its directory instead", ErrUnsafe, id.path, filepath.Base(id.path))
+	}
+	return nil
+}
+
+// remember takes the files of an open store for the right ones.
+func (id *identity) remember() error {
+	for i, ending := range besides {
+		info, err := os.Stat(id.name(i))
+		if err != nil && (ending == "" || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+		id.files[i] = info
+	}
+	return nil
+}
+
+func (id *identity) name(i int) string {
+	if i == 0 {
+		return id.given
+	}
+	return id.path + besides[i]
+}
+
+// check refuses changes and reads after a file was removed or replaced. It takes
+// some microseconds.
+func (id *identity) check() error {
+	for i, was := range id.files {
+		if was == nil {
+			continue
+		}
+		info, err := os.Stat(id.name(i))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w: %s was removed while the store was open, so its records would be lost; put it back, or restart the process", ErrUnsafe, id.name(i))
+		case err != nil:
+			return err
+		case !os.SameFile(info, was):
+			return fmt.Errorf("%w: %s was replaced by another file while the store was open, and other processes use that one; restart the process", ErrUnsafe, id.name(i))
+		}
+	}
+	return nil
+}
+
+// isMountPoint reports whether something is mounted at path itself, by the kernel's
+// list of mounts. Systems without that list have no mounts of single files.
+func isMountPoint(list, path string) bool {
+	f, err := os.Open(list)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 4 && unescape.Replace(fields[4]) == path {
+			return true
+		}
+	}
+	return false
+}
+
+// links is the number of names of a file; 1 if the system does not tell.
+func links(info fs.FileInfo) uint64 {
+	if st := reflect.Indirect(reflect.ValueOf(info.Sys())); st.Kind() == reflect.Struct {
+		if n := st.FieldByName("Nlink"); n.IsValid() && n.CanUint() { // its size differs between systems
+			return n.Uint()
+		}
+	}
+	return 1
 }

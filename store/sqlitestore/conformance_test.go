@@ -37,6 +37,7 @@ var clocks sync.Map
 
 type businessTx struct {
 	store.Tx
+	store.Journal
 	tx *sql.Tx
 	db *sql.DB
 }
@@ -50,7 +51,8 @@ func begin(t testing.TB, s store.Store) storetest.Tx {
 	if err != nil {
 		t.Errorf("begin: %v", err)
 	}
-	return &businessTx{s.(*Store).Tx(tx), tx, db}
+	st := s.(*Store).Tx(tx)
+	return &businessTx{st, st.(store.Journal), tx, db}
 }
 
 func (b *businessTx) Effect(ctx context.Context, name string) error {

@@ -95,6 +95,7 @@ func sweepPassesOver(t *testing.T, s *Store, c *testClock) {
 }
 
 func TestSweep_NewerFormat_StaysThere(t *testing.T) {
+	t.Parallel()
 	c := newClock()
 	s := openNew(t, &Options{Now: c.Now})
 	complete(t, s, "k", "result")
@@ -114,6 +115,7 @@ func TestSweep_NewerFormat_StaysThere(t *testing.T) {
 }
 
 func TestOpen_DamagedFile_IsError(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	complete(t, s, "k", "result")
 	app := application(t, s, immediate)
@@ -134,6 +136,7 @@ func TestOpen_DamagedFile_IsError(t *testing.T) {
 
 // Rows are closed when their context ends, also between two steps of a read.
 func TestGet_ContextEnds_IsNotCorrupt(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "result")
 	id := r.Key.ID()

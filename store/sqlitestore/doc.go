@@ -18,6 +18,11 @@
 // A network file system does not work, because WAL needs shared memory and
 // reliable locks. Open refuses the ones it knows.
 //
+// The file must have one name, because SQLite finds the log and the locks by it: Open
+// refuses a file with hard links, and one that is mounted by itself (mount its
+// directory). Symbolic links are fine. If the file is removed or replaced while the
+// store is open, calls fail with ErrUnsafe until the process is restarted.
+//
 // Do not use a second SQLite library (such as a cgo driver) on the same file
 // in the same process, because POSIX locks do not work between the two. For the
 // same reason nothing in the process may open and close the file by other means

@@ -28,7 +28,8 @@ var (
 	// ErrForeign: the file is no SQLite database, or another program made its
 	// semel_ tables. Give the store another path.
 	ErrForeign = errors.New("not a database of this package")
-	// ErrUnsafe: with a setting, or on this file system, the store cannot
+	// ErrUnsafe: with a setting, on this file system, or under a name that is
+	// not the file's only one or stands for another file now, the store cannot
 	// keep its promises.
 	ErrUnsafe = errors.New("unsafe setting")
 	// ErrClosed: the store was closed.

@@ -12,6 +12,7 @@ import (
 
 // The writer must not wait for a handler that could not begin.
 func TestGate_HandlerCannotBegin_LeavesIt(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, &Options{BusyTimeout: 20 * time.Millisecond})
 	goesOn := func(value string) {
 		t.Helper()
@@ -52,6 +53,7 @@ func TestGate_HandlerCannotBegin_LeavesIt(t *testing.T) {
 }
 
 func TestClaim_HandlerHoldsLock_DuplicateDoesNotWait(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, &Options{MaxTx: time.Second})
 	complete(t, p.s, "done", "result")
 	err := Once(t.Context(), p.a, call("k"), func(context.Context, *semel.Execution, *sql.Tx) error {

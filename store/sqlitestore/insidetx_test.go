@@ -13,6 +13,7 @@ import (
 
 // A handler inside a handler of another store's Atomic has both transactions.
 func TestTxFrom_NestedInAnotherStores_FindsBoth(t *testing.T) {
+	t.Parallel()
 	p, q := openShop(t, &Options{MaxTx: time.Second}), openShop(t, nil)
 	err := Once(t.Context(), p.a, call("outer"), func(ctx context.Context, x *semel.Execution, outer *sql.Tx) error {
 		return Once(ctx, q.a, call("other"), func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
@@ -34,6 +35,7 @@ func TestTxFrom_NestedInAnotherStores_FindsBoth(t *testing.T) {
 
 // Goroutines that a handler leaves behind have its context, and no transaction.
 func TestTxFrom_HandlerReturned_IsNone(t *testing.T) {
+	t.Parallel()
 	p := openShop(t, nil)
 	var left context.Context
 	keep := func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {

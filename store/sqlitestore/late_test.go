@@ -49,6 +49,7 @@ func (c lateConn) ExecContext(ctx context.Context, query string, args []driver.N
 // A call that failed has left nothing in the application's transaction, even if
 // that is committed all the same.
 func TestIn_ContextEndsDuringCall_ResultMatchesTransaction(t *testing.T) {
+	t.Parallel()
 	for _, query := range []string{"SAVEPOINT semel_0", "SAVEPOINT semel_1", "RELEASE semel_1", "RELEASE semel_0"} {
 		t.Run(query, func(t *testing.T) {
 			p := openShop(t, nil)

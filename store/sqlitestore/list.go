@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"iter"
 	"math"
 
@@ -12,8 +13,8 @@ import (
 // read transaction, so that a slow caller does not make the write-ahead log grow.
 const pageSize = 256
 
-// List implements store.Lister. It reads the whole table. For an unreadable
-// record it yields an error that wraps store.ErrCorrupt and continues; any other
+// List implements store.Lister. If f selects only records in doubt, it finds them by an
+// index. Otherwise it reads the whole table. For an unreadable record it yields an error that wraps store.ErrCorrupt and continues; any other
 // error ends the list.
 func (s *Store) List(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
 	return func(yield func(store.Found, error) bool) {
@@ -54,7 +55,13 @@ func (s *Store) page(ctx context.Context, f *store.Filter, after *int64) ([]list
 	if f.Idle > 0 {
 		idle = store.Micros(now.Add(-f.Idle))
 	}
-	rows, err := s.stmts.query(ctx, stList, *after, f.Operation, f.Tenant, stateBits(f.States), idle, pageSize)
+	var rows *sql.Rows
+	var err error
+	if f.InDoubt() {
+		rows, err = s.stmts.query(ctx, stListDoubts, *after, pageSize)
+	} else {
+		rows, err = s.stmts.query(ctx, stList, *after, f.Operation, f.Tenant, stateBits(f.States), idle, pageSize)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func Open(ctx context.Context, path string, o *Options) (*Store, error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("sqlitestore: %w", err)
 	}
-	s := &Store{opt: opt, path: path, gate: newGate()}
+	s := &Store{opt: opt, path: path, gate: newGate(), sweepWindow: sweepWindow}
 	if err := s.open(ctx); err != nil {
 		_ = s.Close()
 		return nil, explain(fmt.Sprintf("open %s", path), err)
@@ -41,7 +41,11 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := create(s.path); err != nil {
 		return err
 	}
-	if err := s.checkFileSystem(); err != nil {
+	if s.identity, err = identify(s.path); err != nil {
+		return err
+	}
+	s.path = s.identity.path
+	if err := s.checkFile(); err != nil {
 		return err
 	}
 	if err := s.prepareSchema(ctx); err != nil {
@@ -55,7 +59,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	err = untilFree(ctx, s.opt.BusyTimeout, func() error {
-		s.stmts, err = prepare(ctx, s.reads, stMeta, stSelect, stWindow, stOver, stList)
+		s.stmts, err = prepare(ctx, s.reads, stMeta, stSelect, stWindow, stOver, stList, stListDoubts, stSteps, stDueTimers)
 		return err
 	})
 	if err != nil {
@@ -66,11 +70,14 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.id = m.store
+	if err := s.identity.remember(); err != nil { // this pool keeps the log open
+		return err
+	}
 	writes, err := s.pool(1, s.durable()...)
 	if err != nil {
 		return err
 	}
-	s.writer = newWriter(writes, &s.opt, s.gate)
+	s.writer = newWriter(writes, &s.opt, s.gate, s.identity)
 	s.txs, err = s.pool(2, append(s.durable(), s.opt.Pragmas...)...)
 	return err
 }
@@ -111,12 +118,17 @@ func create(path string) error {
 	return f.Close()
 }
 
-// durable returns the settings of connections that write.
+// durable returns the settings of connections that write. The first setting of a new
+// file is autoVacuum. Later it would write to the file each time, which may be full.
 func (s *Store) durable() []string {
-	if s.opt.Relaxed {
-		return []string{"journal_mode(wal)", "synchronous(normal)"}
+	var pragmas []string
+	if f, err := os.Stat(s.path); err == nil && f.Size() == 0 {
+		pragmas = append(pragmas, autoVacuum)
 	}
-	return []string{"journal_mode(wal)", "synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)"}
+	if s.opt.Relaxed {
+		return append(pragmas, "journal_mode(wal)", "synchronous(normal)", secureDelete)
+	}
+	return append(pragmas, "journal_mode(wal)", "synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)", secureDelete)
 }
 
 // pool opens up to n connections, each set up by the pragmas.

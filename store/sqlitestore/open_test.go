@@ -16,6 +16,7 @@ import (
 )
 
 func TestOpen_AfterClose_RecordsAreThere(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "odd ?#%&'\" name.db")
 	s, err := Open(context.Background(), path, nil)
 	if err != nil {
@@ -35,6 +36,7 @@ func TestOpen_AfterClose_RecordsAreThere(t *testing.T) {
 }
 
 func TestOpen_PathIsNoFile_IsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, path := range map[string]string{
 		"nothing": "", "memory": ":memory:", "memory with options": ":memory:?x=1", "a DSN": "file:" + dir + "/a.db",
@@ -51,6 +53,7 @@ func TestOpen_PathIsNoFile_IsRefused(t *testing.T) {
 }
 
 func TestOpen_NoPermission_IsError(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root may write anything")
 	}
@@ -64,6 +67,7 @@ func TestOpen_NoPermission_IsError(t *testing.T) {
 }
 
 func TestOpen_NewFile_IsReadableByOwnerOnly(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	complete(t, s, "k", "result")
 	for _, suffix := range []string{"", "-wal"} {
@@ -78,6 +82,7 @@ func TestOpen_NewFile_IsReadableByOwnerOnly(t *testing.T) {
 }
 
 func TestOptions_Negative_AreRefused(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]Options{
 		"BusyTimeout": {BusyTimeout: -1}, "MaxBatch": {MaxBatch: -1}, "Readers": {Readers: -1}, "MaxTx": {MaxTx: -1},
 	} {
@@ -88,6 +93,7 @@ func TestOptions_Negative_AreRefused(t *testing.T) {
 }
 
 func TestWriter_Pragmas_AreDurable(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		opt  *Options
 		sync int
@@ -124,6 +130,7 @@ func TestWriter_Pragmas_AreDurable(t *testing.T) {
 // The application's settings on the connections of its handlers must not make
 // commits less durable.
 func TestCheck_UnsafePragmasOfHandlers_AreNamed(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "semel.db")
 	for pragma, safe := range map[string][2]bool{ // as it is, and Relaxed
 		"foreign_keys = on": {true, true}, "synchronous=extra": {true, true}, "synchronous(normal)": {false, true}, "synchronous=off": {false, false},
@@ -138,6 +145,7 @@ func TestCheck_UnsafePragmasOfHandlers_AreNamed(t *testing.T) {
 }
 
 func TestCheck_UnsafeSetting_IsNamed(t *testing.T) {
+	t.Parallel()
 	if err := checkSettings("wal", syncFull, false); err != nil {
 		t.Error(err)
 	}

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -43,10 +44,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.BusyTimeout, 5*time.Second)
-	setDefault(&d.MaxBatch, 256)
-	setDefault(&d.Readers, 4)
-	setDefault(&d.MaxTx, 5*time.Second)
+	d.BusyTimeout = cmp.Or(d.BusyTimeout, 5*time.Second)
+	d.MaxBatch = cmp.Or(d.MaxBatch, 256)
+	d.Readers = cmp.Or(d.Readers, 4)
+	d.MaxTx = cmp.Or(d.MaxTx, 5*time.Second)
 	if d.Now == nil {
 		d.Now = time.Now
 	}
@@ -61,11 +62,4 @@ func (o *Options) withDefaults() (Options, error) {
 		}
 	}
 	return d, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

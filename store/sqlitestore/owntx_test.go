@@ -44,6 +44,7 @@ var ways = map[string]func(ctx context.Context, tx *sql.Tx) error{
 }
 
 func TestAtomic_TransactionLost_LaterWritesAreNotCommitted(t *testing.T) {
+	t.Parallel()
 	for name, lose := range ways {
 		t.Run(name, func(t *testing.T) {
 			p := openShop(t, &Options{Pragmas: []string{"max_page_count = 100"}})
@@ -67,6 +68,7 @@ func TestAtomic_TransactionLost_LaterWritesAreNotCommitted(t *testing.T) {
 }
 
 func TestInDoubt_OnlyDiskErrors(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[int]bool{
 		sqlite3.SQLITE_IOERR: true, sqlite3.SQLITE_IOERR_FSYNC: true, sqlite3.SQLITE_IOERR_WRITE: true,
 		0: false, sqlite3.SQLITE_FULL: false, sqlite3.SQLITE_BUSY: false, sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: false, sqlite3.SQLITE_INTERRUPT: false,

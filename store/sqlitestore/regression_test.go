@@ -13,6 +13,7 @@ import (
 // A refusal that was too large to keep must not read as a success, and NoEffect
 // around a Failure says that nothing happened.
 func TestCrash_ProcessKilledInAtomic_EffectMatchesRecord(t *testing.T) {
+	t.Parallel()
 	s, err := Open(t.Context(), t.TempDir()+"/x.db", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,7 @@ func same(a, b store.Record) bool {
 }
 
 func TestClaim_FenceTooLarge_IsRefused(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "k")
 	r.Fence = math.MaxInt64 + 1
@@ -50,6 +51,7 @@ func TestClaim_FenceTooLarge_IsRefused(t *testing.T) {
 }
 
 func TestSettle_OutcomeTooLarge_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "large")
 	end := completion("")
@@ -129,6 +131,7 @@ func FuzzRow(f *testing.F) {
 }
 
 func TestView_Record_IsReadable(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{Now: newClock().Now})
 	r := complete(t, s, "k", `{"ok":true}`)
 	var state, policy, created, expires, owner, text string
@@ -154,6 +157,7 @@ func TestView_Record_IsReadable(t *testing.T) {
 // Statements by key use the index, whatever the table holds, so that
 // their plans stay good when it grows.
 func TestStatements_ByKey_UseIndex(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	for _, st := range []stmt{stSelect, stReplace, stSettle, stRenew} {
 		args := make([]any, strings.Count(statements[st], "?"))
@@ -169,6 +173,7 @@ func TestStatements_ByKey_UseIndex(t *testing.T) {
 }
 
 func TestGet_RowOfAnotherKey_IsCorrupt(t *testing.T) {
+	t.Parallel()
 	k := testKey("k")
 	id := k.ID()
 	w := row{

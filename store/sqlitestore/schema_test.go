@@ -57,6 +57,7 @@ func script(t *testing.T, name string) string {
 }
 
 func TestMigrations_RunByHand_MakeSameSchema(t *testing.T) {
+	t.Parallel()
 	names, err := fs.Glob(Migrations(), "*.up.sql")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("Migrations has %v, error %v", names, err)
@@ -81,6 +82,7 @@ func TestMigrations_RunByHand_MakeSameSchema(t *testing.T) {
 }
 
 func TestMigrate_Repeated_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := complete(t, s, "k", "result")
 	for range 2 {
@@ -94,6 +96,7 @@ func TestMigrate_Repeated_ChangesNothing(t *testing.T) {
 }
 
 func TestOpen_ConcurrentlyOnNewFile_MigratesOnce(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "semel.db")
 	var all sync.WaitGroup
 	stores := make([]*Store, 8)
@@ -122,6 +125,7 @@ func TestOpen_ConcurrentlyOnNewFile_MigratesOnce(t *testing.T) {
 }
 
 func TestOpen_WrongSchema_IsRefused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
 		opt    Options
@@ -158,6 +162,7 @@ func TestOpen_WrongSchema_IsRefused(t *testing.T) {
 }
 
 func TestMigrate_Fails_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	path, db := file(t, "CREATE TABLE t (a); CREATE INDEX semel_record ON t (a)") // in the way of the second table
 	before := dump(t, db)
 	s, err := Open(context.Background(), path, nil)
@@ -173,6 +178,7 @@ func TestMigrate_Fails_ChangesNothing(t *testing.T) {
 }
 
 func TestOpen_ApplicationsDatabase_StaysAsItIs(t *testing.T) {
+	t.Parallel()
 	path, db := file(t, "PRAGMA application_id = 77; PRAGMA user_version = 5; CREATE TABLE payment (id TEXT); INSERT INTO payment VALUES ('p')")
 	s := openAt(t, path, nil)
 	complete(t, s, "k", "result")
@@ -188,6 +194,7 @@ func TestOpen_ApplicationsDatabase_StaysAsItIs(t *testing.T) {
 }
 
 func TestOpen_FileIsNoDatabase_IsRefusedAndUnchanged(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	text := strings.Repeat("dear diary\n", 1000)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

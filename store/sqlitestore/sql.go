@@ -24,6 +24,16 @@ const (
 	stWindow
 	stOver
 	stList
+	stListDoubts
+	stRecordStep
+	stSteps
+	stDropSteps
+	stDeleteSteps
+	stSetTimer
+	stMoveTimer
+	stDropTimer
+	stTimerVersion
+	stDueTimers
 	stmtCount
 )
 
@@ -73,6 +83,27 @@ var statements = [stmtCount]string{
 
 	stList: `SELECT ` + columns + ` FROM semel_record WHERE n > ?1 AND (?2 = '' OR operation = ?2) AND (?3 = '' OR tenant = ?3)
 		AND (?4 = 0 OR (1 << state) & ?4) AND updated <= ?5 ORDER BY n LIMIT ?6`,
+	// With statistics of a file in which most records were in doubt, SQLite would read
+	// the table instead of the index.
+	stListDoubts: `SELECT ` + columns + ` FROM semel_record INDEXED BY semel_in_doubt WHERE state = 6 AND n > ?1 ORDER BY n LIMIT ?2`,
+
+	// Inserts nothing unless the lease is held, or if the name is there.
+	stRecordStep: `INSERT INTO semel_step (record, created, name, recorded, data)
+		SELECT id, created, ?1, ?2, ?3 FROM semel_record WHERE id = ?4 AND owner = ?5 AND fence = ?6 AND state = 2
+		ON CONFLICT (record, created, name) DO NOTHING`,
+	stSteps: `SELECT s.name, s.recorded, s.data FROM semel_record r LEFT JOIN semel_step s ON s.record = r.id AND s.created = r.created
+		WHERE r.id = ? AND r.owner = ? AND r.fence = ? ORDER BY s.n`,
+	// Of a record that begins a new life.
+	stDropSteps: `DELETE FROM semel_step WHERE record = ?`,
+	// Of the rows that stDelete is about to delete.
+	stDeleteSteps: `DELETE FROM semel_step WHERE record IN (SELECT id FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired + `)`,
+
+	stSetTimer: `INSERT INTO semel_timer (id, operation, tenant, key, version, due) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+		ON CONFLICT (id) DO UPDATE SET version = ?5, due = ?6`,
+	stMoveTimer:    `UPDATE semel_timer SET version = ?, due = ? WHERE id = ? AND version = ?`,
+	stDropTimer:    `DELETE FROM semel_timer WHERE id = ? AND version = ?`,
+	stTimerVersion: `SELECT version FROM semel_timer WHERE id = ?`,
+	stDueTimers:    `SELECT tenant, key, version, due FROM semel_timer WHERE operation = ? AND due <= ? ORDER BY due LIMIT ?`,
 }
 
 // A record that a sweep may delete at time ?3: of a known format and in a

@@ -14,15 +14,21 @@ import (
 // Store keeps records in an SQLite file. It is safe for concurrent use, also by
 // several processes of one machine. Make it with [Open], and close it.
 type Store struct {
-	opt    Options
-	path   string
-	id     string // of the database: semel_meta.store
-	writer *writer
-	reads  *sql.DB
-	stmts  *prepared // of reads
-	gate   *gate
-	txs    *sql.DB // of Atomic.Run
-	closed atomic.Bool
+	opt  Options
+	path string
+	id   string // of the database: semel_meta.store
+	// identity is that of the file.
+	identity *identity
+	writer   *writer
+	reads    *sql.DB
+	stmts    *prepared // of reads
+	gate     *gate
+	txs      *sql.DB // of Atomic.Run
+	closed   atomic.Bool
+
+	sweepWindow int // the most rows that a step of a sweep reads; tests change it
+
+	unerased atomic.Bool // records were deleted since the last complete erase
 
 	closing sync.Mutex // held by Close
 }
@@ -32,6 +38,8 @@ var _ interface {
 	store.Lister
 	store.Migrator
 	store.Checker
+	store.Journal
+	store.Timers
 } = (*Store)(nil)
 
 // Claim implements store.Store. If it would have to wait for another writer, it
@@ -56,7 +64,7 @@ func (s *Store) look(ctx context.Context, p *store.Proposal) (store.Found, error
 	if err != nil {
 		return f, err
 	}
-	return found(&f.Record, p, f.Now), nil
+	return p.Found(&f.Record, f.Now), nil
 }
 
 // Swap implements store.Store.
@@ -135,9 +143,15 @@ func (s *Store) Get(ctx context.Context, key store.Key) (store.Found, error) {
 	if s.closed.Load() {
 		return store.Found{}, ErrClosed
 	}
+	if err := s.identity.checkForRead(); err != nil {
+		return store.Found{}, explain("read", err)
+	}
 	r, err := read(background, s.stmts, key)
 	f := store.Found{Record: *r, Now: s.clock()}
 	return f, explain("read", err)
 }
 
 func (s *Store) clock() time.Time { return clock(s.opt.Now()) }
+
+// Path is the absolute path of the file, for package sqliteoutbox.
+func (s *Store) Path() string { return s.path }

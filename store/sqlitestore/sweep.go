@@ -58,6 +58,12 @@ func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.
 		res.Deleted += deleted
 		after, part.expired = upTo, part.expired[n:]
 	}
+	if res.Deleted > 0 {
+		s.unerased.Store(true)
+	}
+	if part.whole && s.unerased.Load() {
+		s.erase(ctx)
+	}
 	return res, nil
 }
 
@@ -114,7 +120,7 @@ func (s *Store) over(ctx context.Context, after int64, limit int, now time.Time)
 
 // window returns the number of the last row of a step, or sql.ErrNoRows.
 func (s *Store) window(ctx context.Context, after int64) (n int64, err error) {
-	rows, err := s.stmts.query(ctx, stWindow, after, sweepWindow-1)
+	rows, err := s.stmts.query(ctx, stWindow, after, s.sweepWindow-1)
 	if err != nil {
 		return 0, err
 	}
@@ -126,4 +132,57 @@ func (s *Store) window(ctx context.Context, after int64) (n int64, err error) {
 		return 0, sql.ErrNoRows
 	}
 	return n, rows.Scan(&n)
+}
+
+// Deleted records must not stay readable in the file, because answers can contain
+// personal data. SQLite overwrites what is deleted (secure_delete), and the sweep
+// gives free pages back and empties the log, in which older versions of pages stay.
+
+const (
+	// secureDelete is a setting of connections that write.
+	secureDelete = "secure_delete(on)"
+	// autoVacuum keeps the list of pages that incremental_vacuum needs. It has to be
+	// set before the first table is made.
+	autoVacuum = "auto_vacuum(incremental)"
+	// vacuum gives back up to vacuumPages pages, usually of 4 KiB, so that no change
+	// waits long for the write lock.
+	vacuum      = "PRAGMA incremental_vacuum(2000)"
+	vacuumPages = 2000
+)
+
+// erase gives free pages back and empties the log. It does less if there are many
+// pages, or if other connections are reading; then the next sweep goes on. It reports
+// no error, because the records are deleted either way.
+func (s *Store) erase(ctx context.Context) {
+	if s.gate.enter(ctx) != nil {
+		return
+	}
+	defer s.gate.leave()
+	_ = s.onConn(ctx, nil, func(conn *sql.Conn) error {
+		pages, err := giveBack(ctx, conn)
+		if err != nil {
+			return err
+		}
+		var busy, inLog, copied int
+		if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(truncate)").Scan(&busy, &inLog, &copied); err != nil {
+			return err
+		}
+		if busy == 0 && pages < vacuumPages {
+			s.unerased.Store(false)
+		}
+		return nil
+	})
+}
+
+// giveBack returns how many pages it gave back.
+func giveBack(ctx context.Context, conn *sql.Conn) (pages int, err error) {
+	rows, err := conn.QueryContext(ctx, vacuum)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	for rows.Next() { // each step gives one page back
+		pages++
+	}
+	return pages, rows.Err()
 }

@@ -37,6 +37,7 @@ func holdLock(t *testing.T, s *Store) (release func()) {
 }
 
 func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{BusyTimeout: 30 * time.Millisecond})
 	complete(t, s, "done", "result")
 	held := claim(t, s, "held")
@@ -64,6 +65,7 @@ func TestLockedFile_ChangesAreErrBusy_ReplaysSucceed(t *testing.T) {
 }
 
 func TestLockedFile_ContextEnds_WaitEnds(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{BusyTimeout: time.Hour})
 	claim(t, s, "connects")
 	defer holdLock(t, s)()
@@ -75,6 +77,7 @@ func TestLockedFile_ContextEnds_WaitEnds(t *testing.T) {
 }
 
 func TestLockedFile_LockReleasedInTime_ChangeSucceeds(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, &Options{BusyTimeout: time.Hour})
 	release := holdLock(t, s)
 	got := make(chan error)
@@ -113,6 +116,7 @@ func limit(t *testing.T, s *Store, pages int) {
 }
 
 func TestFullDatabase_ChangesAreErrFull_ReplaysSucceed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	complete(t, s, "done", "result")
 	held, other := claim(t, s, "held"), claim(t, s, "other")
@@ -189,6 +193,7 @@ func TestFullFileSystem_ChangesAreErrFull_ReplaysSucceed(t *testing.T) {
 }
 
 func TestExplain_DriverError_SaysNextStep(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	_, readonly := s.reads.Exec("DELETE FROM semel_record")
 	if err := explain("test", readonly); err == nil || !strings.Contains(err.Error(), "may not write") {
@@ -205,6 +210,7 @@ func TestExplain_DriverError_SaysNextStep(t *testing.T) {
 }
 
 func TestClose_LaterCalls_AreErrClosed(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	r := claim(t, s, "a")
 	if err := s.Close(); err != nil {
@@ -238,6 +244,7 @@ func TestClose_LaterCalls_AreErrClosed(t *testing.T) {
 }
 
 func TestClose_Concurrently_Returns(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		s := openNew(t, nil)
 		claim(t, s, "connects")
@@ -276,6 +283,7 @@ func (s *stepping) Done() <-chan struct{} {
 
 // A context that ends, at whatever step, says nothing of the file.
 func TestOpen_ContextEnds_IsNotErrForeign(t *testing.T) {
+	t.Parallel()
 	s := openNew(t, nil)
 	for what, f := range map[string]func(ctx context.Context) error{
 		"Check":               s.Check,

@@ -37,6 +37,9 @@ type storeTx struct {
 
 // work returns a work that holds the write lock, and the time.
 func (t *storeTx) work(ctx context.Context) (*work, error) {
+	if err := t.s.identity.check(); err != nil {
+		return nil, err
+	}
 	if !t.locked {
 		if _, err := t.db.exec(ctx, stLock); code(err) == sqlite3.SQLITE_ERROR {
 			return nil, fmt.Errorf("%w: the transaction is of a database without Semel's tables: %w", ErrForeign, err)

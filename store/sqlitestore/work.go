@@ -24,11 +24,11 @@ func (k *work) claim(ctx context.Context, p *store.Proposal) (store.Found, error
 		r := p.Insert(k.now, uint64(k.floor))
 		inserted, err := k.insert(ctx, &r)
 		if err != nil || inserted {
-			return found(&r, p, k.now), err
+			return p.Found(&r, k.now), err
 		}
 		is, err := k.read(ctx, p.Key)
 		if !errors.Is(err, store.ErrNotFound) {
-			return found(is, p, k.now), err
+			return p.Found(is, k.now), err
 		}
 		// There is no record, but a swept fence is higher: the clock was set
 		// back.
@@ -64,9 +64,12 @@ func (k *work) swap(ctx context.Context, seen store.Seen, p *store.Proposal) (st
 	}
 	if r.Seen() == seen {
 		*r = p.Replace(r, k.now)
-		err = k.replace(ctx, r)
+		if err = k.replace(ctx, r); err == nil && p.Restart {
+			id := r.Key.ID()
+			_, err = k.db.exec(ctx, stDropSteps, id[:])
+		}
 	}
-	return found(r, p, k.now), err
+	return p.Found(r, k.now), err
 }
 
 func (k *work) replace(ctx context.Context, r *store.Record) error {
@@ -112,10 +115,13 @@ func (k *work) renew(ctx context.Context, l store.Lease, d time.Duration) error 
 }
 
 // remove deletes the rows after and up to two row numbers that had expired at
-// a time, and keeps their highest fence, so that a key which is used again gets
+// a time, with their steps, and keeps their highest fence, so that a key which is used again gets
 // a higher fence, even if the clock was set back.
 func (k *work) remove(ctx context.Context, after, upTo int64, at time.Time) (int, error) {
 	if err := one(k.db.exec(ctx, stRaise, after, upTo, store.Micros(at))); err != nil {
+		return 0, err
+	}
+	if _, err := k.db.exec(ctx, stDeleteSteps, after, upTo, store.Micros(at)); err != nil {
 		return 0, err
 	}
 	deleted, err := k.db.exec(ctx, stDelete, after, upTo, store.Micros(at))
@@ -146,12 +152,6 @@ func read(ctx context.Context, db doer, key store.Key) (*store.Record, error) {
 	}
 	r, err := w.recordOf(key)
 	return &r, err
-}
-
-// found is the record as the sender of p sees it.
-func found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
-	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
-	return store.Found{Record: *r, Won: won, Now: now}
 }
 
 // one returns an error unless a statement changed exactly one row.

@@ -37,6 +37,7 @@ type writer struct {
 	busy time.Duration
 	gate *gate
 	lane *lane
+	file *identity
 
 	// Only the flush uses these, and there is one at a time.
 	conn  *sql.Conn // nil: not open
@@ -44,8 +45,8 @@ type writer struct {
 	floor int64 // highest swept fence, as far as it was read
 }
 
-func newWriter(db *sql.DB, o *Options, g *gate) *writer {
-	w := &writer{db: db, now: o.Now, busy: o.BusyTimeout, gate: g}
+func newWriter(db *sql.DB, o *Options, g *gate, file *identity) *writer {
+	w := &writer{db: db, now: o.Now, busy: o.BusyTimeout, gate: g, file: file}
 	w.lane = coalesce.New(w.flush, &coalesce.Options[request]{MaxBatch: o.MaxBatch})
 	return w
 }
@@ -120,6 +121,10 @@ func (w *writer) together(ctx context.Context, batch []*item) (intact bool) {
 			return false
 		}
 	}
+	if err := w.file.check(); err != nil {
+		fail(err)
+		return true
+	}
 	if _, err := w.stmts.exec(background, stCommit); err != nil {
 		fail(err) // answers are void, too: they may depend on another request's change
 		return true
@@ -172,7 +177,8 @@ func (w *writer) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stmts, err := prepare(ctx, conn, stBegin, stCommit, stRollback, stMeta, stSelect, stInsert, stReplace, stSettle, stRenew, stRaise, stDelete)
+	stmts, err := prepare(ctx, conn, stBegin, stCommit, stRollback, stMeta, stSelect, stInsert, stReplace, stSettle, stRenew, stRaise, stDelete, stRecordStep, stSteps, stDropSteps, stDeleteSteps,
+		stSetTimer, stMoveTimer, stDropTimer, stTimerVersion)
 	if err != nil {
 		_ = conn.Close()
 		return err

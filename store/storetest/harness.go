@@ -26,7 +26,8 @@ type Harness struct {
 	// goroutines.
 	Reopen func(t testing.TB, s store.Store) store.Store
 
-	// Begin opens a transaction on s. If only one transaction can be open at a
+	// Begin opens a transaction on s. If s is a store.Journal, so is the
+	// transaction. If only one transaction can be open at a
 	// time, Begin waits for its turn. If Begin is nil, the store has no
 	// transactions.
 	Begin func(t testing.TB, s store.Store) Tx
@@ -82,6 +83,8 @@ var topics = []struct {
 	{"keys", keysChecks},
 	{"context", contextChecks},
 	{"tx", txChecks},
+	{"journal", journalChecks},
+	{"timers", timerChecks},
 }
 
 // Run tests the store that h opens. Each rule is a subtest, named after the rule.

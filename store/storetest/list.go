@@ -12,6 +12,7 @@ import (
 var listChecks = []check{
 	{"returns each record unchanged", listAll},
 	{"filters by operation, tenant and state", listFilters},
+	{"finds the records in doubt, however they came into doubt", listDoubts},
 	{"filters by idle time", listIdle},
 	{"keeps the limit", listLimit},
 	{"stops when its reader stops", listBreak},
@@ -103,6 +104,58 @@ func listFilters(b *bed) {
 				}
 			}
 		}
+	}
+}
+
+// doubts fails unless the records of these keys, and no others, are in doubt.
+func (b *bed) doubts(when string, keys ...string) {
+	b.Helper()
+	var got []string
+	for k := range b.list(store.Filter{States: []store.State{store.Unknown}}) {
+		got = append(got, k.Value)
+	}
+	slices.Sort(got)
+	slices.Sort(keys)
+	if !slices.Equal(got, keys) {
+		b.Errorf("%s: %q are in doubt, want %q", when, got, keys)
+	}
+}
+
+func listDoubts(b *bed) {
+	settled := b.put(key("settled"), store.Unknown, long)
+	b.put(key("completed"), store.Completed, long)
+	claimed := b.claim(proposal(key("claimed"), store.Unknown)).Record
+	running := b.put(key("swapped"), store.Processing, long)
+	swapped := b.swap(running.Seen(), proposal(key("swapped"), store.Unknown)).Record
+	b.doubts("parked by a settlement, a claim and a swap", "settled", "claimed", "swapped")
+	again := b.swap(swapped.Seen(), proposal(key("swapped"), store.Unknown)).Record
+	b.doubts("parked again", "settled", "claimed", "swapped")
+	running = b.swap(settled.Seen(), proposal(key("settled"), store.Processing)).Record
+	b.swap(claimed.Seen(), proposal(key("claimed"), store.Released))
+	b.swap(again.Seen(), proposal(key("swapped"), store.Completed))
+	b.doubts("claimed, released and completed")
+	b.settle(running.Lease(), settlement(store.Unknown, long))
+	b.doubts("parked after a second run", "settled")
+	b.sweepAll(10)
+	b.doubts("after a sweep", "settled")
+}
+
+func txDoubt(b *bed) {
+	b.lister()
+	was := b.put(key("swapped"), store.Released, long)
+	for _, commit := range []bool{false, true} {
+		tx := b.begin()
+		f, err := tx.Swap(b.Context(), was.Seen(), proposal(key("swapped"), store.Unknown))
+		if err != nil || !f.Won {
+			b.Fatalf("Swap in a transaction: won %v, error %v", f.Won, err)
+		}
+		if !commit {
+			b.ok("Rollback", tx.Rollback(b.Context()))
+			b.doubts("after the rollback")
+			continue
+		}
+		b.ok("Commit", tx.Commit(b.Context()))
+		b.doubts("after the commit", "swapped")
 	}
 }
 

@@ -26,7 +26,9 @@ type model struct {
 // book is what a model holds.
 type book struct {
 	rows  map[store.Key]row
+	steps map[store.Key][]store.Step
 	floor uint64
+	flaw  journalFlaw
 }
 
 type row struct {
@@ -42,7 +44,7 @@ type row struct {
 }
 
 func newModel(clock func() int64) *model {
-	return &model{clock: clock, at: book{rows: map[store.Key]row{}}}
+	return &model{clock: clock, at: book{rows: map[store.Key]row{}, steps: map[store.Key][]store.Step{}}}
 }
 
 func when(us int64) time.Time {
@@ -113,6 +115,12 @@ func (b *book) swap(seen store.Seen, p *store.Proposal, now int64) (row, bool, b
 		created := w.created
 		if p.Restart {
 			created = now
+			if !b.flaw.keepsOnRestart {
+				delete(b.steps, seen.Key)
+			}
+		}
+		if b.flaw.dropsOnSwap {
+			delete(b.steps, seen.Key)
 		}
 		w = written(p, now, w.fence, created)
 		b.rows[seen.Key] = w
@@ -126,6 +134,9 @@ func (b *book) settle(l store.Lease, s *store.Settlement, now int64) error {
 		return store.ErrLeaseLost
 	}
 	if w.state == store.Processing {
+		if b.flaw.dropsOnSettle {
+			delete(b.steps, l.Key)
+		}
 		b.rows[l.Key] = ended(w, s.State, s.Attempt, s.Error, s.Outcome, s.Wait, s.Keep, now)
 		return nil
 	}
@@ -243,6 +254,9 @@ func (m *model) sweep(ctx context.Context, from store.Cursor, limit int, dead, l
 			if dead(w, now) {
 				b.floor = max(b.floor, w.fence)
 				delete(b.rows, k)
+				if !b.flaw.keepsOnSweep {
+					delete(b.steps, k)
+				}
 				res.Deleted++
 			} else {
 				res.Lapsed = append(res.Lapsed, w.record(k))

@@ -27,7 +27,9 @@ func (m *model) begin() *modelTx {
 	return &modelTx{m: m, at: m.at.copy(), effects: slices.Clone(m.effects)}
 }
 
-func (b book) copy() book { return book{rows: maps.Clone(b.rows), floor: b.floor} }
+func (b book) copy() book {
+	return book{rows: maps.Clone(b.rows), steps: maps.Clone(b.steps), floor: b.floor, flaw: b.flaw}
+}
 
 func (x *modelTx) check(ctx context.Context) error {
 	if x.over {

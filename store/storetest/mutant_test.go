@@ -34,6 +34,7 @@ type hooks struct {
 	sweep  func(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error)
 	begin  func(x *modelTx) Tx
 	list   func(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error]
+	timers *timerFlaw // nil: the store keeps no timers
 }
 
 // searched are hooks that can be searched.
@@ -118,6 +119,9 @@ func mutantHarness(mu mutant) Harness {
 			c := new(atomic.Int64)
 			c.Store(noon)
 			h := mu.make(newModel(c.Load))
+			if h.timers != nil {
+				return manual{&timed{h, map[store.Key]store.Timer{}, *h.timers}, c}
+			}
 			if h.list != nil {
 				return manual{searched{h}, c}
 			}
@@ -137,7 +141,7 @@ func mutantHarness(mu mutant) Harness {
 }
 
 func allMutants() (all []mutant) {
-	for _, ms := range [][]mutant{claimMutants, swapMutants, settleMutants, renewMutants, timeMutants, sweepMutants, fieldMutants, keyMutants, listMutants, contextMutants, txMutants} {
+	for _, ms := range [][]mutant{claimMutants, swapMutants, settleMutants, renewMutants, timeMutants, sweepMutants, fieldMutants, keyMutants, listMutants, contextMutants, txMutants, journalMutants, timerMutants} {
 		all = append(all, ms...)
 	}
 	return all
@@ -148,7 +152,7 @@ const mutantEnv = "STORETEST_MUTANTS"
 // TestMutant_Selected_FailsSuite runs in a child process, where it has to fail.
 func TestMutant_Selected_FailsSuite(t *testing.T) {
 	if os.Getenv(mutantEnv) == "" {
-		t.Skip("TestMutants_EachCaught runs it")
+		t.Skip("TestCampaign_Mutants_EachCaught runs it")
 	}
 	for _, mu := range allMutants() {
 		h := mutantHarness(mu)
@@ -160,7 +164,7 @@ func TestMutant_Selected_FailsSuite(t *testing.T) {
 	}
 }
 
-func TestMutants_EachCaught(t *testing.T) {
+func TestCampaign_Mutants_EachCaught(t *testing.T) {
 	if raceEnabled && testing.Short() {
 		t.Skip("long under the race detector")
 	}
@@ -168,7 +172,7 @@ func TestMutants_EachCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestMutant_Selected_FailsSuite$", "-test.v", "-test.timeout=2m")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestMutant_Selected_FailsSuite$", "-test.v", "-test.timeout=15m")
 	cmd.Env = append(os.Environ(), mutantEnv+"=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

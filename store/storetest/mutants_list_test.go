@@ -59,7 +59,54 @@ func TestRun_ModelWithList_Passes(t *testing.T) {
 	runChecks(t, &h, listChecks)
 }
 
+// doubtSet is a model that finds the records in doubt by a set of their keys, which it
+// changes only after the given operations.
+func doubtSet(claims, swaps, settles, leaves bool) func(m *model) *hooks {
+	return func(m *model) *hooks {
+		keys := map[store.Key]bool{}
+		h := listWith(matches)(m)
+		all := h.list
+		h.claim = func(ctx ctxT, p prop) (store.Found, error) {
+			f, err := m.Claim(ctx, p)
+			if claims && f.Won && p.State == store.Unknown {
+				keys[p.Key] = true
+			}
+			return f, err
+		}
+		h.swap = func(ctx ctxT, seen store.Seen, p prop) (store.Found, error) {
+			f, err := m.Swap(ctx, seen, p)
+			if swaps && f.Won && p.State == store.Unknown {
+				keys[p.Key] = true
+			} else if leaves && f.Won {
+				delete(keys, p.Key)
+			}
+			return f, err
+		}
+		h.settle = func(ctx ctxT, l store.Lease, s store.Settlement) error {
+			err := m.Settle(ctx, l, s)
+			if settles && err == nil && s.State == store.Unknown {
+				keys[l.Key] = true
+			}
+			return err
+		}
+		h.list = func(ctx context.Context, f store.Filter) iter.Seq2[store.Found, error] {
+			if !f.InDoubt() {
+				return all(ctx, f)
+			}
+			return func(yield func(store.Found, error) bool) {
+				f.States = nil // the set is believed
+				m.search(f, func(f store.Filter, r *store.Record, now time.Time) bool { return keys[r.Key] && f.Match(r, now) }, yield)
+			}
+		}
+		return h
+	}
+}
+
 var listMutants = []mutant{
+	{"a claim in doubt is not listed", "list", doubtSet(false, true, true, true)},
+	{"a swap into doubt is not listed", "list", doubtSet(true, false, true, true)},
+	{"a settlement into doubt is not listed", "list", doubtSet(true, true, false, true)},
+	{"the end of a doubt is not listed", "list", doubtSet(true, true, true, false)},
 	{"the operation is not looked at", "list", listWith(func(f store.Filter, r *store.Record, now time.Time) bool {
 		f.Operation = ""
 		return f.Match(r, now)

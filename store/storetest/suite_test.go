@@ -148,8 +148,8 @@ func TestRun_CallerSendsAgain_Passes(t *testing.T) {
 	Run(t, Harness{Open: open, Advance: advance})
 }
 
-// TestHistories_Many_AgreeWithModel compares the memory store with the model.
-func TestHistories_Many_AgreeWithModel(t *testing.T) {
+// TestCampaign_ManyHistories_AgreeWithModel compares the memory store with the model.
+func TestCampaign_ManyHistories_AgreeWithModel(t *testing.T) {
 	n := 100_000
 	switch {
 	case raceEnabled && testing.Short():

@@ -18,6 +18,7 @@ var txChecks = []check{
 	{"Nested undoes a function that fails, and the transaction goes on", txNested},
 	{"Nested undoes a function that panics, and the transaction goes on", txNestedPanic},
 	{"Nested keeps the writes of a function that succeeds", txNestedKeeps},
+	{"a record that it parks is in doubt after the commit", txDoubt},
 	{"one of concurrent transactions has the effect", txRace},
 	{"after a rollback the next transaction has the effect", txRaceRollback},
 }

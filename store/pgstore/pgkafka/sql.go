@@ -22,11 +22,13 @@ func statementsOf(st *pgstore.Store) *statements {
 			INSERT INTO {s}.semel_watermark AS w (consumer, topic, partition, topic_id, next_offset, epoch, updated)
 			SELECT $1::text, $2::text, $3::integer, $4::text, $5::bigint, c.now, c.now FROM c
 			ON CONFLICT (consumer, topic, partition) DO UPDATE SET epoch = w.epoch + (w.topic_id = excluded.topic_id)::int, updated = excluded.updated
-			RETURNING w.topic_id, w.next_offset, w.epoch`),
-		// The setting lets a frozen owner hold the row for a limited time only.
-		move: fill(`UPDATE {s}.semel_watermark SET next_offset = $7::bigint, updated = {now}
-			WHERE {partition} AND topic_id = $4::text AND epoch = $5::bigint AND next_offset <= $6::bigint
-			RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)`),
+			RETURNING w.topic_id, w.next_offset, w.epoch, w.last_offset, w.last_epoch, w.last_time`),
+		// The setting lets a frozen owner hold the row for a limited time only. $9 is
+		// how far the owner was told that it has come: a failover that lost commits
+		// must not make it pass over messages.
+		move: fill(`UPDATE {s}.semel_watermark SET next_offset = $7::bigint, last_offset = $7::bigint - 1, last_epoch = $10::integer, last_time = $11::bigint, updated = {now}
+			WHERE {partition} AND topic_id = $4::text AND epoch = $5::bigint AND next_offset BETWEEN $9::bigint AND $6::bigint
+			RETURNING current_setting('synchronous_standby_names') <> '', set_config('idle_in_transaction_session_timeout', $8::text, true)`),
 		read:    fill(`SELECT topic_id, next_offset, epoch FROM {s}.semel_watermark WHERE {partition}`),
 		lockRow: fill(`SELECT FROM {s}.semel_watermark WHERE {partition} FOR UPDATE`),
 		forget: fill(`WITH n AS (DELETE FROM {s}.semel_crash_marker WHERE consumer = $1::text AND topic = $2::text)

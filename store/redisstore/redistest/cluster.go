@@ -158,8 +158,8 @@ func (c *Cluster) join() error {
 	return until(c.whole)
 }
 
-// whole is nil if each node knows all nodes, and each replica has its master's
-// data.
+// whole is nil if each node knows all nodes and the master of each slot, and each
+// replica has its master's data.
 func (c *Cluster) whole() error {
 	ctx := context.Background()
 	for i, s := range c.all() {
@@ -168,7 +168,7 @@ func (c *Cluster) whole() error {
 			if err != nil {
 				return err
 			}
-			for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d", len(c.all()))} {
+			for _, want := range []string{"cluster_state:ok", fmt.Sprintf("cluster_slots_assigned:%d", slots), fmt.Sprintf("cluster_known_nodes:%d", len(c.all()))} {
 				if !strings.Contains(info, want+"\r\n") {
 					return errors.New("redistest: a node does not know the whole cluster yet")
 				}

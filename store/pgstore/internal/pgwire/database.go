@@ -31,4 +31,8 @@ type Database struct {
 	LockTimeout time.Duration
 	MaxIdleTx   time.Duration
 	Closed      func() bool // the store is closed
+
+	Commits      *CommitWatch                    // of the connections that the store opens
+	Confirm      func(ctx context.Context) error // see pgstore's (*Store).confirm
+	SeesWarnings bool                            // Commits sees the warnings of App too
 }

@@ -77,17 +77,29 @@ func Refused(err error) bool {
 // the content of the transaction: data, constraints, limits, or an error that a
 // trigger raised. If the transaction is of many messages, the cause may be one of
 // them. It is false for faults of the server, the connection, rights or tables, for
-// locks and rows of other transactions, and for errors that are not the server's.
+// locks and rows of other transactions, and for errors that are not the server's,
+// unless a function of the application raised the error with such a code.
 func RefusedForContent(err error) bool {
 	c := Code(err)
 	if len(c) != 5 {
 		return false
+	}
+	if raised(err) && !Again(err) {
+		return true
 	}
 	switch c[:2] {
 	case "08", "0A", "25", "26", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "72", "F0", "HV", "XX":
 		return false
 	}
 	return true
+}
+
+// raised reports that a function of the application raised the error, with a code of
+// its choice: it is no fault of the server. If it raises the code of a conflict, the
+// transaction is repeated as after a conflict, and fails in the end.
+func raised(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && p.Routine == "exec_stmt_raise"
 }
 
 // Again reports that the server refused a statement because of a concurrent one.

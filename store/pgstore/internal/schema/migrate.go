@@ -44,7 +44,7 @@ const migrationLock = `SELECT pg_advisory_xact_lock(hashtextextended('semel migr
 // Migrate runs the migrations that the schema has not had, in one transaction. If
 // there is nothing to do, it needs no rights to change tables.
 func (s Schema) Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	if number, err := s.number(ctx, pool); err != nil || number == len(upScripts()) {
+	if number, err := s.number(ctx, pool); err != nil || number >= len(upScripts()) {
 		return err
 	}
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -105,7 +105,10 @@ func upScripts() []string {
 	}
 }
 
-// number is the number of the last migration that the schema has had, 0 for none.
+// number is the number of the last migration that the schema has had, 0 for none. It may
+// be greater than this program knows, if the later migrations are additive: they leave
+// semel_meta.compatible as it is, so that processes of the version before can start and
+// go on during a rolling upgrade. A migration that is not additive raises it.
 func (s Schema) number(ctx context.Context, db pgwire.Querier) (int, error) {
 	var exists bool
 	err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -113,15 +116,15 @@ func (s Schema) number(ctx context.Context, db pgwire.Querier) (int, error) {
 	if err != nil || !exists {
 		return 0, err
 	}
-	var number int
-	err = db.QueryRow(ctx, `SELECT schema FROM `+s.Quoted()+`.semel_meta WHERE one = 1`).Scan(&number)
+	var number, compatible int
+	err = db.QueryRow(ctx, `SELECT schema, compatible FROM `+s.Quoted()+`.semel_meta WHERE one = 1`).Scan(&number, &compatible)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("%w: the row of semel_meta is gone; restore it from a backup", pgwire.ErrSchema)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if latest := len(upScripts()); number > latest || number < 1 {
+	if latest := len(upScripts()); number < 1 || number > latest && compatible > latest {
 		return number, fmt.Errorf("%w: its number is %d, and this version of the package knows 1 to %d; update the package", pgwire.ErrSchema, number, latest)
 	}
 	return number, nil

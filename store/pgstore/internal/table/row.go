@@ -203,8 +203,11 @@ func Fence(f uint64) int64 {
 	return int64(f)
 }
 
-// Found is the record as the sender of p sees it.
-func Found(r *store.Record, p *store.Proposal, now time.Time) store.Found {
-	won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State
-	return store.Found{Record: *r, Won: won, Now: now}
-}
+// hasStandby is the SQL expression that is true if commits wait for a synchronous
+// standby.
+const hasStandby = "(current_setting('synchronous_standby_names') <> '')"
+
+// WriteBarrier is a write whose commit waits for the disk, and for the synchronous
+// standby if there is one. Both then have all that was visible when it began. It
+// changes no table.
+const WriteBarrier = `SELECT pg_logical_emit_message(true, 'semel', '')`

@@ -20,6 +20,8 @@ type Statements struct {
 	Lock, GetMany, Insert                                                                                      string
 	LockMany, InsertMany, InsertAlike                                                                          string
 	FindCompleted, LockAndInsert, LockAndInsertNew                                                             string
+	RecordStep, Steps, Restart, SetTimer, MoveTimer, DropTimer, DueTimers                                      string
+	doubtStatements
 }
 
 // InsertColumns are the columns that a claim writes. The others have defaults.
@@ -51,7 +53,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 	schema = pgx.Identifier{schema}.Sanitize()
 	fill := strings.NewReplacer(
 		"{s}", schema,
-		"{now}", clock, "{never}", strconv.FormatInt(pgwire.Never, 10),
+		"{now}", clock, "{sync}", hasStandby, "{never}", strconv.FormatInt(pgwire.Never, 10),
 		"{cols}", columnsOf(""), "{r.packed}", packedColumns("r", spelled), "{r.cols}", columnsOf("r."), "{ex.cols}", columnsOf("ex."), "{h.cols}", columnsOf("h."),
 		// Without the outcome, which may be large. A lapsed row has none.
 		"{ex.small}", strings.NewReplacer("ex.header", "NULL::bytea", "ex.body", "NULL::bytea").Replace(columnsOf("ex.")),
@@ -80,7 +82,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 		SetPlannerSettings: `SELECT ` + strings.Join(guards, ", "),
 		HasPlannerSettings: `SELECT ` + strings.Join(current, " AND "),
 
-		Get: `SELECT {now}, {cols} FROM {s}.semel_record WHERE id = $1::uuid`,
+		Get: `SELECT {now}, {sync}, {cols} FROM {s}.semel_record WHERE id = $1::uuid`,
 
 		// The insert decides. The read first saves a duplicate the insertion into the
 		// index and a transaction id. If another transaction commits the row after the
@@ -90,7 +92,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 			ins AS (INSERT INTO {s}.semel_record ({insert})
 				SELECT {row} FROM c CROSS JOIN {s}.semel_meta m WHERE NOT EXISTS (SELECT FROM ex)
 				ON CONFLICT (id) DO NOTHING RETURNING fence{relax})
-			SELECT c.now, ins.fence, ex.packed FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
+			SELECT c.now, {sync}, ins.fence, ex.packed FROM c LEFT JOIN ins ON true LEFT JOIN ex ON true`,
 
 		// LATERAL … LIMIT 1 forces one index lookup for each key. If a column has the
 		// same value in all rows, its array has one element. unnest is in the select
@@ -110,8 +112,8 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 					coalesce(u_sum, ($13::bytea[])[1]), coalesce(u_error, ($14::bytea[])[1]), c.now, c.now, 1, c.fence
 				FROM i CROSS JOIN c WHERE i.packed IS NULL
 				ON CONFLICT (id) DO NOTHING RETURNING id, fence{relax})
-			SELECT c.now, ins.id, ins.fence, NULL::bytea FROM ins CROSS JOIN c
-			UNION ALL SELECT c.now, i.u_id, NULL, i.packed FROM i CROSS JOIN c WHERE i.packed IS NOT NULL`,
+			SELECT c.now, false, ins.id, ins.fence, NULL::bytea FROM ins CROSS JOIN c
+			UNION ALL SELECT c.now, {sync}, i.u_id, NULL, i.packed FROM i CROSS JOIN c WHERE i.packed IS NOT NULL`,
 
 		Swap: `UPDATE {s}.semel_record r SET owner = $2::uuid, state = $3::smallint, policy = $4::smallint, attempt = $5::bigint,
 				until = coalesce(c.now + $6::bigint, 0), expires = coalesce(c.now + $7::bigint, 0),
@@ -130,8 +132,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 			FROM (SELECT {now} AS now, set_config('lock_timeout', coalesce($14::text, current_setting('lock_timeout')), true)) c
 			WHERE r.id = $1::uuid AND r.owner = $2::uuid AND r.fence = $3::bigint AND r.state = 2`,
 
-		// The clock is a subquery and not a join, because a join would copy it for
-		// each row.
+		// The clock is a subquery, because a join would copy it for each row.
 		SettleMany: `WITH c AS MATERIALIZED (SELECT {now} AS now, {in lane})
 			UPDATE {s}.semel_record r SET state = coalesce(u.state, ($4::smallint[])[1]), attempt = coalesce(u.attempt, ($5::bigint[])[1]),
 				until = coalesce((SELECT now FROM c) + nullif(coalesce(u.until, ($6::bigint[])[1]), {never}), 0),
@@ -170,7 +171,8 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 		// crash of the server have expired, and swept_fence comes back with them.
 		DeleteExpired: `WITH l AS MATERIALIZED (SELECT r.ctid AS at FROM {part} r
 				WHERE r.ctid = ANY($1::text[]::tid[]) AND {expired} AND r.expires <= $2::bigint FOR UPDATE SKIP LOCKED),
-			d AS (DELETE FROM {part} r USING l WHERE r.ctid = l.at RETURNING r.fence),
+			d AS (DELETE FROM {part} r USING l WHERE r.ctid = l.at RETURNING r.fence, r.id),
+			s AS (DELETE FROM {s}.semel_step s USING d WHERE s.record = d.id),
 			f AS MATERIALIZED (SELECT max(fence) AS fence, count(*) AS n FROM d),
 			m AS (UPDATE {s}.semel_meta m SET swept_fence = greatest(m.swept_fence, f.fence) FROM f WHERE m.swept_fence < f.fence)
 			SELECT n, set_config('synchronous_commit', 'off', true) FROM f`,
@@ -180,13 +182,13 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 		// The advisory lock saves other callers a useless run; the unique index
 		// decides. A caller that gets the lock just after its holder has committed may
 		// not see the holder's record. Its insert then fails.
-		Lock: `SELECT {now}, pg_try_advisory_xact_lock($2::integer, $3::integer), m.swept_fence, m.store,
+		Lock: `SELECT {now}, {sync}, pg_try_advisory_xact_lock($2::integer, $3::integer), m.swept_fence, m.store,
 				(SELECT {r.packed} FROM {s}.semel_record r WHERE r.id = $1::uuid),
 				set_config('idle_in_transaction_session_timeout', coalesce($4::text, current_setting('idle_in_transaction_session_timeout')), true)
 			FROM {s}.semel_meta m WHERE m.one = 1`,
 		// n is the position of the key in the array.
 		GetMany: `WITH c AS MATERIALIZED (SELECT {now} AS now)
-			SELECT c.now, u.n, h.packed FROM c CROSS JOIN unnest($1::uuid[]) WITH ORDINALITY AS u(id, n)
+			SELECT c.now, {sync}, u.n, h.packed FROM c CROSS JOIN unnest($1::uuid[]) WITH ORDINALITY AS u(id, n)
 				CROSS JOIN LATERAL (SELECT {r.packed} AS packed FROM {s}.semel_record r WHERE r.id = u.id LIMIT 1) h`,
 		Insert: `INSERT INTO {s}.semel_record ({insert}) VALUES ({row2}, $21::bigint, {start}, 1, $22::bigint)`,
 
@@ -254,7 +256,7 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 			l AS MATERIALIZED (SELECT bool_and(pg_try_advisory_xact_lock(u.high, u.low)) AS locked
 				FROM (SELECT unnest($2::integer[]) AS high, unnest($3::integer[]) AS low) u),
 			i AS ({take} SELECT unnest($1::uuid[]), unnest($4::uuid[]), unnest($5::bytea[]), unnest($6::bytea[]), {taken} WHERE (SELECT locked FROM l))
-			SELECT c.now, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
+			SELECT c.now, {sync}, m.swept_fence, m.store, l.locked FROM c CROSS JOIN l CROSS JOIN {s}.semel_meta m WHERE m.one = 1`,
 
 		List: `WITH c AS MATERIALIZED (SELECT {now} AS now),
 			w AS MATERIALIZED (SELECT pg_relation_size({part name}) / current_setting('block_size')::bigint AS pages),
@@ -265,17 +267,18 @@ func NewStatements(schema, clock string, relaxed, spelled bool) *Statements {
 				ORDER BY r.ctid LIMIT $7::bigint)
 			SELECT c.now, w.pages, ex.at::text, {ex.cols} FROM c CROSS JOIN w LEFT JOIN o ex ON true ORDER BY ex.at`,
 	}
+	st.RecordStep, st.Steps, st.SetTimer, st.MoveTimer, st.DropTimer, st.DueTimers = recordStep, steps, setTimer, moveTimer, dropTimer, dueTimers
+	st.addDoubtStatements()
 	for _, s := range []*string{
-		&st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
+		&st.ClaimDoubt, &st.SettleDoubt, &st.AddDoubts, &st.ListDoubts, &st.SwapIntoDoubt, &st.SwapOutOfDoubt, &st.RestartIntoDoubt, &st.RestartOutOfDoubt, &st.RecordStep, &st.Steps, &st.SetTimer, &st.MoveTimer, &st.DropTimer, &st.DueTimers, &st.Restart, &st.InsertAlike, &st.SetPlannerSettings, &st.Get, &st.Claim, &st.ClaimMany, &st.Swap, &st.Settle, &st.SettleMany, &st.Renew, &st.HeldLeases, &st.FindExpired, &st.DeleteExpired, &st.List, &st.Meta, &st.Lock, &st.GetMany, &st.Insert, &st.LockMany, &st.InsertMany, &st.FindCompleted, &st.LockAndInsert, &st.LockAndInsertNew,
 	} {
 		*s = fill.Replace(*s)
 	}
 	return st
 }
 
-// WallClock is the server's current time, not the start of the transaction. Floating
-// point is exact to the microsecond until 2106, and takes half the time of extract's
-// numeric.
+// WallClock is the server's current time, not the start of the transaction. As floating
+// point it is exact until 2106, and takes half the time of extract's numeric.
 const WallClock = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint"
 
 // statementClock is the time at the start of a statement. Use it in statements that do

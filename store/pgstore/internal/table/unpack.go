@@ -94,12 +94,12 @@ func (r *CompletedRow) Found(p *store.Proposal) store.Found {
 	if string(r.key) != key.Value {
 		key.Value = string(r.key)
 	}
-	return Found(&store.Record{
+	return p.Found(&store.Record{
 		Key: key, State: store.Completed, Policy: p.Policy, Fence: uint64(r.fence.Int64), Owner: r.owner.Bytes, Holder: holder, //nolint:gosec // not negative
 		Fingerprint: store.Fingerprint{Alg: p.Fingerprint.Alg, KeyID: p.Fingerprint.KeyID, Sum: string(r.fingerprint)},
 		Attempt:     p.Attempt, LastError: p.Error, Created: store.Time(r.created.Int64), Updated: updated, Completed: updated,
 		Expires: store.Time(r.expires.Int64), Format: store.Format,
-	}, p, store.Time(r.now))
+	}, store.Time(r.now))
 }
 
 // unpacker reads the values of a packed row. Each has the oid of its type, its length

@@ -13,6 +13,7 @@ CREATE TABLE "semel".semel_meta (
 	one         smallint PRIMARY KEY DEFAULT 1 CHECK (one = 1), -- there is one row
 	store       uuid     NOT NULL, -- random: tells this schema from others
 	schema      integer  NOT NULL, -- number of the last migration
+	compatible  integer  NOT NULL DEFAULT 1, -- a program that knows the migrations up to this number can use the tables
 	swept_fence bigint   NOT NULL  -- highest fence of a record that was ever swept
 );
 
@@ -53,6 +54,38 @@ CREATE TABLE "semel".semel_record (
 	toast.autovacuum_vacuum_scale_factor = 0.02
 );
 
+-- The steps of records. They are read with the record's time of creation, and
+-- deleted with the record.
+CREATE TABLE "semel".semel_step (
+	n        bigint NOT NULL GENERATED ALWAYS AS IDENTITY, -- their order
+	recorded bigint NOT NULL,
+	created  bigint NOT NULL, -- semel_record.created
+	record   uuid   NOT NULL, -- semel_record.id
+	name     bytea  NOT NULL,
+	data     bytea  NOT NULL, -- see store.EncodeStep
+	PRIMARY KEY (record, created, name)
+);
+
+-- The records in doubt (state 6), so that a list of them does not read the others. Each
+-- change of a record into or out of doubt writes this table in its transaction. Semel
+-- does not delete records in doubt; after you have deleted some by hand, the rows here
+-- that have no record are harmless.
+CREATE TABLE "semel".semel_doubt (
+	record uuid NOT NULL PRIMARY KEY -- semel_record.id
+);
+
+-- When to look at a record again; see store.Timers. Only package saga writes it.
+CREATE TABLE "semel".semel_timer (
+	due       bigint NOT NULL,
+	id        uuid   NOT NULL PRIMARY KEY, -- as semel_record.id
+	version   uuid   NOT NULL, -- random, new with each change
+	operation bytea  NOT NULL,
+	tenant    bytea  NOT NULL,
+	key       bytea  NOT NULL
+);
+
+CREATE INDEX semel_due ON "semel".semel_timer (operation, due);
+
 -- Bytes as text: unchanged if they are UTF-8, otherwise with escapes.
 CREATE FUNCTION "semel".semel_text(b bytea) RETURNS text
 	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
@@ -62,7 +95,8 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN encode(b, 'escape');
 END $$;
 
--- For people: select * from semel.semel_readable where state = 'unknown';
+-- For people: select * from semel.semel_readable where state = 'unknown'; in a large
+-- table: where id in (select record from semel.semel_doubt);
 CREATE VIEW "semel".semel_readable AS
 SELECT
 	"semel".semel_text(operation) AS operation,
@@ -104,6 +138,9 @@ CREATE TABLE "semel".semel_watermark (
 	next_offset bigint  NOT NULL, -- the first offset that is not done
 	epoch       bigint  NOT NULL, -- grows with each new owner of the partition
 	updated     bigint  NOT NULL,
+	last_offset bigint  NOT NULL DEFAULT -1, -- of the message before next_offset, unless somebody has changed that
+	last_epoch  integer NOT NULL DEFAULT -1, -- the leader epoch of that message
+	last_time   bigint  NOT NULL DEFAULT 0,  -- its timestamp in milliseconds; 0: unknown
 	PRIMARY KEY (consumer, topic, partition)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
@@ -121,5 +158,81 @@ CREATE TABLE "semel".semel_crash_marker (
 	updated      bigint   NOT NULL,
 	PRIMARY KEY (consumer, topic, partition)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- The messages that wait to be published; see package pgoutbox. A row is deleted, or
+-- moved, when its message has ended: nothing remembers a position that was reached.
+CREATE TABLE "semel".semel_outbox (
+	position   bigint   NOT NULL GENERATED ALWAYS AS IDENTITY, -- for one order_hash in the order of the commits
+	written    bigint   NOT NULL,
+	order_hash bigint   NOT NULL, -- of topic and order_key, or of topic and id without one; also the advisory lock
+	lane       smallint NOT NULL, -- order_hash, unsigned, modulo 16
+	topic      text     NOT NULL,
+	order_key  text     NOT NULL, -- empty: none
+	id         text     NOT NULL,
+	headers    text     NOT NULL, -- JSON; empty: none
+	body       bytea    NOT NULL,
+	PRIMARY KEY (lane, position)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+
+-- The order_hashes with a message that has failed. Their messages are moved to
+-- semel_outbox_held. Each change of the two tables locks the row of the lane first.
+CREATE TABLE "semel".semel_outbox_key (
+	order_hash bigint   NOT NULL PRIMARY KEY,
+	retry_at   bigint   NOT NULL,
+	failures   integer  NOT NULL, -- 0: its messages go on
+	lane       smallint NOT NULL,
+	stopped    boolean  NOT NULL  -- until an operator decides
+);
+CREATE INDEX semel_outbox_key_due ON "semel".semel_outbox_key (lane, retry_at) WHERE NOT stopped;
+
+-- Messages that have failed, and the later ones of their order_hash.
+CREATE TABLE "semel".semel_outbox_held (
+	position    bigint   NOT NULL,
+	written     bigint   NOT NULL,
+	order_hash  bigint   NOT NULL,
+	lane        smallint NOT NULL,
+	quarantined boolean  NOT NULL DEFAULT false,
+	attempts    integer  NOT NULL DEFAULT 0,
+	topic       text     NOT NULL,
+	order_key   text     NOT NULL,
+	id          text     NOT NULL,
+	headers     text     NOT NULL,
+	last_error  text     NOT NULL DEFAULT '',
+	body        bytea    NOT NULL,
+	PRIMARY KEY (order_hash, position)
+);
+CREATE INDEX semel_outbox_held_position ON "semel".semel_outbox_held (position);
+CREATE INDEX semel_outbox_quarantine ON "semel".semel_outbox_held (position) WHERE quarantined;
+
+-- Messages that were published, for the retention of the publisher.
+CREATE TABLE "semel".semel_outbox_sent (
+	position  bigint NOT NULL PRIMARY KEY,
+	written   bigint NOT NULL,
+	sent      bigint NOT NULL,
+	topic     text   NOT NULL,
+	order_key text   NOT NULL,
+	id        text   NOT NULL,
+	headers   text   NOT NULL,
+	body      bytea  NOT NULL
+);
+CREATE INDEX semel_outbox_sent_time ON "semel".semel_outbox_sent (sent);
+
+-- Which publisher has leased which lane.
+CREATE TABLE "semel".semel_outbox_lane (
+	lane     smallint NOT NULL PRIMARY KEY,
+	fence    bigint   NOT NULL, -- grows with each new owner
+	owner    text     NOT NULL, -- empty: nobody
+	until    bigint   NOT NULL, -- the end of the lease
+	duration bigint   NOT NULL  -- of the lease; if its end is further away, the clock was set back, and the lease is over
+) WITH (fillfactor = 20);
+
+-- The publishers that share the lanes.
+CREATE TABLE "semel".semel_outbox_publisher (
+	name     text   NOT NULL PRIMARY KEY,
+	until    bigint NOT NULL,
+	duration bigint NOT NULL
+) WITH (fillfactor = 20);
+
+INSERT INTO "semel".semel_outbox_lane (lane, fence, owner, until, duration) SELECT n, 0, '', 0, 0 FROM generate_series(0, 15) AS n;
 
 INSERT INTO "semel".semel_meta (store, schema, swept_fence) VALUES (gen_random_uuid(), 1, 0);

@@ -1,0 +1,170 @@
+package outboxtest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/semel-go/semel/outbox"
+)
+
+// A publisher that was frozen settles a message again, after others were written.
+func (b *bed) lateSettle() {
+	b.putKey("k", 0, 1)
+	old := b.takeOne("k-0")
+	b.settle(old, outbox.Delivered, 0)
+	b.putKey("k", 1, 2)
+	b.settle(old, outbox.Delivered, 0)
+	b.settle(old, outbox.Refused, 0)
+	b.takeOne("k-1")
+}
+
+func (b *bed) failed() {
+	b.putKey("bad", 0, 3)
+	b.putKey("good", 0, 1)
+	taken := b.take(100)
+	i := slices.IndexFunc(taken, func(t outbox.Taken) bool { return t.ID == "bad-0" })
+	b.settle(&taken[i], outbox.Failed, time.Hour)
+	b.takeOne("good-0")
+	b.putKey("bad", 3, 4)
+	b.takeOne("good-0")
+	e, err := b.Get(b.ctx, taken[i].Position)
+	b.must(err)
+	if e.State != outbox.Held || e.Attempts != 1 || e.LastError != "it failed" {
+		b.t.Errorf("the failed message is %+v", e)
+	}
+}
+
+func (b *bed) goesOn() {
+	b.putKey("k", 0, 3)
+	for attempt := range 3 {
+		taken := b.take(100)
+		if attempt > 0 { // after a failure the first comes alone
+			b.wantIDs(taken, "k-0")
+		}
+		if taken[0].Attempts != attempt {
+			b.t.Errorf("attempt %d: the message has %d attempts", attempt, taken[0].Attempts)
+		}
+		b.settle(&taken[0], outbox.Failed, 0)
+		b.putKey("k", 3+attempt, 4+attempt)
+	}
+	b.settle(b.takeOne("k-0"), outbox.Delivered, 0)
+	b.putKey("k", 6, 7)
+	if got, want := b.takeAll(), []string{"k-1", "k-2", "k-3", "k-4", "k-5", "k-6"}; !slices.Equal(got, want) {
+		b.t.Errorf("taken %q, want %q", got, want)
+	}
+	b.wantStats(outbox.Stats{})
+	b.putKey("k", 7, 9)
+	b.wantIDs(b.take(100), "k-7", "k-8") // nothing is left of the failure
+}
+
+func (b *bed) refused() {
+	b.putKey("k", 0, 2)
+	taken := b.take(100)
+	b.settle(&taken[0], outbox.Refused, 0)
+	b.wantIDs(b.take(100))
+	if s := b.stats(); s.Quarantined != 1 || s.StoppedKeys != 1 || s.Waiting+s.Held != 1 {
+		b.t.Errorf("stats %+v; want 1 quarantined, 1 stopped key and 1 other", s)
+	}
+	list, err := b.List(b.ctx, outbox.Quarantined, 0, 10)
+	b.must(err)
+	if len(list) != 1 || list[0].ID != "k-0" || list[0].LastError != "it failed" || list[0].Attempts != 1 || list[0].State != outbox.Quarantined {
+		b.t.Fatalf("the quarantine has %+v", list)
+	}
+	b.must(b.Retry(b.ctx, list[0].Position))
+	if got, want := b.takeAll(), []string{"k-0", "k-1"}; !slices.Equal(got, want) {
+		b.t.Errorf("taken %q, want %q", got, want)
+	}
+	b.wantError(b.Retry(b.ctx, list[0].Position), outbox.ErrNotFound)
+	b.wantStats(outbox.Stats{})
+}
+
+func (b *bed) drop() {
+	b.putKey("k", 0, 3)
+	taken := b.take(100)
+	b.settle(&taken[0], outbox.Refused, 0)
+	b.must(b.Drop(b.ctx, taken[2].Position)) // not the first: the key stays stopped
+	b.wantIDs(b.take(100))
+	b.must(b.Drop(b.ctx, taken[0].Position))
+	if got, want := b.takeAll(), []string{"k-1"}; !slices.Equal(got, want) {
+		b.t.Errorf("taken %q, want %q", got, want)
+	}
+	b.putKey("x", 0, 1)
+	last := b.takeOne("x-0")
+	b.settle(last, outbox.Failed, time.Hour)
+	b.must(b.Drop(b.ctx, last.Position)) // nothing is left of the key
+	b.putKey("x", 1, 3)
+	b.wantIDs(b.take(100), "x-1", "x-2")
+}
+
+func (b *bed) dropStates() {
+	b.wantError(b.Drop(b.ctx, 1<<40), outbox.ErrNotFound)
+	b.wantError(b.Retry(b.ctx, 1<<40), outbox.ErrNotFound)
+	b.putKey("k", 0, 2)
+	taken := b.take(100)
+	b.wantError(b.Retry(b.ctx, taken[0].Position), outbox.ErrState)
+	b.must(b.Drop(b.ctx, taken[0].Position))
+	b.wantIDs(b.take(100), "k-1")
+	b.must(b.Settle(b.ctx, []outbox.Result{{Taken: &taken[1], Kind: outbox.Delivered, Keep: true}}))
+	b.wantError(b.Drop(b.ctx, taken[1].Position), outbox.ErrState)
+	b.wantError(b.Retry(b.ctx, taken[1].Position), outbox.ErrState)
+}
+
+// One request returns fewer messages than there are after a failed one.
+func (b *bed) manyBehind() {
+	b.putKey("bad", 0, 300)
+	first := b.take(5)
+	b.settle(&first[0], outbox.Failed, time.Hour)
+	var good []string
+	for n := range 20 {
+		b.putKey(fmt.Sprint("good", n), 0, 1)
+		good = append(good, fmt.Sprint("good", n, "-0"))
+	}
+	var got []string
+	b.until("all other keys", func() bool {
+		taken := b.take(5)
+		got = append(got, ids(taken)...)
+		for i := range taken {
+			b.settle(&taken[i], outbox.Delivered, 0)
+		}
+		return len(got) >= len(good)
+	})
+	slices.Sort(got)
+	slices.Sort(good)
+	if !slices.Equal(got, good) {
+		b.t.Errorf("taken %q, want %q", got, good)
+	}
+	b.must(b.Retry(b.ctx, first[0].Position))
+	b.settle(b.takeOne("bad-0"), outbox.Delivered, 0)
+	all := b.takeAll()
+	for i, id := range all {
+		if want := fmt.Sprint("bad-", i+1); id != want {
+			b.t.Fatalf("message %d is %q, want %q", i, id, want)
+		}
+	}
+	if len(all) != 299 {
+		b.t.Errorf("%d messages, want 299", len(all))
+	}
+	b.wantStats(outbox.Stats{})
+}
+
+func (b *bed) woken() {
+	if b.Woken() == nil {
+		b.t.Log("the store has no notifications")
+		return
+	}
+	for n := range 3 { // a first notification may be of an earlier event
+		b.putKey("k", n, n+1)
+		b.until("a notification", func() bool {
+			select {
+			case <-b.Woken():
+				return true
+			default:
+				return false
+			}
+		})
+		// A transaction shortly after another need not notify.
+		pause := time.After(200 * time.Millisecond)
+		<-pause
+	}
+}

@@ -1,0 +1,187 @@
+package outbox
+
+import (
+	"context"
+	"time"
+)
+
+// session is one Run of a publisher. Only the goroutine of the method run uses its
+// fields. Requests to the store and sends run in other goroutines, and report to its
+// channels.
+type session struct {
+	p    *Publisher
+	name string
+
+	lanes  map[int]*heldLane
+	lease  *lease // of all lanes
+	busy   map[int64]*chain
+	flying int // messages that are taken and not yet settled
+
+	results  []Result // to be settled
+	settling bool
+	taking   bool
+	leasing  bool
+	wanted   bool      // there may be messages to take
+	lastWork time.Time // when there were messages last
+	lastSent time.Time
+	outage   outage
+	draining bool // Run's context has ended
+	stopped  bool // Options.Drain is over
+
+	poll    *time.Timer
+	answers chan answer
+	taken   chan takeReply
+	settled chan settleReply
+	leased  chan leaseReply
+	sending int // calls of Publish
+}
+
+// heldLane is a lane that the session has leased.
+type heldLane struct {
+	Lane
+	flying  int
+	leaving bool // to be given back when nothing of it is being sent
+}
+
+// chain is the messages of one Order that are being sent.
+type chain struct {
+	open      int  // without an answer
+	unsettled int  // with a result that the store does not have yet
+	failed    bool // one of them was not sent, so the later ones are not either
+}
+
+// answer is an answer of the sink.
+type answer struct {
+	batch *sending
+	index int
+	err   error
+}
+
+// sending is one call of Publish.
+type sending struct {
+	taken    []Taken
+	ctx      *leaseContext
+	began    time.Time
+	answered []bool
+	sent     int
+	failed   int
+}
+
+func newSession(p *Publisher) *session {
+	n := p.opt.InFlight
+	return &session{
+		p: p, name: p.uniqueName(), lanes: map[int]*heldLane{}, busy: map[int64]*chain{}, wanted: true, lastWork: time.Now(),
+		answers: make(chan answer, 2*n), taken: make(chan takeReply), settled: make(chan settleReply), leased: make(chan leaseReply),
+	}
+}
+
+// run is the session until ctx ends and everything is settled and given back.
+func (s *session) run(ctx context.Context) {
+	// Requests to the store and sends go on while the session drains.
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	s.lease = newLease(lasting)
+	defer func() { s.lease.end() }()
+	renew := time.NewTicker(s.p.opt.Lease / 3)
+	defer renew.Stop()
+	s.poll = time.NewTimer(0)
+	defer s.poll.Stop()
+	woken, end := s.p.store.Woken(), ctx.Done()
+	drain := time.NewTimer(time.Hour)
+	drain.Stop()
+	defer drain.Stop()
+	s.renew(lasting)
+	for {
+		s.take(lasting)
+		s.settle(lasting)
+		s.leave(lasting)
+		if s.draining && s.sending == 0 && len(s.results) == 0 && !s.taking && !s.settling && !s.leasing {
+			s.releaseAll(lasting)
+			return
+		}
+		select {
+		case <-end:
+			end, s.draining = nil, true
+			drain.Reset(s.p.opt.Drain)
+		case <-drain.C:
+			if s.stopped {
+				stop() // requests to a store that does not answer end, too
+				s.abandon()
+				continue
+			}
+			s.stopped = true
+			s.lease.end() // the calls of the sink end; another publisher repeats what has no answer
+			drain.Reset(stopGrace)
+		case <-renew.C:
+			s.renew(lasting)
+		case <-s.lease.over:
+			s.loseAll(lasting)
+		case <-woken:
+			s.wanted = true
+		case <-s.poll.C:
+			s.wanted = true
+		case r := <-s.leased:
+			s.onLease(lasting, r)
+		case r := <-s.taken:
+			s.onTake(lasting, r)
+			s.poll.Reset(s.pollAfter())
+		case a := <-s.answers:
+			s.onAnswer(lasting, a)
+			s.moreAnswers(lasting)
+		case r := <-s.settled:
+			s.onSettle(lasting, r)
+		}
+	}
+}
+
+// stopGrace is how long the sink may take to answer after its context has ended.
+const stopGrace = time.Second
+
+// moreAnswers takes the answers that are already there, so that one settlement has them.
+func (s *session) moreAnswers(ctx context.Context) {
+	for {
+		select {
+		case a := <-s.answers:
+			s.onAnswer(ctx, a)
+		default:
+			return
+		}
+	}
+}
+
+// pollAfter is when to look for messages again.
+func (s *session) pollAfter() time.Duration {
+	if pause := s.outage.pause(); pause > 0 {
+		return pause
+	}
+	if time.Since(s.lastWork) < awake {
+		return min(awakePoll, s.p.opt.Poll)
+	}
+	return s.p.opt.Poll
+}
+
+// outage counts calls of Publish in a row that have sent nothing. During an outage the
+// publisher sends few messages at a time, so that few of them count a failed attempt.
+type outage struct {
+	failures int
+	until    time.Time
+}
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 5 * time.Second
+	probe        = 16 // messages at a time
+)
+
+func (o *outage) observe(b *sending) {
+	switch {
+	case b.sent > 0:
+		*o = outage{}
+	case b.failed > 0:
+		o.until = time.Now().Add(min(firstPause<<min(o.failures, 10), longestPause))
+		o.failures++
+	}
+}
+
+// pause is how long the publisher takes no messages.
+func (o *outage) pause() time.Duration { return max(0, time.Until(o.until)) }

@@ -1,0 +1,126 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Sink sends messages to a destination. It is safe for concurrent use.
+type Sink interface {
+	// Publish sends messages, and calls answer once for each of them, with its index, as
+	// soon as its end is known: nil if the destination keeps the message, Poison(err) if
+	// it never will, and any other error if it may later. It returns after the last
+	// answer. Answer may be called from several goroutines.
+	//
+	// The messages of one Order are in their order, and other calls have none of it at
+	// the same time. If a message is not sent, Publish must not send a later one of its
+	// Order. Before it sends a message, it looks at ctx.Err, which is not nil after the
+	// lease has ended. EachInTurn does all that for a sink that sends one message at a time.
+	Publish(ctx context.Context, messages []Message, answer func(i int, err error))
+}
+
+// poison is an error of a message that the destination will never accept.
+type poison struct{ error }
+
+func (p poison) Unwrap() error { return p.error }
+
+// Poison marks an error of a sink: the destination will not accept this message, however
+// often it is sent. The message goes to the quarantine.
+func Poison(err error) error {
+	if err == nil {
+		return nil
+	}
+	return poison{err}
+}
+
+// IsPoison reports whether an error is marked by Poison.
+func IsPoison(err error) bool {
+	_, ok := errors.AsType[poison](err)
+	return ok
+}
+
+// errBehind is the answer for a message whose earlier one was not sent.
+var errBehind = errors.New("outbox: an earlier message of the order key was not sent")
+
+// EachInTurn is Publish for a sink that sends one message at a time: it calls send for
+// up to parallel messages at once, but never for two of one order key, and stops a key
+// after its first error.
+func EachInTurn(ctx context.Context, messages []Message, parallel int, answer func(i int, err error), send func(ctx context.Context, m *Message) error) {
+	keys := map[int64][]int{}
+	var order []int64
+	for i := range messages {
+		key := messages[i].Order()
+		if keys[key] == nil {
+			order = append(order, key)
+		}
+		keys[key] = append(keys[key], i)
+	}
+	queue := make(chan []int)
+	var workers sync.WaitGroup
+	for range min(max(parallel, 1), len(order)) {
+		workers.Go(func() {
+			for indexes := range queue {
+				inTurn(ctx, messages, indexes, answer, send)
+			}
+		})
+	}
+	for _, key := range order {
+		queue <- keys[key]
+	}
+	close(queue)
+	workers.Wait()
+}
+
+// inTurn sends the messages of one order key.
+func inTurn(ctx context.Context, messages []Message, indexes []int, answer func(i int, err error), send func(ctx context.Context, m *Message) error) {
+	var failed error
+	for _, i := range indexes {
+		switch {
+		case failed != nil:
+		case ctx.Err() != nil:
+			failed = ctx.Err()
+		default:
+			if failed = send(ctx, &messages[i]); failed != nil {
+				answer(i, failed)
+				failed = errBehind
+				continue
+			}
+		}
+		answer(i, failed)
+	}
+}
+
+// ByTopic is a sink that sends each message to the sink of its topic. A message with
+// another topic is poison.
+func ByTopic(sinks map[string]Sink) Sink { return byTopic(sinks) }
+
+type byTopic map[string]Sink
+
+// Publish implements Sink.
+func (t byTopic) Publish(ctx context.Context, messages []Message, answer func(i int, err error)) {
+	indexes := map[string][]int{}
+	for i := range messages {
+		topic := messages[i].Topic
+		indexes[topic] = append(indexes[topic], i)
+	}
+	var all sync.WaitGroup
+	for topic, mine := range indexes {
+		sink := t[topic]
+		if sink == nil {
+			for _, i := range mine {
+				answer(i, Poison(fmt.Errorf("outbox: ByTopic has no sink for topic %q", topic)))
+			}
+			continue
+		}
+		part := make([]Message, len(mine))
+		for n, i := range mine {
+			part[n] = messages[i]
+		}
+		all.Go(func() {
+			sink.Publish(ctx, part, func(n int, err error) { answer(mine[n], err) })
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,171 @@
+package outbox
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+type takeReply struct {
+	taken []Taken
+	limit int
+	err   error
+}
+
+// take asks the store for messages, if there may be some and there is room.
+func (s *session) take(ctx context.Context) {
+	room := s.p.opt.InFlight - s.flying
+	if s.draining || s.taking || !s.wanted || room <= 0 || !s.lease.holds() {
+		return
+	}
+	if pause := s.outage.pause(); pause > 0 {
+		s.poll.Reset(pause + time.Millisecond)
+		return
+	}
+	if s.flying > 0 && room < s.p.opt.Batch/2 {
+		return // wait for more room, so that a request is worth it
+	}
+	var lanes []Lane
+	for _, l := range s.lanes {
+		if !l.leaving {
+			lanes = append(lanes, l.Lane)
+		}
+	}
+	if len(lanes) == 0 {
+		return
+	}
+	slices.SortFunc(lanes, func(a, b Lane) int { return a.Number - b.Number })
+	limit := min(s.p.opt.Batch, room)
+	if s.outage.failures > 0 {
+		limit = min(limit, probe)
+	}
+	busy := slices.Collect(maps.Keys(s.busy))
+	s.taking, s.wanted = true, false
+	go func() {
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		taken, err := s.p.store.Take(limited, lanes, busy, limit)
+		s.taken <- takeReply{taken, limit, err}
+	}()
+}
+
+// onTake sends the messages that the store has returned.
+func (s *session) onTake(ctx context.Context, r takeReply) {
+	s.taking = false
+	if r.err != nil {
+		s.p.observe(ctx, Event{Kind: EventStoreFailed, Lane: -1, Err: r.err})
+		return // the next poll tries again
+	}
+	if len(r.taken) == 0 || s.draining || !s.lease.holds() {
+		return
+	}
+	s.wanted, s.lastWork = true, time.Now()
+	r.taken = r.taken[:min(len(r.taken), s.p.opt.InFlight-s.flying)] // a store may return a few more
+	b := &sending{ctx: s.lease.context(), began: time.Now()}
+	for i := range r.taken {
+		t := r.taken[i]
+		lane := s.lanes[t.Lane.Number]
+		if lane == nil || lane.Fence != t.Lane.Fence || lane.leaving {
+			continue // it was lost, claimed again or promised to others during the request
+		}
+		c := s.busy[t.Order]
+		if c == nil {
+			c = &chain{}
+			s.busy[t.Order] = c
+		}
+		c.open++
+		lane.flying++
+		s.flying++
+		b.taken = append(b.taken, t)
+	}
+	if len(b.taken) == 0 {
+		return
+	}
+	b.answered = make([]bool, len(b.taken))
+	s.sending++
+	go s.publish(b, s.answers)
+}
+
+// publish calls the sink. A message without an answer counts as not sent.
+func (s *session) publish(b *sending, answers chan<- answer) {
+	messages := make([]Message, len(b.taken))
+	for i := range b.taken {
+		messages[i] = b.taken[i].Message
+	}
+	defer func() { answers <- answer{b, -1, nil} }()
+	s.p.sink.Publish(b.ctx, messages, func(i int, err error) { answers <- answer{b, i, err} })
+}
+
+// onAnswer notes how a message ended. Index -1 is the end of the call.
+func (s *session) onAnswer(ctx context.Context, a answer) {
+	b := a.batch
+	if a.index < 0 {
+		for i, done := range b.answered {
+			if !done {
+				s.onAnswer(ctx, answer{b, i, errNoAnswer})
+			}
+		}
+		s.outage.observe(b)
+		s.sending--
+		return
+	}
+	if a.index >= len(b.taken) || b.answered[a.index] {
+		return
+	}
+	b.answered[a.index] = true
+	t := &b.taken[a.index]
+	c := s.busy[t.Order]
+	c.open--
+	switch skipped := a.err != nil && (c.failed || b.ctx.Err() != nil); {
+	case a.err == nil:
+		b.sent++
+		s.lastSent = time.Now()
+		s.p.observe(ctx, Event{Kind: EventSent, Entry: &t.Entry, Lane: t.Lane.Number, Took: max(0, time.Since(t.Written))})
+		s.end(c, Result{Taken: t, Kind: Delivered, Keep: s.p.opt.Retention > 0})
+	case skipped:
+		c.failed = true
+		s.free(t, c)
+	default:
+		c.failed = true
+		if !IsPoison(a.err) {
+			b.failed++
+		}
+		s.end(c, s.failure(ctx, b, t, a.err))
+	}
+}
+
+// failure is the result of a message that the sink did not send.
+func (s *session) failure(ctx context.Context, b *sending, t *Taken, err error) Result {
+	t.Attempts++
+	t.LastError = oneLine(err.Error())
+	r := Result{Taken: t, Kind: Failed, Error: t.LastError, Delay: min(max(s.p.opt.Backoff(t.Attempts), 0), LongestDelay)}
+	exhausted := s.p.opt.MaxAttempts > 0 && t.Attempts >= s.p.opt.MaxAttempts
+	// Another message was sent since about the time of the attempt before this one.
+	reachable := s.lastSent.After(b.began.Add(-s.p.opt.Backoff(max(1, t.Attempts-1)) - time.Second))
+	e := Event{Kind: EventFailed, Entry: &t.Entry, Lane: t.Lane.Number, Delay: r.Delay, Err: err}
+	if IsPoison(err) || exhausted && reachable {
+		r.Kind, r.Delay = Refused, 0
+		e.Kind, e.Delay = EventQuarantined, 0
+	}
+	s.p.observe(ctx, e)
+	return r
+}
+
+// end queues a result.
+func (s *session) end(c *chain, r Result) {
+	c.unsettled++
+	s.results = append(s.results, r)
+}
+
+// free makes room after a message has ended.
+func (s *session) free(t *Taken, c *chain) {
+	s.flying--
+	if lane := s.lanes[t.Lane.Number]; lane != nil && lane.Fence == t.Lane.Fence {
+		lane.flying--
+	}
+	if c.open == 0 && c.unsettled == 0 {
+		delete(s.busy, t.Order)
+		s.wanted = true // its next messages may be there
+	}
+}

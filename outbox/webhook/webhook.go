@@ -1,0 +1,157 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/outbox"
+)
+
+// Endpoint is where the messages of a receiver go.
+type Endpoint struct {
+	URL string
+	// Secret signs the requests: 24 to 64 random bytes that only the receiver knows. Nil:
+	// they are not signed.
+	Secret []byte
+}
+
+// Options configures a sink. Nil and zero fields mean the defaults.
+type Options struct {
+	// Client sends the requests. If receivers choose their URLs, give it a transport that
+	// does not reach your own network. Nil: a client that follows no redirects.
+	Client *http.Client
+	// Timeout limits each request: 10 s by default.
+	Timeout time.Duration
+	// Parallel is how many requests one call of Publish sends at once: 64 by default.
+	Parallel int
+	// Now is the clock for the timestamps. Nil: time.Now. For tests.
+	Now func() time.Time
+}
+
+type sink struct {
+	endpoint func(ctx context.Context, m *outbox.Message) (Endpoint, error)
+	options  Options
+}
+
+// New makes a sink. Endpoint returns the receiver of a message; an error of it delays the
+// message, unless it is marked by outbox.Poison. Nil options mean the defaults.
+func New(endpoint func(ctx context.Context, m *outbox.Message) (Endpoint, error), o *Options) (outbox.Sink, error) {
+	if endpoint == nil {
+		return nil, errors.New("webhook: New: the endpoint function is nil")
+	}
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	d.Timeout, d.Parallel = cmp.Or(d.Timeout, 10*time.Second), cmp.Or(d.Parallel, 64)
+	if d.Timeout < 0 || d.Parallel < 0 {
+		return nil, fmt.Errorf("webhook: New: Timeout %v and Parallel %d must not be negative", d.Timeout, d.Parallel)
+	}
+	if d.Client == nil {
+		d.Client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	return &sink{endpoint, d}, nil
+}
+
+// Publish implements outbox.Sink.
+func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
+	outbox.EachInTurn(ctx, messages, s.options.Parallel, answer, s.send)
+}
+
+// largestAnswer is how much of a response is read, so that its connection is used again.
+const largestAnswer = 64 << 10
+
+func (s *sink) send(ctx context.Context, m *outbox.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	to, err := s.endpoint(ctx, m)
+	if err != nil {
+		return fmt.Errorf("webhook: endpoint of topic %q: %w", m.Topic, err)
+	}
+	req, err := s.request(ctx, m, to)
+	if err != nil {
+		return outbox.Poison(fmt.Errorf("webhook: %w", err))
+	}
+	res, err := s.options.Client.Do(req)
+	if err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	_, _ = io.CopyN(io.Discard, res.Body, largestAnswer) // the status has said all
+	_ = res.Body.Close()
+	if res.StatusCode >= 200 && res.StatusCode < 300 {
+		return nil
+	}
+	err = fmt.Errorf("webhook: POST %s: status %d", req.URL.Redacted(), res.StatusCode)
+	if isFinal(res.StatusCode) {
+		return outbox.Poison(err)
+	}
+	return err
+}
+
+// isFinal reports whether a status says that the same request will always be refused.
+func isFinal(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented:
+		return true
+	}
+	return false
+}
+
+// ownHeaders are set by the sink or by the client, and not by messages.
+var ownHeaders = map[string]bool{
+	"Idempotency-Key": true, idHeader: true, timestampHeader: true, signatureHeader: true,
+	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true, "Trailer": true, "Upgrade": true,
+}
+
+// request makes the request. Its errors are about the message or the URL.
+func (s *sink) request(ctx context.Context, m *outbox.Message, to Endpoint) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, err
+	}
+	if req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
+		return nil, fmt.Errorf("the endpoint %q is no http or https URL", req.URL.Redacted())
+	}
+	for _, h := range m.Headers {
+		name := textproto.CanonicalMIMEHeaderKey(h.Name)
+		if !isToken(h.Name) {
+			return nil, fmt.Errorf("header %q: HTTP has no such name", h.Name)
+		}
+		if !ownHeaders[name] {
+			req.Header.Add(name, h.Value)
+		}
+	}
+	req.Header.Set("Idempotency-Key", quote(m.ID))
+	timestamp := strconv.FormatInt(s.options.Now().Unix(), 10)
+	req.Header.Set(idHeader, m.ID)
+	req.Header.Set(timestampHeader, timestamp)
+	if len(to.Secret) > 0 {
+		req.Header.Set(signatureHeader, sign(to.Secret, m.ID, timestamp, m.Body))
+	}
+	return req, nil
+}
+
+// quote is an ID as a string of RFC 9651. It has no control characters.
+func quote(id string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
+}
+
+// isToken reports whether HTTP takes a name of a header.
+func isToken(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
+}

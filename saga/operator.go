@@ -1,0 +1,152 @@
+package saga
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/lapsed"
+	"github.com/semel-go/semel/internal/retry"
+	"github.com/semel-go/semel/store"
+)
+
+// CodeOperator is the code of a saga that an operator turned back.
+const CodeOperator = "turned_back_by_operator"
+
+const operatorPart = "saga:operator:" // an Intervention; a number follows
+
+// Key is the key of a saga's record, for operators. semel.Shared is no tenant.
+func Key(name, tenant, id string) store.Key {
+	return (&core{name: name}).key(tenant, id)
+}
+
+// Intervention is what an operator decides about a stuck saga.
+type Intervention struct {
+	// Why says who decides and for what reason. The record keeps it.
+	Why string
+	// NotHappened names the Parked steps in doubt that did not happen. They may run
+	// again.
+	NotHappened []string
+	// Done names a step that counts as done, and Result is its result as the Guard's
+	// codec writes it (JSON, usually). "charge:undo" is the compensation of "charge",
+	// which needs no result. Empty: none.
+	Done   string
+	Result []byte
+	// Back turns the saga back.
+	Back bool
+}
+
+// Intervene applies an operator's decision to a stuck saga, which goes on then. seen is
+// the record that the operator has judged. store.ErrChanged: it has changed since, or is
+// not stuck.
+func Intervene(ctx context.Context, st store.Store, seen store.Record, i Intervention) error {
+	op := seen.Key.Operation
+	refuse := func(reason error, format string, args ...any) error {
+		return &semel.Error{Reason: reason, Operation: op, Cause: fmt.Errorf("saga: "+format, args...)}
+	}
+	journal, hasSteps := store.As[store.Journal](st)
+	timers, hasTimers := store.As[store.Timers](st)
+	switch {
+	case !hasSteps || !hasTimers:
+		return refuse(semel.ErrInvalid, "the store keeps no steps or no timers")
+	case !lapsed.IsSaga(seen.Key):
+		return refuse(semel.ErrInvalid, "the record is not of a saga")
+	case strings.TrimSpace(i.Why) == "":
+		return refuse(semel.ErrInvalid, "Why is empty; say who decides and for what reason")
+	case seen.State != store.Unknown:
+		return refuse(store.ErrChanged, "the saga is %v; only a stuck one (unknown) waits for an operator", seen.State)
+	}
+	p := proposalOf(&seen, i.Why)
+	f, err := retry.Do(ctx, func() (store.Found, error) { return st.Swap(ctx, seen.Seen(), p) })
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && !f.Won:
+		return &semel.Error{Reason: store.ErrChanged, Operation: op}
+	case err != nil:
+		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: err}
+	}
+	lease := f.Record.Lease()
+	recorded, err := journal.Steps(ctx, lease)
+	if err == nil {
+		err = recordAll(ctx, journal, lease, recorded, &i)
+	}
+	end := store.Settlement{State: store.Released, Keep: lapsed.Forever, Error: "operator: " + i.Why}
+	if err != nil { // as it was
+		end = store.Settlement{State: store.Unknown, Attempt: seen.Attempt, Error: seen.LastError}
+	}
+	settleErr := st.Settle(context.WithoutCancel(ctx), lease, end)
+	if err != nil {
+		return refuse(semel.ErrInvalid, "nothing was decided: %w", err)
+	}
+	if settleErr != nil { // the lease ends, and then the saga goes on
+		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: settleErr}
+	}
+	_, err = timers.SetTimer(ctx, seen.Key, store.Owner{}, newVersion(), 0)
+	if err != nil {
+		return &semel.Error{Reason: semel.ErrUnavailable, Operation: op, Cause: fmt.Errorf("saga: it is decided, but the saga goes on only when a worker looks at it, within %v: %w", stuckLook, err)}
+	}
+	return nil
+}
+
+// proposalOf claims a stuck saga for an operator.
+func proposalOf(r *store.Record, why string) store.Proposal {
+	return store.Proposal{
+		Key: r.Key, State: store.Processing, Policy: r.Policy, Owner: lapsed.NewOwner(), Holder: "operator: " + why, Fingerprint: r.Fingerprint,
+		Attempt: r.Attempt, Lease: time.Minute, Keep: lapsed.Forever, Error: r.LastError,
+	}
+}
+
+// recordAll records an intervention and its decisions.
+func recordAll(ctx context.Context, journal store.Journal, l store.Lease, recorded []store.Step, i *Intervention) error {
+	has := map[string]bool{}
+	count := 1
+	for n := range recorded {
+		has[recorded[n].Name] = true
+		if strings.HasPrefix(recorded[n].Name, operatorPart) {
+			count++
+		}
+	}
+	text, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	steps := []store.Step{{Name: operatorPart + strconv.Itoa(count), Outcome: store.Outcome{Body: text, Codec: "json"}}}
+	for _, name := range i.NotHappened {
+		n := 1
+		for has[fmt.Sprintf("%s%s%d", name, nonePart, n)] {
+			n++
+		}
+		if !has[fmt.Sprintf("%s%s%d", name, begunPart, n)] || has[name] {
+			return fmt.Errorf("step %q is not a Parked step in doubt", name)
+		}
+		steps = append(steps, store.Step{Name: fmt.Sprintf("%s%s%d", name, nonePart, n)})
+	}
+	if i.Done != "" {
+		base, isUndo := strings.CutSuffix(i.Done, undoPart)
+		if err := checkStep(base); err != nil || has[i.Done] {
+			return errors.Join(fmt.Errorf("step %q is recorded already, or no step", i.Done), err)
+		}
+		o := store.Outcome{Body: i.Result, Codec: "json"}
+		if isUndo {
+			o = store.Outcome{}
+		}
+		steps = append(steps, store.Step{Name: i.Done, Outcome: o})
+	}
+	if i.Back && !has[backStep] {
+		body, err := json.Marshal(&semel.Failure{Code: CodeOperator, Message: i.Why})
+		if err != nil {
+			return err
+		}
+		steps = append(steps, store.Step{Name: backStep, Outcome: store.Outcome{Body: body}})
+	}
+	for n := range steps {
+		if err := journal.RecordStep(ctx, l, steps[n]); err != nil {
+			return fmt.Errorf("record %q: %w", steps[n].Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package saga
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/bridge"
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/store"
+)
+
+// The steps that Semel records besides those of a definition. Names of steps have no
+// ':'.
+const (
+	inputStep = "saga:input"
+	backStep  = "saga:back" // the saga has turned back; its result is the failure
+	undoPart  = ":undo"     // the compensation of the step before it
+	begunPart = ":begun:"   // a Parked step begins; a number follows
+	nonePart  = ":none:"    // that beginning had no effect
+)
+
+// Run is one run of a saga's definition. Safe for concurrent use.
+type Run struct {
+	core   *core
+	rules  *rules
+	x      *semel.Execution
+	driver executionMethods
+
+	mu       sync.Mutex
+	recorded map[string]*store.Step // when the run began
+	uses     map[string]*use        // by name
+	started  []*use                 // in the order of their start
+	back     *semel.Failure         // the saga has turned back, so that no step starts
+	pausing  bool                   // the run ends: it waits for a time or an event
+	pause    time.Duration          // how long
+	stuck    error                  // the run ends: only an operator can say how it goes on
+	unread   error                  // why a recorded step could not be read, so that the run shows nothing
+	progress bool                   // the run has recorded something
+}
+
+// use is one step of a Run.
+type use struct {
+	name  string
+	state useState
+	undo  func(ctx context.Context, at At) error // nil: nothing to undo
+}
+
+// useState is what is known of a step's effect.
+type useState uint8
+
+const (
+	inDoubt useState = iota // it may have happened
+	done
+	noEffect // it has not happened
+	held     // it may have happened, and nothing may be undone before that is known
+)
+
+func methods(x *semel.Execution) executionMethods { return bridge.Execution(x).(executionMethods) }
+
+func newRun(c *core, rules *rules, x *semel.Execution) *Run {
+	return &Run{core: c, rules: rules, x: x, driver: methods(x), uses: map[string]*use{}}
+}
+
+// ID is the id of the saga.
+func (r *Run) ID() string { return r.x.Key() }
+
+// Tenant is the tenant of the saga; empty if it is semel.Shared.
+func (r *Run) Tenant() string { return r.x.Tenant() }
+
+// load reads what is recorded of the saga.
+func (r *Run) load(ctx context.Context) (err error) {
+	r.recorded, err = r.driver.Steps(ctx)
+	return err
+}
+
+// run is the handler of a saga's call. The end of caller cancels steps, and not
+// compensations. in is nil in a worker.
+func (s *Saga[In, Out]) run(caller, ctx context.Context, x *semel.Execution, in *In) (store.Outcome, error) {
+	r := newRun(&s.core, &s.rules, x)
+	if err := r.load(ctx); err != nil {
+		return store.Outcome{}, r.interrupted(err)
+	}
+	input, err := s.input(ctx, r, in)
+	if err == nil {
+		err = r.check()
+	}
+	if err == nil {
+		err = r.begin(ctx)
+	}
+	if err != nil {
+		return store.Outcome{}, r.interrupted(err)
+	}
+	forward, cancel := r.forward(caller, ctx)
+	defer cancel()
+	out, err := s.call(forward, r, input)
+	if err = r.end(caller, ctx, forward, err); err != nil {
+		return store.Outcome{}, err
+	}
+	o, err := r.driver.Encode(out)
+	if err != nil { // the work is done; the callers get ErrNotKept
+		return store.Outcome{Gone: true}, nil
+	}
+	return o, nil
+}
+
+// call calls the definition. A panic is an error, so that a saga which panics does not
+// end the process of a worker.
+func (s *Saga[In, Out]) call(ctx context.Context, r *Run, in In) (out Out, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("saga: the definition panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	out, err = s.definition.Run(ctx, r, in)
+	return out, effect.Readable(err)
+}
+
+// check refuses a saga whose record has a step that the definition does not list.
+func (r *Run) check() error {
+	for _, name := range slices.Sorted(maps.Keys(r.recorded)) {
+		base, _, _ := strings.Cut(name, ":")
+		if base != "saga" && !r.rules.lists(base) {
+			return &effect.Stuck{Err: fmt.Errorf("step %q is recorded, but not in Steps of the definition: did a deploy drop or rename it?", name)}
+		}
+	}
+	return nil
+}
+
+// begin finds out whether the saga has turned back, or must.
+func (r *Run) begin(ctx context.Context) error {
+	most := r.rules.maxAttempts
+	if r.recorded[backStep] != nil {
+		f, err := r.recordBack(ctx, nil)
+		if err != nil {
+			return err
+		}
+		r.back, most = f, r.rules.undoAttempts
+	}
+	if most > 0 && r.x.Attempt() > most {
+		return &effect.Stuck{Err: fmt.Errorf("%d attempts in a row recorded no step; the process of the last one died, froze or lost its connection", most)}
+	}
+	if r.back == nil && r.rules.deadline > 0 && r.left() <= 0 {
+		return r.tooLate()
+	}
+	return nil
+}
+
+// left is the time until the deadline.
+func (r *Run) left() time.Duration {
+	return r.driver.Created().Add(r.rules.deadline).Sub(r.driver.Now())
+}
+
+// untilDeadline is d, or the time until the deadline if that is shorter.
+func (r *Run) untilDeadline(d time.Duration) time.Duration {
+	if r.back != nil || r.rules.deadline == 0 {
+		return d
+	}
+	return min(d, max(0, r.left()))
+}
+
+// tooLate turns the saga back at its deadline, or parks it.
+func (r *Run) tooLate() error {
+	if r.rules.park {
+		return &effect.Stuck{Err: fmt.Errorf("the deadline of %v has passed", r.rules.deadline)}
+	}
+	r.back = &semel.Failure{Code: CodeDeadline, Message: fmt.Sprintf("the deadline of %v has passed", r.rules.deadline)}
+	return nil
+}
+
+var errDeadline = errors.New("saga: the deadline has passed")
+
+// forward is the context of the definition. If the saga has turned back, the definition
+// only gets what is recorded, and nothing cancels that but the loss of the lease.
+func (r *Run) forward(caller, ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.back != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(caller, func() { cancel(context.Cause(caller)) })
+	end := context.CancelFunc(func() { stop(); cancel(nil) })
+	if r.rules.deadline == 0 {
+		return ctx, end
+	}
+	ctx, stopTimer := context.WithTimeoutCause(ctx, r.left(), errDeadline)
+	return ctx, func() { stopTimer(); end() }
+}
+
+// interrupted is the error of a run that ends before it has called the definition.
+func (r *Run) interrupted(err error) error {
+	if _, ok := errors.AsType[*effect.Stuck](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*effect.Pause](err); ok {
+		return err
+	}
+	return &effect.Pause{Wait: r.rules.backoff(1), Attempt: max(0, r.x.Attempt()-1), Err: err}
+}
+
+// again is the error of a run after which the saga goes on later, or is stuck after too
+// many attempts.
+func (r *Run) again(err error) error {
+	n, most := r.x.Attempt(), r.rules.maxAttempts
+	if r.progress {
+		n = 1
+	}
+	if r.back != nil {
+		most = r.rules.undoAttempts
+	}
+	if most > 0 && n >= most {
+		return &effect.Stuck{Err: fmt.Errorf("%d attempts in a row recorded no step; the last: %w", n, err)}
+	}
+	return &effect.Pause{Wait: r.untilDeadline(max(0, r.rules.backoff(n))), Attempt: n, Err: err}
+}
+
+// recordBack records that the saga has turned back, and returns the recorded failure.
+func (r *Run) recordBack(ctx context.Context, f *semel.Failure) (*semel.Failure, error) {
+	res, err := r.core.guard.Run(ctx, r.x.Step(backStep), func(context.Context, *semel.Execution) (store.Outcome, error) {
+		body, err := json.Marshal(f)
+		if len(body) > maxInput {
+			body, err = json.Marshal(&semel.Failure{Code: f.Code, Message: "the failure was too large to keep"})
+		}
+		return store.Outcome{Body: body}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.progress = r.progress || !res.Replayed
+	f = &semel.Failure{}
+	if err := json.Unmarshal(res.Body, f); err != nil {
+		return nil, &effect.Stuck{Err: fmt.Errorf("the failure of the saga cannot be read: %w", err)}
+	}
+	return f, nil
+}

@@ -1,0 +1,76 @@
+package saga_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/semel-go/semel/store"
+)
+
+// judge says what is wrong with the end of a saga.
+func (w *simWorld) judge(id string) (end store.State, wrong []string) {
+	plan := newSimPlan(w.seed, id)
+	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	f, err := w.st.Get(context.Background(), store.Key{Operation: "sim##saga", Value: id})
+	if err != nil {
+		return 0, []string{fmt.Sprintf("the saga is lost: %v", err)}
+	}
+	events := w.history[id]
+	did, undone := map[string]int{}, map[string]int{}
+	lastUndo := len(plan.steps)
+	for _, e := range events {
+		i := slices.IndexFunc(plan.steps, func(s simStep) bool { return s.name == e.name })
+		if !e.undo {
+			did[e.name]++
+			if len(undone) > 0 {
+				bad("rule 5: step %s had its effect after a compensation", e.name)
+			}
+			continue
+		}
+		undone[e.name]++
+		if plan.steps[i].position > lastUndo {
+			bad("rule 2: the compensation of %s came after that of an earlier step", e.name)
+		}
+		lastUndo = plan.steps[i].position
+		if !e.inDoubt && did[e.name] == 0 {
+			bad("rule 2: %s was undone as done, and did not happen", e.name)
+		}
+	}
+	for i, s := range plan.steps {
+		if s.sleep || s.event {
+			continue
+		}
+		if did[s.name] > 1 {
+			bad("rule 8: step %s had its effect %d times", s.name, did[s.name])
+		}
+		if undone[s.name] > 1 {
+			bad("rule 8: the compensation of %s had its effect %d times", s.name, undone[s.name])
+		}
+		switch f.Record.State {
+		case store.Completed:
+			if did[s.name] != 1 || undone[s.name] != 0 || plan.refused >= 0 {
+				bad("it has succeeded, and step %d was done %d times and undone %d times; step %d is refused", i, did[s.name], undone[s.name], plan.refused)
+			}
+		case store.Failed:
+			if did[s.name] > undone[s.name] {
+				bad("rule 4: it has failed, and step %s is done and not undone", s.name)
+			}
+		case store.Unknown:
+			if !strings.Contains(f.Record.LastError, "may have happened") && !strings.Contains(f.Record.LastError, "deadline") {
+				bad("it is stuck: %s", f.Record.LastError)
+			}
+			if undone[s.name] > 0 {
+				bad("rule 3: a step is in doubt, and %s is undone", s.name)
+			}
+		}
+	}
+	if s := f.Record.State; !s.Terminal() && s != store.Unknown {
+		bad("rule 7: it is %v: %s", s, f.Record.LastError)
+	}
+	if len(wrong) > 0 {
+		bad("the record is %v (%s); the plan %+v; the history %+v", f.Record.State, f.Record.LastError, *plan, events)
+	}
+	return f.Record.State, wrong
+}

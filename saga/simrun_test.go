@@ -1,0 +1,125 @@
+package saga_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
+)
+
+// start makes the process's saga. The process works until it is killed or ctx ends.
+func (w *simWorld) start(ctx context.Context, working *sync.WaitGroup) (*simProcess, *saga.Saga[string, string], error) {
+	ctx, stop := context.WithCancel(ctx)
+	p := &simProcess{Store: w.st, w: w, stop: stop}
+	guard, err := semel.New(p, &semel.Options{Lease: simLease, StoreTimeout: simLease, SettleTimeout: 2 * simLease, Retention: 1000 * time.Hour})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := saga.New(guard, saga.Definition[string, string]{
+		Name: "sim", Steps: []string{"s0", "s1", "s2", "s3", "s4", "s5"},
+		Deadline: simDeadline, UndoAttempts: 1000, Backoff: func(int) time.Duration { return simLease / 2 },
+		Run: func(ctx context.Context, r *saga.Run, id string) (string, error) { return w.run(ctx, p, r, id) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	working.Go(func() {
+		defer stop()
+		_ = s.Work(ctx, &saga.WorkOptions{Every: simLease / 5, Concurrency: 4})
+	})
+	return p, s, nil
+}
+
+const simDeadline = 40 * simLease
+
+// run is the definition: it follows the plan of the saga.
+func (w *simWorld) run(ctx context.Context, p *simProcess, r *saga.Run, id string) (string, error) {
+	plan := newSimPlan(w.seed, id)
+	for i := 0; i < len(plan.steps); {
+		n := i + 1
+		for n < len(plan.steps) && plan.steps[n].position == plan.steps[i].position {
+			n++
+		}
+		g := r.Group(2)
+		for j := i; j < n; j++ {
+			g.Go(func() error { return w.step(ctx, p, r, plan, j, id) })
+		}
+		if err := g.Wait(); err != nil {
+			return "", err
+		}
+		i = n
+	}
+	return "done " + id, nil
+}
+
+func (w *simWorld) step(ctx context.Context, p *simProcess, r *saga.Run, plan *simPlan, i int, id string) error {
+	s := &plan.steps[i]
+	switch {
+	case s.sleep:
+		return saga.Sleep(ctx, r, s.name, simLease)
+	case s.event:
+		v, err := saga.Await[string](ctx, r, s.name, 0)
+		if err == nil && v != "event of "+id {
+			return fmt.Errorf("the event is %q", v)
+		}
+		return err
+	}
+	var options []saga.StepOption
+	if s.parked {
+		options = append(options, saga.Parked())
+	}
+	v, err := saga.Step(ctx, r, s.name, func(_ context.Context, at saga.At) (string, error) {
+		return "did " + s.name, w.act(p, plan, i, id, at, false)
+	}, func(_ context.Context, at saga.At, v string) error {
+		if !at.InDoubt() && v != "did "+s.name {
+			return fmt.Errorf("the compensation of %s got %q", s.name, v)
+		}
+		return w.act(p, plan, i, id, at, true)
+	}, options...)
+	if err == nil && v != "did "+s.name {
+		return fmt.Errorf("the result of %s is %q", s.name, v)
+	}
+	return err
+}
+
+// operate decides about a stuck saga, as an operator does who has asked the other systems
+// what happened, and told them to refuse everything older.
+func (w *simWorld) operate(id string) {
+	ctx := context.Background()
+	f, err := w.st.Get(ctx, store.Key{Operation: "sim##saga", Value: id})
+	if err != nil || f.Record.State != store.Unknown {
+		return
+	}
+	steps, err := w.st.Steps(ctx, f.Record.Lease())
+	if err != nil {
+		return // it has changed since
+	}
+	has := map[string]bool{}
+	for i := range steps {
+		has[steps[i].Name] = true
+	}
+	i := saga.Intervention{Why: "the operator has asked"}
+	w.mu.Lock()
+	w.fences[id] = max(w.fences[id], f.Record.Fence)
+	for _, s := range newSimPlan(w.seed, id).steps {
+		n := 1
+		for has[fmt.Sprint(s.name, ":none:", n)] {
+			n++
+		}
+		switch {
+		case has[s.name] || !has[fmt.Sprint(s.name, ":begun:", n)]:
+		case !slices.ContainsFunc(w.history[id], func(e simEvent) bool { return e.name == s.name && !e.undo }):
+			i.NotHappened = append(i.NotHappened, s.name)
+		case i.Done == "":
+			i.Done, i.Result = s.name, []byte(`"did `+s.name+`"`)
+		}
+	}
+	w.mu.Unlock()
+	i.Back = w.upTo(4) == 0
+	_ = saga.Intervene(ctx, w.st, f.Record, i) // it may have changed since
+}

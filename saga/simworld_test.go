@@ -1,0 +1,171 @@
+package saga_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+const simLease = time.Second
+
+// simPlan is what one saga does. All processes derive the same plan from its id.
+type simPlan struct {
+	steps   []simStep
+	refused int // index of the step that fails for good; -1: none
+}
+
+type simStep struct {
+	name     string
+	position int // steps of a group have the same
+	parked   bool
+	sleep    bool
+	event    bool
+}
+
+func newSimPlan(seed uint64, id string) *simPlan {
+	rng := rand.New(rand.NewPCG(seed, hash(id)))
+	p := &simPlan{refused: -1}
+	n := 2 + rng.IntN(4)
+	for i := range n {
+		s := simStep{name: fmt.Sprint("s", i), position: i}
+		switch rng.IntN(8) {
+		case 0:
+			s.sleep = true
+		case 1:
+			s.event = true
+		case 2:
+			s.parked = true
+		}
+		if i > 0 && rng.IntN(4) == 0 {
+			s.position = p.steps[i-1].position
+		}
+		p.steps = append(p.steps, s)
+	}
+	if i := rng.IntN(2 * n); i < n && !p.steps[i].sleep && !p.steps[i].event {
+		p.refused = i
+	}
+	return p
+}
+
+func hash(s string) (h uint64) {
+	for _, b := range []byte(s) {
+		h = h*1099511628211 + uint64(b)
+	}
+	return h
+}
+
+// simWorld has the store, the other systems, and what happened there.
+type simWorld struct {
+	seed      uint64
+	st        *memstore.Store
+	offset    atomic.Int64 // of the store's clock
+	calm      atomic.Bool  // no more faults
+	freshKeys bool         // the control: each attempt has a key of its own
+	steps     atomic.Int64
+
+	mu      sync.Mutex
+	rng     *rand.Rand
+	fences  map[string]uint64     // the highest that came, by saga
+	applied map[string]int        // by key
+	history map[string][]simEvent // by saga
+	faults  map[string]int
+}
+
+// simEvent is an effect, or a compensation, that was applied.
+type simEvent struct {
+	name    string
+	undo    bool
+	inDoubt bool
+}
+
+func newSimWorld(seed uint64) *simWorld {
+	w := &simWorld{
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), fences: map[string]uint64{}, applied: map[string]int{},
+		history: map[string][]simEvent{}, faults: map[string]int{},
+	}
+	w.st = memstore.New(&memstore.Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
+	return w
+}
+
+// chance is true once in n times, unless the world is calm.
+func (w *simWorld) chance(what string, n int) bool {
+	if w.calm.Load() {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rng.IntN(n) != 0 {
+		return false
+	}
+	w.faults[what]++
+	return true
+}
+
+func (w *simWorld) upTo(d time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Duration(w.rng.Int64N(int64(d)))
+}
+
+var errStale = errors.New("the other system knows a higher fencing token")
+
+// act is a call of another system by a step or a compensation.
+func (w *simWorld) act(p *simProcess, plan *simPlan, i int, id string, at saga.At, undo bool) error {
+	s := &plan.steps[i]
+	w.steps.Add(1)
+	if w.chance("process frozen before an effect", 25) {
+		sleep(w.upTo(3 * simLease))
+	}
+	if w.chance("process died before an effect", 25) {
+		p.kill()
+	}
+	if p.dead.Load() {
+		return semel.NoEffect(errDead)
+	}
+	if w.chance("an effect failed before", 12) {
+		return semel.NoEffect(errBoom)
+	}
+	if err := w.apply(s, plan.refused == i, id, at, undo); err != nil {
+		return err
+	}
+	if w.chance("process died after an effect", 15) {
+		p.kill()
+		return errDead
+	}
+	if w.chance("process frozen after an effect", 25) {
+		sleep(w.upTo(3 * simLease))
+	}
+	if w.chance("the reply of an effect was lost", 12) {
+		return errBoom
+	}
+	return nil
+}
+
+func (w *simWorld) apply(s *simStep, refused bool, id string, at saga.At, undo bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at.Fence() < w.fences[id] {
+		return semel.NoEffect(errStale)
+	}
+	w.fences[id] = at.Fence()
+	if refused && !undo {
+		return &semel.Failure{Code: "refused", Message: "refused"}
+	}
+	key := at.Key()
+	if w.freshKeys {
+		key = fmt.Sprint(key, w.rng.Uint64())
+	}
+	w.applied[key]++
+	if w.applied[key] > 1 && (undo || !s.parked) {
+		return nil // the other system knows the key
+	}
+	w.history[id] = append(w.history[id], simEvent{s.name, undo, at.InDoubt()})
+	return nil
+}

@@ -1,0 +1,99 @@
+package saga
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/retry"
+	"github.com/semel-go/semel/store"
+)
+
+// stuckLook is how often a worker looks at a saga that is stuck. An operator's command
+// makes the saga due at once; semel inspect resolve does not know of timers.
+const stuckLook = 10 * time.Minute
+
+// visit claims the saga of a call, runs fn under the claim, and keeps the saga's timer:
+//
+//   - The timer is set before anything of the saga is recorded.
+//   - It is due when the lease of the run can have expired, at the latest.
+//   - It is dropped only after the saga has ended.
+//
+// So a saga that has begun and not ended is always found. A timer that is early costs a
+// look at the record. If the caller has set the timer already, version is its version.
+func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, version store.Owner, fn semel.Handler) (semel.Result, error) {
+	key := c.key(call.Tenant, call.Key)
+	claimed := false
+	res, err := c.driver.RunSaga(ctx, call, created, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		if version == (store.Owner{}) {
+			next := newVersion()
+			if _, err := c.setTimer(ctx, key, store.Owner{}, next, c.lease); err != nil {
+				return store.Outcome{}, &effect.Pause{Attempt: x.Attempt() - 1, Unbegun: methods(x).Fresh(), Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: c.name, Cause: err}}
+			}
+			version = next
+		}
+		claimed = true
+		return fn(ctx, x)
+	})
+	if claimed {
+		c.keepTimer(context.WithoutCancel(ctx), key, version, err)
+	}
+	return res, err
+}
+
+// keepTimer changes the timer after a run that ended with err. If that fails, the timer
+// is early, and a worker changes it.
+func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, err error) {
+	pause, paused := errors.AsType[*effect.Pause](err)
+	_, failed := errors.AsType[*semel.Failure](err)
+	switch {
+	case errors.Is(err, semel.ErrOutcomeNotStored) || errors.Is(err, semel.ErrLeaseLost):
+	case paused && !pause.Unbegun:
+		_, _ = c.setTimer(ctx, k, version, newVersion(), pause.Wait)
+	case errors.Is(err, semel.ErrParked):
+		_, _ = c.setTimer(ctx, k, version, newVersion(), stuckLook)
+	case err == nil || failed || paused:
+		_ = c.dropTimer(ctx, k, version)
+	}
+}
+
+// storeTimeout is how long a change of a timer may take.
+const storeTimeout = 5 * time.Second
+
+// setTimer sends the change until the store answers, or storeTimeout is over.
+func (c *core) setTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (set bool, err error) {
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		set, err = c.timers.SetTimer(ctx, k, seen, next, wait)
+		return err
+	})
+	return set, err
+}
+
+func (c *core) dropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
+	return c.ask(ctx, func(ctx context.Context) error { return c.timers.DropTimer(ctx, k, seen) })
+}
+
+// ask repeats a request that is harmless to repeat.
+func (c *core) ask(ctx context.Context, send func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	_, err := retry.Do(ctx, func() (store.Found, error) { return store.Found{}, send(ctx) })
+	return err
+}
+
+func newVersion() (o store.Owner) {
+	binary.LittleEndian.PutUint64(o[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(o[8:], rand.Uint64()|1) // never the zero Owner
+	return o
+}
+
+func (c *core) nudgeWorker() {
+	select {
+	case c.nudge <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,139 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// WorkOptions configures Work. Nil and zero fields mean the defaults.
+type WorkOptions struct {
+	// Concurrency is how many sagas run at the same time: 16 by default.
+	Concurrency int
+	// Every is how often Work asks the store for sagas that are due: 1 s by default.
+	Every time.Duration
+	// OnError gets the errors of the store. Work goes on after them. The errors of
+	// sagas are events of the Guard (semel.Options.Observe). Nil: none.
+	OnError func(ctx context.Context, err error)
+}
+
+// Work runs the sagas of this definition that are due: the saga was started, its process
+// died, its pause is over, or its event has come. Any number of processes may
+// work. Work returns nil when ctx ends, after the steps that are running have ended;
+// compensations of a saga that has turned back go on first.
+func (s *Saga[In, Out]) Work(ctx context.Context, o *WorkOptions) error {
+	var d WorkOptions
+	if o != nil {
+		d = *o
+	}
+	if d.Concurrency == 0 {
+		d.Concurrency = 16
+	}
+	if d.Every == 0 {
+		d.Every = time.Second
+	}
+	if d.Concurrency < 0 || d.Every < 0 {
+		return &semel.Error{Reason: semel.ErrInvalid, Operation: s.name, Cause: fmt.Errorf("saga: Concurrency %d and Every %v must not be negative", d.Concurrency, d.Every)}
+	}
+	slots := make(chan struct{}, d.Concurrency)
+	ended := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	defer running.Wait()
+	for ctx.Err() == nil {
+		free := d.Concurrency - len(slots)
+		due, err := s.due(ctx, free)
+		if err != nil && ctx.Err() == nil && d.OnError != nil {
+			d.OnError(ctx, err)
+		}
+		for _, t := range due {
+			slots <- struct{}{}
+			running.Go(func() {
+				defer func() {
+					<-slots
+					select {
+					case ended <- struct{}{}:
+					default:
+					}
+				}()
+				if err := s.work(ctx, t); err != nil && ctx.Err() == nil && d.OnError != nil {
+					d.OnError(ctx, err)
+				}
+			})
+		}
+		if free > 0 && len(due) == free { // there may be more
+			continue
+		}
+		timer := time.NewTimer(d.Every)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-s.nudge:
+		case <-ended:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// due finds sagas that are due, and makes their timers due later, so that each is found
+// once.
+func (c *core) due(ctx context.Context, limit int) (due []store.Timer, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	var found []store.Timer
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		found, _, err = c.timers.DueTimers(ctx, c.key("", "").Operation, 0, limit)
+		return err
+	})
+	for _, t := range found {
+		next := newVersion()
+		set, setErr := c.setTimer(ctx, t.Key, t.Version, next, c.lease)
+		if setErr != nil {
+			return due, setErr
+		}
+		if set { // otherwise another worker has it
+			t.Version = next
+			due = append(due, t)
+		}
+	}
+	return due, err
+}
+
+// work looks at a saga whose timer was due, and runs it if it can go on.
+func (s *Saga[In, Out]) work(ctx context.Context, t store.Timer) error {
+	f, err := s.get(ctx, t.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		return s.dropTimer(ctx, t.Key, t.Version)
+	}
+	if err != nil {
+		return err
+	}
+	r := &f.Record
+	d := store.Decide(r, &store.Call{Token: r.Created}, f.Now)
+	switch d.Action {
+	case store.Replay, store.ReplayFailure, store.Expired:
+		return s.dropTimer(ctx, t.Key, t.Version)
+	case store.InProgress:
+		_, err := s.setTimer(ctx, t.Key, t.Version, newVersion(), d.Until.Sub(f.Now))
+		return err
+	case store.Execute, store.TakeOver:
+	default:
+		_, err := s.setTimer(ctx, t.Key, t.Version, newVersion(), stuckLook)
+		return err
+	}
+	call := semel.Call{Operation: s.name, Tenant: t.Key.Tenant, Key: t.Key.Value, Payload: semel.NoPayload()}
+	if call.Tenant == "" {
+		call.Tenant = semel.Shared
+	}
+	// The errors of the run are events of the Guard, and the timer brings the saga back.
+	_, _ = s.visit(ctx, call, r.Created, t.Version, func(run context.Context, x *semel.Execution) (store.Outcome, error) {
+		return s.run(ctx, run, x, nil)
+	})
+	return nil
+}

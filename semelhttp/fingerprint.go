@@ -1,0 +1,184 @@
+package semelhttp
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// fingerprintAlg names the way in which the default payload is hashed. If the
+// hashed parts change, the name has to change too; otherwise stored records
+// mismatch.
+const fingerprintAlg = "semelhttp/2"
+
+// hostHeader in a list of fingerprint headers stands for the host of the request,
+// which net/http keeps apart from the headers.
+const hostHeader = "Host"
+
+// defaultFingerprintHeaders change what a request means.
+var defaultFingerprintHeaders = []string{
+	hostHeader, "Content-Encoding", "Content-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "Soapaction", "X-Amz-Target", "Depth", "Destination", "Overwrite",
+}
+
+// fingerprint hashes the default payload: method, path, query, media type, the
+// headers of Options.FingerprintHeaders, and the body, each with its length before it.
+// The body is hashed while it is spooled; a multipart body is read again, by its
+// parts.
+func (c *config) fingerprint(r *http.Request, s *spool) ([]byte, *Problem) {
+	media, boundary := mediaType(r.Header)
+	if boundary != "" {
+		if p := c.spoolBody(r, s, io.Discard); p != nil {
+			return nil, p
+		}
+		if parts, err := hashParts(s.reader(), boundary); err == nil {
+			h := c.hashHead(r, media, "parts")
+			h.Write(parts)
+			return h.Sum(nil), nil
+		}
+		h := c.hashHead(r, media, "boundary", boundary) // it is no valid multipart body
+		if _, err := io.Copy(h, s.reader()); err != nil {
+			return nil, problem(CodeSpoolUnavailable, err)
+		}
+		return h.Sum(nil), nil
+	}
+	h := c.hashHead(r, media, "bytes")
+	if p := c.spoolBody(r, s, h); p != nil {
+		return nil, p
+	}
+	return h.Sum(nil), nil
+}
+
+// hashHead starts the hash with all but the body. The method is in capitals, because
+// the handler may read it so.
+func (c *config) hashHead(r *http.Request, parts ...string) hash.Hash {
+	stack := make([]byte, 0, 256)
+	b := appendPart(stack, strings.ToUpper(r.Method))
+	b = appendPart(b, strings.TrimSuffix(r.URL.EscapedPath(), "/")) // a redirect may have added the slash
+	b = appendPart(b, r.URL.RawQuery)
+	for _, part := range parts {
+		b = appendPart(b, part)
+	}
+	if c.compares[hostHeader] {
+		if host := virtualHost(r.Host); host != "" {
+			b = appendPart(appendPart(b, hostHeader), host)
+		}
+	}
+	if c.comparesAny(r.Header) {
+		for _, name := range c.FingerprintHeaders { // in order
+			for _, v := range r.Header[name] {
+				b = appendPart(appendPart(b, name), v)
+			}
+		}
+	}
+	h := sha256.New()
+	h.Write(b)
+	return h
+}
+
+// comparesAny reports whether the fingerprint has one of the headers. Most requests
+// have none, and fewer headers than the list.
+func (c *config) comparesAny(h http.Header) bool {
+	for name := range h {
+		if c.compares[name] {
+			return true
+		}
+	}
+	return false
+}
+
+func appendPart(b []byte, part string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(part))), part...) //nolint:gosec // a header is shorter
+}
+
+// virtualHost is the name by which a server may choose between several hosts, in a
+// normal form. It is empty for an IP address and for localhost, by which a client may
+// reach one service in several ways.
+func virtualHost(host string) string {
+	if strings.HasPrefix(host, "[") { // IPv6
+		return ""
+	}
+	name, port, _ := strings.Cut(strings.ToLower(host), ":")
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || name == "localhost" {
+		return ""
+	}
+	if last := name[len(name)-1]; last >= '0' && last <= '9' { // no top-level domain ends so
+		if _, err := netip.ParseAddr(name); err == nil {
+			return ""
+		}
+	}
+	if port == "" || port == "80" || port == "443" {
+		return name
+	}
+	return name + ":" + port
+}
+
+// mediaType is the Content-Type in a normal form: case, white space and the order
+// of parameters do not count. A value that cannot be parsed stays as it is. The
+// boundary of a multipart body is returned alone, because it differs in each repeat.
+func mediaType(header http.Header) (media, boundary string) {
+	values := header["Content-Type"]
+	if len(values) == 0 {
+		return "", ""
+	}
+	v := strings.Join(values, "\x00")
+	base, params, err := mime.ParseMediaType(v)
+	if err != nil {
+		return v, ""
+	}
+	if charset, ok := params["charset"]; ok {
+		params["charset"] = strings.ToLower(charset)
+	}
+	if strings.HasPrefix(base, "multipart/") {
+		boundary = params["boundary"]
+		delete(params, "boundary")
+	}
+	if s := mime.FormatMediaType(base, params); s != "" {
+		return s, boundary
+	}
+	return v, ""
+}
+
+// maxParts is the most parts that are compared one by one.
+const maxParts = 10_000
+
+var errManyParts = errors.New("the multipart body has too many parts")
+
+// hashParts hashes a multipart body by the headers and the bytes of its parts, so that
+// the boundary between them does not count.
+func hashParts(body io.Reader, boundary string) ([]byte, error) {
+	all := sha256.New()
+	parts := multipart.NewReader(body, boundary)
+	for range maxParts {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return all.Sum(nil), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var head []byte
+		for _, name := range slices.Sorted(maps.Keys(part.Header)) {
+			for _, v := range part.Header[name] {
+				head = appendPart(appendPart(head, name), v)
+			}
+		}
+		content := sha256.New()
+		if _, err := io.Copy(content, part); err != nil {
+			return nil, err
+		}
+		all.Write(appendPart(nil, string(head)))
+		all.Write(content.Sum(nil))
+	}
+	return nil, errManyParts
+}

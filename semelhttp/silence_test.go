@@ -1,0 +1,187 @@
+package semelhttp_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// The handlers of this table end without an answer.
+func TestSilence_Handler_IsNotKept(t *testing.T) {
+	timeOut := func(h http.Handler) http.Handler { // like the middleware Timeout of chi
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), 20*time.Millisecond)
+			defer func() {
+				if cancel(); ctx.Err() == context.DeadlineExceeded {
+					w.WriteHeader(http.StatusGatewayTimeout)
+				}
+			}()
+			h.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		outer   func(http.Handler) http.Handler
+		status  int
+	}{
+		"the context ended":       {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, timeOut, 504},
+		"an error went elsewhere": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Half", "1") }, nil, 500},
+	} {
+		for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
+			t.Run(name+" "+policy.String(), func(t *testing.T) {
+				t.Parallel()
+				site := newSite(t, setup{guard: semel.Options{OnDoubt: policy}, outer: c.outer}, c.handler)
+				first := site.post("k", "hello")
+				site.want(first, c.status, semelhttp.CodeAnswerMissing)
+				if cure := strings.Contains(first.body, "w.WriteHeader(http.StatusOK)"); cure != (c.outer == nil) {
+					t.Errorf("the problem says %s", first.body)
+				}
+				if unknown := first.Header.Get("Semel-Outcome") == "unknown"; unknown != (policy == semel.Park) || first.Header.Get("X-Half") != "" {
+					t.Errorf("headers %v", first.Header)
+				}
+				again := site.post("k", "hello")
+				if again.replayed() {
+					t.Error("silence was kept")
+				}
+				if policy == semel.Park {
+					site.want(again, 409, semelhttp.CodeOutcomeUnknown)
+					site.wantRuns(1)
+				} else {
+					site.want(again, c.status, semelhttp.CodeAnswerMissing)
+					site.wantRuns(2)
+				}
+			})
+		}
+	}
+}
+
+func TestSilence_MarkedOrAllowed_Is200(t *testing.T) {
+	var options semelhttp.Options
+	options.Judge = func(a semelhttp.Answer) semelhttp.Verdict {
+		if a.Status == 0 && !a.Ended {
+			return semelhttp.Verdict{Effect: semelhttp.Kept}
+		}
+		return semelhttp.Judge(a)
+	}
+	for name, c := range map[string]struct {
+		options semelhttp.Options
+		mark    func(*http.Request)
+		runs    int64
+	}{
+		"allowed":   {options, func(*http.Request) {}, 1},
+		"final":     {semelhttp.Options{}, semelhttp.Final, 1},
+		"no effect": {semelhttp.Options{}, semelhttp.NoEffect, 2},
+	} {
+		site := newSite(t, setup{options: c.options}, func(_ http.ResponseWriter, r *http.Request) { c.mark(r) })
+		for range 2 {
+			if a := site.post("k", "hello"); a.StatusCode != 200 || a.body != "" {
+				t.Errorf("%s: got %d %q", name, a.StatusCode, a.body)
+			}
+		}
+		if got := site.runs.Load(); got != c.runs {
+			t.Errorf("%s: ran %d times, want %d", name, got, c.runs)
+		}
+	}
+}
+
+// A handler that forwards a request finds out in the middle of the answer that the
+// rest does not come.
+func TestBroken_NothingSent_AnotherAnswerIsDoubt(t *testing.T) {
+	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
+		site := newSite(t, setup{guard: semel.Options{OnDoubt: policy}}, func(w http.ResponseWriter, r *http.Request) {
+			semelhttp.Final(r)
+			w.Header().Set("X-Half", "1")
+			w.Header().Set("Content-Length", "100")
+			w.WriteHeader(201)
+			_, _ = io.WriteString(w, "half of it")
+			if !semelhttp.Broken(r) {
+				t.Error("nothing was sent, and the answer was not dropped")
+			}
+			w.WriteHeader(502)
+			_, _ = io.WriteString(w, "lost")
+		})
+		first := site.post("k", "hello")
+		site.want(first, 502, "lost")
+		if first.err != nil || first.Header.Get("X-Half") != "" || (first.Header.Get("Semel-Outcome") == "unknown") != (policy == semel.Park) {
+			t.Errorf("%v: %v, headers %v", policy, first.err, first.Header)
+		}
+		if again := site.post("k", "hello"); again.replayed() {
+			t.Errorf("%v: a broken answer was kept", policy)
+		}
+	}
+}
+
+func TestBroken_PartSent_StaysDone(t *testing.T) {
+	site := newSite(t, setup{}, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(201)
+		_, _ = io.WriteString(w, "half of it")
+		_ = http.NewResponseController(w).Flush()
+		if semelhttp.Broken(r) {
+			t.Error("a part was sent, and the answer was dropped")
+		}
+		panic(http.ErrAbortHandler)
+	})
+	if first := site.post("k", "hello"); first.err == nil {
+		t.Error("the first answer looks whole")
+	}
+	again := site.post("k", "hello")
+	site.want(again, 201, "")
+	if again.Header.Get("Semel-Outcome") != "not-kept" {
+		t.Errorf("headers %v", again.Header)
+	}
+	r, err := http.NewRequest(http.MethodPost, "/", nil)
+	if err != nil || semelhttp.Broken(r) {
+		t.Errorf("Broken of an unprotected request: %v", err)
+	}
+}
+
+// The first attempt of a challenge has no body, and a form has another boundary in
+// each repeat.
+func TestNoEffect_Refused_NextPayloadRuns(t *testing.T) {
+	site := newSite(t, setup{guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		switch string(b) {
+		case "", "otp=bad":
+			w.Header().Set("WWW-Authenticate", "Digest")
+			w.WriteHeader(401)
+		case "busy":
+			semelhttp.NoEffect(r)
+			w.WriteHeader(503)
+		default:
+			w.WriteHeader(201)
+			_, _ = w.Write(b)
+		}
+	})
+	for _, step := range []struct {
+		body   string
+		status int
+	}{{"", 401}, {"otp=bad", 401}, {"busy", 503}, {"otp=good", 201}, {"otp=good", 201}, {"otp=bad", 422}} {
+		if a := site.post("k", step.body); a.StatusCode != step.status {
+			t.Errorf("%q: got %d %q, want %d", step.body, a.StatusCode, a.body, step.status)
+		}
+	}
+	site.wantRuns(4)
+}
+
+func TestRedirect_AsksElsewhere_IsNotKept(t *testing.T) {
+	site := newSite(t, setup{guard: semel.Options{OnDoubt: semel.Park}}, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/") {
+			http.Redirect(w, r, r.URL.Path+"/", http.StatusPermanentRedirect)
+			return
+		}
+		w.WriteHeader(201)
+	})
+	site.want(site.post("k", "hello"), 201, "") // the client follows, with the same key
+	again := site.post("k", "hello")            // it begins at the path without a slash again
+	site.want(again, 201, "")
+	if !again.replayed() {
+		t.Error("the answer of the redirect's target was not found again")
+	}
+	site.wantRuns(2)
+}

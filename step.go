@@ -1,0 +1,249 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/semel-go/semel/internal/effect"
+	"github.com/semel-go/semel/internal/retry"
+	"github.com/semel-go/semel/store"
+)
+
+// stepCall is what a Call of Execution.Step refers to.
+type stepCall struct {
+	parent *Execution
+	name   string // within the call: of a step in a step "outer#inner"
+}
+
+// runStep runs a step, or returns what the parent's record has of it.
+func (g *Guard) runStep(ctx context.Context, call Call, fn Handler) (Result, error) {
+	s, res, err := g.beginStep(ctx, &call, nil)
+	if s == nil {
+		return res, err
+	}
+	defer s.abandon(ctx)
+	handlerCtx, cancel := s.x.handlerContext(ctx)
+	defer cancel(nil)
+	res, use, err := s.run(ctx, handlerCtx, fn)
+	s.end(use)
+	return res, effect.Finish(err)
+}
+
+// runStepIn is runStep in a transaction.
+func (g *Guard) runStepIn(ctx context.Context, tx store.Tx, call Call, fn Handler) (Result, error) {
+	if err := g.check(&call); err != nil {
+		return Result{}, err
+	}
+	s, res, err := g.beginStep(ctx, &call, tx)
+	if s == nil {
+		return res, err
+	}
+	defer s.abandon(ctx)
+	handlerCtx, cancel := s.x.handlerContext(ctx)
+	defer cancel(nil)
+	res, use, err := s.runIn(ctx, handlerCtx, fn)
+	s.end(use)
+	return res, effect.Finish(err)
+}
+
+// runningStep is one use of a step in one run of its call.
+type runningStep struct {
+	guard       *Guard
+	x           *Execution
+	journal     *journal
+	name        string
+	fingerprint store.Fingerprint
+	tx          store.Tx // nil: outside of one
+	ended       bool
+}
+
+// beginStep makes the step ready to run. It returns nil if the step's function must
+// not run: the step ends with the result and the error.
+func (g *Guard) beginStep(ctx context.Context, call *Call, tx store.Tx) (*runningStep, Result, error) {
+	parent, name := call.step.parent, call.step.name
+	s := &runningStep{guard: g, x: parent.child(g, name), journal: parent.journal, name: name, fingerprint: g.fingerprint(&call.Payload), tx: tx}
+	if err := s.journal.checkRunner(g, tx); err != nil {
+		return nil, Result{}, invalid(s.x.key.Operation, fmt.Errorf("step %q: %w", name, err))
+	}
+	recorded, err := s.journal.begin(ctx, s)
+	if err != nil {
+		return nil, Result{}, s.refuse(ctx, err)
+	}
+	if recorded != nil {
+		res, err := s.replay(ctx, recorded, call)
+		return nil, res, err
+	}
+	return s, Result{}, nil
+}
+
+func (s *runningStep) end(use stepUse) {
+	s.ended = true
+	s.journal.end(s, use)
+}
+
+// abandon ends a step whose function panicked or called runtime.Goexit.
+func (s *runningStep) abandon(ctx context.Context) {
+	if !s.ended {
+		s.end(stepInDoubt)
+		s.guard.observeEnd(ctx, s.x, EventReleased, errPanicked)
+	}
+}
+
+// run runs the step's function and records how it ended, in one write.
+func (s *runningStep) run(ctx, handlerCtx context.Context, fn Handler) (Result, stepUse, error) {
+	o, err := fn(handlerCtx, s.x)
+	err = effect.Readable(err)
+	step, kind, err := s.outcome(o, err)
+	if step == nil {
+		s.guard.observeEnd(ctx, s.x, kind, err)
+		if effect.None(err) {
+			return Result{}, stepFree, err
+		}
+		return Result{}, stepInDoubt, err
+	}
+	res, use := Result{Outcome: o, codecs: s.guard.options.Codecs}, stepUsed
+	if step.Failed {
+		res = Result{}
+	}
+	switch recordErr := s.journal.record(ctx, step); {
+	case errors.Is(recordErr, store.ErrLeaseLost):
+		res, use, kind, err = Result{}, stepLost, EventNotStored, s.x.failure(ErrLeaseLost, textOnly(err))
+	case recordErr != nil:
+		use, kind, err = stepUnsure, EventNotStored, s.x.failure(ErrOutcomeNotStored, errors.Join(recordErr, err))
+	}
+	s.guard.observeEnd(ctx, s.x, kind, err)
+	return res, use, err
+}
+
+// outcome is the step to record, or nil if nothing of it is kept.
+func (s *runningStep) outcome(o store.Outcome, err error) (step *store.Step, kind string, _ error) {
+	step = &store.Step{Name: s.name, Fingerprint: s.fingerprint, Attempt: s.x.attempt}
+	if err == nil {
+		step.Outcome = s.guard.limit(o)
+		return s.journal.fit(step), EventExecuted, nil
+	}
+	f, ok := errors.AsType[*Failure](err)
+	if !ok || f == nil || effect.None(err) {
+		return nil, EventReleased, err
+	}
+	f = f.validUTF8()
+	step.Outcome, step.Failed = s.guard.failed(f).Outcome, true
+	return s.journal.fit(step), EventFailed, f
+}
+
+// runIn runs the step in a transaction, together with its record.
+func (s *runningStep) runIn(ctx, handlerCtx context.Context, fn Handler) (res Result, use stepUse, err error) {
+	var kept error
+	runErr, err := nested(ctx, s.tx, func() error {
+		var o store.Outcome
+		handlerErr, err := nested(ctx, s.tx, func() (err error) {
+			o, err = fn(handlerCtx, s.x)
+			return effect.Readable(err)
+		})
+		if err != nil {
+			return s.unavailable(ctx, textOnly(err))
+		}
+		step, kind, err := s.outcome(o, handlerErr)
+		if step == nil {
+			s.guard.observeEnd(ctx, s.x, kind, err)
+			return err
+		}
+		if step.Failed {
+			kept = err
+		} else {
+			res = Result{Outcome: o, codecs: s.guard.options.Codecs}
+		}
+		if err := s.journal.recordIn(ctx, s.tx, step); err != nil {
+			return s.unavailable(ctx, fmt.Errorf("record the step: %w", err))
+		}
+		s.guard.observeEnd(ctx, s.x, kind, err)
+		return nil
+	})
+	switch {
+	case runErr != nil && err == nil:
+		return Result{}, stepFree, runErr // its writes are undone
+	case err != nil:
+		return Result{}, stepUnsure, s.unavailable(ctx, textOnly(err))
+	}
+	return res, stepUnsure, kept // it counts when the transaction commits
+}
+
+// replay returns what is recorded.
+func (s *runningStep) replay(ctx context.Context, recorded *store.Step, call *Call) (Result, error) {
+	if err := s.compare(recorded, call); err != nil {
+		return Result{}, s.refuse(ctx, err)
+	}
+	if recorded.Failed {
+		err := failureOf(recorded.Outcome)
+		if errors.Is(err, store.ErrCorrupt) {
+			return Result{}, s.refuse(ctx, s.x.failure(store.ErrCorrupt, err))
+		}
+		s.guard.observeEnd(ctx, s.x, EventReplayed, err)
+		return Result{Replayed: true}, err
+	}
+	res := Result{Outcome: recorded.Outcome, Replayed: true, codecs: s.guard.options.Codecs}
+	s.guard.observeEnd(ctx, s.x, EventReplayed, nil)
+	if recorded.Outcome.Gone {
+		return res, s.x.failure(ErrNotKept, fmt.Errorf("step %q", s.name))
+	}
+	return res, nil
+}
+
+// compare refuses a recorded step that had another payload.
+func (s *runningStep) compare(recorded *store.Step, call *Call) error {
+	mine := s.fingerprint
+	if recorded.Fingerprint.KeyID != mine.KeyID {
+		if secret, ok := s.guard.secret(recorded.Fingerprint.KeyID); ok {
+			mine = call.Payload.fingerprint(secret)
+		}
+	}
+	switch {
+	case !recorded.Fingerprint.Comparable(mine):
+		return s.x.failure(ErrUnverifiable, fmt.Errorf("step %q was hashed by %q with secret %q", s.name, recorded.Fingerprint.Alg, recorded.Fingerprint.KeyID))
+	case !recorded.Fingerprint.Equal(mine):
+		return s.x.failure(ErrMismatch, fmt.Errorf("step %q is recorded with another payload; a new payload needs a new name", s.name))
+	}
+	return nil
+}
+
+// refuse ends a step whose function does not run.
+func (s *runningStep) refuse(ctx context.Context, err error) error {
+	s.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: s.x.policy, Attempt: s.x.attempt, Err: err}, s.x.key)
+	return err
+}
+
+func (s *runningStep) unavailable(ctx context.Context, cause error) error {
+	switch {
+	case ctx.Err() != nil:
+		return s.x.failure(ErrCanceled, cause)
+	case errors.Is(cause, store.ErrLeaseLost):
+		return s.x.failure(ErrLeaseLost, cause)
+	}
+	return s.x.failure(ErrUnavailable, cause)
+}
+
+// recordStep sends a step until the store answers or SettleTimeout has passed, as
+// Guard.settle does. It is harmless to repeat.
+func (g *Guard) recordStep(ctx context.Context, l store.Lease, s *store.Step) error {
+	ctx, cancel := g.settleContext(ctx)
+	defer cancel()
+	for wait := firstResend; ; wait = min(2*wait, longestResend) {
+		err := g.recordStepOnce(ctx, l, s)
+		switch {
+		case err == nil || retry.Answered(err) || errors.Is(err, store.ErrChanged):
+			return err
+		case errors.Is(err, store.ErrTooLarge) && !s.Outcome.Equal(tombstone(s.Outcome)):
+			s.Outcome = tombstone(s.Outcome)
+		case !retry.Pause(ctx, wait):
+			return err
+		}
+	}
+}
+
+// recordStepOnce waits for one answer, as settleOnce does.
+func (g *Guard) recordStepOnce(ctx context.Context, l store.Lease, s *store.Step) error {
+	limited, cancel := g.storeContext(ctx)
+	defer cancel()
+	return g.explainLimit(ctx, limited, g.journal.RecordStep(limited, l, *s))
+}

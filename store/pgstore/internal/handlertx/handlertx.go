@@ -1,0 +1,268 @@
+// Package handlertx lends a transaction to a handler, which must not end it.
+package handlertx
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ErrEnded names the rule that a handler has broken.
+var ErrEnded = errors.New("pgstore: the handler must not end its transaction (COMMIT, ROLLBACK, PREPARE TRANSACTION): it is committed together with the record if the handler returns nil, and rolled back after an error")
+
+// State is shared by all transactions of one handler: its own and its savepoints. The
+// Bool says that the handler has returned. Afterwards every method fails with
+// pgx.ErrTxClosed, because the connection may belong to another run by then.
+type State struct {
+	atomic.Bool
+	refused atomic.Bool
+	spoiled atomic.Bool
+	lent    atomic.Bool // the handler has the connection, whose statements nobody checks
+	xid     atomic.Pointer[string]
+	// BeforeUse, if not nil, runs before each use of the transaction. If it fails,
+	// the use fails, and nothing is sent.
+	BeforeUse func(context.Context) error
+}
+
+// Refused reports whether a statement was refused that would have ended the
+// transaction, and forgets it.
+func (s *State) Refused() bool { return s.refused.Swap(false) }
+
+// Spoiled reports whether the handler has removed prepared statements from the
+// connection, on which the driver still relies. Close it.
+func (s *State) Spoiled() bool { return s.spoiled.Load() }
+
+// Lent reports whether the handler has used the connection itself, so that its
+// statements were not checked.
+func (s *State) Lent() bool { return s.lent.Load() }
+
+// Lend says that the handler has the connection itself, in the transaction xid.
+func (s *State) Lend(xid string) {
+	s.xid.Store(&xid)
+	s.lent.Store(true)
+}
+
+// XID is the id of the transaction at the time when the connection was lent, or empty
+// if it is not known.
+func (s *State) XID() string {
+	if xid := s.xid.Load(); xid != nil {
+		return *xid
+	}
+	return ""
+}
+
+// CurrentXID is the statement whose answer is given to Lend. It assigns an id.
+const CurrentXID = "SELECT pg_current_xact_id()::text"
+
+// CheckXID fails with DivisionByZero if the transaction has another id than $1.
+const CheckXID = "SELECT 1 / (pg_current_xact_id_if_assigned()::text IS NOT DISTINCT FROM $1::text)::integer"
+
+// DivisionByZero is the server's code of the error of CheckXID.
+const DivisionByZero = "22012"
+
+// lend looks up the id of the transaction when the handler asks for the connection. A
+// transaction that has failed cannot be committed, and has no answer.
+func (s *State) lend(tx pgx.Tx) {
+	if conn := tx.Conn(); s.lent.Load() || conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() != 'T' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	xid := ""
+	_ = tx.QueryRow(ctx, CurrentXID).Scan(&xid) // if it fails, it is not known
+	s.Lend(xid)
+}
+
+// Tx is a transaction as a handler sees it. The handler cannot end it by a method, or
+// by a statement of a method. The results of Conn and LargeObjects are not guarded.
+type Tx struct {
+	pgx.Tx
+	state     *State
+	savepoint bool // a savepoint, which the handler may end
+}
+
+// New is tx for a handler.
+func New(tx pgx.Tx, state *State) *Tx { return &Tx{Tx: tx, state: state} }
+
+// Failed reports whether a statement has failed, or the connection is closed, so that
+// nothing can be committed. Unlike Conn it costs nothing later.
+func (t *Tx) Failed() bool {
+	conn := t.Tx.Conn()
+	return conn.IsClosed() || conn.PgConn().TxStatus() == 'E'
+}
+
+// ForStore is the transaction for the store's own statements, in a handler that gives
+// the store its transaction.
+func (t *Tx) ForStore() pgx.Tx { return &storeTx{t} }
+
+// use runs before each use. It returns pgx.ErrTxClosed after the handler has returned.
+func (t *Tx) use(ctx context.Context) error {
+	switch {
+	case t.state.Load():
+		return pgx.ErrTxClosed
+	case t.state.BeforeUse != nil:
+		return t.state.BeforeUse(ctx)
+	}
+	return nil
+}
+
+// check is use for a statement. It refuses one that would end the transaction.
+func (t *Tx) check(ctx context.Context, sql string) error {
+	if err := t.use(ctx); err != nil {
+		return err
+	}
+	if forgetsStatements(sql) {
+		t.state.spoiled.Store(true)
+	}
+	if Ends(sql) {
+		t.state.refused.Store(true)
+		return ErrEnded
+	}
+	return nil
+}
+
+// Commit implements pgx.Tx. It fails, except for a savepoint that the handler has set.
+func (t *Tx) Commit(ctx context.Context) error { return t.end(ctx, t.Tx.Commit) }
+
+// Rollback implements pgx.Tx. It fails, except for a savepoint that the handler has
+// set.
+func (t *Tx) Rollback(ctx context.Context) error { return t.end(ctx, t.Tx.Rollback) }
+
+func (t *Tx) end(ctx context.Context, end func(context.Context) error) error {
+	switch {
+	case t.state.Load():
+		return pgx.ErrTxClosed
+	case !t.savepoint:
+		return ErrEnded
+	}
+	return end(ctx)
+}
+
+// Begin implements pgx.Tx by a savepoint.
+func (t *Tx) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := t.use(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Tx{Tx: tx, state: t.state, savepoint: true}, nil
+}
+
+// Prepare implements pgx.Tx.
+func (t *Tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := t.check(ctx, sql); err != nil {
+		return nil, err
+	}
+	return t.Tx.Prepare(ctx, name, sql)
+}
+
+// Conn implements pgx.Tx. The statements of its result are not checked.
+func (t *Tx) Conn() *pgx.Conn {
+	if t.use(context.Background()) == nil {
+		t.state.lend(t.Tx)
+	}
+	return t.Tx.Conn()
+}
+
+// LargeObjects implements pgx.Tx. Its result must not be used after the handler has returned.
+func (t *Tx) LargeObjects() pgx.LargeObjects {
+	if err := t.use(context.Background()); err != nil {
+		b := &pgx.Batch{}
+		b.BeginTx(pgx.TxOptions{})
+		return pgx.FailedBatchResults(b, err).Tx().LargeObjects() // LargeObjects of a closed transaction
+	}
+	return t.Tx.LargeObjects()
+}
+
+// Exec implements pgx.Tx.
+func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := t.check(ctx, sql); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return t.Tx.Exec(ctx, sql, args...)
+}
+
+// Query implements pgx.Tx.
+func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := t.check(ctx, sql); err != nil {
+		return FailedRows{Error: err}, err
+	}
+	return t.Tx.Query(ctx, sql, args...)
+}
+
+// QueryRow implements pgx.Tx.
+func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := t.check(ctx, sql); err != nil {
+		return FailedRows{Error: err}
+	}
+	return t.Tx.QueryRow(ctx, sql, args...)
+}
+
+// SendBatch implements pgx.Tx.
+func (t *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	err := t.use(ctx)
+	for _, q := range b.QueuedQueries {
+		if err == nil {
+			err = t.check(ctx, q.SQL)
+		}
+	}
+	if err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	return t.Tx.SendBatch(ctx, b)
+}
+
+// CopyFrom implements pgx.Tx.
+func (t *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := t.use(ctx); err != nil {
+		return 0, err
+	}
+	return t.Tx.CopyFrom(ctx, table, columns, rows)
+}
+
+// storeTx is the transaction of a handler for the store's own statements, which may
+// name its savepoints. It fails too after the handler has returned.
+type storeTx struct{ *Tx }
+
+// Exec implements pgx.Tx.
+func (t *storeTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := t.use(ctx); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return t.Tx.Tx.Exec(ctx, sql, args...)
+}
+
+// SendBatch implements pgx.Tx.
+func (t *storeTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if err := t.use(ctx); err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	return t.Tx.Tx.SendBatch(ctx, b)
+}
+
+// Conn implements pgx.Tx.
+func (t *storeTx) Conn() *pgx.Conn { return t.Tx.Tx.Conn() }
+
+// FailedRows are the rows of a query that was not sent.
+type FailedRows struct {
+	pgx.Rows
+	Error error
+}
+
+// Close implements pgx.Rows.
+func (r FailedRows) Close() {}
+
+// Err implements pgx.Rows.
+func (r FailedRows) Err() error { return r.Error }
+
+// Next implements pgx.Rows.
+func (r FailedRows) Next() bool { return false }
+
+// Scan implements pgx.Rows.
+func (r FailedRows) Scan(...any) error { return r.Error }

@@ -1,0 +1,36 @@
+package handlertx
+
+import "testing"
+
+func TestEnds_StatementsThatEndTheTransaction_Found(t *testing.T) {
+	for _, sql := range []string{
+		"COMMIT", "commit;", " \n\tCommit Work", "END", "end transaction", "ABORT", "ROLLBACK", "rollback work", "ROLLBACK TRANSACTION AND CHAIN",
+		"COMMIT AND CHAIN", "PREPARE TRANSACTION 'x'", "COMMIT PREPARED 'x'", "ROLLBACK PREPARED 'x'",
+		"-- a comment\nCOMMIT", "/* a /* nested */ comment */ COMMIT", "SELECT 1; COMMIT", ";;COMMIT", "SELECT 1;/**/ROLLBACK; BEGIN",
+		"SELECT 'a;b'; COMMIT", "SELECT 'it''s; '; COMMIT", `SELECT "a;""b"; COMMIT`, "SELECT $$;$$; COMMIT", "SELECT $a$ $$ ; $b$ $a$; COMMIT",
+		`SELECT E'\'; '; COMMIT`, `SELECT '\'; COMMIT; --'`, "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END; COMMIT", "SELECT 1 -- ;\n; COMMIT", "SELECT a$b; COMMIT", "SELECT $1; COMMIT; SELECT $2",
+		"SAVEPOINT semel_handler", "RELEASE SAVEPOINT Semel_Swap", `ROLLBACK TO "semel_handler"`, "ROLLBACK WORK TO SAVEPOINT semel_swap",
+	} {
+		if !Ends(sql) {
+			t.Errorf("%q is not refused", sql)
+		}
+	}
+}
+
+func TestEnds_OtherStatements_NotRefused(t *testing.T) {
+	for _, sql := range []string{
+		"", ";", "SELECT 1", "INSERT INTO t VALUES ('COMMIT; COMMIT')", "SELECT CASE WHEN true THEN 1 END", "SELECT 'a'; SELECT 'COMMIT'",
+		"SAVEPOINT a", "ROLLBACK TO a", "ROLLBACK TRANSACTION TO SAVEPOINT a", "RELEASE a; SELECT 1", "PREPARE p AS SELECT 1", "SELECT $$; COMMIT; $$",
+		"SELECT $t$; COMMIT; $t$", "/* ; COMMIT; */ SELECT 1", "SELECT 1 -- ; COMMIT", "DO $$BEGIN PERFORM 1; END$$", "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END",
+		"commits", "SELECT 1; committed", `SELECT E'\'; COMMIT; '`,
+	} {
+		if Ends(sql) {
+			t.Errorf("%q is refused", sql)
+		}
+	}
+}
+
+func FuzzEnds_AnyText_Ends(f *testing.F) {
+	f.Add("SELECT $a$; '\\' -- /* \n */ \"")
+	f.Fuzz(func(_ *testing.T, sql string) { Ends(sql) })
+}

@@ -1,0 +1,205 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
+)
+
+// journal is the part of a Store that keeps the steps of calls, and the timers of
+// records. They are rows of semel_step and semel_timer.
+type journal struct{ store *Store }
+
+// RecordStep stores a step of a call in one round trip. It implements store.Journal.
+func (j *journal) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
+	s := j.store
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return pgwire.Explain("record a step", err)
+	}
+	err := s.laneSession.recordStep(ctx, &l, &step)
+	if pgwire.Code(err) == pgwire.LockNotAvailable {
+		err = s.waitForLock(ctx, func() error { return s.waitSession.recordStep(ctx, &l, &step) })
+	}
+	return pgwire.Explain("record a step", err)
+}
+
+// Steps returns the steps that a call has recorded (recovery points of its handler, see
+// semel.Execution.Step) in their order, or store.ErrLeaseLost. It takes one round trip,
+// and does not wait for locks. It implements store.Journal.
+func (j *journal) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
+	s := j.store
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	rows, err := s.ownPool.Query(ctx, s.sql.Steps, stepsArgs(&l, nil)...)
+	if err != nil {
+		return nil, pgwire.Explain("read steps", err)
+	}
+	steps, err := readSteps(rows)
+	return steps, pgwire.Explain("read steps", err)
+}
+
+func (s *session) recordStep(ctx context.Context, l *store.Lease, step *store.Step) error {
+	data := store.EncodeStep(step)
+	if len(data) > table.MaxOutcome {
+		return fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, len(data), table.MaxOutcome)
+	}
+	var kept []byte
+	err := s.retry(func() error {
+		return s.db.QueryRow(ctx, s.sql.RecordStep, table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), []byte(step.Name), data, s.lockTimeout).Scan(&kept)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return store.ErrLeaseLost
+	}
+	if err != nil {
+		return err
+	}
+	recorded, err := store.DecodeStep(step.Name, step.Recorded, kept)
+	if err != nil {
+		return err
+	}
+	return store.SameStep(&recorded, step)
+}
+
+func stepsArgs(l *store.Lease, idleTimeout *string) []any {
+	return []any{table.ID(l.Key), table.Owner(l.Owner), table.Fence(l.Fence), idleTimeout}
+}
+
+func readSteps(rows pgx.Rows) (steps []store.Step, err error) {
+	defer rows.Close()
+	exists := false
+	for rows.Next() {
+		var name, data []byte
+		var recorded pgtype.Int8
+		if err := rows.Scan(&name, &recorded, &data, nil); err != nil {
+			return nil, err
+		}
+		exists = true
+		if !recorded.Valid {
+			continue // the record has no step
+		}
+		step, err := store.DecodeStep(string(name), store.Time(recorded.Int64), data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: step %q of semel_step", err, name)
+		}
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, store.ErrLeaseLost
+	}
+	return steps, nil
+}
+
+// RecordStep implements store.Journal. Until the transaction ends, the record is
+// locked against every other change, and its lease is not renewed.
+func (t *storeTx) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
+	err := t.flushPending(ctx, table.ID(l.Key))
+	if err == nil {
+		t.claimSavepoint = false // rolling back to it would undo the step too
+		err = t.session.recordStep(ctx, &l, &step)
+	}
+	return pgwire.Explain("record a step in a transaction", err)
+}
+
+// Steps implements store.Journal. It sends BEGIN, if that was not sent.
+func (t *storeTx) Steps(ctx context.Context, l store.Lease) (steps []store.Step, err error) {
+	if err := t.flushPending(ctx, table.ID(l.Key)); err != nil {
+		return nil, pgwire.Explain("read steps in a transaction", err)
+	}
+	var lost error
+	t.pipeline.Push(t.session.sql.Steps, stepsArgs(&l, t.idleTimeout), func(res pgx.BatchResults) error {
+		rows, err := res.Query()
+		if err != nil {
+			return err
+		}
+		steps, err = readSteps(rows)
+		if errors.Is(err, store.ErrLeaseLost) { // the transaction goes on
+			lost, err = err, nil
+		}
+		return err
+	})
+	if err = t.pipeline.Flush(ctx); err == nil {
+		err = lost
+	}
+	return steps, pgwire.Explain("read steps in a transaction", err)
+}
+
+// Steps implements store.Journal.
+func (t *ownTx) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
+	if t.pipeline.DB == nil {
+		if err := t.connect(ctx); err != nil {
+			return nil, pgwire.Explain("begin", err)
+		}
+	}
+	return t.storeTx.Steps(ctx, l)
+}
+
+// SetTimer implements store.Timers in one round trip.
+func (j *journal) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	id, version, micros := table.ID(k), table.Owner(next), table.Micros(wait, true).Int64
+	if seen != (store.Owner{}) {
+		changed, err := j.timer(ctx, j.store.sql.MoveTimer, id, version, micros, table.Owner(seen))
+		return changed == 1, err
+	}
+	_, err := j.timer(ctx, j.store.sql.SetTimer, id, version, micros, []byte(k.Operation), []byte(k.Tenant), []byte(k.Value))
+	return err == nil, err
+}
+
+// DropTimer implements store.Timers in one round trip.
+func (j *journal) DropTimer(ctx context.Context, k store.Key, seen store.Owner) error {
+	_, err := j.timer(ctx, j.store.sql.DropTimer, table.ID(k), table.Owner(seen))
+	return err
+}
+
+// timer changes a timer.
+func (j *journal) timer(ctx context.Context, statement string, args ...any) (changed int64, err error) {
+	s := j.store
+	if s.closed.Load() {
+		return 0, ErrClosed
+	}
+	err = s.waitSession.retry(func() error {
+		tag, err := s.ownPool.Exec(ctx, statement, args...)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed, pgwire.Explain("change a timer", err)
+}
+
+// DueTimers implements store.Timers in one round trip.
+func (j *journal) DueTimers(ctx context.Context, operation string, within time.Duration, limit int) ([]store.Timer, time.Time, error) {
+	s := j.store
+	if s.closed.Load() {
+		return nil, time.Time{}, ErrClosed
+	}
+	rows, err := s.ownPool.Query(ctx, s.sql.DueTimers, []byte(operation), table.Micros(within, true).Int64, int64(limit))
+	if err != nil {
+		return nil, time.Time{}, pgwire.Explain("read timers", err)
+	}
+	var due []store.Timer
+	var now int64
+	var micros pgtype.Int8
+	var version pgtype.UUID
+	var tenant, key []byte
+	_, err = pgx.ForEachRow(rows, []any{&now, &micros, &version, &tenant, &key}, func() error {
+		if micros.Valid {
+			k := store.Key{Operation: operation, Tenant: string(tenant), Value: string(key)}
+			due = append(due, store.Timer{Key: k, Version: store.Owner(version.Bytes), Due: store.Time(micros.Int64)})
+		}
+		return nil
+	})
+	return due, store.Time(now), pgwire.Explain("read timers", err)
+}

@@ -1,0 +1,182 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
+)
+
+// keyState is what a transaction sees of a key.
+type keyState struct {
+	locked          bool
+	now, sweptFence int64
+	row             table.Row
+}
+
+// found is the record of the key. It reports false if the key is free and has no
+// record.
+func (k *keyState) found(p *store.Proposal) (f store.Found, ok bool, err error) {
+	now := store.Time(k.now)
+	switch {
+	case k.row.ID.Valid:
+		if f, err = k.row.Found(p.Key, k.now); err != nil {
+			return f, true, err
+		}
+		if expired := f.Record.Expired(now); k.locked || f.Record.State.Terminal() && !expired {
+			return p.Found(&f.Record, now), true, nil
+		}
+		return inProgress(p, &f.Record, now), true, nil
+	case !k.locked:
+		return inProgress(p, &store.Record{Created: now}, now), true, nil
+	}
+	return f, false, nil
+}
+
+// retryAfter is when to repeat a call whose key another transaction holds.
+const retryAfter = time.Second
+
+// inProgressHolder is the displayed holder of a record that is not committed yet.
+const inProgressHolder = "a transaction"
+
+// inProgress is a record that stands for the uncommitted record of another
+// transaction.
+func inProgress(proposal *store.Proposal, record *store.Record, now time.Time) store.Found {
+	until := store.Time(store.Micros(now.Add(retryAfter)))
+	return store.Found{Now: now, Record: store.Record{
+		Key: proposal.Key, State: store.Processing, Policy: proposal.Policy, Fingerprint: proposal.Fingerprint, Holder: inProgressHolder,
+		Fence: record.Fence, Attempt: record.Attempt, Created: record.Created, Updated: now, Until: until, Format: store.Format,
+	}}
+}
+
+// lookUp takes the lock of a key, and reads the key's record. The next call
+// overwrites the result.
+func (t *storeTx) lookUp(ctx context.Context, id pgtype.UUID) (state *keyState, err error) {
+	t.queueLookup(id)
+	if t.deferInsert && t.depth == 1 && !t.ownsTx { // the handler comes next
+		t.pipeline.Push("SAVEPOINT "+savepoint(1), nil, nil)
+	}
+	err = t.pipeline.Flush(ctx)
+	t.claimSavepoint = t.deferInsert && t.depth == 1
+	return &t.lookup.keyState, t.store.checkStore(err, t.lookup.storeID)
+}
+
+// lookup is the parameters and the answer of the statement Lock. They are in one
+// struct because the driver takes all of them by address, so that they are allocated
+// together.
+type lookup struct {
+	keyState
+	id, storeID       pgtype.UUID // storeID is semel_meta.store in the transaction's database
+	lockHigh, lockLow pgtype.Int4
+	packed            []byte
+	args              [4]any
+	targets           [7]any
+	readAnswer        func(pgx.BatchResults) error
+}
+
+// queueLookup queues the statement Lock. Its answer goes to t.lookup.
+func (t *storeTx) queueLookup(id pgtype.UUID) {
+	l := &t.lookup
+	*l = lookup{id: id, readAnswer: l.readAnswer, lockHigh: pgtype.Int4{Valid: true}, lockLow: pgtype.Int4{Valid: true}}
+	l.lockHigh.Int32, l.lockLow.Int32 = t.store.lockOf(id)
+	l.args = [...]any{&l.id, &l.lockHigh, &l.lockLow, t.idleTimeout}
+	l.targets = [...]any{&l.now, &t.hasStandby, &l.locked, &l.sweptFence, &l.storeID, &l.packed, nil}
+	if l.readAnswer == nil {
+		l.readAnswer = t.readLookup
+	}
+	t.pipeline.Push(t.store.txSQL.Lock, l.args[:], l.readAnswer)
+}
+
+func (t *storeTx) readLookup(res pgx.BatchResults) error {
+	l := &t.lookup
+	err := res.QueryRow().Scan(l.targets[:]...)
+	if err == nil && l.packed != nil && l.storeID == t.store.id {
+		err = l.row.Unpack(l.packed)
+	}
+	return err
+}
+
+// checkStore returns err, or ErrForeign if the transaction's database has another
+// storeID.
+func (s *Store) checkStore(err error, storeID pgtype.UUID) error {
+	switch {
+	case pgwire.Code(err) == pgwire.UndefinedTable:
+		return fmt.Errorf("%w: it has no tables of Semel: %w", ErrForeign, err)
+	case err == nil && storeID != s.id:
+		return fmt.Errorf("%w, or another schema, than the store", ErrForeign)
+	}
+	return err
+}
+
+// lockOf is the advisory lock of a key. Two keys may share a lock, and the application
+// may use the same number. They then only wait for each other.
+func (s *Store) lockOf(id pgtype.UUID) (int32, int32) {
+	n := table.KeyHash(id) ^ table.KeyHash(s.id)
+	return int32(n >> 32), int32(n) //nolint:gosec // any bits will do
+}
+
+// The statements LockMany, FindCompleted and LockAndInsert are planned once for each
+// connection, because planning one costs as much as about fifty keys. A generic plan
+// that was made while the table was small would read the whole table for each key,
+// unless sequential scans are off. restorePlans restores the settings for later
+// statements of the transaction.
+const (
+	useGenericPlans = `SELECT current_setting('synchronous_standby_names') <> '', set_config('semel.plans', current_setting('plan_cache_mode'), true), set_config('semel.scans', current_setting('enable_seqscan'), true),
+		set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true)`
+	restorePlans = `SELECT set_config('plan_cache_mode', current_setting('semel.plans'), true), set_config('enable_seqscan', current_setting('semel.scans'), true)`
+)
+
+// lookUpMany is lookUp for many keys in one statement. The next claim of each key uses
+// the result.
+func (t *storeTx) lookUpMany(ctx context.Context, keys []pgtype.UUID) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	t.keyStates = make(map[pgtype.UUID]*keyState, len(keys))
+	ids, highs, lows := make([]pgtype.UUID, 0, len(keys)), make([]int32, 0, len(keys)), make([]int32, 0, len(keys))
+	for _, id := range keys {
+		if _, twice := t.keyStates[id]; !twice {
+			high, low := t.store.lockOf(id)
+			ids, highs, lows, t.keyStates[id] = append(ids, id), append(highs, high), append(lows, low), nil
+		}
+	}
+	freeState := &keyState{locked: true}
+	var storeID pgtype.UUID
+	t.pipeline.Push(useGenericPlans, nil, t.readHasStandby)
+	t.pipeline.Push(t.session.sql.LockMany, []any{pgwire.Pointers(ids, func(id *pgtype.UUID) pgtype.UUID { return *id }), pgwire.Array(highs), pgwire.Array(lows), t.idleTimeout}, func(res pgx.BatchResults) error {
+		return eachRow(res, func(scan func(...any) error) error {
+			var state keyState
+			var id pgtype.UUID
+			var locked pgtype.Bool
+			if err := scan(state.row.Fields(&freeState.now, &freeState.sweptFence, &storeID, &id, &locked)...); err != nil {
+				return err
+			}
+			if id.Valid {
+				state.locked, state.now, state.sweptFence = locked.Bool, freeState.now, freeState.sweptFence
+				t.keyStates[id] = &state
+			}
+			return nil
+		})
+	})
+	t.pipeline.Push(restorePlans, nil, nil)
+	if err := t.store.checkStore(t.pipeline.Flush(ctx), storeID); err != nil {
+		return err
+	}
+	for id, state := range t.keyStates {
+		if state == nil {
+			t.keyStates[id] = freeState
+		}
+	}
+	return nil
+}
+
+// readHasStandby reads the answer of useGenericPlans.
+func (t *storeTx) readHasStandby(res pgx.BatchResults) error {
+	return res.QueryRow().Scan(&t.hasStandby, nil, nil, nil, nil)
+}

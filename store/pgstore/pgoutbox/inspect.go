@@ -1,0 +1,146 @@
+package pgoutbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/pgstore"
+)
+
+// Stats implements outbox.Inspector. It counts rows, so its cost grows with their number.
+func (b *Outbox) Stats(ctx context.Context) (s outbox.Stats, err error) {
+	if b.db.Closed() {
+		return s, pgstore.ErrClosed
+	}
+	var age *int64
+	err = b.db.Own.QueryRow(ctx, b.sql.stats).Scan(&s.Waiting, &s.Held, &s.Quarantined, &s.Sent, &s.StoppedKeys, &age)
+	if age != nil {
+		s.OldestAge = max(0, time.Duration(*age)*time.Microsecond)
+	}
+	return s, explain("stats", err)
+}
+
+// List implements outbox.Inspector.
+func (b *Outbox) List(ctx context.Context, state outbox.State, after int64, limit int) ([]outbox.Entry, error) {
+	if b.db.Closed() {
+		return nil, pgstore.ErrClosed
+	}
+	sql, args := b.sql.listWaiting, []any{after, limit}
+	switch state {
+	case outbox.Waiting:
+	case outbox.Sent:
+		sql = b.sql.listSent
+	case outbox.Held, outbox.Quarantined:
+		sql, args = b.sql.listHeld, append(args, state == outbox.Quarantined)
+	default:
+		return nil, fmt.Errorf("pgoutbox: list: %v is no state", state)
+	}
+	rows, err := b.db.Own.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, explain("list", err)
+	}
+	entries, err := pgx.CollectRows(rows, func(found pgx.CollectableRow) (outbox.Entry, error) {
+		var r row
+		if err := found.Scan(r.targets()...); err != nil {
+			return r.entry, err
+		}
+		err := r.finish(state == outbox.Held)
+		return r.entry, err
+	})
+	return entries, explain("list", err)
+}
+
+// The tables in which a message can be, as the statements find and laneOf name them.
+const (
+	inWaiting = 1
+	inHeld    = 2
+)
+
+// Get implements outbox.Inspector.
+func (b *Outbox) Get(ctx context.Context, position int64) (outbox.Entry, error) {
+	if b.db.Closed() {
+		return outbox.Entry{}, pgstore.ErrClosed
+	}
+	var r row
+	var table int
+	err := b.db.Own.QueryRow(ctx, b.sql.find, position).Scan(append(r.targets(), &table)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return outbox.Entry{}, fmt.Errorf("%w: position %d", outbox.ErrNotFound, position)
+	}
+	if err == nil {
+		err = r.finish(table == inHeld)
+	}
+	return r.entry, explain("get", err)
+}
+
+// locate finds the table of a message, and locks its lane.
+func (b *Outbox) locate(ctx context.Context, tx pgx.Tx, position int64) (lane, table int, err error) {
+	for range 2 { // the second time the lane is locked, so that nothing moves
+		err = tx.QueryRow(ctx, b.sql.laneOf, position).Scan(&lane, &table)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return 0, 0, fmt.Errorf("%w: position %d", outbox.ErrNotFound, position)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if _, err := tx.Exec(ctx, b.sql.lock, []int16{int16(lane)}); err != nil { //nolint:gosec // below outbox.Lanes
+			return 0, 0, err
+		}
+	}
+	return lane, table, nil
+}
+
+// Retry implements outbox.Inspector.
+func (b *Outbox) Retry(ctx context.Context, position int64) error {
+	return b.inTx(ctx, "retry", func(tx pgx.Tx) error {
+		_, table, err := b.locate(ctx, tx, position)
+		if err != nil {
+			return err
+		}
+		if table != inHeld {
+			return fmt.Errorf("%w: position %d is neither held nor in the quarantine", outbox.ErrState, position)
+		}
+		for _, sql := range []string{b.sql.free, b.sql.due} {
+			if _, err := tx.Exec(ctx, sql, position); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, notifySQL, b.channel)
+		return err
+	})
+}
+
+// Drop implements outbox.Inspector.
+func (b *Outbox) Drop(ctx context.Context, position int64) error {
+	return b.inTx(ctx, "drop", func(tx pgx.Tx) error {
+		lane, table, err := b.locate(ctx, tx, position)
+		if err != nil {
+			return err
+		}
+		switch table {
+		case inWaiting:
+			_, err := tx.Exec(ctx, b.sql.dropWaiting, lane, position)
+			return err
+		case inHeld:
+		default:
+			return fmt.Errorf("%w: position %d is sent", outbox.ErrState, position)
+		}
+		var order int64
+		var first bool
+		if err := tx.QueryRow(ctx, b.sql.dropHeld, position).Scan(&order, &first); err != nil || !first {
+			return err
+		}
+		for _, sql := range []string{b.sql.goOn, b.sql.goOnDone} {
+			if _, err := tx.Exec(ctx, sql, []int64{order}); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, notifySQL, b.channel)
+		return err
+	})
+}

@@ -1,0 +1,109 @@
+package pgoutbox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+)
+
+// Settle implements outbox.Store. That a waiting message was delivered needs no fence: it
+// is true whoever has the lane now.
+func (b *Outbox) Settle(ctx context.Context, results []outbox.Result) error {
+	if b.db.Closed() {
+		return pgstore.ErrClosed
+	}
+	var deleted, kept arrays
+	var others []outbox.Result
+	for _, r := range results {
+		switch {
+		case r.Kind != outbox.Delivered || r.State == outbox.Held:
+			others = append(others, r)
+		case r.Keep:
+			kept.add(r.Taken)
+		default:
+			deleted.add(r.Taken)
+		}
+	}
+	for _, part := range []struct {
+		sql string
+		arrays
+	}{{b.sql.deleteSent, deleted}, {b.sql.keepSent, kept}} {
+		if len(part.positions) == 0 {
+			continue
+		}
+		err := pgwire.Retry(func() error {
+			_, err := b.db.Own.Exec(ctx, part.sql, part.lanes, part.positions)
+			return err
+		})
+		if err != nil {
+			return explain("settle", err)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return b.inTx(ctx, "settle", func(tx pgx.Tx) error { return b.settleHeld(ctx, tx, others) })
+}
+
+// failures are the arguments of noteFailed.
+type failures struct {
+	arrays
+	refused []bool
+	delays  []int64
+	errors  []string
+}
+
+// settleHeld settles messages that have failed, and held ones that were delivered. All
+// changes of keys lock the lane first, and look at the keys in later statements.
+func (b *Outbox) settleHeld(ctx context.Context, tx pgx.Tx, results []outbox.Result) error {
+	messages := make([]outbox.Taken, len(results))
+	for i := range results {
+		messages[i] = *results[i].Taken
+	}
+	owned, err := b.lockLanes(ctx, tx, messages)
+	if err != nil {
+		return err
+	}
+	var deleted, kept, moved arrays
+	var failed failures
+	for _, r := range results {
+		switch {
+		case r.Kind == outbox.Delivered && r.Keep:
+			kept.add(r.Taken)
+		case r.Kind == outbox.Delivered:
+			deleted.add(r.Taken)
+		case owned[r.Lane]:
+			if r.State == outbox.Waiting {
+				moved.add(r.Taken)
+			}
+			failed.add(r.Taken)
+			failed.refused = append(failed.refused, r.Kind == outbox.Refused)
+			failed.delays = append(failed.delays, r.Delay.Microseconds())
+			failed.errors = append(failed.errors, r.Error)
+		}
+	}
+	orders := slices.Concat(deleted.orders, kept.orders)
+	for _, s := range []struct {
+		count int
+		step
+	}{
+		{len(deleted.orders), step{b.sql.deleteHeld, []any{deleted.orders, deleted.positions}}},
+		{len(kept.orders), step{b.sql.keepHeld, []any{kept.orders, kept.positions}}},
+		{len(orders), step{b.sql.goOn, []any{orders}}},
+		{len(orders), step{b.sql.goOnDone, []any{orders}}},
+		{len(moved.lanes), step{b.sql.moveFailed, []any{moved.lanes, moved.positions}}},
+		{len(failed.orders), step{b.sql.noteFailed, []any{failed.orders, failed.positions, failed.refused, failed.delays, failed.errors}}},
+	} {
+		if s.count > 0 {
+			if _, err := tx.Exec(ctx, s.sql, s.args...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

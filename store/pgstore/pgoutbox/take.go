@@ -1,0 +1,178 @@
+package pgoutbox
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/internal/pgwire"
+)
+
+// row is a message as a query returns it.
+type row struct {
+	entry       outbox.Entry
+	order       int64
+	lane        int
+	quarantined bool
+	written     int64
+	sent        int64
+	headers     string
+}
+
+// targets are where the columns of a message are read into.
+func (r *row) targets() []any {
+	m := &r.entry
+	return []any{
+		&m.Position, &r.written, &r.order, &r.lane, &r.quarantined, &m.Attempts, &m.LastError, &r.sent,
+		&m.Topic, &m.OrderKey, &m.ID, &r.headers, &m.Body,
+	}
+}
+
+// finish fills in what targets cannot.
+func (r *row) finish(isHeld bool) (err error) {
+	m := &r.entry
+	m.Written = time.UnixMicro(r.written)
+	switch {
+	case r.sent != 0:
+		m.State, m.Sent = outbox.Sent, time.UnixMicro(r.sent)
+	case r.quarantined:
+		m.State = outbox.Quarantined
+	case isHeld:
+		m.State = outbox.Held
+	default:
+		m.State = outbox.Waiting
+	}
+	m.Headers, err = decodeHeaders(r.headers)
+	return err
+}
+
+// Take implements outbox.Store.
+func (b *Outbox) Take(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) ([]outbox.Taken, error) {
+	if b.db.Closed() {
+		return nil, pgstore.ErrClosed
+	}
+	for range mostReads {
+		taken, aside, err := b.read(ctx, lanes, busy, limit)
+		if err == nil && len(aside) > 0 {
+			err = b.hold(ctx, aside)
+		}
+		if err != nil {
+			return nil, explain("take", err)
+		}
+		if len(taken) > 0 || len(aside) == 0 {
+			return taken, nil
+		}
+	}
+	return nil, nil
+}
+
+// mostReads is how often a Take reads again, if it has found only messages to be held.
+const mostReads = 100
+
+// read reads messages. The keys of the messages in aside have failed.
+func (b *Outbox) read(ctx context.Context, lanes []outbox.Lane, busy []int64, limit int) (taken, aside []outbox.Taken, err error) {
+	if busy == nil {
+		busy = []int64{}
+	}
+	lanes = slices.Clone(lanes)
+	rand.Shuffle(len(lanes), func(i, j int) { lanes[i], lanes[j] = lanes[j], lanes[i] }) // the first ones may use up the limit
+	numbers, fences := split(lanes)
+	rows, err := b.db.Own.Query(ctx, b.sql.take, numbers, fences, busy, max(1, limit/4), max(1, limit-limit/4))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r row
+		var fence int64
+		var isHeld, blocked bool
+		if err := rows.Scan(append(append([]any{&fence}, r.targets()...), &isHeld, &blocked)...); err != nil {
+			return nil, nil, err
+		}
+		if err := r.finish(isHeld); err != nil {
+			return nil, nil, err
+		}
+		t := outbox.Taken{Entry: r.entry, Lane: outbox.Lane{Number: r.lane, Fence: fence}, Order: r.order}
+		if blocked {
+			aside = append(aside, t)
+		} else {
+			taken = append(taken, t)
+		}
+	}
+	return taken, aside, rows.Err()
+}
+
+// hold moves messages to the failed ones of their keys, so that the next Take does not
+// find them again. The lane is locked, and the statement after it looks again whether
+// the key still has failed.
+func (b *Outbox) hold(ctx context.Context, messages []outbox.Taken) error {
+	return b.inTx(ctx, "hold", func(tx pgx.Tx) error {
+		owned, err := b.lockLanes(ctx, tx, messages)
+		if err != nil {
+			return err
+		}
+		var a arrays
+		for i := range messages {
+			if t := &messages[i]; owned[t.Lane] {
+				a.add(t)
+			}
+		}
+		_, err = tx.Exec(ctx, b.sql.setAside, a.lanes, a.positions)
+		return err
+	})
+}
+
+// lockLanes locks the lanes of messages until the end of the transaction, and reports
+// which of them still have the fence of their message.
+func (b *Outbox) lockLanes(ctx context.Context, tx pgx.Tx, messages []outbox.Taken) (owned map[outbox.Lane]bool, err error) {
+	var numbers []int16
+	for i := range messages {
+		if n := int16(messages[i].Lane.Number); !slices.Contains(numbers, n) { //nolint:gosec // below outbox.Lanes
+			numbers = append(numbers, n)
+		}
+	}
+	rows, err := tx.Query(ctx, b.sql.lock, numbers)
+	if err != nil {
+		return nil, err
+	}
+	locked, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (l outbox.Lane, err error) {
+		return l, r.Scan(&l.Number, &l.Fence)
+	})
+	owned = map[outbox.Lane]bool{}
+	for _, l := range locked {
+		owned[l] = true
+	}
+	return owned, err
+}
+
+// arrays are the arguments of a statement for many messages.
+type arrays struct {
+	lanes     []int16
+	positions []int64
+	orders    []int64
+}
+
+func (a *arrays) add(t *outbox.Taken) {
+	a.lanes = append(a.lanes, int16(t.Lane.Number)) //nolint:gosec // below outbox.Lanes
+	a.positions = append(a.positions, t.Position)
+	a.orders = append(a.orders, t.Order)
+}
+
+// Trim implements outbox.Store.
+func (b *Outbox) Trim(ctx context.Context, retention time.Duration, limit int) (int, error) {
+	if b.db.Closed() {
+		return 0, pgstore.ErrClosed
+	}
+	var n int64
+	err := pgwire.Retry(func() error {
+		tag, err := b.db.Own.Exec(ctx, b.sql.trim, retention.Microseconds(), limit)
+		n = tag.RowsAffected()
+		return err
+	})
+	return int(n), explain("trim", err)
+}

@@ -1,0 +1,210 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore/internal/table"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// standbyServer is a server whose commits wait for a standby that does not exist, until
+// somebody cancels the wait.
+type standbyServer struct {
+	*pgtest.Server
+	admin *pgxpool.Pool
+}
+
+func newStandbyServer(t *testing.T) *standbyServer {
+	t.Helper()
+	srv := pgtest.Start(t, "fsync=off", "synchronous_commit=on")
+	return &standbyServer{srv, pool(t, srv.URL())}
+}
+
+// standby says whether commits wait.
+func (s *standbyServer) standby(t *testing.T, names string) {
+	t.Helper()
+	mustExec(t, s.admin, "ALTER SYSTEM SET synchronous_standby_names = '"+names+"'")
+	mustExec(t, s.admin, "SELECT pg_reload_conf()")
+	waitFor(t, "the setting is in force", func() bool {
+		if ask[string](t, s.admin, "SHOW synchronous_standby_names") != names {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := s.admin.Exec(ctx, table.WriteBarrier)
+		return (err == nil) == (names == "")
+	})
+}
+
+// cancelWaits cancels each wait for the standby, as an operator may do, until ctx ends.
+func (s *standbyServer) cancelWaits(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, _ = s.admin.Exec(ctx, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// calls that take effect, or tell that one is done. Each is made several times.
+func (p *shop) acknowledgements(t *testing.T, held store.Record, done string) map[string]func(ctx context.Context) error {
+	t.Helper()
+	once := func(key string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := Do(ctx, p.a, call(key), p.pay(key, nil))
+			return err
+		}
+	}
+	batch := func(keys ...string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			for _, end := range p.a.RunWhole(ctx, poll(keys...), func(ctx context.Context, fresh []*NewCall) error {
+				tx, _ := TxFrom(ctx)
+				for _, n := range fresh {
+					if _, err := p.pay(keys[n.Index], nil)(ctx, n.Execution, tx); err != nil {
+						return err
+					}
+				}
+				return nil
+			}) {
+				if end.Err == nil {
+					return nil
+				}
+			}
+			return errors.New("no call of the batch is done")
+		}
+	}
+	claimed, settled := proposal("claimed"), completion("settled")
+	return map[string]func(ctx context.Context) error{
+		"claim": func(ctx context.Context) error {
+			f, err := p.s.Claim(ctx, claimed)
+			if err == nil && !f.Won {
+				t.Error("the claim does not find itself")
+			}
+			return err
+		},
+		"settle": func(ctx context.Context) error { return p.s.Settle(ctx, held.Lease(), settled) },
+		"renew": func(ctx context.Context) error {
+			held := held
+			errs, err := p.s.Renew(ctx, []store.Lease{held.Lease()}, time.Minute)
+			if err == nil && errors.Is(errs[0], store.ErrLeaseLost) { // it is settled
+				return errors.New("nothing is renewed")
+			}
+			return errors.Join(append(errs, err)...)
+		},
+		"duplicate": func(ctx context.Context) error {
+			_, err := p.s.Claim(ctx, proposal(done))
+			return err
+		},
+		"get": func(ctx context.Context) error {
+			_, err := p.s.Get(ctx, testKey(done))
+			return err
+		},
+		"Do": once("once"), "Do, duplicate": once("done before"), "batch": batch("b1", "b2"), "batch of duplicates": batch("done before", "done before, too"),
+		"In": func(ctx context.Context) error {
+			tx, err := p.s.appPool.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = tx.Rollback(context.Background()) }()
+			_, err = semel.Do(ctx, p.a.In(tx), call("done before"), func(context.Context, *semel.Execution) (string, error) { return "", nil })
+			return err
+		},
+	}
+}
+
+// While commits wait for a standby, no call is done: not if its deadline ends the wait,
+// not if an operator does, and not if it is made again, although its record is visible.
+// When the standby is there again, each is done, and no handler has run twice.
+func TestStandbyAway_WaitCancelled_NothingAcknowledged(t *testing.T) {
+	srv := newStandbyServer(t)
+	for name, open := range map[string]func() *Store{
+		"Open": func() *Store { return openAt(t, srv.URL(), &Options{Schema: "opened"}) },
+		"New": func() *Store {
+			s, err := New(t.Context(), pool(t, srv.URL()), &Options{Schema: "lent"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			return s
+		},
+	} {
+		for _, operator := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				srv.standby(t, "")
+				mustExec(t, srv.admin, "DROP SCHEMA IF EXISTS opened, lent CASCADE")
+				p := newShop(t, open(), nil)
+				p.a.cleanupTimeout = 200 * time.Millisecond
+				held := claim(t, p.s, "held")
+				complete(t, p.s, "done", "result")
+				for _, key := range []string{"done before", "done before, too"} {
+					if _, err := Do(t.Context(), p.a, call(key), p.pay(key, nil)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				calls := p.acknowledgements(t, held, "done")
+				srv.standby(t, "nobody")
+				cancels, stop := context.WithCancel(t.Context())
+				defer stop()
+				if operator {
+					go srv.cancelWaits(cancels)
+				}
+				for range 2 {
+					var all sync.WaitGroup
+					for what, fn := range calls {
+						all.Go(func() {
+							ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+							defer cancel()
+							if err := fn(ctx); err == nil {
+								t.Errorf("%s is done without the standby", what)
+							}
+						})
+					}
+					all.Wait()
+				}
+				stop()
+				srv.standby(t, "")
+				for what, fn := range calls {
+					if err := fn(t.Context()); err != nil && what != "renew" {
+						t.Errorf("%s with the standby: %v", what, err)
+					}
+				}
+				want := []string{"b1", "b2", "done before", "done before, too", "once"}
+				if got := p.payments(t); !slices.Equal(got, want) {
+					t.Errorf("the effects are %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// A handler of the caller's own notices is called all the same.
+func TestOpen_OnNotice_IsCalled(t *testing.T) {
+	cfg := pool(t, pgtest.URL(t)).Config()
+	notices := make(chan string, 1)
+	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notices <- n.Message }
+	app, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	s, err := New(t.Context(), app, &Options{Schema: newSchema(t, pgtest.URL(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	mustExec(t, s.ownPool, "DO $$ BEGIN RAISE WARNING 'heard'; END $$")
+	if got := <-notices; got != "heard" {
+		t.Errorf("got %q", got)
+	}
+}

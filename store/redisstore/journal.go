@@ -1,0 +1,127 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/semel-go/semel/store"
+)
+
+// The steps of a call are a part of its record's string, so that they expire, move
+// and are deleted with it. A step is the time of its recording, 8 bytes; the lengths
+// of its name and its data, 4 each; and both.
+const stepHead = 16
+
+// RecordStep implements store.Journal in one round trip, which concurrent
+// settlements share. It writes the whole record.
+func (s *Store) RecordStep(ctx context.Context, l store.Lease, step store.Step) error {
+	return s.explain("record a step", s.recordStep(ctx, &l, &step))
+}
+
+func (s *Store) recordStep(ctx context.Context, l *store.Lease, step *store.Step) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	data := store.EncodeStep(step)
+	if len(data) > maxOutcome {
+		return fmt.Errorf("%w: %d bytes; the limit is %d", store.ErrTooLarge, len(data), maxOutcome)
+	}
+	c := s.newCall(&s.scripts.step, &l.Key, terms{}, appendHolder(nil, l.Owner, l.Fence), []byte(step.Name), data)
+	if err := s.do(ctx, s.settles, c); err != nil {
+		return err
+	}
+	if err := stepRecorded(step, c); err != nil {
+		return err
+	}
+	return s.confirm(ctx, c, func(again *call) error { return stepRecorded(step, again) })
+}
+
+// stepRecorded returns nil if the answer says that the step is recorded.
+func stepRecorded(step *store.Step, c *call) error {
+	switch v := c.val.(type) {
+	case int64:
+		if v != 1 {
+			return store.ErrLeaseLost
+		}
+		return nil
+	case string: // a step of this name was recorded before
+		recorded, err := store.DecodeStep(step.Name, step.Recorded, []byte(v))
+		if err != nil {
+			return err
+		}
+		return store.SameStep(&recorded, step)
+	}
+	return unexpected(c.val)
+}
+
+// Steps implements store.Journal in one round trip, which concurrent reads share.
+func (s *Store) Steps(ctx context.Context, l store.Lease) ([]store.Step, error) {
+	steps, err := s.steps(ctx, &l)
+	return steps, s.explain("read steps", err)
+}
+
+func (s *Store) steps(ctx context.Context, l *store.Lease) ([]store.Step, error) {
+	if s.closed.Load() {
+		return nil, ErrClosed
+	}
+	c := s.newCall(&s.scripts.get, &l.Key, terms{})
+	if err := s.do(ctx, s.reads, c); err != nil {
+		return nil, err
+	}
+	switch v := c.val.(type) {
+	case string:
+		r, err := read(&l.Key, v)
+		if err != nil {
+			return nil, err
+		}
+		if r.Lease() != *l {
+			return nil, store.ErrLeaseLost
+		}
+		return decodeSteps(v)
+	case nil:
+		return nil, store.ErrLeaseLost
+	}
+	return nil, unexpected(c.val)
+}
+
+// decodeSteps reads the steps of a record that decode has read.
+func decodeSteps(v string) (steps []store.Step, err error) {
+	c := fieldReader{rest: v[headLen+int(binary.BigEndian.Uint32([]byte(v[headLen-4:headLen]))):]}
+	for part := c.steps(); len(part) > 0; {
+		if len(part) < stepHead {
+			return nil, fmt.Errorf("%w: a step is cut short", store.ErrCorrupt)
+		}
+		head := []byte(part[:stepHead])
+		name, data := uint64(binary.BigEndian.Uint32(head[8:])), uint64(binary.BigEndian.Uint32(head[12:]))
+		part = part[stepHead:]
+		if name+data > uint64(len(part)) {
+			return nil, fmt.Errorf("%w: a step is cut short", store.ErrCorrupt)
+		}
+		step, err := store.DecodeStep(part[:name], store.Time(int64(binary.BigEndian.Uint64(head))), []byte(part[name:name+data]))
+		if err != nil {
+			return nil, err
+		}
+		steps, part = append(steps, step), part[name+data:]
+	}
+	return steps, nil
+}
+
+// steps skips the steps of a record and returns them.
+func (c *fieldReader) steps() string {
+	if len(c.rest) < 4 {
+		c.bad = true
+		return ""
+	}
+	n := uint64(binary.BigEndian.Uint32([]byte(c.rest[:4])))
+	if c.rest = c.rest[4:]; n > uint64(len(c.rest)) {
+		c.bad = true
+		return ""
+	}
+	part := c.rest[:n]
+	c.rest = c.rest[n:]
+	return part
+}

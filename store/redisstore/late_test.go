@@ -1,0 +1,225 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/redisstore/redistest"
+)
+
+// lateWorld is a master whose replica freezes again and again, behind a lateProxy.
+type lateWorld struct {
+	proxy  *lateProxy
+	master *redistest.Server
+	stop   chan struct{}
+	frozen sync.WaitGroup
+
+	longest time.Duration // that a handler takes
+
+	keys, refused, beside, ran, done, parked atomic.Int64
+}
+
+func newLateWorld(t *testing.T) *lateWorld {
+	w := &lateWorld{master: redistest.Start(t, "--repl-diskless-sync-delay", "0"), stop: make(chan struct{}), longest: 500 * time.Millisecond}
+	replica := redistest.Start(t, "--replicaof", "127.0.0.1 "+itoa(w.master.Port()))
+	c := clientAt(t, w.master.URL())
+	waitFor(t, "the replica follows", func() bool {
+		n, err := c.Do(t.Context(), "wait", 1, 100).Int()
+		return err == nil && n == 1
+	})
+	w.proxy = newLateProxy(t, w.master.Addr())
+	w.frozen.Go(func() {
+		defer replica.Thaw()
+		for {
+			replica.Freeze()
+			if !w.pause(20, 150) {
+				return
+			}
+			replica.Thaw()
+			if !w.pause(20, 150) {
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(w.stop)
+		w.frozen.Wait()
+	})
+	return w
+}
+
+// pause waits for a random number of milliseconds. False: the test is over.
+func (w *lateWorld) pause(least, most int) bool {
+	select {
+	case <-time.After(time.Duration(least+rand.IntN(most-least)) * time.Millisecond):
+		return true
+	case <-w.stop:
+		return false
+	}
+}
+
+// guards are two processes: each has a client of its own and both policies.
+func (w *lateWorld) guards(t *testing.T, wrap func(*Store) store.Store) (all [2][2]*semel.Guard) {
+	prefix := newPrefix()
+	for i := range all {
+		c := redis.NewClient(&redis.Options{Addr: w.proxy.addr, ContextTimeoutEnabled: true, ReadTimeout: 300 * time.Millisecond, MaxRetries: -1, DialerRetries: 1})
+		t.Cleanup(func() { _ = c.Close() })
+		s := openOn(t, c, &Options{Prefix: prefix, Replicas: 1, AckTimeout: 15 * time.Millisecond, AllowPark: true})
+		for p := range all[i] {
+			g, err := semel.New(refusals{wrap(s), &w.refused}, &semel.Options{
+				OnDoubt: semel.Policy(p), Lease: 3 * time.Second, StoreTimeout: time.Second, SettleTimeout: 3 * time.Second,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i][p] = g
+		}
+	}
+	return all
+}
+
+// refusals counts the claims that too few acknowledged.
+type refusals struct {
+	store.Store
+	n *atomic.Int64
+}
+
+func (r refusals) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	f, err := r.Store.Claim(ctx, p)
+	if errors.Is(err, ErrNotAcknowledged) {
+		r.n.Add(1)
+	}
+	return f, err
+}
+
+// round has four callers run one key until it is done or parked.
+func (w *lateWorld) round(t *testing.T, guards [2][2]*semel.Guard, key string, policy int) {
+	var running atomic.Int64
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_, err := guards[i%2][policy].Run(ctx, semel.Call{Operation: "op", Tenant: "t", Key: key, Payload: semel.NoPayload()},
+					func(ctx context.Context, _ *semel.Execution) (store.Outcome, error) {
+						if running.Add(1) > 1 {
+							w.beside.Add(1)
+						}
+						defer running.Add(-1)
+						w.ran.Add(1)
+						select {
+						case <-time.After(rand.N(w.longest)):
+						case <-ctx.Done():
+						}
+						return store.Outcome{Body: []byte("x")}, nil
+					})
+				switch {
+				case err == nil || errors.Is(err, semel.ErrOutcomeNotStored):
+					w.done.Add(1)
+					return
+				case errors.Is(err, semel.ErrParked):
+					w.parked.Add(1)
+					return
+				}
+				if !w.pause(5, 60) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// rounds runs n keys, 64 at a time.
+func (w *lateWorld) rounds(t *testing.T, guards [2][2]*semel.Guard, n int) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for i := next.Add(1); int(i) <= n && !t.Failed(); i = next.Add(1) {
+				w.round(t, guards, fmt.Sprint("key ", w.keys.Add(1)), int(i%2))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The client's requests come late and twice, and claims are acknowledged by a real
+// WAIT whose replica freezes again and again: no two handlers of a key run side by
+// side.
+func TestRequestsLateAndDoubled_NoHandlersSideBySide(t *testing.T) {
+	t.Parallel()
+	w := newLateWorld(t)
+	n := 64
+	if long() {
+		n = 1500
+	}
+	guards := w.guards(t, func(s *Store) store.Store { return s })
+	w.rounds(t, guards, n)
+	for i := 0; w.refused.Load() == 0 && i < 20; i++ { // the replica may have been awake for each claim
+		w.rounds(t, guards, 64)
+		n += 64
+	}
+	figure(t, "with requests that come late and twice, and a replica that freezes, no two handlers of a key run side by side", false, int64(n), w.beside.Load(),
+		fmt.Sprintf("%d handlers ran; %d claims were refused because no replica acknowledged, %d ended done and %d parked; %d requests were held back and %d sent twice",
+			w.ran.Load(), w.refused.Load(), w.done.Load(), w.parked.Load(), w.proxy.held.Load(), w.proxy.doubled.Load()))
+	if w.beside.Load() != 0 {
+		t.Errorf("%d handlers ran beside another of their key", w.beside.Load())
+	}
+	if w.refused.Load() == 0 || w.proxy.held.Load() == 0 || w.proxy.doubled.Load() == 0 || w.ran.Load() < int64(n)/2 {
+		t.Errorf("%d refusals, %d requests held back, %d doubled, %d handlers: the test sees nothing",
+			w.refused.Load(), w.proxy.held.Load(), w.proxy.doubled.Load(), w.ran.Load())
+	}
+}
+
+// undoing takes an unacknowledged claim back, late, as the store once did.
+type undoing struct {
+	*Store
+	direct *Store
+	late   *sync.WaitGroup
+}
+
+func (u undoing) Claim(ctx context.Context, p store.Proposal) (store.Found, error) {
+	f, err := u.Store.Claim(ctx, p)
+	if errors.Is(err, ErrNotAcknowledged) {
+		u.late.Go(func() {
+			ctx := context.WithoutCancel(ctx)
+			<-time.After(50 * time.Millisecond)
+			if f, err := u.direct.Get(ctx, p.Key); err == nil && f.Record.Owner == p.Owner {
+				_, _ = u.direct.Renew(ctx, []store.Lease{f.Record.Lease()}, -time.Hour)
+			}
+		})
+	}
+	return f, err
+}
+
+// The harness must be able to see a compensation that comes late.
+func TestClaimIsTakenBackLate_HandlersRunSideBySide(t *testing.T) {
+	t.Parallel()
+	w := newLateWorld(t)
+	w.longest = 2 * time.Second // which leaves time for a second handler
+	var late sync.WaitGroup
+	t.Cleanup(late.Wait)
+	guards := w.guards(t, func(s *Store) store.Store {
+		return undoing{s, openOn(t, clientAt(t, w.master.URL()), &Options{Prefix: s.opt.Prefix, AllowPark: true}), &late}
+	})
+	n := 0
+	for ; n < 10 && w.beside.Load() == 0; n++ {
+		w.rounds(t, [2][2]*semel.Guard{{guards[0][0], guards[0][0]}, {guards[1][0], guards[1][0]}}, 64)
+	}
+	figure(t, "with a claim that is taken back late, handlers of a key run side by side", true, int64(64*n), w.beside.Load(), "")
+	if w.beside.Load() == 0 {
+		t.Error("no handlers ran side by side: the harness is blind")
+	}
+}

@@ -1,0 +1,179 @@
+package sqliteoutbox_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/outbox/outboxtest"
+	"github.com/semel-go/semel/store/sqlitestore"
+	"github.com/semel-go/semel/store/sqlitestore/sqliteoutbox"
+)
+
+// open is an empty outbox, the application's database on its file, and the store.
+func open(t testing.TB) (*sqliteoutbox.Outbox, *sql.DB, *sqlitestore.Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	st, err := sqlitestore.Open(context.Background(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	box, err := sqliteoutbox.New(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := box.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return box, db, st
+}
+
+// tx is a transaction of the application.
+type tx struct {
+	*sql.Tx
+	box *sqliteoutbox.Outbox
+}
+
+func (x tx) Put(ctx context.Context, messages ...outbox.Message) error {
+	return x.box.Put(ctx, x.Tx, messages...)
+}
+
+func TestConformance(t *testing.T) {
+	outboxtest.Run(t, outboxtest.Harness{OneWriter: true, Open: func(t testing.TB) (outboxtest.Outbox, func(testing.TB) outboxtest.Tx) {
+		box, db, _ := open(t)
+		return box, func(t testing.TB) outboxtest.Tx {
+			begun, err := db.BeginTx(context.Background(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tx{begun, box}
+		}
+	}})
+}
+
+// start runs a publisher until the test ends.
+func start(t *testing.T, box outbox.Store, sink outbox.Sink) {
+	t.Helper()
+	p, err := outbox.New(box, sink, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func wait(t *testing.T, sink *outboxtest.Sink, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := sink.Wait(ctx, n); err != nil {
+		t.Fatalf("%d messages were sent, want %d", len(sink.Sent()), n)
+	}
+}
+
+// A handler that fails writes no message; one that succeeds writes it once, and a
+// duplicate of the call writes none.
+func TestAtomic_PutInHandler_MessageCommitsWithEffect(t *testing.T) {
+	box, db, st := open(t)
+	shop, err := sqlitestore.NewAtomic(st, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &outboxtest.Sink{}
+	start(t, box, sink)
+	if _, err := db.Exec("CREATE TABLE orders (id TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	book := func(fails bool) error {
+		call := semel.Call{Operation: "order", Tenant: "ann", Key: "order-17", Payload: semel.NoPayload()}
+		return sqlitestore.Once(t.Context(), shop, call, func(ctx context.Context, x *semel.Execution, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO orders VALUES ('order-17')"); err != nil {
+				return err
+			}
+			if err := box.Put(ctx, tx, outbox.Message{Topic: "orders", OrderKey: "ann", ID: x.DownstreamKey("placed")}); err != nil || !fails {
+				return err
+			}
+			return boom
+		})
+	}
+	if err := book(true); !errors.Is(err, boom) {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := book(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(t, db, box, outbox.Message{Topic: "orders", ID: "last"}); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, sink, 2)
+	var orders int
+	if err := db.QueryRow("SELECT count(*) FROM orders").Scan(&orders); err != nil || orders != 1 {
+		t.Errorf("%d orders, %v", orders, err)
+	}
+	sent := sink.Sent()
+	if len(sent) != 2 || !slices.ContainsFunc(sent, func(m outbox.Message) bool { return m.OrderKey == "ann" && len(m.ID) == 36 }) {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// put writes messages in a transaction of the application.
+func put(t *testing.T, db *sql.DB, box *sqliteoutbox.Outbox, messages ...outbox.Message) error {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		return err
+	}
+	if err := box.Put(t.Context(), tx, messages...); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// Messages are written while two publishers send them.
+func TestPublishers_WritersAtTheSameTime_KeysKeepTheirOrder(t *testing.T) {
+	box, db, _ := open(t)
+	sink := &outboxtest.Sink{}
+	start(t, box, sink)
+	start(t, box, sink)
+	const keys, each = 5, 20
+	for n := range each {
+		for k := range keys {
+			if err := put(t, db, box, outbox.Message{Topic: "orders", OrderKey: fmt.Sprint("k", k), ID: fmt.Sprint(n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wait(t, sink, keys*each)
+	next := map[string]int{}
+	for _, m := range sink.Sent() {
+		if m.ID != fmt.Sprint(next[m.OrderKey]) {
+			t.Fatalf("key %q: message %s, want %d", m.OrderKey, m.ID, next[m.OrderKey])
+		}
+		next[m.OrderKey]++
+	}
+}
