@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// CloudEvent takes source and id of a CloudEvent, which its producer keeps when
-// it sends again. It reads both forms: the attributes in headers (ce_id in
-// Kafka, ce-id in NATS and HTTP, cloudEvents:id and cloudEvents_id in AMQP) and
-// the JSON envelope. A message that is no CloudEvent has no key; a CloudEvent
-// that lacks an attribute is an error.
+// CloudEvent makes the key of the source and the id of a CloudEvent, which stay the same
+// when the producer sends the event again. It reads both forms: the attributes in headers
+// (ce_id in Kafka, ce-id in NATS and HTTP, cloudEvents:id and cloudEvents_id in AMQP) and
+// the JSON envelope, with the content type application/cloudevents+json. A message that is no CloudEvent has no key; a CloudEvent without a
+// source or an id is an error.
 func CloudEvent() KeySource {
 	return func(m *Message) (string, error) {
 		if kind, ok := m.Header("content-type"); ok {
@@ -51,7 +51,7 @@ func structured(body []byte) (string, error) {
 		return "", err
 	}
 	if !sourceExact || !idExact {
-		return digest("ce:raw:sha256:", []byte(source), []byte(id)), nil
+		return digest(reserved+"ce:raw:sha256:", []byte(source), []byte(id)), nil
 	}
 	return eventKey(source, id)
 }
@@ -76,7 +76,7 @@ func eventKey(source, id string) (string, error) {
 		return "", fmt.Errorf("cloudevent: has a source of %d bytes and an id of %d; both must be there", len(source), len(id))
 	}
 	if strings.Contains(source, " ") { // a URI has no space; with one, two events could have one key
-		return digest("ce:sha256:", []byte(source), []byte(id)), nil
+		return digest(reserved+"ce:sha256:", []byte(source), []byte(id)), nil
 	}
-	return short("ce:", source+" "+id), nil
+	return short(reserved+"ce:", source+" "+id), nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Consumer runs a handler once for each message's call. It is safe for
+// Consumer runs a handler for each message, through a Runner that recognizes
+// duplicates. After a failed attempt it may start the handler again. It is safe for
 // concurrent use, also by several Serve loops. There is nothing to close.
 type Consumer struct {
 	runner semel.Runner
@@ -21,8 +22,9 @@ type Consumer struct {
 	opt    Options
 }
 
-// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. New
-// does no I/O, and its error names every invalid argument.
+// New makes a Consumer. The runner is a *semel.Guard or a store's Atomic. [Keyed] makes
+// the CallFunc for most consumers. New does no I/O, and its error names every invalid
+// argument.
 func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, error) {
 	var errs []error
 	missing := func(name string, absent bool) {
@@ -52,14 +54,17 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 			errs = append(errs, errors.New("options: Retention is zero, and the runner has no method Retention; set it to the Guard's Retention, such as DefaultRetention"))
 		}
 	}
+	if _, isGuard := run.(*semel.Guard); opt.MaxDeliveries > 0 && !isGuard && opt.Starts == nil {
+		errs = append(errs, errors.New("options: Starts: is nil, but MaxDeliveries is set and the runner forgets the attempts of a process that died; set it to a semel.Guard"))
+	}
 	if err := errors.Join(append(errs, opt.validate())...); err != nil {
 		return nil, fmt.Errorf("consume: %w", err)
 	}
 	return &Consumer{runner: run, call: call, handle: h, opt: opt}, nil
 }
 
-// Handle tries one message and says what should happen to it. Use it in tests,
-// and in loops other than Serve's. It sets m.Key.
+// Handle tries one message and returns what should happen to it. It does not ack or
+// wait. Use it in tests, and in loops other than Serve's. It sets m.Key.
 func (c *Consumer) Handle(ctx context.Context, m *Message) driver.Disposition {
 	t := &task{m: m}
 	c.identify(t)
@@ -76,6 +81,7 @@ type task struct {
 	tries       int  // since the delivery
 	failures    int  // tries that count as attempts
 	uncommitted bool // the last try counts because its transaction did not commit
+	reopened    bool // reopen was tried
 	forgiven    int  // uncommitted tries that an outage caused, which do not count
 
 	work
@@ -121,20 +127,41 @@ func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
 	if d, ok := c.overdue(t.m); ok {
 		return d
 	}
+	if d, ok := c.undeliverable(t.m); ok {
+		return d
+	}
+	if d, ok := c.reopen(ctx, t); ok {
+		return d
+	}
+	if c.deliveredTooOften(t.m) && c.opt.Starts != nil {
+		return c.tryCounted(ctx, t)
+	}
+	d, _ := c.tryOnce(ctx, t, false)
+	return d
+}
+
+// tryOnce runs the call. If started is true, its handler has begun too often, and
+// it failed or its process died each time. ran reports whether the handler has begun.
+func (c *Consumer) tryOnce(ctx context.Context, t *task, started bool) (d driver.Disposition, ran bool) {
 	r := driver.Result{Tries: t.tries}
 	var handlerErr error
-	ran := false
+	fence := uint64(0)
 	res, err := c.runner.Run(ctx, t.call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if t.onStart != nil {
 			t.onStart()
 		}
-		ran, handlerErr = true, errGoexit
+		ran, handlerErr, fence = true, errGoexit, x.Fence()
 		defer func() {
 			if errors.Is(handlerErr, errGoexit) { // the code after Run does not run then
 				t.failures++
 			}
 		}()
 		r.Attempt = max(x.Attempt(), t.failures+1)
+		if started || c.deliveredTooOften(t.m) && x.Attempt() > c.opt.MaxDeliveries && c.opt.Starts == nil {
+			started, ran, r.Attempt = true, false, 0
+			handlerErr = c.tooManyDeliveries(t.m)
+			return store.Outcome{}, handlerErr
+		}
 		handlerErr = c.attempt(context.WithValue(ctx, messageKey{}, t.m), t, x, &r)
 		return store.Outcome{}, handlerErr
 	})
@@ -152,18 +179,18 @@ func (c *Consumer) try(ctx context.Context, t *task) driver.Disposition {
 	if r.FromHandler && noEffect { // the Runner has removed the mark
 		r.Err = handlerErr
 	}
-	d := driver.Decide(r, driver.Policy{Backoff: c.opt.Backoff, AckFailures: c.opt.AckFailures})
-	d.Err = err
-	return d
+	d = driver.Decide(r, driver.Policy{Backoff: c.opt.Backoff, AckFailures: c.opt.AckFailures})
+	d.Fence = fence
+	if d.Err = err; started && d.Reason == driver.ReasonExhausted {
+		d.Reason = driver.ReasonDeliveries
+	}
+	d.Fence = c.failureFence(ctx, t, &d)
+	return d, ran
 }
 
-// overdue finds the messages that must not run, because they were delivered too
-// often or are older than Retention.
+// overdue finds the messages that must not run, because they are older than
+// Retention.
 func (c *Consumer) overdue(m *Message) (driver.Disposition, bool) {
-	if n := c.opt.MaxDeliveries; n > 0 && m.Deliveries > n {
-		err := fmt.Errorf("delivered %d times; at most %d are allowed", m.Deliveries, n)
-		return driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonDeliveries, Err: err}, true
-	}
 	if age := time.Since(m.Published); !m.Published.IsZero() && age > c.opt.Retention {
 		err := fmt.Errorf("published %v ago; outcomes are kept for %v", age.Round(time.Second), c.opt.Retention)
 		return driver.Disposition{Action: c.opt.lateAction(), Reason: driver.ReasonLate, Err: err}, true

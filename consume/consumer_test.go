@@ -219,17 +219,6 @@ func TestHandle_OlderThanRetention_DoesNotRun(t *testing.T) {
 	}
 }
 
-func TestHandle_MaxDeliveries_DeadLetters(t *testing.T) {
-	c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{MaxDeliveries: 3})
-	m := keyed("k")
-	if m.Deliveries = 4; c.Handle(t.Context(), m).Reason != driver.ReasonDeliveries {
-		t.Error("the fourth delivery ran")
-	}
-	if m.Deliveries = 3; c.Handle(t.Context(), m).Reason != driver.ReasonDone {
-		t.Error("the third delivery did not run")
-	}
-}
-
 func TestChain_FirstMiddleware_IsOutermost(t *testing.T) {
 	var trace []string
 	layer := func(name string) consume.Middleware {

@@ -42,7 +42,7 @@ func Example() {
 	d := billing.Handle(context.Background(), &consume.Message{Body: []byte(`{"id":"p1","amount":8}`)})
 	fmt.Println(d.Action, d.Reason)
 	// Output:
-	// charging 7 for field:p1
+	// charging 7 for semel-field:p1
 	// ack done
 	// ack duplicate
 	// ack duplicate
@@ -93,7 +93,7 @@ func ExampleStamp() {
 	c.Handle(context.Background(), &consume.Message{Origin: consume.Origin{ID: "orders/0/7"}})
 	// Output:
 	// idempotency-key 36
-	// semel-caused-by 13
+	// semel-caused-by 19
 }
 
 // Middleware is a function around a handler.

@@ -28,7 +28,7 @@ func (s *session) startReady(ctx, hctx context.Context) {
 			waiting = append(waiting, s.ready[i])
 			continue
 		case t.step == stepSettle: // it needs no handler, so Concurrency does not limit it
-		case s.outage.on && !t.probe:
+		case s.outage.on && !t.probe && !t.alone:
 			s.outage.stalled = append(s.outage.stalled, t)
 			continue
 		case s.running >= s.c.opt.Concurrency:
@@ -41,11 +41,13 @@ func (s *session) startReady(ctx, hctx context.Context) {
 	clear(s.ready[len(waiting):])
 	s.ready = waiting
 
-	if s.draining || s.fetching || s.outage.on || s.fetchPause.timer != nil || len(s.ready) >= s.c.opt.Concurrency || s.taken >= s.c.opt.InFlight {
+	if s.draining || s.fetching || s.outage.on || s.fetchPause.timer != nil || len(s.ready) >= s.c.opt.Concurrency {
 		return
 	}
-	s.fetching = true
-	go s.fetch(ctx, s.c.opt.InFlight-s.taken)
+	if n := s.fetchLimit(); n > 0 {
+		s.fetching = true
+		go s.fetch(ctx, n)
+	}
 }
 
 // stopSource has the source stop when Serve ends, once its last Next has
@@ -112,6 +114,8 @@ func (s *session) take(ctx context.Context, f fetch) {
 		queue := s.lanes[t.lane]
 		if s.lanes[t.lane] = append(queue, t); len(queue) == 0 {
 			s.ready = append(s.ready, t)
+		} else {
+			s.room.enter(t)
 		}
 	}
 	switch {
@@ -142,6 +146,7 @@ func lane(m *Message) string {
 // ended says what follows after a worker has ended.
 func (s *session) ended(ctx context.Context, t *task) {
 	s.probed(ctx, t)
+	s.freeSuspect(t)
 	switch t.next {
 	case nextDone:
 		s.finish(t)
@@ -154,6 +159,7 @@ func (s *session) ended(ctx context.Context, t *task) {
 		if t.step == stepSettle { // its outcome is stored, so the next message need not wait for the ack
 			s.leave(t)
 		}
+		s.room.enter(t)
 		go s.hold(t, t.delay)
 	}
 }
@@ -176,6 +182,7 @@ func (s *session) hold(t *task, d time.Duration) {
 // finish removes a message from the session.
 func (s *session) finish(t *task) {
 	s.taken--
+	s.room.leave(t)
 	s.extends.remove(t.d)
 	s.leave(t)
 }
@@ -193,5 +200,6 @@ func (s *session) leave(t *task) {
 		return
 	}
 	s.lanes[lane] = queue
+	s.room.leave(queue[0])
 	s.ready = append(s.ready, queue[0])
 }

@@ -9,15 +9,14 @@ import (
 	"github.com/semel-go/semel"
 )
 
-// Handler does the work of one message. It returns nil when the work is done; a
-// *semel.Failure, or semel.Final(err), if the message must not be tried again;
-// any other error to try again later, or under semel.Park to park the call. A
-// panic counts as such an error. Its context ends when the lease may be lost,
-// and after Options.Drain.
+// Handler does the work of one message. If the work is done, it returns nil. If the
+// message must not be tried again, it returns a *semel.Failure, or semel.Final(err). After
+// any other error, or a panic, the message is tried again later; under semel.Park the call
+// is parked instead, unless the error is a semel.NoEffect. The context ends shortly before
+// another process may take the message's call over, and after Options.Drain.
 type Handler func(ctx context.Context, x *semel.Execution, m *Message) error
 
-// Middleware wraps a handler, for instance with logging, a time limit or
-// decoding.
+// Middleware wraps a handler, for example with logging, a time limit or decoding.
 type Middleware func(next Handler) Handler
 
 // Chain wraps a handler in middleware; the first one is the outermost.
@@ -28,7 +27,7 @@ func Chain(h Handler, with ...Middleware) Handler {
 	return h
 }
 
-// PanicError is the error of a handler that panicked.
+// PanicError is the error of a handler that panicked, in events and dead letters.
 type PanicError struct {
 	Value any
 	Stack []byte

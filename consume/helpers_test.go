@@ -266,6 +266,16 @@ func (b *brittle) Claim(ctx context.Context, p store.Proposal) (store.Found, err
 	return b.Store.Claim(ctx, p)
 }
 
+func (b *brittle) Get(ctx context.Context, k store.Key) (store.Found, error) {
+	b.mu.Lock()
+	down := b.down
+	b.mu.Unlock()
+	if down {
+		return store.Found{}, errDown
+	}
+	return b.Store.Get(ctx, k)
+}
+
 func (b *brittle) claimed() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

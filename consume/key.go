@@ -18,12 +18,12 @@ import (
 	semeldriver "github.com/semel-go/semel/driver"
 )
 
-// CallFunc returns the call of a message: the key, and the payload that a
-// duplicate must equal. If it returns ErrNoKey or another error, the message
-// goes to the dead letters; after ErrRejected the consumer stops. The call that
-// it returns beside an error names only the group of the dead letter: make it
-// with the group as its operation and an empty key. It is also called with an empty
-// message: see Check. It must be safe for concurrent use.
+// CallFunc returns the call of a message: the consumer group as its operation, the key
+// that duplicates share, and the payload that they must have in common. If it returns
+// ErrNoKey or another error, the message goes to the dead letters; after ErrRejected the
+// consumer stops. Together with an error, it returns a call with the group as its
+// operation and an empty key, so that the dead letter names the group. New calls it with
+// an empty message: see Check. It must be safe for concurrent use.
 type CallFunc func(m *Message) (semel.Call, error)
 
 // KeySource finds a message's idempotency key. It returns ErrNoKey if the
@@ -31,19 +31,20 @@ type CallFunc func(m *Message) (semel.Call, error)
 type KeySource func(m *Message) (string, error)
 
 var (
-	// ErrNoKey is the error of a key source if a message has no key of its
-	// kind.
+	// ErrNoKey is the error of a key source if a message has no key of its kind.
 	ErrNoKey = driver.ErrNoKey
-	// ErrRejected stops the consumer: see Reject.
+	// ErrRejected stops the consumer: see Reject. A CallFunc may return it, too.
 	ErrRejected = driver.ErrRejected
 )
 
-// Keyed makes the calls of a consumer group. The first source that has a key
-// decides, and a duplicate must have the same body, byte for byte. A message
-// without a key is dead-lettered; end the list with Unprotected or Reject to
-// change that. New refuses an invalid group and a nil source. For keys of
-// several tenants, or to compare less than the body, write a CallFunc with
-// First.
+// Keyed returns a CallFunc for a consumer group, whose keys all tenants share. The
+// sources are asked in turn, and the first key counts. A duplicate must have the same
+// body, byte for byte, and the same address: the topic, the subject, or the exchange and
+// routing key that it was published to. Otherwise it is dead-lettered, as a payload
+// mismatch. A message without a key is dead-lettered; let the last source be Unprotected
+// or Reject to change that. If the group is invalid or a source is nil, New returns an
+// error. To separate the keys of tenants, or to compare less than the body, write a
+// CallFunc that calls First.
 func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 	sources := append([]KeySource{first}, more...)
 	wrong := semeldriver.CheckOperation(group)
@@ -59,7 +60,7 @@ func Keyed(group string, first KeySource, more ...KeySource) CallFunc {
 		if err != nil {
 			return semel.Call{Operation: group, Tenant: semel.Shared, Key: "", Payload: semel.NoPayload()}, err // its scope is the group of the dead letter
 		}
-		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes(m.Body)}, nil
+		return semel.Call{Operation: group, Tenant: semel.Shared, Key: key, Payload: semel.Bytes([]byte(address(m)), m.Body)}, nil
 	}
 }
 
@@ -68,9 +69,9 @@ type setupError struct{ error }
 
 func (e *setupError) Unwrap() error { return e.error }
 
-// Check reports a mistake that would dead-letter every message, such as an
-// invalid group. It calls f with an empty message, and ignores errors and
-// panics that concern only that message. New and kafkapg call it.
+// Check reports mistakes that would dead-letter every message: an invalid group, a nil
+// source of Keyed, an empty name of FromHeader. It calls f with an empty message, and
+// ignores other errors, and panics. New and kafkapg call it.
 func (f CallFunc) Check() (err error) {
 	done := make(chan struct{})
 	go func() { // so that runtime.Goexit in a CallFunc ends only this goroutine
@@ -98,7 +99,8 @@ func ask(find KeySource, m *Message) (key string, err error) {
 	return find(m)
 }
 
-// First asks each source in turn and takes the first key.
+// First returns a source that asks the sources in turn, and takes the first key. Any
+// error except ErrNoKey ends the search, and is its result.
 func First(sources ...KeySource) KeySource {
 	return func(m *Message) (string, error) {
 		for _, s := range sources {
@@ -111,11 +113,12 @@ func First(sources ...KeySource) KeySource {
 	}
 }
 
-// FromHeader takes the key from a header that the producer sets, such as
-// KeyHeader. It is the best source, because the key stays the same when the
-// producer sends again. Two such headers with different values are an error.
-// The key must be text: control characters make the call invalid. New refuses
-// an empty name.
+// FromHeader takes the key from a header that the producer sets, such as KeyHeader. It is
+// the best source, because the key stays the same when the producer sends again. Upper
+// and lower case of the name are equal. It is an error if two such headers have different
+// values, and if the key begins with "semel-", because consumers make such keys. A key
+// with control characters, or of more than 255 bytes, makes the call invalid. If the name
+// is empty, New returns an error.
 func FromHeader(name string) KeySource {
 	if name == "" {
 		return func(*Message) (string, error) { return "", &setupError{errors.New("FromHeader: the name is empty")} }
@@ -131,28 +134,31 @@ func FromHeader(name string) KeySource {
 			}
 			key, found = h.Value, true
 		}
-		if !found {
+		switch {
+		case !found:
 			return "", ErrNoKey
+		case strings.HasPrefix(key, reserved):
+			return "", fmt.Errorf("header %q: begins with %q, which is reserved for keys that a consumer makes", name, reserved)
 		}
 		return key, nil
 	}
 }
 
-// BrokerID takes the broker's own ID of the message. It recognizes redeliveries
-// only: a producer that sends again makes a new ID.
+// BrokerID takes the broker's own ID of the message, if it has one. It recognizes
+// redeliveries only: if a producer sends a message again, the broker gives it a new ID.
 func BrokerID() KeySource {
 	return func(m *Message) (string, error) {
 		if m.Origin.ID == "" {
 			return "", ErrNoKey
 		}
-		return short("id:", m.Origin.ID), nil
+		return short(reserved+"id:", m.Origin.ID), nil
 	}
 }
 
-// JSONField takes a member of a JSON body, such as "order.id": a string's text,
-// or a number as it is written. If the member is absent or null, there is no
-// key. Another type of member, and a body that is not a JSON object, are
-// errors.
+// JSONField takes a member of a JSON body, such as "order.id": a string's text, or a
+// number as it is written. The address of the message, such as the topic, is a part of
+// the key, because the events of two topics may have the same member. If the member is
+// absent or null, there is no key. Another type, or another body, is an error.
 func JSONField(path string) KeySource {
 	return func(m *Message) (string, error) {
 		raw, err := member(m.Body, path)
@@ -167,23 +173,24 @@ func JSONField(path string) KeySource {
 				return "", fmt.Errorf("field %q: %w", path, err)
 			}
 			if !exact {
-				return digest("field:raw:sha256:", raw), nil
+				return digest(eventPrefix("field-raw", m)+"sha256:", raw), nil
 			}
-			return short("field:", s), nil
+			return short(eventPrefix("field", m), s), nil
 		case raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9':
-			return short("field:", string(raw)), nil
+			return short(eventPrefix("field", m), string(raw)), nil
 		}
 		return "", fmt.Errorf("field %q: is neither a text nor a number", path)
 	}
 }
 
-// Hash makes the key from members of a JSON body, or from the whole body, of
-// any format, if no member is named. Two different messages must differ in
-// them. If a body has none of the members, there is no key.
+// Hash makes the key by hashing members of a JSON body, or, without paths, the whole body
+// in any format. The address of the message is a part of the key. Two messages with one
+// address that are not duplicates must differ in these members. If a body has none of the
+// members, there is no key.
 func Hash(paths ...string) KeySource {
 	return func(m *Message) (string, error) {
 		if len(paths) == 0 {
-			return digest("hash:", m.Body), nil
+			return digest(eventPrefix("hash", m), m.Body), nil
 		}
 		parts, found := make([][]byte, len(paths)), false
 		for i, p := range paths {
@@ -196,23 +203,46 @@ func Hash(paths ...string) KeySource {
 		if !found {
 			return "", ErrNoKey
 		}
-		return digest("hash:", parts...), nil
+		return digest(eventPrefix("hash", m), parts...), nil
 	}
 }
 
-// unprotected is the prefix of keys that are made for one delivery.
-const unprotected = "unprotected:"
+// reserved begins every key that a consumer makes. A producer cannot send such a
+// key, and so cannot take the key of another message.
+const reserved = "semel-"
 
-// Unprotected is a last source: a message without a key runs under a new key
-// for each delivery, so that its duplicates run, too. Its retries wait in the
-// Consumer, which counts the attempts. Set Options.MaxDeliveries for a message
-// that kills its process.
+// address is where a message was first published to. A copy that comes back from
+// the dead letters has it in a header.
+func address(m *Message) string {
+	if a, ok := m.Header(driver.LetterAddress); ok {
+		return a
+	}
+	return m.Origin.Published()
+}
+
+// eventPrefix begins the keys of a kind of source that looks at the body only.
+func eventPrefix(kind string, m *Message) string {
+	if a := address(m); a != "" {
+		sum := sha256.Sum256([]byte(a))
+		return reserved + kind + "@" + hex.EncodeToString(sum[:16]) + ":"
+	}
+	return reserved + kind + ":"
+}
+
+// unprotected is the prefix of keys that are made for one delivery.
+const unprotected = reserved + "unprotected:"
+
+// Unprotected is the last source for messages that may run without a key: each delivery
+// gets a new key, so that duplicates run, too. Retries wait in the Consumer, which counts
+// the attempts of this delivery. A message that kills its process is dead-lettered when
+// the broker has delivered it more than Options.MaxDeliveries times. Here each delivery
+// counts, also if the message only waited.
 func Unprotected() KeySource {
 	return func(*Message) (string, error) { return unprotected + rand.Text(), nil }
 }
 
-// Reject is a last source: a message without a key stops Serve with ErrRejected
-// and stays with the broker.
+// Reject is the last source if each message must have a key: a message without one stops
+// Serve with ErrRejected, and stays with the broker.
 func Reject() KeySource {
 	return func(*Message) (string, error) { return "", ErrRejected }
 }

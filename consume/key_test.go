@@ -8,6 +8,7 @@ import (
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/internal/names"
 	"github.com/semel-go/semel/store"
 )
@@ -37,11 +38,11 @@ func TestKeySources(t *testing.T) {
 		{"header twice alike", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "v", "K", "v")}, "v"},
 		{"header twice", consume.FromHeader("k"), &consume.Message{Headers: headers("k", "v", "k", "w")}, failsWith + "twice"},
 		{"no header", consume.FromHeader("k"), &consume.Message{Headers: headers("kk", "v")}, ""},
-		{"broker id", consume.BrokerID(), &consume.Message{Origin: consume.Origin{ID: "t/0/7"}}, "id:t/0/7"},
+		{"broker id", consume.BrokerID(), &consume.Message{Origin: consume.Origin{ID: "t/0/7"}}, "semel-id:t/0/7"},
 		{"no broker id", consume.BrokerID(), &consume.Message{}, ""},
-		{"text field", consume.JSONField("id"), json(`{"id":"a\u0062"}`), "field:ab"},
-		{"nested number", consume.JSONField("order.id"), json(`{"order": {"id": -12.50 }}`), "field:-12.50"},
-		{"large number", consume.JSONField("id"), json(`{"id":12345678901234567890}`), "field:12345678901234567890"},
+		{"text field", consume.JSONField("id"), json(`{"id":"a\u0062"}`), "semel-field:ab"},
+		{"nested number", consume.JSONField("order.id"), json(`{"order": {"id": -12.50 }}`), "semel-field:-12.50"},
+		{"large number", consume.JSONField("id"), json(`{"id":12345678901234567890}`), "semel-field:12345678901234567890"},
 		{"null field", consume.JSONField("id"), json(`{"id":null}`), ""},
 		{"absent field", consume.JSONField("order.id"), json(`{"order":{}}`), ""},
 		{"absent parent", consume.JSONField("order.id"), json(`{}`), ""},
@@ -49,21 +50,21 @@ func TestKeySources(t *testing.T) {
 		{"object field", consume.JSONField("id"), json(`{"id":{}}`), failsWith + "neither"},
 		{"no object on the way", consume.JSONField("order.id"), json(`{"order":7}`), failsWith + "no such member"},
 		{"not JSON", consume.JSONField("id"), json(`{"id":`), failsWith + "no such member"},
-		{"long field", consume.JSONField("id"), json(`{"id":"` + long + `"}`), "field:sha256:5720b0d2abf5c6a5a2c0e6d2d3bd2e1d"},
-		{"event in headers of Kafka", consume.CloudEvent(), &consume.Message{Headers: headers("ce_id", "1", "ce_source", "/s")}, "ce:/s 1"},
-		{"event in headers of NATS", consume.CloudEvent(), &consume.Message{Headers: headers("Ce-Id", "1", "Ce-Source", "/s")}, "ce:/s 1"},
-		{"event in headers of AMQP", consume.CloudEvent(), &consume.Message{Headers: headers("cloudEvents:id", "1", "cloudEvents:source", "/s")}, "ce:/s 1"},
-		{"event in headers of JMS", consume.CloudEvent(), &consume.Message{Headers: headers("cloudEvents_id", "1", "cloudEvents_source", "/s")}, "ce:/s 1"},
+		{"long field", consume.JSONField("id"), json(`{"id":"` + long + `"}`), "semel-field:sha256:5720b0d2abf5c6a5a2c0e6d2d3bd2e1d"},
+		{"event in headers of Kafka", consume.CloudEvent(), &consume.Message{Headers: headers("ce_id", "1", "ce_source", "/s")}, "semel-ce:/s 1"},
+		{"event in headers of NATS", consume.CloudEvent(), &consume.Message{Headers: headers("Ce-Id", "1", "Ce-Source", "/s")}, "semel-ce:/s 1"},
+		{"event in headers of AMQP", consume.CloudEvent(), &consume.Message{Headers: headers("cloudEvents:id", "1", "cloudEvents:source", "/s")}, "semel-ce:/s 1"},
+		{"event in headers of JMS", consume.CloudEvent(), &consume.Message{Headers: headers("cloudEvents_id", "1", "cloudEvents_source", "/s")}, "semel-ce:/s 1"},
 		{"event without id", consume.CloudEvent(), &consume.Message{Headers: headers("ce_source", "/s")}, failsWith + "id of 0"},
 		{"event with nothing", consume.CloudEvent(), &consume.Message{Headers: headers("ce_specversion", "1.0")}, failsWith + "source of 0"},
-		{"event in an envelope", consume.CloudEvent(), event(`{"specversion":"1.0","id":"1","source":"/s"}`), "ce:/s 1"},
+		{"event in an envelope", consume.CloudEvent(), event(`{"specversion":"1.0","id":"1","source":"/s"}`), "semel-ce:/s 1"},
 		{"envelope without source", consume.CloudEvent(), event(`{"id":"1"}`), failsWith + "source of 0"},
 		{"envelope cut short", consume.CloudEvent(), event(`{"id":"1"`), failsWith + "envelope"},
 		{"envelope with a number as id", consume.CloudEvent(), event(`{"id":1,"source":"/s"}`), failsWith + "envelope"},
 		{"batch", consume.CloudEvent(), &consume.Message{Headers: headers("content-type", "application/cloudevents-batch+json")}, failsWith + "batch"},
 		{"no event", consume.CloudEvent(), &consume.Message{Headers: headers("content-type", "application/json"), Body: []byte(`{"id":"1","source":"/s"}`)}, ""},
 		{"first", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Headers: headers("k", "v"), Origin: consume.Origin{ID: "i"}}, "v"},
-		{"second", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Origin: consume.Origin{ID: "i"}}, "id:i"},
+		{"second", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{Origin: consume.Origin{ID: "i"}}, "semel-id:i"},
 		{"a bad first", consume.First(consume.CloudEvent(), consume.BrokerID()), &consume.Message{Headers: headers("ce_id", "1"), Origin: consume.Origin{ID: "i"}}, failsWith},
 		{"none of the sources", consume.First(consume.FromHeader("k"), consume.BrokerID()), &consume.Message{}, ""},
 		{"hash of nothing", consume.Hash("a", "b"), json(`{"c":1}`), ""},
@@ -79,8 +80,8 @@ func TestKeySources(t *testing.T) {
 			if err == nil || errors.Is(err, consume.ErrNoKey) || !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: %q, %v, want an error with %q", c.name, got, err, text)
 			}
-		case strings.HasPrefix(c.want, "field:sha256:"):
-			if !strings.HasPrefix(got, "field:sha256:") || len(got) != len("field:sha256:")+64 || err != nil {
+		case strings.HasPrefix(c.want, "semel-field:sha256:"):
+			if !strings.HasPrefix(got, "semel-field:sha256:") || len(got) != len("semel-field:sha256:")+64 || err != nil {
 				t.Errorf("%s: %q, %v, want a hash", c.name, got, err)
 			}
 		case got != c.want || err != nil:
@@ -153,7 +154,7 @@ func TestJSONField_InvalidTexts_HaveDifferentKeys(t *testing.T) {
 			}
 		}
 	}
-	if key, err := consume.CloudEvent()(event(`{"source":"/s","id":"1","ID":"2"}`)); key != "ce:/s 1" || err != nil {
+	if key, err := consume.CloudEvent()(event(`{"source":"/s","id":"1","ID":"2"}`)); key != "semel-ce:/s 1" || err != nil {
 		t.Errorf("an extension in capitals: %q, %v", key, err)
 	}
 }
@@ -234,6 +235,52 @@ func TestNew_InvalidGroup_IsRefused(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v does not say %q", name, err, want)
 			}
+		}
+	}
+}
+
+// Two kinds of events may have the same member, or the same body.
+func TestKey_SameBodyOnTwoTopics_DoesNotCollide(t *testing.T) {
+	at := func(topic, address string, hs ...store.Header) *consume.Message {
+		return &consume.Message{Origin: consume.Origin{Topic: topic, Address: address}, Headers: hs, Body: []byte(`{"id":7}`)}
+	}
+	pairs := map[string][2]*consume.Message{
+		"topics":       {at("orders.created", ""), at("orders.cancelled", "")},
+		"routing keys": {at("q", "x/created"), at("q", "x/cancelled")},
+	}
+	for name, pair := range pairs {
+		for _, source := range []consume.KeySource{consume.JSONField("id"), consume.Hash("id"), consume.Hash()} {
+			a, errA := source(pair[0])
+			b, errB := source(pair[1])
+			if a == b || errors.Join(errA, errB) != nil {
+				t.Errorf("%s: the keys %q and %q, errors %v, %v", name, a, b, errA, errB)
+			}
+		}
+		c := newConsumer(t, newGuard(t, nil, nil), done, consume.Options{})
+		pair[0].Headers, pair[1].Headers = headers(consume.KeyHeader, "k"), headers(consume.KeyHeader, "k")
+		if d := c.Handle(t.Context(), pair[0]); d.Reason != driver.ReasonDone {
+			t.Errorf("%s: the first: %q: %v", name, d.Reason, d.Err)
+		}
+		if d := c.Handle(t.Context(), pair[1]); d.Reason != driver.ReasonMismatch {
+			t.Errorf("%s: the same key for the other: %q: %v", name, d.Reason, d.Err)
+		}
+	}
+	m := at("orders.created", "")
+	back := at("orders.redriven", "", driver.Letter(m, driver.Disposition{Action: driver.DeadLetter}, "g")...)
+	a, _ := consume.JSONField("id")(m)
+	if b, err := consume.JSONField("id")(back); a != b || err != nil {
+		t.Errorf("a copy on its way back from the dead letters has key %q, want %q; error %v", b, a, err)
+	}
+}
+
+func TestFromHeader_KeyOfAnotherSource_IsRefused(t *testing.T) {
+	other, err := consume.JSONField("id")(&consume.Message{Body: []byte(`{"id":4711}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{other, "semel-id:1", "semel-starts:1"} {
+		if got, err := consume.FromHeader("k")(&consume.Message{Headers: headers("k", key)}); err == nil || errors.Is(err, consume.ErrNoKey) {
+			t.Errorf("a header takes the key %q, error %v", got, err)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestLetter_HeadersTellOriginAndReason(t *testing.T) {
 	want := []string{
 		"idempotency-key=k", "trace=t", "semel-caused-by=c",
 		"semel-letter-reason=failed", "semel-letter-code=declined", "semel-letter-error=no", "semel-letter-attempts=1", "semel-letter-deliveries=2",
-		"semel-letter-group=test", "semel-letter-key=k", "semel-letter-topic=orders", "semel-letter-partition=3", "semel-letter-offset=42",
+		"semel-letter-group=test", "semel-letter-fence=946684800000000", "semel-letter-key=k", "semel-letter-topic=orders", "semel-letter-address=orders", "semel-letter-partition=3", "semel-letter-offset=42",
 		"semel-letter-origin-id=orders/3/42", "semel-letter-published=2000-01-01T00:00:00.000001Z", "semel-letter-id=" + id,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) || id == "" {

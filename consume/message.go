@@ -8,8 +8,8 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// Message is a message as its broker delivered it. Handlers and key sources
-// read it and change nothing.
+// Message is a message as its broker delivered it. Handlers and key sources must not
+// change it.
 type Message = driver.Message
 
 // Origin is where a message comes from: topic, partition, offset and the
@@ -18,8 +18,8 @@ type Origin = driver.Origin
 
 type messageKey struct{}
 
-// FromContext returns the message that a handler's context belongs to, for code
-// that the handler calls. semel.FromContext returns the run.
+// FromContext returns the message of the handler that was given ctx, for code that the
+// handler calls. semel.FromContext returns the run.
 func FromContext(ctx context.Context) (*Message, bool) {
 	m, ok := ctx.Value(messageKey{}).(*Message)
 	return m, ok
@@ -28,10 +28,10 @@ func FromContext(ctx context.Context) (*Message, bool) {
 // KeyHeader is the header in which producers send the idempotency key.
 const KeyHeader = "idempotency-key"
 
-// Stamp returns the headers of a message that a handler produces: a key derived
-// from the run's, and the key of the message that caused it. Each attempt
-// derives the same key, so that the next consumer drops the repeats. Use a
-// different step for each message that a handler produces.
+// Stamp returns two headers for a message that a handler sends: KeyHeader with a key
+// for that message, and "semel-caused-by" with the key of the handled message. Each
+// attempt makes the same key, so that the next consumer recognizes repeats. Use another
+// step for each message that a handler sends.
 func Stamp(x *semel.Execution, step string) []store.Header {
 	return []store.Header{{Name: KeyHeader, Value: x.DownstreamKey(step)}, {Name: "semel-caused-by", Value: x.Key()}}
 }

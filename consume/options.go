@@ -1,44 +1,57 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// Options configures a Consumer. Nil and zero fields mean the defaults.
+// Options configures a Consumer. A nil *Options and zero fields mean the defaults.
 type Options struct {
 	// MaxAttempts is how often the handler may start for one key before the
 	// message is dead-lettered: 10 by default; negative: no limit. Under
 	// semel.Park the first attempt whose effect is not known parks the call
 	// instead, and the message goes to the quarantine.
 	//
-	// A Guard counts attempts before the handler runs, so that a message that
-	// kills its process is dead-lettered, too. An Atomic forgets an attempt
-	// whose process died or whose transaction did not commit, and sqlitestore's
-	// Atomic forgets all attempts of earlier deliveries. With an Atomic, set
-	// MaxDeliveries. Up to
+	// A Guard counts an attempt before the handler runs, so that a message that
+	// kills its process is dead-lettered, too. An Atomic forgets an attempt whose
+	// process died; the Atomics of sqlitestore and dynamostore forget all attempts
+	// of earlier deliveries. With an Atomic, set MaxDeliveries and Starts. Up to
 	// three attempts that an outage of the store cut off do not count.
 	MaxAttempts int
-	// MaxDeliveries dead-letters a message that the broker has delivered more
-	// often, for whatever reason. Zero: no limit. Kafka does not count
-	// deliveries.
+	// MaxDeliveries dead-letters a message that the broker has delivered more than
+	// MaxDeliveries times, if its handler has begun at least MaxDeliveries times.
+	// So a message that only waits, and is given back at each restart, is not
+	// dead-lettered, although brokers count its deliveries. Under Unprotected it
+	// is. Zero: no limit. Kafka does not count deliveries, so there the option has
+	// no effect.
 	MaxDeliveries int
+	// Starts counts how often the handler of a message beyond MaxDeliveries has
+	// begun and failed, or begun in a process that died. It is needed with
+	// MaxDeliveries if the runner is an Atomic, which forgets such attempts. A
+	// Guard as the runner counts attempts itself. Give Starts the policy
+	// semel.Retry and the runner's Retention. After its process has died, a message
+	// waits until the lease of Starts has expired.
+	Starts *semel.Guard
 	// Backoff is the pause after the n-th failed attempt (n ≥ 1). Nil: the
-	// function Backoff. It delays this message; semel.Options.Backoff delays
-	// its duplicates as well. Set both to the same function, so that a duplicate
-	// does not start the next attempt earlier.
+	// function Backoff. It delays only this message. semel.Options.Backoff pauses
+	// the key, and so its duplicates, too. Set both to the same function, so that a
+	// duplicate does not start the next attempt earlier.
+	// If the handler's error has the method RetryAfter() time.Duration, that is
+	// the pause.
 	Backoff func(n int) time.Duration
 
 	// Retention is how long the runner keeps outcomes: the same as
-	// semel.Options.Retention. An older message does not run, because its
-	// outcome may be deleted, and goes to the quarantine. Zero: the result of
-	// the runner's method Retention() time.Duration; New refuses a runner
-	// without it.
+	// semel.Options.Retention. An older message does not run, because the outcome
+	// of an earlier run may be deleted; it goes to the quarantine. Zero: the result
+	// of the runner's method Retention() time.Duration, which a Guard and each
+	// Atomic have.
 	//
 	// A message without a time of publication always runs. To dead-letter it
 	// instead, return an error from the CallFunc.
@@ -47,20 +60,38 @@ type Options struct {
 	// instead of the quarantine.
 	DeadLetterLate bool
 	// ShortRetention lets Serve start although the broker may deliver messages
-	// older than Retention.
+	// older than Retention. Otherwise Serve returns an error.
 	ShortRetention bool
 
-	// AckFailures acks a message whose handler returned a *semel.Failure,
-	// instead of dead-lettering it: for failures that are results.
+	// Reopen lets redriven messages run again: dead letters that an operator has
+	// sent back. A key that has failed stays failed, so such a message would be
+	// dead-lettered again. With Reopen, the key of a message with the header
+	// RedriveHeader is reopened first: see semel.Guard.Reopen. Give it a Guard
+	// over the runner's store, with the runner's Retention. Nil: only an operator
+	// reopens keys, with semel inspect reopen.
+	Reopen *semel.Guard
+
+	// AckFailures acks a message whose handler returned a *semel.Failure, instead
+	// of dead-lettering it. Use it if such failures are normal results. A failure
+	// with semel.CodeAttemptsExhausted is dead-lettered all the same.
 	AckFailures bool
 
-	// Concurrency is how many handlers run at once: 64 by default.
+	// Concurrency is how many handlers run at the same time: 64 by default.
 	Concurrency int
-	// InFlight is how many messages the consumer holds at once that are not acked
-	// yet, waiting ones included: 4 times Concurrency by default.
+	// InFlight is at most how many unsettled messages run, or are ready to run: 4
+	// times Concurrency by default. If the broker limits how often it delivers a
+	// message, the limit is Concurrency, so that no delivery is used up by waiting
+	// for a free handler.
 	InFlight int
+	// Waiting is how many messages the consumer keeps besides InFlight: those
+	// that wait for an earlier message of their order key, for the pause after a
+	// failed attempt, or for a run of their key elsewhere. 16 times InFlight by
+	// default, and at most 64 MiB of bodies. While that many wait, no message is
+	// taken.
+	Waiting int
 	// Drain is how long the running handlers may go on after Serve's context
-	// has ended, before their contexts end, too: 30 s by default.
+	// has ended, before their contexts end, too: 30 s by default. It must not
+	// be negative.
 	Drain time.Duration
 
 	// Observe is called for each event, from many goroutines. It must not
@@ -68,8 +99,8 @@ type Options struct {
 	Observe func(ctx context.Context, e Event)
 }
 
-// DefaultRetention suits consumers, here and in semel.Options: it is the
-// retention of most brokers.
+// DefaultRetention is a Retention that suits consumers, here and in semel.Options, whose
+// own default is 24 h. Kafka keeps messages for as long by default.
 const DefaultRetention = 7 * 24 * time.Hour
 
 func (o *Options) withDefaults() Options {
@@ -77,14 +108,15 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.MaxAttempts, 10)
+	d.MaxAttempts = cmp.Or(d.MaxAttempts, 10)
 	if d.Backoff == nil {
 		d.Backoff = Backoff
 	}
-	setDefault(&d.Retention, DefaultRetention)
-	setDefault(&d.Concurrency, 64)
-	setDefault(&d.InFlight, 4*d.Concurrency)
-	setDefault(&d.Drain, 30*time.Second)
+	d.Retention = cmp.Or(d.Retention, DefaultRetention)
+	d.Concurrency = cmp.Or(d.Concurrency, 64)
+	d.InFlight = cmp.Or(d.InFlight, 4*d.Concurrency)
+	d.Waiting = cmp.Or(d.Waiting, 16*d.InFlight)
+	d.Drain = cmp.Or(d.Drain, 30*time.Second)
 	return d
 }
 
@@ -94,13 +126,6 @@ func (o *Options) lateAction() driver.Action {
 		return driver.DeadLetter
 	}
 	return driver.Quarantine
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Backoff is the default of Options.Backoff: 1 s after the first attempt, twice
@@ -126,6 +151,9 @@ func (o *Options) validate() error {
 	}
 	if o.InFlight < o.Concurrency {
 		bad("InFlight: is %d; it must be at least Concurrency, %d", o.InFlight, o.Concurrency)
+	}
+	if o.Waiting < 0 {
+		bad("Waiting: is %d; it must not be negative", o.Waiting)
 	}
 	if o.Drain < 0 {
 		bad("Drain: is %v; it must not be negative", o.Drain)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/semel-go/semel/store"
 )
 
 // outage is a session's knowledge of a store that does not answer.
@@ -81,6 +83,12 @@ func (s *session) probed(ctx context.Context, t *task) {
 	case !s.outage.on || t.next == nextStall:
 	case t.storeAnswered:
 		s.resume(ctx)
+	case t.alone: // the next message may be served
+		if len(s.outage.stalled) == 0 {
+			s.resume(ctx)
+		} else if s.outage.pause.timer == nil {
+			s.outage.pause.begin(firstProbe, longestProbe)
+		}
 	default: // it did not reach the store; the next message may
 		s.probe()
 	}
@@ -95,4 +103,24 @@ func (s *session) releaseRevoked() {
 		}
 		return gone
 	})
+	s.wakeSuspects()
+}
+
+// pingTimeout limits the question whether the store answers.
+const pingTimeout = 5 * time.Second
+
+// concernsKeyOnly reports whether the store's error concerns the message's key
+// only: the error says so, or the store answers and this was a probe, or it served
+// another message meanwhile. Otherwise the store may be down.
+func (s *session) concernsKeyOnly(ctx context.Context, t *task, began time.Time) bool {
+	if store.Affects(t.disp.Err) != store.ExtentStore {
+		return true
+	}
+	p, ok := s.c.runner.(interface{ Ping(context.Context) error })
+	if !ok || !t.probe && !t.alone && s.served.Load() <= began.UnixNano() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return p.Ping(ctx) == nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel/consume/driver"
@@ -12,11 +13,12 @@ import (
 
 // Serve takes messages from a source and handles them until ctx ends: up to
 // Options.Concurrency at once, those with equal order keys one after the other.
-// Then it stops the source, gives back the messages that no handler has begun,
-// waits for the running handlers, and returns nil. While the store is down it
-// takes no message, and now and then tries one that it has.
+// Then it stops the source, gives back the messages whose handlers do not run, waits for
+// the running handlers, and returns nil. Messages that wait for a retry are given back,
+// too. While the store is down, Serve takes no message, and from time to time tries one
+// that it has.
 //
-// It returns an error if it could not start, if the source was closed, if a
+// Serve returns an error if it could not start, if the source was closed, if a
 // message was rejected (ErrRejected), or if handlers ignored the end of their
 // context.
 func (c *Consumer) Serve(ctx context.Context, src driver.Source) error {
@@ -67,10 +69,13 @@ type session struct {
 	lanes      map[string][]*task // by lane; the first message is ready, running or held, and the others wait for it
 	running    int                // workers
 	taken      int                // deliveries that are not settled
+	room       room               // of those that wait for something else than a free handler
 	extends    extender
 	fetching   bool
 	fetchPause pause // after a failed fetch
 	outage     outage
+	suspects   suspects
+	served     atomic.Int64 // when the store last answered a message, in ns since 1970
 	draining   bool
 	stopping   bool // the source's Stop was called
 	returning  bool // it has returned: messages may be given back
@@ -129,7 +134,7 @@ func (s *session) loop(ctx context.Context) error {
 			deadline = time.After(s.c.opt.Drain)
 		}
 		var look <-chan time.Time
-		if s.revocable && len(s.ready)+len(s.outage.stalled) > 0 {
+		if s.revocable && len(s.ready)+len(s.outage.stalled)+len(s.suspects.waiting) > 0 {
 			look = time.After(revokedPoll)
 		}
 		select {
@@ -148,7 +153,7 @@ func (s *session) loop(ctx context.Context) error {
 			s.running--
 			s.ended(ctx, t)
 		case t := <-s.woken:
-			s.ready = append(s.ready, t)
+			s.wake(t)
 		case <-s.answers:
 			s.resume(ctx)
 		case <-s.fetchPause.timer:
@@ -176,5 +181,6 @@ func (s *session) drain(err error) {
 	s.ready = append(s.ready, s.outage.stalled...)
 	s.outage = outage{}
 	close(s.stop)
+	s.wakeSuspects()
 	s.endFetch()
 }

@@ -15,6 +15,9 @@ type work struct {
 	d     driver.Delivery
 	lane  string
 	probe bool // started although the store is down
+	waits bool // it is counted in the room
+	alone bool // the store did not answer for its key, and answered for others
+	slot  bool // it has a place among the suspects that run
 
 	step      step
 	disp      driver.Disposition
@@ -98,14 +101,19 @@ func (s *session) try(ctx context.Context, t *task) {
 	s.c.observe(ctx, Event{Kind: EventDecided, Message: t.m, Disposition: t.disp, Took: time.Since(began)})
 	switch t.disp.Reason {
 	case driver.ReasonUnavailable:
-		t.next = nextStall
+		t.next, t.alone = nextStall, s.concernsKeyOnly(ctx, t, began)
+		if t.alone {
+			t.next, t.delay = nextHold, t.disp.Delay
+		}
 		return
 	case driver.ReasonRejected:
 		t.next = nextReject
 		return
 	case driver.ReasonLate, driver.ReasonDeliveries, driver.ReasonInvalid, driver.ReasonDoneButNotStored:
 	default:
-		t.storeAnswered = t.refused == nil
+		if t.storeAnswered = t.refused == nil; t.storeAnswered {
+			s.served.Store(time.Now().UnixNano())
+		}
 	}
 	switch t.disp.Action {
 	case driver.Hold:

@@ -129,3 +129,10 @@ func times(n int) func(*consume.Message) error {
 		return nil
 	}
 }
+
+// Waits implements driver.Waiter, if the adapter's delivery does.
+func (d *flakyDelivery) Waits(waits bool) {
+	if w, ok := d.Delivery.(driver.Waiter); ok {
+		w.Waits(waits)
+	}
+}

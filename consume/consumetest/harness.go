@@ -107,6 +107,10 @@ func checks() []check {
 		{name: "order per key over retries", run: orderOverRetries, ordered: true},
 		{name: "order per key over a stop", run: orderOverAStop, ordered: true},
 		{name: "large messages and odd headers", run: largeMessage},
+		{name: "the address of a message stays the same", run: addressStays},
+		{name: "messages that wait through restarts are not dead-lettered", run: waitingIsNoTrying},
+		{name: "a key that fails does not delay the others", run: stuckKeyLeavesRoom},
+		{name: "a shard that hangs leaves handlers to the others", run: stuckShardLeavesHandlers},
 		{name: "consumers die all the time and nothing is lost", run: nothingLost},
 		{name: "all fails at once and each message has its end", run: inAStorm},
 	}

@@ -80,6 +80,8 @@ type Disposition struct {
 	Delay time.Duration
 	// Attempt is the number of the handler's run; zero: it did not run.
 	Attempt int
+	// Fence is the fencing token of the run; zero: it did not run.
+	Fence uint64
 	// Err is the error of the run; nil after a success.
 	Err error
 }
@@ -110,15 +112,18 @@ type Result struct {
 
 // Policy is the part of a consumer's options that Decide needs.
 type Policy struct {
-	// Backoff is the pause after the n-th failed attempt; nil: none.
+	// Backoff is the pause after the n-th failed attempt; nil: none. If the
+	// handler's error has the method RetryAfter() time.Duration, that is the pause.
 	Backoff func(n int) time.Duration
-	// AckFailures acks a message that ended with a *semel.Failure.
+	// AckFailures acks a message that ended with a *semel.Failure, unless that has
+	// semel.CodeAttemptsExhausted.
 	AckFailures bool
 }
 
 // Decide says what happens to a message after a try. It is the only place that
 // decides, and has no side effects; the documentation of package consume shows
-// it as a table. A Consumer calls it; call it in a loop of your own.
+// it as a table. A Consumer calls it, and counts MaxAttempts itself; a loop of your own
+// has to do both.
 func Decide(r Result, p Policy) Disposition {
 	d := p.decide(r)
 	d.Attempt, d.Err = r.Attempt, r.Err
@@ -153,8 +158,19 @@ func (p Policy) decide(r Result) Disposition {
 	return p.retry(r)
 }
 
+// delayed is an error of a handler that knows when a retry makes sense, such as an
+// answer with the header Retry-After.
+type delayed interface {
+	error
+	RetryAfter() time.Duration
+}
+
 func (p Policy) retry(r Result) Disposition {
 	d := Disposition{Action: Retry, Reason: ReasonError}
+	if e, ok := errors.AsType[delayed](r.Err); ok && r.FromHandler {
+		d.Delay = max(0, e.RetryAfter())
+		return d
+	}
 	if p.Backoff != nil {
 		d.Delay = max(0, p.Backoff(max(1, r.Attempt)))
 	}

@@ -130,3 +130,29 @@ func TestString_ActionsAndKinds_HaveNames(t *testing.T) {
 		}
 	}
 }
+
+// busy is the error of a handler that was told when to come again.
+type busy time.Duration
+
+func (busy) Error() string               { return "busy" }
+func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
+
+// The pause that the handler's error names goes before Backoff, also if nothing was
+// done. An error of the Runner, or of another call, has no say.
+func TestDecide_HandlersErrorHasRetryAfter_IsThePause(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  driver.Result
+		want time.Duration
+	}{
+		"an error":       {driver.Result{Err: fmt.Errorf("x: %w", busy(time.Hour)), FromHandler: true, Attempt: 3}, time.Hour},
+		"without effect": {driver.Result{Err: semel.NoEffect(busy(time.Minute)), FromHandler: true, Attempt: 1}, time.Minute},
+		"negative":       {driver.Result{Err: busy(-1), FromHandler: true, Attempt: 1}, 0},
+		"of the Runner":  {driver.Result{Err: busy(time.Hour), Attempt: 1}, time.Second},
+		"none":           {driver.Result{Err: errPlain, FromHandler: true, Attempt: 1}, time.Second},
+	} {
+		d := driver.Decide(c.run, driver.Policy{Backoff: func(int) time.Duration { return time.Second }})
+		if d.Action != driver.Retry || d.Delay != c.want {
+			t.Errorf("%s: %v after %v, want a retry after %v", name, d.Action, d.Delay, c.want)
+		}
+	}
+}

@@ -23,8 +23,10 @@ const (
 	LetterAttempts   = letterPrefix + "attempts"   // runs of the handler
 	LetterDeliveries = letterPrefix + "deliveries" // if the broker counts
 	LetterGroup      = letterPrefix + "group"      // the operation
+	LetterFence      = letterPrefix + "fence"      // of the failed run, for a redrive; if the handler ran
 	LetterKey        = letterPrefix + "key"        // the idempotency key, if one was found
 	LetterTopic      = letterPrefix + "topic"
+	LetterAddress    = letterPrefix + "address" // see Origin.Published; of the first publication
 	LetterPartition  = letterPrefix + "partition"
 	LetterOffset     = letterPrefix + "offset"
 	LetterOriginID   = letterPrefix + "origin-id" // if the broker has one
@@ -34,13 +36,23 @@ const (
 	LetterID = letterPrefix + "id"
 )
 
+// RedriveHeader is the header of a copy that goes back from the dead letters to be
+// run again. Letter removes it.
+const RedriveHeader = "semel-redrive"
+
 // Letter returns the headers of the copy that goes to the dead letters or to
 // the quarantine: the message's own, then where the message came from and why
 // it was moved. Headers of an earlier copy are replaced. A Consumer passes the
 // result to Forward.
 func Letter(m *Message, d Disposition, group string) []store.Header {
+	address, redriven := m.Header(LetterAddress)
+	if !redriven {
+		address = m.Origin.Published()
+	}
 	hs := slices.Clone(m.Headers)
-	hs = slices.DeleteFunc(hs, func(h store.Header) bool { return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) })
+	hs = slices.DeleteFunc(hs, func(h store.Header) bool {
+		return strings.HasPrefix(strings.ToLower(h.Name), letterPrefix) || strings.EqualFold(h.Name, RedriveHeader)
+	})
 	add := func(name, value string) {
 		if value != "" {
 			hs = append(hs, store.Header{Name: name, Value: oneLine(value)})
@@ -58,8 +70,12 @@ func Letter(m *Message, d Disposition, group string) []store.Header {
 		add(LetterDeliveries, strconv.Itoa(m.Deliveries))
 	}
 	add(LetterGroup, group)
+	if d.Fence > 0 {
+		add(LetterFence, strconv.FormatUint(d.Fence, 10))
+	}
 	add(LetterKey, m.Key)
 	add(LetterTopic, m.Origin.Topic)
+	add(LetterAddress, address)
 	add(LetterPartition, strconv.FormatInt(int64(m.Origin.Partition), 10))
 	add(LetterOffset, strconv.FormatInt(m.Origin.Offset, 10))
 	add(LetterOriginID, m.Origin.ID)

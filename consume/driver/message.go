@@ -37,6 +37,18 @@ type Origin struct {
 	// ID is the broker's own name of the message, the same for each delivery;
 	// empty if it has none. A producer that sends a message twice makes two IDs.
 	ID string
+	// Address is where the producer published the message to, if that is not the
+	// Topic: RabbitMQ's exchange and routing key. It stays the same in retries.
+	Address string
+}
+
+// Published is where the producer published the message to: the Address, or else
+// the Topic.
+func (o *Origin) Published() string {
+	if o.Address != "" {
+		return o.Address
+	}
+	return o.Topic
 }
 
 // Header finds the first header with a name, in upper or lower case.

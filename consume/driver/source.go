@@ -40,6 +40,11 @@ type Info struct {
 	// HoldsOnly: the broker cannot redeliver one message alone, so that the
 	// consumer holds a message until its retry. Kafka is such a broker.
 	HoldsOnly bool
+	// DeliveryLimit is how often the broker itself delivers a message before it
+	// drops it or moves it to its own dead letters; zero: no limit. Serve then
+	// takes no more messages than it has free handlers, because each delivery
+	// counts, also of a message that only waited.
+	DeliveryLimit int
 }
 
 // Forever is the Horizon of a broker that keeps messages without limit.
@@ -76,4 +81,11 @@ type Delivery interface {
 	// starts no handler for it, and lets a running one end. Nil: that never
 	// happens.
 	Revoked() <-chan struct{}
+}
+
+// Waiter is a Delivery that is told when its message begins and ends to wait for
+// something else than a free handler: for an earlier message, or for a pause.
+// Optional.
+type Waiter interface {
+	Waits(waits bool)
 }

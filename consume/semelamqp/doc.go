@@ -17,7 +17,8 @@
 //	nack, requeue            for messages given back at the end; never for a retry, which would repeat at once
 //	redelivered              consume.Message.Deliveries is 2 or more
 //	x-delivery-count         quorum: exact, retries included; classic: a lower bound
-//	x-delivery-limit         the broker's own limit, without a reason: set consume's MaxAttempts below it
+//	x-delivery-limit         the broker's own limit, without a reason. It counts messages that only waited,
+//	                         so queues that the Source makes have none; see Options.DeliveryLimit
 //	publisher confirms       for every copy, with mandatory: a copy that no queue takes has failed
 //	message TTL, max-length  drop messages, to the dead letters if the Source made the queue
 //	priority                 kept by copies; messages then overtake
@@ -48,8 +49,10 @@
 //   - The permission to configure, write and read "orders" and "orders.*", and
 //     to write to the default exchange, "amq.default".
 //   - No policy that drops messages of "orders.*": no TTL, no max-length.
-//   - For a quorum queue that the Source does not make: a dead-letter exchange.
-//     RabbitMQ 4 drops a message without it after 20 deliveries.
+//   - For a quorum queue that the Source does not make: x-delivery-limit of -1.
+//     RabbitMQ 4 otherwise drops a message after 20 deliveries, or dead-letters it
+//     if the queue has a dead-letter exchange. It counts the restarts of consumers
+//     that had only prefetched the message.
 //   - Options.Horizon, if the queue has a TTL; without a TTL
 //     consume.Options.ShortRetention, because a queue keeps messages for ever.
 //   - The time of publication in each message, unless the queue has a TTL that

@@ -11,13 +11,13 @@ import (
 // producer uses the same one when it sends again. AMQP has no ID of the broker,
 // so consume.BrokerID finds no key here. An empty message-id is no key.
 func FromMessageID() consume.KeySource {
-	return from(MessageID, "message-id:")
+	return from(MessageID, "semel-message-id:")
 }
 
 // FromRoutingKey takes the routing key that the message was first published
 // with, for producers that put the identity there. An empty one is no key.
 func FromRoutingKey() consume.KeySource {
-	return from(RoutingKey, "routing-key:")
+	return from(RoutingKey, "semel-routing-key:")
 }
 
 const maxKeyBytes = 255 // the limit of a call's key

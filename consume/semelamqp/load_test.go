@@ -152,7 +152,7 @@ func load(t *testing.T, s spec, messages, kills int) (d *desk, took time.Duratio
 	return d, took
 }
 
-func TestServe_ProcessesKilled_EachKeyHasOneOutcome(t *testing.T) {
+func TestCampaign_ProcessesKilled_EachKeyHasOneOutcome(t *testing.T) {
 	for _, kind := range []semelamqp.Kind{semelamqp.Classic, semelamqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			messages, kills := size()
@@ -172,7 +172,7 @@ func TestServe_ProcessesKilled_EachKeyHasOneOutcome(t *testing.T) {
 
 // With a single active consumer order per key holds from one process to the
 // next.
-func TestOrder_NextProcess_IsKept(t *testing.T) {
+func TestCampaign_NextProcess_OrderKept(t *testing.T) {
 	messages, kills := size()
 	messages, kills = messages/3, (kills+1)/2
 	d, _ := load(t, spec{Kind: semelamqp.Quorum, Single: true}, messages, kills)
@@ -186,7 +186,7 @@ func TestOrder_NextProcess_IsKept(t *testing.T) {
 	})
 }
 
-func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
+func TestCampaign_ControlNoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	messages, kills := size()
 	messages, kills = messages/5, kills/4
 	d, _ := load(t, spec{Kind: semelamqp.Classic, Naive: true}, messages, kills)

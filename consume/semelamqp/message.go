@@ -49,6 +49,9 @@ func message(d *amqp.Delivery, queue string) *consume.Message {
 		Origin: consume.Origin{Topic: queue}, Headers: headers(d), Body: d.Body,
 		Published: published(d), Deliveries: deliveries(d),
 	}
+	exchange, _ := m.Header(Exchange)
+	key, _ := m.Header(RoutingKey)
+	m.Origin.Address = exchange + "/" + key
 	return m
 }
 

@@ -37,7 +37,7 @@ func TestMessage_HasAMQPProperties(t *testing.T) {
 	if !slices.Equal(m.Headers, want) {
 		t.Errorf("the headers are %v\nwant %v", m.Headers, want)
 	}
-	if m.Origin != (consume.Origin{Topic: "orders"}) || string(m.Body) != "body" || !m.Published.Equal(time.Unix(1000, 0)) || m.Deliveries != 3+2+1 {
+	if m.Origin != (consume.Origin{Topic: "orders", Address: "ex/rk"}) || string(m.Body) != "body" || !m.Published.Equal(time.Unix(1000, 0)) || m.Deliveries != 3+2+1 {
 		t.Errorf("it is %+v", m)
 	}
 }
@@ -122,7 +122,7 @@ func TestLetter_Headers_KeepTheirTypes(t *testing.T) {
 	p := letterOf(d, driver.Letter(m, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonFailed}, "billing"))
 	want := amqp.Table{
 		"a": int32(1), "b": "2", "bytes": []byte("x"), "yes": true, "deep": amqp.Table{"k": "v"}, Exchange: "ex", RoutingKey: "rk",
-		driver.LetterReason: "failed", driver.LetterGroup: "billing", driver.LetterTopic: "orders", driver.LetterDeliveries: "6", driver.LetterAttempts: "0",
+		driver.LetterReason: "failed", driver.LetterGroup: "billing", driver.LetterTopic: "orders", driver.LetterAddress: "ex/rk", driver.LetterDeliveries: "6", driver.LetterAttempts: "0",
 		driver.LetterPartition: "0", driver.LetterOffset: "0", driver.LetterPublished: "1970-01-01T00:16:40Z", driver.LetterID: p.Headers[driver.LetterID],
 	}
 	if !reflect.DeepEqual(p.Headers, want) {
@@ -157,8 +157,8 @@ func TestKeySources_Properties_AreKeys(t *testing.T) {
 		m    *consume.Message
 		want string
 	}{
-		"message-id": {FromMessageID(), m, "message-id:m"}, "routing key": {FromRoutingKey(), m, "routing-key:rk"},
-		"long message-id": {FromMessageID(), long, "message-id:sha256:"}, "long routing key": {FromRoutingKey(), long, "routing-key:sha256:"},
+		"message-id": {FromMessageID(), m, "semel-message-id:m"}, "routing key": {FromRoutingKey(), m, "semel-routing-key:rk"},
+		"long message-id": {FromMessageID(), long, "semel-message-id:sha256:"}, "long routing key": {FromRoutingKey(), long, "semel-routing-key:sha256:"},
 	} {
 		if got, err := c.from(c.m); err != nil || !strings.HasPrefix(got, c.want) || len(got) > 255 {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)

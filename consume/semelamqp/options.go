@@ -1,6 +1,7 @@
 package semelamqp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -22,8 +23,11 @@ type Options struct {
 	Kind Kind
 	// DeliveryLimit is how often the broker delivers a message of a quorum
 	// queue that the Source makes, before the broker itself moves it to the
-	// dead letters, without a reason. Zero: the broker's default, which is 20
-	// since RabbitMQ 4, and no limit before.
+	// dead letters, without a reason. Zero: no limit, because the broker counts
+	// each delivery, also of a message that only waited, and the Consumer counts
+	// the runs. With a limit, Serve takes no more messages than it has free
+	// handlers; set it above MaxAttempts and the number of restarts within a
+	// message's life, and do not combine it with OrderKey.
 	DeliveryLimit int
 	// SingleActive makes the queue with a single active consumer: other members
 	// wait until it is gone, so that order per key holds across members.
@@ -36,8 +40,10 @@ type Options struct {
 	// without its retries: the queue's TTL. Zero: driver.Forever.
 	Horizon time.Duration
 	// Prefetch is how many messages the broker sends before their acks, at most
-	// 65535. Zero: as many as the Consumer takes, its InFlight. In a loop other
-	// than Serve's, set at least the number of messages in hand.
+	// 65535. Zero: as many as the Consumer takes, its InFlight; with an OrderKey
+	// 17 times as many, because messages that wait for an earlier one are kept
+	// besides. Set it if messages are large. In a loop other than Serve's, set at
+	// least the number of messages in hand.
 	Prefetch int
 	// Config is for the connections: TLS, SASL, heartbeat, properties. Recovery
 	// must be nil, because it moves delivery tags to other channels, where they
@@ -81,18 +87,10 @@ func (o *Options) withDefaults(queue string) Options {
 	if o != nil {
 		d = *o
 	}
-	if d.DeadLetters == "" {
-		d.DeadLetters = queue + ".dead-letters"
-	}
-	if d.Quarantine == "" {
-		d.Quarantine = queue + ".quarantine"
-	}
-	if d.Kind == "" {
-		d.Kind = Quorum
-	}
-	if d.Horizon == 0 {
-		d.Horizon = driver.Forever
-	}
+	d.DeadLetters = cmp.Or(d.DeadLetters, queue+".dead-letters")
+	d.Quarantine = cmp.Or(d.Quarantine, queue+".quarantine")
+	d.Kind = cmp.Or(d.Kind, Quorum)
+	d.Horizon = cmp.Or(d.Horizon, driver.Forever)
 	return d
 }
 
@@ -125,6 +123,9 @@ func (o *Options) check(url, queue string) error {
 	}
 	if o.DeliveryLimit < 0 || o.DeliveryLimit > 0 && (o.Kind != Quorum || o.Declare != DeclareAll) {
 		bad("Options.DeliveryLimit: is %d; it must be positive, and needs Kind Quorum and DeclareAll", o.DeliveryLimit)
+	}
+	if o.DeliveryLimit > 0 && o.OrderKey != nil {
+		bad("Options.DeliveryLimit: is %d; with an OrderKey messages wait for others, and the broker counts that, so leave it zero", o.DeliveryLimit)
 	}
 	if o.SingleActive && o.Declare != DeclareAll {
 		bad("Options.SingleActive: needs DeclareAll; make an operator's queue with the argument x-single-active-consumer")

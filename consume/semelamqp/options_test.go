@@ -61,17 +61,26 @@ func TestNew_InvalidOptions_AreRefused(t *testing.T) {
 }
 
 // The first Next of a Serve asks for all messages, a Next on a later link for
-// the rest; the prefetch must not follow that.
-func TestPrefetch_IsTheLargestLimit(t *testing.T) {
+// the rest; the prefetch must not follow that. It at least doubles if it grows,
+// because each growth takes a new consumer.
+func TestPrefetch_IsAtLeastTheLargestLimit(t *testing.T) {
 	s, err := New(someURL, "orders", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &link{}
-	for _, c := range [][3]int{{64, 0, 64}, {3, 61, 64}, {3, 0, 64}, {1, 64, 65}, {100, 0, 100}, {1 << 20, 0, 65535}} {
+	for _, c := range [][3]int{{64, 0, 64}, {3, 61, 64}, {3, 0, 64}, {1, 64, 128}, {100, 0, 128}, {100, 90, 256}, {1 << 20, 0, 65535}} {
 		l.out.Store(int64(c[1]))
 		if got := s.prefetch(l, c[0]); got != c[2] {
 			t.Errorf("%d, with %d in work: %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+	s.most.Store(0)
+	s.opt.OrderKey = ByRoutingKey
+	for _, c := range [][3]int{{64, 0, 1088}, {64, 1080, 1088}, {1, 64, 1088}} { // a new consumer would change the order
+		l.out.Store(int64(c[1]))
+		if got := s.prefetch(l, c[0]); got != c[2] {
+			t.Errorf("with an OrderKey %d, with %d in work: %d, want %d", c[0], c[1], got, c[2])
 		}
 	}
 	s.opt.Prefetch = 7

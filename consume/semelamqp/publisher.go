@@ -135,7 +135,7 @@ func (p *publisher) deliver(ctx context.Context, q queue, m amqp.Publishing) err
 	if err != nil {
 		return err
 	}
-	confirm, err := l.ch.PublishWithDeferredConfirmWithContext(ctx, "", q.name, true, false, m)
+	confirm, err := l.ch.PublishWithDeferredConfirmWithContext(ctx, q.exchange, q.name, true, false, m)
 	if err != nil {
 		return errors.Join(err, l.ch.Close())
 	}

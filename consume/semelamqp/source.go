@@ -75,7 +75,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 		return driver.Info{}, err
 	}
 	l.stopped.Store(false)
-	return driver.Info{Horizon: s.opt.Horizon}, nil
+	return driver.Info{Horizon: s.opt.Horizon, DeliveryLimit: s.opt.DeliveryLimit}, nil
 }
 
 // connected returns the current link, or makes one, with all queues.
@@ -173,17 +173,29 @@ func (s *Source) isClosed() bool {
 	}
 }
 
-// prefetch returns Options.Prefetch; without one the largest number of messages
-// that was ever in hand or asked for, because the first Next of a Serve asks
-// for all, and a later one for the rest, part of which may belong to a lost
-// link.
+// waitingShare is the default of consume's Waiting, in multiples of InFlight.
+const waitingShare = 16
+
+// prefetch returns how many messages the broker may send before their acks. The
+// first Next of a Serve asks for InFlight messages; a later one for the rest, part
+// of which may belong to a lost link.
+//
+// With an OrderKey the first prefetch has room for the messages that wait, too, and
+// stays: a new consumer with a larger one would get them in another order.
 func (s *Source) prefetch(l *link, limit int) int {
 	if s.opt.Prefetch > 0 {
 		return s.opt.Prefetch
 	}
+	if s.opt.OrderKey != nil {
+		s.most.CompareAndSwap(0, min(int64(limit)*(1+waitingShare), maxPrefetch))
+		return int(s.most.Load())
+	}
 	for {
 		old := s.most.Load()
-		now := max(old, min(int64(limit)+l.out.Load(), maxPrefetch))
+		now := old
+		if need := int64(limit) + l.out.Load(); need > old {
+			now = min(max(need, 2*old), maxPrefetch) // few new consumers
+		}
 		if s.most.CompareAndSwap(old, now) {
 			return int(now)
 		}

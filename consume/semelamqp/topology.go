@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strconv"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -43,12 +45,17 @@ type queue struct {
 	exact bool
 	// make: make the queue if it is missing.
 	make bool
+	// exchange takes the messages, with the name as their routing key. Empty: the
+	// default exchange, which gives them to the queue.
+	exchange string
 }
 
 // topology describes the queues of a Source.
 type topology struct {
 	name string
 	opt  *Options
+	// unlimited: the broker has a default limit of deliveries, which -1 lifts.
+	unlimited bool
 }
 
 // consumed is the queue that messages come from. Messages that the broker
@@ -57,6 +64,8 @@ func (t *topology) consumed() queue {
 	args := t.pass("", t.opt.DeadLetters)
 	if t.opt.DeliveryLimit > 0 {
 		args["x-delivery-limit"] = int64(t.opt.DeliveryLimit)
+	} else if t.opt.Kind == Quorum && t.unlimited {
+		args["x-delivery-limit"] = int64(-1) // since version 4 the default is 20
 	}
 	if t.opt.SingleActive {
 		args[amqp.SingleActiveConsumerArg] = true
@@ -89,6 +98,7 @@ func (t *topology) pass(exchange, key string) amqp.Table {
 
 // declare makes, or looks for, every queue that must exist from the start.
 func (t *topology) declare(conn *amqp.Connection) error {
+	t.unlimited = limitsDeliveries(conn)
 	for _, q := range []queue{t.letters(t.opt.DeadLetters), t.letters(t.opt.Quarantine), t.consumed()} {
 		if err := q.ensure(conn); err != nil {
 			return err
@@ -140,4 +150,13 @@ func (q *queue) on(conn *amqp.Connection, f func(ch *amqp.Channel) error) error 
 func is(err error, code int) bool {
 	e, ok := errors.AsType[*amqp.Error](err)
 	return ok && e.Code == code
+}
+
+// limitsDeliveries reports whether the broker limits the deliveries of a quorum
+// queue by default, as RabbitMQ does since version 4.
+func limitsDeliveries(conn *amqp.Connection) bool {
+	version, _ := conn.Properties["version"].(string)
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 4
 }

@@ -110,7 +110,7 @@ func newWorks(ds []driver.Delivery) []*work {
 	works := make([]*work, len(ds))
 	for i, d := range ds {
 		d := d.(*delivery)
-		works[i] = &work{delivery: d, it: Item{Message: d.m, Place: d.p.ledgerPlace, From: d.from}}
+		works[i] = &work{delivery: d, it: Item{Message: d.m, Place: d.p.ledgerPlace, From: d.from, LeaderEpoch: d.r.LeaderEpoch}}
 	}
 	return works
 }

@@ -19,9 +19,14 @@ type scripted struct {
 	ends  map[string]driver.Result // by partition/offset; none: it is done
 	pass  error
 	given []string
+
+	refused map[string]int // by partition/offset: how often Pass fails
+	passed  []string
 }
 
-func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, error) { return start, nil }
+func (l *scripted) Own(_ context.Context, _ Place, start int64) (int64, LastMessage, error) {
+	return start, LastMessage{}, nil
+}
 
 func (l *scripted) Lane(it Item) string { return fmt.Sprint(it.Origin.Partition) }
 
@@ -35,7 +40,17 @@ func (l *scripted) Handle(_ context.Context, batch []Item) []driver.Result {
 	return ends
 }
 
-func (l *scripted) Pass(context.Context, Item) error { return l.pass }
+func (l *scripted) Pass(_ context.Context, it Item) error {
+	name := fmt.Sprintf("%d/%d", it.Origin.Partition, it.Origin.Offset)
+	if l.refused[name] > 0 {
+		l.refused[name]--
+		return errors.New("not now")
+	}
+	if l.pass == nil {
+		l.passed = append(l.passed, name)
+	}
+	return l.pass
+}
 
 // looping is a loop of ServeBatches that takes its turns one by one.
 func looping(t *testing.T, l Ledger, o consume.Options, records ...int) *batches {

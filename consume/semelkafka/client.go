@@ -50,7 +50,8 @@ func (s *Source) options() []kgo.Opt {
 		kgo.ConsumerGroup(s.group),
 		kgo.ConsumeTopics(s.topics...),
 		kgo.ConsumeStartOffset(s.opt.Start.offset()),
-		kgo.ConsumeResetOffset(s.opt.OutOfRange.offset()),
+		kgo.ConsumeResetOffset(s.opt.reset()),
+		kgo.KeepControlRecords(), // so that the position moves past the markers of transactions
 		kgo.DisableAutoCommit(),
 		kgo.OnPartitionsAssigned(s.assigned),
 		kgo.OnPartitionsRevoked(s.revoked),
@@ -84,6 +85,15 @@ func (p Position) offset() kgo.Offset {
 	default:
 		return kgo.NewOffset().AtStart()
 	}
+}
+
+// reset is the client's own reaction to a position that is not in the log. The
+// Source itself moves to the end, because it must commit that position.
+func (o *Options) reset() kgo.Offset {
+	if o.OutOfRange == Latest {
+		return kgo.NoResetOffset()
+	}
+	return o.OutOfRange.offset()
 }
 
 // dialWatch notes the result of each attempt to connect.

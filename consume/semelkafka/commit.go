@@ -2,8 +2,11 @@ package semelkafka
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -48,6 +51,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 	}
 	offsets := map[string]map[int32]kgo.EpochOffset{}
 	var committed []*partition
+	notes := map[place]note{}
 	for _, p := range left {
 		if !p.dirty || p.gone {
 			continue
@@ -57,6 +61,7 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 		}
 		offsets[p.topic][p.partition] = kgo.EpochOffset{Epoch: p.mark.next.epoch, Offset: p.mark.next.offset}
 		p.dirty = false
+		notes[p.place] = note{after: p.mark.after, last: p.mark.last}
 		committed = append(committed, p)
 	}
 	s.mu.Unlock()
@@ -70,7 +75,12 @@ func (s *Source) commit(ctx context.Context, left []*partition) {
 		for i := range req.Topics {
 			t := &req.Topics[i]
 			for j := range t.Partitions {
-				t.Partitions[j].Metadata = metadata(t.TopicID)
+				c := &t.Partitions[j]
+				n, ok := notes[place{t.Topic, c.Partition}]
+				if !ok {
+					n.after = c.Offset
+				}
+				c.Metadata = metadata(t.TopicID, c.Offset, n.after, n.last)
 			}
 		}
 		return nil
@@ -122,3 +132,71 @@ func (s *Source) nudge() {
 	default:
 	}
 }
+
+// note is the metadata of a commit.
+type note struct {
+	topicID string      // empty: unknown
+	after   int64       // the offset after the last message below the commit; markers of transactions follow it
+	last    LastMessage // before after
+}
+
+// The parts of a commit's metadata, which semicolons separate. "last" has the
+// leader epoch of the last message and, after "@", its timestamp in milliseconds.
+const (
+	topicIDPart = "semel-topic-id="
+	afterPart   = "after="
+	lastPart    = "last="
+)
+
+func metadata(id [16]byte, committed, after int64, last LastMessage) *string {
+	var parts []string
+	if id != [16]byte{} {
+		parts = append(parts, topicIDPart+topicIDText(id))
+	}
+	if after < committed {
+		parts = append(parts, afterPart+strconv.FormatInt(after, 10))
+	}
+	if last.isKnown() {
+		parts = append(parts, fmt.Sprintf("%s%d@%d", lastPart, last.LeaderEpoch, last.Published.UnixMilli()))
+	}
+	text := strings.Join(parts, ";")
+	return &text
+}
+
+// readMetadata reads what metadata has written, or an operator's tool.
+func readMetadata(text *string, committed int64) note {
+	n := note{after: committed}
+	if text == nil {
+		return n
+	}
+	for part := range strings.SplitSeq(*text, ";") {
+		if id, ok := strings.CutPrefix(part, topicIDPart); ok {
+			n.topicID = id
+		}
+		if digits, ok := strings.CutPrefix(part, afterPart); ok {
+			if after, err := strconv.ParseInt(digits, 10, 64); err == nil && after >= 0 {
+				n.after = after
+			}
+		}
+		if last, ok := strings.CutPrefix(part, lastPart); ok {
+			n.last = readLast(last)
+		}
+	}
+	return n
+}
+
+func readLast(text string) LastMessage {
+	epoch, ms, _ := strings.Cut(text, "@")
+	e, err := strconv.ParseInt(epoch, 10, 32)
+	if err != nil {
+		return LastMessage{}
+	}
+	published, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil || published <= 0 {
+		return LastMessage{}
+	}
+	return LastMessage{int32(e), time.UnixMilli(published)}
+}
+
+// topicIDText is a topic's id as Kafka's own tools show it.
+func topicIDText(id [16]byte) string { return base64.RawURLEncoding.EncodeToString(id[:]) }

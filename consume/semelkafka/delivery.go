@@ -42,7 +42,7 @@ var errRevoked = fmt.Errorf("semelkafka: the partition is not this member's any 
 func (d *delivery) Ack(context.Context) error {
 	return d.end(func() {
 		if d.p.mark.done(d.r.Offset) {
-			d.p.dirty, d.p.since = true, time.Now()
+			d.p.dirty, d.p.since, d.p.from = true, time.Now(), d.p.mark.after
 			d.s.nudge()
 		}
 	})
@@ -120,4 +120,15 @@ func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []stor
 
 func produce(ctx context.Context, cl *kgo.Client, r *kgo.Record) error {
 	return cl.ProduceSync(ctx, r).FirstErr()
+}
+
+// Waits implements driver.Waiter.
+func (d *delivery) Waits(waits bool) {
+	d.s.mu.Lock()
+	defer d.s.mu.Unlock()
+	if waits {
+		d.p.waiting++
+	} else {
+		d.p.waiting--
+	}
 }

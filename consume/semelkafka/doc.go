@@ -64,11 +64,17 @@
 //
 // # Identity
 //
-// consume.BrokerID is topic id, partition and offset. It recognizes
+// consume.BrokerID is topic id, partition, offset and timestamp. It recognizes
 // redeliveries, but a message that a producer sent twice has two offsets. Let
 // producers set consume.KeyHeader: [Keyed], [Stamp] and [Stamper] do.
 //
 // A topic that was deleted and created again has other messages at the same
 // offsets. A Source that reads such a topic ends with an error, and so does one
 // that finds committed offsets of the earlier topic; neither skips messages.
+//
+// After an unclean leader election, or in a broker that was restored from an older
+// copy, a partition may have new messages at offsets that are done. So a commit also
+// has the leader epoch and the timestamp of the message before its offset. A Source
+// reads that message again when it gets the partition, and ends with an error if it
+// is another. It cannot tell if the message was deleted or compacted away.
 package semelkafka

@@ -24,7 +24,11 @@ type Ledger interface {
 	// offset to read from, whatever was committed to Kafka. start is the
 	// committed offset, or the offset of Options.Start if there is none. An
 	// error that is driver.ErrClosed ends the source; any other is tried again.
-	Own(ctx context.Context, of Place, start int64) (next int64, err error)
+	//
+	// last is the message before next, from Item.Last of the last message that was
+	// done. If the log has another message there, the source ends with an error. Zero:
+	// the ledger does not know it; then Kafka's commit tells, if it is at next, too.
+	Own(ctx context.Context, of Place, start int64) (next int64, last LastMessage, err error)
 	// Lane says which messages wait for each other: a held message delays later
 	// ones with the same lane. Empty: it delays none.
 	Lane(it Item) string
@@ -57,6 +61,8 @@ type Item struct {
 	// and the message's own hold no message, because of compaction or
 	// transactions.
 	From int64
+	// LeaderEpoch is that of the leader that appended the message. See LastMessage.
+	LeaderEpoch int32
 }
 
 // place is the Place of a partition. The caller holds mu.
@@ -75,16 +81,31 @@ func (s *Source) adjust(ctx context.Context, offsets map[string]map[int32]kgo.Of
 	l := s.ledger
 	s.mu.Unlock()
 	if l == nil {
-		return offsets, nil
+		return s.beginAll(ctx, offsets)
 	}
 	for topic, of := range offsets {
 		for n, at := range of {
-			next, err := s.own(ctx, l, place{topic, n}, at.EpochOffset().Offset)
+			from, err := s.own(ctx, l, place{topic, n}, at)
 			if err != nil {
 				return nil, err
 			}
-			if next != at.EpochOffset().Offset { // otherwise keep the epoch, which shows whether the log was cut
-				of[n] = kgo.NewOffset().At(next)
+			of[n] = from
+		}
+	}
+	return offsets, nil
+}
+
+// beginAll finds where to read partitions from without a ledger.
+func (s *Source) beginAll(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	for topic, of := range offsets {
+		for n, start := range of {
+			at := place{topic, n}
+			err := s.repeat(ctx, at, func() (err error) {
+				of[n], err = s.begin(ctx, at, start)
+				return err
+			})
+			if err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -98,52 +119,71 @@ const (
 )
 
 // own takes a partition over, and repeats that until the ledger answers.
-func (s *Source) own(ctx context.Context, l Ledger, at place, committed int64) (int64, error) {
+func (s *Source) own(ctx context.Context, l Ledger, at place, committed kgo.Offset) (kgo.Offset, error) {
 	for pause := firstOwn; ; pause = min(2*pause, longestOwn) {
-		next, err := s.ownOnce(ctx, l, at, committed)
+		from, err := s.ownOnce(ctx, l, at, committed)
 		switch {
 		case err == nil:
-			return next, nil
+			return from, nil
 		case errors.Is(err, driver.ErrClosed):
 			s.fail(err)
-			return 0, err
+			return kgo.Offset{}, err
 		}
 		s.warn(fmt.Errorf("semelkafka: topic %q, partition %d cannot be owned: %w", at.topic, at.partition, err))
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return kgo.Offset{}, ctx.Err()
 		case <-time.After(pause):
 		}
 	}
 }
 
-func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, committed int64) (next int64, err error) {
+func (s *Source) ownOnce(ctx context.Context, l Ledger, at place, from kgo.Offset) (kgo.Offset, error) {
 	s.mu.Lock()
 	cl, of := s.client, s.place(at)
 	s.mu.Unlock()
+	committed := from.EpochOffset().Offset
 	start := committed
 	if start < 0 {
+		var err error
 		if start, err = listOffset(ctx, cl, at, start); err != nil {
-			return 0, err
+			return from, err
 		}
 	}
-	if next, err = l.Own(ctx, of, start); err != nil {
-		return 0, err
+	next, last, err := l.Own(ctx, of, start)
+	if err != nil {
+		return from, err
+	}
+	check := lastCheck{offset: next - 1, last: last, start: next}
+	if next == committed && !last.isKnown() {
+		check = s.committedCheck(at, committed)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p := s.parts[at]; p != nil {
 		p.from, p.ledgerPlace, p.batched = next, of, true
-		p.mark.next = mark{next, -1}
-		if p.dirty = next != committed; p.dirty {
-			s.nudge()
+		if next < committed && p.mark.after <= next { // only markers of transactions lie between
+			check.start = committed
+		} else {
+			p.mark.next, p.mark.after, p.mark.last = mark{next, -1}, check.offset+1, check.last
+			if p.dirty = next != committed; p.dirty {
+				s.nudge()
+			}
 		}
 	}
-	return next, nil
+	s.mu.Unlock()
+	if check.start != committed { // otherwise keep the epoch, which shows whether the log was cut
+		from = kgo.NewOffset().At(check.start)
+	}
+	return s.verified(ctx, at, from, check)
 }
 
-// listOffset asks for the first offset of a partition (which is -2) or its end
-// (-1).
+// The positions that listOffset can be asked for.
+const (
+	firstOffset = -2
+	endOffset   = -1
+)
+
+// listOffset asks for the first offset of a partition or for its end.
 func listOffset(ctx context.Context, cl *kgo.Client, at place, which int64) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel = -1, 1

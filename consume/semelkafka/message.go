@@ -42,11 +42,17 @@ func (s *Source) message(r *kgo.Record, topicID string) *consume.Message {
 	return m
 }
 
+// messageID has the timestamp, because a broker that was restored from an older copy
+// may have another message at the same offset.
 func messageID(topicID string, r *kgo.Record) string {
 	var room [96]byte
 	b := append(append(room[:0], topicID...), '/')
 	b = append(strconv.AppendInt(b, int64(r.Partition), 10), '/')
-	return string(strconv.AppendInt(b, r.Offset, 10))
+	b = strconv.AppendInt(b, r.Offset, 10)
+	if ms := r.Timestamp.UnixMilli(); ms > 0 {
+		b = strconv.AppendInt(append(b, '/'), ms, 10)
+	}
+	return string(b)
 }
 
 // letter makes a copy of a record. It has the record's key, so that the letters

@@ -2,6 +2,7 @@ package semelkafka
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestMessage_HasItsOrigin(t *testing.T) {
 	id := [16]byte{0xfb, 0xff}
 	m := s.message(r, s.topicID(&kgo.FetchTopic{Topic: "t", TopicID: id}))
 	want := []store.Header{{Name: "B", Value: "1"}, {Name: "A"}, {Name: "B", Value: "\xff"}}
-	if m.Origin != (consume.Origin{Topic: "t", Partition: 2, Offset: 42, ID: "-_8AAAAAAAAAAAAAAAAAAA/2/42"}) || m.OrderKey != "k" || !m.Published.Equal(at) ||
+	if m.Origin != (consume.Origin{Topic: "t", Partition: 2, Offset: 42, ID: fmt.Sprintf("-_8AAAAAAAAAAAAAAAAAAA/2/42/%d", at.UnixMilli())}) || m.OrderKey != "k" || !m.Published.Equal(at) ||
 		string(m.Body) != "b" || !slices.Equal(m.Headers, want) || m.Deliveries != 0 {
 		t.Errorf("it is %+v", m)
 	}

@@ -1,6 +1,7 @@
 package semelkafka
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -90,25 +91,18 @@ func (o *Options) withDefaults(group string) Options {
 	if o != nil {
 		d = *o
 	}
-	setDefault(&d.DeadLetters, "dead-letters."+group)
-	setDefault(&d.Quarantine, "quarantine."+group)
+	d.DeadLetters = cmp.Or(d.DeadLetters, "dead-letters."+group)
+	d.Quarantine = cmp.Or(d.Quarantine, "quarantine."+group)
 	if d.OrderKey == nil {
 		d.OrderKey = func(_ *consume.Message, key []byte) string { return string(key) }
 	}
-	setDefault(&d.Start, Earliest)
-	setDefault(&d.OutOfRange, Refuse)
-	setDefault(&d.Outstanding, 1000)
-	setDefault(&d.CommitEvery, time.Second)
-	setDefault(&d.HandOver, 10*time.Second)
-	setDefault(&d.PollWait, time.Second)
+	d.Start = cmp.Or(d.Start, Earliest)
+	d.OutOfRange = cmp.Or(d.OutOfRange, Refuse)
+	d.Outstanding = cmp.Or(d.Outstanding, 1000)
+	d.CommitEvery = cmp.Or(d.CommitEvery, time.Second)
+	d.HandOver = cmp.Or(d.HandOver, 10*time.Second)
+	d.PollWait = cmp.Or(d.PollWait, time.Second)
 	return d
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // check reports every invalid field. The defaults must be set.

@@ -18,17 +18,20 @@ type place struct {
 // its fields.
 type partition struct {
 	place
-	queue       []item // polled or given back, and not handed out; in the order of their offsets
-	bytes       int    // of the queue
-	polled      int64  // the next offset that the client may give; -1: any
-	from        int64  // the offset that the ledger said to read from
-	ledgerPlace Place  // the partition's name in the ledger
-	batched     bool   // there is a ledger
+	queue       []item     // polled or given back, and not handed out; in the order of their offsets
+	bytes       int        // of the queue
+	polled      int64      // the next offset that the client may give; -1: any
+	from        int64      // all messages below it are done: the offset that the ledger said to read from, or a later one
+	check       *lastCheck // nil: none, or done
+	ledgerPlace Place      // the partition's name in the ledger
+	batched     bool       // there is a ledger
 	mark        watermark
 	dirty       bool  // the watermark is above what was committed
+	skipping    bool  // skipLost is at work
 	end         int64 // the log's end, as of the last fetch; 0: not known
 
 	unfinished int       // returned by Next, and neither acked nor given back
+	waiting    int       // of them, those that wait for something else than a free handler
 	since      time.Time // since when the lowest unfinished record is the same
 	paused     bool
 	revoked    chan struct{} // closed when the partition is taken away
@@ -41,6 +44,7 @@ type item struct {
 	r    *kgo.Record
 	m    *consume.Message
 	from int64 // as in Item
+	end  int64 // the offset after the record and the markers that follow it; 0: of the record
 }
 
 func newPartition(at place) *partition {
@@ -67,6 +71,27 @@ func (p *partition) put(it item) {
 	p.polled = it.r.Offset + 1
 }
 
+// pass moves the position past the marker of a transaction, which is no message,
+// once the records before it are done. It reports whether the watermark has moved.
+func (p *partition) pass(r *kgo.Record) bool {
+	end := r.Offset + 1
+	if n := len(p.queue); n > 0 {
+		p.queue[n-1].end = end
+	}
+	if n := len(p.mark.entries); n > 0 && (len(p.queue) == 0 || p.queue[len(p.queue)-1].r.Offset == p.mark.entries[n-1].offset) {
+		p.mark.entries[n-1].end = end
+		return false
+	}
+	if len(p.queue) > 0 || end <= p.mark.next.offset {
+		return false
+	}
+	if p.mark.next.offset < 0 {
+		p.mark.after = r.Offset
+	}
+	p.mark.next, p.dirty = mark{end, r.LeaderEpoch}, true
+	return true
+}
+
 // back inserts a record that was given back, by its offset.
 func (p *partition) back(it item) {
 	i, there := slices.BinarySearchFunc(p.queue, it.r.Offset, func(q item, offset int64) int { return int(q.r.Offset - offset) })
@@ -85,7 +110,7 @@ func (p *partition) pop(now time.Time) item {
 	if len(p.mark.entries) == 0 {
 		p.since = now
 	}
-	p.mark.out(it.r.Offset, it.r.LeaderEpoch)
+	p.mark.out(entry{offset: it.r.Offset, end: it.end, last: lastOf(it.r)})
 	p.unfinished++
 	return it
 }

@@ -92,7 +92,9 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 	items := make([]item, len(f.Records))
 	id := s.topicID(t)
 	for i, r := range f.Records {
-		items[i] = item{r: r, m: s.message(r, id)}
+		if items[i].r = r; !r.Attrs.IsControl() {
+			items[i].m = s.message(r, id)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,6 +103,11 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 		return
 	}
 	p.end = f.HighWatermark
+	items, err := p.compareLast(items)
+	if err != nil {
+		s.breakOff(err)
+		return
+	}
 	if len(items) > 0 {
 		if err := s.misplaced(p, id, items[0].r.Offset); err != nil {
 			s.breakOff(err)
@@ -111,7 +118,11 @@ func (s *Source) enqueue(t *kgo.FetchTopic, f *kgo.FetchPartition) {
 		if it.r.Offset < p.polled {
 			p = s.rewound(p)
 		}
-		p.put(it)
+		if it.m != nil {
+			p.put(it)
+		} else if p.pass(it.r) {
+			s.nudge()
+		}
 	}
 }
 
@@ -122,7 +133,9 @@ func (s *Source) rewound(old *partition) *partition {
 	old.leave()
 	old.gone = true
 	p := newPartition(old.place)
-	p.end, p.paused = old.end, old.paused
+	p.end, p.paused, p.skipping = old.end, old.paused, old.skipping
+	p.ledgerPlace, p.batched = old.ledgerPlace, old.batched
+	p.from = old.from // for the ledger no message is between this offset and the next record
 	s.parts[old.place] = p
 	return p
 }
@@ -176,11 +189,16 @@ func (s *Source) crowded() bool {
 
 // failed handles an error that the client reports.
 func (s *Source) failed(at place, err error) {
+	loss, lost := errors.AsType[*kgo.ErrDataLoss](err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return
+	case lost:
+		s.lostBehind(at, loss)
 	case errors.Is(err, kgo.ErrClientClosed):
 		s.fail(err)
+	case s.lostUnread(err):
+		go s.skipLost(at)
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		s.fail(fmt.Errorf("topic %q, partition %d: the group's offset is not in the log any more: the following messages were deleted before they were read, "+
 			"or the log was cut; find out which were lost, and set the group's offset or Options.OutOfRange: %w", at.topic, at.partition, err))

@@ -1,12 +1,17 @@
 package semelkafka
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/outbox"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -45,4 +50,47 @@ func (Stamper) OnProduceRecordBuffered(r *kgo.Record) {
 	if !slices.ContainsFunc(r.Headers, func(h kgo.RecordHeader) bool { return strings.EqualFold(h.Key, consume.KeyHeader) }) {
 		set(r, consume.KeyHeader, rand.Text())
 	}
+}
+
+// sink publishes the messages of an outbox.
+type sink struct{ client *kgo.Client }
+
+// NewSink makes a sink for an outbox.Publisher: it sends each message to the topic
+// Message.Topic, with Message.OrderKey as the key of the record, and Message.ID as its
+// idempotency key. Of one order key it sends the next message when all in-sync replicas
+// have the one before, so give the client kgo.ProducerLinger(0). It must wait for all
+// replicas (kgo.AllISRAcks, the default). Records of an order key keep their order while the topic keeps its number of
+// partitions. A message that is too large, or whose topic's name is invalid, is poison.
+func NewSink(client *kgo.Client) (outbox.Sink, error) {
+	if client == nil {
+		return nil, errors.New("semelkafka: NewSink: the client is nil")
+	}
+	if acks, ok := client.OptValue(kgo.RequiredAcks).(kgo.Acks); ok && acks != kgo.AllISRAcks() {
+		return nil, errors.New("semelkafka: NewSink: the client does not wait for all in-sync replicas, so that an acknowledged message may be lost; remove kgo.RequiredAcks, or use kgo.AllISRAcks")
+	}
+	return &sink{client}, nil
+}
+
+// Publish implements outbox.Sink.
+func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
+	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send)
+}
+
+func (s *sink) send(ctx context.Context, m *outbox.Message) error {
+	r := &kgo.Record{Topic: m.Topic, Value: m.Body}
+	if m.OrderKey != "" {
+		r.Key = []byte(m.OrderKey)
+	}
+	for _, h := range m.SentHeaders() {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: []byte(h.Value)})
+	}
+	err := s.client.ProduceSync(ctx, r).FirstErr()
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("semelkafka: message of %d bytes to topic %q: %w", len(m.Body), m.Topic, err)
+	if errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.InvalidTopicException) || errors.Is(err, kerr.InvalidRecord) {
+		return outbox.Poison(err)
+	}
+	return err
 }

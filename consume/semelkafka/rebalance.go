@@ -2,9 +2,7 @@ package semelkafka
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -138,10 +136,11 @@ func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 			t := &resp.Groups[i].Topics[j]
 			for k := range t.Partitions {
 				f := &t.Partitions[k]
+				note := readMetadata(f.Metadata, f.Offset)
 				if p := s.parts[place{t.Topic, f.Partition}]; p != nil && f.Offset >= 0 && p.mark.next.offset < 0 {
-					p.mark.next = mark{f.Offset, f.LeaderEpoch}
+					p.mark.next, p.mark.after, p.mark.last = mark{f.Offset, f.LeaderEpoch}, note.after, note.last
 				}
-				if then, now := readMetadata(f.Metadata), s.ids[t.Topic]; f.Offset >= 0 && then != "" && now != [16]byte{} && then != topicIDText(now) {
+				if then, now := note.topicID, s.ids[t.Topic]; f.Offset >= 0 && then != "" && now != [16]byte{} && then != topicIDText(now) {
 					err := fmt.Errorf("topic %q, partition %d: offset %d was committed in topic id %s, but the topic of that name is %s now; "+
 						"its messages are different ones: reset the group's offsets", t.Topic, f.Partition, f.Offset, then, topicIDText(now))
 					s.breakOff(err)
@@ -152,28 +151,3 @@ func (s *Source) fetchedOffsets(_ context.Context, _ *kgo.Client, resp *kmsg.Off
 	}
 	return nil
 }
-
-// A commit's metadata names the topic's id.
-const metadataPrefix = "semel-topic-id="
-
-func metadata(id [16]byte) *string {
-	text := ""
-	if id != [16]byte{} {
-		text = metadataPrefix + topicIDText(id)
-	}
-	return &text
-}
-
-func readMetadata(text *string) string {
-	if text == nil {
-		return ""
-	}
-	id, ok := strings.CutPrefix(*text, metadataPrefix)
-	if !ok {
-		return ""
-	}
-	return id
-}
-
-// topicIDText is a topic's id as Kafka's own tools show it.
-func topicIDText(id [16]byte) string { return base64.RawURLEncoding.EncodeToString(id[:]) }

@@ -120,30 +120,48 @@ const (
 
 // settleAll settles a batch. After one settlement without an answer it asks
 // neither the brokers nor the ledger again in this turn, because all
-// partitions, and the end of the drain, wait for it. So messages that failed
-// before come last.
+// partitions, and the end of the drain, wait for it. So lanes that failed before
+// come last. A copy waits until the earlier messages of its lane are settled, so
+// that the dead letters of a lane are in order.
 func (b *batches) settleAll(ctx context.Context, batch []*work) {
 	b.slow = false
-	slices.SortStableFunc(batch, func(v, w *work) int { return cmp.Compare(v.failed, w.failed) })
+	failed := map[string]int{} // by lane: the most failed settlements of a message
 	for _, w := range batch {
-		b.settle(ctx, w)
+		failed[w.lane] = max(failed[w.lane], w.failed)
+	}
+	failures := func(w *work) int {
+		if w.lane == "" {
+			return w.failed
+		}
+		return failed[w.lane]
+	}
+	slices.SortStableFunc(batch, func(v, w *work) int { return cmp.Compare(failures(v), failures(w)) })
+	open := map[string]bool{} // lanes with a message that is not settled
+	for _, w := range batch {
+		wait := w.decided && !w.effect && open[w.lane]
+		if wait && !b.left(ctx, w) {
+			b.hold(w, firstSettle)
+		}
+		if !wait && !b.settle(ctx, w) && w.lane != "" {
+			open[w.lane] = true
+		}
 	}
 }
 
 // settle tells the brokers and the ledger what was decided: the copy first, the
-// offset last.
-func (b *batches) settle(ctx context.Context, w *work) {
+// offset last. It reports whether the message is settled, or gone.
+func (b *batches) settle(ctx context.Context, w *work) bool {
 	if !w.decided {
 		if !b.left(ctx, w) {
 			b.hold(w, w.disp.Delay)
 		}
-		return
+		return false
 	}
 	if !w.effect && b.slow {
 		if !b.left(ctx, w) {
 			b.hold(w, firstSettle)
 		}
-		return
+		return false
 	}
 	err := error(nil)
 	if !w.effect {
@@ -164,7 +182,9 @@ func (b *batches) settle(ctx context.Context, w *work) {
 			b.hold(w, min(firstSettle<<min(w.failed, 10), longestSettle))
 			w.failed++
 		}
+		return false
 	}
+	return true
 }
 
 // pass ends a message without an effect.

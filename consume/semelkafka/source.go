@@ -179,7 +179,7 @@ func (s *Source) handOut(limit int) (ds []driver.Delivery, _ error) {
 		i %= len(ready)
 		p := ready[i]
 		if len(p.queue) == 0 || len(p.mark.entries) >= s.opt.Outstanding && p.queue[0].r.Offset >= p.mark.end() ||
-			!p.batched && len(s.parts) > 1 && p.unfinished >= limit-len(ds) {
+			!p.batched && len(s.parts) > 1 && p.unfinished-p.waiting >= limit-len(ds) {
 			ready = slices.Delete(ready, i, i+1)
 			i--
 			continue

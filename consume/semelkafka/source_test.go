@@ -223,7 +223,7 @@ func TestFetchedOffsets_EarlierTopic_AreRefused(t *testing.T) {
 		metadata *string
 		refused  bool
 	}{
-		"the same topic": {metadata(id), false}, "another": {metadata([16]byte{9}), true},
+		"the same topic": {metadata(id, 5, 5, LastMessage{}), false}, "the same topic, with markers": {metadata(id, 5, 3, LastMessage{}), false}, "another": {metadata([16]byte{9}, 5, 5, LastMessage{}), true}, "another, with markers": {metadata([16]byte{9}, 5, 3, LastMessage{}), true},
 		"none": {nil, false}, "another program's": {kmsg.StringPtr("member-1"), false},
 	} {
 		s := apart(t, nil, 0)
@@ -248,18 +248,23 @@ func TestFailed_ClientErrors_WarnOrEndTheSource(t *testing.T) {
 		err    error
 		closed bool
 		quiet  bool
+		goesOn bool // Options.OutOfRange says so
 	}{
-		"the wait is over":     {err: context.DeadlineExceeded, quiet: true},
-		"out of range":         {err: kerr.OffsetOutOfRange, closed: true},
-		"created again":        {err: fmt.Errorf("commit: %w", kerr.UnknownTopicID), closed: true},
-		"not allowed":          {err: kerr.TopicAuthorizationFailed},
-		"dropped":              {err: &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}},
-		"records lost":         {err: &kgo.ErrDataLoss{Topic: "orders"}},
-		"closed behind us":     {err: kgo.ErrClientClosed, closed: true},
-		"the context is over":  {err: context.Canceled, quiet: true},
-		"another topic's code": {err: kerr.InconsistentTopicID, closed: true},
+		"the wait is over":          {err: context.DeadlineExceeded, quiet: true},
+		"out of range":              {err: kerr.OffsetOutOfRange, closed: true},
+		"created again":             {err: fmt.Errorf("commit: %w", kerr.UnknownTopicID), closed: true},
+		"not allowed":               {err: kerr.TopicAuthorizationFailed},
+		"dropped":                   {err: &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}},
+		"records lost":              {err: &kgo.ErrDataLoss{Topic: "orders"}, closed: true},
+		"records lost, and allowed": {err: &kgo.ErrDataLoss{Topic: "orders"}, goesOn: true},
+		"closed behind us":          {err: kgo.ErrClientClosed, closed: true},
+		"the context is over":       {err: context.Canceled, quiet: true},
+		"another topic's code":      {err: kerr.InconsistentTopicID, closed: true},
 	} {
 		s := apart(t, nil, 1)
+		if c.goesOn {
+			s.opt.OutOfRange = Earliest
+		}
 		s.failed(at, c.err)
 		_, err := s.handOut(1)
 		if errors.Is(err, driver.ErrClosed) != c.closed || (err == nil) != c.quiet {

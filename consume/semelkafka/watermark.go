@@ -14,13 +14,16 @@ type mark struct {
 // watermark tracks the unfinished records of a partition. All offsets below it
 // are done; only the watermark is committed.
 type watermark struct {
-	next    mark    // the position to commit
-	entries []entry // returned by Next, from the lowest unfinished one on, by offset
+	next    mark        // the position to commit
+	after   int64       // the offset after the last message below next
+	last    LastMessage // before after
+	entries []entry     // returned by Next, from the lowest unfinished one on, by offset
 }
 
 type entry struct {
 	offset int64
-	epoch  int32
+	end    int64 // the offset after it and the markers that follow it; 0: after it
+	last   LastMessage
 	done   bool
 }
 
@@ -38,9 +41,9 @@ func (w *watermark) find(offset int64) (int, bool) {
 }
 
 // out notes that Next returns a record, perhaps again.
-func (w *watermark) out(offset int64, epoch int32) {
-	if n := len(w.entries); n == 0 || w.entries[n-1].offset < offset {
-		w.entries = append(w.entries, entry{offset: offset, epoch: epoch})
+func (w *watermark) out(e entry) {
+	if n := len(w.entries); n == 0 || w.entries[n-1].offset < e.offset {
+		w.entries = append(w.entries, e)
 	}
 }
 
@@ -62,7 +65,9 @@ func (w *watermark) done(offset int64) bool {
 	w.entries[i].done = true
 	n := 0
 	for n < len(w.entries) && w.entries[n].done {
-		w.next = mark{w.entries[n].offset + 1, w.entries[n].epoch}
+		w.after = w.entries[n].offset + 1
+		w.next = mark{max(w.after, w.entries[n].end), w.entries[n].last.LeaderEpoch}
+		w.last = w.entries[n].last
 		n++
 	}
 	if n == len(w.entries) {

@@ -16,7 +16,7 @@ func TestWatermark_StaysBelowTheLowestUnfinishedRecord(t *testing.T) {
 		var offsets []int64
 		for at := int64(rand.IntN(100)); len(offsets) < n; at += int64(1 + rand.IntN(3)) { // with gaps
 			offsets = append(offsets, at)
-			w.out(at, int32(at))
+			w.out(entry{offset: at, last: LastMessage{LeaderEpoch: int32(at)}})
 		}
 		left := slices.Clone(offsets)
 		for _, i := range rand.Perm(n) {
@@ -48,10 +48,10 @@ func TestWatermark_StaysBelowTheLowestUnfinishedRecord(t *testing.T) {
 func TestWatermark_RecordReturnedAgain_CountsOnce(t *testing.T) {
 	var w watermark
 	for _, o := range []int64{5, 6, 7} {
-		w.out(o, 0)
+		w.out(entry{offset: o})
 	}
 	w.done(6)
-	w.out(5, 0) // given back, and handed out again
+	w.out(entry{offset: 5}) // given back, and handed out again
 	if len(w.entries) != 3 || w.done(99) || w.done(4) {
 		t.Errorf("it is %+v", w)
 	}

@@ -38,13 +38,16 @@ func (d *delivery) Ack(ctx context.Context) error {
 	return repeatable(d.m.DoubleAck(ctx))
 }
 
-// Nak implements driver.Delivery. The server does not answer it: if it is lost,
-// the message comes again after its AckWait.
-func (d *delivery) Nak(_ context.Context, delay time.Duration) error {
-	if delay <= 0 {
-		return d.m.Nak()
+// Nak implements driver.Delivery. It returns after the server has the message back, so
+// that the next pull, also one of another member on another server of the cluster, gets
+// it before the messages after it. If the answer is lost, the message may come again at
+// once or after its AckWait.
+func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
+	text := "-NAK"
+	if delay > 0 {
+		text = fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	return d.m.NakWithDelay(delay)
+	return d.s.request(ctx, d.m.Reply(), text)
 }
 
 // Extend implements driver.Delivery.

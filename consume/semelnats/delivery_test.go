@@ -26,13 +26,14 @@ func (m *spoken) say(word string) error {
 
 func (m *spoken) Ack() error                         { return m.say("ack, unanswered") }
 func (m *spoken) DoubleAck(context.Context) error    { return m.say("ack") }
-func (m *spoken) Nak() error                         { return m.say("nak") }
-func (m *spoken) NakWithDelay(d time.Duration) error { return m.say(fmt.Sprint("nak ", d)) }
+func (m *spoken) Nak() error                         { return m.say("nak, unanswered") }
+func (m *spoken) NakWithDelay(d time.Duration) error { return m.say(fmt.Sprint("nak, unanswered ", d)) }
+func (m *spoken) Reply() string                      { return "reply" }
 func (m *spoken) InProgress() error                  { return m.say("in progress") }
 func (m *spoken) Term() error                        { return m.say("term") }
 func (m *spoken) TermWithReason(why string) error    { return m.say("term " + why) }
 
-// An ack is one that the server answers. A retry comes again after its delay.
+// The server answers an ack and a nak. A retry comes again after its delay.
 // InProgress keeps a message from other members. Only a message that was copied
 // may end without an ack.
 func TestDelivery_EachMethod_SendsItsCommand(t *testing.T) {
@@ -43,14 +44,15 @@ func TestDelivery_EachMethod_SendsItsCommand(t *testing.T) {
 		want   string
 	}{
 		"done":                    {do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "ack"},
-		"a retry":                 {do: func(d *delivery) error { return d.Nak(t.Context(), 5*time.Second) }, want: "nak 5s"},
-		"given back":              {do: func(d *delivery) error { return d.Nak(t.Context(), 0) }, want: "nak"},
+		"a retry":                 {do: func(d *delivery) error { return d.Nak(t.Context(), 5*time.Second) }, want: `-NAK {"delay": 5000000000} to reply`},
+		"given back":              {do: func(d *delivery) error { return d.Nak(t.Context(), 0) }, want: "-NAK to reply"},
 		"in work":                 {do: func(d *delivery) error { return d.Extend(t.Context()) }, want: "in progress"},
 		"copied":                  {copied: &reason, do: func(d *delivery) error { return d.Ack(t.Context()) }, want: "term failed"},
-		"copied, and tried again": {copied: &reason, do: func(d *delivery) error { return d.Nak(t.Context(), time.Minute) }, want: "nak 1m0s"},
+		"copied, and tried again": {copied: &reason, do: func(d *delivery) error { return d.Nak(t.Context(), time.Minute) }, want: `-NAK {"delay": 60000000000} to reply`},
 	} {
 		m := &spoken{}
-		d := &delivery{s: &Source{opt: Options{Terminate: true}}, m: m, own: &consume.Message{}}
+		s := &Source{opt: Options{Terminate: true}, request: func(_ context.Context, subject, text string) error { return m.say(text + " to " + subject) }}
+		d := &delivery{s: s, m: m, own: &consume.Message{}}
 		d.copied.Store(c.copied)
 		if err := c.do(d); err != nil || !slices.Equal(m.words, []string{c.want}) {
 			t.Errorf("%s: the server is told %q, %v; want %q", name, m.words, err, c.want)

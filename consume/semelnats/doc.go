@@ -9,7 +9,10 @@
 //
 // Set the consumer's MaxDeliver to -1 (no limit), because the server drops a
 // message silently after it. The options MaxAttempts and MaxDeliveries of
-// package consume dead-letter such a message instead. See [Options.MaxDeliver].
+// package consume dead-letter such a message instead, and count no delivery of a
+// message with a key that only waited. See [Options.MaxDeliver]. Set MaxAckPending to at least
+// the Consumer's InFlight and Waiting together (4352 by default): the server's
+// default of 1000 stops all messages while 1000 wait for a key that fails.
 //
 // A pull consumer with several members delivers in order to all of them
 // together, not per key. Order per key holds for one member at a time; with

@@ -1,6 +1,7 @@
 package semelnats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -27,7 +28,11 @@ type Options struct {
 	// again, the copy with the same driver.LetterID.
 	Terminate bool
 	// MaxDeliver accepts a consumer with a limit of deliveries. Run
-	// WatchMaxDeliver beside Serve then, or messages are lost.
+	// WatchMaxDeliver beside Serve then, or messages are lost. The server counts
+	// each delivery, also of a message that only waited, so Serve takes no more
+	// messages than it has free handlers. OrderKey must be nil then, because
+	// with it messages wait for others. Make the limit greater than MaxAttempts
+	// and the number of restarts within a message's life.
 	MaxDeliver bool
 }
 
@@ -36,15 +41,9 @@ func (o *Options) withDefaults(consumer string) Options {
 	if o != nil {
 		d = *o
 	}
-	if d.DeadLetters == "" {
-		d.DeadLetters = "dead-letters." + consumer
-	}
-	if d.Quarantine == "" {
-		d.Quarantine = "quarantine." + consumer
-	}
-	if d.PollWait == 0 {
-		d.PollWait = time.Second
-	}
+	d.DeadLetters = cmp.Or(d.DeadLetters, "dead-letters."+consumer)
+	d.Quarantine = cmp.Or(d.Quarantine, "quarantine."+consumer)
+	d.PollWait = cmp.Or(d.PollWait, time.Second)
 	return d
 }
 
@@ -60,6 +59,9 @@ func (o *Options) check(c *jetstream.ConsumerConfig) error {
 	}
 	if c.MaxDeliver > 0 && !o.MaxDeliver {
 		bad("the consumer's MaxDeliver: is %d, after which the server drops a message; set it to -1, or set Options.MaxDeliver and run WatchMaxDeliver", c.MaxDeliver)
+	}
+	if c.MaxDeliver > 0 && o.OrderKey != nil {
+		bad("the consumer's MaxDeliver: is %d; with an OrderKey messages wait for others, and the server counts that; set it to -1", c.MaxDeliver)
 	}
 	if c.PriorityPolicy != jetstream.PriorityPolicyNone {
 		bad("the consumer's PriorityPolicy: is set; clear it, because the server refuses pulls without a priority group")

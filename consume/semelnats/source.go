@@ -21,6 +21,7 @@ type Source struct {
 	durable  string
 	opt      Options
 	limits   atomic.Pointer[limits]
+	request  func(ctx context.Context, subject, text string) error // returns after the answer
 }
 
 // limits is how many messages a pull may ask for, and how long it may wait. The
@@ -56,6 +57,10 @@ func New(js jetstream.JetStream, c jetstream.Consumer, o *Options) (*Source, err
 	if err := s.opt.check(&info.Config); err != nil {
 		return nil, fmt.Errorf("semelnats: %w", err)
 	}
+	s.request = func(ctx context.Context, subject, text string) error {
+		_, err := js.Conn().RequestWithContext(ctx, subject, []byte(text))
+		return err
+	}
 	s.setLimits(&info.Config)
 	return s, nil
 }
@@ -83,7 +88,7 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 			return driver.Info{}, fmt.Errorf("subject %q: belongs to %q, the stream that is consumed, so copies would be consumed, too; give it another stream", subject, name)
 		}
 	}
-	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config)}
+	i := driver.Info{Horizon: stream.CachedInfo().Config.MaxAge, AckWait: ackWait(&c.Config), DeliveryLimit: max(0, c.Config.MaxDeliver)}
 	if i.Horizon == 0 {
 		i.Horizon = driver.Forever
 	}

@@ -26,7 +26,7 @@ func TestHandle_MessageBreaksItsConnection_EndsAfterMaxAttempts(t *testing.T) {
 		"a statement is too late": func(ctx context.Context, tx pgx.Tx) error {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 			defer cancel()
-			_, err := tx.Exec(ctx, "SELECT pg_sleep(10)")
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(2)")
 			return err
 		},
 		"at COMMIT": func(ctx context.Context, tx pgx.Tx) error {

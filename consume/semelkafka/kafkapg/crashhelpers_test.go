@@ -45,7 +45,7 @@ func (p *shop) member(t *testing.T, form string, maxAttempts int) member {
 // own assigns the partition to the member. No offset was committed to Kafka.
 func (m member) own(t *testing.T) member {
 	t.Helper()
-	if _, err := m.Own(t.Context(), orders, 0); err != nil {
+	if _, _, err := m.Own(t.Context(), orders, 0); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -39,9 +39,10 @@
 //     in its transaction when the outage began has made an attempt.
 //   - If a message kills its process, later members find it, and it becomes a dead
 //     letter too.
-//   - If the topic was created again, Serve ends with an error. If messages are
-//     missing from its log, semelkafka.Options.OutOfRange decides; by default, Serve
-//     ends with an error too.
+//   - If the topic was created again, or if its log has another message before the
+//     position (an unclean leader election, a restored broker), Serve ends with an
+//     error, and skips no message. If messages are missing from its log,
+//     semelkafka.Options.OutOfRange decides; by default, Serve ends with an error too.
 //
 // Two limits:
 //

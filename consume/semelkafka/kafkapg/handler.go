@@ -22,8 +22,18 @@ import (
 // have no effects outside of tx.
 type Handler func(ctx context.Context, tx pgx.Tx, ms []*consume.Message) error
 
-// failedTx is the status of a transaction in which a statement has failed.
-const failedTx = 'E'
+// hasFailed reports whether a transaction can no longer be committed. The transactions
+// of pgstore tell it themselves, because asking them for the connection costs a round
+// trip.
+func hasFailed(tx pgx.Tx) bool {
+	if own, ok := tx.(handlerTx); ok {
+		tx = own.Tx
+	}
+	if t, ok := tx.(interface{ Failed() bool }); ok {
+		return t.Failed()
+	}
+	return tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == 'E'
+}
 
 var errHiddenFailure = errors.New("a statement of the handler failed, and the handler returned nil")
 
@@ -36,7 +46,7 @@ func (h Handler) run(ctx context.Context, tx pgx.Tx, ms []*consume.Message) (err
 			err = fmt.Errorf("the handler panicked: %v", v)
 		}
 	}()
-	if err = h(ctx, tx, ms); err == nil && (tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == failedTx) {
+	if err = h(ctx, tx, ms); err == nil && hasFailed(tx) {
 		err = errHiddenFailure
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -42,9 +41,6 @@ type keyedLedger struct {
 	// message that did not commit, because such a transaction leaves no record.
 	uncommitted map[string]int
 	markers     crashMarkers
-
-	mu      sync.Mutex    // guards buffers
-	buffers []callBuffers // of batches that have ended, to be used again
 }
 
 func newKeyedLedger(a *pgstore.Atomic, call consume.CallFunc, h Handler, maxAttempts int) *keyedLedger {
@@ -56,9 +52,9 @@ func (l *keyedLedger) Retention() time.Duration { return l.atomic.Retention() }
 
 // Own implements semelkafka.Ledger. It reads from Kafka's offset, because messages
 // after that offset that are done are found by their keys.
-func (l *keyedLedger) Own(_ context.Context, place semelkafka.Place, start int64) (int64, error) {
+func (l *keyedLedger) Own(_ context.Context, place semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
 	l.markers.assign(l.atomic.Store(), place, start)
-	return start, nil
+	return start, semelkafka.LastMessage{}, nil
 }
 
 // Lane implements semelkafka.Ledger.

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/pgstore"
 )
 
 // The server refuses a message's writes only at COMMIT, when the next messages are
@@ -41,6 +42,21 @@ func TestKeyed_CommitRefused_IsNotOvertaken(t *testing.T) {
 		waiting = left
 	}
 	p.wantEffects(t, "twice", "first", "other", "later")
+}
+
+// A message whose transactions end with a crash of the server leaves no record of its
+// attempts. The ledger counts them.
+func TestKeyed_ServerCrashes_EndsAfterMaxAttempts(t *testing.T) {
+	p := newShop(t)
+	l := p.keyed(t, 3)
+	batch := named("bad/o")
+	for range 3 {
+		b := l.newBatch(batch)
+		b.attempts[0] = 1
+		b.result(0, pgstore.Ended{Err: semel.ErrUnavailable})
+	}
+	wantReasons(t, l.Handle(t.Context(), batch), driver.ReasonExhausted)
+	p.wantEffects(t)
 }
 
 // Each message of a batch gets its own result, also if another one has no key or

@@ -3,7 +3,6 @@ package kafkapg
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume"
@@ -18,7 +17,12 @@ type keyedBatch struct {
 	*keyedLedger
 	items   []semelkafka.Item
 	results []driver.Result
-	callBuffers
+	// One element for each call.
+	calls       []semel.Call
+	indexes     []int // of the calls' messages in the batch
+	messages    []*consume.Message
+	handlerErrs []error // of a message that was alone
+	attempts    []int   // the number of the attempt, of a message that was alone
 	// blocked has, by order key, the index of the first call that later messages
 	// must not overtake: a single message that has failed or may fail at COMMIT,
 	// or a message that is not done, such as one whose key is in progress
@@ -28,16 +32,6 @@ type keyedBatch struct {
 
 	marker     *partitionMarker // of a single message of an isolated partition; otherwise nil
 	tryWritten bool             // marker says that the message is tried
-}
-
-// callBuffers describes the calls of a batch. All slices have one element for
-// each call.
-type callBuffers struct {
-	calls       []semel.Call
-	indexes     []int // of the calls' messages in the batch
-	messages    []*consume.Message
-	handlerErrs []error // of a message that was alone
-	attempts    []int   // the number of the attempt, of a message that was alone
 }
 
 // Handle implements semelkafka.Ledger.
@@ -58,7 +52,6 @@ type preparedBatch keyedBatch
 // Handle implements semelkafka.Prepared.
 func (p *preparedBatch) Handle(ctx context.Context) []driver.Result {
 	b := (*keyedBatch)(p)
-	defer b.returnBuffers()
 	isolated, err := b.beginPartitions(ctx, b.items)
 	if err != nil || isolated {
 		b.prefetched.Drop()
@@ -75,7 +68,6 @@ func (p *preparedBatch) Handle(ctx context.Context) []driver.Result {
 // Drop implements semelkafka.Prepared.
 func (p *preparedBatch) Drop() {
 	p.prefetched.Drop()
-	(*keyedBatch)(p).returnBuffers()
 }
 
 // newBatch finds the calls of messages. A message without a call gets its result
@@ -83,7 +75,8 @@ func (p *preparedBatch) Drop() {
 func (l *keyedLedger) newBatch(items []semelkafka.Item) *keyedBatch {
 	b := &keyedBatch{
 		keyedLedger: l, items: items, results: make([]driver.Result, len(items)),
-		callBuffers: l.takeBuffers(len(items)), blocked: map[string]int{},
+		calls: make([]semel.Call, 0, len(items)), indexes: make([]int, 0, len(items)), messages: make([]*consume.Message, 0, len(items)),
+		blocked: map[string]int{},
 	}
 	for i, it := range items {
 		c, err := l.identify(it.Message)
@@ -94,32 +87,8 @@ func (l *keyedLedger) newBatch(items []semelkafka.Item) *keyedBatch {
 		}
 		b.calls, b.indexes, b.messages = append(b.calls, c), append(b.indexes, i), append(b.messages, it.Message)
 	}
-	b.handlerErrs, b.attempts = b.handlerErrs[:len(b.calls)], b.attempts[:len(b.calls)]
+	b.handlerErrs, b.attempts = make([]error, len(b.calls)), make([]int, len(b.calls))
 	return b
-}
-
-// takeBuffers returns empty buffers with capacity for n calls. Up to their
-// capacity they hold zero values.
-func (l *keyedLedger) takeBuffers(n int) (b callBuffers) {
-	l.mu.Lock()
-	if last := len(l.buffers) - 1; last >= 0 {
-		b, l.buffers = l.buffers[last], l.buffers[:last]
-	}
-	l.mu.Unlock()
-	return callBuffers{slices.Grow(b.calls, n), slices.Grow(b.indexes, n), slices.Grow(b.messages, n), slices.Grow(b.handlerErrs, n), slices.Grow(b.attempts, n)}
-}
-
-// returnBuffers clears the buffers and gives them back. Nobody may use the calls
-// after it.
-func (b *keyedBatch) returnBuffers() {
-	clear(b.calls)
-	clear(b.messages)
-	clear(b.handlerErrs)
-	clear(b.attempts)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.buffers = append(b.buffers, callBuffers{b.calls[:0], b.indexes[:0], b.messages[:0], b.handlerErrs[:0], b.attempts[:0]})
-	b.callBuffers = callBuffers{}
 }
 
 // setResults sets the results of the calls, and returns the results of all

@@ -89,7 +89,6 @@ func (b *partedBatch) handlePart(ctx context.Context, items []semelkafka.Item, r
 		return
 	}
 	part := b.newBatch(ready)
-	defer part.returnBuffers()
 	part.marker = p
 	// The part needs a Prefetcher of its own, because the ledger's has prefetched
 	// later batches already.

@@ -50,6 +50,8 @@ type position struct {
 	watermark    *pgkafka.Watermark // nil: lost or in doubt; the partition has to be owned again
 	failedOffset int64              // of the message that failed alone last; -1: none
 	failures     int                // how often that message failed
+	busyOffset   int64              // of the message that was alone in conflict last
+	busy         int                // how often that message was in conflict, one time after the other
 }
 
 // failuresOf returns how often a message has failed alone.
@@ -61,19 +63,20 @@ func (p *position) failuresOf(m *consume.Message) int {
 }
 
 // Own implements semelkafka.Ledger.
-func (l *offsetsLedger) Own(ctx context.Context, place semelkafka.Place, start int64) (int64, error) {
+func (l *offsetsLedger) Own(ctx context.Context, place semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+	none := semelkafka.LastMessage{}
 	w, err := pgkafka.Own(ctx, l.store, topicPartition(place), start)
 	switch {
 	case errors.Is(err, pgkafka.ErrRecreated), errors.Is(err, pgstore.ErrClosed):
-		return 0, fmt.Errorf("%w: %w", driver.ErrClosed, err)
+		return 0, none, fmt.Errorf("%w: %w", driver.ErrClosed, err)
 	case err != nil:
-		return 0, err
+		return 0, none, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.positions[place] = &position{watermark: w, failedOffset: -1}
 	l.markers.assign(l.store, place, w.Next())
-	return w.Next(), nil
+	return w.Next(), semelkafka.LastMessage(w.Last()), nil
 }
 
 // position returns the position in a message's partition, and owns the partition
@@ -85,7 +88,7 @@ func (l *offsetsLedger) position(ctx context.Context, it *semelkafka.Item) (*pos
 	if before != nil && before.watermark != nil {
 		return before, nil
 	}
-	if _, err := l.Own(ctx, it.Place, it.From); err != nil {
+	if _, _, err := l.Own(ctx, it.Place, it.From); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -116,7 +119,7 @@ func (l *offsetsLedger) Pass(ctx context.Context, it semelkafka.Item) error {
 	if it.From > p.watermark.Next() {
 		return gapError(&it, p.watermark.Next())
 	}
-	err = p.watermark.Do(ctx, it.From, it.Origin.Offset+1, func(context.Context, pgx.Tx) error { return nil })
+	err = p.watermark.Do(ctx, pgkafka.Span{First: it.From, Next: it.Origin.Offset + 1, Last: pgkafka.LastMessage(it.Last())}, func(context.Context, pgx.Tx) error { return nil })
 	if err != nil {
 		p.watermark = nil
 		return err

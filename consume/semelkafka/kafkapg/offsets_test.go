@@ -35,7 +35,7 @@ func nothing(context.Context, pgx.Tx, []*consume.Message) error { return nil }
 // count as done.
 func TestOffsets_GapInBatch_WatermarkStops(t *testing.T) {
 	l := openOffsets(t, nothing)
-	if _, err := l.Own(t.Context(), orders, 5); err != nil {
+	if _, _, err := l.Own(t.Context(), orders, 5); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range l.Handle(t.Context(), append(items(5, 7), items(8, 10)...))[2:] {
@@ -50,7 +50,7 @@ func TestOffsets_GapInBatch_WatermarkStops(t *testing.T) {
 			t.Errorf("after removed messages: %v", r.Err)
 		}
 	}
-	if next, err := l.Own(t.Context(), orders, 0); err != nil || next != 10 {
+	if next, _, err := l.Own(t.Context(), orders, 0); err != nil || next != 10 {
 		t.Errorf("the watermark is at %d, %v; want 10", next, err)
 	}
 	for i, r := range l.Handle(t.Context(), items(8, 11)) {
@@ -71,7 +71,7 @@ func TestOffsets_EarlierOwner_IsRefused(t *testing.T) {
 	first := openOffsets(t, count)
 	second := newOffsetsLedger(first.store, count, defaultMaxAttempts)
 	for _, l := range []*offsetsLedger{first, second} {
-		if _, err := l.Own(t.Context(), orders, 0); err != nil {
+		if _, _, err := l.Own(t.Context(), orders, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestOffsets_HandlerMisbehaves_MessageFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openOffsets(t, h)
 			l.maxAttempts = 2
-			if _, err := l.Own(t.Context(), orders, 0); err != nil {
+			if _, _, err := l.Own(t.Context(), orders, 0); err != nil {
 				t.Fatal(err)
 			}
 			for attempt, want := range []driver.Action{driver.Retry, driver.DeadLetter} {
@@ -125,7 +125,7 @@ func TestOffsets_HandlerMisbehaves_MessageFails(t *testing.T) {
 			if err := l.Pass(t.Context(), items(0, 1)[0]); err != nil {
 				t.Error(err)
 			}
-			if next, err := l.Own(t.Context(), orders, 0); err != nil || next != 1 {
+			if next, _, err := l.Own(t.Context(), orders, 0); err != nil || next != 1 {
 				t.Errorf("the watermark is at %d, %v; want 1", next, err)
 			}
 		})
@@ -156,7 +156,10 @@ func TestOffsets_Outage_CountsNoAttempt(t *testing.T) {
 		"disk full": func(context.Context, *shop, pgx.Tx) error {
 			return fmt.Errorf("write: %w", &pgconn.PgError{Code: "53100"})
 		},
-		"a standby": func(context.Context, *shop, pgx.Tx) error { return &pgconn.PgError{Code: "25006"} },
+		"a standby": func(ctx context.Context, p *shop, _ pgx.Tx) error {
+			_, _ = p.pool.Exec(ctx, "ALTER TABLE "+p.watermarkTable+" RENAME TO away") // so that no partition can be owned
+			return &pgconn.PgError{Code: "25006"}
+		},
 		"no connection": func(ctx context.Context, p *shop, tx pgx.Tx) error {
 			_, _ = p.pool.Exec(ctx, "ALTER TABLE "+p.watermarkTable+" RENAME TO away") // so that no partition can be owned
 			_, err := tx.Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid())")
@@ -179,7 +182,7 @@ func TestOffsets_Outage_CountsNoAttempt(t *testing.T) {
 					}
 				}
 			}
-			if down = false; name == "no connection" {
+			if down = false; name != "disk full" {
 				p.exec(t, "ALTER TABLE "+strings.Replace(p.watermarkTable, "semel_watermark", "away", 1)+" RENAME TO semel_watermark")
 			}
 			wantReasons(t, l.Handle(t.Context(), items(0, 2)), repeat(driver.ReasonDone, 2)...)
@@ -218,7 +221,7 @@ func TestOffsets_TopicRecreated_EndsSource(t *testing.T) {
 	p := newShop(t)
 	l := p.offsets(2)
 	p.errs["3/0"] = semel.Final(errors.New("no"))
-	if _, err := l.Own(t.Context(), orders, 0); err != nil {
+	if _, _, err := l.Own(t.Context(), orders, 0); err != nil {
 		t.Fatal(err)
 	}
 	wantReasons(t, l.Handle(t.Context(), items(0, 1)), driver.ReasonFailed)
@@ -227,7 +230,7 @@ func TestOffsets_TopicRecreated_EndsSource(t *testing.T) {
 	if err := pgkafka.Forget(t.Context(), p.store, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.offsets(2).Own(t.Context(), recreated, 0); err != nil {
+	if _, _, err := p.offsets(2).Own(t.Context(), recreated, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Pass(t.Context(), items(0, 1)[0]); !errors.Is(err, pgkafka.ErrFenced) {
@@ -250,14 +253,14 @@ func TestPass_GapBeforeMessage_IsError(t *testing.T) {
 	p := newShop(t)
 	l := p.offsets(1)
 	p.errs["3/5"] = errors.New("no")
-	if _, err := l.Own(t.Context(), orders, 5); err != nil {
+	if _, _, err := l.Own(t.Context(), orders, 5); err != nil {
 		t.Fatal(err)
 	}
 	wantReasons(t, l.Handle(t.Context(), items(5, 6)), driver.ReasonExhausted)
 	if err := pgkafka.Forget(t.Context(), p.store, orders.Group, orders.Topic); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.offsets(1).Own(t.Context(), orders, 2); err != nil { // as if the database was restored
+	if _, _, err := p.offsets(1).Own(t.Context(), orders, 2); err != nil { // as if the database was restored
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -265,7 +268,7 @@ func TestPass_GapBeforeMessage_IsError(t *testing.T) {
 			t.Error("Pass moved the watermark past the messages 2 to 4")
 		}
 	}
-	if next, err := l.Own(t.Context(), orders, 0); err != nil || next != 2 {
+	if next, _, err := l.Own(t.Context(), orders, 0); err != nil || next != 2 {
 		t.Errorf("the watermark is at %d, %v; want 2", next, err)
 	}
 }

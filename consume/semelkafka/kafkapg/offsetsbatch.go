@@ -53,10 +53,10 @@ func (l *offsetsLedger) Handle(ctx context.Context, items []semelkafka.Item) []d
 // span is the messages of one partition that a transaction handles, with the
 // watermark before and after it.
 type span struct {
-	position    *position
-	place       semelkafka.Place
-	first, next int64
-	indexes     []int // of the messages in the batch
+	pgkafka.Span
+	position *position
+	place    semelkafka.Place
+	indexes  []int // of the messages in the batch
 }
 
 // handlePart handles some messages of the batch in one transaction, or in several
@@ -123,15 +123,15 @@ func (b *offsetsBatch) newSpans(ctx context.Context, indexes []int) (spans []*sp
 		}
 		n := len(spans)
 		if n == 0 || spans[n-1].place != it.Place {
-			spans = append(spans, &span{position: p, place: it.Place, first: p.watermark.Next(), next: p.watermark.Next()})
+			spans = append(spans, &span{position: p, place: it.Place, Span: pgkafka.Span{First: p.watermark.Next(), Next: p.watermark.Next()}})
 			n++
 		}
 		s := spans[n-1]
-		if it.From > s.next {
-			b.block(it.Place, []int{i}, semelError(semel.ErrUnavailable, it.Place, gapError(it, s.next)))
+		if it.From > s.Next {
+			b.block(it.Place, []int{i}, semelError(semel.ErrUnavailable, it.Place, gapError(it, s.Next)))
 			continue
 		}
-		s.indexes, s.next = append(s.indexes, i), it.Origin.Offset+1
+		s.indexes, s.Next, s.Last = append(s.indexes, i), it.Origin.Offset+1, pgkafka.LastMessage(it.Last())
 	}
 	return slices.DeleteFunc(spans, func(s *span) bool { return len(s.indexes) == 0 })
 }
@@ -156,11 +156,12 @@ func semelError(reason error, place semelkafka.Place, cause error) error {
 func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 	i := s.indexes[0]
 	h, ok := errors.AsType[*handlerError](err)
-	if (ok && h.connectionBroken || errors.Is(err, pgkafka.ErrBroken)) && !b.databaseAnswers(ctx, s) {
+	mayBeServer := errors.Is(err, pgkafka.ErrBroken) || ok && (h.connectionBroken || mayBeServerFailure(h.error))
+	if mayBeServer && !b.databaseAnswers(ctx, s) {
 		b.block(s.place, s.indexes, semelError(semel.ErrUnavailable, s.place, err))
 		return
 	}
-	if errors.Is(err, pgstore.ErrBusy) { // other transactions are the cause
+	if errors.Is(err, pgstore.ErrBusy) && s.position.isBusy(b.items[i].Origin.Offset) { // other transactions are the cause
 		b.block(s.place, s.indexes, semelError(semel.ErrInProgress, s.place, err))
 		return
 	}
@@ -176,9 +177,24 @@ func (b *offsetsBatch) endFailed(ctx context.Context, s *span, err error) {
 	b.blocked[s.place] = delayed(operationOf(s.place))
 }
 
+// maxBusy is how often a message may be in conflict with other transactions, each
+// time after several tries, before that counts as its own failure: a trigger may
+// raise the same error for it each time.
+const maxBusy = 10
+
+// isBusy notes a conflict of a message that was alone, and reports whether other
+// transactions may still be the cause.
+func (p *position) isBusy(offset int64) bool {
+	if p.busyOffset != offset {
+		p.busyOffset, p.busy = offset, 0
+	}
+	p.busy++
+	return p.busy <= maxBusy
+}
+
 // databaseAnswers reports whether the database accepts a write: it owns the
-// partition again. If it does, a single message that lost its connection may be
-// the cause; if it does not, no message is.
+// partition again. If it does, a single message that lost its connection, or that
+// the server refused, may be the cause; if it does not, no message is.
 func (b *offsetsBatch) databaseAnswers(ctx context.Context, s *span) bool {
 	s.position.watermark = nil
 	p, err := b.position(ctx, &b.items[s.indexes[0]])

@@ -3,6 +3,7 @@ package kafkapg
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,13 +23,13 @@ func (b *offsetsBatch) try(ctx context.Context, spans []*span) (unmoved *span, e
 		}
 	}
 	last := spans[len(spans)-1]
-	err = last.position.watermark.Do(ctx, last.first, last.next, func(ctx context.Context, tx pgx.Tx) error {
+	err = last.position.watermark.Do(ctx, last.Span, func(ctx context.Context, tx pgx.Tx) error {
 		unmoved = nil
 		if err := b.handler.run(ctx, handlerTx{tx}, ms); err != nil {
-			return &handlerError{err, tx.Conn().IsClosed(), isServerFailure(err)}
+			return &handlerError{err, tx.Conn().IsClosed()}
 		}
 		for _, s := range spans[:len(spans)-1] {
-			if err := s.position.watermark.Move(ctx, tx, s.first, s.next); err != nil {
+			if err := s.position.watermark.Move(ctx, tx, s.Span); err != nil {
 				unmoved = s
 				return err
 			}
@@ -38,7 +39,7 @@ func (b *offsetsBatch) try(ctx context.Context, spans []*span) (unmoved *span, e
 	})
 	if err == nil {
 		for _, s := range spans {
-			s.position.watermark.Moved(s.next)
+			s.position.watermark.Moved(s.Span)
 		}
 	}
 	return unmoved, err
@@ -48,7 +49,6 @@ func (b *offsetsBatch) try(ctx context.Context, spans []*span) (unmoved *span, e
 type handlerError struct {
 	error
 	connectionBroken bool
-	serverFailed     bool
 }
 
 func (e *handlerError) Unwrap() error { return e.error }
@@ -58,17 +58,34 @@ func (e *handlerError) Unwrap() error { return e.error }
 // the connection, or a conflict, which a smaller transaction may avoid.
 func mayBeOneMessage(err error) bool {
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		return !h.serverFailed
+		return !isServerFailure(h.error)
 	}
 	return errors.Is(err, pgstore.ErrBusy) || errors.Is(err, pgkafka.ErrBroken) || pgkafka.RefusedForContent(err)
 }
 
 // isServerFailure reports whether the server cannot write at all, whatever the
-// message: it is a standby (25006), it lacks resources (53), or its system has an
-// error (58).
+// message: its disk is full (53100), or its system has an error (58).
 func isServerFailure(err error) bool {
+	code := serverCode(err)
+	return code == "53100" || strings.HasPrefix(code, "58")
+}
+
+// mayBeServerFailure reports whether the server may be the cause, or one message: a
+// standby and a message that makes its transaction read-only have the same code
+// (25006), and so have a server without memory and a message that exceeds a limit (53).
+func mayBeServerFailure(err error) bool {
+	code := serverCode(err)
+	return code == "25006" || strings.HasPrefix(code, "53")
+}
+
+// serverCode returns the code of an error of the server, and nothing if a function of
+// the application raised it.
+func serverCode(err error) string {
 	p, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (p.Code == "25006" || len(p.Code) == 5 && (p.Code[:2] == "53" || p.Code[:2] == "58"))
+	if !ok || pgkafka.RefusedForContent(err) {
+		return ""
+	}
+	return p.Code
 }
 
 // handlerTx is a transaction that the handler can neither commit nor roll back.

@@ -12,7 +12,7 @@ import (
 // messages forever.
 func TestHandle_CommitRefusedByApplicationCode_BlamesOneMessage(t *testing.T) {
 	const done, duplicate, again, waits, failed = driver.ReasonDone, driver.ReasonDuplicate, driver.ReasonError, driver.ReasonInProgress, driver.ReasonExhausted
-	for _, code := range []string{"MY001", "45000", "B0001"} {
+	for _, code := range []string{"MY001", "45000", "B0001", "P0001", "23503", "22003", "42501", "42P01", "53100", "53200", "53300", "53400", "54000", "55P03", "55006", "57014", "57P01", "57P03", "58030", "08006", "25006", "25P03", "0A000", "40001", "40P01", "XX000", "XX001", "F0000"} {
 		eachLedger(t, func(t *testing.T, p *shop, form string) {
 			refuse := strings.Replace(p.effectTable, "effect", "refuse", 1)
 			p.exec(t, "CREATE FUNCTION "+refuse+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not balanced' USING ERRCODE = '"+code+"'; END $$")

@@ -32,8 +32,8 @@ func meets(other *atomic.Bool) bool {
 	return false
 }
 
-func (*besideLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
-	return start, nil
+func (*besideLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+	return start, semelkafka.LastMessage{}, nil
 }
 func (*besideLedger) Lane(semelkafka.Item) string                 { return "" }
 func (*besideLedger) Pass(context.Context, semelkafka.Item) error { return nil }

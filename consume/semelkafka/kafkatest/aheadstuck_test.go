@@ -19,8 +19,8 @@ type stuckLedger struct {
 	looks chan struct{} // has one for each time that the first was given
 }
 
-func (stuckLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
-	return start, nil
+func (stuckLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+	return start, semelkafka.LastMessage{}, nil
 }
 
 func (stuckLedger) Lane(it semelkafka.Item) string { return fmt.Sprint(it.Origin.Offset) }

@@ -118,7 +118,7 @@ func untilBy(t testing.TB, limit time.Duration, what string, is func() bool) {
 // ahead. Another member handles the messages of both, once and in order.
 func TestServeBatches_MembersDieDuringLookAhead_RunOnce(t *testing.T) {
 	t.Parallel()
-	_, seed := fake(t)
+	_, seed := longFake(t)
 	const lanes = 30
 	n, kills := 40_000, 6
 	if testing.Short() {

@@ -37,6 +37,8 @@ type task struct {
 	Outstanding  int // 0: the default
 
 	Fake int // the port of the kfake that it is, and nothing else
+
+	Publisher bool // it publishes the outbox of the bank
 }
 
 const taskVariable = "SEMEL_KAFKATEST_CHILD"
@@ -53,6 +55,8 @@ func child() bool {
 	}
 	serve := k.serve
 	switch {
+	case k.Publisher:
+		serve = k.publish
 	case k.Bank != "":
 		serve = k.serveBank
 	case k.Fake != 0:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,8 +25,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// fake starts a kfake of one broker. It ends with the test.
+// fake starts a kfake of one broker. It ends with the test. With SEMEL_TEST_KAFKA=only
+// the test is skipped, because it runs in the short form of all tests.
 func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
+	t.Helper()
+	if os.Getenv("SEMEL_TEST_KAFKA") == "only" {
+		t.Skip("SEMEL_TEST_KAFKA=only: this test runs on kfake, without the variable")
+	}
+	return longFake(t, opts...)
+}
+
+// longFake is fake for tests whose long form runs nowhere else.
+func longFake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 	t.Helper()
 	c, err := newFake(opts...)
 	if err != nil {
@@ -119,12 +130,32 @@ func open(t testing.TB, seed string, configs ...string) *broker {
 	return b
 }
 
+// known waits until the broker serves a topic, which a busy Apache Kafka does some
+// time after it has confirmed the creation.
+func known(t testing.TB, adm *kadm.Client, topic string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		ends, err := adm.ListEndOffsets(ctx, topic)
+		if err = errors.Join(err, ends.Error()); err == nil && len(ends[topic]) > 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the topic %s is not served: %v", topic, err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
 func (b *broker) create(t testing.TB, topic string, configs map[string]*string) {
 	t.Helper()
 	r, err := b.adm.CreateTopic(context.Background(), partitions, 1, configs, topic)
 	if err = errors.Join(err, r.Err); err != nil {
 		t.Fatal(err)
 	}
+	known(t, b.adm, topic)
 }
 
 // record is a message for the broker's topic.
@@ -340,6 +371,9 @@ type mortal struct {
 	driver.Delivery
 	line *line
 }
+
+// Waits implements driver.Waiter.
+func (d *mortal) Waits(waits bool) { d.Delivery.(driver.Waiter).Waits(waits) }
 
 func (d *mortal) Ack(ctx context.Context) error {
 	return errors.Join(d.line.fault(), d.Delivery.Ack(ctx))

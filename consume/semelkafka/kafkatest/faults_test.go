@@ -128,6 +128,7 @@ func credentials(t *testing.T, secured, why string) {
 		if _, err := adm.CreateTopic(t.Context(), 1, 1, nil, topic); err != nil {
 			t.Fatal(err)
 		}
+		known(t, adm, topic)
 	}
 	source := func(opts ...kgo.Opt) *semelkafka.Source {
 		o := o

@@ -22,8 +22,8 @@ type nakedLedger struct {
 	h kafkapg.Handler
 }
 
-func (l *nakedLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
-	return start, nil
+func (l *nakedLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+	return start, semelkafka.LastMessage{}, nil
 }
 
 func (l *nakedLedger) Lane(it semelkafka.Item) string { return it.OrderKey }

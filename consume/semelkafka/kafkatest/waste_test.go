@@ -95,8 +95,8 @@ func takeBatches(t *testing.T, s *semelkafka.Source, total int) {
 // easyLedger does nothing.
 type easyLedger struct{}
 
-func (easyLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, error) {
-	return start, nil
+func (easyLedger) Own(_ context.Context, _ semelkafka.Place, start int64) (int64, semelkafka.LastMessage, error) {
+	return start, semelkafka.LastMessage{}, nil
 }
 
 func (easyLedger) Lane(semelkafka.Item) string { return "" }

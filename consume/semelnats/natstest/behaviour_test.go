@@ -82,7 +82,7 @@ func TestNew_MaxDeliver_IsRefusedUnlessWatched(t *testing.T) {
 
 func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 2, 200*time.Millisecond })
-	b.opt.MaxDeliver = true
+	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestWatchMaxDeliver_LimitReached_DeadLetters(t *testing.T) {
 // at the end names it.
 func TestWatchMaxDeliver_CopyFails_OthersGoOn(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 100*time.Millisecond })
-	b.opt.MaxDeliver = true
+	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func TestForward_StreamRefuses_IsSentAgain(t *testing.T) {
 // refused then, it is tried until it is kept.
 func TestWatchMaxDeliver_CopyRefused_TriesAgain(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 50*time.Millisecond })
-	b.opt.MaxDeliver = true
+	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
 	widen := b.fill(t)
 	tries, err := b.js.Conn().SubscribeSync(b.opt.DeadLetters) // it hears what its stream refuses
 	if err != nil {
@@ -124,7 +124,7 @@ func TestWatchMaxDeliver_ContextEnds_CopiesTheRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const n = 50
 			b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver, c.AckWait = 1, 50*time.Millisecond })
-			b.opt.MaxDeliver = true
+			b.opt.MaxDeliver, b.opt.OrderKey = true, nil
 			if full {
 				b.fill(t)
 			}
@@ -172,7 +172,7 @@ func TestWatchMaxDeliver_ContextEnds_CopiesTheRest(t *testing.T) {
 // A message that its stream has dropped needs no copy.
 func TestWatchMaxDeliver_MessageDeleted_IsDone(t *testing.T) {
 	b := open(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 1 })
-	b.opt.MaxDeliver = true
+	b.opt.MaxDeliver, b.opt.OrderKey = true, nil
 	s, err := semelnats.New(b.js, b.consumer, &b.opt)
 	if err != nil {
 		t.Fatal(err)

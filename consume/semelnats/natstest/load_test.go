@@ -168,7 +168,7 @@ func load(t *testing.T, keys consume.CallFunc, messages, kills int) (l *ledger, 
 	return l, took
 }
 
-func TestServe_MembersDie_EachKeyHasOneOutcome(t *testing.T) {
+func TestCampaign_MembersDie_EachKeyHasOneOutcome(t *testing.T) {
 	messages, kills := size()
 	l, took := load(t, consume.Keyed("load", consume.FromHeader(consume.KeyHeader)), messages, kills)
 	lost, again := l.counts(messages)
@@ -181,7 +181,7 @@ func TestServe_MembersDie_EachKeyHasOneOutcome(t *testing.T) {
 	})
 }
 
-func TestControl_NoDeduplication_DuplicatesTakeEffect(t *testing.T) {
+func TestCampaign_ControlNoDeduplication_DuplicatesTakeEffect(t *testing.T) {
 	messages, _ := size()
 	messages /= 10
 	l, _ := load(t, consume.Keyed("load", consume.Unprotected()), messages, 0)

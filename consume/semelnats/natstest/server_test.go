@@ -64,7 +64,8 @@ var streams atomic.Int64
 // broker is a stream with a durable consumer, and a stream of copies.
 type broker struct {
 	js       jetstream.JetStream
-	name     string // of the stream, and of the subjects below it
+	connect  func(t testing.TB) jetstream.JetStream // a new connection
+	name     string                                 // of the stream, and of the subjects below it
 	consumer jetstream.Consumer
 	opt      semelnats.Options
 }
@@ -74,22 +75,27 @@ const orderHeader = "order-key"
 // open makes a broker of its own. Change may change the consumer.
 func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 	t.Helper()
-	ctx := context.Background()
-	b := &broker{js: connect(t, shared), name: fmt.Sprintf("s%d", streams.Add(1))}
-	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name, Subjects: []string{b.name + ".in.>"}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.js.CreateStream(ctx, jetstream.StreamConfig{Name: b.name + "-copies", Subjects: []string{b.name + ".dead", b.name + ".quarantine"}}); err != nil {
-		t.Fatal(err)
+	return openOn(t, func(t testing.TB) jetstream.JetStream { return connect(t, shared) }, 1, change)
+}
+
+// openOn makes a broker on other servers, which keep each message so many times.
+func openOn(t testing.TB, connect func(t testing.TB) jetstream.JetStream, replicas int, change func(c *jetstream.ConsumerConfig)) *broker {
+	t.Helper()
+	b := &broker{js: connect(t), connect: connect, name: fmt.Sprintf("s%d", streams.Add(1))}
+	for name, subjects := range map[string][]string{b.name: {b.name + ".in.>"}, b.name + "-copies": {b.name + ".dead", b.name + ".quarantine"}} {
+		repeat(t, "a stream", func(ctx context.Context) error {
+			_, err := b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: subjects, Replicas: replicas})
+			return err
+		})
 	}
 	cfg := jetstream.ConsumerConfig{Durable: "group", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 1500 * time.Millisecond, MaxDeliver: -1}
 	if change != nil {
 		change(&cfg)
 	}
-	var err error
-	if b.consumer, err = b.js.CreateOrUpdateConsumer(ctx, b.name, cfg); err != nil {
-		t.Fatal(err)
-	}
+	repeat(t, "a consumer", func(ctx context.Context) (err error) {
+		b.consumer, err = b.js.CreateOrUpdateConsumer(ctx, b.name, cfg)
+		return err
+	})
 	b.opt = semelnats.Options{
 		DeadLetters: b.name + ".dead", Quarantine: b.name + ".quarantine", PollWait: 100 * time.Millisecond,
 		OrderKey: func(m *consume.Message) string {
@@ -104,9 +110,10 @@ func open(t testing.TB, change func(c *jetstream.ConsumerConfig)) *broker {
 func (b *broker) Publish(t testing.TB, ms ...consume.Message) {
 	t.Helper()
 	for i := range ms {
-		if _, err := b.js.PublishMsg(context.Background(), natsMsg(b, &ms[i])); err != nil {
-			t.Fatal(err)
-		}
+		repeat(t, "a publication", func(ctx context.Context) error {
+			_, err := b.js.PublishMsg(ctx, natsMsg(b, &ms[i]))
+			return err
+		})
 	}
 }
 
@@ -127,10 +134,11 @@ func natsMsg(b *broker, in *consume.Message) *nats.Msg {
 func (b *broker) Copies(t testing.TB, to driver.Action) (ms []consume.Message) {
 	t.Helper()
 	ctx := context.Background()
-	s, err := b.js.Stream(ctx, b.name+"-copies")
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s jetstream.Stream
+	repeat(t, "the stream of copies", func(ctx context.Context) (err error) {
+		s, err = b.js.Stream(ctx, b.name+"-copies")
+		return err
+	})
 	subject := b.opt.DeadLetters
 	if to == driver.Quarantine {
 		subject = b.opt.Quarantine
@@ -157,15 +165,15 @@ func (b *broker) Copies(t testing.TB, to driver.Action) (ms []consume.Message) {
 // Unsettled implements consumetest.Broker.
 func (b *broker) Unsettled(t testing.TB) int {
 	t.Helper()
-	ctx := context.Background()
-	s, err := b.js.Stream(ctx, b.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := b.consumer.Info(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var s jetstream.Stream
+	var i *jetstream.ConsumerInfo
+	repeat(t, "the state of the consumer", func(ctx context.Context) (err error) {
+		if s, err = b.js.Stream(ctx, b.name); err != nil {
+			return err
+		}
+		i, err = b.consumer.Info(ctx)
+		return err
+	})
 	n := int(i.NumPending) + i.NumAckPending
 	if n == 0 { // the consumer hears of a new message later than the stream
 		n = int(s.CachedInfo().State.LastSeq - i.AckFloor.Stream)
@@ -176,11 +184,12 @@ func (b *broker) Unsettled(t testing.TB) int {
 // Connect implements consumetest.Broker.
 func (b *broker) Connect(t testing.TB) consumetest.Conn {
 	t.Helper()
-	js := connect(t, shared)
-	c, err := js.Consumer(context.Background(), b.name, "group")
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := b.connect(t)
+	var c jetstream.Consumer
+	repeat(t, "the consumer", func(ctx context.Context) (err error) {
+		c, err = js.Consumer(ctx, b.name, "group")
+		return err
+	})
 	s, err := semelnats.New(js, c, &b.opt)
 	if err != nil {
 		t.Fatal(err)

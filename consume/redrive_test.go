@@ -1,0 +1,66 @@
+package consume_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// A message whose attempts an outage has used up runs again when an operator sends
+// its dead letter back, and only then.
+func TestHandle_RedrivenMessage_RunsAgainOnce(t *testing.T) {
+	down, runs := true, 0
+	h := func(context.Context, *semel.Execution, *consume.Message) error {
+		if runs++; down {
+			return errPlain
+		}
+		return nil
+	}
+	g := newGuard(t, memstore.New(nil), nil)
+	c := newConsumer(t, g, h, consume.Options{MaxAttempts: 2, Reopen: g})
+	without := newConsumer(t, g, h, consume.Options{MaxAttempts: 2})
+	m := keyed("k")
+	c.Handle(t.Context(), m)
+	d := c.Handle(t.Context(), m)
+	if d.Reason != driver.ReasonExhausted || d.Fence == 0 {
+		t.Fatalf("after two attempts: %q with fence %d", d.Reason, d.Fence)
+	}
+	letter := keyed("k")
+	letter.Headers = driver.Letter(m, d, "test")
+	redriven := keyed("k")
+	redriven.Headers = append(driver.Letter(m, d, "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: the bank is back"})
+
+	if d := c.Handle(t.Context(), m); d.Reason != driver.ReasonExhausted || d.Fence == 0 {
+		t.Errorf("a duplicate: %q with fence %d", d.Reason, d.Fence)
+	}
+	if d := c.Handle(t.Context(), letter); d.Reason != driver.ReasonExhausted {
+		t.Errorf("the letter without the header: %q", d.Reason)
+	}
+	if d := without.Handle(t.Context(), redriven); d.Reason != driver.ReasonExhausted {
+		t.Errorf("where the option is not set: %q", d.Reason)
+	}
+	if runs != 2 {
+		t.Fatalf("%d runs, want 2", runs)
+	}
+	c.Handle(t.Context(), redriven)
+	if d = c.Handle(t.Context(), redriven); d.Reason != driver.ReasonExhausted || runs != 4 {
+		t.Errorf("redriven while the bank is down: %q after %d runs, want 4", d.Reason, runs)
+	}
+	if d := c.Handle(t.Context(), redriven); d.Reason != driver.ReasonExhausted || runs != 4 {
+		t.Errorf("redelivered after that: %q after %d runs, want 4", d.Reason, runs)
+	}
+	down = false
+	again := keyed("k")
+	again.Headers = append(driver.Letter(redriven, d, "test"), store.Header{Name: consume.RedriveHeader, Value: "ann: now"})
+	if d := c.Handle(t.Context(), again); d.Reason != driver.ReasonDone || runs != 5 {
+		t.Errorf("redriven when the bank is back: %q after %d runs, want 5: %v", d.Reason, runs, d.Err)
+	}
+	if d := c.Handle(t.Context(), again); d.Reason != driver.ReasonDuplicate {
+		t.Errorf("redelivered when it is done: %q", d.Reason)
+	}
+}

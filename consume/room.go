@@ -1,0 +1,52 @@
+package consume
+
+import "github.com/semel-go/semel/consume/driver"
+
+// room counts the messages that wait for something else than a free handler: for
+// an earlier message of their lane, or for the end of a pause. They have a limit
+// of their own, so that one key that does not move does not stop the other keys.
+type room struct {
+	messages int
+	bytes    int
+}
+
+// tellWaits tells the adapter.
+func (t *task) tellWaits() {
+	if w, ok := t.d.(driver.Waiter); ok {
+		w.Waits(t.waits)
+	}
+}
+
+// waitingBytes is the size of the bodies that may wait.
+const waitingBytes = 64 << 20
+
+func (r *room) enter(t *task) {
+	if !t.waits {
+		t.waits = true
+		r.messages++
+		r.bytes += len(t.m.Body)
+		t.tellWaits()
+	}
+}
+
+func (r *room) leave(t *task) {
+	if t.waits {
+		t.waits = false
+		r.messages--
+		r.bytes -= len(t.m.Body)
+		t.tellWaits()
+	}
+}
+
+// fetchLimit is how many messages the next fetch may return; none if it is not
+// positive.
+func (s *session) fetchLimit() int {
+	if s.room.bytes >= waitingBytes {
+		return 0
+	}
+	most := s.c.opt.InFlight
+	if s.info.DeliveryLimit > 0 { // each message that is taken must be able to begin
+		most = s.c.opt.Concurrency
+	}
+	return min(most-(s.taken-s.room.messages), s.c.opt.Waiting-s.room.messages)
+}

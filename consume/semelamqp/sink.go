@@ -1,0 +1,70 @@
+package semelamqp
+
+import (
+	"context"
+	"errors"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/semel-go/semel/outbox"
+)
+
+// SinkOptions configures a Sink. Nil and zero fields mean the defaults.
+type SinkOptions struct {
+	// Exchange takes the messages, with Message.Topic as their routing key. Empty, the
+	// default: Message.Topic is the name of a queue.
+	Exchange string
+	// Config is for the connection, as in Options.
+	Config amqp.Config
+}
+
+// Sink publishes the messages of an outbox. Make it with [NewSink].
+type Sink struct {
+	publisher *publisher
+	exchange  string
+}
+
+var _ outbox.Sink = (*Sink)(nil)
+
+// NewSink makes a sink for an outbox.Publisher. It publishes each message persistently,
+// with Message.ID as its idempotency key and as the property message-id, and the order
+// key in the header OrderKeyHeader. A message counts as sent when the broker has
+// confirmed it. Of one order key the sink sends the next message after the confirm of the
+// one before. A message that no queue takes is not sent, and is tried again. Nil options
+// mean the defaults. NewSink does not connect.
+func NewSink(url string, o *SinkOptions) (*Sink, error) {
+	if url == "" {
+		return nil, errors.New("semelamqp: NewSink: the URL is empty")
+	}
+	var d SinkOptions
+	if o != nil {
+		d = *o
+	}
+	return &Sink{newPublisher(url, d.Config), d.Exchange}, nil
+}
+
+// OrderKeyHeader is the header in which a sink sends the order key of a message, for
+// Options.OrderKey of the consumer.
+const OrderKeyHeader = "semel-order-key"
+
+// Close closes the connection.
+func (s *Sink) Close() error {
+	s.publisher.close()
+	return nil
+}
+
+// Publish implements outbox.Sink.
+func (s *Sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
+	outbox.EachInTurn(ctx, messages, maxCopies, answer, s.send)
+}
+
+func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
+	p := amqp.Publishing{DeliveryMode: amqp.Persistent, MessageId: m.ID, Headers: amqp.Table{}, Body: m.Body}
+	for _, h := range m.SentHeaders() {
+		p.Headers[h.Name] = h.Value
+	}
+	if m.OrderKey != "" {
+		p.Headers[OrderKeyHeader] = m.OrderKey
+	}
+	return s.publisher.send(ctx, queue{name: m.Topic, exchange: s.exchange}, p).wait(ctx)
+}

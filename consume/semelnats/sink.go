@@ -1,0 +1,61 @@
+package semelnats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/semel-go/semel/outbox"
+)
+
+// sink publishes the messages of an outbox.
+type sink struct{ js jetstream.JetStream }
+
+// NewSink makes a sink for an outbox.Publisher: it publishes each message to the subject
+// Message.Topic, which a stream must take, with Message.ID as its idempotency key. The
+// order key is in the header OrderKeyHeader. Of one order key it sends the next message
+// when the stream has stored the one before. The server drops a message that is sent
+// again within the stream's duplicate window, by topic and ID. A message that is too
+// large, or whose subject is invalid, is poison.
+func NewSink(js jetstream.JetStream) (outbox.Sink, error) {
+	if js == nil {
+		return nil, errors.New("semelnats: NewSink: the JetStream is nil")
+	}
+	return &sink{js}, nil
+}
+
+// OrderKeyHeader is the header in which a sink sends the order key of a message, for
+// Options.OrderKey of the consumer.
+const OrderKeyHeader = "semel-order-key"
+
+// Publish implements outbox.Sink.
+func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer func(i int, err error)) {
+	outbox.EachInTurn(ctx, messages, len(messages), answer, s.send)
+}
+
+func (s *sink) send(ctx context.Context, m *outbox.Message) error {
+	out := nats.NewMsg(m.Topic)
+	out.Data = m.Body
+	for _, h := range m.SentHeaders() {
+		if !strings.HasPrefix(strings.ToLower(h.Name), control) {
+			out.Header[h.Name] = append(out.Header[h.Name], h.Value)
+		}
+	}
+	if m.OrderKey != "" {
+		out.Header.Set(OrderKeyHeader, m.OrderKey)
+	}
+	out.Header.Set(jetstream.MsgIDHeader, m.Topic+" "+m.ID)
+	_, err := s.js.PublishMsg(ctx, out)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("semelnats: message of %d bytes to subject %q: %w", len(m.Body), m.Topic, err)
+	if tooLarge(err) || errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrInvalidSubject) {
+		return outbox.Poison(err)
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+package semelpulsar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/semel-go/semel/consume/driver"
+)
+
+// link is a consumer of the subscription, with the producers of the copies.
+type link struct {
+	s                       *Source
+	consumer                pulsar.Consumer
+	deadLetters, quarantine pulsar.Producer
+	messages                chan pulsar.ConsumerMessage
+	arrivals                arrivals
+	unsettled               unsettled
+	acks                    acks
+
+	heard time.Time // when a message or an answer last came; of the goroutine in Next
+	probe *probe    // likewise; nil: none runs
+
+	abandoned   chan struct{}
+	abandonOnce sync.Once
+	closed      chan struct{}
+	closeOnce   sync.Once
+}
+
+func newLink(s *Source) *link {
+	l := &link{
+		s: s, messages: make(chan pulsar.ConsumerMessage, s.opt.ReceiverQueue), heard: time.Now(),
+		abandoned: make(chan struct{}), closed: make(chan struct{}),
+	}
+	redeliver := func(id pulsar.MessageID) { l.consumer.NackID(id) }
+	l.unsettled = unsettled{redeliver: redeliver, entries: map[place]*entry{}}
+	l.arrivals = arrivals{unread: map[int32][]pulsar.MessageID{}}
+	if !s.inOrder() {
+		l.arrivals.refuse = l.unsettled.refuse
+	}
+	l.acks = acks{over: l.abandoned, send: func(ids []pulsar.MessageID) error { return l.consumer.AckIDList(ids) }}
+	return l
+}
+
+// next takes up to limit messages, and waits for the first.
+func (l *link) next(ctx context.Context, limit int, wait time.Duration) (ds []driver.Delivery, _ error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for len(ds) < limit {
+		raw, err := l.receive(ctx, len(ds) == 0)
+		if err != nil || raw == nil {
+			return ds, err
+		}
+		l.heard, l.probe = time.Now(), nil
+		l.arrivals.read(raw.ID())
+		d := &delivery{l: l, raw: raw, own: l.s.message(raw), id: raw.ID(), place: placeOf(raw.ID()), index: indexOf(raw.ID())}
+		if l.s.opt.Type == pulsar.Failover {
+			d.revoked = make(chan struct{})
+		}
+		if l.unsettled.arrived(d) {
+			ds = append(ds, d)
+		}
+	}
+	return ds, nil
+}
+
+// receive is the next message; nil: there is none, or ctx has ended.
+func (l *link) receive(ctx context.Context, wait bool) (pulsar.Message, error) {
+	if !wait {
+		select {
+		case m := <-l.messages:
+			return m.Message, nil
+		default:
+			return nil, nil
+		}
+	}
+	m, err := l.consumer.Receive(ctx)
+	switch {
+	case err == nil:
+		return m, nil
+	case ctx.Err() != nil:
+		return nil, nil //nolint:nilerr // no message came
+	}
+	return nil, fmt.Errorf("%w: the consumer of topic %q was closed, with its client: %w", driver.ErrClosed, l.s.topic, err)
+}
+
+// How long no message comes before the link asks the broker whether it is there, and how
+// long an answer may take.
+const (
+	probeEvery   = 10 * time.Second
+	probeTimeout = 15 * time.Second
+)
+
+// probe is a question to the broker.
+type probe struct {
+	began time.Time
+	done  chan error
+}
+
+// health reports an error if the broker does not answer. If the link is broken, the client
+// does not connect again by itself.
+func (l *link) health(now time.Time) (broken bool, _ error) {
+	if l.probe == nil {
+		if now.Sub(l.heard) >= probeEvery {
+			p := &probe{began: now, done: make(chan error, 1)}
+			l.probe = p
+			go func() { // it ends when the client has connected again, or is closed
+				_, err := l.consumer.GetLastMessageIDs()
+				p.done <- err
+			}()
+		}
+		return false, nil
+	}
+	select {
+	case err := <-l.probe.done:
+		l.heard, l.probe = now, nil
+		return err != nil, nil
+	default:
+	}
+	if waited := now.Sub(l.probe.began); waited > probeTimeout {
+		return false, fmt.Errorf("semelpulsar: topic %q: the broker has not answered for %v; the client connects again when it is back", l.s.topic, waited.Round(time.Second))
+	}
+	return false, nil
+}
+
+// stop ends taking: the broker gets back the messages that no Next has returned, at once
+// in a shared or a key-shared subscription, and otherwise when the link is closed.
+func (l *link) stop() {
+	if l.s.inOrder() {
+		l.unsettled.stop()
+	}
+	l.arrivals.stop()
+}
+
+// closeIfDone closes a link that was stopped, after its last delivery is settled. It waits
+// for the end of that until ctx ends.
+func (l *link) closeIfDone(ctx context.Context) {
+	if !l.arrivals.isStopped() || l.unsettled.left() > 0 {
+		return
+	}
+	l.close()
+	select {
+	case <-l.closed:
+	case <-ctx.Done():
+	}
+}
+
+// close begins the end of the link.
+func (l *link) close() {
+	l.closeOnce.Do(func() {
+		l.unsettled.clear()
+		go func() {
+			defer close(l.closed)
+			if l.consumer != nil {
+				l.consumer.Close()
+			}
+			for _, p := range []pulsar.Producer{l.deadLetters, l.quarantine} {
+				if p != nil {
+					p.Close()
+				}
+			}
+		}()
+	})
+}
+
+// abandon closes a link whose deliveries are over.
+func (l *link) abandon() {
+	l.abandonOnce.Do(func() { close(l.abandoned) })
+	l.close()
+}
+
+func (l *link) isAbandoned() bool {
+	select {
+	case <-l.abandoned:
+		return true
+	default:
+		return false
+	}
+}
+
+// errAbandoned is the error of deliveries of an earlier Info, or of a lost connection.
+var errAbandoned = errors.New("the source has subscribed again")
+
+// explain marks the errors after which the delivery is over.
+func (l *link) explain(err error) error {
+	if errors.Is(err, errAbandoned) || strings.Contains(err.Error(), "consumer state is closed") {
+		return fmt.Errorf("%w: semelpulsar: topic %q: %w", driver.ErrGone, l.s.topic, err)
+	}
+	return fmt.Errorf("semelpulsar: topic %q: ack: %w", l.s.topic, err)
+}

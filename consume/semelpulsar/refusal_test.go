@@ -1,0 +1,98 @@
+package semelpulsar_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/consume/semelpulsar"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+func TestInfo_ServerDown_NamesURL(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, pulsar.ClientOptions{URL: "pulsar://127.0.0.1:1", OperationTimeout: 300 * time.Millisecond, ConnectionTimeout: 100 * time.Millisecond})
+	t.Cleanup(client.Close)
+	s, err := semelpulsar.New(client, "orders", "billing", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Info(t.Context())
+	wants(t, err, "Pulsar gives no answer", "check the client's URL")
+}
+
+func TestInfo_ExclusiveIsTaken_NamesType(t *testing.T) {
+	t.Parallel()
+	b := open(t, pulsar.Exclusive)
+	if _, err := b.source(t, b.client).Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.source(t, b.client).Info(t.Context())
+	wants(t, err, "another consumer has the subscription", "pulsar.Failover")
+}
+
+// A namespace in which the broker creates no topics, and one that does not exist.
+func TestInfo_TopicOrNamespaceMissing_NamesCommand(t *testing.T) {
+	t.Parallel()
+	b := open(t, pulsar.Shared)
+	b.topic = newNamespace(t, b) + "/orders"
+	_, err := b.source(t, b.client).Info(t.Context())
+	wants(t, err, "pulsar-admin topics create persistent://"+b.topic, "orders-group-DLQ", "orders-group-quarantine")
+	b.topic = "public/nowhere/orders"
+	_, err = b.source(t, b.client).Info(t.Context())
+	wants(t, err, "pulsar-admin namespaces create public/nowhere")
+}
+
+// newNamespace makes a namespace in which the broker creates no topics.
+func newNamespace(t *testing.T, b *broker) string {
+	t.Helper()
+	name := fmt.Sprint("public/strict", topics.Add(1))
+	for _, r := range []struct{ method, path, body string }{{"PUT", "", ""}, {"POST", "/autoTopicCreation", `{"allowAutoTopicCreation":false}`}} {
+		if _, err := b.server.Request(r.method, "/namespaces/"+name+r.path, r.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return name
+}
+
+// The topic is deleted in a namespace in which nobody creates it again: the client gives up
+// without a word.
+func TestCampaign_TopicDeleted_ServeEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the client's time-outs")
+	}
+	t.Parallel()
+	b := open(t, pulsar.Shared)
+	space := newNamespace(t, b)
+	b.topic = space + "/orders"
+	for _, suffix := range []string{"", copyTopics[driver.DeadLetter], copyTopics[driver.Quarantine]} {
+		if _, err := b.server.Request("PUT", "/persistent/"+b.topic+suffix, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := newClient(t, pulsar.ClientOptions{URL: b.server.URL(), OperationTimeout: 2 * time.Second})
+	t.Cleanup(client.Close)
+	s := b.source(t, client)
+	c := consumer(t, memstore.New(nil), keyHeader, func(context.Context, *semel.Execution, *consume.Message) error { return nil }, consume.Options{})
+	ended := make(chan error, 1)
+	go func() { ended <- c.Serve(t.Context(), s) }()
+	until(t, "subscribed", func() bool {
+		text, err := b.server.Request("GET", "/persistent/"+b.topic+"/stats", "")
+		return err == nil && strings.Contains(text, group)
+	})
+	if _, err := b.server.Request("DELETE", "/persistent/"+b.topic+"?force=true", ""); err != nil {
+		t.Fatal(err)
+	}
+	err := <-ended
+	if !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("Serve: %v, want ErrClosed", err)
+	}
+	wants(t, err, "pulsar-admin topics create persistent://"+b.topic)
+}

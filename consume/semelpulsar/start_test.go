@@ -1,0 +1,111 @@
+package semelpulsar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
+)
+
+// Pulsar deletes a message of a topic without a subscription.
+func TestInfo_Copies_HaveASubscription(t *testing.T) {
+	t.Parallel()
+	_, client := subscribed(t, Options{CopySubscription: "operators"})
+	kept := map[string]bool{}
+	for _, c := range client.consumers {
+		if c.opt.SubscriptionName == "operators" {
+			kept[c.opt.Topic] = c.opt.SubscriptionInitialPosition == pulsar.SubscriptionPositionEarliest && c.isClosed()
+		}
+	}
+	for _, p := range client.producers {
+		if !kept[p.opt.Topic] {
+			t.Errorf("the copies in %s are not kept", p.opt.Topic)
+		}
+	}
+	if len(client.producers) != 2 {
+		t.Errorf("%d producers, want 2", len(client.producers))
+	}
+}
+
+func TestInfo_Subscription_IsAnswered(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.KeyShared, ReceiverQueue: 7, Name: "one"})
+	o := client.last().opt
+	if !o.AckWithResponse || !o.EnableBatchIndexAcknowledgment || o.ReceiverQueueSize != 7 || cap(o.MessageChannel) != 7 || o.Type != pulsar.KeyShared ||
+		o.Name != "one" || o.SubscriptionInitialPosition != pulsar.SubscriptionPositionEarliest || o.DLQ != nil || o.RetryEnable || o.Schema != nil {
+		t.Errorf("the subscription's options are %+v", o)
+	}
+	if i, err := s.Info(t.Context()); err != nil || i != (driver.Info{Horizon: driver.Forever}) {
+		t.Errorf("Info: %+v, %v", i, err)
+	}
+	exclusive, _ := subscribed(t, Options{Horizon: time.Hour})
+	if i, err := exclusive.Info(t.Context()); err != nil || i != (driver.Info{Horizon: time.Hour, HoldsOnly: true}) {
+		t.Errorf("Info of an exclusive subscription: %+v, %v", i, err)
+	}
+}
+
+func TestInfo_ContextEnds_Returns(t *testing.T) {
+	t.Parallel()
+	s, err := New(&fakeClient{}, "orders", "billing", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Info(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("Info: %v", err)
+	}
+}
+
+func TestForward_Copy_HasKeysAndHeaders(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.Shared})
+	m := entryMessage(1, 0)
+	m.key, m.orderingKey = "k", "o"
+	client.last().send(m)
+	d := take(t, s, 1)[0]
+	headers := []store.Header{{Name: driver.LetterReason, Value: "failed"}}
+	if err := errors.Join(d.Forward(t.Context(), driver.DeadLetter, headers), d.Forward(t.Context(), driver.Quarantine, headers)); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range client.producers {
+		if len(p.sent) != 1 {
+			t.Fatalf("%d copies in %s, want 1", len(p.sent), p.opt.Topic)
+		}
+		c := p.sent[0]
+		if string(c.Payload) != "body" || c.Key != "k" || c.OrderingKey != "o" || !c.EventTime.Equal(time.UnixMilli(500)) || c.Properties[driver.LetterReason] != "failed" || c.Schema != nil {
+			t.Errorf("the copy is %+v", c)
+		}
+	}
+}
+
+func TestNext_Message_HasItsParts(t *testing.T) {
+	t.Parallel()
+	brokerTime := time.UnixMilli(2000)
+	for kind, want := range map[pulsar.SubscriptionType]string{
+		pulsar.Exclusive: "partition 3, 0 deliveries", pulsar.Failover: "partition 3, 0 deliveries", pulsar.Shared: ", 3 deliveries", pulsar.KeyShared: "o, 3 deliveries",
+	} {
+		s, client := subscribed(t, Options{Type: kind})
+		in := fakeMessage{id: fakeID{entry: 1, index: 4, partition: 3}, key: "k", orderingKey: "o", properties: map[string]string{"b": "2", "a": "1"}, brokerTime: &brokerTime}
+		client.last().send(in)
+		m := take(t, s, 1)[0].Message()
+		if got := fmt.Sprintf("%s, %d deliveries", m.OrderKey, m.Deliveries); got != want {
+			t.Errorf("type %d: %s, want %s", kind, got, want)
+		}
+		if m.Origin != (driver.Origin{Topic: "persistent://public/default/orders", Partition: 3, Offset: 1, ID: "7:1:4"}) || !m.Published.Equal(brokerTime) ||
+			!slices.Equal(m.Headers, []store.Header{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}}) {
+			t.Errorf("the message is %+v", m)
+		}
+	}
+	in := entryMessage(1, 0)
+	in.key = "k"
+	if m := Decode(in); m.OrderKey != "k" || m.Origin.Topic != "persistent://public/default/orders" || !m.Published.Equal(time.UnixMilli(1000)) {
+		t.Errorf("Decode: %+v", m)
+	}
+}

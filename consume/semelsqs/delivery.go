@@ -1,0 +1,226 @@
+package semelsqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
+)
+
+// delivery is one delivery of a message.
+type delivery struct {
+	s      *Source
+	raw    types.Message
+	own    *consume.Message
+	change chan struct{} // holds a value while a change of visibility runs
+	given  chan struct{} // closed when the message is given back
+}
+
+func (s *Source) delivery(m types.Message) *delivery {
+	d := &delivery{s: s, raw: m, own: Decode(s.name, &m), change: make(chan struct{}, 1), given: make(chan struct{})}
+	switch {
+	case s.opt.OrderKey != nil:
+		d.own.OrderKey = s.opt.OrderKey(d.own)
+	case s.isFIFO():
+		d.own.OrderKey = d.group()
+	}
+	return d
+}
+
+func (d *delivery) group() string {
+	return d.raw.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
+}
+
+// Message implements driver.Delivery.
+func (d *delivery) Message() *consume.Message { return d.own }
+
+// Revoked implements driver.Delivery: SQS takes no message away.
+func (d *delivery) Revoked() <-chan struct{} { return nil }
+
+// Ack implements driver.Delivery.
+func (d *delivery) Ack(ctx context.Context) error {
+	return d.s.deletes.start(aws.ToString(d.raw.ReceiptHandle), 0).wait(ctx)
+}
+
+// Nak implements driver.Delivery. It waits for an Extend that runs, because a late
+// extension would hide the message that was given back.
+func (d *delivery) Nak(ctx context.Context, delay time.Duration) error {
+	select {
+	case d.change <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-d.given:
+	default:
+		close(d.given)
+	}
+	return d.setVisibility(ctx, min(delay, maxVisibility))
+}
+
+// Extend implements driver.Delivery. It does nothing after Nak.
+func (d *delivery) Extend(ctx context.Context) error {
+	select {
+	case d.change <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-d.given:
+		<-d.change
+		return nil
+	default:
+	}
+	return d.setVisibility(ctx, d.s.visibility())
+}
+
+// setVisibility changes the visibility, in whole seconds, rounded up. The caller holds
+// change, which is free again after the answer, also if ctx ends before.
+func (d *delivery) setVisibility(ctx context.Context, after time.Duration) error {
+	seconds := int32((max(0, after) + time.Second - 1) / time.Second)
+	e := d.s.changes.start(aws.ToString(d.raw.ReceiptHandle), seconds)
+	go func() {
+		<-e.done
+		<-d.change
+	}()
+	return e.wait(ctx)
+}
+
+// Forward implements driver.Delivery. It returns nil after the queue has the copy.
+func (d *delivery) Forward(ctx context.Context, to driver.Action, headers []store.Header) error {
+	name := d.s.opt.DeadLetters
+	if to == driver.Quarantine {
+		name = d.s.opt.Quarantine
+	}
+	err := d.s.copy(ctx, d, name, headers)
+	if isTooLarge(err) {
+		headers = slices.DeleteFunc(slices.Clone(headers), func(h store.Header) bool { return h.Name == driver.LetterError })
+		err = d.s.copy(ctx, d, name, headers)
+	}
+	if isTooLarge(err) {
+		err = fmt.Errorf("the copy is larger than the queue's MaximumMessageSize; raise it (SQS takes up to 1048576 bytes), or delete the message by hand: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("semelsqs: copy of message %s, %d bytes, to queue %q: %w", d.own.Origin.ID, len(d.own.Body), name, err)
+	}
+	return nil
+}
+
+// copy sends a letter. A FIFO queue drops a letter that is sent again within five
+// minutes, because its deduplication ID is the letter's ID.
+func (s *Source) copy(ctx context.Context, d *delivery, queue string, headers []store.Header) error {
+	url, err := s.url(ctx, queue)
+	if err != nil {
+		return err
+	}
+	in := &sqs.SendMessageInput{QueueUrl: &url}
+	text, attributes := Encode(letterHeaders(headers), d.own.Body)
+	in.MessageBody, in.MessageAttributes = &text, attributes
+	if isFIFOName(queue) {
+		group, id := d.group(), ""
+		if group == "" {
+			group = "semel"
+		}
+		for _, h := range headers {
+			if h.Name == driver.LetterID {
+				id = h.Value
+			}
+		}
+		in.MessageGroupId, in.MessageDeduplicationId = &group, &id
+	}
+	_, err = s.client.SendMessage(ctx, in)
+	return err
+}
+
+// isTooLarge reports whether SQS refused a message for its size. It has no code for
+// that, only a text: "One or more parameters are invalid. Reason: Message must be
+// shorter than 262144 bytes."
+func isTooLarge(err error) bool {
+	e, ok := errors.AsType[smithy.APIError](err)
+	return ok && (e.ErrorCode() == "MessageTooLong" || strings.Contains(e.ErrorMessage(), "must be shorter than"))
+}
+
+// deleteBatch deletes the messages of entries.
+func (s *Source) deleteBatch(ctx context.Context, es []*entry) {
+	in := &sqs.DeleteMessageBatchInput{QueueUrl: s.queueURL()}
+	for i, e := range es {
+		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &e.handle})
+	}
+	out, err := s.client.DeleteMessageBatch(ctx, in)
+	if err != nil {
+		failAll(es, err)
+		return
+	}
+	answered := make([]string, 0, len(es))
+	for _, r := range out.Successful {
+		answered = append(answered, aws.ToString(r.Id))
+	}
+	fail(es, answered, out.Failed)
+}
+
+// changeBatch changes the visibility of the messages of entries.
+func (s *Source) changeBatch(ctx context.Context, es []*entry) {
+	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: s.queueURL()}
+	for i, e := range es {
+		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &e.handle, VisibilityTimeout: e.seconds,
+		})
+	}
+	out, err := s.client.ChangeMessageVisibilityBatch(ctx, in)
+	if err != nil {
+		failAll(es, err)
+		return
+	}
+	answered := make([]string, 0, len(es))
+	for _, r := range out.Successful {
+		answered = append(answered, aws.ToString(r.Id))
+	}
+	fail(es, answered, out.Failed)
+}
+
+func failAll(es []*entry, err error) {
+	for _, e := range es {
+		e.err = fmt.Errorf("semelsqs: %w", err)
+	}
+}
+
+// errNoAnswer is the error of an entry that a batch's answer leaves out.
+var errNoAnswer = errors.New("semelsqs: the answer to a batch leaves the message out")
+
+// fail sets the errors of the entries of a batch that did not succeed.
+func fail(es []*entry, answered []string, failed []types.BatchResultErrorEntry) {
+	for i, e := range es {
+		id := strconv.Itoa(i)
+		if slices.Contains(answered, id) {
+			continue
+		}
+		e.err = errNoAnswer
+		for _, f := range failed {
+			if aws.ToString(f.Id) == id {
+				e.err = entryError(f)
+			}
+		}
+	}
+}
+
+// entryError is ErrGone if the receipt handle is not valid any more.
+func entryError(f types.BatchResultErrorEntry) error {
+	code := aws.ToString(f.Code)
+	err := fmt.Errorf("semelsqs: %s: %s", code, aws.ToString(f.Message))
+	switch code {
+	case "ReceiptHandleIsInvalid", "InvalidParameterValue", "InvalidReceiptHandle", "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight":
+		return fmt.Errorf("%w: %w", driver.ErrGone, err)
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+// Package semelsqs is the adapter of Amazon SQS for package consume: a [Source]
+// takes messages from a standard or a FIFO queue. Pass it to consume.Consumer.Serve.
+//
+// An ack deletes the message; up to ten deletions share a request, and each has its
+// own result. A message that is here, running or waiting, stays invisible to other
+// consumers, because its visibility time-out is extended. A retry makes it visible
+// after the pause, in whole seconds and at most 12 hours. Serve stops receiving before
+// it gives messages back with visibility 0.
+//
+// In a FIFO queue the order key is the MessageGroupId. SQS delivers no message of a
+// group while an earlier one is in flight, so order per group holds over several
+// consumers and over their deaths. A standard queue keeps no order.
+//
+// Dead letters and quarantined messages are sent to queues of their own before the
+// message is deleted. SQS takes ten attributes, and their names and values are
+// restricted, so [Encode] packs the headers that do not fit into the attribute
+// "semel-headers"; a Source unpacks it.
+//
+// # Receive counts
+//
+// SQS counts receives, also of a message that only waited, and a redrive policy moves
+// a message after maxReceiveCount of them. A message that waits here is received
+// once, however long it waits; each retry at the broker, each stop and each death of
+// a consumer adds one. With a redrive policy Serve takes no more messages than it has
+// free handlers. Make maxReceiveCount greater than MaxAttempts and the number of
+// restarts within a message's life; with the defaults of package consume, 100 is a
+// good value. SQS moves a message without a reason; MaxAttempts and MaxDeliveries
+// send a letter that has one.
+//
+// A message of the extended client, whose body lies in S3, is not run: it goes to the
+// dead letters as it is.
+package semelsqs

@@ -1,0 +1,157 @@
+package semelsqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/semel-go/semel/consume/driver"
+)
+
+// Source is a queue as a driver.Source. It is safe for concurrent use. There is
+// nothing to close.
+type Source struct {
+	client  *sqs.Client
+	name    string // without the account
+	queue   string // as given to New
+	opt     Options
+	seconds atomic.Int64 // the visibility time-out
+	deletes batcher
+	changes batcher
+	urlsMu  sync.Mutex
+	urls    map[string]string // by name
+}
+
+// New makes a Source of a queue, which is a name or a URL. It does no I/O, and its
+// error names every mistake in its arguments. Serve checks the queues.
+func New(client *sqs.Client, queue string, o *Options) (*Source, error) {
+	var errs []error
+	if client == nil {
+		errs = append(errs, errors.New("client: must not be nil"))
+	}
+	if queue == "" {
+		errs = append(errs, errors.New("queue: must not be empty; give the name or the URL of a queue"))
+	}
+	s := &Source{client: client, name: queue[strings.LastIndexByte(queue, '/')+1:], queue: queue, opt: o.withDefaults(queue), urls: map[string]string{}}
+	if err := errors.Join(append(errs, s.opt.check())...); err != nil {
+		return nil, fmt.Errorf("semelsqs: %w", err)
+	}
+	s.seconds.Store(int64(s.opt.Visibility / time.Second))
+	s.deletes.send, s.changes.send = s.deleteBatch, s.changeBatch
+	return s, nil
+}
+
+func isFIFOName(queue string) bool { return strings.HasSuffix(queue, fifoSuffix) }
+
+func (s *Source) isFIFO() bool { return isFIFOName(s.name) }
+
+func (s *Source) visibility() time.Duration { return time.Duration(s.seconds.Load()) * time.Second }
+
+const (
+	// receives is how many requests one Next makes at once, if the first was full.
+	receives = 4
+	// receiveGrace is how long the answer to a receive may take beyond its wait.
+	receiveGrace = 10 * time.Second
+)
+
+// Next implements driver.Source. A receive does not end with ctx, because SQS would
+// hide its messages until their visibility time-out is over.
+func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	ms, err := s.receive(ctx, min(limit, maxBatch), s.opt.PollWait)
+	if err == nil && len(ms) == maxBatch && ctx.Err() == nil {
+		ms = append(ms, s.more(ctx, limit-maxBatch)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.deliveries(ctx, ms)
+}
+
+// more receives the messages that wait, by several requests at once. An error is
+// found again by the next Next.
+func (s *Source) more(ctx context.Context, limit int) (ms []types.Message) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for range receives {
+		n := min(limit, maxBatch)
+		if n <= 0 {
+			break
+		}
+		limit -= n
+		all.Go(func() {
+			got, _ := s.receive(ctx, n, 0)
+			mu.Lock()
+			defer mu.Unlock()
+			ms = append(ms, got...)
+		})
+	}
+	all.Wait()
+	return ms
+}
+
+func (s *Source) receive(ctx context.Context, n int, wait time.Duration) ([]types.Message, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait+receiveGrace)
+	defer cancel()
+	out, err := s.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: s.queueURL(), MaxNumberOfMessages: int32(n), WaitTimeSeconds: int32(wait / time.Second),
+		VisibilityTimeout: int32(s.seconds.Load()), MessageAttributeNames: []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	switch {
+	case isUnknownQueue(err):
+		return nil, fmt.Errorf("%w: queue %q was deleted: %w", driver.ErrClosed, s.name, err)
+	case err != nil:
+		return nil, fmt.Errorf("semelsqs: receive from queue %q: %w", s.name, err)
+	}
+	return out.Messages, nil
+}
+
+// refusedAgain is how long a message waits whose letter could not be sent.
+const refusedAgain = 30 * time.Second
+
+// errExtended is the error in the letter of a message that is not run.
+var errExtended = errors.New("the body lies in S3 (Amazon SQS Extended Client); semelsqs does not fetch it: send the payload itself, or its address in a plain message")
+
+// deliveries are the deliveries of messages. It sends those with a body in S3 to the
+// dead letters. If that fails, the message and the later ones of its group go back.
+func (s *Source) deliveries(ctx context.Context, ms []types.Message) (ds []driver.Delivery, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
+	defer cancel()
+	back := map[string]bool{} // groups
+	for _, m := range ms {
+		d := s.delivery(m)
+		switch {
+		case s.isFIFO() && back[d.group()]:
+			err = errors.Join(err, d.Nak(ctx, 0))
+		case !isExtended(&m):
+			ds = append(ds, d)
+		default:
+			if refuseErr := s.refuse(ctx, d); refuseErr != nil {
+				back[d.group()] = true
+				err = errors.Join(err, refuseErr, d.Nak(ctx, refusedAgain))
+			}
+		}
+	}
+	return ds, err
+}
+
+func (s *Source) refuse(ctx context.Context, d *delivery) error {
+	headers := driver.Letter(d.own, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: errExtended}, s.name)
+	if err := d.Forward(ctx, driver.DeadLetter, headers); err != nil {
+		return err
+	}
+	return d.Ack(ctx)
+}
+
+// Stop implements driver.Source. It has nothing to do: Next waits for the end of its
+// receives, so that none is open when Serve gives messages back.
+func (s *Source) Stop(context.Context) error { return nil }
