@@ -1,0 +1,64 @@
+// Package semellambda makes the handlers of AWS Lambda functions take effect once:
+// for direct invocations, HTTP requests, and batches of SQS, Kinesis and DynamoDB
+// streams, all of which Lambda may deliver again.
+//
+//	handler, err := semellambda.Wrap(guard, semellambda.Options[Order]{
+//		Operation: "charge", Tenant: tenantOf, KeyPointers: []string{"/detail/orderId"},
+//	}, charge)
+//	…
+//	lambda.Start(handler)
+//
+// Inside the handler, semel.FromContext finds the execution. Each function takes a
+// *semel.Guard or a store's Atomic.
+//
+//	Wrap                    any event
+//	Proxy                   requests of API Gateway (REST and HTTP APIs), of an
+//	                        Application Load Balancer and of function URLs
+//	SQS, Kinesis, DynamoDB  batches, record by record
+//
+// # The end of an invocation
+//
+// Lambda stops an invocation at its time-out without asking. The context of the
+// handler therefore ends a tenth of the remaining time earlier, at most 500 ms, so
+// that the outcome of a handler that obeys its context is stored in time. A handler
+// that ignores its context is stopped in its middle. No lease holds longer than the
+// invocation, so that its key is free at the time-out: under Retry the next
+// invocation runs the handler again, and under Park the call is parked. With
+// dynamostore, Options.MaxSkew (2 s) comes on top. After a crash the lease holds for
+// its remaining time, but never beyond the end of the invocation.
+//
+// Between two invocations Lambda freezes the process. A frozen process renews no
+// lease, and its timers stand still. No lease is held then, as long as the handler
+// does its work before it returns. The work of a goroutine that goes on after the
+// return is not protected, and may never happen. If a process is frozen inside a
+// handler, its lease expires, and another invocation may take over. When the first
+// process goes on, its context ends, and it cannot store its outcome, because the
+// fencing token has grown.
+//
+// # Batches
+//
+// The event source mapping must have ReportBatchItemFailures among its
+// FunctionResponseTypes. Without that Lambda ignores the response, and an SQS message
+// that failed is deleted.
+//
+//	the run of a record ended with           the record is
+//	nil, or a stored result (a duplicate)    done
+//	semel.ErrNotKept, ErrOutcomeNotStored    done, because its work is done
+//	*semel.Failure, ErrParked, ErrMismatch   reported, in each delivery, until the
+//	                                         source gives it to its dead letters
+//	a record without a key                   the same
+//	any other error, a panic                 reported, and runs again
+//
+// Order is kept. After a record that is not done, the later records of its FIFO
+// message group do not run, and are reported; in a stream no later record of the
+// batch runs. The same is true of later records with its key. When the time of the
+// invocation is over, the records that are left do not run, and are reported.
+//
+// A record that is reported comes again until the source's limit: maxReceiveCount of
+// the queue, MaximumRetryAttempts and MaximumRecordAgeInSeconds of the stream. Set
+// the limit and a dead-letter queue or an on-failure destination. By default both
+// streams try until the record expires, and the shard stands still.
+//
+// Keep outcomes for longer than the source keeps records: set semel.Options.Retention
+// to 14 days for a queue with the longest retention.
+package semellambda

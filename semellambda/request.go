@@ -1,0 +1,158 @@
+package semellambda
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// Request is an HTTP request as Lambda gets it.
+type Request interface {
+	events.APIGatewayProxyRequest | events.APIGatewayV2HTTPRequest | events.ALBTargetGroupRequest | events.LambdaFunctionURLRequest
+}
+
+// parts are the parts of an event that make an HTTP request.
+type parts struct {
+	method, path, query, host, sourceIP string
+	pattern                             string // the route of the gateway; empty: it has none
+	header                              http.Header
+	body                                string
+	encoded                             bool // the body is base64
+}
+
+// newRequest makes an HTTP request of an event, for semelhttp.
+func newRequest(ctx context.Context, event any) (*http.Request, error) {
+	p := partsOf(event)
+	body := p.body
+	if p.encoded {
+		b, err := base64.StdEncoding.DecodeString(p.body)
+		if err != nil {
+			return nil, fmt.Errorf("semellambda: Proxy: the body is not base64: %w", err)
+		}
+		body = string(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, p.method, "/", strings.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("semellambda: Proxy: %w", err)
+	}
+	if p.path == "" {
+		p.path = "/"
+	}
+	r.URL = &url.URL{Path: p.path, RawQuery: p.query}
+	if path, err := url.PathUnescape(p.path); err == nil {
+		r.URL.Path, r.URL.RawPath = path, p.path
+	}
+	r.RequestURI, r.Pattern, r.RemoteAddr = r.URL.RequestURI(), p.pattern, p.sourceIP
+	r.Header, r.Host = p.header, p.host
+	if host := p.header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	r.Header.Del("Host") // as net/http does
+	return r, nil
+}
+
+// hasRoutes reports whether the sender of an event names a route.
+func hasRoutes(event any) bool {
+	switch event.(type) {
+	case events.APIGatewayProxyRequest, events.APIGatewayV2HTTPRequest:
+		return true
+	}
+	return false
+}
+
+func partsOf(event any) parts {
+	switch e := event.(type) {
+	case events.APIGatewayProxyRequest:
+		p := parts{
+			method: e.HTTPMethod, path: e.Path, host: e.RequestContext.DomainName, sourceIP: e.RequestContext.Identity.SourceIP,
+			header: headerOf(e.Headers, e.MultiValueHeaders), body: e.Body, encoded: e.IsBase64Encoded,
+			query: valuesOf(e.QueryStringParameters, e.MultiValueQueryStringParameters).Encode(),
+		}
+		if e.Resource != "" {
+			p.pattern = strings.ToUpper(e.HTTPMethod) + " " + e.Resource
+		}
+		return p
+	case events.APIGatewayV2HTTPRequest:
+		req := e.RequestContext.HTTP
+		p := parts{
+			method: req.Method, path: e.RawPath, query: e.RawQueryString, host: e.RequestContext.DomainName, sourceIP: req.SourceIP,
+			header: headerOf(e.Headers, nil), body: e.Body, encoded: e.IsBase64Encoded,
+		}
+		addCookies(p.header, e.Cookies)
+		p.pattern = e.RouteKey
+		if method, route, ok := strings.Cut(e.RouteKey, " "); ok && method == "ANY" {
+			p.pattern = strings.ToUpper(req.Method) + " " + route
+		} else if !ok && e.RouteKey != "" { // "$default"
+			p.pattern = strings.ToUpper(req.Method) + " " + e.RouteKey
+		}
+		return p
+	case events.ALBTargetGroupRequest:
+		return parts{
+			method: e.HTTPMethod, path: e.Path, query: rawQuery(valuesOf(e.QueryStringParameters, e.MultiValueQueryStringParameters)),
+			header: headerOf(e.Headers, e.MultiValueHeaders), body: e.Body, encoded: e.IsBase64Encoded,
+		}
+	case events.LambdaFunctionURLRequest:
+		req := e.RequestContext.HTTP
+		p := parts{
+			method: req.Method, path: e.RawPath, query: e.RawQueryString, host: e.RequestContext.DomainName, sourceIP: req.SourceIP,
+			header: headerOf(e.Headers, nil), body: e.Body, encoded: e.IsBase64Encoded,
+		}
+		addCookies(p.header, e.Cookies)
+		return p
+	}
+	panic(fmt.Sprintf("semellambda: no request: %T", event)) // Request has no other type
+}
+
+// headerOf joins the two forms of headers. If a gateway sends both, the second has
+// all values.
+func headerOf(single map[string]string, multi map[string][]string) http.Header {
+	h := http.Header{}
+	for name, value := range single {
+		h[http.CanonicalHeaderKey(name)] = []string{value}
+	}
+	for name, values := range multi {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	return h
+}
+
+func addCookies(h http.Header, cookies []string) {
+	if len(cookies) > 0 {
+		h.Set("Cookie", strings.Join(cookies, "; "))
+	}
+}
+
+func valuesOf(single map[string]string, multi map[string][]string) url.Values {
+	v := url.Values{}
+	for name, value := range single {
+		v[name] = []string{value}
+	}
+	for name, values := range multi {
+		v[name] = values
+	}
+	return v
+}
+
+// rawQuery is the query of a load balancer, which does not decode the parameters.
+func rawQuery(v url.Values) string {
+	decoded := url.Values{}
+	for name, values := range v {
+		plain := unquote(name)
+		for _, value := range values {
+			decoded[plain] = append(decoded[plain], unquote(value))
+		}
+	}
+	return decoded.Encode()
+}
+
+func unquote(s string) string {
+	if plain, err := url.QueryUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}

@@ -1,0 +1,118 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/semel-go/semel/store"
+)
+
+// clock is this process's wall clock. DynamoDB has none that a condition can use,
+// but each reply has the server's time in seconds, which shows a clock that is
+// wrong.
+type clock struct {
+	now  func() time.Time
+	skew time.Duration
+	// compared is true if the clock is compared with the server's.
+	compared bool
+	// wrong is by how much the clock surely differed from the server's when the
+	// last reply arrived.
+	wrong atomic.Int64
+}
+
+func newClock(o *Options) *clock {
+	c := &clock{now: o.now, skew: o.MaxSkew}
+	if c.now == nil {
+		c.now, c.compared = time.Now, true
+	}
+	return c
+}
+
+// read is the time as records have it.
+func (c *clock) read() time.Time { return store.Time(store.Micros(c.now())) }
+
+// judging is the time at which a record is judged that another process may have
+// written: so early that no clock within MaxSkew has reached its end before. An
+// outcome has expired when it may be deleted. The pause after a failed attempt
+// protects nothing, so it is not longer for this.
+func (c *clock) judging(r *store.Record, now time.Time) time.Time {
+	switch {
+	case r.State == store.Released:
+		return now
+	case r.State.Terminal():
+		return c.deletable(now)
+	}
+	return now.Add(-c.skew)
+}
+
+// deletable is the latest Expires of a record that may be deleted: the clock of the
+// process that claims the key next is past every clock that gave the record its
+// fence.
+func (c *clock) deletable(now time.Time) time.Time { return now.Add(-2 * c.skew) }
+
+// observe takes the time of a reply. The server wrote it, cut to seconds, after
+// the request was sent and before the reply arrived.
+func (c *clock) observe(sent, arrived, date time.Time) {
+	ahead, behind := sent.Sub(date.Add(time.Second)), date.Sub(arrived)
+	c.wrong.Store(int64(max(ahead, behind, 0)))
+}
+
+// check returns ErrClock if the clock is known to be wrong.
+func (c *clock) check() error {
+	if wrong := time.Duration(c.wrong.Load()); c.compared && wrong > c.skew/2 {
+		return fmt.Errorf("%w: it differs from DynamoDB's by %v or more; at most half of Options.MaxSkew %v is allowed; synchronize it", ErrClock, wrong.Round(time.Millisecond), c.skew)
+	}
+	return nil
+}
+
+// compare is an option of the client that observes each reply.
+func (c *clock) compare(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("semelClock",
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			sent := time.Now().Round(0) // wall clocks only: the monotonic one does not see a step
+			out, metadata, err := next.HandleDeserialize(ctx, in)
+			if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply != nil {
+				if date, err := http.ParseTime(reply.Header.Get("Date")); err == nil {
+					c.observe(sent, time.Now().Round(0), date)
+				}
+			}
+			return out, metadata, err
+		}), middleware.After)
+}
+
+var (
+	processStart = time.Now()
+	startMicros  = processStart.UnixMicro()
+)
+
+// renewalNumber grows with each renewal of a process, whatever the wall clock
+// does, so that a renewal that arrives late cannot shorten a later one.
+func renewalNumber() int64 { return startMicros + time.Since(processStart).Microseconds() }
+
+// checkFor returns ErrClock if a record in a state needs the clock, and it is
+// known to be wrong.
+func (c *clock) checkFor(state store.State) error {
+	if state != store.Started && state != store.Processing {
+		return nil
+	}
+	return c.check()
+}
+
+// checkClock is checkFor, with a new look at the server's clock if the last one
+// was bad: a refused call sends nothing that could show that the clock is right
+// again.
+func (s *Store) checkClock(ctx context.Context, state store.State) error {
+	if s.clock.checkFor(state) == nil {
+		return nil
+	}
+	if err := store.Ping(ctx, s); err != nil {
+		return err
+	}
+	return s.clock.checkFor(state)
+}

@@ -1,0 +1,131 @@
+package dynamostore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/dynamostore/dynamotest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+
+var tables atomic.Int64
+
+// newTable is the name of a table that no other test has.
+func newTable() string { return fmt.Sprintf("semel-%d-%d", os.Getpid(), tables.Add(1)) }
+
+// standingClock is a clock that only a test moves.
+type standingClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newStandingClock() *standingClock {
+	// In the future, because the emulator deletes by its own clock what has expired.
+	return &standingClock{now: time.Now().Add(365 * 24 * time.Hour).Truncate(time.Second).Add(123_456_000)}
+}
+
+func (c *standingClock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *standingClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// openOn is a store on a table of a client.
+func openOn(t testing.TB, c *dynamodb.Client, table string, o *Options) *Store {
+	t.Helper()
+	s, err := New(c, table, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// openNew is a store on a table of its own on the shared server.
+func openNew(t testing.TB, o *Options) *Store {
+	t.Helper()
+	opt := Options{IndexShards: 2, SweepExpired: true}
+	if o != nil {
+		opt = *o
+	}
+	s := openOn(t, dynamotest.Client(dynamotest.URL(t)), newTable(), &opt)
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = s.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &s.table})
+	})
+	return s
+}
+
+func testKey(value string) store.Key {
+	return store.Key{Operation: "charge", Tenant: "acme", Value: value}
+}
+
+func newOwner() (o store.Owner) {
+	_, _ = rand.Read(o[:])
+	return o
+}
+
+func proposal(value string) store.Proposal {
+	return store.Proposal{
+		Key: testKey(value), State: store.Processing, Owner: newOwner(), Holder: "test/1", Attempt: 1,
+		Lease: time.Minute, Keep: time.Hour, Fingerprint: store.Fingerprint{Alg: "sha256", Sum: "sum of " + value},
+	}
+}
+
+func completion(body string) store.Settlement {
+	return store.Settlement{State: store.Completed, Attempt: 1, Keep: time.Hour, Outcome: store.Outcome{
+		Code: 201, Codec: "json", Body: []byte(body), Header: []store.Header{{Name: "Content-Type", Value: "application/json"}},
+	}}
+}
+
+// claim claims value, and fails the test if that does not win.
+func claim(t testing.TB, s store.Store, value string) store.Record {
+	t.Helper()
+	f, err := s.Claim(t.Context(), proposal(value))
+	if err != nil || !f.Won {
+		t.Fatalf("claim of %s: won %v, error %v", value, f.Won, err)
+	}
+	return f.Record
+}
+
+// complete claims and settles value.
+func complete(t testing.TB, s store.Store, value, body string) store.Record {
+	t.Helper()
+	r := claim(t, s, value)
+	if err := s.Settle(t.Context(), r.Lease(), completion(body)); err != nil {
+		t.Fatalf("settle of %s: %v", value, err)
+	}
+	return get(t, s, value)
+}
+
+func get(t testing.TB, s store.Store, value string) store.Record {
+	t.Helper()
+	f, err := s.Get(t.Context(), testKey(value))
+	if err != nil {
+		t.Fatalf("get of %s: %v", value, err)
+	}
+	return f.Record
+}
+
+// getInput reads an item consistently.
+func getInput(s *Store, partition string) *dynamodb.GetItemInput {
+	consistent := true
+	return &dynamodb.GetItemInput{TableName: &s.table, Key: s.key(partition), ConsistentRead: &consistent}
+}

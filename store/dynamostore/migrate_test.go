@@ -1,0 +1,85 @@
+package dynamostore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/dynamostore/dynamotest"
+)
+
+// Migrate makes the table, repeats without harm, adds the index to a table of the
+// application, and Check names what is missing.
+func TestMigrate_TableOfTheApplication_GetsTheIndex(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.Client(dynamotest.URL(t))
+	table := newTable()
+	partition, sort := "PK", "SK"
+	text := types.ScalarAttributeTypeS
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &table, BillingMode: types.BillingModePayPerRequest, KeySchema: keySchema(partition, sort),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &partition, AttributeType: text}, {AttributeName: &sort, AttributeType: text}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := item{partition: textOf("customer#1"), sort: textOf("profile"), attrExpires: numberOf(1)}
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: other}); err != nil {
+		t.Fatal(err)
+	}
+	o := &Options{PartitionKey: partition, SortKey: sort, SweepExpired: true, IndexShards: 1, TTL: "expires_at"}
+	s := openOn(t, client, table, o)
+	if err := s.Check(t.Context()); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("Check of a table without the index: %v, want ErrUnsafe", err)
+	}
+	for range 2 {
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	neighbor := *o
+	neighbor.Prefix = "neighbor#"
+	beside := openOn(t, client, table, &neighbor)
+	for _, st := range []*Store{s, beside} {
+		complete(t, st, "k", st.opt.Prefix)
+		r := claim(t, st, "held")
+		if err := st.Settle(t.Context(), r.Lease(), store.Settlement{State: store.Unknown, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []store.Filter{{}, {States: []store.State{store.Unknown}}} {
+		n := 0
+		for _, err := range s.List(t.Context(), f) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if want := 2 - len(f.States); n != want {
+			t.Errorf("List(%+v) gave %d records, want %d", f, n, want)
+		}
+	}
+	if _, err := s.Sweep(t.Context(), "", 100); err != nil {
+		t.Fatal(err)
+	}
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &table, Key: item{partition: other[partition], sort: other[sort]}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil || len(out.Item) != len(other) {
+		t.Errorf("the application's item is %v, error %v", out, err)
+	}
+	wrong := *o
+	wrong.TTL = "other"
+	if err := openOn(t, client, table, &wrong).Migrate(t.Context()); err == nil {
+		t.Error("Migrate with another time to live attribute is no error")
+	}
+	wrong = *o
+	wrong.SortKey = ""
+	if err := openOn(t, client, table, &wrong).Check(t.Context()); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("Check with a wrong key: %v, want ErrUnsafe", err)
+	}
+}

@@ -1,0 +1,93 @@
+package dynamostore
+
+import (
+	"fmt"
+	"time"
+)
+
+// Options configures a Store. Nil and zero fields mean the defaults.
+type Options struct {
+	// Prefix begins the partition key of each record: "semel#" by default.
+	// Stores with different prefixes share a table, also with other data, and
+	// see nothing of each other.
+	Prefix string
+	// PartitionKey and SortKey are the names of the table's key attributes, both
+	// strings. The defaults are "pk" and no sort key. With a sort key, each
+	// record has the sort key "semel".
+	PartitionKey, SortKey string
+	// TTL is the attribute of DynamoDB's time to live, in seconds: "ttl" by
+	// default.
+	TTL string
+	// Index is the name of the global secondary index of records in flight and in
+	// doubt: "semel-due" by default. Its keys are the attributes "due" (string)
+	// and "dueat" (number), which only these records have.
+	Index string
+	// IndexShards is how many partition keys the index has for each kind of
+	// record: 8 by default. One takes about 500 new calls a second. All
+	// processes need the same number; raise it, but do not lower it while
+	// records are in flight or in doubt.
+	IndexShards int
+	// MaxSkew is the most by which the clocks of two processes differ: 2 s by
+	// default. A lease counts as lapsed MaxSkew after its end. A process whose
+	// clock differs from DynamoDB's by more than half of it gets ErrClock.
+	MaxSkew time.Duration
+	// SweepExpired has Sweep delete expired records, for which it reads the whole
+	// table. Without it only DynamoDB's time to live deletes them.
+	SweepExpired bool
+	// MaxPoll is the longest pause between two looks of a waiting call at its
+	// record: 1 s by default.
+	MaxPoll time.Duration
+
+	now    func() time.Time // for tests; without it time.Now, compared with the server's
+	noSkew bool             // for tests: MaxSkew is zero
+}
+
+// The longest times of the options.
+const (
+	maxSkew = time.Hour
+	maxPoll = time.Minute
+)
+
+func (o *Options) withDefaults() (Options, error) {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	setDefault(&d.Prefix, "semel#")
+	setDefault(&d.PartitionKey, "pk")
+	setDefault(&d.TTL, "ttl")
+	setDefault(&d.Index, "semel-due")
+	setDefault(&d.IndexShards, 8)
+	setDefault(&d.MaxPoll, time.Second)
+	if !d.noSkew {
+		setDefault(&d.MaxSkew, 2*time.Second)
+	}
+	used := map[string]string{}
+	for _, n := range recordAttributes {
+		used[n] = "an attribute of the records"
+	}
+	for _, n := range []struct{ option, name string }{{"PartitionKey", d.PartitionKey}, {"SortKey", d.SortKey}, {"TTL", d.TTL}} {
+		if use := used[n.name]; use != "" && n.name != "" {
+			return d, fmt.Errorf("dynamostore: Options.%s is %q, which is also %s; use another name", n.option, n.name, use)
+		}
+		used[n.name] = "Options." + n.option
+	}
+	switch {
+	case len(d.Prefix) > 100:
+		return d, fmt.Errorf("dynamostore: Options.Prefix has %d bytes; the limit is 100", len(d.Prefix))
+	case d.IndexShards < 1 || d.IndexShards > 1000:
+		return d, fmt.Errorf("dynamostore: Options.IndexShards is %d; it must be 1 to 1000", d.IndexShards)
+	case d.MaxSkew < 0 || d.MaxSkew > maxSkew:
+		return d, fmt.Errorf("dynamostore: Options.MaxSkew is %v; it must be 1ns to %v", d.MaxSkew, maxSkew)
+	case d.MaxPoll < firstPoll || d.MaxPoll > maxPoll:
+		return d, fmt.Errorf("dynamostore: Options.MaxPoll is %v; it must be %v to %v", d.MaxPoll, firstPoll, maxPoll)
+	}
+	return d, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,201 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/semel-go/semel/store"
+)
+
+// A step of a sweep reads at most sweepPages pages of the table. A page has four
+// items for each record that the limit allows, between the two sizes.
+const (
+	smallPage  = 50
+	largePage  = 500
+	sweepPages = 10
+)
+
+// Sweep implements store.Store. It finds lapsed records by the index. With
+// Options.SweepExpired it then reads the table, page by page, and deletes expired
+// records; without it, DynamoDB's time to live deletes them.
+func (s *Store) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {
+	res, err := s.sweep(ctx, from, limit)
+	if err != nil {
+		return store.SweepResult{}, s.explain("sweep", err)
+	}
+	return res, nil
+}
+
+// place is where a sweep continues: in a shard of the index, after an entry, or in
+// the table, after an item.
+type place struct {
+	shard     int // the number of shards: the table
+	dueAt     int64
+	partition string // empty: the beginning
+}
+
+func (p *place) cursor() store.Cursor {
+	return store.Cursor(fmt.Sprintf("%d %d %s", p.shard, p.dueAt, p.partition))
+}
+
+func parsePlace(from store.Cursor) (p place, err error) {
+	if from == "" {
+		return p, nil
+	}
+	parts := strings.SplitN(string(from), " ", 3)
+	if len(parts) == 3 {
+		if p.shard, err = strconv.Atoi(parts[0]); err == nil {
+			p.dueAt, err = strconv.ParseInt(parts[1], 10, 64)
+		}
+		p.partition = parts[2]
+	}
+	if len(parts) != 3 || err != nil || p.shard < 0 {
+		return p, fmt.Errorf("cursor is %q; it must be empty or the Next of this store's last step", from)
+	}
+	return p, nil
+}
+
+func (s *Store) sweep(ctx context.Context, from store.Cursor, limit int) (res store.SweepResult, err error) {
+	if err := ctx.Err(); err != nil {
+		return res, err
+	}
+	pos, err := parsePlace(from)
+	if err != nil {
+		return res, err
+	}
+	w := &sweeper{s: s, left: max(1, limit)}
+	now := s.clock.read()
+	w.res.Now = now.Add(-s.opt.MaxSkew)
+	for pos.shard < s.opt.IndexShards && w.left > 0 {
+		if err := w.dueStep(ctx, &pos); err != nil {
+			return res, err
+		}
+	}
+	for page := 0; s.opt.SweepExpired && pos.shard == s.opt.IndexShards && w.left > 0; page++ {
+		if page == sweepPages {
+			break
+		}
+		if err := w.tablePage(ctx, &pos, now); err != nil {
+			return res, err
+		}
+	}
+	if pos.shard < s.opt.IndexShards || s.opt.SweepExpired && pos.shard == s.opt.IndexShards {
+		w.res.Next = pos.cursor()
+	}
+	return w.res, nil
+}
+
+// sweeper is one step of a sweep.
+type sweeper struct {
+	s    *Store
+	left int // how many more records the limit allows
+	res  store.SweepResult
+}
+
+// dueStep returns lapsed records of a shard, and moves the place on.
+func (w *sweeper) dueStep(ctx context.Context, pos *place) error {
+	s := w.s
+	due := s.due(dueLive, pos.shard)
+	var start item
+	if pos.partition != "" {
+		start = s.key(pos.partition)
+		start[attrDue], start[attrDueAt] = textOf(due), numberOf(pos.dueAt)
+	}
+	keys, next, err := s.queryDue(ctx, due, w.res.Now, start, w.left)
+	if err != nil {
+		return err
+	}
+	items, err := s.readMany(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		// The index may be behind, so the record decides. An unreadable one is
+		// left for Get and List to report.
+		if r, err := decode(it); err == nil && r.Lapsed(w.res.Now) {
+			w.res.Lapsed = append(w.res.Lapsed, r)
+			w.left--
+		}
+	}
+	if next == nil {
+		*pos = place{shard: pos.shard + 1}
+		return nil
+	}
+	d := decoder{it: next}
+	pos.dueAt, pos.partition = d.number(attrDueAt), d.text(s.opt.PartitionKey)
+	return d.err
+}
+
+// tablePage deletes expired records of a page of the table, and moves the place on.
+func (w *sweeper) tablePage(ctx context.Context, pos *place, now time.Time) error {
+	s := w.s
+	e := newExpression()
+	over := numberOf(store.Micros(s.clock.deletable(now)))
+	filter := fmt.Sprintf("%s AND %s <= %s", s.ours(e), e.name(attrExpires), e.value(over))
+	var start item
+	if pos.partition != "" {
+		start = s.key(pos.partition)
+	}
+	consistent, page := true, int32(min(max(4*w.left, smallPage), largePage))
+	out, err := s.client.Scan(ctx, &dynamodb.ScanInput{
+		TableName: &s.table, ConsistentRead: &consistent, Limit: &page, ExclusiveStartKey: start, FilterExpression: &filter,
+		ProjectionExpression:     e.projection(append([]string{s.opt.PartitionKey}, seenAttributes...)...),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	})
+	if err != nil {
+		return err
+	}
+	for _, it := range out.Items {
+		if w.left == 0 {
+			return nil
+		}
+		d := decoder{it: it}
+		partition, fence := d.text(s.opt.PartitionKey), uint64(d.number(attrFence))
+		if d.err == nil {
+			if err := w.deleteExpired(ctx, partition, fence, it); err != nil {
+				return err
+			}
+		}
+		pos.partition = partition
+	}
+	*pos = place{shard: s.opt.IndexShards + 1}
+	if len(out.LastEvaluatedKey) > 0 {
+		d := decoder{it: out.LastEvaluatedKey}
+		*pos = place{shard: s.opt.IndexShards, partition: d.text(s.opt.PartitionKey)}
+		return d.err
+	}
+	return nil
+}
+
+// deleteExpired deletes a record if it is still as it was read. Its fence is kept
+// first, because a claim of the same process may follow at once. A deletion whose
+// reply is lost, and which the client sends again, is not counted.
+func (w *sweeper) deleteExpired(ctx context.Context, partition string, fence uint64, was item) error {
+	for {
+		floor := w.s.sweptFence.Load()
+		if floor >= fence || w.s.sweptFence.CompareAndSwap(floor, fence) {
+			break
+		}
+	}
+	e := newExpression()
+	condition := e.allEqual(was, seenAttributes...)
+	_, err := w.s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &w.s.table, Key: w.s.key(partition), ConditionExpression: &condition,
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	})
+	if _, changed := errors.AsType[*types.ConditionalCheckFailedException](err); changed {
+		return nil
+	}
+	if err == nil {
+		w.res.Deleted++
+		w.left--
+	}
+	return err
+}
