@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheEventDemoShowsWhatSemelPromises(t *testing.T) {
+func TestCampaign_EventDemo_PromisesHold(t *testing.T) {
 	r, code, told := result(t, "--events")
 	if code != 0 || len(r.Broken) != 0 {
 		t.Fatalf("exit code %d, broken %q; told: %s", code, r.Broken, told)
@@ -30,14 +30,14 @@ func TestTheEventDemoShowsWhatSemelPromises(t *testing.T) {
 }
 
 // If the demo could not see a double charge, its zero would mean nothing.
-func TestTheEventDemoSeesDoubleCharges(t *testing.T) {
+func TestCampaign_EventDemoUnprotected_SeesDoubleCharges(t *testing.T) {
 	r, code, told := result(t, "--events", "--broker-keys")
 	if code != 1 || r.With.DoubleCharges == 0 || len(r.Broken) == 0 || !strings.Contains(told, "double charges") {
 		t.Errorf("exit code %d, %d double charges, broken %q; told: %s", code, r.With.DoubleCharges, r.Broken, told)
 	}
 }
 
-func TestAnEventDemoWithoutKillsProvesNothing(t *testing.T) {
+func TestCampaign_EventDemoWithoutKills_ProvesNothing(t *testing.T) {
 	r, code, _ := result(t, "--events", "--kills=0")
 	blind := slices.ContainsFunc(r.Broken, func(s string) bool { return strings.Contains(s, "not every kind of process was killed") })
 	if code != 1 || !blind || r.With.DoubleCharges+r.With.Lost+r.With.Stuck != 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/demo/internal/ledger"
 	"github.com/semel-go/semel/cmd/semel/internal/cli"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	shared "github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 func main() {
@@ -68,7 +69,7 @@ func parse(ctx context.Context, c mode, args []string, stdout, stderr io.Writer)
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 	)
 	if err != nil {
-		return cli.Report(stderr, "demo", fmt.Errorf("command line: %w", err))
+		return shared.Report(stderr, "demo", fmt.Errorf("command line: %w", err))
 	}
 	_, err = parser.Parse(args)
 	switch {
@@ -76,9 +77,9 @@ func parse(ctx context.Context, c mode, args []string, stdout, stderr io.Writer)
 		return exited
 	case err != nil:
 		_, _ = fmt.Fprintf(stderr, "demo: %s; see --help\n", strings.Join(input.Lines(err), "; "))
-		return cli.ExitUsage
+		return shared.ExitUsage
 	}
-	return cli.Report(stderr, "demo", c.run(ctx, stdout, stderr))
+	return shared.Report(stderr, "demo", c.run(ctx, stdout, stderr))
 }
 
 type demoFlags struct {

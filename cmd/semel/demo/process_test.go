@@ -130,7 +130,7 @@ func running(t *testing.T, text string) (pids []string) {
 	return pids
 }
 
-func TestTheDemoShowsWhatSemelPromises(t *testing.T) {
+func TestCampaign_Demo_PromisesHold(t *testing.T) {
 	r, code, told := result(t)
 	if code != 0 || len(r.Broken) != 0 {
 		t.Fatalf("exit code %d, broken %q; told: %s", code, r.Broken, told)
@@ -157,21 +157,21 @@ func TestTheDemoShowsWhatSemelPromises(t *testing.T) {
 }
 
 // If the demo could not see a double charge, its zero would mean nothing.
-func TestTheDemoSeesDoubleCharges(t *testing.T) {
+func TestCampaign_DemoUnprotected_SeesDoubleCharges(t *testing.T) {
 	r, code, told := result(t, "--on-doubt=retry")
 	if code != 1 || r.With.DoubleCharges == 0 || len(r.Broken) == 0 || !strings.Contains(told, "double charges") {
 		t.Errorf("exit code %d, %d double charges, broken %q; told: %s", code, r.With.DoubleCharges, r.Broken, told)
 	}
 }
 
-func TestADemoWithoutKillsProvesNothing(t *testing.T) {
+func TestCampaign_DemoWithoutKills_ProvesNothing(t *testing.T) {
 	r, code, _ := result(t, "--kills=0")
 	if code != 1 || len(r.Broken) != 1 || !strings.Contains(r.Broken[0], "not every kind of process was killed") {
 		t.Errorf("exit code %d, broken %q", code, r.Broken)
 	}
 }
 
-func TestAWrongOptionIsAUsageError(t *testing.T) {
+func TestCampaign_DemoWrongOption_IsUsageError(t *testing.T) {
 	c := command(t, t.TempDir(), "--orders=3")
 	out, err := c.CombinedOutput()
 	if err == nil || c.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `--orders: "3"`) {
@@ -206,7 +206,7 @@ func interrupted(t *testing.T, dir string, how os.Signal, args ...string) (*exec
 	return c, <-ended
 }
 
-func TestAnInterruptedDemoLeavesNothing(t *testing.T) {
+func TestCampaign_DemoInterrupted_LeavesNothing(t *testing.T) {
 	for name, args := range demos {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestAnInterruptedDemoLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAKilledDemoLeavesNoProcess(t *testing.T) {
+func TestCampaign_DemoKilled_LeavesNoProcess(t *testing.T) {
 	for name, args := range demos {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

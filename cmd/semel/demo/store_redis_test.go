@@ -33,7 +33,7 @@ func onlyMine(t *testing.T, c *redis.Client) {
 	}
 }
 
-func TestTheDemoRunsOnRedis(t *testing.T) {
+func TestCampaign_DemoOnRedis_PromisesHold(t *testing.T) {
 	url, c := startRedis(t)
 	r, code, told := result(t, "--store="+url)
 	if code != 0 || len(r.Broken) != 0 {
@@ -46,7 +46,7 @@ func TestTheDemoRunsOnRedis(t *testing.T) {
 	onlyMine(t, c)
 }
 
-func TestAnInterruptedDemoRemovesItsKeys(t *testing.T) {
+func TestCampaign_DemoOnRedisInterrupted_RemovesItsKeys(t *testing.T) {
 	url, c := startRedis(t)
 	dir := t.TempDir()
 	cmd := command(t, dir, "--orders=100", "--kills=0", "--store="+url)

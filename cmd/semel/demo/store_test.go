@@ -25,7 +25,7 @@ func noSchema(t *testing.T, url string) {
 	}
 }
 
-func TestTheDemoRunsOnPostgreSQL(t *testing.T) {
+func TestCampaign_DemoOnPostgreSQL_PromisesHold(t *testing.T) {
 	url := pgtest.Start(t, pgtest.Fast...).URL()
 	r, code, told := result(t, "--store="+url)
 	if code != 0 || len(r.Broken) != 0 {
@@ -38,7 +38,7 @@ func TestTheDemoRunsOnPostgreSQL(t *testing.T) {
 	noSchema(t, url)
 }
 
-func TestAnInterruptedDemoDropsItsSchema(t *testing.T) {
+func TestCampaign_DemoOnPostgreSQLInterrupted_DropsItsSchema(t *testing.T) {
 	url := pgtest.Start(t, pgtest.Fast...).URL()
 	db, err := pgx.Connect(t.Context(), url)
 	if err != nil {

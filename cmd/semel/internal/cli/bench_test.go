@@ -20,19 +20,18 @@ import (
 	"time"
 )
 
-// roles are what this test binary can be besides a test: the contender and the
-// service of the benchmark, in processes of their own.
+// roles are what this test binary can be besides a test, in processes of their own: the
+// contender and the service of the benchmark, and the service and the clients of the
+// flood.
 const roleVar, upstreamVar = "SEMEL_TEST_ROLE", "SEMEL_TEST_UPSTREAM"
 
 // play plays a role until the process is killed.
 func play(role string) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	var h http.Handler = http.HandlerFunc(serveAnswer)
-	if role == "bare" {
+	var h http.Handler
+	switch role {
+	case "service":
+		h = http.HandlerFunc(serveAnswer)
+	case "bare":
 		u, err := url.Parse(os.Getenv(upstreamVar))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -45,6 +44,15 @@ func play(role string) int {
 			},
 			Transport: &http.Transport{MaxIdleConns: 512, MaxIdleConnsPerHost: 512, DisableCompression: true},
 		}
+	case "flooded service":
+		h = http.HandlerFunc(serveFlooded)
+	case "flood":
+		return runFlood(os.Getenv(upstreamVar))
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	fmt.Fprintf(os.Stderr, "msg=listening addr=%s\n", l.Addr())
 	fmt.Fprintln(os.Stderr, http.Serve(l, h))
@@ -61,19 +69,25 @@ func serveAnswer(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, benchBody)
 }
 
-// actor starts this binary in a role.
+// actor starts this binary in a role that listens.
 func actor(t testing.TB, role, upstream string) *proc {
+	t.Helper()
+	p := cast(t, role, upstream)
+	p.waitLog(listening)
+	p.Addr = listening.FindStringSubmatch(p.Log())[1]
+	return p
+}
+
+// cast starts this binary in a role.
+func cast(t testing.TB, role, upstream string, env ...string) *proc {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+role, upstreamVar+"="+upstream)
-	p := launch(t, cmd)
-	p.waitLog(listening)
-	p.Addr = listening.FindStringSubmatch(p.Log())[1]
-	return p
+	cmd.Env = append(append(os.Environ(), roleVar+"="+role, upstreamVar+"="+upstream), env...)
+	return launch(t, cmd)
 }
 
 // load sends requests for a while, and returns how many were answered a
@@ -118,17 +132,22 @@ func cpu(p *proc) time.Duration {
 }
 
 // The floor holds for the throughput through semel proxy, with the store in
-// memory, compared with a bare httputil.ReverseProxy under the same load.
-const benchFloor = 0.75
+// memory, compared with a bare httputil.ReverseProxy under the same load. The bare
+// proxy sends each request to the service; a replay does not reach it. On a machine
+// with other work the throughputs depend on who gets the processor, and only the
+// processor time for each request can be compared.
+const benchFloor = 0.95
 
 func TestProxy_Throughput_AgainstBareReverseProxy(t *testing.T) {
 	if os.Getenv("SEMEL_BENCH") == "" {
-		t.Skip("a benchmark of half a minute; set SEMEL_BENCH=1 to run it")
+		t.Skip("a benchmark of a minute; set SEMEL_BENCH=1 to run it")
 	}
 	const rounds, each = 9, time.Second
 	service := "http://" + actor(t, "service", "").Addr
 	bare := actor(t, "bare", service)
 	semel := start(t, "--listen", "127.0.0.1:0", "--upstream", service, "--scope", "single", "--store", "memory:")
+	limited := start(t, "--listen", "127.0.0.1:0", "--upstream", service, "--scope", "header:User-Agent", "--store", "memory:",
+		"--tenant-keys", "100000000", "--max-keys", "100000000", "--tenant-bytes", "64GiB")
 	tr := wire(t)
 	var next atomic.Int64
 	fresh := func() string { return "fresh-" + strconv.FormatInt(next.Add(1), 10) }
@@ -141,7 +160,12 @@ func TestProxy_Throughput_AgainstBareReverseProxy(t *testing.T) {
 		ratios []float64
 		cpu    []time.Duration
 	}
-	sides := []*side{{name: "bare httputil.ReverseProxy", p: bare, key: fresh}, {name: "semel proxy, new keys", p: semel, key: fresh}, {name: "semel proxy, replays", p: semel, key: again}}
+	none := func() string { return "" }
+	sides := []*side{
+		{name: "bare httputil.ReverseProxy", p: bare, key: fresh}, {name: "semel proxy, no key", p: semel, key: none},
+		{name: "semel proxy, new keys", p: semel, key: fresh}, {name: "semel proxy, replays", p: semel, key: again},
+		{name: "all limits, no key", p: limited, key: none}, {name: "all limits, new keys", p: limited, key: fresh},
+	}
 	for range 64 { // each has its answer before two ask for it at once
 		if r, err := post(t.Context(), tr, semel.Addr, "/orders", again(), benchBody); err != nil || r.status != http.StatusCreated {
 			t.Fatalf("%+v, %v", r, err)

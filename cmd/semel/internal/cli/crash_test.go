@@ -104,7 +104,7 @@ func (p *payers) pay(key string) bool {
 	return true
 }
 
-func TestProxy_Killed_EachKeyTakesEffectOnce(t *testing.T) {
+func TestCampaign_ProxyKilled_EachKeyTakesEffectOnce(t *testing.T) {
 	for _, policy := range []string{"retry", "park"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()

@@ -70,6 +70,7 @@ func get(t testing.TB, address string) (int, error) {
 }
 
 func TestProxy_Stop_WaitsForRequestsInFlight(t *testing.T) {
+	t.Parallel()
 	g := newGate(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
 	p := start(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", db, "--on-doubt", "park")
@@ -106,6 +107,7 @@ func TestProxy_Stop_WaitsForRequestsInFlight(t *testing.T) {
 }
 
 func TestProxy_DrainTimeOver_ExitFailed(t *testing.T) {
+	t.Parallel()
 	g := newGate(t)
 	p := start(t, "--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "memory:", "--drain", "100ms")
 	_ = postLater(t, p.Addr, "k")
@@ -116,7 +118,42 @@ func TestProxy_DrainTimeOver_ExitFailed(t *testing.T) {
 	}
 }
 
+// The process knows that it gives a request up, so its successor does not wait for the
+// lease.
+func TestProxy_DrainTimeOver_GivesClaimsBack(t *testing.T) {
+	for policy, want := range map[string]string{"retry": "created", "park": "outcome_unknown"} {
+		g := newGate(t)
+		db := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
+		args := []string{"--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", db, "--on-doubt", policy, "--drain", "1s", "--lease", "10m"}
+		p := start(t, args...)
+		c := postLater(t, p.Addr, "k")
+		<-g.in
+		begun := time.Now()
+		p.signal(syscall.SIGTERM)
+		if r := <-c; r.err != nil || r.status != http.StatusBadGateway || (r.header.Get("Semel-Outcome") == "unknown") != (policy == "park") {
+			t.Errorf("%s: the request that was given up got %+v", policy, r)
+		}
+		if code := p.exit(2 * time.Minute); code != 1 {
+			t.Errorf("%s: exit code %d", policy, code)
+		}
+		t.Logf("%s: stopped after %v", policy, time.Since(begun))
+		p = start(t, args...)
+		c = postLater(t, p.Addr, "k")
+		if policy == "retry" {
+			<-g.in
+			g.out <- http.StatusCreated // to the request that was given up, whose answer nobody gets
+			g.out <- http.StatusCreated
+		}
+		r := <-c
+		if got := map[bool]string{true: "created", false: "no"}[r.status == http.StatusCreated]; got != want && !strings.Contains(r.body, want) {
+			t.Errorf("%s: the next request got %+v", policy, r)
+		}
+		p.kill()
+	}
+}
+
 func TestProxy_StoreDies_NotReady(t *testing.T) {
+	t.Parallel()
 	g := newGate(t)
 	db := filepath.Join(t.TempDir(), "semel.db")
 	p := start(t, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "sqlite:"+db)

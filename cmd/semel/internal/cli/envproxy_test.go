@@ -26,6 +26,7 @@ func besideLoopback(s *httptest.Server) string {
 // Requests to the service and to hooks contain data of clients, so they ignore
 // HTTP_PROXY. Only the key set, which can be on another network, uses it.
 func TestProxy_HTTPProxyVariable_OnlyForKeySet(t *testing.T) {
+	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)

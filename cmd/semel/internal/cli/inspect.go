@@ -15,11 +15,12 @@ type inspectCmd struct {
 	List    inspectListCmd    `cmd:"" help:"List records."`
 	Get     inspectGetCmd     `cmd:"" help:"Show one record."`
 	Resolve inspectResolveCmd `cmd:"" help:"Say what became of a parked request."`
+	Reopen  inspectReopenCmd  `cmd:"" help:"Let a failed request run again."`
 }
 
 // storeFlag is common to the commands of inspect.
 type storeFlag struct {
-	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
 }
 
 // with runs fn with the store, which must exist.

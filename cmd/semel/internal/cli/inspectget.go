@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
@@ -13,25 +17,29 @@ import (
 type inspectGetCmd struct {
 	storeFlag
 	keyFlags
-	ShowBody bool `name:"show-body" help:"Show the headers and the body of the kept answer, too. Cookies are never shown."`
+	ShowBody bool `name:"show-body" help:"Also show the headers and the body of the kept answer, and the results of steps. Cookies are never shown."`
 }
 
 // Help implements kong.HelpProvider.
 func (*inspectGetCmd) Help() string {
-	return `Examples:
+	return `Shows a record, and the steps that its call has recorded. A step that is shown is done and does not run again.
+
+Examples:
 
     semel inspect get 8e03978e-40d5-43dd-bc93-6894a57f9324 --tenant ann
     semel inspect get k1 --operation payments --store sqlite:/var/lib/semel.db --show-body --json
+    semel inspect get 5f3a09c1        # the hash that logs show instead of the key; reads all records
 `
 }
 
 func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 	return c.with(ctx, func(h storeurl.Handle) error {
-		f, err := look(ctx, h, c.key())
+		f, steps, err := lookWithSteps(ctx, h, c.key())
 		if err != nil {
 			return err
 		}
 		v := viewOf(&f, c.ShowBody)
+		v.addSteps(steps, c.ShowBody)
 		if e.json {
 			return json.NewEncoder(e.stdout).Encode(v)
 		}
@@ -39,9 +47,15 @@ func (c *inspectGetCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// look finds a record. Its error says where else the record could be.
-func look(ctx context.Context, h storeurl.Handle, k store.Key) (store.Found, error) {
+// look finds a record by its key or by the hash of the key. Its error says how to
+// search for the record.
+func look(ctx context.Context, h store.Store, k store.Key) (store.Found, error) {
 	f, err := h.Get(ctx, k)
+	if errors.Is(err, store.ErrNotFound) && isHash(k.Value) {
+		if f, err := lookByHash(ctx, h, k); !errors.Is(err, store.ErrNotFound) {
+			return f, err
+		}
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		whose := "shared by all tenants; give --tenant for a key of one"
 		if k.Tenant != "" {
@@ -50,4 +64,106 @@ func look(ctx context.Context, h storeurl.Handle, k store.Key) (store.Found, err
 		return f, fmt.Errorf("there is no record of operation %q, %s, with this key; try semel inspect list", k.Operation, whose)
 	}
 	return f, err
+}
+
+// isHash reports whether a key can be the hash that logs show instead of a key.
+func isHash(s string) bool {
+	return len(s) == len(store.Key{}.Short()) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// lookByHash finds the record whose key has a hash. It reads all records, or the
+// records of one tenant if k has a tenant. If several keys have the hash, the error
+// lists them.
+func lookByHash(ctx context.Context, h store.Store, k store.Key) (store.Found, error) {
+	l, ok := store.As[store.Lister](h)
+	if !ok {
+		return store.Found{}, store.ErrNotFound
+	}
+	filter := store.Filter{Tenant: k.Tenant}
+	var found []store.Found
+	for f, err := range l.List(ctx, filter) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+		case err != nil:
+			return store.Found{}, err
+		case f.Record.Key.Short() == k.Value:
+			found = append(found, f)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return store.Found{}, store.ErrNotFound
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for i := range found {
+		key := found[i].Record.Key
+		names = append(names, fmt.Sprintf("%s --operation %s --tenant %q", key.Value, key.Operation, key.Tenant))
+	}
+	return store.Found{}, fmt.Errorf("several keys have the hash %s; name one of them: %s", k.Value, strings.Join(names, ", "))
+}
+
+// stepView is a recorded step of a call as operators see it.
+type stepView struct {
+	Name     string    `json:"name"`
+	Recorded time.Time `json:"recorded"`
+	Attempt  int       `json:"attempt"`
+	Failed   bool      `json:"failed,omitempty"` // a final failure, which is kept
+	Result   answer    `json:"result"`
+}
+
+// lookWithSteps finds a record and its steps, of one moment.
+func lookWithSteps(ctx context.Context, st store.Store, k store.Key) (f store.Found, steps []store.Step, err error) {
+	const tries = 5
+	for range tries {
+		if f, err = look(ctx, st, k); err != nil {
+			return f, nil, err
+		}
+		if steps, err = stepsOf(ctx, st, &f.Record); !errors.Is(err, store.ErrLeaseLost) {
+			return f, steps, err
+		}
+	}
+	return f, nil, fmt.Errorf("the record changes too often to read it together with its steps: %w", err)
+}
+
+// stepsOf reads the steps of a record. store.ErrLeaseLost: it has changed since.
+func stepsOf(ctx context.Context, st store.Store, r *store.Record) ([]store.Step, error) {
+	j, ok := store.As[store.Journal](st)
+	if !ok {
+		return nil, nil
+	}
+	return j.Steps(ctx, r.Lease())
+}
+
+// addSteps adds the steps of the record to its view.
+func (v *view) addSteps(steps []store.Step, showBody bool) {
+	for i := range steps {
+		s := &steps[i]
+		o := stepView{
+			Name: s.Name, Recorded: s.Recorded, Attempt: s.Attempt, Failed: s.Failed,
+			Result: answer{Status: s.Outcome.Code, Codec: s.Outcome.Codec, Bytes: len(s.Outcome.Body), NotKept: s.Outcome.Gone},
+		}
+		switch {
+		case !showBody:
+		case utf8.Valid(s.Outcome.Body):
+			o.Result.Body = string(s.Outcome.Body)
+		default:
+			o.Result.BodyBase64 = base64.StdEncoding.EncodeToString(s.Outcome.Body)
+		}
+		v.Steps = append(v.Steps, o)
+	}
+}
+
+// String is the step in one line.
+func (s *stepView) String() string {
+	what := "done"
+	if s.Failed {
+		what = "failed for good"
+	}
+	text := fmt.Sprintf("%s at %s in attempt %d, %s", what, s.Recorded.Format(time.RFC3339Nano), s.Attempt, s.Result.String())
+	if s.Result.Body != "" {
+		text += ": " + s.Result.Body
+	}
+	return text
 }

@@ -23,18 +23,20 @@ import (
 type inspectResolveCmd struct {
 	storeFlag
 	keyFlags
-	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown: the verdict is about that state of the record, and no later one."`
+	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown. If the record has changed since, the verdict is refused."`
 	Verdict   string          `name:"verdict" required:"" enum:"happened,did-not-happen,failed" placeholder:"VERDICT" help:"happened (duplicates get the answer given here), did-not-happen (the next request runs) or failed (duplicates get a failure, for good)."`
-	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log."`
+	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"The reason, which is written to the log."`
 	Status    int             `name:"status" placeholder:"CODE" help:"For happened: the status of the answer, such as 201."`
 	Header    []string        `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"For happened: a header of the answer. Can be repeated."`
-	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer; - is standard input. None: an empty body."`
-	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the verdict is kept (default ${default}). Give it that of semel proxy."`
+	BodyFile  string          `name:"body-file" placeholder:"FILE" help:"For happened: the body of the answer, or the encoded result; - is standard input. None: an empty body."`
+	Codec     string          `name:"codec" placeholder:"NAME" help:"For happened, if the operation is a call of semel.Do: the codec of its result, such as json, which is in --body-file. Give it instead of --status; raw stands for a handler that returns an Outcome without a codec."`
+	HTTP      bool            `name:"http" help:"For happened with --status: the operation is served over HTTP, although its record does not show it (semelhttp with Options.Payload)."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the verdict is kept (default ${default}). Use the same value as semel proxy."`
 }
 
 // Help implements kong.HelpProvider.
 func (*inspectResolveCmd) Help() string {
-	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict and the reason.
+	return `A parked request (state unknown) may or may not have taken effect. Find out in your service, then give the verdict. The verdict did-not-happen must stay true: a request that is still on its way must not arrive later. It is about the steps that are not recorded: those that semel inspect get shows are done, and the next run does not repeat them. If the record has changed since semel inspect get, the command changes nothing, shows the present fence and exits with 1. Each use writes one line of JSON to standard error with the operator, the verdict, the reason and its result: accepted, refused or unknown (the store did not answer). The record keeps the operator and the reason as its holder.
 
 Examples:
 
@@ -57,33 +59,66 @@ func (c *inspectResolveCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		c.audit(e)
-		if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
-			return changed(&f.Record)
-		}
-		g, err := semel.New(h, &semel.Options{OnDoubt: semel.Park, Retention: time.Duration(c.Retention), MaxOutcome: 2 * maxBody})
+		err = c.resolve(ctx, e, h, &f, v)
+		c.audit(e, f.Record.Key, err)
 		if err != nil {
 			return err
 		}
-		switch err := g.Resolve(ctx, f.Record, v); {
-		case errors.Is(err, store.ErrChanged):
-			if f, err = look(ctx, h, c.key()); err != nil {
-				return err
-			}
-			return changed(&f.Record)
-		case err != nil:
-			return err
-		}
-		return c.show(ctx, e, h)
+		return c.show(ctx, e, h, f.Record.Key)
 	})
+}
+
+func (c *inspectResolveCmd) resolve(ctx context.Context, e *env, h storeurl.Handle, f *store.Found, v semel.Verdict) error {
+	if f.Record.Fence != c.Fence || f.Record.State != store.Unknown {
+		return changed(&f.Record)
+	}
+	if err := c.checkShape(&f.Record); err != nil {
+		return err
+	}
+	g, err := semel.New(h, &semel.Options{
+		OnDoubt: semel.Park, Retention: time.Duration(c.Retention), MaxOutcome: 2 * maxBody, Holder: "resolved by " + operator(e) + ": " + short(c.Reason),
+	})
+	if err != nil {
+		return err
+	}
+	err = g.Resolve(ctx, f.Record, v)
+	if errors.Is(err, store.ErrChanged) {
+		now, err := look(ctx, h, f.Record.Key)
+		if err != nil {
+			return errors.Join(errRefused, err)
+		}
+		return changed(&now.Record)
+	}
+	return err
+}
+
+// errRefused marks the errors after which nothing has changed.
+var errRefused = errors.New("nothing was changed")
+
+// overHTTP begins the names of the hashes that package semelhttp makes.
+const overHTTP = "semelhttp/"
+
+// checkShape refuses an answer that callers of the operation could not read.
+func (c *inspectResolveCmd) checkShape(r *store.Record) error {
+	if c.Verdict != "happened" {
+		return nil
+	}
+	isHTTP := strings.HasPrefix(r.Fingerprint.Alg, overHTTP)
+	switch {
+	case c.Codec != "" && isHTTP:
+		return fmt.Errorf("%w: this is a request over HTTP, whose answer has a status; give --status instead of --codec", errRefused)
+	case c.Status != 0 && !isHTTP && !c.HTTP:
+		return fmt.Errorf("%w: the record does not show a request over HTTP. If it is a call of semel.Do, give its result by --codec json --body-file instead of --status, or no caller can read it; if it is served by semelhttp with Options.Payload, add --http", errRefused)
+	}
+	return nil
 }
 
 // changed reports the present state of a record that is not in the expected state.
 func changed(r *store.Record) error {
 	if r.State != store.Unknown {
-		return fmt.Errorf("nothing was changed: the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", r.State, r.Fence)
+		return fmt.Errorf("%w: the record is %v, and only a parked (unknown) one can be resolved; its fence is %d", errRefused, r.State, r.Fence)
 	}
-	return fmt.Errorf("nothing was changed: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", r.Fence)
+	return fmt.Errorf("%w: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", errRefused, r.Fence)
 }
 
 // verdict makes the verdict from the flags.
@@ -94,8 +129,8 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	if d := time.Duration(c.Retention); d < time.Second || d > 3650*24*time.Hour {
 		return semel.Verdict{}, wrong("--retention", c.Retention, "must be from 1s to 3650d")
 	}
-	if c.Verdict != "happened" && (c.Status != 0 || c.BodyFile != "" || len(c.Header) > 0) {
-		return semel.Verdict{}, wrong("--verdict", c.Verdict, "has no answer; --status, --header and --body-file are for happened")
+	if c.Verdict != "happened" && (c.Status != 0 || c.BodyFile != "" || c.Codec != "" || len(c.Header) > 0) {
+		return semel.Verdict{}, wrong("--verdict", c.Verdict, "has no answer; --status, --header, --codec and --body-file are for happened")
 	}
 	switch c.Verdict {
 	case "did-not-happen":
@@ -103,8 +138,11 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	case "failed":
 		return semel.FailedForGood(&semel.Failure{Code: "resolved_failed", Message: "an operator found that it failed: " + c.Reason}), nil
 	}
+	if c.Codec != "" {
+		return c.encoded(e)
+	}
 	if c.Status < 200 || c.Status > 599 {
-		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened")
+		return semel.Verdict{}, wrong("--status", c.Status, "must be from 200 to 599 for the verdict happened; for a call of semel.Do give --codec and --body-file")
 	}
 	o := store.Outcome{Code: c.Status}
 	for _, line := range c.Header {
@@ -118,6 +156,27 @@ func (c *inspectResolveCmd) verdict(e *env) (semel.Verdict, error) {
 	var err error
 	o.Body, err = c.body(e)
 	return semel.Happened(o), err
+}
+
+// encoded makes the verdict for a call of semel.Do.
+func (c *inspectResolveCmd) encoded(e *env) (semel.Verdict, error) {
+	if c.Status != 0 || len(c.Header) > 0 {
+		return semel.Verdict{}, wrong("--codec", c.Codec, "is for a call of semel.Do, whose result has no --status and no --header")
+	}
+	body, err := c.body(e)
+	if err != nil {
+		return semel.Verdict{}, err
+	}
+	o := store.Outcome{Body: body, Codec: c.Codec}
+	switch c.Codec {
+	case "raw":
+		o.Codec = ""
+	case "json":
+		if !json.Valid(body) {
+			return semel.Verdict{}, wrong("--body-file", c.BodyFile, "is not JSON, so no caller could read it; write the result as json.Marshal does")
+		}
+	}
+	return semel.Happened(o), nil
 }
 
 func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
@@ -140,10 +199,21 @@ func (c *inspectResolveCmd) body(e *env) ([]byte, error) {
 	return body, err
 }
 
-// audit logs the verdict before anything changes.
-func (c *inspectResolveCmd) audit(e *env) {
-	slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("resolve", "operator", operator(e), "operation", c.Operation, "tenant", c.Tenant,
-		"key", c.key().Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason)
+// audit logs the verdict, and whether it was accepted, refused or is in doubt.
+func (c *inspectResolveCmd) audit(e *env, k store.Key, err error) {
+	attrs := []any{
+		"operator", operator(e), "operation", k.Operation, "tenant", k.Tenant,
+		"key", k.Short(), "fence", c.Fence, "verdict", c.Verdict, "status", c.Status, "reason", c.Reason,
+	}
+	log := slog.New(slog.NewJSONHandler(e.stderr, nil))
+	switch {
+	case err == nil:
+		log.Info("resolve", append(attrs, "result", "accepted")...)
+	case errors.Is(err, errRefused):
+		log.Warn("resolve refused", append(attrs, "result", "refused", "error", err)...)
+	default:
+		log.Error("resolve failed", append(attrs, "result", "unknown", "error", err)...)
+	}
 }
 
 // operator returns the name of the user of the operating system.
@@ -159,12 +229,13 @@ func operator(e *env) string {
 }
 
 // show writes the new state of the record.
-func (c *inspectResolveCmd) show(ctx context.Context, e *env, h storeurl.Handle) error {
-	f, err := look(ctx, h, c.key())
+func (c *inspectResolveCmd) show(ctx context.Context, e *env, h storeurl.Handle, k store.Key) error {
+	f, steps, err := lookWithSteps(ctx, h, k)
 	if err != nil {
 		return err
 	}
 	v := viewOf(&f, false)
+	v.addSteps(steps, false)
 	if e.json {
 		return json.NewEncoder(e.stdout).Encode(v)
 	}

@@ -41,6 +41,7 @@ type view struct {
 	Expires   time.Time    `json:"expires,omitzero"`
 	LastError string       `json:"last_error,omitempty"`
 	Answer    *answer      `json:"answer,omitempty"`
+	Steps     []stepView   `json:"steps,omitempty"` // recorded, in their order
 }
 
 // answer is what is kept of an answer.
@@ -125,6 +126,9 @@ func (v *view) print(w io.Writer) error {
 			line("body", text)
 		}
 		line("body (base64)", a.BodyBase64)
+	}
+	for i := range v.Steps {
+		line("step "+clean(v.Steps[i].Name), &v.Steps[i])
 	}
 	return t.Flush()
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type migrateCmd struct {
-	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or dynamodb://TABLE?region=REGION (default ${default})."`
 	Print bool   `name:"print" help:"Print the scripts that create the schema, and change nothing."`
 
 	Partitions int `name:"partitions" placeholder:"N" help:"Make the table of records in N partitions, 1 to 256, by hash of the key (PostgreSQL). Fixed once it is made. None by default."`
@@ -29,6 +29,7 @@ Examples:
     semel migrate --store sqlite:/var/lib/semel.db
     semel migrate --print > semel.sql
     semel migrate --store postgres://semel@db/app --partitions 16
+    semel migrate --store 'dynamodb://semel?region=eu-central-1'
 `
 }
 
@@ -36,6 +37,9 @@ func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 	u, err := storeurl.Parse(c.Store, "--store")
 	if err != nil {
 		return err
+	}
+	if u.InDynamo() && !c.Print && c.Partitions == 0 {
+		return c.table(ctx, e, u)
 	}
 	files, ok := u.Migrations()
 	if !ok {
@@ -59,10 +63,22 @@ func (c *migrateCmd) Run(ctx context.Context, e *env) error {
 	if err := h.Close(); err != nil {
 		return err
 	}
+	return c.done(e, u)
+}
+
+// table makes the table of a store in DynamoDB, its index and its time to live.
+func (c *migrateCmd) table(ctx context.Context, e *env, u storeurl.URL) error {
+	if _, err := u.MigrateTable(ctx); err != nil {
+		return err
+	}
+	return c.done(e, u)
+}
+
+func (c *migrateCmd) done(e *env, u storeurl.URL) error {
 	if e.json {
 		return json.NewEncoder(e.stdout).Encode(map[string]any{"store": u.String(), "migrated": true})
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s: the schema is up to date\n", u)
+	_, err := fmt.Fprintf(e.stdout, "%s: the schema is up to date\n", u)
 	return err
 }
 

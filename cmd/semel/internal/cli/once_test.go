@@ -16,6 +16,7 @@ import (
 // http.Transport sends a request with an Idempotency-Key again by itself when
 // a connection that was used before dies: the proxy must not let it.
 func TestProxy_UpstreamDropsConnection_OneEffect(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	effects := map[string]int{}
 	b := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +73,8 @@ func storm() (keys, duplicates int) {
 	return 10000, 8
 }
 
-func TestProxy_ManyDuplicates_OneEffectEach(t *testing.T) {
+func TestCampaign_ProxyManyDuplicates_OneEffectEach(t *testing.T) {
+	t.Parallel()
 	l := newBank(t)
 	p := start(t, "--listen", "127.0.0.1:0", "--upstream", l.URL, "--scope", "header:X-Tenant", "--wait", "60s",
 		"--store", "sqlite:"+filepath.Join(t.TempDir(), "semel.db"))

@@ -3,18 +3,17 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/proxy"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/store"
 )
 
@@ -50,9 +49,8 @@ func (c *proxyCmd) plan() (*plan, error) {
 	errs = append(errs, err)
 	p.store, err = storeurl.Parse(cfg.Store, cfg.Where("store"))
 	errs = append(errs, err)
-	if err == nil && cfg.Parks() && !p.store.TakesPark() { // each parked request would be answered 503
-		errs = append(errs, &input.Error{Field: cfg.Where("store"), Value: p.store.String(),
-			Want: "does not take on-doubt park, because a crash or a fail-over of Redis can lose a claim, and the effect then happens twice; if that is acceptable add semel-allow-park to the query, or choose postgres:// or sqlite:"})
+	if err == nil && cfg.Parks() {
+		errs = append(errs, p.store.CheckPark())
 	}
 	switch needs := p.rule.NeedsKeys(); {
 	case needs && cfg.JWKS == "":
@@ -61,6 +59,14 @@ func (c *proxyCmd) plan() (*plan, error) {
 		p.keys = scope.NewKeySet(cfg.JWKS, &scope.KeySetOptions{Issuer: cfg.JWTIssuer, Audience: cfg.JWTAudience})
 	case cfg.JWKS != "" || cfg.JWTIssuer != "" || cfg.JWTAudience != "":
 		errs = append(errs, &input.Error{Field: cfg.Where("scope"), Value: cfg.Scope, Want: "verifies no tokens; use jwt:CLAIM, or leave out jwks, jwt-issuer and jwt-audience"})
+	}
+	for _, f := range []struct {
+		option string
+		files  tlsfile.Files
+	}{{"tls-cert", cfg.Listener}, {"upstream-cert", cfg.Connections.Upstream}, {"hook-cert", cfg.Hooks}} {
+		if _, err := program.TLSFiles(f.files, nil); err != nil && (f.files.Cert == "") == (f.files.Key == "") {
+			errs = append(errs, &input.Error{Field: cfg.Where(f.option), Want: "cannot be used: " + err.Error()})
+		}
 	}
 	if cfg.SecretFile != "" {
 		p.secrets, err = secrets.Read(cfg.SecretFile, cfg.Where("secret-file"))
@@ -76,71 +82,43 @@ func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {
 	}
 	e.level.Set(c.LogLevel)
 	log := e.log
-	if p.store.Memory() {
-		log.Warn("the records are in memory: when this process ends, each request may take effect once more")
-	}
-	late := time.AfterFunc(openTime, func() { log.Warn("the store has not answered yet", "store", p.store.String()) })
-	st, err := p.store.Open(ctx)
-	late.Stop()
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	warnSettings(ctx, log, st)
-	finder, err := scope.NewFinder(p.rule, p.keys)
+	p.warn(e)
+	program.LimitMemory(e.getenv)
+	st, clients, admin, err := p.open(ctx, log)
 	if err != nil {
 		return err
 	}
-	if err := finder.Ready(ctx); err != nil {
-		log.Warn("tokens cannot be verified yet; requests are answered 503 until they can", "error", err)
-	}
-	px, err := proxy.New(proxy.Parts{Config: p.config, Store: st, Rule: p.rule, Finder: finder, Secrets: p.secrets, Log: log})
+	defer func() { err = errors.Join(err, st.Close()) }()
+	program.WarnSettings(ctx, log, st)
+	px, err := p.proxy(ctx, log, st)
 	if err != nil {
+		_ = clients.Close()
+		if admin != nil {
+			_ = admin.Close()
+		}
 		return err
 	}
 	defer px.Close()
-	clients, err := listen(ctx, p.config.Where("listen"), p.config.Listen)
-	if err != nil {
-		return err
-	}
-	var admin net.Listener
-	if p.config.AdminListen != "" {
-		if admin, err = listen(ctx, p.config.Where("admin-listen"), p.config.AdminListen); err != nil {
-			_ = clients.Close()
-			return err
-		}
+	if admin != nil {
 		log.Info("admin listening", "addr", admin.Addr().String())
 	}
-	log.Info("listening", "addr", clients.Addr().String(), "upstream", p.config.Upstream.String(), "store", p.store.String(),
+	log.Info("listening", "addr", clients.Addr().String(), "tls", p.config.Listener.Cert != "", "upstream", p.config.Upstream.String(), "store", p.store.String(),
 		"scope", p.config.Scope, "on_doubt", p.config.Rest.OnDoubt.String(), "rules", len(p.config.Rules))
 	return px.Serve(ctx, clients, admin)
 }
 
-// openTime is how long the store may take to open before the proxy logs that.
-const openTime = 3 * time.Second
-
-// checkTime limits the check of the store's settings at the start.
-const checkTime = 5 * time.Second
-
-// warnSettings logs each setting with which the store can lose records, as semel
-// doctor does. The proxy starts anyway, because the settings may be intended.
-func warnSettings(ctx context.Context, log *slog.Logger, st store.Store) {
-	c, ok := store.As[store.Checker](st)
-	if !ok {
-		return
+// proxy makes the proxy from the plan.
+func (p *plan) proxy(ctx context.Context, log *slog.Logger, st store.Store) (*proxy.Proxy, error) {
+	parts := proxy.Parts{Config: p.config, Store: st, Rule: p.rule, Secrets: p.secrets, Log: log, TempDir: p.tempDir(log)}
+	var errs [3]error
+	parts.Finder, errs[0] = scope.NewFinder(p.rule, p.keys)
+	parts.UpstreamTLS, errs[1] = program.TLSFiles(p.config.Connections.Upstream, log)
+	parts.HookTLS, errs[2] = program.TLSFiles(p.config.Hooks, log)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
-	defer cancel()
-	for _, line := range input.Lines(c.Check(ctx)) {
-		log.Warn("the settings of the store are unsafe; see semel doctor", "reason", line)
+	if err := parts.Finder.Ready(ctx); err != nil {
+		log.Warn("tokens cannot be verified yet; requests are answered 503 until they can", "error", err)
 	}
-}
-
-// listen listens on an address. where names the option in errors.
-func listen(ctx context.Context, where, addr string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
-	}
-	return l, nil
+	return proxy.New(parts)
 }

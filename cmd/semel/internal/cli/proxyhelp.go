@@ -10,7 +10,7 @@ Examples:
 
     semel proxy --upstream http://127.0.0.1:3000 --scope single
     semel proxy --upstream http://127.0.0.1:3000 --scope header:X-Account --store sqlite:/var/lib/semel.db
-    semel proxy --upstream http://api:3000 --scope jwt:sub --jwks https://id.example/jwks.json --config semel.yaml
+    semel proxy --upstream http://api:3000 --scope jwt:sub --jwks https://id.example/jwks.json --jwt-issuer https://id.example --jwt-audience api --config semel.yaml
 
 Each option can also come from the environment, as SEMEL_ and its name (--admin-listen: SEMEL_ADMIN_LISTEN), or from the file of --config. A flag goes before the environment, that before the file.
 
@@ -23,7 +23,23 @@ WHAT IS PROMISED
                      had an effect. The key answers 409 outcome_unknown until
                      --reconcile-url or semel inspect resolve says what happened.
 
-Doubt is: the answer was lost or came too late, the service answered 5xx, the proxy died. It is not: the service could not be connected to (503, nothing was sent), or answered 401, 403, 408, 425 or 429 (nothing was done). A service that knows better says so in its answer: "Semel-Result: final" keeps it, "Semel-Result: no-effect" lets the request run again.
+Doubt is: the answer was lost, broke off or came too late, the service answered 5xx or 499, the proxy died. It is not: the service could not be connected to (503, nothing was sent), or its answer says that nothing was done: a redirect that asks for the same request elsewhere (301, 307, 308), a request for credentials, a payment or other headers (401, 402, 403, 407, 412, 428 …), 408, 425, 429, and another 4xx with Retry-After. The page docs/http-answers.md has the whole table. --final-statuses and --no-effect-statuses change it. A service that knows better says so in its answer: "Semel-Result: final" keeps it, "Semel-Result: no-effect" lets the request run again.
+
+A key belongs to a request: method, host, path, query, media type, the headers of --fingerprint-headers, and the body. Another request with the key is answered 422. A multipart form is compared by its parts. A request whose first attempts had no effect may change.
+
+REQUESTS WITHOUT A KEY (--require-key)
+
+A POST without a key passes unprotected, because the log-in form of a page sends none. The first is logged, and semel_unkeyed_requests_total counts all. Once all clients of a path send keys, set require-key in its rule: a client that forgets the key is then answered 400, instead of a second charge. Give --require-key as a flag for a service that only programs call.
+
+LARGE ANSWERS AND STREAMS
+
+The answer to a request with a key is held until it is stored. If it is larger than --max-outcome, it is sent as it comes and not kept: duplicates get its status and Semel-Outcome: not-kept. A stream of events (SSE) that answers such a request is held back until --max-outcome bytes have come, or until it ends. Serve streams by GET or without a key, or set pass-through for them. --upstream-timeout ends a request with a key even while its answer streams.
+
+LIMITS
+
+Each tenant may have --tenant-requests in flight and --tenant-keys in a minute, may hold --tenant-spool bytes of bodies, and may send and get --tenant-bytes bytes of bodies and answers in a minute; beyond that it is answered 429 tenant_limit. --max-requests, --max-keys and --max-spool bound all tenants together: 503 overloaded. Both answers have a Retry-After, and nothing was done. /metrics counts each (semel_limit_tenant_requests_refused_total and so on). Requests without a key are of no known tenant: --max-requests bounds them, apart from those with a key; so it bounds WebSockets, too.
+
+A body that --key-from reads is parsed without being held as a whole; bodies over 64 KiB are parsed 16 MiB at a time. Bodies over 64 KiB are in temporary files (TMPDIR; without one, beside the SQLite file).
 
 WHERE THE RECORDS ARE (--store)
 
@@ -37,6 +53,12 @@ The query of a URL may hold options of the store:
                  semel-allow-park       take on-doubt park, of which a crash or a
                                         fail-over of Redis may break the promise
                  semel-allow-eviction   take a server that may forget records
+    dynamodb://TABLE?region=NAME        and prefix=TEXT, partition-key=NAME,
+                                        sort-key=NAME, ttl=NAME, index=NAME,
+                                        index-shards=N, max-skew=TIME,
+                                        sweep-expired, endpoint=URL
+
+A SQLite file and memory: belong to one process. With several replicas, each with its own file, a duplicate that reaches another replica takes effect again: choose postgres://, redis:// or dynamodb:// for them. The credentials for DynamoDB come from AWS's usual places, such as AWS_PROFILE or the machine's role.
 
 semel doctor says what a server's settings may lose; the proxy starts on it all the same, and logs that as warnings. rediss:, redis+cluster: and redis+sentinel: are URLs, too.
 
@@ -44,7 +66,7 @@ WHOSE KEYS (--scope)
 
 ` + indent(scope.Choices) + `
 
-A request whose tenant cannot be told is answered 401. The key set of a URL is fetched by the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; the service and the hooks are never reached through one.
+A request whose tenant cannot be told is answered 401. With header: and jwt-unverified:, any peer that reaches the proxy can name its tenant: set --trusted-gateways, or --tls-client-ca, or a Unix socket (--listen unix:PATH), which its owner and group can use. A peer that is not trusted is answered 403. With jwt:, set --jwt-issuer and --jwt-audience, or tokens for other services are accepted, too. The key set of a URL is fetched by the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; the service and the hooks are never reached through one.
 
 WHAT THE SERVICE GETS
 
@@ -55,7 +77,7 @@ WHAT THE SERVICE GETS
     Semel-Request-Digest  a hash of the request, equal for each attempt
     X-Forwarded-For, -Host, -Proto
 
-Semel-* headers of clients are removed. A request is never sent twice by itself.
+Semel-* headers of clients are removed. A connection switches only to the protocols of --upgrades (WebSocket); other offers, such as h2c, are ignored. The record names the method and the path, without the query, for semel inspect. A request is never sent twice by itself. A Location that names the service is rewritten to the name that the client used.
 
 RECONCILING (--reconcile-url, with on-doubt park)
 
@@ -74,7 +96,7 @@ Anything else is "not known" too: another status than 200, another Content-Type 
 
 REPLAYS AND RIGHTS (--authorize-url)
 
-Before a kept answer is shown, a GET with the headers of the request, without its body, and with X-Forwarded-Method and X-Forwarded-Uri goes to this URL. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
+Before a kept answer is shown, and before each refusal that tells that the key was used before (409, 422), a GET with the headers of the request, without its body, its conditions (If-*), Range and names with an underscore, and with X-Forwarded-Method and X-Forwarded-Uri goes to this URL. 2xx shows the answer; 401 and 403 are given to the client; anything else is 503. A first request is not asked about: the service does that.
 
 REFUSALS (RFC 9457)
 
@@ -86,7 +108,11 @@ A refusal is a problem document with a "code" that is stable: one of package sem
     502  upstream_lost           it was sent, and no answer came: doubt
     504  upstream_timeout        it was sent, and no answer came in time: doubt
     503  authorizer_unavailable  --authorize-url could not be asked
-    400  bad_target, bad_path, protected_header, ambiguous_header, upgrade_refused
+    429  tenant_limit            too much at a time for one tenant; see LIMITS
+    503  overloaded              too much at a time in all
+    403  peer_refused            the peer is none of --trusted-gateways
+    400  bad_target, bad_path, protected_header, ambiguous_header, upgrade_refused,
+         key_reserved
     501  not_proxied             CONNECT
 
 THE FILE (--config)
@@ -99,22 +125,24 @@ THE FILE (--config)
         on-doubt: park
         wait: 5s
       - match: POST /tokens
-        no-store: true            # done is kept, the answer is not
+        no-store: true            # the status is kept, and nothing else
       - match: POST /orders
         key-from: [order.id]      # for clients that send no key
-        require-key: false        # and if there is no order.id, it passes
+        require-key: true         # and if there is no order.id, it is answered 400
         upstream-timeout: 2m
       - match: /uploads/
         pass-through: true
 
-A rule can set on-doubt, methods, require-key, key-from, wait, retention, no-store, keep-5xx, upstream-timeout, pass-through and operation, whatever flags say. Rules can change without harm, but for a new "operation": under another name, kept keys are not found. With rules, paths with empty or dot segments are refused (400).
+A rule can set on-doubt, methods, require-key, key-from, wait, retention, no-store, keep-5xx, final-statuses, no-effect-statuses, upstream-timeout, pass-through and operation, whatever flags say. Rules can change without harm, but for a new "operation": under another name, kept keys are not found. With rules, paths with empty or dot segments are refused (400). Methods count in any spelling. If a path matches a stricter rule once its capitals, a slash at its end, ;parameters, escaped slashes or a suffix such as .json are ignored, that rule applies.
 
 ADMIN (--admin-listen)
 
     /healthz  200 while the process lives
     /readyz   200 while it can serve: the store answers, tokens can be verified,
-              and no stop has begun; else 503
+              temporary files can be made, and no stop has begun; else 503
     /metrics  counts of what happened, by kind, operation and rule
 
-SIGTERM and SIGINT turn /readyz to 503, close the listener, and wait --drain for requests in flight. Connections that have switched to another protocol, such as WebSockets, are not waited for: they end with the process. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
+Certificates, key sets and secrets are read again when their files change; one that cannot be used is logged, and the last one stays in use.
+
+SIGTERM and SIGINT turn /readyz to 503, close the listener, and wait --drain for requests in flight. Near its end, requests that are left are given up: their callers get 502, and each key is released or parked, as its policy says. Connections that have switched to another protocol, such as WebSockets, are not waited for: they end with the process. Exit codes: 0 stopped cleanly, 1 failed, 2 wrong options.`
 }

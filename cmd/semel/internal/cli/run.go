@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,16 +10,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
-)
-
-// The exit codes.
-const (
-	ExitOK     = 0
-	ExitFailed = 1 // the command failed
-	ExitUsage  = 2 // a flag, an argument or the configuration file is wrong
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 // cli is the command line: one field for each command.
@@ -31,10 +23,13 @@ type cli struct {
 	verifyVerbs `embed:""`
 
 	Proxy   proxyCmd   `cmd:"" help:"Run a reverse proxy in front of a service: a request with an Idempotency-Key takes effect once."`
+	Deliver deliverCmd `cmd:"" passthrough:"" help:"Send the messages of a broker to a service, each once: kafka://, amqp://, nats:// and sqs://. A program of its own, semel-deliver."`
 	Inspect inspectCmd `cmd:"" help:"List and show records, and resolve parked requests."`
+	Saga    sagaCmd    `cmd:"" help:"List and show sagas, and decide about stuck ones."`
+	Outbox  outboxCmd  `cmd:"" help:"List and show messages of an outbox, send them again or drop them."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete expired records and recover lapsed claims."`
 	Migrate migrateCmd `cmd:"" help:"Create the schema of a store, or update it."`
-	Doctor  doctorCmd  `cmd:"" help:"Check the settings and the records of a store."`
+	Doctor  doctorCmd  `cmd:"" help:"Check the settings of a store."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 	Demo    demoCmd    `cmd:"" hidden:""`
 }
@@ -59,11 +54,11 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.Description("Semel makes an operation take effect once, however often its request arrives."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Resolvers(environment(getenv)),
+		kong.Resolvers(program.Environment(getenv, optionNames())),
 		kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}),
 	)
 	if err != nil {
-		return Report(stderr, "semel", fmt.Errorf("command line: %w", err))
+		return program.Report(stderr, "semel", fmt.Errorf("command line: %w", err))
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -74,45 +69,23 @@ func Run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return exited
 	case err != nil:
 		_, _ = fmt.Fprintf(stderr, "semel: %s; see semel --help\n", strings.Join(input.Lines(err), "; "))
-		return ExitUsage
+		return program.ExitUsage
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	level := new(slog.LevelVar)
-	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON, log: logger(stderr, c.JSON, level), level: level}
-	defer captureLogs(e.log)()
+	e := &env{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr, json: c.JSON, log: program.Logger(stderr, c.JSON, level), level: level}
+	defer program.CaptureLogs(e.log)()
 	verb, _, _ := strings.Cut(parsed.Command(), " <")
-	return Report(stderr, "semel "+verb, parsed.Run(e))
+	return program.Report(stderr, "semel "+verb, parsed.Run(e))
 }
 
-// Report writes an error to stderr, one line for each joined error, and returns
-// the exit code.
-func Report(stderr io.Writer, who string, err error) int {
-	if err == nil {
-		return ExitOK
-	}
-	for _, line := range input.Lines(err) {
-		_, _ = fmt.Fprintf(stderr, "%s: %s\n", who, line) // the exit code tells it, too
-	}
-	if input.Is(err) || errors.Is(err, semel.ErrInvalid) {
-		return ExitUsage
-	}
-	return ExitFailed
+// optionNames are the flags that SEMEL_ variables set.
+func optionNames() []string { return append(config.Names(), "json", "config", "log-level") }
+
+// wrong reports a mistake in a flag.
+func wrong(flag string, value any, want string) error {
+	return &input.Error{Field: flag, Value: fmt.Sprint(value), Want: want}
 }
 
-// environment reads flags that are not on the command line from SEMEL_ variables:
-// SEMEL_ADMIN_LISTEN sets --admin-listen.
-func environment(getenv func(string) string) kong.Resolver {
-	names := map[string]bool{"json": true, "config": true, "log-level": true}
-	for _, name := range config.Names() {
-		names[name] = true
-	}
-	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		if !names[flag.Name] || len(flag.Envs) > 0 { // kong has read a flag with a variable of its own
-			return nil, nil
-		}
-		if v := getenv("SEMEL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))); v != "" {
-			return v, nil
-		}
-		return nil, nil
-	})
-}
+// indent makes text a block that the help shows unchanged.
+func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

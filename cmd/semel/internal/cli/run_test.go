@@ -7,13 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 // result is what a run of the command left.
@@ -44,6 +45,7 @@ func write(t testing.TB, name, content string) string {
 }
 
 func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
+	t.Parallel()
 	good := []string{"--upstream", "http://127.0.0.1:1", "--scope", "single"}
 	proxy := func(more ...string) []string { return append(append([]string{"proxy"}, good...), more...) }
 	conf := func(doc string) []string { return []string{"proxy", "--config", write(t, "semel.yaml", doc)} }
@@ -94,13 +96,14 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 				got = strings.ReplaceAll(got, args[i+1], "CONF")
 			}
 		}
-		if r.code != ExitUsage || !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 || r.stdout != "" {
+		if r.code != program.ExitUsage || !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 1 || r.stdout != "" {
 			t.Errorf("%q: exit code %d\n got %s\nwant %s", args, r.code, got, want)
 		}
 	}
 }
 
 func TestRun_Failure_ExitCode1(t *testing.T) {
+	t.Parallel()
 	absent := "sqlite:" + filepath.Join(t.TempDir(), "none.db")
 	good := []string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single"}
 	for name, args := range map[string][]string{
@@ -111,7 +114,7 @@ func TestRun_Failure_ExitCode1(t *testing.T) {
 		"a directory":         append(good, "--store", "sqlite:"+t.TempDir()),
 		"an address of other": append(good, "--store", "memory:", "--listen", "192.0.2.1:1"),
 	} {
-		if r := command(t, args...); r.code != ExitFailed || r.stderr == "" {
+		if r := command(t, args...); r.code != program.ExitFailed || r.stderr == "" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -119,6 +122,7 @@ func TestRun_Failure_ExitCode1(t *testing.T) {
 
 // Of two addresses, the error says which is taken.
 func TestProxy_AddressInUse_ErrorNamesOption(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -129,25 +133,27 @@ func TestProxy_AddressInUse_ErrorNamesOption(t *testing.T) {
 		"--admin-listen": {"--listen", "127.0.0.1:0", "--admin-listen", l.Addr().String()},
 	} {
 		r := command(t, append([]string{"proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single", "--store", "memory:"}, args...)...)
-		if r.code != ExitFailed || !strings.Contains(r.stderr, "semel proxy: "+option+": listen tcp "+l.Addr().String()) {
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "semel proxy: "+option+": listen tcp "+l.Addr().String()) {
 			t.Errorf("%+v", r)
 		}
 	}
 }
 
 func TestHelp_EveryCommand_HasExample(t *testing.T) {
-	for _, verb := range []string{"proxy", "inspect get", "inspect list", "inspect resolve", "sweep", "migrate", "doctor", "version"} {
+	t.Parallel()
+	for _, verb := range []string{"proxy", "inspect get", "inspect list", "inspect resolve", "inspect reopen", "sweep", "migrate", "doctor", "version"} {
 		r := command(t, append(strings.Fields(verb), "--help")...)
-		if r.code != ExitOK || !strings.Contains(r.stdout, "Example") || !strings.Contains(r.stdout, "semel "+verb) || !strings.Contains(r.stdout, "--json") {
+		if r.code != program.ExitOK || !strings.Contains(r.stdout, "Example") || !strings.Contains(r.stdout, "semel "+verb) || !strings.Contains(r.stdout, "--json") {
 			t.Errorf("%s: %+v", verb, r)
 		}
 	}
-	if r := command(t); r.code != ExitOK || !strings.Contains(r.stdout, "proxy [flags]") {
+	if r := command(t); r.code != program.ExitOK || !strings.Contains(r.stdout, "proxy [flags]") {
 		t.Errorf("no arguments: %+v", r)
 	}
 }
 
 func TestEnvironment_OverridesFileNotFlags(t *testing.T) {
+	t.Parallel()
 	conf := write(t, "semel.yaml", "upstream: http://a\nscope: single\nlease: 1ms\ndrain: 2h\nwait: 1h\n")
 	vars := map[string]string{"SEMEL_CONFIG": conf, "SEMEL_LEASE": "2ms", "SEMEL_DRAIN": "3h", "SEMEL_REQUIRE_KEY": "false", "SEMEL_METHODS": "POST,put"}
 	r := commandIn(t, vars, "", "proxy", "--lease", "3ms")
@@ -160,9 +166,10 @@ func TestEnvironment_OverridesFileNotFlags(t *testing.T) {
 
 // The variable of --store serves every command with a store.
 func TestEnvironment_Store_AppliesToInspect(t *testing.T) {
+	t.Parallel()
 	vars := map[string]string{"SEMEL_STORE": "postgres://db/shop"}
 	var c cli
-	parser, err := kong.New(&c, kong.Resolvers(environment(func(name string) string { return vars[name] })))
+	parser, err := kong.New(&c, kong.Resolvers(program.Environment(func(name string) string { return vars[name] }, optionNames())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,43 +179,39 @@ func TestEnvironment_Store_AppliesToInspect(t *testing.T) {
 }
 
 func TestVersionFlag_PrintsOneLine(t *testing.T) {
+	t.Parallel()
 	r, same := command(t, "--version"), command(t, "version")
-	if r.code != ExitOK || r.stderr != "" || !strings.HasPrefix(r.stdout, "semel ") || strings.Count(r.stdout, "\n") != 1 || r.stdout != same.stdout {
+	if r.code != program.ExitOK || r.stderr != "" || !strings.HasPrefix(r.stdout, "semel ") || strings.Count(r.stdout, "\n") != 1 || r.stdout != same.stdout {
 		t.Errorf("--version: %+v; version: %+v", r, same)
 	}
 }
 
-func TestVersion_BuildInfo_NamesVersionAndRevision(t *testing.T) {
-	info := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
-	var b strings.Builder
-	if err := buildOf(info).write(&b); err != nil || !strings.HasPrefix(b.String(), "semel v1.2.3, revision abc with changes, go1.") {
-		t.Errorf("got %q, %v", b.String(), err)
-	}
-}
-
 func TestDemo_NamesItsProgram(t *testing.T) {
-	if r := command(t, "demo"); r.code != ExitFailed || !strings.Contains(r.stderr, "go run github.com/semel-go/semel/cmd/semel/demo@latest") {
+	t.Parallel()
+	if r := command(t, "demo"); r.code != program.ExitFailed || !strings.Contains(r.stderr, "go run github.com/semel-go/semel/cmd/semel/demo@latest") {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestVersion_TextAndJSON(t *testing.T) {
-	if r := command(t, "version"); r.code != ExitOK || !strings.HasPrefix(r.stdout, "semel ") {
+	t.Parallel()
+	if r := command(t, "version"); r.code != program.ExitOK || !strings.HasPrefix(r.stdout, "semel ") {
 		t.Errorf("%+v", r)
 	}
-	var b build
+	var b program.Build
 	if r := command(t, "version", "--json"); json.Unmarshal([]byte(r.stdout), &b) != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestRun_WriterFails_ExitFailed(t *testing.T) {
+	t.Parallel()
 	var stderr bytes.Buffer
 	w := iotest.TruncateWriter(&stderr, 0) // accepts all
-	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, w, &stderr); code != ExitOK {
+	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, w, &stderr); code != program.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, broken{}, &stderr); code != ExitFailed {
+	if code := Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, broken{}, &stderr); code != program.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -220,6 +223,7 @@ func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 // The client of Redis logs by itself, in words of its own.
 func TestLog_JSON_AllLinesJSON(t *testing.T) {
+	t.Parallel()
 	const nobody = "redis://127.0.0.1:1/0"
 	for verb, args := range map[string][]string{
 		"doctor": {"doctor"}, "inspect list": {"inspect", "list"}, "sweep": {"sweep", "--once"}, "verify": {"verify"},
@@ -235,7 +239,7 @@ func TestLog_JSON_AllLinesJSON(t *testing.T) {
 				t.Errorf("%s: no line of JSON: %s", verb, line)
 			}
 		}
-		if r.code != ExitFailed || logs == 0 {
+		if r.code != program.ExitFailed || logs == 0 {
 			t.Errorf("%s: %d lines of JSON in %+v", verb, logs, r)
 		}
 	}

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/store/pgstore/pgtest"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 // If the store accepts a connection and never answers, the log must say why the
 // proxy does not serve.
 func TestProxy_StoreHangsAtStart_LogsWait(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts: the system does
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +29,7 @@ func TestProxy_StoreHangsAtStart_LogsWait(t *testing.T) {
 		"--store", "postgres://app:canary@"+silent.Addr().String()+"/shop")
 	p.waitLog(regexp.MustCompile(`level=WARN msg="the store has not answered yet" store=postgres://app@` + silent.Addr().String() + "/shop"))
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(time.Minute); code != ExitFailed || strings.Contains(p.Log(), "canary") {
+	if code := p.exit(time.Minute); code != program.ExitFailed || strings.Contains(p.Log(), "canary") {
 		t.Errorf("exit code %d\n%s", code, p.Log())
 	}
 }
@@ -34,6 +37,7 @@ func TestProxy_StoreHangsAtStart_LogsWait(t *testing.T) {
 // The proxy starts on a store with unsafe settings, because they may be intended,
 // and it logs a warning each time.
 func TestProxy_UnsafeStoreSettings_Warns(t *testing.T) {
+	t.Parallel()
 	unsafe := pgtest.Start(t, "fsync=off", "full_page_writes=off", "synchronous_commit=off")
 	for url, settings := range map[string][]string{
 		unsafe.URL(): {"fsync is off", "full_page_writes is off", "synchronous_commit is off"},

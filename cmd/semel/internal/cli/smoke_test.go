@@ -24,6 +24,7 @@ func token(key ed25519.PrivateKey, claims string) string {
 }
 
 func TestProxy_JWT_TenantOfVerifiedToken(t *testing.T) {
+	t.Parallel()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +70,7 @@ func TestProxy_JWT_TenantOfVerifiedToken(t *testing.T) {
 }
 
 func TestProxy_SecretsRotated_OldRecordsCompare(t *testing.T) {
+	t.Parallel()
 	l := newBank(t)
 	db := "sqlite:" + filepath.Join(t.TempDir(), "semel.db")
 	const one, two = "one:00112233445566778899aabbccddeeff\n", "two:ff112233445566778899aabbccddeeff\n"
@@ -89,6 +91,7 @@ func TestProxy_SecretsRotated_OldRecordsCompare(t *testing.T) {
 }
 
 func TestProxy_ConfigFile_RulesServedLoggedAsJSON(t *testing.T) {
+	t.Parallel()
 	l := newBank(t)
 	conf := write(t, "semel.yaml", `
 upstream: `+l.URL+`
@@ -117,6 +120,7 @@ rules:
 }
 
 func TestProxy_LargeHeaders_Refused(t *testing.T) {
+	t.Parallel()
 	l := newBank(t)
 	p := start(t, "--listen", "127.0.0.1:0", "--upstream", l.URL, "--store", "memory:", "--scope", "single")
 	for size, want := range map[int]int{10 << 10: 201, 32 << 10: 431} {

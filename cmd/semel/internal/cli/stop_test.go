@@ -13,6 +13,7 @@ import (
 // Another proxy on the same store takes over from a proxy that is frozen for longer
 // than its lease. The store refuses the outcome of the frozen proxy.
 func TestProxy_FrozenPastLease_TakenOver(t *testing.T) {
+	t.Parallel()
 	g := newGate(t)
 	args := []string{"--listen", "127.0.0.1:0", "--upstream", g.URL, "--scope", "single", "--store", "sqlite:" + filepath.Join(t.TempDir(), "semel.db"),
 		"--lease", "3s", "--sweep-every", "0"}

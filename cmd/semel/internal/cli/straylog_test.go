@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 var (
@@ -23,6 +25,7 @@ var (
 // net/http logs what an upstream sends behind an answer that has no body, such
 // as 204, and quotes it. Some frameworks do that.
 func TestLog_StrayUpstreamBytes_NotQuoted(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +51,7 @@ func TestLog_StrayUpstreamBytes_NotQuoted(t *testing.T) {
 	}
 	p.waitLog(stray)
 	p.signal(syscall.SIGTERM)
-	if code := p.exit(time.Minute); code != ExitOK {
+	if code := p.exit(time.Minute); code != program.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 	if strings.Contains(p.Log(), "canary") {

@@ -14,16 +14,17 @@ import (
 )
 
 type sweepCmd struct {
-	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE or redis://HOST:PORT/0 (default ${default})."`
+	Store       string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store: sqlite:PATH, postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or dynamodb://TABLE?region=REGION (default ${default})."`
 	Once        bool            `name:"once" help:"Make one pass and end."`
 	Every       config.Duration `name:"every" placeholder:"TIME" default:"1m" help:"Pause between two passes (default ${default})."`
 	Retention   config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a recovered record is kept (default ${default}). Use the same as semel proxy."`
+	Timeout     config.Duration `name:"store-timeout" placeholder:"TIME" default:"30s" help:"How long one request to the store may take (default ${default})."`
 	MaxAttempts int             `name:"max-attempts" placeholder:"N" default:"0" help:"The --max-attempts of semel proxy (default 0: no limit)."`
 }
 
 // Help implements kong.HelpProvider.
 func (*sweepCmd) Help() string {
-	return `semel proxy sweeps by itself. Use this command for the stores of programs that do not. A pass deletes records whose retention is over, and recovers claims whose holder died: by their policy they may run again, or they are parked. It never touches a live claim or a parked request. A pass pauses for three quarters of its time, to leave the store to other callers. Any number of sweeps may run.
+	return `semel proxy sweeps by itself. Use this command for the stores of programs that do not. A pass deletes records whose retention is over, and recovers claims whose holder died: by their policy they may run again, or they are parked. It never touches a live claim or a parked request. A pass looks at every record, in small steps, and pauses for three quarters of its time, to leave the store to other callers; during a long one it says every 10 seconds what it has done. It can be stopped at any time. After a failure the next pass goes on where that one ended. Any number of sweeps may run.
 
 Examples:
 
@@ -54,10 +55,12 @@ func (c *sweepCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
+	progress := newSweepProgress(e)
 	o := &sweep.Options{
-		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts,
+		Every: time.Duration(c.Every), Retention: time.Duration(c.Retention), MaxAttempts: c.MaxAttempts, StoreTimeout: time.Duration(c.Timeout),
 		Observe:   semel.LogEvents(e.log),
-		AfterPass: func(s sweep.Stats, err error) { c.print(e, s, err) },
+		AfterStep: progress.step,
+		AfterPass: func(s sweep.Stats, err error) { progress.pass(); c.print(e, s, err) },
 	}
 	if !c.Once {
 		return sweep.Run(ctx, h, o)
@@ -73,10 +76,46 @@ func (c *sweepCmd) check() error {
 		return wrong("--every", c.Every, "must be from 100ms to 1d")
 	case time.Duration(c.Retention) < time.Second || time.Duration(c.Retention) > 3650*24*time.Hour:
 		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
+	case time.Duration(c.Timeout) < 100*time.Millisecond || time.Duration(c.Timeout) > 24*time.Hour:
+		return wrong("--store-timeout", c.Timeout, "must be from 100ms to 1d")
 	case c.MaxAttempts < 0:
 		return wrong("--max-attempts", c.MaxAttempts, "must not be negative")
 	}
 	return nil
+}
+
+// progressInterval is how often a long pass says what it has done.
+const progressInterval = 10 * time.Second
+
+// sweepProgress says on standard error how far a pass is.
+type sweepProgress struct {
+	env         *env
+	steps       int       // of the pass
+	begun, said time.Time // its first step, and its last line
+}
+
+func newSweepProgress(e *env) *sweepProgress {
+	return &sweepProgress{env: e}
+}
+
+// pass ends a pass.
+func (p *sweepProgress) pass() { p.steps = 0 }
+
+func (p *sweepProgress) step(s sweep.Stats) {
+	now := time.Now()
+	if p.steps++; p.steps == 1 {
+		p.begun, p.said = now, now
+	}
+	if now.Sub(p.said) < progressInterval {
+		return
+	}
+	p.said = now
+	took := now.Sub(p.begun).Round(time.Second)
+	if p.env.json {
+		p.env.log.Info("the pass goes on", "after", took, "steps", p.steps, "deleted", s.Deleted, "released", s.Released, "parked", s.Parked, "failed", s.Failed)
+		return
+	}
+	_, _ = fmt.Fprintf(p.env.stderr, "semel sweep: after %v and %d steps: deleted %d, released %d, parked %d, failed %d\n", took, p.steps, s.Deleted, s.Released, s.Parked, s.Failed)
 }
 
 func (c *sweepCmd) print(e *env, s sweep.Stats, err error) {

@@ -20,7 +20,7 @@ type verifyVerbs struct {
 }
 
 type verifyCmd struct {
-	Store     string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to try: sqlite:PATH (default ${default}), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or memory:."`
+	Store     string          `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store to try: sqlite:PATH (default ${default}), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory:."`
 	Only      []string        `name:"only" placeholder:"CHECK" help:"Only these checks; --list names them."`
 	Skip      []string        `name:"skip" placeholder:"CHECK" help:"All checks but these."`
 	Keys      int             `name:"keys" placeholder:"N" default:"100" help:"Number of keys in each check (default ${default})."`
@@ -40,13 +40,14 @@ The store may be in use. All records are of operation semel-verify and a tenant 
 
 It cannot test a power loss, which shows whether acknowledged data survives. For that it reports the settings of the store.
 
-The exit code is 0 if every check passed (with or without warnings), 1 if one failed or could not run, and 2 if a flag is wrong. For a store that is not there yet, run semel migrate first. Some checks park records, which Redis takes with semel-allow-park only; see semel proxy --help.
+The exit code is 0 if every check passed (with or without warnings), 1 if one failed or could not run, and 2 if a flag is wrong. For a store that is not there yet, run semel migrate first. Some checks park records, which Redis takes with semel-allow-park only; see semel proxy --help. DynamoDB has no clock of its own: the checks suppose that all processes have one, so give max-skew=1us, and sweep-expired.
 
 Examples:
 
     semel verify --store sqlite:/var/lib/semel.db
     semel verify --store sqlite:semel.db --only claim-race,process-race --keys 5000
     semel verify --store 'redis://127.0.0.1:6379/0?semel-allow-park'
+    semel verify --store 'dynamodb://TABLE?region=REGION&sweep-expired&max-skew=1us'
     semel verify --store sqlite:semel.db --json | jq '.checks[] | select(.verdict != "ok")'
 `
 }

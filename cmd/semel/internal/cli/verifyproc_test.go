@@ -15,6 +15,8 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/verify"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 )
 
 func verifyCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
@@ -31,6 +33,7 @@ func verifyCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer, *byt
 }
 
 func TestVerify_ProcessRace_UsesProcesses(t *testing.T) {
+	t.Parallel()
 	url := database(t)
 	cmd, stdout, stderr := verifyCommand(t, "--store", url, "--keys", "30", "--processes", "3", "--only", "process-race", "--json")
 	err := cmd.Run()
@@ -49,6 +52,7 @@ func TestVerify_ProcessRace_UsesProcesses(t *testing.T) {
 // The processes race on the store that is tried, whatever the environment says
 // is the store of semel proxy.
 func TestVerify_ProcessRace_IgnoresStoreVariable(t *testing.T) {
+	t.Parallel()
 	tried, others := database(t), "sqlite:"+filepath.Join(t.TempDir(), "none.db")
 	cmd, stdout, stderr := verifyCommand(t, "--store", tried, "--keys", "3", "--processes", "1", "--only", "process-race", "--json")
 	cmd.Env = append(os.Environ(), "SEMEL_STORE="+others)
@@ -63,6 +67,7 @@ func TestVerify_ProcessRace_IgnoresStoreVariable(t *testing.T) {
 }
 
 func TestVerify_PostgreSQL_Passes(t *testing.T) {
+	t.Parallel()
 	url := pgtest.Start(t, pgtest.Durable...).URL()
 	early, _, told := verifyCommand(t, "--store", url)
 	if err := early.Run(); err == nil || !strings.Contains(told.String(), "semel migrate --store "+url) {
@@ -82,6 +87,7 @@ func TestVerify_PostgreSQL_Passes(t *testing.T) {
 }
 
 func TestVerify_Interrupted_LeavesNothing(t *testing.T) {
+	t.Parallel()
 	url := database(t)
 	cmd, stdout, stderr := verifyCommand(t, "--store", url, "--keys", "100000", "--processes", "2", "--only", "claim-race,process-race")
 	if err := cmd.Start(); err != nil {
@@ -91,7 +97,7 @@ func TestVerify_Interrupted_LeavesNothing(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != ExitFailed {
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != program.ExitFailed {
 		t.Errorf("%v: %s%s", err, stdout, stderr)
 	}
 	if !strings.Contains(stdout.String(), "ok         cleanup") {

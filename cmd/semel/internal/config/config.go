@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/store"
 )
 
@@ -25,6 +26,7 @@ type Config struct {
 	KeyHeaders  []string
 
 	Lease        time.Duration
+	StoreTimeout time.Duration
 	MaxAttempts  int
 	MaxBody      int64
 	MaxOutcome   int
@@ -40,8 +42,16 @@ type Config struct {
 	AuthorizeTimeout time.Duration
 	SecretFile       string
 
+	FingerprintHeaders []string // nil: the usual ones
+	ReplayHeaders      []string // besides the usual ones
+	RefusalOrigins     []string
+
 	Rest  Route   // for requests that no rule matches
 	Rules []Route // in the order of the file, which does not matter: the most specific pattern wins
+
+	WriteTimeout time.Duration // 0: none
+	Limits       limit.Limits
+	Connections
 
 	where func(field string) string
 }
@@ -56,14 +66,17 @@ type Route struct {
 	Operation   string
 	PassThrough bool
 
-	OnDoubt         store.Policy
-	Methods         []string
-	RequireKey      bool
-	KeyFrom         []string
-	Wait            time.Duration
-	Retention       time.Duration
-	NoStore         bool
-	Keep5xx         bool
+	OnDoubt    store.Policy
+	Methods    []string
+	RequireKey bool
+	KeyFrom    []string
+	Wait       time.Duration
+	Retention  time.Duration
+	NoStore    bool
+	Keep5xx    bool
+
+	FinalStatuses, NoEffectStatuses []int
+
 	UpstreamTimeout time.Duration
 }
 

@@ -126,7 +126,7 @@ var (
 
 // types describes the Go type of a field in words.
 var types = map[string]string{
-	"bool": "true or false", "int": "a whole number", "string": "text", "[]string": "a list, such as [a, b]",
+	"bool": "true or false", "int": "a whole number", "string": "text", "[]string": "a list, such as [a, b]", "[]int": "a list of numbers, such as [402, 404]",
 	"config.File": "options, such as listen: 127.0.0.1:8080", "config.Rule": "a rule, such as {match: POST /payments}", "[]config.Rule": "a list of rules",
 }
 

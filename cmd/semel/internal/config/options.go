@@ -6,29 +6,35 @@ import "reflect"
 // Options are the options of the command line and of the top level of the file.
 // An option has the same name in both. Nil: not set.
 type Options struct {
-	Listen         *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080)."`
+	Listen         *string `yaml:"listen" name:"listen" placeholder:"ADDR" group:"Where" help:"Address that clients connect to (default 127.0.0.1:8080), or unix:PATH for a Unix socket."`
 	AdminListen    *string `yaml:"admin-listen" name:"admin-listen" placeholder:"ADDR" group:"Where" help:"Address of /healthz, /readyz and /metrics (default: none). Keep it private."`
 	Upstream       *string `yaml:"upstream" name:"upstream" placeholder:"URL" group:"Where" help:"The one service that requests go to, such as http://127.0.0.1:3000. Required."`
 	HostHeader     *string `yaml:"host-header" name:"host-header" placeholder:"WHICH" group:"Where" help:"The Host that the upstream sees: upstream (its own, the default) or client (as the client sent it). X-Forwarded-Host has the client's."`
 	TrustForwarded *bool   `yaml:"trust-forwarded" name:"trust-forwarded" negatable:"" group:"Where" help:"Pass on the X-Forwarded-For, -Host and -Proto that come in: only behind a proxy that sets them. By default they are replaced."`
-	Store          *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0 or memory: (lost with the process; only for one replica and trials)."`
+	Store          *string `yaml:"store" name:"store" placeholder:"URL" group:"Where" help:"Where the records are kept: sqlite:PATH (default sqlite:semel.db), postgres://USER@HOST/DATABASE, redis://HOST:PORT/0, dynamodb://TABLE?region=REGION or memory: (lost with the process; only for one replica and trials)."`
 
 	Scope       *string   `yaml:"scope" name:"scope" placeholder:"RULE" group:"Whose keys" help:"Whose keys are whose: single, header:NAME, jwt:CLAIM or jwt-unverified:CLAIM; see above. Required."`
-	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with."`
+	JWKS        *string   `yaml:"jwks" name:"jwks" placeholder:"URL|FILE" group:"Whose keys" help:"For jwt:CLAIM, the key set that tokens are verified with. Read again every 10 minutes, a file every 10 seconds."`
 	JWTIssuer   *string   `yaml:"jwt-issuer" name:"jwt-issuer" placeholder:"ISS" group:"Whose keys" help:"For jwt:CLAIM, the issuer that a token must name (default: any whose key is in the set)."`
 	JWTAudience *string   `yaml:"jwt-audience" name:"jwt-audience" placeholder:"AUD" group:"Whose keys" help:"For jwt:CLAIM, an audience that a token must name (default: any)."`
 	Operation   *string   `yaml:"operation" name:"operation" placeholder:"NAME" group:"Whose keys" help:"The name that keys are kept under (default http). A new name forgets all kept keys."`
 	KeyHeaders  *[]string `yaml:"key-headers" name:"key-headers" placeholder:"NAME,…" group:"Whose keys" help:"Headers that may hold the key (default Idempotency-Key)."`
 
-	Calls `yaml:",inline" embed:""`
+	Calls    `yaml:",inline" embed:""`
+	Compared `yaml:",inline" embed:""`
 
-	Lease       *Duration `yaml:"lease" name:"lease" placeholder:"TIME" group:"Limits" help:"How long a claim holds when its holder dies (default 30s). Renewed every third of it while a request runs."`
-	MaxAttempts *int      `yaml:"max-attempts" name:"max-attempts" placeholder:"N" group:"Limits" help:"How often one key may reach the upstream, not counting answers that say that nothing was done (default 0: no limit)."`
-	MaxBody     *Size     `yaml:"max-body" name:"max-body" placeholder:"SIZE" group:"Limits" help:"The largest request body with a key (default 10MiB); a larger one is answered 413."`
-	BodyTimeout *Duration `yaml:"body-timeout" name:"body-timeout" placeholder:"TIME" group:"Limits" help:"How long the client of a request with a key may send nothing in the middle of its body; then it is answered 408 (default 60s; 0: for ever). An upload that goes on is not cut."`
-	MaxOutcome  *Size     `yaml:"max-outcome" name:"max-outcome" placeholder:"SIZE" group:"Limits" help:"The largest answer to keep (default 1MiB). A larger one reaches the first caller; duplicates are told that it is done."`
-	Drain       *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
-	SweepEvery  *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of what has expired (default 1m; 0: never)."`
+	Transports `yaml:",inline" embed:""`
+	Limits     `yaml:",inline" embed:""`
+
+	Lease        *Duration `yaml:"lease" name:"lease" placeholder:"TIME" group:"Limits" help:"How long a claim holds when its holder dies (default 30s). Renewed every third of it while a request runs."`
+	StoreTimeout *Duration `yaml:"store-timeout" name:"store-timeout" placeholder:"TIME" group:"Limits" help:"How long a request waits for one answer of the store; then it is answered 503 (default 5s)."`
+	MaxAttempts  *int      `yaml:"max-attempts" name:"max-attempts" placeholder:"N" group:"Limits" help:"How often one key may reach the upstream, not counting answers that say that nothing was done (default 0: no limit)."`
+	MaxBody      *Size     `yaml:"max-body" name:"max-body" placeholder:"SIZE" group:"Limits" help:"The largest request body with a key (default 10MiB); a larger one is answered 413."`
+	BodyTimeout  *Duration `yaml:"body-timeout" name:"body-timeout" placeholder:"TIME" group:"Limits" help:"How long the client of a request with a key may send nothing in the middle of its body; then it is answered 408 (default 60s; 0: for ever). A whole body may take 5 times as long, and a second more for each KiB."`
+	WriteTimeout *Duration `yaml:"write-timeout" name:"write-timeout" placeholder:"TIME" group:"Limits" help:"How long a client may take nothing of its answer before it is cut off (default 60s; 0: for ever)."`
+	MaxOutcome   *Size     `yaml:"max-outcome" name:"max-outcome" placeholder:"SIZE" group:"Limits" help:"The largest answer to keep (default 1MiB). A larger one reaches the first caller; duplicates are told that it is done."`
+	Drain        *Duration `yaml:"drain" name:"drain" placeholder:"TIME" group:"Limits" help:"How long a stop waits for requests in flight (default 30s)."`
+	SweepEvery   *Duration `yaml:"sweep-every" name:"sweep-every" placeholder:"TIME" group:"Limits" help:"Pause between two removals of what has expired (default 1m; 0: never)."`
 
 	UpstreamIdle *Duration `yaml:"upstream-idle" name:"upstream-idle" placeholder:"TIME" group:"Limits" help:"How long an idle connection to the upstream is kept (default 4s; 0: for ever). Keep it below the upstream's own limit, which is 5s in Node and Uvicorn."`
 
@@ -37,19 +43,21 @@ type Options struct {
 	ReconcileTimeout *Duration `yaml:"reconcile-timeout" name:"reconcile-timeout" placeholder:"TIME" group:"Hooks" help:"The time limit of one such question (default 10s)."`
 	AuthorizeURL     *string   `yaml:"authorize-url" name:"authorize-url" placeholder:"URL" group:"Hooks" help:"Who is asked before a kept answer is repeated; see above."`
 	AuthorizeTimeout *Duration `yaml:"authorize-timeout" name:"authorize-timeout" placeholder:"TIME" group:"Hooks" help:"The time limit of one such question (default 5s)."`
-	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line, the newest first (default: unkeyed)."`
+	SecretFile       *string   `yaml:"secret-file" name:"secret-file" placeholder:"FILE" group:"Hooks" help:"Secrets that key the hashes of requests, one id:hex a line, the newest first (default: unkeyed). Read again when it changes."`
 }
 
 // Calls are the options that a rule can set for its requests, and the top level
 // for all other requests. Nil: as at the top level.
 type Calls struct {
+	Statuses `yaml:",inline" embed:""`
+
 	OnDoubt         *string   `yaml:"on-doubt" name:"on-doubt" placeholder:"POLICY" group:"Requests" help:"When nobody knows whether a request took effect: retry (default; a repeat goes upstream again) or park (nothing does, until it is reconciled or resolved)."`
 	Methods         *[]string `yaml:"methods" name:"methods" placeholder:"METHOD,…" group:"Requests" help:"Methods to protect (default POST,PATCH). All others pass."`
-	RequireKey      *bool     `yaml:"require-key" name:"require-key" negatable:"" group:"Requests" help:"Answer 400 to a protected request without a key (the default); --no-require-key lets it pass unprotected."`
+	RequireKey      *bool     `yaml:"require-key" name:"require-key" negatable:"" group:"Requests" help:"Answer 400 to a protected request without a key. By default it passes unprotected, as the log-in form of a page has to, and semel_unkeyed_requests_total counts it."`
 	KeyFrom         *[]string `yaml:"key-from" name:"key-from" placeholder:"FIELD,…" group:"Requests" help:"Make the key of these fields of the JSON body, such as order.id, where a client sends none."`
 	Wait            *Duration `yaml:"wait" name:"wait" placeholder:"TIME" group:"Requests" help:"How long a duplicate of a request in flight waits for its answer (default 0: it is told 409 at once)."`
 	Retention       *Duration `yaml:"retention" name:"retention" placeholder:"TIME" group:"Requests" help:"How long an answer is kept (default 24h). Longer than clients retry."`
-	NoStore         *bool     `yaml:"no-store" name:"no-store" negatable:"" group:"Requests" help:"Keep that it is done, but not the answer: for answers that hold secrets."`
+	NoStore         *bool     `yaml:"no-store" name:"no-store" negatable:"" group:"Requests" help:"Keep the status of the answer and nothing else, for answers that contain secrets. Large answers and streams need it too: they are not kept anyway."`
 	Keep5xx         *bool     `yaml:"keep-5xx" name:"keep-5xx" negatable:"" group:"Requests" help:"Take the upstream's 5xx for an answer to keep, not for doubt."`
 	UpstreamTimeout *Duration `yaml:"upstream-timeout" name:"upstream-timeout" placeholder:"TIME" group:"Requests" help:"How long the upstream may take for a request with a key, and to begin its answer to any other (default 60s)."`
 }

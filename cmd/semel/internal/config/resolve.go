@@ -63,6 +63,7 @@ func (r *resolver) config(o *Options) *Config {
 		KeyHeaders: or(o.KeyHeaders, []string{"Idempotency-Key"}), SecretFile: or(o.SecretFile, ""),
 		MaxAttempts: or(o.MaxAttempts, 0), MaxBody: int64(or(o.MaxBody, 10<<20)), MaxOutcome: int(or(o.MaxOutcome, 1<<20)),
 		Lease:            r.span("lease", o.Lease, 30*time.Second, 100*time.Millisecond, time.Hour),
+		StoreTimeout:     r.span("store-timeout", o.StoreTimeout, 5*time.Second, 10*time.Millisecond, 10*time.Minute),
 		Drain:            r.span("drain", o.Drain, 30*time.Second, 0, time.Hour),
 		BodyTimeout:      r.span("body-timeout", o.BodyTimeout, time.Minute, 0, 24*time.Hour),
 		SweepEvery:       r.span("sweep-every", o.SweepEvery, time.Minute, 0, 24*time.Hour),
@@ -94,6 +95,11 @@ func (r *resolver) config(o *Options) *Config {
 	r.count("max-body", c.MaxBody, 1, 1<<30)
 	r.count("max-outcome", int64(c.MaxOutcome), 1, 64<<20)
 	r.keyHeaders(c.KeyHeaders)
+	r.compared(c, &o.Compared)
+	c.WriteTimeout = r.writeTimeout(o)
+	c.Limits = r.limits(&o.Limits, c.MaxBody)
+	c.Connections = r.connections(&o.Transports)
+	c.Protected = canonicalNames(c.Protected)
 	return c
 }
 
@@ -117,7 +123,7 @@ func (r *resolver) rules(c *Config, o *Options, rules []Rule) {
 		c.Rules = append(c.Rules, route)
 	}
 	if c.ReconcileURL != nil && !c.Parks() {
-		r.bad("reconcile-url", c.ReconcileURL.Redacted(), "is asked only about parked requests; set on-doubt to park, here or in a rule")
+		r.bad("reconcile-url", input.Masked(c.ReconcileURL), "is asked only about parked requests; set on-doubt to park, here or in a rule")
 	}
 }
 
@@ -160,12 +166,13 @@ func (r *resolver) route(prefix string, o *Calls) Route {
 		return field
 	}
 	route := Route{
-		Methods: or(o.Methods, []string{http.MethodPost, http.MethodPatch}), RequireKey: or(o.RequireKey, true), KeyFrom: or(o.KeyFrom, nil),
+		Methods: or(o.Methods, []string{http.MethodPost, http.MethodPatch}), RequireKey: or(o.RequireKey, false), KeyFrom: or(o.KeyFrom, nil),
 		NoStore: or(o.NoStore, false), Keep5xx: or(o.Keep5xx, false),
 		Wait:            r.span(at("wait"), o.Wait, 0, 0, 10*time.Minute),
 		Retention:       r.span(at("retention"), o.Retention, 24*time.Hour, time.Second, 3650*24*time.Hour),
 		UpstreamTimeout: r.span(at("upstream-timeout"), o.UpstreamTimeout, time.Minute, time.Millisecond, 24*time.Hour),
 	}
+	r.statuses(at, &route, &o.Statuses)
 	policy := or(o.OnDoubt, store.Retry.String())
 	if err := route.OnDoubt.UnmarshalText([]byte(policy)); err != nil {
 		r.bad(at("on-doubt"), policy, "choose retry or park")
@@ -206,9 +213,12 @@ func (r *resolver) count(field string, n, least, most int64) {
 }
 
 func (r *resolver) address(field, addr string) {
+	if _, ok := isSocket(addr); ok {
+		return
+	}
 	_, port, err := net.SplitHostPort(addr)
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
-		r.bad(field, addr, "write host:port, such as 127.0.0.1:8080, or :8080 for all addresses of this machine")
+		r.bad(field, addr, "write host:port, such as 127.0.0.1:8080, or :8080 for all addresses of this machine, or unix:/run/semel.sock")
 	}
 }
 
@@ -220,8 +230,8 @@ func (r *resolver) url(field string, given *string) *url.URL {
 	u, err := url.Parse(*given)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" || !isPort(u.Port()) {
 		shown := *given
-		if strings.Contains(shown, "@") {
-			shown = "" // it may hold a password
+		if strings.ContainsAny(shown, "@?#") {
+			shown = "" // it may contain a secret
 		}
 		r.bad(field, shown, "write an absolute URL of http or https, such as http://127.0.0.1:3000")
 		return nil

@@ -34,7 +34,7 @@ func TestResolve_NoOptions_DefaultsOfHelp(t *testing.T) {
 		c.MaxOutcome != 1<<20 || c.Drain != 30*time.Second || c.SweepEvery != time.Minute || c.BodyTimeout != time.Minute || c.ClientHost || c.AdminListen != "" {
 		t.Errorf("got %+v", c)
 	}
-	want := Route{Match: "/", Operation: "http", OnDoubt: store.Retry, Methods: []string{"POST", "PATCH"}, RequireKey: true,
+	want := Route{Match: "/", Operation: "http", OnDoubt: store.Retry, Methods: []string{"POST", "PATCH"},
 		Retention: 24 * time.Hour, UpstreamTimeout: time.Minute}
 	if !reflect.DeepEqual(c.Rest, want) {
 		t.Errorf("got %+v, want %+v", c.Rest, want)
@@ -60,7 +60,7 @@ rules:
   - match: POST /payments
     on-doubt: park
     operation: payments
-    require-key: false
+    require-key: true
     wait: 3s
   - match: /files/
     pass-through: true
@@ -69,7 +69,7 @@ rules:
 		t.Fatal(err)
 	}
 	pay, files := c.Rules[0], c.Rules[1]
-	if pay.OnDoubt != store.Park || pay.Operation != "payments" || pay.RequireKey || pay.Wait != 3*time.Second || pay.Retention != 7*24*time.Hour {
+	if pay.OnDoubt != store.Park || pay.Operation != "payments" || !pay.RequireKey || pay.Wait != 3*time.Second || pay.Retention != 7*24*time.Hour {
 		t.Errorf("payments: %+v", pay)
 	}
 	if !files.PassThrough || files.Operation != "http" || files.Wait != 2*time.Second {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
 // Denied reports that the authorize hook did not allow a replay.
@@ -43,7 +45,7 @@ func (h *Hook) Authorize(r *http.Request) error {
 	req.Header = asked(r, h.trust)
 	res, err := h.client.Do(req)
 	if err != nil {
-		return &Denied{Status: http.StatusServiceUnavailable, Err: err}
+		return &Denied{Status: http.StatusServiceUnavailable, Err: input.WithoutURL(err)}
 	}
 	defer func() { _ = res.Body.Close() }()      // it was read as far as it counts
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // so that the connection can be used again
@@ -59,21 +61,23 @@ func (h *Hook) Authorize(r *http.Request) error {
 }
 
 // asked returns the headers of r without the headers of its connection and its
-// body. With trust it keeps the incoming X-Forwarded-* headers.
+// body, without conditions and ranges, and without names that have an underscore. With trust it keeps the incoming X-Forwarded-* headers.
 func asked(r *http.Request, trust bool) http.Header {
 	h := maps.Clone(r.Header)
 	for _, line := range r.Header["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			delete(h, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)))
+			delete(h, textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)))
 		}
 	}
 	for name := range h {
 		switch {
-		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"):
+		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"),
+			strings.HasPrefix(name, "If-"), // the conditions are about the answer of the service, not about that of the hook
+			strings.Contains(name, "_"):    // many servers take X_Forwarded_Uri for X-Forwarded-Uri
 			delete(h, name)
 		}
 	}
-	for _, name := range []string{"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", "Forwarded"} {
+	for _, name := range []string{"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings", "Expect", "Forwarded", "Range"} {
 		delete(h, name)
 	}
 	h.Set("X-Forwarded-Method", r.Method)

@@ -4,9 +4,12 @@
 package hook
 
 import (
+	"net"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 )
 
 // maxAnswer bounds how much of a hook's answer is read, in bytes.
@@ -20,10 +23,15 @@ type Hook struct {
 	trust   bool // X-Forwarded-* as they come in are true
 }
 
-// New makes a Hook; each question takes at most timeout.
-func New(u *url.URL, timeout time.Duration) *Hook {
-	return &Hook{url: u, timeout: timeout, client: &http.Client{ // no Proxy, because the data of clients goes only to the service that the user named
-		Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 4 * time.Second},
+// New makes a Hook; each question takes at most timeout. The files, which may be nil,
+// are for TLS.
+func New(u *url.URL, timeout time.Duration, files *tlsfile.Source) *Hook {
+	t := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 4 * time.Second} // no Proxy, because the data of clients goes only to the service that the user named
+	if files != nil {
+		t.DialTLSContext = files.Dial(new(net.Dialer).DialContext, timeout)
+	}
+	return &Hook{url: u, timeout: timeout, client: &http.Client{
+		Transport: t,
 		// The hook follows no redirect, because the user named one service.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/store"
 )
 
@@ -67,6 +68,22 @@ func (t *text) UnmarshalJSON(doc []byte) error {
 	return nil
 }
 
+// Ask returns a semel.Options.Reconcile that asks the hook. It reads from the store when
+// a request was first seen.
+func (h *Hook) Ask(st store.Store) func(context.Context, *semel.Execution) (semel.Verdict, error) {
+	return func(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
+		key := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
+		f, err := st.Get(ctx, key)
+		if err != nil {
+			return semel.Verdict{}, fmt.Errorf("read when the request was first seen: %w", err)
+		}
+		return h.Reconcile(ctx, Question{
+			Operation: key.Operation, Tenant: key.Tenant, Key: key.Value, RequestDigest: x.Fingerprint(),
+			Fence: x.Fence(), Attempts: x.Attempt(), FirstSeen: f.Record.Created,
+		})
+	}
+}
+
 // Reconcile asks about a parked request. An error or the zero Verdict means that
 // the outcome is not known.
 func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error) {
@@ -89,7 +106,7 @@ func (h *Hook) Reconcile(ctx context.Context, q Question) (semel.Verdict, error)
 	req.Header.Set("Accept", "application/json")
 	res, err := h.client.Do(req)
 	if err != nil {
-		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", err)
+		return semel.Verdict{}, fmt.Errorf("reconcile-url: %w", input.WithoutURL(err))
 	}
 	defer func() { _ = res.Body.Close() }() // it was read as far as it counts
 	if res.StatusCode != http.StatusOK {

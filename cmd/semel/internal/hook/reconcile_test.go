@@ -30,7 +30,7 @@ func at(t *testing.T, timeout time.Duration, address string) *hook.Hook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hook.New(u, timeout)
+	h := hook.New(u, timeout, nil)
 	t.Cleanup(h.Close)
 	return h
 }

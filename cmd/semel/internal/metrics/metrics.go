@@ -66,9 +66,26 @@ func index(kind string) int {
 // Registry holds all counts of a process. Safe for concurrent use, once it is
 // set up.
 type Registry struct {
-	calls  []*Calls
-	values []value
+	calls    []*Calls
+	values   []value
+	families []family
 }
+
+// family is a counter with labels.
+type family struct {
+	name, help string
+	each       func(yield func(labels string, n uint64) bool)
+}
+
+// Counters adds a counter with labels. WriteTo reads its values from each, which yields
+// the labels of a value as the text format has them, made by Label. Not safe for
+// concurrent use.
+func (r *Registry) Counters(name, help string, each func(yield func(labels string, n uint64) bool)) {
+	r.families = append(r.families, family{name, help, each})
+}
+
+// Label writes a label for Counters. The caller joins several by commas.
+func Label(name, value string) string { return name + "=" + quote(value) }
 
 type value struct {
 	name, kind, help string
@@ -81,7 +98,12 @@ type Calls struct {
 	byKind          [len(kinds)]atomic.Uint64
 	runs            atomic.Uint64
 	took            atomic.Int64 // nanoseconds
+	unkeyed         atomic.Uint64
 }
+
+// Unkeyed counts a request that passes without a key, and reports whether it is the
+// first.
+func (c *Calls) Unkeyed() (first bool) { return c.unkeyed.Add(1) == 1 }
 
 // Calls adds the counts of a rule. Not safe for concurrent use.
 func (r *Registry) Calls(operation, rule string) *Calls {
@@ -135,9 +157,21 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 				c.labels(), time.Duration(c.took.Load()).Seconds(), c.labels(), n)
 		}
 	}
+	head("semel_unkeyed_requests_total", "counter", "Requests of a protected method that passed without a key, unprotected.")
+	for _, c := range r.calls {
+		if n := c.unkeyed.Load(); n > 0 {
+			fmt.Fprintf(&b, "semel_unkeyed_requests_total{%s} %d\n", c.labels(), n)
+		}
+	}
 	for _, v := range r.values {
 		head(v.name, v.kind, v.help)
 		fmt.Fprintf(&b, "%s %g\n", v.name, v.read())
+	}
+	for _, f := range r.families {
+		head(f.name, "counter", f.help)
+		for labels, n := range f.each {
+			fmt.Fprintf(&b, "%s{%s} %d\n", f.name, labels, n)
+		}
 	}
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err

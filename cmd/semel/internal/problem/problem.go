@@ -25,6 +25,13 @@ var (
 		Detail: "A header's name differs from that of a protected one only by an underscore."}
 	UpgradeRefused = semelhttp.Problem{Status: http.StatusBadRequest, Code: "upgrade_refused", Title: "Protocol cannot be switched",
 		Detail: "A request that takes effect once cannot switch to another protocol."}
+	KeyReserved = semelhttp.Problem{Status: http.StatusBadRequest, Code: "key_reserved", Title: "Idempotency-Key has a reserved prefix",
+		Detail: "Keys that begin with semel-fields: are made by the server. Nothing was done; use another key."}
+	PeerRefused = semelhttp.Problem{Status: http.StatusForbidden, Code: "peer_refused", Title: "Only trusted gateways may connect"}
+	TenantLimit = semelhttp.Problem{Status: http.StatusTooManyRequests, Code: "tenant_limit", Title: "Too much at a time for one caller",
+		Detail: "Nothing was done. Repeat the request with the same key after the time in Retry-After."}
+	Overloaded = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Title: "Too many requests",
+		Detail: "Nothing was done. Repeat the request with the same key after the time in Retry-After."}
 	BodyTimeout = semelhttp.Problem{Status: http.StatusRequestTimeout, Code: "body_timeout", Title: "Request body did not arrive in time",
 		Detail: "Nothing came for too long in the middle of the request. If it has a key, nothing was done; repeat it with that key."}
 	Unreachable = semelhttp.Problem{Status: http.StatusServiceUnavailable, Code: "upstream_unreachable", Title: "Service could not be reached",

@@ -3,20 +3,14 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
-	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/sweep"
 )
-
-// sweepCounts are totals of all sweeps.
-type sweepCounts struct{ deleted, released, parked, failed, errors atomic.Uint64 }
 
 // reconcileRound is the largest number of parked requests of one operation that
 // one round asks about.
@@ -35,9 +29,12 @@ func (p *Proxy) Run(ctx context.Context) error {
 		wg.Go(func() {
 			_ = sweep.Run(ctx, p.Store, &sweep.Options{ // it fails for wrong options only
 				Every: c.SweepEvery, Retention: c.Retention(), MaxAttempts: c.MaxAttempts,
-				Observe: p.observe, AfterPass: p.swept,
+				Observe: p.observe, AfterPass: p.sweeps.After(p.Log),
 			})
 		})
+	}
+	if c.SecretFile != "" {
+		wg.Go(func() { p.reloadSecrets(ctx, reloadEvery, p.secretsRead) })
 	}
 	if c.ReconcileEvery > 0 && len(ops) > 0 {
 		wg.Go(func() { p.reconcileAll(ctx, ops) })
@@ -48,17 +45,6 @@ func (p *Proxy) Run(ctx context.Context) error {
 func (p *Proxy) observe(ctx context.Context, e semel.Event) {
 	p.background.Observe(ctx, e)
 	semel.LogEvents(p.Log)(ctx, e)
-}
-
-func (p *Proxy) swept(s sweep.Stats, err error) {
-	p.sweeps.deleted.Add(uint64(s.Deleted))
-	p.sweeps.released.Add(uint64(s.Released))
-	p.sweeps.parked.Add(uint64(s.Parked))
-	p.sweeps.failed.Add(uint64(s.Failed))
-	if err != nil {
-		p.sweeps.errors.Add(1)
-		p.Log.Warn("a sweep failed; the next one tries again", "error", err)
-	}
 }
 
 // parkingOperation is an operation whose requests can be parked.
@@ -84,7 +70,7 @@ func (p *Proxy) parkingOperations() ([]parkingOperation, error) {
 		if r.PassThrough || r.OnDoubt != semel.Park || seen[r.Operation] {
 			continue
 		}
-		g, err := semel.New(p.Store, p.options(r, p.background))
+		g, err := semel.New(p.Store, p.options(r, p.background, p.Secrets))
 		if err != nil {
 			return nil, err
 		}
@@ -116,18 +102,4 @@ func (p *Proxy) reconcileAll(ctx context.Context, ops []parkingOperation) {
 			}
 		}
 	}
-}
-
-// askHook asks the reconcile hook about one parked request. It is an
-// Options.Reconcile.
-func (p *Proxy) askHook(ctx context.Context, x *semel.Execution) (semel.Verdict, error) {
-	key := store.Key{Operation: x.Operation(), Tenant: x.Tenant(), Value: x.Key()}
-	f, err := p.Store.Get(ctx, key)
-	if err != nil {
-		return semel.Verdict{}, fmt.Errorf("read when the request was first seen: %w", err)
-	}
-	return p.reconcile.Reconcile(ctx, hook.Question{
-		Operation: key.Operation, Tenant: key.Tenant, Key: key.Value, RequestDigest: x.Fingerprint(),
-		Fence: x.Fence(), Attempts: x.Attempt(), FirstSeen: f.Record.Created,
-	})
 }

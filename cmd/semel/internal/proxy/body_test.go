@@ -43,9 +43,9 @@ func TestBody_ClientStopsSending_Refused(t *testing.T) {
 		"before its body":      {"", postHalf + "\r\n", 408, "body_timeout"},
 		"in chunks":            {"", "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n", 408, "body_timeout"},
 		"with a key in it":     {"require-key: false\nkey-from: [id]\n", "POST /pay HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{", 408, "body_timeout"},
-		"without a key":        {"", "POST /pay HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nbo", 400, "key_missing"},
+		"without a key":        {"require-key: true\n", "POST /pay HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nbo", 400, "key_missing"},
 		"with a wrong path":    {"rules: [{match: /a}]\n", "POST /a/../b HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nbo", 400, "bad_path"},
-		"to switch protocols":  {"", postHalf + "Connection: upgrade\r\nUpgrade: x\r\n\r\nbo", 400, "upgrade_refused"},
+		"to switch protocols":  {"", postHalf + "Connection: upgrade\r\nUpgrade: websocket\r\n\r\nbo", 400, "upgrade_refused"},
 		"for a 100 that comes": {"", postHalf + "Expect: 100-continue\r\n\r\n", 100, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

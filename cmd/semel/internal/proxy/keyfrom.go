@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -10,27 +10,53 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// derivedPrefix begins the keys that are derived from a body, so that they
-// differ from all keys that clients send.
+// derivedPrefix begins the keys that are derived from a body. Clients cannot send
+// such keys; see reserved.
 const derivedPrefix = "semel-fields:"
+
+// Bodies over parseFree bytes that are parsed at the same time have at most
+// parseTotal bytes together, because the parser may hold a value of several times
+// its size in memory.
+const (
+	parseFree  = 64 << 10
+	parseTotal = 16 << 20
+)
+
+// parsing limits the memory of all parsers.
+var parsing = semaphore.NewWeighted(parseTotal)
 
 // keyFrom derives the key of a request from fields of its JSON body, by a hash.
 // The key is empty if a field is missing, null or empty.
 func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
-	return func(_ *http.Request, body io.Reader) (string, error) {
-		doc, err := io.ReadAll(body)
+	return func(r *http.Request, body io.Reader) (string, error) {
+		if sized, ok := body.(interface{ Size() int64 }); ok && sized.Size() > parseFree {
+			weight := min(sized.Size(), parseTotal)
+			ctx := context.Background()
+			if r != nil {
+				ctx = r.Context()
+			}
+			if err := parsing.Acquire(ctx, weight); err != nil {
+				return "", err
+			}
+			defer parsing.Release(weight)
+		}
+		values, err := fields(body, paths)
 		if err != nil {
 			return "", err
 		}
 		h := sha256.New()
 		for _, path := range paths {
-			v, err := field(doc, path)
-			if v == "" || err != nil {
-				return "", err
+			v := values[path]
+			if v == "" {
+				return "", nil
 			}
 			var n [8]byte
 			for _, part := range []string{path, v} { // the length comes first, so that no two lists of parts have one hash
@@ -45,63 +71,129 @@ func keyFrom(paths []string) func(*http.Request, io.Reader) (string, error) {
 
 var errNotObject = errors.New("the body is not a JSON object, or a member occurs twice")
 
-// field returns a value of the document in a form that equal values share. It
-// is empty if the value is missing, null or empty.
-func field(doc []byte, path string) (string, error) {
-	name, rest, nested := strings.Cut(path, ".")
-	raw, err := member(doc, name)
-	if err != nil || raw == nil || string(raw) == "null" {
-		return "", err
-	}
-	if nested {
-		return field(raw, rest)
-	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		if s == "" {
-			return "", nil
-		}
-		return "s" + s, nil
-	}
-	var b bool
-	if json.Unmarshal(raw, &b) == nil {
-		return "b" + strconv.FormatBool(b), nil
-	}
-	if n := strings.TrimPrefix(string(raw), "-"); n != "" && strings.Trim(n, "0123456789") == "" && string(raw) != "-0" {
-		return "n" + string(raw), nil // JSON has no leading zeros, so equal integers are written alike
-	}
-	return "", fmt.Errorf("the field %q must be text, a whole number, true or false", path)
+// fieldReader reads values of a JSON document without holding all of it.
+type fieldReader struct {
+	json  *json.Decoder
+	paths []string
+	found map[string]string
 }
 
-// member finds one member of an object. It refuses a member that occurs twice,
+// fields returns the values at the paths, each in a form that equal values share.
+// It refuses a document in which a member on the way to a value occurs twice,
 // because the upstream may use either.
-func member(doc []byte, name string) (json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+func fields(doc io.Reader, paths []string) (map[string]string, error) {
+	f := &fieldReader{json: json.NewDecoder(doc), paths: paths, found: map[string]string{}}
+	f.json.UseNumber()
+	if t, err := f.json.Token(); err != nil || t != json.Delim('{') {
 		return nil, errNotObject
 	}
-	var found json.RawMessage
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, errNotObject
+	if err := f.object(""); err != nil {
+		return nil, err
+	}
+	if _, err := f.json.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNotObject
+	}
+	return f.found, nil
+}
+
+// object reads the members of an object whose path is prefix.
+func (f *fieldReader) object(prefix string) error {
+	seen := map[string]bool{}
+	for f.json.More() {
+		t, err := f.json.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return errNotObject
 		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, errNotObject
-		}
-		if t == name {
-			if found != nil {
-				return nil, errNotObject
+		path := prefix + name
+		wanted := slices.Contains(f.paths, path) && !strings.Contains(name, ".")
+		inside := !strings.Contains(name, ".") && slices.ContainsFunc(f.paths, func(p string) bool { return strings.HasPrefix(p, path+".") })
+		if wanted || inside {
+			if seen[name] {
+				return errNotObject
 			}
-			found = v
+			seen[name] = true
+		}
+		if err := f.value(path, wanted, inside); err != nil {
+			return err
 		}
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, errNotObject
+	if _, err := f.json.Token(); err != nil { // the closing brace
+		return errNotObject
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errNotObject
+	return nil
+}
+
+// value reads the value of a member.
+func (f *fieldReader) value(path string, wanted, inside bool) error {
+	t, err := f.json.Token()
+	if err != nil {
+		return errNotObject
 	}
-	return found, nil
+	if d, ok := t.(json.Delim); ok {
+		switch {
+		case wanted:
+			return notScalar(path)
+		case inside && d == '{':
+			return f.object(path + ".")
+		case inside:
+			return errNotObject
+		}
+		return f.skip()
+	}
+	if inside && t != nil {
+		return errNotObject
+	}
+	if wanted {
+		f.found[path], err = scalar(path, t)
+	}
+	return err
+}
+
+// skip reads the rest of an array or object.
+func (f *fieldReader) skip() error {
+	for depth := 1; depth > 0; {
+		t, err := f.json.Token()
+		if err != nil {
+			return errNotObject
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+	}
+	return nil
+}
+
+func notScalar(path string) error {
+	return fmt.Errorf("the field %q must be text, a whole number, true or false", path)
+}
+
+// scalar returns a value in a form that equal values share. It is empty for null and
+// for empty text.
+func scalar(path string, t json.Token) (string, error) {
+	switch v := t.(type) {
+	case nil:
+		return "", nil
+	case string:
+		// The decoder replaces what is no Unicode text, so that different texts would
+		// have one key.
+		if strings.ContainsRune(v, utf8.RuneError) {
+			return "", fmt.Errorf("the field %q has text that is not valid Unicode, or the character U+FFFD, which stands for such text", path)
+		}
+		if v == "" {
+			return "", nil
+		}
+		return "s" + v, nil
+	case bool:
+		return "b" + strconv.FormatBool(v), nil
+	case json.Number:
+		// JSON has no leading zeros, so equal integers are written alike.
+		if n := strings.TrimPrefix(v.String(), "-"); n != "" && strings.Trim(n, "0123456789") == "" && v != "-0" {
+			return "n" + v.String(), nil
+		}
+	}
+	return "", notScalar(path)
 }

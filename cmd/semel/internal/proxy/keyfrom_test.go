@@ -43,6 +43,18 @@ func TestKeyFrom_SplitFields_DifferentKeys(t *testing.T) {
 	}
 }
 
+// JSON text that is not valid Unicode is decoded as U+FFFD, whatever it was, so that
+// different texts would have one key.
+func TestKeyFrom_InvalidTexts_AreRefused(t *testing.T) {
+	for _, doc := range []string{
+		"{\"id\":\"a\xff\"}", "{\"id\":\"a\xfe\"}", `{"id":"a\ud800"}`, `{"id":"a\udfff"}`, `{"id":"a\ufffd"}`,
+	} {
+		if found, err := fields(strings.NewReader(doc), []string{"id"}); err == nil || !strings.Contains(err.Error(), "U+FFFD") {
+			t.Errorf("%q: %v, error %v", doc, found, err)
+		}
+	}
+}
+
 func TestKeyFrom_MissingField_NoKey(t *testing.T) {
 	for _, doc := range []string{`{}`, `{"id":null}`, `{"ID":"x"}`, `{"id":""}`} {
 		if got := key(t, doc, "id"); got != "" {
@@ -64,5 +76,24 @@ func TestKeyFrom_ObjectOrFloat_Refused(t *testing.T) {
 	}
 	if k, err := keyFrom([]string{"a.id"})(nil, strings.NewReader(`{"a":"text"}`)); err == nil {
 		t.Errorf("a member of a text: made %q", k)
+	}
+}
+
+// The decoder would replace both texts by the same one.
+func TestKeyFrom_InvalidText_Refused(t *testing.T) {
+	for _, doc := range []string{"{\"id\":\"\xff\"}", "{\"id\":\"\xfe\"}", `{"id":"\ud800"}`, `{"id":"\udfff"}`} {
+		if k, err := keyFrom([]string{"id"})(nil, strings.NewReader(doc)); err == nil {
+			t.Errorf("%q: made %q", doc, k)
+		}
+	}
+}
+
+// A member beside the way to a value may occur twice, and may be of any kind.
+func TestKeyFrom_OtherMembers_Skipped(t *testing.T) {
+	want := key(t, `{"a":{"id":1}}`, "a.id")
+	for _, doc := range []string{`{"x":[{"a":{"id":2}},[]],"x":{},"a":{"y":{"id":3},"id":1,"y":null},"a.id":4}`} {
+		if got := key(t, doc, "a.id"); got != want {
+			t.Errorf("%s: %q, want %q", doc, got, want)
+		}
 	}
 }

@@ -12,14 +12,16 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
+	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/metrics"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/store"
 )
 
-// Parts are the dependencies of a Proxy. All but Secrets are required. The Proxy
-// closes none of them.
+// Parts are the dependencies of a Proxy. Secrets, the files for TLS and TempDir are
+// optional. The Proxy closes none of them.
 type Parts struct {
 	Config  *config.Config
 	Store   store.Store
@@ -27,6 +29,11 @@ type Parts struct {
 	Finder  *scope.Finder
 	Secrets []semel.Secret
 	Log     *slog.Logger
+	// The files for TLS towards the upstream and the hooks. Nil: the authorities of
+	// the system.
+	UpstreamTLS, HookTLS *tlsfile.Source
+	// TempDir is the folder for large request bodies. Empty: os.TempDir.
+	TempDir string
 }
 
 // Proxy is a reverse proxy in front of one service. Safe for concurrent use.
@@ -40,24 +47,30 @@ type Proxy struct {
 	router     *router
 	counts     metrics.Registry
 	background *metrics.Calls // events of sweeps and reconciliation
-	sweeps     sweepCounts
-	draining   atomic.Bool
-	inFlight   atomic.Int64
+	sweeps     metrics.Sweeps
+	guards     []*currentGuard // of all routes
+
+	paced       pacedStore // Store, for the runs of requests
+	secretsRead version    // the file of secrets that is in use
+	draining    atomic.Bool
+	inFlight    atomic.Int64
 }
 
 // New makes a Proxy. It does no I/O.
 func New(parts Parts) (*Proxy, error) {
 	c := parts.Config
-	p := &Proxy{Parts: parts}
-	p.router = &router{protected: protectedNames(c.KeyHeaders, p.Rule.Headers()), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout}
+	p := &Proxy{Parts: parts, paced: newPacedStore(parts.Store), secretsRead: modified(c.SecretFile)}
+	p.router = &router{protected: protectedNames(c.KeyHeaders, p.Rule.Headers(), c.Protected), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout,
+		writeTimeout: c.WriteTimeout, limits: limit.New(c.Limits, nil), peers: newPeers(&c.Connections), upgrades: c.Upgrades, origins: c.RefusalOrigins}
 	p.up = upstream.New(upstream.Options{
-		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.router.protected, Idle: c.UpstreamIdle, Log: parts.Log,
+		URL: c.Upstream, ClientHost: c.ClientHost, TrustForwarded: c.TrustForwarded, Protected: p.router.protected, Idle: c.UpstreamIdle, TLS: parts.UpstreamTLS, Log: parts.Log,
+		RefusalOrigins: c.RefusalOrigins,
 	})
 	if c.ReconcileURL != nil {
-		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout)
+		p.reconcile = hook.New(c.ReconcileURL, c.ReconcileTimeout, parts.HookTLS)
 	}
 	if c.AuthorizeURL != nil {
-		p.authorize = hook.New(c.AuthorizeURL, c.AuthorizeTimeout)
+		p.authorize = hook.New(c.AuthorizeURL, c.AuthorizeTimeout, parts.HookTLS)
 		if c.TrustForwarded {
 			p.authorize.TrustForwarded()
 		}
@@ -96,19 +109,23 @@ func (p *Proxy) routes() error {
 		return nil
 	}
 	p.router.rules, p.router.subtrees = http.NewServeMux(), http.NewServeMux()
-	rooted := false
+	rooted, routes := false, make([]*route, len(c.Rules))
 	for i := range c.Rules {
 		r, err := p.route(&c.Rules[i])
 		if err != nil {
 			return fmt.Errorf("rules[%d]: %w", i, err)
 		}
 		match := c.Rules[i].Match
+		routes[i] = r
 		p.router.rules.Handle(match, r) // the configuration has checked the pattern
 		if strings.HasSuffix(match, "/") || strings.HasSuffix(match, "...}") {
 			p.router.subtrees.Handle(match, r)
+		} else {
+			r.specific = true
 		}
 		rooted = rooted || match == "/"
 	}
+	p.router.variants = newVariants(c.Rules, routes)
 	if !rooted {
 		p.router.rules.Handle("/", rest)
 		p.router.subtrees.Handle("/", rest)

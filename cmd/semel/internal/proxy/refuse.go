@@ -13,6 +13,9 @@ import (
 // refuse writes a refusal of package semelhttp. If the authorize hook denied a
 // replay, the client gets the status of the hook.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, why semelhttp.Problem) {
+	if p, ok := limited(why.Err); ok {
+		why = p
+	}
 	switch why.Code {
 	case semelhttp.CodeTenantMissing:
 		if p.Rule.Bearer() {

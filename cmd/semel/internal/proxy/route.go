@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/metrics"
 	"github.com/semel-go/semel/cmd/semel/internal/scope"
+	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/semelhttp"
 )
 
@@ -20,14 +23,19 @@ type route struct {
 	keyOptional bool // a request without a key passes
 	fromBody    bool // a key can be derived from the body
 	passThrough bool
+	parks       bool
+	specific    bool // its rule is for one path, and not for all below it
 }
 
 func (p *Proxy) route(r *config.Route) (*route, error) {
-	next := p.up.Handler(r.UpstreamTimeout, r.Keep5xx)
+	next := p.up.Handler(r.UpstreamTimeout, upstream.Answers{Keep5xx: r.Keep5xx, Final: r.FinalStatuses, NoEffect: r.NoEffectStatuses})
 	if r.PassThrough {
 		return &route{Handler: next, passThrough: true}, nil
 	}
-	g, err := semel.New(p.Store, p.options(r, p.counts.Calls(r.Operation, r.Match)))
+	counts := p.counts.Calls(r.Operation, r.Match)
+	g, err := p.newGuard(func(list []semel.Secret) (*semel.Guard, error) {
+		return semel.New(namedStore{p.paced}, p.options(r, counts, list))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -35,22 +43,22 @@ func (p *Proxy) route(r *config.Route) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &route{Handler: once(next), methods: r.Methods, keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0}, nil
+	return &route{Handler: once(p.countWithoutKey(countAnswer(next, int64(p.Config.MaxOutcome)), r, counts)), methods: r.Methods, keyOptional: !r.RequireKey, fromBody: len(r.KeyFrom) > 0, parks: r.OnDoubt == semel.Park}, nil
 }
 
 // options are the options of the Guard of a rule.
-func (p *Proxy) options(r *config.Route, counts *metrics.Calls) *semel.Options {
+func (p *Proxy) options(r *config.Route, counts *metrics.Calls, secrets []semel.Secret) *semel.Options {
 	c := p.Config
 	log := semel.LogEvents(p.Log)
 	o := &semel.Options{
-		OnDoubt: r.OnDoubt, Lease: c.Lease, Retention: r.Retention, MaxAttempts: c.MaxAttempts, MaxOutcome: c.MaxOutcome, Secrets: p.Secrets,
+		OnDoubt: r.OnDoubt, Lease: c.Lease, StoreTimeout: c.StoreTimeout, Retention: r.Retention, MaxAttempts: c.MaxAttempts, MaxOutcome: c.MaxOutcome, Secrets: secrets,
 		Observe: func(ctx context.Context, e semel.Event) {
 			counts.Observe(ctx, e)
 			log(ctx, e)
 		},
 	}
 	if r.OnDoubt == semel.Park && p.reconcile != nil {
-		o.Reconcile = p.askHook
+		o.Reconcile = p.reconcile.Ask(p.Store)
 	}
 	return o
 }
@@ -61,10 +69,15 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	o := &semelhttp.Options{
 		Operation: func(*http.Request) string { return r.Operation },
 		Methods:   r.Methods, KeyHeaders: c.KeyHeaders, Optional: !r.RequireKey, Wait: r.Wait, NoStore: r.NoStore,
-		MaxBody: c.MaxBody, MaxResponse: c.MaxOutcome,
+		MaxBody: c.MaxBody, TempDir: p.TempDir, MaxResponse: c.MaxOutcome,
 		Detach:    true, // a client that hangs up must not leave a request in doubt
 		HoldFlush: true, // httputil.ReverseProxy flushes answers of unknown length
 		Refuse:    p.refuse,
+
+		FingerprintHeaders: c.FingerprintHeaders, RefusalOrigins: c.RefusalOrigins,
+	}
+	if len(c.ReplayHeaders) > 0 {
+		o.ReplayHeaders = slices.Concat(semelhttp.UsualReplayHeaders(), c.ReplayHeaders)
 	}
 	if len(r.KeyFrom) > 0 {
 		o.KeyFrom = keyFrom(r.KeyFrom)
@@ -75,15 +88,18 @@ func (p *Proxy) http(r *config.Route) *semelhttp.Options {
 	return o
 }
 
-// tenant names the tenant of a request.
+// tenant names the tenant of a request, and counts the request for its limits.
 func (p *Proxy) tenant() semelhttp.TenantFunc {
 	if p.Rule.Shared() {
-		return func(*http.Request) (string, error) { return semel.Shared, nil }
+		return func(r *http.Request) (string, error) { return semel.Shared, limit.FromContext(r.Context()).Admit("") }
 	}
 	return func(r *http.Request) (string, error) {
 		tenant, err := p.Finder.Tenant(r)
 		if errors.Is(err, scope.ErrUnavailable) {
 			err = fmt.Errorf("%w: %w", semel.ErrUnavailable, err)
+		}
+		if err == nil {
+			err = limit.FromContext(r.Context()).Admit(tenant)
 		}
 		return tenant, err
 	}

@@ -20,7 +20,7 @@ rules:
     pass-through: true
 `)
 	for path, want := range map[string]string{
-		"/pay": "outcome_unknown", "/pay/": "again", "/pay/7/capture": "kept", "/other": "again", "/free/x": "again", "/free": "again",
+		"/pay": "outcome_unknown", "/pay/": "outcome_unknown", "/PAY": "outcome_unknown", "/pay/7/capture": "kept", "/other": "again", "/free/x": "again", "/free": "again",
 	} {
 		before := s.backend.count()
 		s.send("POST", path, "", "Idempotency-Key", "k"+path)
@@ -109,8 +109,10 @@ scope: single
 rules:
   - match: POST /secret
     no-store: true
+    require-key: true
   - match: PUT /put
     methods: [PUT]
+    require-key: true
   - match: POST /small
     require-key: false
 `)
@@ -136,6 +138,7 @@ scope: single
 rules:
   - match: POST /strict
     key-from: [order.id]
+    require-key: true
   - match: POST /lax
     key-from: [order.id]
     require-key: false

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/limit"
 	"github.com/semel-go/semel/cmd/semel/internal/problem"
 	"github.com/semel-go/semel/semelhttp"
 )
@@ -24,7 +25,13 @@ type router struct {
 	subtrees   *http.ServeMux // the rules for all paths below a path
 	rest       *route
 
-	bodyTimeout time.Duration // see setBodyDeadline
+	bodyTimeout  time.Duration // see setBodyDeadline
+	writeTimeout time.Duration // see limitWrites
+	limits       *limit.Limiter
+	peers        *peers
+	upgrades     []string  // protocols, in lower case
+	origins      []string  // whose pages may read refusals
+	variants     *variants // nil: no rules
 }
 
 // protectedNames returns the canonical names of the headers that a Connection
@@ -53,29 +60,44 @@ func canonical(names []string) []string {
 
 // ServeHTTP implements http.Handler.
 func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w, end := limitWrites(w, r, d.writeTimeout)
+	defer end()
+	d.ignoreUpgrade(r.Header)
 	if p := d.problemOf(r); p != nil {
 		d.refuse(w, r, *p)
 		return
 	}
-	to := d.find(r)
+	to := d.strictest(d.find(r), r)
 	if d.isProtected(to, r) && len(r.Header["Upgrade"]) > 0 {
 		d.refuse(w, r, problem.UpgradeRefused)
 		return
 	}
-	if d.reads(to, r) {
-		r = limitPauses(w, r, d.bodyTimeout)
+	reads := d.reads(to, r)
+	v, err := d.limits.Begin(reads)
+	if err != nil {
+		p, _ := limited(err)
+		d.refuse(w, r, p)
+		return
+	}
+	defer v.End()
+	if reads {
+		v.Request = r
+		r = limitPauses(limit.WithVisit(r.Context(), v), w, r, d.bodyTimeout, v)
 	}
 	to.ServeHTTP(w, r)
 }
 
 func (d *router) refuse(w http.ResponseWriter, r *http.Request, p semelhttp.Problem) {
 	setBodyDeadline(w, r, d.bodyTimeout)
+	semelhttp.AllowOrigin(w, r, d.origins)
 	problem.Write(w, p)
 }
 
 // problemOf returns the reason to refuse a request on every route, or nil.
 func (d *router) problemOf(r *http.Request) *semelhttp.Problem {
 	switch {
+	case !d.peers.allow(r):
+		return &problem.PeerRefused
 	case r.Method == http.MethodConnect:
 		return &problem.NotProxied
 	case !strings.HasPrefix(r.URL.Path, "/"):
@@ -84,6 +106,8 @@ func (d *router) problemOf(r *http.Request) *semelhttp.Problem {
 		return &problem.HopByHop
 	case d.ambiguous(r.Header):
 		return &problem.Ambiguous
+	case d.reserved(r.Header):
+		return &problem.KeyReserved
 	case d.rules != nil && !isNormal(r.URL.Path):
 		return &problem.BadPath // the upstream may normalize the path, and another rule would apply
 	}
@@ -135,7 +159,7 @@ func (d *router) find(r *http.Request) *route {
 	if d.rules == nil {
 		return d.rest
 	}
-	r = plainHost(r)
+	r = plainHost(upperMethod(r))
 	h, _ := d.rules.Handler(r)
 	if to, ok := h.(*route); ok {
 		return to
@@ -170,12 +194,12 @@ func plainHost(r *http.Request) *http.Request {
 // reads reports whether the proxy reads the whole body first, before it looks for
 // the key.
 func (d *router) reads(to *route, r *http.Request) bool {
-	return d.isProtected(to, r) || to.fromBody && slices.Contains(to.methods, r.Method)
+	return d.isProtected(to, r) || to.fromBody && to.protects(r)
 }
 
 // isProtected reports whether a request takes effect once.
 func (d *router) isProtected(to *route, r *http.Request) bool {
-	if to.passThrough || !slices.Contains(to.methods, r.Method) {
+	if to.passThrough || !to.protects(r) {
 		return false
 	}
 	if !to.keyOptional {

@@ -149,7 +149,7 @@ func TestRequestTarget_OtherHost_StillGoesToUpstream(t *testing.T) {
 }
 
 func TestKeyHeader_Twice_Refused(t *testing.T) {
-	s := play(t, created(), "scope: single\n")
+	s := play(t, created(), "scope: single\nrequire-key: true\n")
 	for name, headers := range map[string][]string{
 		"two lines": {"Idempotency-Key", "a", "Idempotency-Key", "b"}, "joined": {"Idempotency-Key", "a, b"}, "empty": {"Idempotency-Key", ""},
 	} {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/admin"
 )
 
 // Limits for the connections of clients.
@@ -15,9 +17,13 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 16 << 10
-	// settleTime is how long requests that a stop cuts off may take to store
-	// their outcome.
-	settleTime = 2 * time.Second
+	// settleTime is the largest part of the drain time that is left to requests
+	// that a stop gives up, to give their claims back. It is a quarter of the
+	// drain time, but not less than leastSettleTime.
+	settleTime      = 2 * time.Second
+	leastSettleTime = 100 * time.Millisecond
+	// lateSettleTime is how much longer they may take if the store is slow.
+	lateSettleTime = 500 * time.Millisecond
 )
 
 // count counts the requests in flight.
@@ -31,9 +37,9 @@ func (p *Proxy) count(next http.Handler) http.Handler {
 
 // Serve serves until ctx ends. It then reports that it is not ready, accepts no
 // more connections, waits for the requests in flight, and closes the listeners.
-// admin may be nil. Serve returns an error if a listener failed, or if requests
+// adminListener may be nil. Serve returns an error if a listener failed, or if requests
 // were still in flight at the end of the drain time.
-func (p *Proxy) Serve(ctx context.Context, clients, admin net.Listener) error {
+func (p *Proxy) Serve(ctx context.Context, clients, adminListener net.Listener) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	ended := make(chan error, 3)
@@ -49,12 +55,15 @@ func (p *Proxy) Serve(ctx context.Context, clients, admin net.Listener) error {
 			ended <- err
 		}
 	}
+	giveUp, gaveUp := context.WithCancel(work)
+	defer gaveUp()
 	clientServer := p.server(p.count(p.Handler()))
+	clientServer.BaseContext = func(net.Listener) context.Context { return giveUp }
 	go serve(clientServer, clients)
 	var adminServer *http.Server
-	if admin != nil {
-		adminServer = p.server(p.Admin())
-		go serve(adminServer, admin)
+	if adminListener != nil {
+		adminServer = admin.Server(p.Admin(), p.Log)
+		go serve(adminServer, adminListener)
 	}
 
 	var err error
@@ -64,7 +73,10 @@ func (p *Proxy) Serve(ctx context.Context, clients, admin net.Listener) error {
 	}
 	p.draining.Store(true)
 	p.Log.Info("stopping", "in_flight", p.inFlight.Load(), "limit", p.Config.Drain)
-	err = errors.Join(err, p.drain(clientServer))
+	err = errors.Join(err, p.drain(clientServer, func() {
+		gaveUp()
+		p.up.Stop()
+	}))
 	if adminServer != nil {
 		_ = adminServer.Close() // a prober asks again
 	}
@@ -80,17 +92,23 @@ func (p *Proxy) server(h http.Handler) *http.Server {
 	}
 }
 
-// drain waits for the requests in flight.
-func (p *Proxy) drain(s *http.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), p.Config.Drain)
+// drain waits for the requests in flight. Near the end of the drain time it gives up
+// the remaining ones. Each then gives its claim back, released or in doubt by its policy. A request of which nothing was sent to the upstream had no effect.
+func (p *Proxy) drain(s *http.Server, giveUp func()) error {
+	end := time.Now().Add(p.Config.Drain)
+	ctx, cancel := context.WithDeadline(context.Background(), end.Add(-max(leastSettleTime, min(settleTime, p.Config.Drain/4))))
 	defer cancel()
 	if s.Shutdown(ctx) == nil {
 		return nil
 	}
 	left := p.inFlight.Load()
-	_ = s.Close() // Shutdown has closed the listeners
-	for end := time.Now().Add(settleTime); p.inFlight.Load() > 0 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
+	giveUp()
+	ctx, cancel = context.WithDeadline(context.Background(), end.Add(lateSettleTime))
+	defer cancel()
+	err := fmt.Errorf("drain: %d requests were still in flight after %v; they were given up, and are released or in doubt as their policy says", left, p.Config.Drain)
+	if s.Shutdown(ctx) != nil { // it has closed the listeners
+		_ = s.Close()
+		err = fmt.Errorf("%w; %d of them did not settle in time, and are in doubt once their leases lapse", err, p.inFlight.Load())
 	}
-	return fmt.Errorf("drain: %d requests were still in flight after %v; they are in doubt once their leases lapse", left, p.Config.Drain)
+	return err
 }

@@ -110,7 +110,7 @@ func TestServe_ClientHangsUp_OutcomeKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(c, "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\nbody")
+	_, _ = io.WriteString(c, "POST /pay HTTP/1.1\r\nHost: "+s.Listener.Addr().String()+"\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\nbody")
 	<-arrived
 	_ = c.Close()
 	eventually(t, "the answer is kept", func() bool { return s.pay("k").replayed() })

@@ -38,7 +38,7 @@ func TestLease_ClaimHeld_UntilLeaseEnds(t *testing.T) {
 }
 
 func TestKeyHeaders_OwnNames_KeyFound(t *testing.T) {
-	s := play(t, created(), "scope: single\nkey-headers: [X-Once, X-Again]\n")
+	s := play(t, created(), "scope: single\nkey-headers: [X-Once, X-Again]\nrequire-key: true\n")
 	for _, name := range []string{"X-Once", "X-Again"} {
 		s.send("POST", "/", "", name, "k"+name)
 		if r := s.send("POST", "/", "", name, "k"+name); !r.replayed() {

@@ -169,7 +169,7 @@ func one(r *http.Request, name string) (string, error) {
 	if len(values) != 1 || strings.Contains(values[0], ",") {
 		return "", fmt.Errorf("%w: the header %s must have exactly one value", ErrUnknown, name)
 	}
-	return strings.TrimSpace(values[0]), nil
+	return strings.Trim(values[0], " \t"), nil // as HTTP does, so that the tenant is the value that the upstream gets
 }
 
 const maxTenant = 255
@@ -190,7 +190,7 @@ func bearer(r *http.Request) (string, error) {
 		return "", fmt.Errorf("%w: exactly one Authorization header is needed", ErrUnknown)
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
-	token = strings.TrimSpace(token)
+	token = strings.Trim(token, " \t")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return "", fmt.Errorf("%w: a bearer token is needed", ErrUnknown)
 	}

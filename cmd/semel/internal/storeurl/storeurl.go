@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel/cmd/semel/internal/input"
@@ -26,10 +27,11 @@ type Handle interface {
 
 // URL names a store. The zero URL is invalid.
 type URL struct {
-	kind  kind
-	text  string // the path of the SQLite file; or the whole URL, its password too
-	where string
-	redis *redisStore
+	kind   kind
+	text   string // the path of the SQLite file; or the whole URL, its password too
+	where  string
+	redis  *redisStore
+	dynamo *dynamoStore
 
 	postgres *postgresStore
 }
@@ -41,6 +43,7 @@ const (
 	inSQLite
 	inPostgres
 	inRedis
+	inDynamo
 )
 
 // Parse reads a URL; where is for the messages of errors.
@@ -64,12 +67,20 @@ func Parse(text, where string) (URL, error) {
 		u.kind = inRedis
 		u.redis, err = parseRedis(text, where)
 		return u, err
+	case scheme == "dynamodb" && strings.HasPrefix(path, "//"):
+		var err error
+		u.kind = inDynamo
+		u.dynamo, err = parseDynamo(text, where)
+		return u, err
 	}
 	if at := strings.LastIndexByte(text, '@'); at >= 0 { // there may be a password before it
 		text = "…" + text[at:]
 	}
+	if query := strings.IndexByte(text, '?'); query >= 0 { // or a secret after it
+		text = text[:query] + "?…"
+	}
 	return URL{}, &input.Error{Field: where, Value: text,
-		Want: "choose sqlite:PATH (a file, such as sqlite:semel.db or sqlite:/var/lib/semel.db), postgres://USER@HOST/DATABASE (the password by PGPASSWORD or ~/.pgpass), redis://HOST:PORT/0 (also rediss:, redis+cluster:, redis+sentinel:) or memory: (lost with the process)"}
+		Want: "choose sqlite:PATH (a file, such as sqlite:semel.db or sqlite:/var/lib/semel.db), postgres://USER@HOST/DATABASE (the password by PGPASSWORD or ~/.pgpass), redis://HOST:PORT/0 (also rediss:, redis+cluster:, redis+sentinel:), dynamodb://TABLE?region=REGION or memory: (lost with the process)"}
 }
 
 // Secret is the URL as it was given, its password too: for another process of
@@ -81,19 +92,29 @@ func (u URL) Secret() string {
 	return u.text
 }
 
+// File returns the path of the file, if the records are in one.
+func (u URL) File() (path string, ok bool) { return u.text, u.kind == inSQLite }
+
 // Memory reports whether the records live in this process only.
 func (u URL) Memory() bool { return u.kind == inMemory }
 
-// TakesPark reports whether the store takes requests that are to be parked in
-// doubt. Redis does only if it is told to: it may lose a claim.
-func (u URL) TakesPark() bool { return u.kind != inRedis || u.redis.opt.AllowPark }
+// CheckPark returns an error if the store does not take requests that are to be parked
+// in doubt. Redis does only if it is told to, because it may lose a claim. Each parked
+// request would fail otherwise.
+func (u URL) CheckPark() error {
+	if u.kind != inRedis || u.redis.opt.AllowPark {
+		return nil
+	}
+	return &input.Error{Field: u.where, Value: u.String(),
+		Want: "does not take on-doubt park, because a crash or a fail-over of Redis can lose a claim, and the effect then happens twice; if that is acceptable add semel-allow-park to the query, or choose postgres:// or sqlite:"}
+}
 
 // String is the URL as Parse reads it, but without a password.
 func (u URL) String() string {
 	switch u.kind {
 	case inSQLite:
 		return "sqlite:" + u.text
-	case inPostgres, inRedis:
+	case inPostgres, inRedis, inDynamo:
 		p, err := url.Parse(u.text)
 		if err != nil {
 			return "a store" // cannot be: Parse has parsed it
@@ -103,13 +124,19 @@ func (u URL) String() string {
 		}
 		q := p.Query()
 		before := len(q)
-		maps.DeleteFunc(q, func(name string, _ []string) bool { return strings.Contains(name, "password") })
+		maps.DeleteFunc(q, func(name string, _ []string) bool { return isSecret(name) })
 		if len(q) < before {
 			p.RawQuery = q.Encode()
 		}
 		return p.String()
 	}
 	return u.text
+}
+
+// isSecret reports whether the value of a parameter of a URL may be a secret.
+func isSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"pass", "secret", "token", "credential", "auth"}, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // Open opens the store, and makes it or brings its schema up to date where
@@ -122,6 +149,8 @@ func (u URL) Open(ctx context.Context) (Handle, error) {
 		return u.postgres.open(ctx, false)
 	case inRedis:
 		return u.redis.open(ctx)
+	case inDynamo:
+		return u.dynamo.open(ctx, true)
 	}
 	return sqlitestore.Open(ctx, u.text, nil)
 }
@@ -130,12 +159,14 @@ func (u URL) Open(ctx context.Context) (Handle, error) {
 func (u URL) OpenExisting(ctx context.Context) (Handle, error) {
 	switch u.kind {
 	case inMemory:
-		return nil, &input.Error{Field: u.where, Value: u.String(), Want: "lives inside another process and cannot be opened from here; choose sqlite:PATH, postgres://… or redis://…"}
+		return nil, &input.Error{Field: u.where, Value: u.String(), Want: "lives inside another process and cannot be opened from here; choose sqlite:PATH, postgres://…, redis://… or dynamodb://…"}
 	case inPostgres:
 		h, err := u.postgres.open(ctx, true)
 		return h, u.unfit(err)
 	case inRedis:
 		return u.redis.open(ctx)
+	case inDynamo:
+		return u.dynamo.open(ctx, false)
 	}
 	switch _, err := os.Stat(u.text); {
 	case errors.Is(err, fs.ErrNotExist):

@@ -12,6 +12,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/dynamostore/dynamotest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 	"github.com/semel-go/semel/store/redisstore/redistest"
 )
@@ -142,4 +143,8 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(withPostgres{m})) }
 // withPostgres removes its servers as well.
 type withPostgres struct{ m *testing.M }
 
-func (w withPostgres) Run() int { return pgtest.Main(w.m) }
+func (w withPostgres) Run() int { return pgtest.Main(withDynamo(w)) }
+
+type withDynamo struct{ m *testing.M }
+
+func (w withDynamo) Run() int { return dynamotest.Main(w.m) }

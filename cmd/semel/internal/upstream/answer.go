@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/semel-go/semel"
@@ -13,19 +14,30 @@ import (
 	"github.com/semel-go/semel/semelhttp"
 )
 
-// resultHeader lets the upstream say what its answer means, whatever the status:
-// "final" marks a result to keep, "no-effect" says that nothing was done.
-const resultHeader = "Semel-Result"
+// ResultHeader lets the upstream say what its answer means, whatever the status.
+const ResultHeader = "Semel-Result"
+
+// The values of ResultHeader.
+const (
+	ResultFinal    = "final"     // a result to keep
+	ResultNoEffect = "no-effect" // nothing was done
+)
 
 // onAnswer reads the outcome from an answer before the client gets it.
-func onAnswer(res *http.Response) error {
-	switch res.Header.Get(resultHeader) {
-	case "final":
+func (u *Upstream) onAnswer(res *http.Response) error {
+	u.renameLocation(res)
+	switch res.Header.Get(ResultHeader) {
+	case ResultFinal:
 		semelhttp.Final(res.Request)
-	case "no-effect":
+	case ResultNoEffect:
 		semelhttp.NoEffect(res.Request)
 	default:
-		if res.StatusCode >= http.StatusInternalServerError && res.Request.Context().Value(keep5xxKey{}) != nil {
+		a, ok := res.Request.Context().Value(answersKey{}).(*Answers)
+		switch {
+		case !ok:
+		case slices.Contains(a.NoEffect, res.StatusCode):
+			semelhttp.NoEffect(res.Request)
+		case slices.Contains(a.Final, res.StatusCode), a.Keep5xx && res.StatusCode >= http.StatusInternalServerError:
 			semelhttp.Final(res.Request)
 		}
 	}
@@ -43,7 +55,7 @@ func onInformational(_ int, h textproto.MIMEHeader) error {
 // removeOwnHeaders removes the headers that only the proxy may set.
 func removeOwnHeaders(h http.Header) {
 	for name := range h {
-		if strings.HasPrefix(name, ownPrefix) {
+		if strings.HasPrefix(name, OwnPrefix) {
 			delete(h, name)
 		}
 	}
@@ -78,7 +90,7 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 	case errors.Is(err, errBodyTimeout):
 		p = problem.BodyTimeout
 	case errors.Is(err, semel.ErrLeaseLost):
-	case isNotSent(err):
+	case NotSent(err):
 		semelhttp.NoEffect(r)
 		p = problem.Unreachable
 	case errors.Is(err, context.DeadlineExceeded):
@@ -89,10 +101,6 @@ func (u *Upstream) onFailure(w http.ResponseWriter, r *http.Request, err error) 
 		level = slog.LevelDebug // the client has hung up
 	}
 	u.opt.Log.Log(r.Context(), level, "the upstream did not answer", "code", p.Code, "method", r.Method, "error", err)
+	semelhttp.AllowOrigin(w, r, u.opt.RefusalOrigins)
 	problem.Write(w, p)
-}
-
-func isNotSent(err error) bool {
-	_, ok := errors.AsType[errNotSent](err)
-	return ok
 }

@@ -22,6 +22,7 @@ const operation = "http"
 type front struct {
 	*httptest.Server
 	guard *semel.Guard
+	up    *upstream.Upstream
 }
 
 // newFront puts a proxy in front of address; change may be nil.
@@ -47,7 +48,7 @@ func newFront(t *testing.T, address string, o *semel.Options, timeout time.Durat
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{Server: httptest.NewServer(once(up.Handler(timeout, false))), guard: g}
+	f := &front{Server: httptest.NewServer(once(up.Handler(timeout, upstream.Answers{}))), guard: g, up: up}
 	t.Cleanup(f.Close)
 	t.Cleanup(up.Close)
 	return f

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httputil"
@@ -13,11 +14,11 @@ import (
 
 // The headers that describe the attempt to the upstream.
 const (
-	fenceHeader   = "Semel-Fence"
-	attemptHeader = "Semel-Attempt"
-	digestHeader  = "Semel-Request-Digest"
-	// ownPrefix begins the names of headers that only the proxy may set.
-	ownPrefix = "Semel-"
+	FenceHeader   = "Semel-Fence"
+	AttemptHeader = "Semel-Attempt"
+	DigestHeader  = "Semel-Request-Digest"
+	// OwnPrefix begins the names of headers that only Semel may set.
+	OwnPrefix = "Semel-"
 )
 
 // rewrite prepares the request to the upstream. httputil.ReverseProxy has already
@@ -31,22 +32,42 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	}
 	h := pr.Out.Header
 	for name := range h {
-		if strings.HasPrefix(name, ownPrefix) {
+		if strings.HasPrefix(name, OwnPrefix) {
 			delete(h, name)
 		}
 	}
 	x, keyed := semel.FromContext(pr.In.Context())
 	if keyed {
-		h.Set(fenceHeader, strconv.FormatUint(x.Fence(), 10))
-		h.Set(attemptHeader, strconv.Itoa(x.Attempt()))
-		h.Set(digestHeader, x.Fingerprint())
+		h.Set(FenceHeader, strconv.FormatUint(x.Fence(), 10))
+		h.Set(AttemptHeader, strconv.Itoa(x.Attempt()))
+		h.Set(DigestHeader, x.Fingerprint())
 		h.Del("Expect") // the proxy has read the body already
 	}
 	u.trailers(pr)
 	semelhttp.NoResend(pr.Out)
 	if keyed {
 		preventResend(pr.Out)
+		joinWrites(pr.Out)
 	}
+}
+
+// smallBody is the size of the write buffer of http.Transport, in bytes.
+const smallBody = 4 << 10
+
+// joinWrites makes http.Transport send a small body in one write with the headers,
+// which it does only for a body in memory. The proxy has read the body of a request
+// with a key already, so it does not wait for the client here.
+func joinWrites(r *http.Request) {
+	if r.Body == nil || r.ContentLength <= 0 || r.ContentLength > smallBody {
+		return
+	}
+	b := make([]byte, r.ContentLength)
+	n, err := io.ReadFull(r.Body, b)
+	if err != nil { // http.Transport finds the same error, or that the body is too short
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(b[:n]), r.Body))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
 }
 
 // preventResend stops http.Transport from sending a request without a body a

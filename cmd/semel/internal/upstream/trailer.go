@@ -44,7 +44,7 @@ func (u *Upstream) trailerAllowed(name string) bool {
 	case "Content-Length", "Transfer-Encoding", "Trailer":
 		return false
 	}
-	return !strings.HasPrefix(name, ownPrefix) && !u.opt.Protected[name]
+	return !strings.HasPrefix(name, OwnPrefix) && !u.opt.Protected[name]
 }
 
 // trailerBody is a body that copies the trailers at its end. httputil closes the

@@ -4,8 +4,8 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
+	"github.com/semel-go/semel/semelhttp"
 )
 
 // Options configures an Upstream.
@@ -29,6 +31,10 @@ type Options struct {
 	Protected map[string]bool
 	// Idle is how long an idle connection is kept. Zero: without limit.
 	Idle time.Duration
+	// RefusalOrigins are the origins whose pages may read the proxy's own answers.
+	RefusalOrigins []string
+	// TLS has the files for https. Nil: the authorities of the system.
+	TLS *tlsfile.Source
 	// Log receives errors. Nil: slog.Default().
 	Log *slog.Logger
 }
@@ -38,13 +44,13 @@ type Upstream struct {
 	opt   Options
 	base  *http.Transport
 	proxy *httputil.ReverseProxy
+
+	stopped context.Context //nolint:containedctx // it ends all requests with a key: see Stop
+	stop    context.CancelFunc
 }
 
-const (
-	dialTimeout = 5 * time.Second
-	maxIdle     = 512 // idle connections
-	bufferSize  = 32 << 10
-)
+// bufferSize is the size of the buffers that copy answers.
+const bufferSize = 32 << 10
 
 // New makes an Upstream. It does no I/O. Close it.
 func New(o Options) *Upstream {
@@ -52,28 +58,12 @@ func New(o Options) *Upstream {
 		o.Log = slog.Default()
 	}
 	u := &Upstream{opt: o}
-	dialer := &net.Dialer{Timeout: dialTimeout}
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)  // HTTP/2 repeats requests by itself
-	u.base = &http.Transport{ // no Proxy: the environment must not change the upstream
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &conn{Conn: c}, nil
-		},
-		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConns:        maxIdle,
-		MaxIdleConnsPerHost: maxIdle,
-		IdleConnTimeout:     o.Idle,
-		DisableCompression:  true, // the client's Accept-Encoding applies
-		Protocols:           protocols,
-	}
+	u.stopped, u.stop = context.WithCancel(context.Background())
+	u.base = newTransport(o.Idle, o.TLS)
 	u.proxy = &httputil.ReverseProxy{
 		Rewrite:        u.rewrite,
 		Transport:      &sender{base: u.base},
-		ModifyResponse: onAnswer,
+		ModifyResponse: u.onAnswer,
 		ErrorHandler:   u.onFailure,
 		BufferPool:     &buffers{},
 		ErrorLog:       slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
@@ -84,19 +74,31 @@ func New(o Options) *Upstream {
 // Close closes the idle connections.
 func (u *Upstream) Close() { u.base.CloseIdleConnections() }
 
+// Stop gives up all requests with a key that have no answer yet. Their callers are
+// answered as if the upstream's answer was lost.
+func (u *Upstream) Stop() { u.stop() }
+
+// Answers says what some answers of the upstream mean, besides semelhttp.Judge. Only
+// answers of the upstream count: the proxy's own 502 or 504 is no result.
+type Answers struct {
+	Keep5xx  bool  // a 5xx answer is a result
+	Final    []int // statuses that are results
+	NoEffect []int // statuses that say that nothing was done
+}
+
+// answersKey finds the Answers of a request with a key in its context.
+type answersKey struct{}
+
 // Handler sends requests to the upstream. A request with a key must end within
 // the timeout. For any other request the answer must begin within the timeout
-// after the last bytes of the client. With keep5xx a 5xx answer is a result,
-// unless its Semel-Result header says otherwise.
-func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
+// after the last bytes of the client.
+func (u *Upstream) Handler(timeout time.Duration, answers Answers) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, keyed := semel.FromContext(r.Context()); keyed {
-			ctx, cancel := context.WithTimeout(r.Context(), timeout)
+			ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), answersKey{}, &answers), timeout)
 			defer cancel()
-			if keep5xx {
-				ctx = context.WithValue(ctx, keep5xxKey{}, true)
-			}
-			u.proxy.ServeHTTP(answerWriter{w, nil}, r.WithContext(ctx))
+			defer context.AfterFunc(u.stopped, cancel)()
+			u.forward(w, r.WithContext(ctx))
 			return
 		}
 		shareTrailers(r)
@@ -109,9 +111,25 @@ func (u *Upstream) Handler(timeout time.Duration, keep5xx bool) http.Handler {
 	})
 }
 
-// keep5xxKey marks the context of a request whose 5xx answers are results. Only
-// answers of the upstream count: the proxy's own 502 or 504 is no result.
-type keep5xxKey struct{}
+// forward sends a request with a key. httputil.ReverseProxy panics if the upstream
+// dies inside its body. If nothing was sent to the client yet, the client gets 502 or
+// 504 instead of half an answer.
+func (u *Upstream) forward(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p != http.ErrAbortHandler || !semelhttp.Broken(r) { //nolint:errorlint // it is this very value
+			panic(p)
+		}
+		u.onFailure(w, r, withCause(r.Context(), errBroken))
+	}()
+	u.proxy.ServeHTTP(answerWriter{w, nil}, r)
+}
+
+// errBroken reports an upstream that broke off in the middle of its answer.
+var errBroken = errors.New("the answer broke off")
 
 // buffers pools the buffers that copy answers, which saves an allocation each.
 type buffers struct{ pool sync.Pool }

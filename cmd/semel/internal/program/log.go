@@ -1,4 +1,4 @@
-package cli
+package program
 
 import (
 	"context"
@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/semel-go/semel/cmd/semel/internal/input"
 )
 
-// logger writes to standard error, in the form that --json chooses.
-func logger(stderr io.Writer, asJSON bool, level slog.Leveler) *slog.Logger {
+// Logger writes to standard error, in the form that --json chooses.
+func Logger(stderr io.Writer, asJSON bool, level slog.Leveler) *slog.Logger {
 	o := &slog.HandlerOptions{Level: level}
 	if asJSON {
 		return slog.New(slog.NewJSONHandler(stderr, o))
@@ -22,9 +20,9 @@ func logger(stderr io.Writer, asJSON bool, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stderr, o))
 }
 
-// captureLogs sends the log lines of package log, which net/http uses, and of the
+// CaptureLogs sends the log lines of package log, which net/http uses, and of the
 // Redis client to l, so that the process has one log. restore ends that.
-func captureLogs(l *slog.Logger) (restore func()) {
+func CaptureLogs(l *slog.Logger) (restore func()) {
 	flags, out := log.Flags(), log.Writer()
 	log.SetFlags(0)
 	log.SetOutput(warningWriter{l})
@@ -51,11 +49,3 @@ func (f warningWriter) Write(p []byte) (int, error) {
 func (f warningWriter) Printf(ctx context.Context, format string, args ...any) {
 	f.log.WarnContext(ctx, strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
-
-// wrong reports a mistake in a flag.
-func wrong(flag string, value any, want string) error {
-	return &input.Error{Field: flag, Value: fmt.Sprint(value), Want: want}
-}
-
-// indent makes text a block that the help shows unchanged.
-func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }

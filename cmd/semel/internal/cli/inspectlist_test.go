@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-go/semel/store"
+)
+
+// slowLister takes a time to find that there are no records.
+type slowLister time.Duration
+
+func (l slowLister) List(context.Context, store.Filter) iter.Seq2[store.Found, error] {
+	return func(func(store.Found, error) bool) { time.Sleep(time.Duration(l)) }
+}
+
+func TestInspectList_LongList_SaysThatItIsStillReading(t *testing.T) {
+	for takes, want := range map[time.Duration]string{
+		9 * time.Second:  "",
+		25 * time.Second: "semel inspect list: still reading after 10s\nsemel inspect list: still reading after 20s\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			c := inspectListCmd{Limit: 1}
+			if err := c.list(t.Context(), &env{stderr: &said}, slowLister(takes), nil); err != nil || said.String() != want {
+				t.Errorf("in %v: error %v, said %q, want %q", takes, err, said.String(), want)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+type inspectReopenCmd struct {
+	storeFlag
+	keyFlags
+	Fence     uint64          `name:"fence" required:"" placeholder:"N" help:"The fence that semel inspect get has shown: that failure is reopened, and no later one."`
+	Reason    string          `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log and the record."`
+	Retention config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long the reopened record is kept (default ${default}). Give it that of the service."`
+}
+
+// Help implements kong.HelpProvider.
+func (*inspectReopenCmd) Help() string {
+	return `A failed request, for example one whose attempts an outage has used up, answers every duplicate with its failure. Reopen it, and the next request or redriven message with its key runs again, with all its attempts. Only a failed record can be reopened, because its effect did not happen; a parked one is for semel inspect resolve. Each use writes one line of JSON to standard error with the operator, the reason and the result.
+
+Example:
+
+    semel inspect reopen k1 --operation billing --fence 1795000000000000 --reason "the bank was down until 14:00"
+`
+}
+
+func (c *inspectReopenCmd) Run(ctx context.Context, e *env) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return wrong("--reason", "", "must not be empty")
+	}
+	if d := time.Duration(c.Retention); d < time.Second || d > 3650*24*time.Hour {
+		return wrong("--retention", c.Retention, "must be from 1s to 3650d")
+	}
+	return c.with(ctx, func(h storeurl.Handle) error {
+		err := c.reopen(ctx, e, h)
+		result := "reopened"
+		if err != nil {
+			result = err.Error()
+		}
+		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("reopen", "operator", operator(e), "operation", c.Operation, "tenant", c.Tenant,
+			"key", c.key().Short(), "fence", c.Fence, "reason", c.Reason, "result", result)
+		if err != nil {
+			return err
+		}
+		return c.show(ctx, e, h)
+	})
+}
+
+func (c *inspectReopenCmd) reopen(ctx context.Context, e *env, h storeurl.Handle) error {
+	f, err := look(ctx, h, c.key())
+	switch {
+	case err != nil:
+		return err
+	case f.Record.State != store.Failed:
+		return fmt.Errorf("nothing was changed: the record is %v, and only a failed one can be reopened; its fence is %d", f.Record.State, f.Record.Fence)
+	case f.Record.Fence != c.Fence:
+		return fmt.Errorf("nothing was changed: the record has changed since it was seen; its fence is now %d. Look at it again (semel inspect get) before you use that", f.Record.Fence)
+	}
+	g, err := semel.New(h, &semel.Options{Retention: time.Duration(c.Retention)})
+	if err != nil {
+		return err
+	}
+	err = g.Reopen(ctx, f.Record, operator(e)+": "+c.Reason)
+	if errors.Is(err, store.ErrChanged) {
+		return errors.New("nothing was changed: the record has changed since it was seen. Look at it again (semel inspect get)")
+	}
+	return err
+}
+
+// show writes the new state of the record.
+func (c *inspectReopenCmd) show(ctx context.Context, e *env, h storeurl.Handle) error {
+	f, err := look(ctx, h, c.key())
+	if err != nil {
+		return err
+	}
+	v := viewOf(&f, false)
+	if e.json {
+		return json.NewEncoder(e.stdout).Encode(v)
+	}
+	_, err = fmt.Fprintf(e.stdout, "reopened: the record is %s now, with fence %d\n", v.State, v.Fence)
+	return err
+}

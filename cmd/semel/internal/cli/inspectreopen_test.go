@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/store"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+)
+
+func TestInspectReopen_FailedRecord_IsReleasedAndLogged(t *testing.T) {
+	url, st := seed(t)
+	fence := fenceOf(t, st, "failed")
+	args := []string{"inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "the bank was down", "--json"}
+	r := commandIn(t, map[string]string{"SUDO_USER": "eve"}, "", args...)
+	f, err := st.Get(t.Context(), store.Key{Operation: "http", Tenant: "ann", Value: "failed"})
+	if r.code != program.ExitOK || err != nil || f.Record.State != store.Released || f.Record.Attempt != 0 {
+		t.Fatalf("%+v; the record is %v after %d attempts, %v", r, f.Record.State, f.Record.Attempt, err)
+	}
+	if !strings.Contains(f.Record.LastError, "sudo: eve") || !strings.Contains(f.Record.LastError, "the bank was down") {
+		t.Errorf("the record says %q", f.Record.LastError)
+	}
+	logged := func(stderr string) (line map[string]any) {
+		first, _, _ := strings.Cut(stderr, "\n")
+		if err := json.Unmarshal([]byte(first), &line); err != nil {
+			t.Fatalf("no line of JSON: %q: %v", stderr, err)
+		}
+		return line
+	}
+	line := logged(r.stderr)
+	if !strings.Contains(line["operator"].(string), "sudo: eve") || line["reason"] != "the bank was down" || line["result"] != "reopened" ||
+		fmt.Sprintf("%.0f", line["fence"]) != fence {
+		t.Errorf("logged %v", line)
+	}
+	r = commandIn(t, nil, "", args...)
+	if result := logged(r.stderr)["result"].(string); r.code != program.ExitFailed || !strings.Contains(result, "nothing was changed") {
+		t.Errorf("again: %+v, logged result %q", r, result)
+	}
+}
+
+func TestInspectReopen_OtherRecord_IsRefused(t *testing.T) {
+	url, st := seed(t)
+	for _, key := range []string{"done", "parked", "released"} {
+		fence := fenceOf(t, st, key)
+		r := commandIn(t, nil, "", "inspect", "reopen", key, "--tenant", "ann", "--store", url, "--fence", fence, "--reason", "r")
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, "only a failed one") || fenceOf(t, st, key) != fence {
+			t.Errorf("%s: %+v", key, r)
+		}
+	}
+	if r := commandIn(t, nil, "", "inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", "1", "--reason", "r"); r.code != program.ExitFailed || !strings.Contains(r.stderr, "its fence is now") {
+		t.Errorf("another fence: %+v", r)
+	}
+	if r := commandIn(t, nil, "", "inspect", "reopen", "failed", "--tenant", "ann", "--store", url, "--fence", "1", "--reason", " "); r.code == program.ExitOK || !strings.Contains(r.stderr, "--reason") {
+		t.Errorf("no reason: %+v", r)
+	}
+}

@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/outbox"
+)
+
+type outboxCmd struct {
+	List  outboxListCmd  `cmd:"" help:"List messages, and count them."`
+	Show  outboxShowCmd  `cmd:"" help:"Show one message."`
+	Retry outboxRetryCmd `cmd:"" help:"Send a message that has failed, and its order key, again at once."`
+	Drop  outboxDropCmd  `cmd:"" help:"Delete a message that is not sent, so that its order key goes on."`
+}
+
+// outboxFlags are common to the commands of outbox.
+type outboxFlags struct {
+	Store string `name:"store" placeholder:"URL" default:"sqlite:semel.db" help:"The store of the outbox: sqlite:PATH or postgres://USER@HOST/DATABASE (default ${default})."`
+}
+
+// with runs fn with the outbox, which must exist.
+func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) error {
+	flag := storeFlag(*c)
+	return flag.with(ctx, func(h storeurl.Handle) (err error) {
+		b, err := storeurl.OutboxOf(h)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		return fn(b)
+	})
+}
+
+// messageView is a message as operators see it.
+type messageView struct {
+	Position  int64       `json:"position"`
+	State     string      `json:"state"`
+	Topic     string      `json:"topic"`
+	OrderKey  string      `json:"order_key,omitempty"`
+	ID        string      `json:"id"`
+	Written   time.Time   `json:"written"`
+	Sent      time.Time   `json:"sent,omitzero"`
+	Attempts  int         `json:"attempts"`
+	LastError string      `json:"last_error,omitempty"`
+	Headers   [][2]string `json:"headers,omitempty"`
+	Bytes     *int        `json:"bytes,omitempty"`
+	Body      string      `json:"body,omitempty"`
+
+	BodyBase64 string `json:"body_base64,omitempty"`
+}
+
+func messageViewOf(e *outbox.Entry) messageView {
+	return messageView{
+		Position: e.Position, State: e.State.String(), Topic: e.Topic, OrderKey: e.OrderKey, ID: e.ID, Written: e.Written, Sent: e.Sent,
+		Attempts: e.Attempts, LastError: e.LastError,
+	}
+}
+
+type outboxListCmd struct {
+	outboxFlags
+	State string `name:"state" placeholder:"STATE" default:"quarantined" enum:"waiting,held,quarantined,sent" help:"waiting, held (failed, or behind a failed one of their order key), quarantined or sent (default ${default})."`
+	After int64  `name:"after" placeholder:"POSITION" default:"0" help:"Only messages after this position."`
+	Limit int    `name:"limit" placeholder:"N" default:"100" help:"Largest number of messages to list (default ${default})."`
+}
+
+// Help implements kong.HelpProvider.
+func (*outboxListCmd) Help() string {
+	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages of all states, on standard error.
+
+Examples:
+
+    semel outbox list --store postgres://app@db/shop
+    semel outbox list --state waiting --limit 10 --json
+`
+}
+
+func (c *outboxListCmd) Run(ctx context.Context, e *env) error {
+	if c.Limit < 1 {
+		return wrong("--limit", c.Limit, "must be at least 1")
+	}
+	state, err := outbox.ParseState(c.State)
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(b storeurl.Outbox) error {
+		entries, err := b.List(ctx, state, c.After, c.Limit)
+		if err != nil {
+			return err
+		}
+		if e.json {
+			out := json.NewEncoder(e.stdout)
+			for i := range entries {
+				if err := out.Encode(messageViewOf(&entries[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err := c.table(e, entries); err != nil {
+			return err
+		}
+		return count(ctx, e, b)
+	})
+}
+
+func (c *outboxListCmd) table(e *env, entries []outbox.Entry) error {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	for i := range entries {
+		if i == 0 {
+			if err := row(t, "POSITION", "TOPIC", "ORDER KEY", "ID", "WRITTEN", "ATTEMPTS", "LAST ERROR"); err != nil {
+				return err
+			}
+		}
+		m := &entries[i]
+		if err := row(t, fmt.Sprint(m.Position), m.Topic, m.OrderKey, m.ID, m.Written.UTC().Format(time.RFC3339), fmt.Sprint(m.Attempts), short(m.LastError)); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// count writes how many messages there are.
+func count(ctx context.Context, e *env, b storeurl.Outbox) error {
+	s, err := b.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stderr, "%d waiting, %d held, %d quarantined, %d sent; %d order keys are stopped; the oldest message that waits or is held is %v old\n",
+		s.Waiting, s.Held, s.Quarantined, s.Sent, s.StoppedKeys, s.OldestAge.Truncate(time.Second))
+	return err
+}
+
+// positionArg names one message.
+type positionArg struct {
+	Position int64 `arg:"" help:"The position that semel outbox list shows."`
+}
+
+type outboxShowCmd struct {
+	outboxFlags
+	positionArg
+	ShowBody bool `name:"show-body" help:"The headers and the body, too."`
+}
+
+// Help implements kong.HelpProvider.
+func (*outboxShowCmd) Help() string {
+	return `Shows one message. A body that is no text is shown in base64.
+
+Example:
+
+    semel outbox show 4711 --show-body --json
+`
+}
+
+func (c *outboxShowCmd) Run(ctx context.Context, e *env) error {
+	return c.with(ctx, func(b storeurl.Outbox) error {
+		m, err := b.Get(ctx, c.Position)
+		if err != nil {
+			return err
+		}
+		v, size := messageViewOf(&m), len(m.Body)
+		v.Bytes = &size
+		if c.ShowBody {
+			for _, h := range m.Headers {
+				v.Headers = append(v.Headers, [2]string{h.Name, h.Value})
+			}
+			if v.Body = string(m.Body); !utf8.Valid(m.Body) {
+				v.Body, v.BodyBase64 = "", base64.StdEncoding.EncodeToString(m.Body)
+			}
+		}
+		if e.json {
+			return json.NewEncoder(e.stdout).Encode(v)
+		}
+		return v.print(e)
+	})
+}
+
+// print writes the message for people, a field a line.
+func (v *messageView) print(e *env) error {
+	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			_, _ = fmt.Fprintf(t, "%s:\t%s\n", clean(name), clean(value)) // Flush tells what went wrong
+		}
+	}
+	line("position", fmt.Sprint(v.Position))
+	line("state", v.State)
+	line("topic", v.Topic)
+	line("order key", v.OrderKey)
+	line("id", v.ID)
+	line("written", v.Written.Format(time.RFC3339Nano))
+	if !v.Sent.IsZero() {
+		line("sent", v.Sent.Format(time.RFC3339Nano))
+	}
+	line("attempts", fmt.Sprint(v.Attempts))
+	line("last error", v.LastError)
+	line("bytes", fmt.Sprint(*v.Bytes))
+	for _, h := range v.Headers {
+		line("  "+h[0], h[1])
+	}
+	for text := range strings.Lines(v.Body) {
+		line("body", text)
+	}
+	line("body (base64)", v.BodyBase64)
+	return t.Flush()
+}
+
+// changeFlags are common to the commands that change a message.
+type changeFlags struct {
+	outboxFlags
+	positionArg
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the log."`
+}
+
+// change makes a change, and logs who has made it, and why.
+func (c *changeFlags) change(ctx context.Context, e *env, name, done string, fn func(storeurl.Outbox) error) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return wrong("--reason", "", "must not be empty")
+	}
+	return c.with(ctx, func(b storeurl.Outbox) error {
+		err := fn(b)
+		result := done
+		if err != nil {
+			result = err.Error()
+		}
+		slog.New(slog.NewJSONHandler(e.stderr, nil)).Info("outbox "+name, "operator", operator(e), "position", c.Position, "reason", c.Reason, "result", result)
+		if err != nil {
+			return err
+		}
+		if e.json {
+			return json.NewEncoder(e.stdout).Encode(map[string]any{"position": c.Position, "result": done})
+		}
+		_, err = fmt.Fprintf(e.stdout, "%s: message %d\n", done, c.Position)
+		return err
+	})
+}
+
+type outboxRetryCmd struct{ changeFlags }
+
+// Help implements kong.HelpProvider.
+func (*outboxRetryCmd) Help() string {
+	return `Makes the order key of a held or quarantined message due at once: a publisher sends the key's first message again, and after it the later ones in order. Each use writes one line of JSON to standard error with the operator, the reason and the result.
+
+Example:
+
+    semel outbox retry 4711 --reason "the topic exists now"
+`
+}
+
+func (c *outboxRetryCmd) Run(ctx context.Context, e *env) error {
+	return c.change(ctx, e, "retry", "due", func(b storeurl.Outbox) error { return b.Retry(ctx, c.Position) })
+}
+
+type outboxDropCmd struct{ changeFlags }
+
+// Help implements kong.HelpProvider.
+func (*outboxDropCmd) Help() string {
+	return `Deletes a message that is not sent. It will not be published, unless a publisher is sending it at this moment, and the later messages of its order key go on without it. Look at it first (semel outbox show --show-body), because nothing keeps it. Each use writes one line of JSON to standard error with the operator, the reason and the result.
+
+Example:
+
+    semel outbox drop 4711 --reason "the customer has closed the account"
+`
+}
+
+func (c *outboxDropCmd) Run(ctx context.Context, e *env) error {
+	return c.change(ctx, e, "drop", "dropped", func(b storeurl.Outbox) error { return b.Drop(ctx, c.Position) })
+}

@@ -1,0 +1,132 @@
+package limit
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+)
+
+// Visit is one request in flight. Begin makes it. A nil Visit has no limits.
+type Visit struct {
+	Request *http.Request // for people; the package does not use it
+
+	limiter *Limiter
+	count   *atomic.Int64
+	account *account // nil: the request belongs to no tenant
+	spooled int64
+}
+
+type visitKey struct{}
+
+// WithVisit returns a context in which FromContext finds v.
+func WithVisit(ctx context.Context, v *Visit) context.Context {
+	return context.WithValue(ctx, visitKey{}, v)
+}
+
+// FromContext returns the visit of a request, or nil.
+func FromContext(ctx context.Context) *Visit {
+	v, _ := ctx.Value(visitKey{}).(*Visit)
+	return v
+}
+
+// Admit counts a request with a key for its tenant. The empty tenant
+// stands for all callers: only the limits in all apply to it. Call it once.
+func (v *Visit) Admit(tenant string) error {
+	if v == nil {
+		return nil
+	}
+	l, now := v.limiter, v.limiter.now()
+	if tenant != "" {
+		if err := v.admitTenant(tenant); err != nil {
+			return err
+		}
+	}
+	if after, ok := allow(l.keys, now, 1); !ok {
+		return l.refuse(Keys, after)
+	}
+	return nil
+}
+
+func (v *Visit) admitTenant(tenant string) error {
+	l, now := v.limiter, v.limiter.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.account(tenant, now)
+	if most := l.limits.TenantRequests; most > 0 && a.requests >= most {
+		return l.refuse(TenantRequests, 0)
+	}
+	if a.bytes != nil {
+		if tokens := a.bytes.TokensAt(now); tokens < 0 {
+			return l.refuse(TenantBytes, seconds(-tokens/float64(a.bytes.Limit())))
+		}
+	}
+	if after, ok := allow(a.keys, now, 1); !ok {
+		return l.refuse(TenantKeys, after)
+	}
+	a.requests++
+	v.account = a
+	return nil
+}
+
+// Spool counts n more bytes of the request's body.
+func (v *Visit) Spool(n int) error {
+	if v == nil || n == 0 {
+		return nil
+	}
+	l, more := v.limiter, int64(n)
+	if a := v.account; a != nil {
+		l.mu.Lock()
+		full := l.limits.TenantSpool > 0 && a.spooled+more > l.limits.TenantSpool
+		if !full {
+			a.spooled += more
+		}
+		l.mu.Unlock()
+		if full {
+			return l.refuse(TenantSpool, 0)
+		}
+	}
+	v.spooled += more
+	if all := l.spooled.Add(more); l.limits.Spool > 0 && all > l.limits.Spool {
+		return l.refuse(Spool, 0)
+	}
+	return nil
+}
+
+// CountsBytes reports whether Keep counts anything.
+func (v *Visit) CountsBytes() bool { return v != nil && v.account != nil && v.account.bytes != nil }
+
+// Keep counts n bytes of an answer that may be kept. The answer is never refused, but
+// the tenant's next requests are until the excess is worked off. End does the same
+// with the bytes of the body.
+func (v *Visit) Keep(n int64) {
+	if !v.CountsBytes() || n <= 0 {
+		return
+	}
+	l := v.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := v.account.bytes
+	for now := l.now(); n > 0; {
+		part := min(n, int64(r.Burst()))
+		r.ReserveN(now, int(part))
+		n -= part
+	}
+}
+
+// End gives back the place and the bytes. Call it once.
+func (v *Visit) End() {
+	if v == nil {
+		return
+	}
+	l := v.limiter
+	v.Keep(v.spooled)
+	v.count.Add(-1)
+	l.spooled.Add(-v.spooled)
+	if a := v.account; a != nil {
+		l.mu.Lock()
+		a.requests--
+		a.spooled -= v.spooled
+		a.used = l.now()
+		l.mu.Unlock()
+	}
+}

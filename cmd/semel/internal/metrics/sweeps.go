@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/semel-go/semel/sweep"
+)
+
+// Sweeps are the totals of all sweeps of a process.
+type Sweeps struct{ deleted, released, parked, failed, errors atomic.Uint64 }
+
+// After returns a sweep.Options.AfterPass that counts, and that logs the errors.
+func (s *Sweeps) After(log *slog.Logger) func(sweep.Stats, error) {
+	return func(n sweep.Stats, err error) {
+		s.deleted.Add(uint64(n.Deleted))
+		s.released.Add(uint64(n.Released))
+		s.parked.Add(uint64(n.Parked))
+		s.failed.Add(uint64(n.Failed))
+		if err != nil {
+			s.errors.Add(1)
+			log.Warn("a sweep failed; the next one tries again", "error", err)
+		}
+	}
+}
+
+// Register adds the totals to a registry. Not safe for concurrent use.
+func (s *Sweeps) Register(r *Registry) {
+	for _, c := range []struct {
+		name, help string
+		n          *atomic.Uint64
+	}{
+		{"semel_sweep_deleted_records_total", "Expired records that sweeps deleted.", &s.deleted},
+		{"semel_sweep_released_claims_total", "Lapsed claims that sweeps released, so that the request may run again.", &s.released},
+		{"semel_sweep_parked_claims_total", "Lapsed claims that sweeps parked, because the effect is unknown.", &s.parked},
+		{"semel_sweep_failed_claims_total", "Lapsed claims that sweeps failed, because no attempt was left.", &s.failed},
+		{"semel_sweep_errors_total", "Sweeps that ended with an error.", &s.errors},
+	} {
+		r.Counter(c.name, c.help, func() float64 { return float64(c.n.Load()) })
+	}
+}

@@ -1,0 +1,72 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/store"
+)
+
+// openTime is how long the store may take to open before OpenStore logs that.
+const openTime = 3 * time.Second
+
+// OpenStore opens the store. Its error has the command that helps against it.
+func OpenStore(ctx context.Context, u storeurl.URL, log *slog.Logger) (storeurl.Handle, error) {
+	late := time.AfterFunc(openTime, func() { log.Warn("the store has not answered yet", "store", u.String()) })
+	defer late.Stop()
+	st, err := u.Open(ctx)
+	if err != nil {
+		return nil, mendStore(u, fmt.Errorf("store: %w", err))
+	}
+	return st, nil
+}
+
+// mendStore adds to an error the command that helps against it.
+func mendStore(u storeurl.URL, err error) error {
+	if path, ok := u.File(); ok {
+		dir := filepath.Dir(path)
+		if _, serr := os.Stat(dir); errors.Is(serr, fs.ErrNotExist) {
+			return fmt.Errorf("%w (make the folder with: mkdir -p %s)", err, dir)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w (see who may write there with: ls -ld %s)", err, dir)
+		}
+		return err
+	}
+	if _, isNetwork := errors.AsType[*net.OpError](err); !isNetwork {
+		return err
+	}
+	if shown := u.String(); strings.HasPrefix(shown, "redis") {
+		return fmt.Errorf("%w (see whether it answers with: redis-cli -u '%s' ping)", err, shown)
+	} else if strings.HasPrefix(shown, "postgres") {
+		return fmt.Errorf("%w (see whether it answers with: pg_isready -d '%s')", err, shown)
+	}
+	return err
+}
+
+// checkTime limits the check of the store's settings at the start.
+const checkTime = 5 * time.Second
+
+// WarnSettings logs each setting with which the store can lose records, as semel
+// doctor does. The program starts anyway, because the settings may be intended.
+func WarnSettings(ctx context.Context, log *slog.Logger, st store.Store) {
+	c, ok := store.As[store.Checker](st)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	for _, line := range input.Lines(c.Check(ctx)) {
+		log.Warn("the settings of the store are unsafe; see semel doctor", "reason", line)
+	}
+}

@@ -1,0 +1,142 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/limit"
+	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/cmd/semel/internal/problem"
+	"github.com/semel-go/semel/semelhttp"
+)
+
+// peers are the addresses that may connect. Nil: all.
+type peers struct {
+	networks []netip.Prefix
+	socket   bool
+}
+
+func newPeers(c *config.Connections) *peers {
+	if c.Gateways == nil {
+		return nil
+	}
+	return &peers{c.Gateways, c.SocketPeer}
+}
+
+// allow reports whether a request comes from a trusted peer.
+func (p *peers) allow(r *http.Request) bool {
+	if p == nil {
+		return true
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return p.socket // the peers of a Unix socket have no address
+	}
+	addr := from.Addr().Unmap().WithZone("")
+	return slices.ContainsFunc(p.networks, func(n netip.Prefix) bool { return n.Contains(addr) })
+}
+
+// reserved reports whether a client uses a key that only the proxy makes. A quoted
+// key cannot hide the prefix, because it has no escape for a letter.
+func (d *router) reserved(h http.Header) bool {
+	for _, name := range d.keyHeaders {
+		for _, value := range h[name] {
+			value = strings.TrimPrefix(strings.Trim(value, " \t"), `"`)
+			if strings.HasPrefix(value, derivedPrefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ignoreUpgrade removes the offer to switch to a protocol that is not allowed. HTTP
+// lets a server ignore such an offer. Java's client offers h2c with each request.
+func (d *router) ignoreUpgrade(h http.Header) {
+	offers := h["Upgrade"]
+	if len(offers) == 0 && len(h["Http2-Settings"]) == 0 {
+		return
+	}
+	if len(offers) == 1 && slices.Contains(d.upgrades, strings.ToLower(offers[0])) {
+		return
+	}
+	delete(h, "Upgrade")
+	delete(h, "Http2-Settings")
+	var tokens []string
+	for _, line := range h["Connection"] {
+		for token := range strings.SplitSeq(line, ",") {
+			token = textproto.TrimString(token)
+			if token != "" && !strings.EqualFold(token, "Upgrade") && !strings.EqualFold(token, "HTTP2-Settings") {
+				tokens = append(tokens, token)
+			}
+		}
+	}
+	if delete(h, "Connection"); len(tokens) > 0 {
+		h["Connection"] = []string{strings.Join(tokens, ", ")}
+	}
+}
+
+// limited returns the refusal of a request that a limit refuses.
+func limited(err error) (semelhttp.Problem, bool) {
+	e, ok := errors.AsType[*limit.Error](err)
+	if !ok {
+		return semelhttp.Problem{}, false
+	}
+	p := problem.Overloaded
+	if e.Kind.Tenant() {
+		p = problem.TenantLimit
+	}
+	p.RetryAfter, p.Err = e.After, err
+	return p, true
+}
+
+// countWithoutKey counts the requests that reach the upstream without a key although
+// their method is protected, and logs the first.
+func (p *Proxy) countWithoutKey(next http.Handler, r *config.Route, counts *metrics.Calls) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if _, keyed := semel.FromContext(q.Context()); !keyed && slices.Contains(r.Methods, q.Method) {
+			if counts.Unkeyed() {
+				p.Log.Warn("a request without a key passes unprotected; the metric semel_unkeyed_requests_total counts further ones; --require-key refuses them",
+					"method", q.Method, "rule", r.Match)
+			}
+		}
+		next.ServeHTTP(w, q)
+	})
+}
+
+// countAnswer counts the bytes of answers that are kept for the tenant.
+func countAnswer(next http.Handler, most int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := limit.FromContext(r.Context())
+		if _, keyed := semel.FromContext(r.Context()); !keyed || !v.CountsBytes() {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c := &countingWriter{ResponseWriter: w}
+		next.ServeHTTP(c, r)
+		if c.written <= most {
+			v.Keep(c.written)
+		}
+	})
+}
+
+// countingWriter counts the bytes of an answer.
+type countingWriter struct {
+	http.ResponseWriter
+	written int64
+}
+
+// Write implements http.ResponseWriter.
+func (c *countingWriter) Write(p []byte) (int, error) {
+	c.written += int64(len(p))
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the writer.
+func (c *countingWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }

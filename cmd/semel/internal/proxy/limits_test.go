@@ -1,0 +1,184 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// held answers when release is closed, and counts the requests that wait.
+func held(release chan struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Tenant") == "ann" {
+			<-release
+		}
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+// One tenant has all its requests in flight. Further ones are refused at once, and
+// another tenant is served.
+func TestLimits_TenantFloods_OthersServed(t *testing.T) {
+	release := make(chan struct{})
+	s := play(t, held(release), byTenant+"tenant-requests: 4\nmax-requests: 8\n")
+	var flood sync.WaitGroup
+	for i := range 4 {
+		flood.Go(func() {
+			if r := s.pay(fmt.Sprint("a", i), "X-Tenant", "ann"); r.status != 201 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+	eventually(t, "four requests are upstream", func() bool { return s.backend.count() == 4 })
+	for i := range 20 {
+		r := s.pay(fmt.Sprint("more", i), "X-Tenant", "ann")
+		if r.status != 429 || r.header.Get("Retry-After") == "" || !strings.Contains(r.body, `"tenant_limit"`) {
+			t.Fatalf("of the flood: %+v", r)
+		}
+		if r := s.pay(fmt.Sprint("b", i), "X-Tenant", "bob"); r.status != 201 {
+			t.Fatalf("of another tenant: %+v", r)
+		}
+	}
+	for _, tenant := range []string{"cid", "dan", "eva"} { // they fill what is left
+		if r := s.pay("k", "X-Tenant", tenant); r.status != 201 {
+			t.Errorf("%s: %+v", tenant, r)
+		}
+	}
+	close(release)
+	flood.Wait()
+	if text := fetch(t, "GET", s.admin.URL+"/metrics", "").body; !strings.Contains(text, "semel_limit_tenant_requests_refused_total 20\n") {
+		t.Errorf("counted:\n%s", text)
+	}
+	if r := s.pay("more0", "X-Tenant", "ann"); r.status != 201 || r.replayed() {
+		t.Errorf("the refused request again: %+v", r)
+	}
+}
+
+func TestLimits_AllPlacesTaken_503(t *testing.T) {
+	release := make(chan struct{})
+	s := play(t, held(release), byTenant+"max-requests: 2\n")
+	var flood sync.WaitGroup
+	defer flood.Wait()
+	defer close(release)
+	for i := range 2 {
+		flood.Go(func() { s.pay(fmt.Sprint("a", i), "X-Tenant", "ann") })
+	}
+	eventually(t, "two requests are upstream", func() bool { return s.backend.count() == 2 })
+	if r := s.pay("k", "X-Tenant", "bob"); r.status != 503 || r.header.Get("Retry-After") == "" || !strings.Contains(r.body, `"overloaded"`) {
+		t.Errorf("%+v", r)
+	}
+	if r := s.send("GET", "/page", "", "X-Tenant", "bob"); r.status != 201 {
+		t.Errorf("without a key: %+v", r)
+	}
+}
+
+func TestLimits_KeysOfAMinute_429(t *testing.T) {
+	s := play(t, created(), byTenant+"tenant-keys: 2\n")
+	for i := range 3 {
+		r := s.pay(fmt.Sprint(i), "X-Tenant", "ann")
+		if want := []int{201, 201, 429}[i]; r.status != want {
+			t.Errorf("%d: %+v", i, r)
+		}
+	}
+	if r := s.pay("k", "X-Tenant", "bob"); r.status != 201 {
+		t.Errorf("another tenant: %+v", r)
+	}
+}
+
+func TestLimits_KeptBytes_NextRequest429(t *testing.T) {
+	s := play(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(make([]byte, 3000)) }, byTenant+"tenant-bytes: 2KiB\n")
+	if r := s.pay("1", "X-Tenant", "ann"); r.status != 200 || len(r.body) != 3000 {
+		t.Fatalf("%+v", r)
+	}
+	if r := s.pay("2", "X-Tenant", "ann"); r.status != 429 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Bodies that do not end hold their bytes, of which a tenant has a share.
+func TestLimits_UnfinishedBodies_Bounded(t *testing.T) {
+	s := play(t, created(), byTenant+"max-body: 100KiB\ntenant-spool: 200KiB\nmax-spool: 300KiB\n")
+	send := func(tenant, key string) io.Closer {
+		c, _ := s.half(fmt.Sprintf("POST /pay HTTP/1.1\r\nHost: a\r\nX-Tenant: %s\r\nIdempotency-Key: %s\r\nContent-Length: 100000\r\n\r\n", tenant, key))
+		if _, err := c.Write(make([]byte, 99_000)); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	spooled := func() string {
+		text := fetch(t, "GET", s.admin.URL+"/metrics", "").body
+		_, rest, _ := strings.Cut(text, "\nsemel_spooled_bytes ")
+		n, _, _ := strings.Cut(rest, "\n")
+		return n
+	}
+	one, two := send("ann", "1"), send("ann", "2")
+	eventually(t, "both bodies are held", func() bool { return spooled() == "198000" })
+	if r := s.send("POST", "/pay", strings.Repeat("x", 10_000), "Idempotency-Key", "3", "X-Tenant", "ann"); r.status != 429 || !strings.Contains(r.body, "tenant_limit") {
+		t.Errorf("%+v", r)
+	}
+	if r := s.send("POST", "/pay", strings.Repeat("x", 10_000), "Idempotency-Key", "3", "X-Tenant", "bob"); r.status != 201 {
+		t.Errorf("another tenant: %+v", r)
+	}
+	one.Close()
+	two.Close()
+	eventually(t, "nothing is held", func() bool { return spooled() == "0" })
+	if r := s.send("POST", "/pay", strings.Repeat("x", 10_000), "Idempotency-Key", "3", "X-Tenant", "ann"); r.status != 201 {
+		t.Errorf("after they ended: %+v", r)
+	}
+}
+
+// Large bodies whose keys come from their fields do not fill the memory.
+func TestKeyFrom_LargeBodies_MemoryBounded(t *testing.T) {
+	s := play(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }, "scope: single\nkey-from: [id]\n")
+	s.backend.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusCreated)
+	})
+	runtime.GC()
+	var before, peak runtime.MemStats
+	runtime.ReadMemStats(&before)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var now runtime.MemStats
+			runtime.GC() // only what is in use counts
+			if runtime.ReadMemStats(&now); now.HeapAlloc > peak.HeapAlloc {
+				peak = now
+			}
+		}
+	}()
+	const size = 9 << 20
+	text := bytes.Repeat([]byte("x"), size)
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			body := io.MultiReader(strings.NewReader(`{"text":"`), bytes.NewReader(text), strings.NewReader(fmt.Sprintf(`","id":%d}`, i)))
+			res, err := http.Post(s.URL+"/pay", "application/json", body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer res.Body.Close()
+			if res.StatusCode != http.StatusCreated {
+				t.Errorf("%s", res.Status)
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	<-stopped
+	if used := int64(peak.HeapAlloc) - int64(before.HeapAlloc); used > 120<<20 {
+		t.Errorf("12 bodies of 9 MiB took %d MiB of memory", used>>20)
+	}
+}

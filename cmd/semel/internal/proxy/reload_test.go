@@ -1,0 +1,99 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// lockedText is a log that two goroutines use.
+type lockedText struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedText) has(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.b.String(), s)
+}
+
+// A new secret in the file is used without a restart, and a broken file changes
+// nothing.
+func TestSecrets_FileChanges_UsedWithoutRestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secrets")
+	write := func(doc string) {
+		if err := os.WriteFile(path, []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a:00112233445566778899aabbccddeeff\n")
+	var log lockedText
+	st := memstore.New(nil)
+	p := &Proxy{Parts: Parts{Config: &config.Config{SecretFile: path}, Store: st, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Secrets: []semel.Secret{{ID: "a", Key: make([]byte, 16)}}}}
+	g, err := p.newGuard(func(list []semel.Secret) (*semel.Guard, error) { return semel.New(st, &semel.Options{Secrets: list}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	inUse := modified(path)
+	go func() {
+		defer close(ended)
+		p.reloadSecrets(ctx, time.Millisecond, inUse)
+	}()
+	secretOf := func(key string) string {
+		if _, err := g.Run(t.Context(), semel.Call{Operation: "o", Tenant: semel.Shared, Key: key, Payload: semel.JSON(1)},
+			func(context.Context, *semel.Execution) (store.Outcome, error) { return store.Outcome{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		f, err := st.Get(t.Context(), store.Key{Operation: "o", Value: key})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return f.Record.Fingerprint.KeyID
+	}
+	until := func(ok func() bool) {
+		t.Helper()
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for end := time.Now().Add(time.Minute); !ok(); <-tick.C {
+			if time.Now().After(end) {
+				t.Fatalf("not within a minute; logged %s", log.b.String())
+			}
+		}
+	}
+	if id := secretOf("1"); id != "a" {
+		t.Fatalf("the first secret is %q", id)
+	}
+	write("b2:00112233445566778899aabbccddeeff\na:00112233445566778899aabbccddeeff\n")
+	until(func() bool { return log.has("read the secrets again") })
+	if id := secretOf("2"); id != "b2" {
+		t.Errorf("after the change it is %q", id)
+	}
+	write("broken\n")
+	until(func() bool { return log.has("cannot be used") })
+	if id := secretOf("3"); id != "b2" {
+		t.Errorf("after a broken file it is %q", id)
+	}
+	cancel()
+	<-ended
+}

@@ -1,0 +1,29 @@
+package storeurl
+
+import (
+	"errors"
+	"io"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store/pgstore"
+	"github.com/semel-go/semel/store/pgstore/pgoutbox"
+	"github.com/semel-go/semel/store/sqlitestore"
+	"github.com/semel-go/semel/store/sqlitestore/sqliteoutbox"
+)
+
+// Outbox is the outbox of an open store. Close it before the store.
+type Outbox interface {
+	outbox.Inspector
+	io.Closer
+}
+
+// OutboxOf opens the outbox of a store.
+func OutboxOf(h Handle) (Outbox, error) {
+	switch st := h.(type) {
+	case *pgstore.Store:
+		return pgoutbox.New(st, &pgoutbox.Options{NoListen: true})
+	case *sqlitestore.Store:
+		return sqliteoutbox.New(st)
+	}
+	return nil, errors.New("this store has no outbox; there are outboxes in sqlite:PATH and postgres://USER@HOST/DATABASE")
+}

@@ -1,0 +1,156 @@
+// Package tlsfile makes TLS configurations from files, and reads a file again when it
+// has changed, so that a new certificate needs no restart.
+package tlsfile
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Files are the paths of PEM files. Empty: none.
+type Files struct {
+	Cert, Key string // this side's certificate chain and its private key
+	CA        string // the authorities that verify the other side
+}
+
+// Source reads Files. Safe for concurrent use. Make it with New.
+type Source struct {
+	files Files
+	warn  func(error) // a file that has changed cannot be read; the last content stays in use
+
+	mu      sync.Mutex
+	checked time.Time
+	stamps  [3]stamp
+	current content
+}
+
+// content is what the files hold.
+type content struct {
+	cert *tls.Certificate
+	cas  *x509.CertPool
+}
+
+// stamp tells one content of a file from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// checkEvery is the least time between two looks at the files.
+const checkEvery = time.Second
+
+// New reads the files. It calls warn when a file that has changed cannot be used.
+func New(f Files, warn func(error)) (*Source, error) {
+	s := &Source{files: f, warn: warn, checked: time.Now()}
+	s.stamps = s.look()
+	var err error
+	s.current, err = s.read()
+	return s, err
+}
+
+// look returns the stamps of the files. A file that cannot be seen has a zero stamp.
+func (s *Source) look() (stamps [3]stamp) {
+	for i, path := range []string{s.files.Cert, s.files.Key, s.files.CA} {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil {
+			stamps[i] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	return stamps
+}
+
+func (s *Source) read() (c content, err error) {
+	if s.files.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(s.files.Cert, s.files.Key)
+		if err != nil {
+			return c, fmt.Errorf("%s, %s: %w", s.files.Cert, s.files.Key, err)
+		}
+		c.cert = &pair
+	}
+	if s.files.CA != "" {
+		pem, err := os.ReadFile(s.files.CA)
+		if err != nil {
+			return c, err
+		}
+		if c.cas = x509.NewCertPool(); !c.cas.AppendCertsFromPEM(pem) {
+			return c, fmt.Errorf("%s: has no certificate in PEM form", s.files.CA)
+		}
+	}
+	return c, nil
+}
+
+// get returns the content of the files, at most checkEvery old.
+func (s *Source) get() content {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.checked) < checkEvery {
+		return s.current
+	}
+	s.checked = time.Now()
+	if stamps := s.look(); stamps != s.stamps {
+		c, err := s.read()
+		if err != nil { // a certificate and its key are replaced one after the other
+			s.warn(err)
+			return s.current
+		}
+		s.stamps, s.current = stamps, c
+	}
+	return s.current
+}
+
+// Server returns the configuration of a listener. With a CA, clients must show a
+// certificate.
+func (s *Source) Server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			c := s.get()
+			if c.cert == nil {
+				return nil, errors.New("there is no certificate")
+			}
+			own := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{*c.cert}}
+			if c.cas != nil {
+				own.ClientCAs, own.ClientAuth = c.cas, tls.RequireAndVerifyClientCert
+			}
+			return own, nil
+		},
+	}
+}
+
+// Dial is a DialTLSContext of http.Transport. It speaks TLS for the host of the
+// address on a connection that dial makes.
+func (s *Source) Dial(dial func(ctx context.Context, network, addr string) (net.Conn, error), limit time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		c := s.get()
+		cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: c.cas, NextProtos: []string{"http/1.1"}}
+		if c.cert != nil {
+			cfg.Certificates = []tls.Certificate{*c.cert}
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		conn := tls.Client(raw, cfg)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+}

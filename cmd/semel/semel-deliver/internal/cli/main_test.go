@@ -1,0 +1,43 @@
+//go:build unix
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/consume/semelsqs/sqstest"
+	"github.com/semel-go/semel/internal/proctest"
+)
+
+// Variables that make this binary a process of a test.
+const (
+	roleVar = "SEMEL_DELIVER_ROLE" // deliver, or service
+	argsVar = "SEMEL_DELIVER_ARGS" // its arguments, one a line
+)
+
+func TestMain(m *testing.M) {
+	args := strings.Split(os.Getenv(argsVar), "\n")
+	switch os.Getenv(roleVar) {
+	case "deliver":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		code := Run(ctx, args, os.Getenv, os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
+	case "service":
+		fmt.Fprintln(os.Stderr, serveLedger(args[0], args[1], args[2] == "honour"))
+		os.Exit(1)
+	}
+	err := errors.Join(os.Setenv("AWS_ACCESS_KEY_ID", "test"), os.Setenv("AWS_SECRET_ACCESS_KEY", "test"), os.Setenv("AWS_MAX_ATTEMPTS", "1"))
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(amqptest.Main(proctest.TestFunc(func() int { return sqstest.Main(m) })))
+}

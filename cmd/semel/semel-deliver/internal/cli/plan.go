@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/secrets"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
+	"github.com/semel-go/semel/cmd/semel/internal/upstream"
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/event"
+	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/source"
+	"github.com/semel-go/semel/consume"
+)
+
+// plan is the checked configuration.
+type plan struct {
+	broker    *source.Broker
+	store     storeurl.URL
+	service   deliver.Options // without what needs I/O
+	reconcile *url.URL        // nil: no hook
+	to, hooks tlsfile.Files
+}
+
+// planner collects the mistakes.
+type planner struct {
+	*options
+	errs []error
+}
+
+func (p *planner) bad(flag string, value any, want string, args ...any) {
+	p.errs = append(p.errs, &input.Error{Field: "--" + flag, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
+}
+
+func (p *planner) failed(err error) {
+	if err != nil {
+		p.errs = append(p.errs, err)
+	}
+}
+
+// plan checks all options and reports every mistake.
+func (o *options) plan() (*plan, error) {
+	p := &planner{options: o}
+	out := &plan{
+		to: tlsfile.Files{Cert: o.ToCert, Key: o.ToKey, CA: o.ToCA}, hooks: tlsfile.Files{Cert: o.HookCert, Key: o.HookKey, CA: o.HookCA},
+	}
+	var err error
+	out.broker, err = source.Parse(o.From, &source.Options{Group: o.Group, DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Order: o.Order})
+	p.failed(err)
+	if out.store, err = storeurl.Parse(o.Store, "--store"); err == nil && o.OnDoubt.Policy == semel.Park {
+		err = out.store.CheckPark()
+	}
+	p.failed(err)
+	out.service = deliver.Options{
+		OnDoubt: o.OnDoubt.Policy, ReconcileWait: p.span("reconcile-wait", o.ReconcileWait, 0, 24*time.Hour),
+		Lease: p.span("lease", o.Lease, 100*time.Millisecond, time.Hour), StoreTimeout: p.span("store-timeout", o.StoreTimeout, 10*time.Millisecond, 10*time.Minute),
+		Retention: p.span("retention", o.Retention, time.Second, 3650*24*time.Hour), ShortRetention: o.ShortRetention,
+		MaxAttempts: o.MaxAttempts, Concurrency: o.Concurrency, InFlight: o.InFlight, MaxBytes: int64(o.MaxBytes),
+		Drain: p.span("drain", o.Drain, 0, time.Hour), SweepEvery: p.span("sweep-every", o.SweepEvery, 0, 24*time.Hour),
+	}
+	p.span("reconcile-timeout", o.ReconcileTimeout, 10*time.Millisecond, 10*time.Minute)
+	p.span("to-idle", o.ToIdle, 0, time.Hour)
+	p.limits(&out.service)
+	p.keys(&out.service.Calls, out.broker)
+	p.sending(&out.service.Sending, out.broker)
+	out.reconcile = p.reconcileURL()
+	if o.AdminListen != "" {
+		p.address("admin-listen", o.AdminListen)
+	}
+	p.tlsFiles("to", out.to)
+	p.tlsFiles("hook", out.hooks)
+	if o.SecretFile != "" {
+		out.service.Secrets, err = secrets.Read(o.SecretFile, "--secret-file")
+		p.failed(err)
+	}
+	return out, errors.Join(p.errs...)
+}
+
+func (p *planner) limits(s *deliver.Options) {
+	p.count("max-attempts", int64(p.MaxAttempts), 0, 1_000_000)
+	p.count("concurrency", int64(p.Concurrency), 1, 10_000)
+	p.count("max-body", int64(p.MaxBody), 1, 1<<30)
+	p.count("max-bytes", int64(p.MaxBytes), 1, 1<<40)
+	switch {
+	case p.InFlight == 0:
+		s.InFlight = 4 * p.Concurrency
+	case p.InFlight < p.Concurrency || p.InFlight > 1_000_000:
+		p.bad("in-flight", p.InFlight, "must be from concurrency, which is %d, to 1000000; or 0 for 4 times concurrency", p.Concurrency)
+	}
+}
+
+func (p *planner) keys(c *deliver.Calls, b *source.Broker) {
+	if b != nil {
+		c.Operation = b.Group
+	}
+	for _, text := range p.Key {
+		k, err := deliver.ParseKey(text)
+		if err != nil {
+			p.bad("key", text, "%v", err)
+			continue
+		}
+		c.Sources = append(c.Sources, k)
+	}
+	if i := slices.IndexFunc(p.Key, func(k string) bool { return k == "unprotected" || k == "reject" }); len(p.Key) == 0 || i >= 0 && i < len(p.Key)-1 {
+		p.bad("key", strings.Join(p.Key, ","), "name at least one source; unprotected and reject can be the last only")
+	}
+	switch name, ok := strings.CutPrefix(p.Scope, "header:"); {
+	case ok && name != "":
+		c.TenantHeader = name
+	case p.Scope != "single":
+		p.bad("scope", p.Scope, "choose single, or header:NAME for the header of messages that names the tenant")
+	}
+	switch p.Compare {
+	case "body":
+	case "nothing":
+		c.AnyBody = true
+	default:
+		p.bad("compare", p.Compare, "choose body or nothing")
+	}
+	if c.Operation != "" && b != nil {
+		p.failed(p.checkGroup(c))
+	}
+}
+
+// checkGroup reports a name that records cannot have.
+func (p *planner) checkGroup(c *deliver.Calls) error {
+	probe := deliver.Calls{Operation: c.Operation, Sources: []consume.KeySource{consume.BrokerID()}}
+	if err := consume.CallFunc(probe.Call).Check(); err != nil {
+		return &input.Error{Field: "--group", Value: c.Operation, Want: err.Error()}
+	}
+	return nil
+}
+
+func (p *planner) sending(s *deliver.Sending, b *source.Broker) {
+	s.URL = p.url("to", p.To, true)
+	s.Mode, s.Timeout, s.MaxBody, s.MaxRefusals = p.Mode, p.span("timeout", p.Timeout, time.Millisecond, 24*time.Hour), int64(p.MaxBody), p.MaxAttempts
+	s.Statuses = deliver.Statuses{Done: p.DoneStatuses, Final: p.FinalStatuses, NoEffect: p.NoEffectStatuses}
+	p.statuses()
+	s.Defaults = event.Defaults{Source: p.EventSource, Type: p.EventType}
+	if b != nil && p.EventSource == "" {
+		s.Defaults.Source = b.Kind + ":"
+	}
+	for flag, text := range map[string]string{"event-source": p.EventSource, "event-type": p.EventType} {
+		if !event.IsHeaderValue(text) || flag == "event-type" && text == "" {
+			p.bad(flag, text, "must be text without control characters, and event-type must not be empty")
+		}
+	}
+	s.Header = http.Header{}
+	for _, line := range p.Header {
+		name, value, ok := strings.Cut(line, ":")
+		if value = strings.TrimSpace(value); !ok || !isToken(name) || !event.IsHeaderValue(value) {
+			p.bad("header", name, `write "Name: value"`) // the value may be a secret
+			continue
+		}
+		p.ownHeader("header", name)
+		s.Header.Add(name, value)
+	}
+	s.Forward = slices.Clone(p.ForwardHeaders)
+	if name, ok := strings.CutPrefix(p.Scope, "header:"); ok && name != "" {
+		s.Forward = append(s.Forward, name)
+	}
+	for _, name := range s.Forward {
+		if !isToken(name) {
+			p.bad("forward-headers", name, "is no header name")
+			continue
+		}
+		p.ownHeader("forward-headers", name)
+	}
+}
+
+// ownHeader refuses a header that this program or the client of HTTP sets.
+func (p *planner) ownHeader(flag, name string) {
+	same := textproto.CanonicalMIMEHeaderKey(name)
+	own := []string{"Idempotency-Key", "Host", "Connection", "Content-Length", "Content-Type", "Content-Encoding", "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Keep-Alive", "Proxy-Connection", "Expect"}
+	if slices.Contains(own, same) || strings.HasPrefix(same, upstream.OwnPrefix) || strings.HasPrefix(same, "Ce-") {
+		p.bad(flag, name, "is a header that this program sets itself")
+	}
+}
+
+func (p *planner) statuses() {
+	seen := map[int]string{}
+	for _, f := range []struct {
+		flag string
+		list []int
+	}{{"done-statuses", p.DoneStatuses}, {"final-statuses", p.FinalStatuses}, {"no-effect-statuses", p.NoEffectStatuses}} {
+		for _, s := range f.list {
+			switch other := seen[s]; {
+			case s < http.StatusOK || s > 599:
+				p.bad(f.flag, s, "must be a status from 200 to 599")
+			case other != "" && other != f.flag:
+				p.bad(f.flag, s, "is one of %s, too", other)
+			}
+			seen[s] = f.flag
+		}
+	}
+}
+
+func (p *planner) reconcileURL() *url.URL {
+	u := p.url("reconcile-url", p.ReconcileURL, false)
+	if u != nil && p.OnDoubt.Policy != semel.Park {
+		p.bad("reconcile-url", input.Masked(u), "is asked only about parked messages; set --on-doubt park")
+	}
+	return u
+}
+
+// url is an absolute http or https URL.
+func (p *planner) url(flag, text string, required bool) *url.URL {
+	if text == "" {
+		if required {
+			p.bad(flag, "", "is required: the service that gets the messages, such as http://127.0.0.1:3000/events")
+		}
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" || u.User != nil {
+		if strings.ContainsAny(text, "@?#") {
+			text = "" // it may contain a secret
+		}
+		p.bad(flag, text, "write an absolute URL of http or https without a user, such as http://127.0.0.1:3000/events; credentials go into --header")
+		return nil
+	}
+	return u
+}
+
+// span is a duration within its limits.
+func (p *planner) span(flag string, d config.Duration, least, most time.Duration) time.Duration {
+	if time.Duration(d) < least || time.Duration(d) > most {
+		p.bad(flag, d, "must be from %v to %v", config.Duration(least), config.Duration(most))
+	}
+	return time.Duration(d)
+}
+
+func (p *planner) count(flag string, n, least, most int64) {
+	if n < least || n > most {
+		p.bad(flag, n, "must be from %d to %d", least, most)
+	}
+}
+
+func (p *planner) address(flag, addr string) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok && path != "" {
+		return
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+		p.bad(flag, addr, "write host:port, such as 127.0.0.1:9090, or unix:/run/semel.sock")
+	}
+}
+
+// tlsFiles checks a certificate and its key.
+func (p *planner) tlsFiles(prefix string, f tlsfile.Files) {
+	if (f.Cert == "") != (f.Key == "") {
+		p.bad(prefix+"-cert", f.Cert, "a certificate and its key belong together; give %s-cert and %s-key", prefix, prefix)
+		return
+	}
+	if _, err := program.TLSFiles(f, nil); err != nil {
+		p.bad(prefix+"-cert", f.Cert, "cannot be used: %v", err)
+	}
+}
+
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+)
+
+// result is what a run of the command left.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs the command in this process.
+func command(t testing.TB, vars map[string]string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := Run(ctx, args, func(name string) string { return vars[name] }, &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
+	t.Parallel()
+	with := func(more ...string) []string {
+		return append([]string{"--from", "nats://127.0.0.1:1/ORDERS/billing", "--to", "http://127.0.0.1:1", "--store", "memory:"}, more...)
+	}
+	for want, args := range map[string][]string{
+		`semel-deliver: unknown flag --bogus`:                                                    with("--bogus"),
+		`semel-deliver: --from: is required: the broker`:                                         {"--to", "http://a"},
+		`semel-deliver: --to: is required: the service that gets the messages, such as http://1`: {"--from", "nats://a/S/c"},
+		`semel-deliver: --from: "ftp": is no broker`:                                             {"--from", "ftp://a", "--to", "http://a"},
+		`semel-deliver: --from: "pulsar://…": is not supported by this version`:                  {"--from", "pulsar://a/b", "--to", "http://a"},
+		`semel-deliver: --to: "127.0.0.1:3000": write an absolute URL`:                           {"--from", "nats://a/S/c", "--to", "127.0.0.1:3000"},
+		`semel-deliver: --to: write an absolute URL of http or https without a user`:             {"--from", "nats://a/S/c", "--to", "http://u:s3cret@a"},
+		`semel-deliver: --store: "mysql://x": choose sqlite:PATH`:                                with("--store", "mysql://x"),
+		`semel-deliver: --store: "redis://h/0": does not take on-doubt park`:                     with("--store", "redis://h/0", "--on-doubt", "park"),
+		`semel-deliver: --on-doubt: "maybe" is no policy; choose retry or park`:                  with("--on-doubt", "maybe"),
+		`semel-deliver: --mode: "fast" is no mode; choose binary or structured`:                  with("--mode", "fast"),
+		`semel-deliver: --key: "body": choose header:NAME`:                                       with("--key", "body"),
+		`semel-deliver: --key: "header:": has no name after the colon`:                           with("--key", "header:"),
+		`semel-deliver: --key: "reject,hash": name at least one source; unprotected and reject`:  with("--key", "reject,hash"),
+		`semel-deliver: --scope: "tenant": choose single, or header:NAME`:                        with("--scope", "tenant"),
+		`semel-deliver: --compare: "all": choose body or nothing`:                                with("--compare", "all"),
+		`semel-deliver: --order: "key": choose none, subject, header:NAME`:                       with("--order", "key"),
+		`semel-deliver: --group: "a#b": `:                                                        with("--group", "a#b"),
+		`semel-deliver: --timeout: "1ns": must be from 1ms to 1d`:                                with("--timeout", "1ns"),
+		`semel-deliver: --lease: "1ms": must be from 100ms to 1h0m0s`:                            with("--lease", "1ms"),
+		`semel-deliver: --concurrency: "0": must be from 1 to 10000`:                             with("--concurrency", "0"),
+		`semel-deliver: --in-flight: "5": must be from concurrency, which is 64, to 1000000`:     with("--in-flight", "5"),
+		`semel-deliver: --max-body: "lots" is not a size; write one`:                             with("--max-body", "lots"),
+		`semel-deliver: --done-statuses: "99": must be a status from 200 to 599`:                 with("--done-statuses", "99"),
+		`semel-deliver: --final-statuses: "409": is one of done-statuses, too`:                   with("--done-statuses", "409", "--final-statuses", "409"),
+		`semel-deliver: --header: "Authorization Bearer x": write "Name: value"`:                 with("--header", "Authorization Bearer x"),
+		`semel-deliver: --header: "semel-fence": is a header that this program sets itself`:      with("--header", "semel-fence: 1"),
+		`semel-deliver: --forward-headers: "ce-id": is a header that this program sets itself`:   with("--forward-headers", "ce-id"),
+		`semel-deliver: --forward-headers: "a b": is no header name`:                             with("--forward-headers", "a b"),
+		`semel-deliver: --event-type: must be text without control characters`:                   with("--event-type", ""),
+		`semel-deliver: --reconcile-url: "http://a": is asked only about parked messages`:        with("--reconcile-url", "http://a"),
+		`semel-deliver: --admin-listen: "nowhere": write host:port`:                              with("--admin-listen", "nowhere"),
+		`semel-deliver: --secret-file: "none": cannot be read`:                                   with("--secret-file", "none"),
+		`semel-deliver: --to-cert: "x": a certificate and its key belong together`:               with("--to-cert", "x"),
+		`semel-deliver: --hook-cert: cannot be used: `:                                           with("--hook-ca", "none"),
+	} {
+		r := command(t, nil, args...)
+		if r.code != program.ExitUsage || !strings.HasPrefix(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 || r.stdout != "" {
+			t.Errorf("%q: exit code %d\n got %s\nwant %s", args, r.code, r.stderr, want)
+		}
+		if strings.Contains(r.stderr, "s3cret") {
+			t.Errorf("the password is shown: %s", r.stderr)
+		}
+	}
+}
+
+func TestRun_NoBroker_ExitCode1WithNextStep(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"see whether the server runs at 127.0.0.1:1":         {"--from", "nats://127.0.0.1:1/ORDERS/billing"},
+		"semelamqp: no connection to the broker":             {"--from", "amqp://127.0.0.1:1?queue=orders"},
+		"store: ":                                            {"--from", "nats://127.0.0.1:1/ORDERS/billing", "--store", "sqlite:" + t.TempDir()},
+		"--admin-listen: listen tcp 192.0.2.1:1":             {"--from", "nats://127.0.0.1:1/ORDERS/billing", "--admin-listen", "192.0.2.1:1"},
+		`queue "orders": SQS gives no answer; check the cli`: {"--from", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:1"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			r := command(t, nil, append([]string{"--to", "http://127.0.0.1:1", "--store", "memory:"}, args...)...)
+			if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+				t.Errorf("%q: exit code %d\n%s", args, r.code, r.stderr)
+			}
+		})
+	}
+}
+
+func TestRun_Variables_SetFlags(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"SEMEL_FROM": "ftp://a", "SEMEL_TO": "http://a", "SEMEL_LEASE": "1ms", "SEMEL_HEADER": "Bad Header: x"}
+	r := command(t, vars)
+	for _, want := range []string{`--from: "ftp"`, `--lease: "1ms"`, `--header: "Bad Header"`} {
+		if r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {
+			t.Errorf("no %s in\n%s", want, r.stderr)
+		}
+	}
+}
+
+func TestRun_HelpAndVersion(t *testing.T) {
+	t.Parallel()
+	help := command(t, nil)
+	for _, want := range []string{"semel deliver --from 'kafka://", "--on-doubt", "WHAT THE ANSWER MEANS", "sqs://QUEUE?region=NAME", "deduplication-id"} {
+		if help.code != program.ExitOK || !strings.Contains(help.stdout, want) {
+			t.Errorf("no %s in the help:\n%s", want, help.stdout)
+		}
+	}
+	if r := command(t, nil, "--version"); r.code != program.ExitOK || !strings.HasPrefix(r.stdout, "semel-deliver ") || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Each choice that is unsafe in some deployments is said once, at the start.
+func TestRun_UnsafeChoice_Warns(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secrets")
+	if err := os.WriteFile(secret, []byte("a:00112233445566778899aabbccddeeff\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "--from", "nats://127.0.0.1:1/ORDERS/billing", "--to", "http://127.0.0.1:1", "--store", "memory:",
+		"--key", "unprotected", "--secret-file", secret, "--json")
+	for _, want := range []string{"the records are in memory", "KUBERNETES_SERVICE_HOST is set", "a new key each time", "chmod 600"} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("no warning %q in\n%s", want, r.stderr)
+		}
+	}
+}

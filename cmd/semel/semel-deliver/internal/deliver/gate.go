@@ -1,0 +1,116 @@
+package deliver
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// gate stops all messages while the service takes none: it cannot be reached, or says
+// that it has too much to do. After the pause one message tries, and the others wait
+// for its answer. A message that waits has no claim, so that a crash leaves no doubt.
+type gate struct {
+	longest time.Duration // the longest pause
+	notify  func(open bool, reason string)
+
+	mu       sync.Mutex
+	until    time.Time // zero: open
+	failures int       // pauses since the gate was open
+	probing  bool      // a message tries
+	changed  chan struct{}
+}
+
+func newGate(longest time.Duration, notify func(open bool, reason string)) *gate {
+	return &gate{longest: longest, notify: notify, changed: make(chan struct{})}
+}
+
+// firstPause is the pause after the first failure. Each further one takes twice as long.
+const firstPause = 100 * time.Millisecond
+
+// enter waits until a message may try, and reports false if stop is closed or ctx ends
+// first. The caller calls leave after the try.
+func (g *gate) enter(ctx context.Context, stop <-chan struct{}) (leave func(), ok bool) {
+	for {
+		g.mu.Lock()
+		wait := time.Until(g.until)
+		switch {
+		case g.until.IsZero():
+			g.mu.Unlock()
+			return func() {}, true
+		case !g.probing && wait <= 0:
+			g.probing = true
+			g.mu.Unlock()
+			return g.leave, true
+		}
+		changed, timer := g.changed, (<-chan time.Time)(nil)
+		if !g.probing {
+			timer = time.After(wait)
+		}
+		g.mu.Unlock()
+		select {
+		case <-timer:
+		case <-changed:
+		case <-stop:
+			return nil, false
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// leave ends a try. If there was no answer to it, because it sent nothing, the next
+// message tries.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.probing = false
+	g.wake()
+}
+
+// wake lets those that wait look again. The caller holds mu.
+func (g *gate) wake() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// answered opens the gate.
+func (g *gate) answered() {
+	g.mu.Lock()
+	wasClosed := !g.until.IsZero()
+	g.until, g.failures = time.Time{}, 0
+	if wasClosed {
+		g.wake()
+	}
+	g.mu.Unlock()
+	if wasClosed {
+		g.notify(true, "")
+	}
+}
+
+// pause closes the gate for a time; zero: for one that grows with each pause. Failures
+// of requests that were under way when the pause began are not counted again.
+func (g *gate) pause(after time.Duration, reason string) {
+	g.mu.Lock()
+	now := time.Now()
+	wasOpen := g.until.IsZero()
+	if wasOpen || !now.Before(g.until) {
+		g.failures++
+	}
+	if after <= 0 {
+		after = firstPause << min(g.failures-1, 20)
+	}
+	if until := now.Add(min(after, g.longest)); until.After(g.until) {
+		g.until = until
+	}
+	g.mu.Unlock()
+	if wasOpen {
+		g.notify(false, reason)
+	}
+}
+
+// paused reports whether messages wait.
+func (g *gate) paused() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.until.IsZero()
+}

@@ -1,0 +1,130 @@
+package deliver
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// entered starts an enter, and returns a channel that gives its leave.
+func entered(ctx context.Context, g *gate, stop <-chan struct{}) <-chan func() {
+	c := make(chan func(), 1)
+	go func() {
+		if leave, ok := g.enter(ctx, stop); ok {
+			c <- leave
+		} else {
+			close(c)
+		}
+	}()
+	return c
+}
+
+func quiet(bool, string) {}
+
+// returned reports whether an enter has returned.
+func returned(c <-chan func()) bool {
+	synctest.Wait()
+	return len(c) > 0
+}
+
+func TestGate_Paused_OneTriesAndOthersWaitForItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(time.Minute, quiet)
+		if !returned(entered(t.Context(), g, nil)) {
+			t.Fatal("an open gate does not let in")
+		}
+		g.pause(time.Second, "busy")
+		a, b := entered(t.Context(), g, nil), entered(t.Context(), g, nil)
+		time.Sleep(999 * time.Millisecond)
+		if returned(a) || returned(b) {
+			t.Fatal("a message does not wait for the end of the pause")
+		}
+		time.Sleep(time.Millisecond)
+		if returned(a) == returned(b) {
+			t.Fatal("after the pause not exactly one message tries")
+		}
+		if returned(b) {
+			a, b = b, a
+		}
+		g.pause(0, "busy") // its answer
+		(<-a)()
+		time.Sleep(10 * time.Minute) // of the pause, and more
+		if !returned(b) {
+			t.Fatal("after the second pause no message tries")
+		}
+		c := entered(t.Context(), g, nil)
+		time.Sleep(time.Hour)
+		if returned(c) {
+			t.Fatal("a message does not wait for the one that tries")
+		}
+		g.answered()
+		if !returned(c) {
+			t.Fatal("the answer does not let the others in")
+		}
+	})
+}
+
+// A message that tries, but sends nothing, gives its turn to the next one.
+func TestGate_TryWithoutAnswer_NextTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(time.Minute, quiet)
+		g.pause(time.Second, "busy")
+		time.Sleep(2 * time.Second)
+		leave, ok := g.enter(t.Context(), nil)
+		if !ok {
+			t.Fatal("no message tries")
+		}
+		next := entered(t.Context(), g, nil)
+		if returned(next) {
+			t.Fatal("two messages try")
+		}
+		leave()
+		if !returned(next) {
+			t.Fatal("the next message does not try")
+		}
+	})
+}
+
+// Requests that were under way when the service went away make one failure, not many.
+func TestGate_ManyFailuresAtOnce_OnePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(time.Hour, quiet)
+		for range 64 {
+			g.pause(0, "no connection")
+		}
+		time.Sleep(firstPause)
+		if !returned(entered(t.Context(), g, nil)) {
+			t.Error("the pause is longer than the first")
+		}
+		g.pause(24*time.Hour, "busy")
+		c := entered(t.Context(), g, nil)
+		time.Sleep(time.Hour)
+		g.leave()
+		if !returned(c) {
+			t.Error("the pause is longer than the longest")
+		}
+	})
+}
+
+func TestGate_StopOrEnd_LetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := ""
+		g := newGate(time.Minute, func(open bool, reason string) { told = reason })
+		g.pause(time.Minute, "busy")
+		stop := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		a, b := entered(ctx, g, nil), entered(t.Context(), g, stop)
+		cancel()
+		close(stop)
+		if _, ok := <-a; ok {
+			t.Error("the context's end lets a message in")
+		}
+		if _, ok := <-b; ok {
+			t.Error("the stop lets a message in")
+		}
+		if told != "busy" || !g.paused() {
+			t.Errorf("told %q", told)
+		}
+	})
+}

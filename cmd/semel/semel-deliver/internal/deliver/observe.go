@@ -1,0 +1,152 @@
+package deliver
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+)
+
+// decisions count what was decided about messages, and the other events.
+type decisions struct {
+	mu      sync.Mutex
+	decided map[decision]uint64
+	events  map[consume.Kind]uint64
+}
+
+type decision struct {
+	action driver.Action
+	reason driver.Reason
+}
+
+func (d *decisions) add(e *consume.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.decided == nil {
+		d.decided, d.events = map[decision]uint64{}, map[consume.Kind]uint64{}
+	}
+	if e.Kind == consume.EventDecided {
+		d.decided[decision{e.Disposition.Action, e.Disposition.Reason}]++
+	} else {
+		d.events[e.Kind]++
+	}
+}
+
+// eachDecision is for metrics.Registry.Counters.
+func (d *decisions) eachDecision(yield func(labels string, n uint64) bool) {
+	d.mu.Lock()
+	counts := maps.Clone(d.decided)
+	d.mu.Unlock()
+	for _, k := range slices.SortedFunc(maps.Keys(counts), func(a, b decision) int {
+		return cmp.Or(cmp.Compare(a.action, b.action), cmp.Compare(a.reason, b.reason))
+	}) {
+		if !yield(metrics.Label("action", k.action.String())+","+metrics.Label("reason", string(k.reason)), counts[k]) {
+			return
+		}
+	}
+}
+
+// eachEvent is for metrics.Registry.Counters.
+func (d *decisions) eachEvent(yield func(labels string, n uint64) bool) {
+	d.mu.Lock()
+	counts := maps.Clone(d.events)
+	d.mu.Unlock()
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		if !yield(metrics.Label("event", k.String()), counts[k]) {
+			return
+		}
+	}
+}
+
+// register adds the metrics of the service.
+func (s *Service) register() {
+	s.counts.Counters("semel_message_decisions_total", "Decisions about messages; one message may have several.", s.decided.eachDecision)
+	s.counts.Counters("semel_message_events_total", "Other events of messages and of the broker; see consume.Kind.", s.decided.eachEvent)
+	s.counts.Gauge("semel_ready", "1 if messages can be delivered, else 0.", func() float64 { return truth(s.Ready(context.Background()) == nil) })
+	s.counts.Gauge("semel_service_paused", "1 while all messages wait, because the service takes none, else 0.", func() float64 { return truth(s.gate.paused()) })
+	s.counts.Gauge("semel_messages_in_flight", "Messages that were taken from the broker and are not settled.", func() float64 {
+		if b := s.source.Load(); b != nil {
+			return float64(b.taken.Load())
+		}
+		return 0
+	})
+	s.counts.Gauge("semel_message_bytes", "Bytes of the bodies of these messages.", func() float64 {
+		if b := s.source.Load(); b != nil {
+			return float64(b.held.Load())
+		}
+		return 0
+	})
+	s.sweeps.Register(&s.counts)
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// gateChanged logs that all messages wait, and that they go on.
+func (s *Service) gateChanged(open bool, reason string) {
+	if open {
+		s.opt.Log.Info("the service takes messages again")
+		return
+	}
+	s.opt.Log.Warn("all messages wait, because the service takes none; it is asked again and again", "reason", reason)
+}
+
+// observe counts and logs an event of the consumer. The log names a message by its
+// place in the broker, because its key may be personal data.
+func (s *Service) observe(ctx context.Context, e consume.Event) {
+	s.decided.add(&e)
+	level, text := slog.LevelDebug, "a message "+e.Kind.String()
+	switch e.Kind {
+	case consume.EventDecided:
+		level, text = decidedLevel(e.Disposition.Action)
+	case consume.EventSettleFailed, consume.EventExtendFailed, consume.EventGivenUp:
+		level, text = slog.LevelWarn, "the broker does not know yet what became of a message"
+	case consume.EventReceiveFailed:
+		level, text = slog.LevelWarn, "the broker gives no messages; it is asked again"
+	case consume.EventOutage:
+		level, text = slog.LevelWarn, "the store does not answer; no message is taken until it does"
+	case consume.EventResumed:
+		level, text = slog.LevelInfo, "the store answers again"
+	case consume.EventSettled, consume.EventReturned:
+	}
+	if !s.opt.Log.Enabled(ctx, level) {
+		return
+	}
+	args := []any{"event", e.Kind.String()}
+	if m := e.Message; m != nil {
+		args = append(args, "topic", m.Origin.Topic, "partition", m.Origin.Partition, "offset", m.Origin.Offset)
+		if e.Disposition.Reason != "" {
+			args = append(args, "action", e.Disposition.Action.String(), "reason", string(e.Disposition.Reason), "attempt", e.Disposition.Attempt)
+		}
+	}
+	for _, err := range []error{e.Err, e.Disposition.Err} {
+		if err != nil {
+			args = append(args, "error", err)
+			break
+		}
+	}
+	s.opt.Log.Log(ctx, level, text, args...)
+}
+
+func decidedLevel(a driver.Action) (slog.Level, string) {
+	switch a {
+	case driver.DeadLetter:
+		return slog.LevelWarn, "a message goes to the dead letters"
+	case driver.Quarantine:
+		return slog.LevelWarn, "a message goes to the quarantine, because nobody knows whether it took effect"
+	case driver.Retry:
+		return slog.LevelInfo, "a message is sent again later"
+	case driver.Ack, driver.Hold:
+	}
+	return slog.LevelDebug, "a message was decided"
+}

@@ -1,0 +1,104 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// runner is the Runner of the consumer: a Guard, before which messages wait while the
+// service takes none.
+type runner struct {
+	guard *semel.Guard
+	gate  *gate
+	stop  <-chan struct{} // closed when messages are to be given back
+	// wait is how long a parked message stays here and asks the reconcile hook again.
+	// Zero: it goes to the quarantine at once.
+	wait time.Duration
+
+	mu     sync.Mutex
+	parked map[store.Key]time.Time // since when each parked message waits
+}
+
+func newRunner(g *semel.Guard, gate *gate, stop <-chan struct{}, wait time.Duration) *runner {
+	return &runner{guard: g, gate: gate, stop: stop, wait: wait, parked: map[store.Key]time.Time{}}
+}
+
+// Retention is for consume.New.
+func (r *runner) Retention() time.Duration { return r.guard.Retention() }
+
+// Ping is for the consumer, which tells an outage of the store by it.
+func (r *runner) Ping(ctx context.Context) error { return r.guard.Ping(ctx) }
+
+// statusKey finds the place for the status of the answer in the context of a handler.
+type statusKey struct{}
+
+// Run implements semel.Runner.
+func (r *runner) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
+	leave, ok := r.gate.enter(ctx, r.stop)
+	if !ok {
+		return semel.Result{}, &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: errPaused}
+	}
+	defer leave()
+	res, err := r.guard.Run(ctx, call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
+		status := 0
+		out, err := fn(context.WithValue(ctx, statusKey{}, &status), x)
+		if err == nil {
+			out.Code = status
+		}
+		return out, err
+	})
+	if err == nil && res.Replayed && res.Code >= http.StatusBadRequest { // the reconcile hook, or an operator, said so
+		err = &semel.Failure{Code: failureCode(res.Code), Message: fmt.Sprintf("the message was resolved with the status %d", res.Code)}
+	}
+	return res, r.hold(call, err)
+}
+
+// errPaused is the reason for which a message is given back.
+var errPaused = errors.New("the service takes no messages, and this program stops")
+
+// failureCode is the code of a failure with a status.
+func failureCode(status int) string { return "http_" + strconv.Itoa(status) }
+
+// hold keeps a parked message here, until the reconcile hook knows what happened or
+// the time is over.
+func (r *runner) hold(call semel.Call, err error) error {
+	if r.wait <= 0 {
+		return err
+	}
+	key := store.Key{Operation: call.Operation, Tenant: call.Tenant, Value: call.Key}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !errors.Is(err, semel.ErrParked) {
+		delete(r.parked, key)
+		return err
+	}
+	since, ok := r.parked[key]
+	if !ok {
+		since = time.Now()
+		if len(r.parked) >= maxCounted { // of messages that went to another member
+			maps.DeleteFunc(r.parked, func(_ store.Key, t time.Time) bool { return time.Since(t) >= r.wait })
+		}
+		r.parked[key] = since
+	}
+	if time.Since(since) >= r.wait {
+		delete(r.parked, key)
+		return err
+	}
+	return &semel.Error{Reason: semel.ErrInProgress, Operation: call.Operation, Cause: fmt.Errorf("in doubt, and --reconcile-url does not know yet: %w", textOnly{err})}
+}
+
+// textOnly is an error without its identity, so that the message counts as in progress
+// and not as parked.
+type textOnly struct{ err error }
+
+// Error implements error.
+func (t textOnly) Error() string { return t.err.Error() }

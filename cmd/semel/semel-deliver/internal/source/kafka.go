@@ -1,0 +1,108 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/consume/semelkafka"
+)
+
+// parseKafka reads kafka://HOST:PORT,…/TOPIC,….
+func parseKafka(a *address, o *Options) (*Broker, error) {
+	if len(a.path) != 1 {
+		return nil, errors.New("must name the topics after the hosts: kafka://HOST:PORT/TOPIC or kafka://HOST:PORT/TOPIC,TOPIC")
+	}
+	topics := strings.Split(a.path[0], ",")
+	if slices.Contains(topics, "") {
+		return nil, errors.New("has an empty topic in its list")
+	}
+	if o.Group == "" {
+		return nil, &input.Error{Field: "--group", Want: "is required with kafka://: the consumer group, such as billing"}
+	}
+	hosts, err := a.addresses("9092")
+	if err != nil {
+		return nil, err
+	}
+	k := &semelkafka.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Client: []kgo.Opt{kgo.SeedBrokers(hosts...)}}
+	var errs [6]error
+	k.Start, errs[0] = choose(a, "start", choice[semelkafka.Position]{"earliest", semelkafka.Earliest}, choice[semelkafka.Position]{"latest", semelkafka.Latest})
+	k.OutOfRange, errs[1] = choose(a, "out-of-range", choice[semelkafka.Position]{"refuse", semelkafka.Refuse},
+		choice[semelkafka.Position]{"earliest", semelkafka.Earliest}, choice[semelkafka.Position]{"latest", semelkafka.Latest})
+	k.Horizon, errs[2] = a.span("horizon")
+	cfg, err := a.tls()
+	errs[3] = err
+	if cfg != nil {
+		k.Client = append(k.Client, kgo.DialTLSConfig(cfg))
+	}
+	mechanism, err := a.sasl()
+	errs[4] = err
+	if mechanism != nil {
+		k.Client = append(k.Client, kgo.SASL(mechanism))
+	}
+	session, err := a.span("session-timeout")
+	errs[5] = err
+	if session > 0 {
+		k.Client = append(k.Client, kgo.SessionTimeout(session), kgo.HeartbeatInterval(min(3*time.Second, session/3)))
+	}
+	if id := a.take("instance-id"); id != "" {
+		k.Client = append(k.Client, kgo.InstanceID(id))
+	}
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	if k.OrderKey, err = kafkaOrder(o); err != nil {
+		return nil, err
+	}
+	return &Broker{Group: o.Group, open: func(context.Context) (driver.Source, func() error, error) {
+		s, err := semelkafka.New(o.Group, topics, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}}, nil
+}
+
+// kafkaOrder is the rule of order; nil: by the record's key.
+func kafkaOrder(o *Options) (func(m *consume.Message, key []byte) string, error) {
+	if o.Order == "" {
+		return nil, nil
+	}
+	byMessage, err := order(o, map[string]func(*consume.Message) string{"none": none, "key": nil})
+	if err != nil || byMessage == nil {
+		return nil, err
+	}
+	return func(m *consume.Message, _ []byte) string { return byMessage(m) }, nil
+}
+
+// sasl is the way to log in; nil: there is no user.
+func (a *address) sasl() (sasl.Mechanism, error) {
+	login := scram.Auth{User: a.user, Pass: a.password}
+	name := a.take("sasl")
+	switch {
+	case name != "" && !a.hasUser:
+		return nil, fmt.Errorf("has sasl=%s, but no user; write kafka://USER:PASSWORD@HOST", name)
+	case !a.hasUser:
+		return nil, nil
+	}
+	switch name {
+	case "plain":
+		return plain.Auth{User: a.user, Pass: a.password}.AsMechanism(), nil
+	case "scram-sha-256":
+		return login.AsSha256Mechanism(), nil
+	case "scram-sha-512":
+		return login.AsSha512Mechanism(), nil
+	}
+	return nil, errors.New("has a user, but sasl is not one of plain, scram-sha-256 and scram-sha-512; add it to the query")
+}

@@ -1,0 +1,83 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/semel-go/semel/consume"
+	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/consume/semelnats"
+)
+
+// parseNATS reads nats://HOST:PORT,…/STREAM/CONSUMER.
+func parseNATS(a *address, o *Options) (*Broker, error) {
+	if len(a.path) != 2 || a.path[0] == "" || a.path[1] == "" {
+		return nil, errors.New("must name a stream and a durable consumer: nats://HOST:4222/STREAM/CONSUMER")
+	}
+	hosts, err := a.addresses("4222")
+	if err != nil {
+		return nil, err
+	}
+	opts := []nats.Option{nats.Name("semel-deliver"), nats.MaxReconnects(-1)}
+	switch {
+	case a.hasUser && a.password == "":
+		opts = append(opts, nats.Token(a.user))
+	case a.hasUser:
+		opts = append(opts, nats.UserInfo(a.user, a.password))
+	}
+	if file := a.take("creds"); file != "" {
+		opts = append(opts, nats.UserCredentials(file))
+	}
+	cfg, err := a.tls()
+	if err != nil {
+		return nil, err
+	}
+	if cfg != nil {
+		opts = append(opts, nats.Secure(cfg))
+	}
+	s := &semelnats.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine}
+	if o.Order != "" && o.Order != "none" {
+		bySubject := func(m *consume.Message) string { return m.Origin.Topic }
+		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "subject": bySubject}); err != nil {
+			return nil, err
+		}
+	}
+	stream, durable, group := a.path[0], a.path[1], o.Group
+	if group == "" {
+		group = durable
+	}
+	return &Broker{Group: group, open: func(ctx context.Context) (driver.Source, func() error, error) {
+		conn, err := nats.Connect("nats://"+strings.Join(hosts, ",nats://"), opts...)
+		if err != nil {
+			return nil, nil, fmt.Errorf("no connection: %w; see whether the server runs at %s, and check the user, the password and tls", err, strings.Join(hosts, ", "))
+		}
+		src, err := openNATS(ctx, conn, stream, durable, s)
+		if err != nil {
+			conn.Close()
+			return nil, nil, err
+		}
+		return src, func() error { conn.Close(); return nil }, nil
+	}}, nil
+}
+
+func openNATS(ctx context.Context, conn *nats.Conn, stream, durable string, o *semelnats.Options) (driver.Source, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	c, err := js.Consumer(ctx, stream, durable)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, fmt.Errorf("stream %q does not exist; create it with: nats stream add %s: %w", stream, stream, err)
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		return nil, fmt.Errorf("consumer %q of stream %q does not exist; create it with: nats consumer add %s %s --pull --ack=explicit --max-deliver=-1 --max-pending=5000: %w", durable, stream, stream, durable, err)
+	case err != nil:
+		return nil, err
+	}
+	return semelnats.New(js, c, o)
+}

@@ -1,0 +1,102 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/cmd/semel/internal/input"
+)
+
+func TestParse_Address_NamesGroupAndHidesPassword(t *testing.T) {
+	for text, want := range map[string]struct {
+		o                  Options
+		group, kind, shown string
+	}{
+		"kafka://a:9092,b,[::1]:9093/orders,payments?start=latest&out-of-range=earliest&horizon=24h&instance-id=i&session-timeout=10s": {Options{Group: "billing"}, "billing", "kafka", "kafka://a:9092,b,[::1]:9093/orders,payments"},
+		"kafka://ann:s%40cret@a/orders?sasl=scram-sha-512&tls=true":                                                                    {Options{Group: "billing", Order: "none"}, "billing", "kafka", "kafka://a/orders"},
+		"amqp://ann:secret@a:5672/shop?queue=orders&heartbeat=10&declare=all&single-active=true":                                       {Options{Order: "routing-key"}, "orders", "amqp", "amqp://a:5672/shop/orders"},
+		"amqps://a?queue=orders&kind=classic":                                                                                          {Options{Group: "billing", Order: "header:x"}, "billing", "amqp", "amqps://a/orders"},
+		"nats://ann:secret@a:4222,b/ORDERS/billing":                                                                                    {Options{Order: "subject"}, "billing", "nats", "nats://a:4222,b/ORDERS/billing"},
+		"nats://token@a/ORDERS/billing?tls=true":                                                                                       {Options{Group: "g"}, "g", "nats", "nats://a/ORDERS/billing"},
+		"sqs://orders.fifo?region=eu-west-1&endpoint=http://127.0.0.1:9324&visibility=30s":                                             {Options{}, "orders.fifo", "sqs", "sqs://orders.fifo"},
+	} {
+		b, err := Parse(text, &want.o)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if b.Group != want.group || b.Kind != want.kind || b.String() != want.shown {
+			t.Errorf("%s: group %q, kind %q, shown as %s", text, b.Group, b.Kind, b)
+		}
+	}
+}
+
+func TestParse_Mistake_ErrorNamesFlagValueAndNextStep(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.pem")
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := Options{Group: "billing"}
+	for want, c := range map[string]struct {
+		text string
+		o    Options
+	}{
+		`--from: is required: the broker, such as kafka://`:                                         {"", g},
+		`--from: "mysql": is no broker; choose amqp://, amqps://, kafka://, nats://, sqs://`:        {"mysql://a/b", g},
+		`--from: "127.0.0.1": is no broker`:                                                         {"127.0.0.1", g},
+		`--from: "pulsar://…": is not supported by this version; choose amqp://`:                    {"pulsar://a/b", g},
+		`--from: "kafka://a": must name the topics after the hosts`:                                 {"kafka://a", g},
+		`--from: "kafka://a/x,": has an empty topic`:                                                {"kafka://a/x,", g},
+		`--group: is required with kafka://: the consumer group, such as billing`:                   {"kafka://a/x", Options{}},
+		`--from: "kafka://…": has no host`:                                                          {"kafka:///x", g},
+		`--from: "kafka://a:x/x": has the host "a:x", which is none`:                                {"kafka://a:x/x", g},
+		`--from: "kafka://a/x": has start=never; choose earliest, latest`:                           {"kafka://a/x?start=never", g},
+		`--from: "kafka://a/x": has a user, but sasl is not one of plain`:                           {"kafka://u:p@a/x", g},
+		`--from: "kafka://a/x": has sasl=plain, but no user`:                                        {"kafka://a/x?sasl=plain", g},
+		`--from: "kafka://a/x": has horizon=soon; write a time`:                                     {"kafka://a/x?horizon=soon", g},
+		`--from: "topic": is no option of kafka://`:                                                 {"kafka://a/x?topic=y", g},
+		`--from: "kafka://…": has start twice`:                                                      {"kafka://a/x?start=latest&start=latest", g},
+		`--from: "kafka://…": has a query that cannot be read`:                                      {"kafka://a/x?start=%zz", g},
+		`--from: "kafka://a/x": has ca=` + none + `, which cannot be read`:                          {"kafka://a/x?ca=" + none, g},
+		`--from: "kafka://a/x": has ca=` + empty + `, which has no certificate`:                     {"kafka://a/x?ca=" + empty, g},
+		`--from: "kafka://a/x": has cert=` + empty + ` and key=` + empty + `, which cannot be used`: {"kafka://a/x?cert=" + empty + "&key=" + empty, g},
+		`--order: "subject": choose key, none, header:NAME`:                                         {"kafka://a/x", Options{Group: "g", Order: "subject"}},
+		`--from: "amqp://a": must name the queue`:                                                   {"amqp://a", Options{}},
+		`--from: "amqp://a,b": has several hosts`:                                                   {"amqp://a,b?queue=q", Options{}},
+		`--from: "amqp://a": semelamqp: Options.SingleActive: needs DeclareAll`:                     {"amqp://a?queue=q&single-active=true", Options{}},
+		`--order: "key": choose none, routing-key, header:NAME`:                                     {"amqp://a?queue=q", Options{Order: "key"}},
+		`--from: "nats://a/ORDERS": must name a stream and a durable consumer`:                      {"nats://a/ORDERS", Options{}},
+		`--order: "header:": choose none, subject, header:NAME`:                                     {"nats://a/S/c", Options{Order: "header:"}},
+		`--from: "sqs://a/b": must be sqs://QUEUE?region=NAME`:                                      {"sqs://a/b", Options{}},
+		`--from: "sqs://a": semelsqs: Visibility: is 500ms`:                                         {"sqs://a?visibility=500ms", Options{}},
+		`--from: "sqs://a": semelsqs: DeadLetters and Quarantine: are both "x"`:                     {"sqs://a", Options{DeadLetters: "x", Quarantine: "x"}},
+	} {
+		_, err := Parse(c.text, &c.o)
+		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s:\n got %v\nwant %s", c.text, err, want)
+		}
+	}
+}
+
+func TestParse_PasswordInMistake_IsNotShown(t *testing.T) {
+	for _, text := range []string{"kafka://u:s3cret@a/x", "amqp://u:s3cret@a", "nats://u:s3cret@a", "sqs://u:s3cret@a", "mysql://u:s3cret@a", "kafka://u:s3cret%zz@a/x"} {
+		if _, err := Parse(text, &Options{Group: "g"}); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// No broker is there: the error says where it was looked for, and does not show the
+// password.
+func TestOpen_NoServer_ErrorNamesNextStep(t *testing.T) {
+	b, err := Parse("nats://u:s3cret@127.0.0.1:1/ORDERS/billing", &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = b.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "see whether the server runs at 127.0.0.1:1") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}
