@@ -90,8 +90,12 @@ func serve(ctx context.Context, b *broker, s *shop) error {
 	if err != nil {
 		return err
 	}
+	starts, err := semel.New(s.store, &semel.Options{Retention: consume.DefaultRetention})
+	if err != nil {
+		return err
+	}
 	consumer, err := consume.New(s.once, consume.Keyed("booking", consume.FromHeader(consume.KeyHeader)), s.book, &consume.Options{
-		MaxDeliveries: 5, // SQLite rolls the count of attempts back with the transaction; the broker's stays
+		MaxDeliveries: 5, Starts: starts, // SQLite rolls the count of attempts back with the transaction; the broker's stays
 	})
 	if err != nil {
 		return err

@@ -70,10 +70,30 @@ func TestFunction_ThreeCalls_ChargeOnce(t *testing.T) {
 	}
 }
 
+func TestSaga_SecondOrderIsRefused_IsUndoneInReverse(t *testing.T) {
+	out := run(t, build(t, "saga"))
+	at := -1
+	for _, text := range []string{"hold book", "charge 1200 cents", "book is on its way, payment of ann <nil>\n", "hold ghost", "charge 100 cents", "refund the payment of bob", "release 1 ghost", " there are no ghosts\n"} {
+		next := strings.Index(out, text)
+		if next <= at || strings.Count(out, text) != 1 {
+			t.Errorf("%q comes at %d, and the text before it at %d:\n%s", text, next, at, out)
+		}
+		at = next
+	}
+}
+
 func TestTransaction_ThreeCalls_GetOneID(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(run(t, build(t, "transaction"))), "\n")
 	if len(lines) != 3 || lines[0] != lines[1] || lines[1] != lines[2] || !strings.HasSuffix(lines[0], " <nil>") {
 		t.Errorf("it prints %q", lines)
+	}
+}
+
+func TestOutbox_OrdersPlaced_CustomerGetsEachInOrder(t *testing.T) {
+	out := run(t, build(t, "outbox"))
+	first, second := `the customer gets {"placed": "order-17"}`, `the customer gets {"placed": "order-18"}`
+	if i, j := strings.Index(out, first), strings.Index(out, second); i < 0 || j < i || strings.Count(out, "the customer gets") != 2 {
+		t.Errorf("it prints\n%s", out)
 	}
 }
 

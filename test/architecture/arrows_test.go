@@ -14,40 +14,47 @@ import (
 // any package but cmd and test. A directory that may import the root may import
 // package driver, too.
 var allowed = map[string][]string{
-	"store":                         {},
-	"store/memstore":                {"store"},
-	"store/coalesce":                {"store"},
-	"store/storetest":               {"store", "store/memstore"}, // the memory store is the oracle of its histories
-	"store/...":                     {"store", "store/coalesce", "."},
-	"store/pgstore":                 {"store", "store/coalesce", ".", "store/pgstore/internal/..."},
-	"store/pgstore/pgtest":          {"internal/proctest"}, // starts a server, as the other two do
-	"store/redisstore/redistest":    {"internal/proctest"},
-	"consume/semelamqp/amqptest":    {"internal/proctest"},
-	"store/pgstore/pgkafka":         {"store/pgstore", "store/pgstore/internal/pgwire"},
-	"store/pgstore/internal/...":    {"store", "store/coalesce"},
-	"store/pgstore/internal/notify": {"store/pgstore/internal/pgwire"},
-	"store/pgstore/internal/table":  {"store", "store/pgstore/internal/pgwire"},
-	"store/pgstore/internal/schema": {"store/pgstore/internal/pgwire", "store/pgstore/internal/table"},
-	".":                             {"store", "internal/..."},
-	"internal/...":                  {"store", "internal/..."},
-	"driver":                        {"store", ".", "internal/..."},
-	"sweep":                         {"store", ".", "internal/..."},
-	"semelhttp":                     {"store", ".", "internal/..."},
-	"consume":                       {"store", ".", "consume/driver", "internal/..."},
-	"consume/driver":                {"store", "."},
-	"consume/consumetest":           {"store", ".", "consume", "consume/driver"},
-	"consume/...":                   {"store", ".", "consume", "consume/driver"},
-	"consume/semelnats/natstest":    {"store", ".", "consume", "consume/..."},                                                                    // tests that need a server
-	"consume/semelkafka/kafkatest":  {"store", ".", "consume", "consume/..."},                                                                    // likewise
-	"consume/semelkafka/kafkapg":    {"store", ".", "consume", "consume/driver", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
-	"saga":                          {"store", ".", "internal/..."},
-	"semellambda":                   {"store", ".", "consume", "semelhttp"},
-	"semelgrpc":                     {"store", "."},
-	"semelotel":                     {"store", "."},
-	"cmd/...":                       {"/...", "cmd/..."},
-	"test/...":                      {"/...", "test/...", "cmd/..."},
-	"examples/...":                  {"/..."},
-	"scripts/...":                   {},
+	"store":                          {},
+	"store/memstore":                 {"store"},
+	"store/coalesce":                 {"store"},
+	"store/storetest":                {"store", "store/memstore"}, // the memory store is the oracle of its histories
+	"store/...":                      {"store", "store/coalesce", "."},
+	"store/pgstore":                  {"store", "store/coalesce", ".", "store/pgstore/internal/..."},
+	"store/pgstore/pgtest":           {"internal/proctest"}, // starts a server, as the other two do
+	"store/redisstore/redistest":     {"internal/proctest"},
+	"store/dynamostore/dynamotest":   {"internal/proctest"},
+	"consume/semelamqp/amqptest":     {"internal/proctest"},
+	"consume/semelsqs/sqstest":       {"internal/proctest"},
+	"consume/semelpulsar/pulsartest": {"internal/proctest"},
+	"store/pgstore/pgkafka":          {"store/pgstore", "store/pgstore/internal/handlertx", "store/pgstore/internal/pgwire"},
+	"store/pgstore/internal/...":     {"store", "store/coalesce"},
+	"store/pgstore/internal/notify":  {"store/pgstore/internal/pgwire"},
+	"store/pgstore/internal/table":   {"store", "store/pgstore/internal/pgwire"},
+	"store/pgstore/internal/schema":  {"store/pgstore/internal/pgwire", "store/pgstore/internal/table"},
+	".":                              {"store", "internal/..."},
+	"internal/...":                   {"store", "internal/..."},
+	"driver":                         {"store", ".", "internal/..."},
+	"sweep":                          {"store", ".", "internal/..."},
+	"semelhttp":                      {"store", ".", "internal/..."},
+	"consume":                        {"store", ".", "consume/driver", "internal/..."},
+	"consume/driver":                 {"store", "."},
+	"consume/consumetest":            {"store", ".", "consume", "consume/driver"},
+	"consume/...":                    {"store", ".", "consume", "consume/driver", "outbox"},
+	"consume/semelnats/natstest":     {"store", ".", "consume", "consume/..."},                                                                    // tests that need a server
+	"consume/semelkafka/kafkatest":   {"store", ".", "consume", "consume/..."},                                                                    // likewise
+	"consume/semelkafka/kafkapg":     {"store", ".", "consume", "consume/driver", "consume/semelkafka", "store/pgstore", "store/pgstore/pgkafka"}, // joins the two
+	"outbox":                         {"store", "internal/..."},
+	"outbox/...":                     {"store", "outbox"},
+	"store/pgstore/pgoutbox":         {"store", "outbox", "store/pgstore", "store/pgstore/internal/pgwire"},
+	"store/sqlitestore/sqliteoutbox": {"store", "outbox", "store/sqlitestore"},
+	"saga":                           {"store", ".", "internal/..."},
+	"semellambda":                    {"store", ".", "consume", "semelhttp"},
+	"semelgrpc":                      {"store", "."},
+	"semelotel":                      {"store", "."},
+	"cmd/...":                        {"/...", "cmd/..."},
+	"test/...":                       {"/...", "test/...", "cmd/..."},
+	"examples/...":                   {"/..."},
+	"scripts/...":                    {},
 }
 
 func TestImports_FollowTheTable(t *testing.T) {
@@ -74,9 +81,9 @@ func TestImports_FollowTheTable(t *testing.T) {
 const starters = "internal/proctest"
 
 // Nothing, including tests, depends on a command, on the module test, or on a
-// package that is internal to another module. The demo is an exception: it is a
-// module of its own so that semel links no broker, but it runs the proxy of
-// cmd/semel.
+// package that is internal to another module. The modules below cmd/semel are an
+// exception: they are modules of their own so that semel links no broker, but they are
+// released with cmd/semel and share its packages.
 func TestImports_NoCommandTestOrForeignInternal(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, s := range f.ast.Imports {
@@ -88,7 +95,7 @@ func TestImports_NoCommandTestOrForeignInternal(t *testing.T) {
 			if (fits("cmd/...", dir) || fits("test/...", dir)) && !fits("cmd/...", from) && !fits("test/...", from) {
 				t.Errorf("%s: %s imports %s; nothing outside of cmd and test may", f.at(s), from, dir)
 			}
-			if above, _, internal := strings.Cut(dir+"/", "internal/"); internal && dir != starters && !fits("cmd/semel/demo/...", from) && moduleOf(t, from) != moduleOf(t, strings.TrimSuffix(above, "/")) {
+			if above, _, internal := strings.Cut(dir+"/", "internal/"); internal && dir != starters && !fits("cmd/semel/...", from) && moduleOf(t, from) != moduleOf(t, strings.TrimSuffix(above, "/")) {
 				t.Errorf("%s: %s imports %s, which is internal to another module", f.at(s), from, dir)
 			}
 		}
@@ -108,6 +115,27 @@ func TestImports_TestPackages_OnlyInTests(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Semel links no client of a broker: whoever runs the proxy does not get the faults of
+// five clients, and their size.
+func TestImports_Semel_LinksNoBroker(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if moduleOf(t, f.Dir()) != "cmd/semel" {
+			continue
+		}
+		for _, s := range f.ast.Imports {
+			path := strings.Trim(s.Path.Value, `"`)
+			if dir, ours := directory(s.Path.Value); ours && fits("consume/...", dir) || slices.ContainsFunc(brokers, func(b string) bool { return strings.HasPrefix(path, b) }) {
+				t.Errorf("%s: %s imports %s; what needs a broker belongs to cmd/semel/semel-deliver", f.at(s), f.Dir(), path)
+			}
+		}
+	}
+}
+
+// brokers begin the paths of clients of brokers.
+var brokers = []string{
+	"github.com/twmb/franz-go", "github.com/rabbitmq/", "github.com/nats-io/", "github.com/aws/aws-sdk-go-v2/service/sqs", "github.com/apache/pulsar-client-go",
 }
 
 func TestImports_RootModule_StandardLibraryOnly(t *testing.T) {

@@ -17,15 +17,11 @@ const (
 	medianLines  = 150
 )
 
-// The reasons for which a file may have more than mostLines.
-const (
-	notSplit  = "to be split"
-	manyTests = "many short tests of one subject"
-)
+// manyTests is the reason for which a file may have more than mostLines.
+const manyTests = "many short tests of one subject"
 
 // longFiles are the files with a reason.
 var longFiles = map[string]string{
-	"store/pgstore/tx.go":                            notSplit,
 	"cmd/semel/internal/cli/inspect_test.go":         manyTests,
 	"cmd/semel/internal/verify/sick_test.go":         manyTests,
 	"consume/drain_test.go":                          manyTests,
@@ -47,11 +43,11 @@ var longFiles = map[string]string{
 	"store/nearcache/store_test.go":                  manyTests,
 	"store/pgstore/atomic_test.go":                   manyTests,
 	"store/pgstore/batch_test.go":                    manyTests,
+	"store/pgstore/dosql_test.go":                    manyTests,
 	"store/pgstore/lock_test.go":                     manyTests,
 	"store/pgstore/pgkafka/watermark_test.go":        manyTests,
 	"store/pgstore/prefetch_test.go":                 manyTests,
 	"store/pgstore/regression_atomic_test.go":        manyTests,
-	"store/redisstore/ack_test.go":                   manyTests,
 	"store/sqlitestore/atomictx_test.go":             manyTests,
 	"store/sqlitestore/trouble_test.go":              manyTests,
 }

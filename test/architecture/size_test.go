@@ -78,12 +78,6 @@ func exported(f *ast.File) (names, methods int) {
 // made for tests may have more.
 const mostFiles = 20
 
-// largePackages have more than mostFiles, as many as the entry says. The aim is
-// an empty table.
-var largePackages = map[string]int{
-	"store/pgstore": 44,
-}
-
 func TestPackage_Files_WithinLimit(t *testing.T) {
 	count := map[string]int{}
 	for _, f := range goFiles(t) {
@@ -92,12 +86,8 @@ func TestPackage_Files_WithinLimit(t *testing.T) {
 		}
 	}
 	for dir, n := range count {
-		limit := max(mostFiles, largePackages[dir])
-		if n > limit {
-			t.Errorf("%s: has %d files that are not tests, at most %d", dir, n, limit)
-		}
-		if largePackages[dir] > 0 && n <= mostFiles {
-			t.Logf("%s: has %d files; its entry in largePackages is not needed any more", dir, n)
+		if n > mostFiles {
+			t.Errorf("%s: has %d files that are not tests, at most %d", dir, n, mostFiles)
 		}
 	}
 }

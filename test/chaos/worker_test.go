@@ -67,7 +67,7 @@ func work(ctx context.Context, s spec) error {
 		return fmt.Errorf("no backend %q", s.Backend)
 	}
 	st, end, err := b.Open(ctx, s.URL)
-	for began := time.Now(); err != nil && b.HasServer && time.Since(began) < 2*time.Minute; { // it may just have been killed
+	for began := time.Now(); err != nil && b.HasServer && time.Since(began) < 5*time.Minute; { // it may just have been killed, or the network is bad
 		<-time.After(50 * time.Millisecond)
 		st, end, err = b.Open(ctx, s.URL)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +85,46 @@ func TestSteps_ChosenByName(t *testing.T) {
 	}
 	if _, err := choose("museum,nothing"); err == nil {
 		t.Error("a step that does not exist was chosen")
+	}
+}
+
+func TestRunAll_TwoAtATime_SlowFirstMeasuringAlone(t *testing.T) {
+	some := []step{{name: "a"}, {name: "b", alone: true}, {name: "c"}, {name: "d", slow: true}, {name: "e", alone: true}}
+	var mu sync.Mutex
+	running, most := 0, 0
+	var began []string
+	both := make(chan struct{})
+	results := runAll(some, 2, func(s step) done {
+		mu.Lock()
+		running++
+		now := running
+		most = max(most, now)
+		if s.alone && now != 1 {
+			t.Errorf("%s runs beside another step", s.name)
+		}
+		began = append(began, s.name)
+		if now == 2 && len(began) == 2 {
+			close(both)
+		}
+		mu.Unlock()
+		if !s.alone {
+			<-both
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		running--
+		return done{step: s}
+	})
+	for i := range some {
+		if results[i].name != some[i].name {
+			t.Errorf("result %d is that of %s", i, results[i].name)
+		}
+	}
+	if !slices.Contains(began[:2], "d") || began[3] != "b" || began[4] != "e" {
+		t.Errorf("they began in the order %v", began)
+	}
+	if most != 2 {
+		t.Errorf("%d steps ran at a time, want 2", most)
 	}
 }
 
@@ -171,7 +212,7 @@ func TestStep_NoFigures_Fails(t *testing.T) {
 		wrong   bool
 	}{"-run=TestNone": {0, true}, "-run=TestOne": {1, false}, "-run=TestBad": {1, true}, "-nonsense": {0, true}} {
 		var progress strings.Builder
-		d := run(t.Context(), dir, step{dir: ".", args: []string{only}, env: []string{"GOWORK=off"}}, teller{&progress})
+		d := run(t.Context(), dir, step{dir: ".", args: []string{only}, env: []string{"GOWORK=off"}}, &teller{to: &progress})
 		if len(d.figures) != want.figures || (d.err != nil) != want.wrong {
 			t.Errorf("%s: %d figures, %v\n%s", only, len(d.figures), d.err, progress.String())
 		}

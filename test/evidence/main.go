@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/semel-go/semel/test/internal/repo"
@@ -27,19 +28,28 @@ func main() {
 }
 
 // teller tells people how far it is. That nobody listens is no reason to stop.
-type teller struct{ to io.Writer }
+type teller struct {
+	mu sync.Mutex
+	to io.Writer
+}
 
-func (t teller) say(format string, args ...any) {
+func (t *teller) say(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	_, _ = fmt.Fprintf(t.to, format+"\n", args...)
 }
 
 func collect(ctx context.Context, args []string, stdout io.Writer) error {
-	progress := teller{stdout}
+	progress := &teller{to: stdout}
 	flags := flag.NewFlagSet("evidence", flag.ContinueOnError)
 	out := flags.String("out", "", "the `file` to write the page to; empty: to standard output. With -only, its other sections stay")
+	together := flags.Int("together", 2, "how many steps run at a time; a step that measures times runs alone")
 	only := flags.String("only", "", "the `names` of the steps to run, with commas; empty: all")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *together < 1 {
+		return fmt.Errorf("-together: is %d; it must be at least 1", *together)
 	}
 	chosen, err := choose(*only)
 	if err != nil {
@@ -57,14 +67,11 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 		p.before = string(before)
 	}
+	p.sections = runAll(chosen, *together, func(s step) done { return run(ctx, root, s, progress) })
 	var failed []string
-	for i, s := range chosen {
-		progress.say("[%d/%d] %s: %s", i+1, len(chosen), s.name, s.about)
-		d := run(ctx, root, s, progress)
-		p.sections = append(p.sections, d)
-		progress.say("      %d figures, %v, %s", len(d.figures), d.took.Round(time.Second), d.verdict())
+	for _, d := range p.sections {
 		if d.err != nil {
-			failed = append(failed, s.name)
+			failed = append(failed, d.name)
 		}
 	}
 	if err := write(*out, p.String(), stdout); err != nil {
@@ -74,6 +81,36 @@ func collect(ctx context.Context, args []string, stdout io.Writer) error {
 		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
 	}
 	return nil
+}
+
+// runAll runs the steps, so many at a time, the slow ones first, and then those that run
+// alone. The results are in the order of the steps.
+func runAll(steps []step, together int, run func(step) done) []done {
+	results := make([]done, len(steps))
+	turns := make(chan int)
+	var workers sync.WaitGroup
+	for range together {
+		workers.Go(func() {
+			for i := range turns {
+				results[i] = run(steps[i])
+			}
+		})
+	}
+	for _, slow := range []bool{true, false} {
+		for i := range steps {
+			if steps[i].slow == slow && !steps[i].alone {
+				turns <- i
+			}
+		}
+	}
+	close(turns)
+	workers.Wait()
+	for i := range steps {
+		if steps[i].alone {
+			results[i] = run(steps[i])
+		}
+	}
+	return results
 }
 
 func choose(only string) ([]step, error) {

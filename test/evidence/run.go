@@ -35,9 +35,10 @@ var errNothing = errors.New("it reported no figure")
 
 // run runs a step and collects its figures. It shows the step's other output only
 // if the step fails.
-func run(ctx context.Context, root string, s step, progress teller) done {
+func run(ctx context.Context, root string, s step, progress *teller) done {
 	d := done{step: s}
 	began := time.Now()
+	progress.say("%s: %s", s.name, s.about)
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-count=1", "-v"}, append(s.args, ".")...)...)
 	cmd.Dir, cmd.Env = filepath.Join(root, s.dir), append(os.Environ(), s.env...)
 	out, in := io.Pipe()
@@ -53,7 +54,7 @@ func run(ctx context.Context, root string, s step, progress teller) done {
 			d.err = errors.Join(d.err, err)
 		case ok:
 			d.figures = append(d.figures, f)
-			progress.say("      %s %s: %d of %d failed", f.Where, f.Claim, f.Failures, f.Trials)
+			progress.say("%s:   %s %s: %d of %d failed", s.name, f.Where, f.Claim, f.Failures, f.Trials)
 		default:
 			tail = append(tail, lines.Text())
 			tail = tail[max(0, len(tail)-40):]
@@ -62,10 +63,11 @@ func run(ctx context.Context, root string, s step, progress teller) done {
 	d.took = time.Since(began)
 	if err := lines.Err(); err != nil {
 		d.err = errors.Join(d.err, err)
-		progress.say("%s", strings.Join(tail, "\n"))
+		progress.say("%s: its last lines:\n%s", s.name, strings.Join(tail, "\n"))
 	} else if len(d.figures) == 0 {
 		d.err = errors.Join(d.err, errNothing)
 	}
+	progress.say("%s: %d figures, %v, %s", s.name, len(d.figures), d.took.Round(time.Second), d.verdict())
 	return d
 }
 

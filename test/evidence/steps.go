@@ -7,23 +7,43 @@ type step struct {
 	dir   string // from the root of the repository
 	args  []string
 	env   []string
+	alone bool // it measures times, so that no other step may run beside it
+	slow  bool // it takes minutes, so that it begins before the others
 }
 
 var long = []string{"SEMEL_EVIDENCE=1"}
 
 // steps are in the order of the page.
 var steps = []step{
-	{"model", "Spin searches every state of a model of the protocol, in variants that must hold and variants that must fail.", "test/model", []string{"-timeout=20m"}, long},
-	{"simulation", "The Guard and the memory store under virtual time and one seeded scheduler that loses, delays and doubles messages, crashes and freezes processes, and turns the store's clock.", "test/sim", []string{"-timeout=30m"}, long},
-	{"linearizability", "Porcupine checks histories of the stores' operations, recorded while faults happen.", "test/linear", []string{"-timeout=20m"}, long},
-	{"storms", "Guards of several processes over each store while its calls fail, hang and come late, handlers fail in all their ways, and sweepers, operators and reconcilers come in between.", "test/storm", []string{"-timeout=60m"}, long},
-	{"histories", "Random histories of store operations, compared step by step with an independent model.", "store/storetest", []string{"-run=^TestHistories_Many_AgreeWithModel$"}, long},
-	{"chaos", "Processes are killed and frozen, replies cut and delayed, disks filled; the oracle is a ledger that knows nothing of Semel.", "test/chaos", []string{"-timeout=30m"}, long},
-	{"postgres", "The PostgreSQL server is killed under load, also with synchronous_commit=off, which must lose.", "store/pgstore", []string{"-run=^(TestStore_ServerKilled_ConfirmedRecordsStay|TestStore_SynchronousCommitOff_CrashLoses|TestAtomic_ServerKilled_EffectsOnce)$", "-timeout=20m"}, long},
-	{"redis", "Redis is killed, failed over and cut off while work goes on, and the controls lose.", "store/redisstore", []string{"-run=^(TestWhatWas|TestWith|TestAnAmbiguous|TestEviction|TestWorkGoesOn)", "-timeout=20m"}, long},
-	{"kafka", "Members of a consumer group are killed and frozen while a hundred thousand messages, three in ten of them twice, take effect; the controls double. On Apache Kafka, where it can be had, and on kfake. In storms all else fails at once.", "consume/semelkafka/kafkatest", []string{"-run=^Test(Serve_MembersDie|Control_NoDeduplication|ServeBatches_MembersDie(OnARealKafka)?_EachEffectOnce|ServeBatches_MemberFrozen|Storm_EachForm)", "-timeout=60m"}, long},
-	{"rabbitmq", "Consumers of RabbitMQ are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles.", "consume/semelamqp", []string{"-run=^Test(Serve_ProcessesKilled|Order_|Control_NoDeduplication)", "-timeout=60m"}, long},
-	{"nats", "Consumers of NATS JetStream are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles.", "consume/semelnats/natstest", []string{"-run=^Test(Serve_MembersDie|Control_NoDeduplication)", "-timeout=60m"}, long},
-	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_Killed_EachKeyTakesEffectOnce$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}},
-	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil},
+	{"model", "Spin searches every state of a model of the protocol, in variants that must hold and variants that must fail.", "test/model", []string{"-timeout=20m"}, long, false, false},
+	{"simulation", "The Guard and the memory store under virtual time and one seeded scheduler that loses, delays and doubles messages, crashes and freezes processes, and turns the store's clock.", "test/sim", []string{"-timeout=45m"}, long, false, true},
+	{"linearizability", "Porcupine checks histories of the stores' operations, recorded while faults happen.", "test/linear", []string{"-timeout=20m"}, long, false, false},
+	{"storms", "Guards of several processes over each store while its calls fail, hang and come late, handlers fail in all their ways, and sweepers, operators and reconcilers come in between.", "test/storm", []string{"-timeout=60m"}, long, false, true},
+	{"histories", "Random histories of store operations, compared step by step with an independent model.", "store/storetest", []string{"-run=^TestCampaign_ManyHistories_AgreeWithModel$"}, long, false, false},
+	{"chaos", "Processes are killed and frozen, replies cut and delayed, disks filled; the oracle is a ledger that knows nothing of Semel.", "test/chaos", []string{"-timeout=30m"}, long, false, true},
+	{"simulated sagas", "Sagas in processes that die, freeze and reach the memory store by a network that loses, delays and doubles, while its clock jumps and operators decide.", "saga", []string{"-run=^Test(Campaign_)?SagasUnderFaults_", "-timeout=40m"}, long, false, true},
+	{"sagas", "Workers of sagas are killed at every effect, between and in transactions; the control, keys of processes, doubles.", "test/saga", []string{"-timeout=30m"}, long, false, true},
+	{"postgres", "The PostgreSQL server is killed under load, also with synchronous_commit=off, which must lose.", "store/pgstore", []string{"-run=^(TestStore_ServerKilled_ConfirmedRecordsStay|TestStore_SynchronousCommitOff_CrashLoses|TestAtomic_ServerKilled_EffectsOnce)$", "-timeout=20m"}, long, false, true},
+	{"failover", "PostgreSQL fails over to its synchronous standby while calls wait for it, run into deadlines and resets, and an operator cancels their waits; the control, a plain read as a confirmation, loses.", "test/failover", []string{"-timeout=90m"}, long, false, true},
+	{"upgrade", "Processes of this version and of a later one with one more additive migration work on one database, and the earlier ones restart.", "test/upgrade", []string{"-timeout=20m"}, long, false, false},
+	{"redis", "Redis is killed, failed over and cut off while work goes on, and the controls lose.", "store/redisstore", []string{"-run=^(TestWhatWas|TestWith|TestAnAmbiguous|TestEviction|TestWorkGoesOn|TestRequestsLate|TestClaimIsTakenBackLate)", "-timeout=20m"}, long, false, false},
+	{"dynamodb", "An emulator of DynamoDB: requests are lost, late and doubled, clocks differ, 64 callers race for a key, and the control, clocks beyond the bound, runs handlers side by side.", "store/dynamostore", []string{"-run=^(TestClaim_64|TestGuard_Requests|TestAtomic_Requests|TestLease_|TestConformance$|TestCampaign_)", "-timeout=40m"}, long, false, false},
+	{"lambda", "Functions of AWS Lambda in real processes, which are killed and stopped at their time-outs in the middle of invocations, or frozen.", "test/lambda", []string{"-timeout=20m"}, long, false, false},
+	{"outages", "PostgreSQL and Redis are frozen, cut off and killed under load: how long callers wait.", "test/outage", []string{"-timeout=20m"}, long, true, false},
+	{"kafka", "Members of a consumer group are killed and frozen while a hundred thousand messages, three in ten of them twice, take effect; the controls double. On Apache Kafka, where it can be had, and on kfake. In storms all else fails at once. Members come and go 50 times while handlers fail and are slow.", "consume/semelkafka/kafkatest", []string{"-run=^Test(Serve_MembersDie|Control_NoDeduplication|ServeBatches_MembersDie(OnARealKafka)?_EachEffectOnce|ServeBatches_MemberFrozen|Storm_EachForm|Restarts_LoseNothing)", "-timeout=60m"}, long, false, true},
+	{"outbox", "Publishers of an outbox in PostgreSQL are killed and frozen while transactions write messages, which go to Kafka (kfake).", "consume/semelkafka/kafkatest", []string{"-run=^TestOutbox_", "-timeout=20m"}, long, false, true},
+	{"outbox, server killed", "The PostgreSQL server of an outbox is killed while transactions write messages and publishers send them.", "store/pgstore/pgoutbox", []string{"-run=^TestCampaign_", "-timeout=20m"}, long, false, false},
+	{"rabbitmq", "Consumers of RabbitMQ are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles. Consumers come and go 50 times while handlers fail and are slow.", "consume/semelamqp", []string{"-run=^TestCampaign_(ProcessesKilled|NextProcess|ControlNoDeduplication|Restarts)|^TestOrder_", "-timeout=60m"}, long, false, true},
+	{"nats", "Consumers of NATS JetStream are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles. On three servers consumers come and go 50 times while handlers fail and are slow.", "consume/semelnats/natstest", []string{"-run=^TestCampaign_(MembersDie|ControlNoDeduplication|Restarts)", "-timeout=60m"}, long, false, true},
+	{"sqs", "Consumers of SQS (ElasticMQ) are killed while a hundred thousand messages, three in ten of them twice, take effect; the control doubles. Consumers come and go 50 times while handlers fail and are slow.", "consume/semelsqs", []string{"-run=^TestCampaign_", "-timeout=90m"}, long, false, true},
+	{"pulsar", "Consumers of Pulsar are killed in each type of subscription while a hundred thousand messages, three in ten of them twice, take effect; the control doubles. The broker is killed, too. Consumers come and go 50 times while handlers fail and are slow.", "consume/semelpulsar", []string{"-run=^TestCampaign_", "-timeout=90m"}, long, false, true},
+	{"stuck keys on Kafka", "One order key, or one shard of the store, is stuck: the latency of the others.", "consume/semelkafka/kafkatest", []string{"-run=^TestOneStuck"}, long, true, false},
+	{"stuck keys on RabbitMQ", "The same, on RabbitMQ.", "consume/semelamqp", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
+	{"stuck keys on NATS", "The same, on three servers of NATS.", "consume/semelnats/natstest", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
+	{"handlers", "Handlers end or spoil the transaction that they were lent, in all ways that we know.", "store/pgstore", []string{"-run=^TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree$"}, long, false, false},
+	{"flood", "One tenant floods the proxy with 400 clients: the latency of another tenant, and the memory.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_OneTenantFloods_OthersServed$"}, long, true, false},
+	{"clients", "Clients and frameworks in Python, JavaScript, Java and a browser, through the proxy.", "test/httpclients", []string{"-timeout=20m"}, long, false, false},
+	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel/internal/cli", []string{"-run=^TestCampaign_ProxyKilled_EachKeyTakesEffectOnce$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}, false, false},
+	{"deliver", "Two members of semel deliver and the service are killed and frozen while messages, three in ten of them twice, take effect; the control, a service that ignores the key, doubles.", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_", "-timeout=30m"}, long, false, false},
+	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil, false, true},
 }

@@ -26,6 +26,7 @@ var kinds = []struct {
 	{"sqlitestore", func(t testing.TB) (store.Store, func()) { return stores.SQLite(t) }, 20, 300},
 	{"pgstore", func(t testing.TB) (store.Store, func()) { return stores.Postgres(t, pgstore.Options{}) }, 20, 300},
 	{"redisstore", func(t testing.TB) (store.Store, func()) { return stores.Redis(t) }, 20, 300},
+	{"dynamostore", func(t testing.TB) (store.Store, func()) { return stores.Dynamo(t) }, 8, 300},
 	{cached, openCached, 20, 300},
 	{"shardstore of three memstores", openSharded, 20, 300},
 }

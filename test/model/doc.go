@@ -12,6 +12,9 @@
 //     others.pml sweeps and operators. They use the names of the code.
 //   - atomic.pml: claim, effect and record in one transaction.
 //   - lease.pml: leases, renewals and deadlines, with a clock.
+//   - step.pml: a step of a call, and its record in the record of the call.
+//   - durable.pml: a store with a synchronous standby, a replication that is cut, and
+//     fail-overs.
 //   - rules.pml: how a rule is checked, and a place marked.
 //
 // One step of claim.pml is one operation of the store together with the caller's
@@ -52,6 +55,10 @@
 //	live_stays           3           a lease renewed after it was read is not taken over
 //	settled_once         4           the same, with a clock
 //	together             guarantees  Atomic: the effect exists if and only if the record does
+//	not_again            20          no later owner repeats a step that is recorded in this life
+//	true_replay          20          a replayed step has had its effect in this life
+//	only_owner           20          only the owner of the claim records a step
+//	told_kept            durable     after a caller was told the outcome, the handler does not run again
 //
 // Rule 1 is decide.pml itself; its branches on policy, state and token are
 // under test in the variants of park, mixed policies and reservation. Rule 17
@@ -68,7 +75,7 @@
 //     back. The model's fence is a counter, which does not depend on a clock.
 //     claim.pml has no time. lease.pml has no crash, because a caller that waits
 //     for ever is the same.
-//   - A store that loses acknowledged changes.
+//   - A store that loses acknowledged changes, except as a bug of durable.pml.
 //   - The agreement of the model with the code. The model was written by hand
 //     from the code; the conformance suite, histories and mutants test the code.
 //   - Faults that need more than the budgets, or more than 4 callers.

@@ -52,6 +52,16 @@ var holds = []variant{
 		marks: []string{"replayed", "commit_lost", "waited"}},
 	{name: "lease: an owner stops before another starts", rule: "6, 7", file: "lease.pml", set: []string{"RENEWALS=1", "END=6"}, four: []string{"END=4"},
 		marks: []string{"took_over", "renewed", "renewal_lost", "answer_lost", "arrived_late", "stopped", "claim_too_late", "swap_lost", "late_settlement", "refused"}},
+	{name: "steps under retry: a recorded one is not repeated", rule: "20", file: "step.pml", set: []string{"CRASHES=1", "LOSSES=0", "ERRORS=1"}, four: []string{"CRASHES=0", "LAPSES=1", "ERRORS=1", "LOSSES=0"},
+		marks: []string{"took_over", "replayed", "refused", "began_anew", "in_doubt"}},
+	{name: "steps under park: one effect in a life", rule: "20, guarantee park", file: "step.pml", set: []string{"POLICY=PARK"}, four: []string{"CRASHES=1", "LAPSES=1"},
+		marks: []string{"parked", "resolved", "replayed", "refused", "began_anew", "sent_again"}},
+	{name: "standby, retry: what a caller was told stays", rule: "durable", file: "durable.pml", four: []string{"GIVE_UPS=1"},
+		marks: []string{"took_over", "own_claim_found", "replayed", "lost", "doubt_found", "refused", "settled_again"}},
+	{name: "standby, park: one effect", rule: "guarantee park", file: "durable.pml", set: []string{"POLICY=PARK"}, four: []string{"GIVE_UPS=1"},
+		marks: []string{"parked", "own_claim_found", "replayed", "lost", "doubt_found", "refused", "settled_again"}},
+	{name: "standby, no lapse: no two handlers at once", rule: "2", file: "durable.pml", set: []string{"LAPSES=0"}, four: []string{"GIVE_UPS=1"},
+		marks: []string{"own_claim_found", "replayed", "lost", "doubt_found", "settled_again"}},
 }
 
 // bugs leave out what a rule asks for, and must be found. The search looks for
@@ -92,6 +102,18 @@ var bugs = []variant{
 	{name: "lease: a late claim starts its handler", rule: "6", file: "lease.pml", set: []string{"BUG_STARTS_LATE"}, fails: "one_inside"},
 	{name: "lease: judged by the caller's clock", rule: "6", file: "lease.pml", set: []string{"BUG_OWN_CLOCK"}, fails: "one_inside"},
 	{name: "lease: a swap does not compare its end", rule: "3", file: "lease.pml", set: []string{"BUG_SWAP_IGNORES_UNTIL"}, four: []string{"END=4"}, fails: "live_stays"},
+	{name: "steps: anybody records one", rule: "20", file: "step.pml", set: []string{"BUG_STEP_RECORDED_WITHOUT_LEASE"}, fails: "only_owner"},
+	{name: "steps: a frozen worker records one in the next life", rule: "20", file: "step.pml", set: []string{"BUG_STEP_RECORDED_WITHOUT_LEASE"}, fails: "true_replay"},
+	{name: "steps: they expire by themselves", rule: "20", file: "step.pml", set: []string{"BUG_STEPS_EXPIRE_BY_THEMSELVES"}, fails: "not_again"},
+	{name: "steps: a parked call outlives them", rule: "20", file: "step.pml", set: []string{"POLICY=PARK", "BUG_STEPS_EXPIRE_BY_THEMSELVES"}, fails: "at_most_once"},
+	{name: "steps: they outlive their record", rule: "20", file: "step.pml", set: []string{"BUG_STEPS_OUTLIVE_THEIR_RECORD"}, fails: "true_replay"},
+	{name: "steps: a take-over forgets them", rule: "20", file: "step.pml", set: []string{"BUG_TAKEOVER_FORGETS_STEPS"}, fails: "not_again"},
+	{name: "steps: a no although one is in doubt", rule: "20", file: "step.pml", set: []string{"POLICY=PARK", "BUG_NO_DESPITE_A_STEP_IN_DOUBT"}, fails: "at_most_once"},
+	{name: "standby: a change is acknowledged before the standby has it", rule: "durable", file: "durable.pml", set: []string{"BUG_ACKNOWLEDGES_EARLY"}, fails: "told_kept"},
+	{name: "standby: a claim is acknowledged before the standby has it", rule: "durable", file: "durable.pml", set: []string{"POLICY=PARK", "BUG_ACKNOWLEDGES_EARLY"}, fails: "at_most_once"},
+	{name: "standby: a plain read confirms", rule: "durable", file: "durable.pml", set: []string{"BUG_PLAIN_READ_CONFIRMS"}, fails: "told_kept"},
+	{name: "standby: an undo that comes late removes a later claim", rule: "2", file: "durable.pml", set: []string{"LAPSES=0", "BUG_UNDO_COMES_LATE"}, fails: "one_inside"},
+	{name: "standby: the same under park", rule: "guarantee park", file: "durable.pml", set: []string{"POLICY=PARK", "BUG_UNDO_COMES_LATE"}, fails: "at_most_once"},
 }
 
 // reached claims that something never happens, which is wrong: so the search

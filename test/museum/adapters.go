@@ -5,10 +5,51 @@ const (
 	rabbit = "consume/semelamqp"
 	stream = "consume/semelnats"
 	kafka  = "consume/semelkafka"
+	simple = "consume/semelsqs"
 )
 
 // Adapters of brokers: each has its own ways to lose a message, or to hand it out twice.
 var adapters = []Mutant{
+	{
+		Name: "SQS: a refused part of a batch counts as deleted", Rule: "ack",
+		Dir: simple, Func: "fail", Package: simple, Run: "TestAck_PartOfBatchFails_OnlyThatIsAnError",
+		Old: `e.err = entryError(f)`, New: `e.err = nil`,
+	},
+	{
+		Name: "SQS: a receive is broken off, and its messages stay hidden", Rule: "ack",
+		Dir: simple, Func: "(*Source).receive", Package: simple, Run: "TestNext_ContextEnds_ReturnsTheMessagesOfTheReceive",
+		Old: `context.WithoutCancel(ctx), wait+receiveGrace`, New: `ctx, wait+receiveGrace`,
+	},
+	{
+		Name: "SQS: a late extension hides a message that was given back", Rule: "ack",
+		Dir: simple, Func: "(*delivery).Nak", Package: simple, Run: "TestNak_ThenExtend_VisibilityChangesOnce",
+		Old: `close(d.given)`, New: `_ = d.given`,
+	},
+	{
+		Name: "SQS: a pause is rounded down, so that a retry comes too soon", Rule: "ack",
+		Dir: simple, Func: "(*delivery).setVisibility", Package: simple, Run: "TestNak_ThenExtend_VisibilityChangesOnce",
+		Old: `(max(0, after) + time.Second - 1) / time.Second`, New: `max(0, after) / time.Second`,
+	},
+	{
+		Name: "SQS: message groups are no order", Rule: "order",
+		Dir: simple, Func: "(*Source).delivery", Package: simple, Run: "TestNext_FIFO_GroupAndIdentity",
+		Old: `d.own.OrderKey = d.group()`, New: `d.own.OrderKey = ""`,
+	},
+	{
+		Name: "SQS: the address of a body in S3 is run as the body", Rule: "ack",
+		Dir: simple, Func: "isExtended", Package: simple, Run: "TestNext_BodyInS3_IsDeadLetter",
+		Old: `return current || legacy`, New: `return current && legacy`,
+	},
+	{
+		Name: "SQS: the redrive policy's limit is not respected", Rule: "ack",
+		Dir: simple, Func: "(*Source).Info", Package: simple, Run: "TestInfo_RedrivePolicy_LimitsDeliveries",
+		Old: `if text := own["RedrivePolicy"]; text != "" {`, New: `if text := own["RedrivePolicy"]; text != "" && false {`,
+	},
+	{
+		Name: "SQS: a message in work is given to others", Rule: "rule 7",
+		Dir: simple, Func: "(*Source).Info", Package: simple, Run: "TestInfo_RedrivePolicy_LimitsDeliveries",
+		Old: `, AckWait: s.visibility()`, New: ``,
+	},
 	{
 		Name: "NATS: an ack is not answered", Rule: "ack", Parent: "M24: nats-server#4786",
 		Dir: stream, Func: "(*delivery).Ack", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
@@ -17,17 +58,22 @@ var adapters = []Mutant{
 	{
 		Name: "NATS: a retry does not wait", Rule: "ack",
 		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
-		Old: "d.m.NakWithDelay(delay)", New: "d.m.Nak()",
+		Old: "if delay > 0", New: "if delay > 0 && false",
 	},
 	{
 		Name: "NATS: a message that is given back never comes again", Rule: "ack",
 		Dir: stream, Func: "(*delivery).Nak", Package: stream, Run: "TestDelivery_EachMethod_SendsItsCommand",
-		Old: "d.m.Nak()", New: "d.m.Term()",
+		Old: `text := "-NAK"`, New: `text := "+TERM"`,
+	},
+	{
+		Name: "NATS: a message counts as given back before the server has it, and the next member's pull overtakes it", Rule: "ack",
+		Dir: stream, Func: "(*delivery).Nak", Package: stream + "/natstest", Run: "TestNak_SlowConnection_ReturnsAfterServerHasMessage",
+		Old: "d.s.request(ctx, d.m.Reply(), text)", New: "d.s.js.Conn().Publish(d.m.Reply(), []byte(text))",
 	},
 	{
 		Name: "NATS: a message in work is given to others", Rule: "rule 7",
 		Dir: stream, Func: "(*Source).Info", Package: stream + "/natstest", Run: "TestInfo_ReturnsTheServersSettings",
-		Old: ", AckWait: ackWait(&c.Config)}", New: "}",
+		Old: ", AckWait: ackWait(&c.Config)", New: "",
 	},
 	{
 		Name: "NATS: a letter counts before its stream has it", Rule: "ack",
@@ -119,7 +165,7 @@ var adapters = []Mutant{
 	{
 		Name: "Kafka: a commit does not say in which topic", Rule: "scope",
 		Dir: kafka, Func: "(*Source).commit", Package: kafka + "/kafkatest", Run: "TestHandOver_CommitsFirst/kfake",
-		Old: "t.Partitions[j].Metadata = metadata(t.TopicID)", New: "t.Partitions[j].Metadata = metadata([16]byte{})",
+		Old: "metadata(t.TopicID, c.Offset, n.after, n.last)", New: "metadata([16]byte{}, c.Offset, n.after, n.last)",
 	},
 	{
 		Name: "Kafka: a partition comes back with the pause of an earlier time", Rule: "lanes",

@@ -46,13 +46,13 @@ var claims = []Mutant{
 	},
 	{
 		Name: "an own claim that has moved on is won again", Rule: "rule 2",
-		Dir: mem, Func: "found", Package: mem, Run: "TestConforms$/claim",
+		Dir: seam, Func: "(*Proposal).Found", Package: mem, Run: "TestConforms$/claim",
 		Old: "r.Owner == p.Owner && r.State == p.State", New: "r.Owner == p.Owner",
 	},
 	{
 		Name: "nobody's claim is everybody's", Rule: "rule 2",
-		Dir: mem, Func: "found", Package: mem, Run: "TestConforms$/claim",
-		Old: "p.Owner != store.Owner{} && r.Owner == p.Owner", New: "r.Owner == p.Owner",
+		Dir: seam, Func: "(*Proposal).Found", Package: mem, Run: "TestConforms$/claim",
+		Old: "p.Owner != Owner{} && r.Owner == p.Owner", New: "r.Owner == p.Owner",
 	},
 	{
 		Name: "all claims of a process have one owner", Rule: "rule 2",

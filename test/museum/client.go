@@ -25,6 +25,16 @@ var clients = []Mutant{
 		New: `insideHandler := semel.FromContext(r.Context()); insideHandler && key != "" {`,
 	},
 	{
+		Name: "a key in another spelling gets a second one", Rule: "rule 15",
+		Dir: door, Func: "keyLines", Package: door, Run: "TestTransport_KeyHeaderNotCanonical_SendsOneKey",
+		Old: "strings.EqualFold(spelling, name) {", New: "spelling == name {",
+	},
+	{
+		Name: "asking while the first request runs uses up the attempts", Rule: "http",
+		Dir: door, Func: "(*Transport).RoundTrip", Package: door, Run: "TestTransport_FirstRequestRuns_AsksUntilItEnds",
+		Old: "n--", New: "",
+	},
+	{
 		Name: "half a body is sent as a whole one", Rule: "http",
 		Dir: door, Func: "newBodies", Package: door, Run: "TestTransport_Bodies_AreRepeatable",
 		Old: "if r.ContentLength > 0 && int64(len(b)) != r.ContentLength {", New: "if false {",

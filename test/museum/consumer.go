@@ -4,6 +4,11 @@ package museum
 // message is one the broker hears of.
 var consumers = []Mutant{
 	{
+		Name: "messages of a shard that is down take all handlers", Rule: "lanes",
+		Dir: consumer, Func: "(*session).wakeSuspects", Package: consumer, Run: "TestSuspects_ShardDown_TakeAQuarterOfHandlers",
+		Old: "max(1, s.c.opt.Concurrency/4)", New: "max(1, s.c.opt.Concurrency)",
+	},
+	{
 		Name: "a message is acked before it has run", Rule: "ack", Parent: "M21: ack before complete",
 		Dir: consumer, Func: "(*session).work", Package: consumer, Run: "TestServe|TestSettle",
 		Old: `
@@ -87,12 +92,72 @@ var consumers = []Mutant{
 	},
 	{
 		Name: "an outage at COMMIT is an attempt", Rule: "rule 13",
-		Dir: consumer, Func: "(*Consumer).try", Package: consumer, Run: "TestOutage_CutsOffTries_CountsNoAttempt",
+		Dir: consumer, Func: "(*Consumer).tryOnce", Package: consumer, Run: "TestOutage_CutsOffTries_CountsNoAttempt",
 		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "false {",
 	},
 	{
 		Name: "a message that drives the store away has no end", Rule: "rule 13",
-		Dir: consumer, Func: "(*Consumer).try", Package: consumer, Run: "TestOutage_CutsOffTries_CountsNoAttempt",
+		Dir: consumer, Func: "(*Consumer).tryOnce", Package: consumer, Run: "TestOutage_CutsOffTries_CountsNoAttempt",
 		Old: "t.uncommitted && t.forgiven < maxForgiven {", New: "t.uncommitted {",
+	},
+	{
+		Name: "one key fills the room of all", Rule: "lanes",
+		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_OneKeyFails_OtherKeysAreServed",
+		Old: "most-(s.taken-s.room.messages)", New: "most-s.taken",
+	},
+	{
+		Name: "the room of those that wait has no end", Rule: "lanes",
+		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_RoomIsFull_TakesNoMore",
+		Old: "s.c.opt.Waiting-s.room.messages)", New: "most)",
+	},
+	{
+		Name: "a message is taken that cannot begin, though the broker counts that", Rule: "rule 13",
+		Dir: consumer, Func: "(*session).fetchLimit", Package: consumer, Run: "TestServe_BrokerLimitsDeliveries_TakesOnlyWhatCanBegin",
+		Old: "most = s.c.opt.Concurrency", New: "_ = most",
+	},
+	{
+		Name: "waiting counts as trying", Rule: "rule 13",
+		Dir: consumer, Func: "(*Consumer).tryOnce", Package: consumer, Run: "TestHandle_MaxDeliveries_DeadLetters",
+		Old: "c.deliveredTooOften(t.m) && x.Attempt() > c.opt.MaxDeliveries && c.opt.Starts == nil", New: "c.deliveredTooOften(t.m)",
+	},
+	{
+		Name: "a start that a dead process has made is forgotten", Rule: "rule 13",
+		Dir: consumer, Func: "(*Consumer).tryCounted", Package: consumer, Run: "TestHandle_ProcessDies_CountsStarts",
+		Old: "x.Attempt() > c.opt.MaxDeliveries)", New: "false)",
+	},
+	{
+		Name: "a start that failed is forgotten", Rule: "rule 13",
+		Dir: consumer, Func: "(*Consumer).tryCounted", Package: consumer, Run: "TestHandle_FailsAtEachDelivery_CountsStarts",
+		Old: "return store.Outcome{}, errStartFailed", New: "_ = errStartFailed",
+	},
+	{
+		Name: "a message without a key kills process after process", Rule: "rule 13",
+		Dir: consumer, Func: "(*Consumer).undeliverable", Package: consumer, Run: "TestHandle_UnprotectedBeyondMaxDeliveries_DeadLetters",
+		Old: "!c.deliveredTooOften(m) ||", New: "m.Key != \"\" ||",
+	},
+	{
+		Name: "an error of one key is an outage", Rule: "rule 14",
+		Dir: consumer, Func: "(*session).try", Package: consumer, Run: "TestOutage_OfOneKey_OtherKeysAreServed",
+		Old: "s.concernsKeyOnly(ctx, t, began)", New: "began.IsZero()",
+	},
+	{
+		Name: "two topics share the keys of a field", Rule: "scope",
+		Dir: consumer, Func: "eventPrefix", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
+		Old: "if a := address(m); a != \"\" {", New: "if a := address(m); a == \"-\" {",
+	},
+	{
+		Name: "an event of another topic is a duplicate", Rule: "scope",
+		Dir: consumer, Func: "Keyed", Package: consumer, Run: "TestKey_SameBodyOnTwoTopics_DoesNotCollide",
+		Old: "semel.Bytes([]byte(address(m)), m.Body)", New: "semel.Bytes(m.Body)",
+	},
+	{
+		Name: "a header takes the key of another source", Rule: "scope",
+		Dir: consumer, Func: "FromHeader", Package: consumer, Run: "TestFromHeader_KeyOfAnotherSource_IsRefused",
+		Old: "case strings.HasPrefix(key, reserved):", New: "case false:",
+	},
+	{
+		Name: "a redelivered redrive reopens again", Rule: "rule 13",
+		Dir: consumer, Func: "(*Consumer).reopen", Package: consumer, Run: "TestHandle_RedrivenMessage_RunsAgainOnce",
+		Old: "r.State != store.Failed || r.Fence != fence", New: "r.State != store.Failed || fence == 0",
 	},
 }

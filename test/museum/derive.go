@@ -20,22 +20,12 @@ var derivations = []Mutant{
 			k.Tenant = ""
 			parent := k.Digest()`,
 	},
-	{
-		Name: "all steps are one", Rule: "rule 15",
-		Dir: core, Func: "step", Package: core, Run: "TestStep_Completed_DoesNotRunAgain",
-		Old: `parent.Operation + "#" + name`, New: `parent.Operation + "#step"`,
-	},
-	{
-		Name: "a step is new with each attempt", Rule: "rule 15",
-		Dir: core, Func: "(*Execution).Step", Package: core, Run: "TestStep_Completed_DoesNotRunAgain",
-		Old: "step(x.lease.Key, name)", New: "step(x.lease.Key, name+fmt.Sprint(x.attempt))",
-	},
 }
 
 func derives(from, name string) Mutant {
 	return Mutant{
 		Name: "a derived key depends on " + from, Rule: "rule 15",
 		Dir: core, Func: "(*Execution).DownstreamKey", Package: core, Run: "TestDownstreamKey_AnyAttempt_StableAndDistinct|TestReconcile_DownstreamKey_IsTheHandlers",
-		Old: "downstreamKey(x.lease.Key, name)", New: "downstreamKey(x.lease.Key, " + name + ")",
+		Old: "downstreamKey(x.key, name)", New: "downstreamKey(x.key, " + name + ")",
 	}
 }

@@ -3,6 +3,21 @@ package museum
 // Rule 12: the fingerprint is compared in every state. A call whose payload has an
 // unknown secret is neither a mismatch nor run.
 var fingerprints = []Mutant{
+	{
+		Name: "a call without effect binds its key", Rule: "rule 12", Parent: "curl --digest: the first request has no body",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestNoEffect_NothingHappenedBefore_FreesKeyForOtherPayload",
+		Old: "s.Keep = 0", New: "",
+	},
+	{
+		Name: "a call without effect frees its key after a doubtful one", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestNoEffect_AfterDoubt_KeyStaysBound|TestNoEffect_OfReservedCall_TokenHolds",
+		Old: "if x.begins && x.fingerprint != \"\" && !x.stepped.Load() {", New: "if !x.stepped.Load() {",
+	},
+	{
+		Name: "a call without effect forgets its steps", Rule: "rule 12",
+		Dir: core, Func: "(*Guard).settlementOf", Package: core, Run: "TestNoEffect_HandlerAskedForStep_KeyStaysBound",
+		Old: "&& !x.stepped.Load() {", New: "{",
+	},
 	unchecked("Started", ""),
 	unchecked("Processing", "M6: powertools-typescript#2058, powertools-java#2260"),
 	unchecked("Released", ""),

@@ -20,7 +20,7 @@ var doors = []Mutant{
 	{
 		Name: "a streamed answer is replayed as a whole one", Rule: "rule 10", Parent: "M11: fiber#4287, granit-dotnet#1151",
 		Dir: door, Func: "(*response).outcome", Package: door, Run: "TestFlush_ServerCannotFlush_ChangesNothing|TestStream_Flush_StoresTombstoneFirst|TestStream_OverMaxResponse_IsNotKept",
-		Old: "Gone: streamed || short || a.cfg.NoStore", New: "Gone: short || a.cfg.NoStore",
+		Old: "Gone: withoutBody || a.cfg.NoStore", New: "Gone: a.cfg.NoStore",
 	},
 	{
 		Name: "an answer is streamed before it is recorded", Rule: "rule 10", Parent: "M11: fiber#4287",
@@ -34,28 +34,89 @@ var doors = []Mutant{
 	},
 	{
 		Name: "an answer that was cut short is kept as a whole one", Rule: "rule 10",
-		Dir: door, Func: "(*response).outcome", Package: door, Run: "TestReplay_AnswerShorterThanDeclared_IsTombstone",
-		Old: "short := a.declared > int64(len(a.body)) &&", New: "short := false &&",
+		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestReplay_AnswerShorterThanDeclared_IsTombstone",
+		Old: "a.declared > int64(len(a.body)) &&", New: "false &&",
 	},
 	{
 		Name: "a body is stored despite NoStore", Rule: "http",
-		Dir: door, Func: "(*response).outcome", Package: door, Run: "TestNoStore_Duplicate_GetsNoBody",
+		Dir: door, Func: "(*response).outcome", Package: door, Run: "TestNoStore_Duplicate_GetsStatusOnly",
 		Old: "|| a.cfg.NoStore}", New: "}",
 	},
 	{
 		Name: "a 5xx is a result", Rule: "http",
-		Dir: door, Func: "keepDefault", Package: door, Run: "TestKeep_Nil_KeepsFinalStatuses|TestVerdict_StatusMarkPolicy_DecidesOutcome",
-		Old: "return status >= 200 && status < 500", New: "return status >= 200",
+		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestVerdict_StatusMarkPolicy_DecidesOutcome",
+		Old: "if status >= 200 && status < 500 {", New: "if status >= 200 {",
 	},
 	{
 		Name: "a 5xx had no effect", Rule: "doubt",
-		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestVerdict_StatusMarkPolicy_DecidesOutcome",
-		Old: "case a.status >= 400 && a.status < 500:", New: "case a.status >= 400:",
+		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestVerdict_StatusMarkPolicy_DecidesOutcome",
+		Old: `return Verdict{Reason: "the server failed"}`, New: `return Verdict{Effect: NothingDone, Reason: "the server failed"}`,
 	},
 	{
 		Name: "a 401 is a result", Rule: "http",
-		Dir: door, Func: "keepDefault", Package: door, Run: "TestKeep_Nil_KeepsFinalStatuses|TestVerdict_StatusMarkPolicy_DecidesOutcome",
+		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestVerdict_StatusMarkPolicy_DecidesOutcome",
 		Old: "case http.StatusUnauthorized,", New: "case",
+	},
+	{
+		Name: "silence is an empty 200", Rule: "doubt", Parent: "chi: the Timeout middleware; Echo: WrapMiddleware",
+		Dir: door, Func: "(*response).finish", Package: door, Run: "TestSilence_Handler_IsNotKept",
+		Old: "(a.mark != unmarked || a.verdict().Effect == Kept)", New: "true",
+	},
+	{
+		Name: "silence had no effect", Rule: "doubt",
+		Dir: door, Func: "Judge", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestSilence_Handler_IsNotKept",
+		Old: `return Verdict{Reason: "the context ended before an answer was written", Again: true}`,
+		New: `return Verdict{Effect: NothingDone, Reason: "the context ended before an answer was written", Again: true}`,
+	},
+	{
+		Name: "499 is a result", Rule: "doubt", Parent: "nginx: 499",
+		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestVerdict_StatusMarkPolicy_DecidesOutcome",
+		Old: `return Verdict{Reason: "the client left before an answer was written"}`, New: `return Verdict{Effect: Kept, Reason: "the client left before an answer was written"}`,
+	},
+	{
+		Name: "a redirect that asks elsewhere is a result", Rule: "http", Parent: "Flask, FastAPI: slash redirects",
+		Dir: door, Func: "judgeStatus", Package: door, Run: "TestJudge_EachAnswer_HasEffect|TestRedirect_AsksElsewhere_IsNotKept",
+		Old: "http.StatusTemporaryRedirect, http.StatusPermanentRedirect:", New: "http.StatusTemporaryRedirect:",
+	},
+	{
+		Name: "a redirect to the log-in page is a result", Rule: "http",
+		Dir: door, Func: "leadsBack", Package: door, Run: "TestJudge_EachAnswer_HasEffect",
+		Old: "err == nil && back.Path == path {", New: "err == nil && back.Path == path && false {",
+	},
+	{
+		Name: "an answer that broke off keeps its mark", Rule: "doubt",
+		Dir: door, Func: "(*response).breakOff", Package: door, Run: "TestBroken_NothingSent_AnotherAnswerIsDoubt",
+		Old: "a.broken, a.mark = true, unmarked", New: "a.broken = true",
+	},
+	{
+		Name: "the boundary of a form is a part of its payload", Rule: "rule 12", Parent: "fetch: a new boundary in each repeat",
+		Dir: door, Func: "(*config).fingerprint", Package: door, Run: "TestPayload_Multipart_ComparesParts",
+		Old: `h := c.hashHead(r, media, "parts")`, New: `h := c.hashHead(r, media, boundary)`,
+	},
+	{
+		Name: "the bytes of a form's parts do not count", Rule: "rule 12",
+		Dir: door, Func: "hashParts", Package: door, Run: "TestPayload_Multipart_ComparesParts",
+		Old: "all.Write(content.Sum(nil))", New: "",
+	},
+	{
+		Name: "the fingerprint leaves the host out", Rule: "rule 12",
+		Dir: door, Func: "(*config).hashHead", Package: door, Run: "TestPayload_Host_ComparesNames|TestPayload_Default_ComparesParts",
+		Old: `if host := virtualHost(r.Host); host != "" {`, New: `if host := ""; host != "" {`,
+	},
+	{
+		Name: "a method in small letters is not protected", Rule: "http", Parent: "fetch: patch is sent as it is spelled",
+		Dir: door, Func: "(*config).protects", Package: door, Run: "TestMethods_OtherSpelling_IsProtected",
+		Old: "return strings.EqualFold(m, method)", New: "return m == method",
+	},
+	{
+		Name: "a replay has no headers for browsers", Rule: "http",
+		Dir: door, Func: "forbidden", Package: door, Run: "TestReplay_BrowserHeaders_AreKept|TestReplay_Headers_ByAllowList",
+		Old: `strings.HasPrefix(name, "Proxy-") ||`, New: `strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "Access-Control-") ||`,
+	},
+	{
+		Name: "the hint for a run in progress is the rest of its lease", Rule: "http",
+		Dir: door, Func: "busyHint", Package: door, Run: "TestProblem_EachReason_HasCode|TestDraft07",
+		Old: "if e.Running <= 0 {", New: "if e.Running >= 0 {",
 	},
 	{
 		Name: "a body is read before the scope is known", Rule: "http",
@@ -65,8 +126,8 @@ var doors = []Mutant{
 	},
 	{
 		Name: "the fingerprint leaves the query out", Rule: "rule 12",
-		Dir: door, Func: "newFingerprint", Package: door, Run: "TestPayload_Default_ComparesParts",
-		Old: "r.URL.EscapedPath(), r.URL.RawQuery,", New: "r.URL.EscapedPath(),",
+		Dir: door, Func: "(*config).hashHead", Package: door, Run: "TestPayload_Default_ComparesParts",
+		Old: "b = appendPart(b, r.URL.RawQuery)", New: "",
 	},
 	{
 		Name: "the fingerprint leaves the end of a body out", Rule: "rule 12",
@@ -74,9 +135,14 @@ var doors = []Mutant{
 		Old: "_, herr := h.Write(buf)", New: "_, herr := h.Write(buf[:min(len(buf), 512)])",
 	},
 	{
+		Name: "a refusal tells a client without rights that a key exists", Rule: "http",
+		Dir: door, Func: "(*config).answerDuplicate", Package: door, Run: "TestAuthorize_Fails_NoAnswerTellsOfTheKey",
+		Old: "|| tellsOfKey(err)) {", New: ") {",
+	},
+	{
 		Name: "Authorize is not asked before a tombstone", Rule: "http",
 		Dir: door, Func: "(*config).answerDuplicate", Package: door, Run: "TestAuthorize_Fails_NothingKeptIsShown",
-		Old: "if c.Authorize != nil && (err == nil || failed || gone) {", New: "if c.Authorize != nil && err == nil {",
+		Old: "if c.Authorize != nil && (err == nil || failed || gone || tellsOfKey(err)) {", New: "if c.Authorize != nil && err == nil {",
 	},
 	{
 		Name: "an answer without a lease is sent", Rule: "rule 9",
@@ -115,8 +181,8 @@ var doors = []Mutant{
 	},
 	{
 		Name: "an answer with a refused end is kept as a whole one", Rule: "rule 10",
-		Dir: door, Func: "(*response).outcome", Package: door, Run: "TestReplay_AnswerShorterThanDeclared_IsTombstone",
-		Old: "short := a.declared > int64(len(a.body)) &&", New: "short := a.declared > a.written &&",
+		Dir: door, Func: "(*response).verdict", Package: door, Run: "TestReplay_AnswerShorterThanDeclared_IsTombstone",
+		Old: "a.declared > int64(len(a.body)) &&", New: "a.declared > a.written &&",
 	},
 	{
 		Name: "a repeated transaction leaves the files of its forms", Rule: "http",
@@ -140,7 +206,7 @@ var doors = []Mutant{
 	{
 		Name: "an answer without a sent token is marked as a replay", Rule: "http",
 		Dir: door, Func: "(*replayUnmarker).WriteHeader", Package: door, Run: "TestAccept_TokenNotSent_ClientRepeats",
-		Old: "if status >= 200 && !keepDefault(status) {", New: "if status >= 600 {",
+		Old: "if status >= 200 && Judge(Answer{Status: status}).Effect != Kept {", New: "if status >= 600 {",
 	},
 	{
 		Name: "forms parsed by an outer handler are all one payload", Rule: "rule 12",

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,10 @@ const (
 	// packageLimit is the time that all tests of a package may take without a
 	// mutant, on a machine that may do much besides.
 	packageLimit = 20 * time.Minute
+	// rounds is how often the tests of a mutant may run until one fails. A bug
+	// that needs a race can escape a run; the verdict says in which run it was
+	// caught.
+	rounds = 3
 )
 
 // verdict says by which tests a mutant is caught, or why it is not.
@@ -175,10 +180,10 @@ func (j *jury) judgePackage(ctx context.Context, built *tests, mutants []*Mutant
 	running.Go(func() {
 		defer close(baseEnded)
 		defer func() { j.lanes <- free }()
-		base, baseErr = (&testRun{
+		base, baseErr = runWithoutMutant(ctx, testRun{
 			dir: j.path(built.dir), binary: built.binary,
 			run: anyOf(runs), limit: packageLimit, environment: free.environment,
-		}).do(ctx)
+		})
 	})
 	for _, m := range mutants { // beside the run without a mutant, because that takes long
 		free := <-j.lanes
@@ -195,6 +200,34 @@ func (j *jury) judgePackage(ctx context.Context, built *tests, mutants []*Mutant
 		})
 	}
 	running.Wait()
+}
+
+// runWithoutMutant runs the tests of a package. Tests that fail run again, up to
+// the number of rounds: what one failure of a test says about the code is for the
+// test's own package to judge, and here only a test that cannot pass is unfit.
+func runWithoutMutant(ctx context.Context, r testRun) (report, error) {
+	rep, err := r.do(ctx)
+	for round := 1; round < rounds && err == nil && len(rep.failed) > 0; round++ {
+		fmt.Fprintf(os.Stderr, "FAILED WITHOUT A MUTANT, and run again: %s in %s\n%s\n", strings.Join(leaves(rep.failed), ", "), r.dir, rep.output)
+		r.run = topLevel(rep.failed)
+		var again report
+		again, err = r.do(ctx)
+		rep.passed = append(rep.passed, again.passed...)
+		rep.failed, rep.output = again.failed, again.output
+	}
+	return rep, err
+}
+
+// topLevel is the -run pattern of the tests with these names and all their
+// subtests.
+func topLevel(names []string) string {
+	var top []string
+	for _, n := range names {
+		n, _, _ = strings.Cut(n, "/")
+		top = append(top, "^"+regexp.QuoteMeta(n)+"$")
+	}
+	slices.Sort(top)
+	return strings.Join(slices.Compact(top), "|")
 }
 
 // unfit says why the run without a mutant leaves the tests of m without a
@@ -229,16 +262,28 @@ func (j *jury) try(ctx context.Context, free lane, built *tests, m *Mutant) verd
 			return notCaught("%v", err)
 		}
 	}
-	rep, err := r.do(ctx)
-	switch {
-	case err != nil:
-		return notCaught("%v", err)
-	case len(rep.failed) == 0:
-		return notCaught("SURVIVED; the rule needs a test: -run %q passes with this bug:\n%s", m.Run, rep.output)
+	var rep report
+	for round := 1; round <= rounds; round++ {
+		var err error
+		rep, err = r.do(ctx)
+		if err == nil && len(rep.failed) > 0 {
+			return verdict{true, describe(&rep, round)}
+		}
+		if err != nil && round == rounds {
+			return notCaught("%v", err)
+		}
 	}
+	return notCaught("SURVIVED; the rule needs a test: -run %q passes %d times with this bug:\n%s", m.Run, rounds, rep.output)
+}
+
+// describe names the tests that caught a mutant, how, and in which round.
+func describe(rep *report, round int) string {
 	text := strings.Join(leaves(rep.failed), ", ")
 	if rep.how != "" {
 		text += " (" + rep.how + ")"
 	}
-	return verdict{true, text}
+	if round > 1 {
+		text += fmt.Sprintf(", in run %d", round)
+	}
+	return text
 }

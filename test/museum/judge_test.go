@@ -43,11 +43,16 @@ const (
 var texts = []string{"one", "two"}
 
 var limit = 4
+
+func luck() int { return 1 }
 `
 
 const sampleTests = `package m
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestAdd(t *testing.T) {
 	if idle(); add(2, 3) != 5 {
@@ -66,6 +71,18 @@ func TestOthers(t *testing.T) {
 }
 
 func TestBroken(t *testing.T) { t.Fail() }
+
+func TestRace(t *testing.T) {
+	if luck() == 1 {
+		return
+	}
+	if _, err := os.Stat("ran"); err == nil {
+		t.Fatal("second run")
+	}
+	if err := os.WriteFile("ran", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 `
 
 func newModule(t *testing.T) (root string) {
@@ -91,6 +108,7 @@ func TestJury_SampleModule_TellsCaughtFromSurvived(t *testing.T) {
 		{Name: "caught in constant", Func: "const query", Old: "FROM t", New: "FROM u", Run: "TestOthers"},
 		{Name: "caught in variable", Func: "var limit", Old: "4", New: "5", Run: "TestOthers"},
 		{Name: "panic", Func: "add", Old: "a + b", New: "a / (b - b)", Run: "TestAdd"},
+		{Name: "escapes one run", Func: "luck", Old: "1", New: "2", Run: "TestRace"},
 		{Name: "survived", Func: "idle", Old: "return 1", New: "return 2", Run: "TestAdd"},
 		{Name: "harmless where recover matters", Func: "rescue", Old: "recover()", New: "any(recover())", Run: "TestOthers"},
 		{Name: "does not compile", Func: "add", Old: "a + b", New: "a + c", Run: "TestAdd"},
@@ -102,6 +120,7 @@ func TestJury_SampleModule_TellsCaughtFromSurvived(t *testing.T) {
 	}
 	want := map[string]verdict{
 		"panic":                          {true, "TestAdd (panic)"},
+		"escapes one run":                {true, "TestRace, in run 2"},
 		"survived":                       {false, "SURVIVED"},
 		"harmless where recover matters": {false, "SURVIVED"},
 		"does not compile":               {false, "DOES NOT COMPILE"},

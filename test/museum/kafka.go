@@ -9,9 +9,69 @@ var kafkas = []Mutant{
 		New: "for n < len(w.entries) && (w.entries[n].done || w.entries[n].offset < offset) {",
 	},
 	{
+		Name: "Kafka: the start at the end is known after the first success only", Rule: "ack",
+		Dir: kafka, Func: "(*Source).begin", Package: "consume/semelkafka/kafkatest", Run: "TestStart_LatestAndNoSuccessBeforeRestart_LosesNothing/kfake",
+		Old: "case s.opt.Start == Latest:", New: "case s.opt.Start == Latest && ctx == nil:",
+	},
+	{
+		Name: "Kafka: a skip to the end ends the source", Rule: "ack",
+		Dir: kafka, Func: "(*Source).lostUnread", Package: "consume/semelkafka/kafkatest", Run: "TestOutOfRange_LatestAndNoSuccessBeforeRestart_LosesNothing/kfake",
+		Old: "s.opt.OutOfRange == Latest &&", New: "s.opt.OutOfRange > Refuse &&",
+	},
+	{
+		Name: "Kafka: a late error about the position skips what came meanwhile", Rule: "ack",
+		Dir: kafka, Func: "(*Source).afterLost", Package: "consume/semelkafka/kafkatest", Run: "TestOutOfRange_PositionIsInTheLog_LosesNothing",
+		Old: "first <= position &&", New: "first < 0 &&",
+	},
+	{
+		Name: "Kafka: a group without a commit begins at no offset", Rule: "ack",
+		Dir: kafka, Func: "(*Source).begin", Package: "consume/semelkafka/kafkatest", Run: "TestOutOfRange_NothingIsReadYet_GoesOnAtTheEnd",
+		Old: "s.opt.OutOfRange == Latest:", New: "s.opt.OutOfRange == Refuse:",
+	},
+	{
+		Name: "Kafka: the marker of a transaction is an unread message", Rule: "ack",
+		Dir: kafka, Func: "(*partition).pass", Package: "consume/semelkafka/kafkatest", Run: "TestTransaction_OnlyMarkerUnread_IsNoLoss/kfake",
+		Old: "end := r.Offset + 1", New: "end := r.Offset",
+	},
+	{
 		Name: "Kafka: a record that is handed out again counts twice", Rule: "ack",
 		Dir: kafka, Func: "(*watermark).out", Package: "consume/semelkafka", Run: "TestWatermark_RecordReturnedAgain_CountsOnce",
-		Old: "n == 0 || w.entries[n-1].offset < offset {", New: "n >= 0 {",
+		Old: "n == 0 || w.entries[n-1].offset < e.offset {", New: "n >= 0 {",
+	},
+	{
+		Name: "Kafka: a position does not know its log", Rule: "ack", Parent: "an offset without a leader epoch: messages skipped after an unclean leader election (KIP-320)",
+		Dir: kafka, Func: "(*Source).verified", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_OtherMessageBeforePosition_Returns/last_time/kfake",
+		Old: "if !check.last.isKnown() ||", New: "if check.last.isKnown() ||",
+	},
+	{
+		Name: "Kafka: the leader epoch of the message before the position is not compared", Rule: "ack",
+		Dir: kafka, Func: "(*partition).compareLast", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_OtherMessageBeforePosition_Returns/last_epoch/kfake",
+		Old: "case r.LeaderEpoch != c.last.LeaderEpoch ||", New: "case",
+	},
+	{
+		Name: "Kafka: a message that the retention has deleted is a loss", Rule: "rule 14",
+		Dir: kafka, Func: "(*Source).verified", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_SameLog_GoesOn/kfake",
+		Old: "err != nil || first > check.offset {", New: "err != nil || first < 0 {",
+	},
+	{
+		Name: "Kafka: the timestamp of the last message is not committed", Rule: "ack",
+		Dir: kafka, Func: "metadata", Package: "consume/semelkafka", Run: "TestMetadata_Written_IsReadBack",
+		Old: "if last.isKnown() {", New: "if !last.isKnown() {",
+	},
+	{
+		Name: "Kafka: the dead letters of a lane overtake each other", Rule: "lanes",
+		Dir: kafka, Func: "(*batches).settleAll", Package: "consume/semelkafka", Run: "TestSettle_LettersOfALane_KeepTheirOrder",
+		Old: "open[w.lane] = true", New: "open[w.lane] = false",
+	},
+	{
+		Name: "Kafka: after a skip to the end a ledger waits for the deleted messages", Rule: "rule 14",
+		Dir: kafka, Func: "(*Source).rewound", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_OutOfRangeLatest_GoesOnAtTheEnd/kfake",
+		Old: "p.from = old.from", New: "p.from = old.from + 1",
+	},
+	{
+		Name: "Kafka: a ledger reads the deleted markers of transactions", Rule: "rule 14",
+		Dir: kafka, Func: "(*Source).ownOnce", Package: "consume/semelkafka/kafkatest", Run: "TestServeBatches_SameLog_GoesOn/kfake",
+		Old: "check.start = committed", New: "check.start = next",
 	},
 	{
 		Name: "Kafka: what was prepared ahead is handled in place of another batch", Rule: "ack",
@@ -27,11 +87,6 @@ var kafkas = []Mutant{
 		Name: "Kafka: what was taken ahead is lost in an outage", Rule: "ack",
 		Dir: kafka, Func: "(*batches).taken", Package: "consume/semelkafka", Run: "TestLookAhead_Outage_GivesMessagesBack",
 		Old: "_ = d.Nak(ctx, 0)", New: "_ = d",
-	},
-	{
-		Name: "Kafka: a message has the attempts of a message of an earlier batch", Rule: "lanes",
-		Dir: kafkapg, Func: "(*keyedBatch).returnBuffers", Package: kafkapg, Run: "TestNewBatch_ReusedBuffers",
-		Old: "clear(b.attempts)", New: "",
 	},
 	{
 		Name: "Kafka: a lane is due when its last message is", Rule: "rule 14",

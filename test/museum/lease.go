@@ -78,12 +78,12 @@ var leases = []Mutant{
 	{
 		Name: "a renewal has no timeout", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).renewBatch", Package: core, Run: "TestRenewal_Hangs_IsGivenUp",
-		Old: "context.WithTimeout(ctx, h.lease/6)", New: "context.WithCancel(ctx)",
+		Old: "context.WithTimeout(ctx, h.renewTimeout())", New: "context.WithCancel(ctx)",
 	},
 	{
 		Name: "a renewal that never returns delays all later renewals", Rule: "rule 7",
 		Dir: core, Func: "(*heartbeat).renew", Package: core, Run: "TestRenewal_OneLeaseHangs_OthersAreRenewed",
-		Old: "case <-time.After(h.lease/6 + h.interval()):", New: "",
+		Old: "case <-time.After(h.renewTimeout() + h.interval()/4):", New: "",
 	},
 	{
 		Name: "a lease whose renewal hangs delays the others of its batch again", Rule: "rule 7",

@@ -32,30 +32,41 @@ const (
 	mem   = "store/memstore"
 	lite  = "store/sqlitestore"
 	lanes = "store/coalesce"
+	flow  = "saga"
 	door  = "semelhttp"
 
 	upstream = "cmd/semel/internal/upstream"
 	sidecar  = "cmd/semel/internal/proxy"
 	hooks    = "cmd/semel/internal/hook"
 
+	delivery   = "cmd/semel/semel-deliver/internal/deliver"
+	cloudEvent = "cmd/semel/semel-deliver/internal/event"
+
 	consumer = "consume"
 	kafkapg  = "consume/semelkafka/kafkapg"
 
 	fast   = "store/redisstore"
+	dynamo = "store/dynamostore"
+	lambda = "semellambda"
 	nearby = "store/nearcache"
 	shards = "store/shardstore"
 
 	postgres = "store/pgstore"
 	pgkafka  = "store/pgstore/pgkafka"
-	pgnotify = "store/pgstore/internal/notify"
+	pgoutbox = "store/pgstore/pgoutbox"
+
+	outboxDir = "outbox"
+
+	handlertx = "store/pgstore/internal/handlertx"
+	pgnotify  = "store/pgstore/internal/notify"
 )
 
 // All is the whole collection, in the order of the topics.
 func All() []Mutant {
-	return slices.Concat(claims, swaps, leases, settlements, fences, fingerprints, policies, scopes, replays, tombstones,
-		outages, attempts, waits, derivations, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, consumers, sqlites, coalescers,
-		caches, shardings, redises, kafkas,
-		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters)
+	return slices.Concat(claims, swaps, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones,
+		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
+		caches, shardings, redises, dynamos, kafkas, lambdas,
+		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes)
 }
 
 // check says what is missing in the description itself.

@@ -144,7 +144,7 @@ var caches = []Mutant{
 	{
 		Name: "a slow fill lives longer", Rule: "rule 7",
 		Dir: nearby, Func: "(*Store).writeFront", Package: nearby, Run: "TestFront_SlowWrite_DoesNotExtendLife",
-		Old: "e.settlement(e.clock.Add(passed), e.life-passed)", New: "e.settlement(e.clock, e.life)",
+		Old: "e.settlement(e.clock.Add(passed), e.life-passed, s.swapLife())", New: "e.settlement(e.clock, e.life, s.swapLife())",
 	},
 	{
 		Name: "a swap leaves the front as it is", Rule: "rule 3",
@@ -153,13 +153,33 @@ var caches = []Mutant{
 	},
 	{
 		Name: "a record from before a swap replaces the swap's mark in the front", Rule: "rule 3",
-		Dir: nearby, Func: "replaces", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut",
-		Old: "return fence > swapped", New: "return fence >= swapped",
+		Dir: nearby, Func: "replaces", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut|TestSwap_LaterRecordIsGone_FrontKeepsEarlierOut",
+		Old: "if fence < leastFence(&f.Record) {", New: "if false {",
 	},
 	{
 		Name: "a swap marks only what the front already has", Rule: "rule 3",
 		Dir: nearby, Func: "(*Store).markSwapped", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut",
-		Old: "_ = s.front.st.Settle(ctx, f.Record.Lease(), mark)", New: "s.release(ctx, &f.Record)",
+		Old: "if errors.Is(err, store.ErrNotFound) {",
+		New: `
+			if errors.Is(err, store.ErrNotFound) {
+				return
+			}
+			if false {`,
+	},
+	{
+		Name: "the mark of a swap lets its own record back in", Rule: "rule 3",
+		Dir: nearby, Func: "(*Store).markSwapped", Package: nearby, Run: "TestSwap_LateWriteOfEarlierRecord_FrontKeepsItOut",
+		Old: "frontProposal(seen.Key, seen.Fence+1)", New: "frontProposal(seen.Key, seen.Fence)",
+	},
+	{
+		Name: "a record that has expired in the front lets an earlier one in", Rule: "rule 3",
+		Dir: nearby, Func: "(*entry).settlement", Package: nearby, Run: "TestSwap_LaterRecordIsGone_FrontKeepsEarlierOut",
+		Old: "Keep: max(life, keep)", New: "Keep: life",
+	},
+	{
+		Name: "a sweep of the front forgets what must stay out", Rule: "rule 3",
+		Dir: nearby, Func: "(*Store).release", Package: nearby, Run: "TestSwap_LaterRecordIsGone_FrontKeepsEarlierOut",
+		Old: "if leastFence(r) > 0 {", New: "if leastFence(r) > 0 && r.LastError == leastPrefix {",
 	},
 	{
 		Name: "a sweep recovers what is another's in the front", Rule: "scope",
@@ -195,7 +215,7 @@ var shardings = []Mutant{
 	{
 		Name: "an error does not name the shard", Rule: "rule 11",
 		Dir: shards, Func: "(*shard).wrap", Package: shards, Run: "TestShardDown_OnlyItsKeys_Fail",
-		Old: `return fmt.Errorf("shardstore: shard %q: %w", sh.name, err)`, New: `return fmt.Errorf("shardstore: %w", err)`,
+		Old: `fmt.Errorf("shardstore: shard %q: %w", sh.name, err)`, New: `fmt.Errorf("shardstore: %w", err)`,
 	},
 	{
 		Name: "what can be found behind shards is one of them", Rule: "scope",

@@ -73,4 +73,24 @@ var outages = []Mutant{
 		Dir: core, Func: "(*pendingCall).admit", Package: core, Run: "TestRedeem_StoreDown_IsUnavailable",
 		Old: "if errors.Is(err, store.ErrNotFound) {", New: "if err != nil {",
 	},
+	{
+		Name: "a store that hangs holds its callers", Rule: "rule 11",
+		Dir: core, Func: "(*Guard).storeContext", Package: core, Run: "TestStoreHangs_EachMethod_ReturnsWithinStoreTimeout",
+		Old: "context.WithTimeout(ctx, d)", New: "context.WithCancel(ctx)",
+	},
+	{
+		Name: "a claim whose answer did not come in time is forgotten", Rule: "rule 11",
+		Dir: core, Func: "(*pendingCall).claim", Package: core, Run: "TestStoreTimeout_ClaimWasGranted_IsGivenBack",
+		Old: "if err != nil && !retry.Answered(err) {", New: "if err != nil && !retry.Answered(err) && ctx.Err() != nil {",
+	},
+	{
+		Name: "a shard that is down is an outage of the store", Rule: "rule 14",
+		Dir: shards, Func: "New", Package: shards, Run: "TestShardDown_Error_ConcernsItsKeysOnly",
+		Old: "extent := store.ExtentPart", New: "extent := store.ExtentStore",
+	},
+	{
+		Name: "the store's health is that of its first shard", Rule: "rule 14",
+		Dir: seam, Func: "PingParts", Package: shards, Run: "TestShardDown_Error_ConcernsItsKeysOnly|TestPing_ShardHangs_OthersAnswer",
+		Old: "for range parts {", New: "for range parts[:1] {",
+	},
 }

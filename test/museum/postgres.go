@@ -9,7 +9,7 @@ var postgreses = []Mutant{
 	},
 	{
 		Name: "PostgreSQL: a batch that did not commit is acknowledged", Rule: "durable",
-		Dir: postgres, Func: "(*Store).sendBatch", Package: postgres, Run: "TestBatch_CommitFails_NotAcknowledged",
+		Dir: postgres, Func: "(*Store).sendBatchOnce", Package: postgres, Run: "TestBatch_CommitFails_NotAcknowledged",
 		Old: "err = errors.Join(err, res.Close())", New: "_ = res.Close()",
 	},
 	{
@@ -144,5 +144,20 @@ var postgreses = []Mutant{
 		Dir: "store/pgstore/internal/table", Func: "var errCollision", Package: postgres, Run: "TestRow_OtherKeySameID_ErrCorrupt",
 		Old: `fmt.Errorf("%w: another key has the same id; use another key", store.ErrCorrupt)`,
 		New: `fmt.Errorf("%v: another key has the same id; use another key", store.ErrCorrupt)`,
+	},
+	{
+		Name: "PostgreSQL: a settlement into doubt is not in the table of doubts", Rule: "listed",
+		Dir: postgres, Func: "(*session).settle", Package: postgres, Run: "TestConformance$/list",
+		Old: "r.settlement.State == store.Unknown", New: "false",
+	},
+	{
+		Name: "PostgreSQL: a record that leaves doubt stays in the table of doubts", Rule: "listed",
+		Dir: "store/pgstore/internal/table", Func: "(*Statements).SwapOf", Package: postgres, Run: "TestDoubts_WrittenWithRecord",
+		Old: "from == store.Unknown && to != store.Unknown", New: "false",
+	},
+	{
+		Name: "PostgreSQL: a row that is inserted in doubt is not in the list of doubts", Rule: "listed",
+		Dir: postgres, Func: "(*session).claim", Package: postgres, Run: "TestDoubts_WrittenWithRecord",
+		Old: "p.State == store.Unknown", New: "false",
 	},
 }

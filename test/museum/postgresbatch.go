@@ -23,12 +23,8 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: what a handler copies is not undone", Rule: "atomic",
-		Dir: postgres, Func: "(*touchedTx).CopyFrom", Package: postgres, Run: "TestRunWhole_HandlerFails_WritesUndone",
-		Old: `
-			if err := t.batch.markUsed(ctx); err != nil {
-				return 0, err
-			}`,
-		New: "",
+		Dir: handlertx, Func: "(*Tx).CopyFrom", Package: postgres, Run: "TestRunWhole_HandlerFails_WritesUndone",
+		Old: "if err := t.use(ctx); err != nil {", New: "if t.state.Load() { err := pgx.ErrTxClosed",
 	},
 	{
 		Name: "PostgreSQL, batches: a commit without an answer counts as done", Rule: "rule 9", Parent: "M7: CAMEL-24046",
@@ -50,7 +46,7 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: a row is lost where a statement is full", Rule: "durable",
-		Dir: postgres, Func: "(*storeTx).insertRows", Package: postgres, Run: "TestRunWhole_RowsExceedOneStatement_AllWritten",
+		Dir: "store/pgstore/internal/table", Func: "InsertRows", Package: "store/pgstore/internal/table", Run: "TestInsertRows_ExceedOneStatement_AllInSome",
 		Old: "append(parts, rows[start:i]), i, n", New: "append(parts, rows[start:i]), i+1, n",
 	},
 	{
@@ -60,13 +56,13 @@ var postgresBatches = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, batches: all are recorded as the first one's tenant", Rule: "scope", Parent: "M13: scope dropped (devlink#773)",
-		Dir: postgres, Func: "alikeBut", Package: postgres, Run: "TestPrefetch_CallsDiffer_RecordedCorrectly",
+		Dir: "store/pgstore/internal/table", Func: "Alike", Package: postgres, Run: "TestPrefetch_CallsDiffer_RecordedCorrectly",
 		Old: "&& p.Key.Tenant == q.Key.Tenant", New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a token runs where its reservation is gone", Rule: "rule 16",
 		Dir: postgres, Func: "(*Atomic).newPrefetch", Package: postgres, Run: "TestPrefetch_ReservationGone_DoesNotRun",
-		Old: "possible = possible && ok && alikeBut(", New: "possible = possible && (ok || prefetch.rows != nil) && alikeBut(",
+		Old: "possible = possible && ok && table.Alike(", New: "possible = possible && (ok || prefetch.rows != nil) && table.Alike(",
 	},
 	{
 		Name: "PostgreSQL, batches: a fence recorded ahead forgets what was swept", Rule: "rule 5",
@@ -101,7 +97,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a zombie moves the watermark", Rule: "rule 4", Parent: "M1: complete without gen (Powertools, River)",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_FencedOwner_PollFails",
-		Old: "AND epoch = $5::bigint AND next_offset <=", New: "AND epoch <= $5::bigint + 1 AND next_offset <=",
+		Old: "AND epoch = $5::bigint AND next_offset BETWEEN", New: "AND epoch <= $5::bigint + 1 AND next_offset BETWEEN",
 	},
 	{
 		Name: "PostgreSQL, batches: a watermark that begins anew has an old owner", Rule: "rule 5",
@@ -116,8 +112,8 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a frozen owner holds the watermark", Rule: "rule 14",
 		Dir: pgkafka, Func: "statementsOf", Package: pgkafka, Run: "TestWatermark_OwnerFrozen_LockReleased",
-		Old: "RETURNING set_config('idle_in_transaction_session_timeout', $8::text, true)",
-		New: "RETURNING set_config('semel.idle', $8::text, true)",
+		Old: "<> '', set_config('idle_in_transaction_session_timeout', $8::text, true)",
+		New: "<> '', set_config('semel.idle', $8::text, true)",
 	},
 	{
 		Name: "PostgreSQL, batches: a statement too late takes the place of the savepoint", Rule: "atomic",
@@ -164,14 +160,29 @@ var postgresBatches = []Mutant{
 		Old: "if broke && undone {", New: "if broke && !undone {",
 	},
 	{
+		Name: "PostgreSQL, batches: a call that did not run is in doubt", Rule: "rule 14",
+		Dir: postgres, Func: "(*batchRun).failInDoubt", Package: postgres, Run: "TestRunWhole_CommitUnanswered_OnlyItsCallsInDoubt",
+		Old: "unanswered.cause", New: "unanswered",
+	},
+	{
+		Name: "PostgreSQL, batches: a duplicate is in doubt because its neighbour's handler commits", Rule: "rule 14",
+		Dir: postgres, Func: "(*batchRun).endInDoubt", Package: postgres, Run: "TestRunWhole_HandlerCommits_OnlyItsCallsInDoubt",
+		Old: "c.claimed != nil {", New: "c.batch != nil {",
+	},
+	{
 		Name: "PostgreSQL, batches: a watermark does not say that its COMMIT broke", Rule: "rule 13",
-		Dir: pgkafka, Func: "(*Watermark).outcome", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection_EndsAfterMaxAttempts",
+		Dir: pgkafka, Func: "(*Watermark).outcome", Package: pgkafka, Run: "TestWatermark_CommitUnanswered_OutcomeFound",
 		Old: "if broke && ctx.Err() == nil {", New: "if broke && ctx.Err() != nil {",
+	},
+	{
+		Name: "PostgreSQL, batches: the last message of a watermark that was set back counts", Rule: "rule 14",
+		Dir: pgkafka, Func: "Own", Package: pgkafka, Run: "TestOwn_LastMessage_IsOfThePosition",
+		Old: "published == 0 || lastOffset != w.next-1 {", New: "published == 0 || lastOffset < 0 {",
 	},
 	{
 		Name: "PostgreSQL, batches: the watermark moves past a gap", Rule: "ack", Parent: "M22: highest offset committed",
 		Dir: kafkapg, Func: "(*offsetsBatch).newSpans", Package: kafkapg, Run: "TestOffsets_GapInBatch",
-		Old: "if it.From > s.next {", New: "if it.From > it.Origin.Offset {",
+		Old: "if it.From > s.Next {", New: "if it.From > it.Origin.Offset {",
 	},
 	{
 		Name: "PostgreSQL, batches: Pass moves the watermark past a gap", Rule: "ack",
@@ -190,7 +201,7 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: an outage counts as an attempt of a message", Rule: "rule 11",
 		Dir: kafkapg, Func: "isServerFailure", Package: kafkapg, Run: "TestOffsets_Outage",
-		Old: `p.Code[:2] == "53" ||`, New: "",
+		Old: `code == "53100" ||`, New: "",
 	},
 	{
 		Name: "PostgreSQL, batches: a message gets the result of another one", Rule: "ack", Parent: "M21: ack before complete",
@@ -198,8 +209,8 @@ var postgresBatches = []Mutant{
 		Old: "b.results[b.indexes[n]] = b.result(n, e)", New: "b.results[n] = b.result(n, e)",
 	},
 	{
-		Name: "PostgreSQL, batches: a message whose COMMIT is refused is tried forever", Rule: "rule 13",
-		Dir: kafkapg, Func: "(*keyedBatch).handleAlone", Package: kafkapg, Run: "TestKeyed_CommitRefused",
+		Name: "PostgreSQL, batches: a message that crashes the server is tried forever", Rule: "rule 13",
+		Dir: kafkapg, Func: "(*keyedBatch).handleAlone", Package: kafkapg, Run: "TestKeyed_ServerCrashes_EndsAfterMaxAttempts",
 		Old: "attempt := max(c.Execution.Attempt(), b.uncommitted[m.Origin.ID]+1)", New: "attempt := c.Execution.Attempt()",
 	},
 	{
@@ -215,13 +226,27 @@ var postgresBatches = []Mutant{
 	{
 		Name: "PostgreSQL, batches: a message that breaks its connection stops its partition", Rule: "rule 13",
 		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/the_server",
-		Old: "return !h.serverFailed", New: "return !h.serverFailed && !h.connectionBroken",
+		Old: "return !isServerFailure(h.error)", New: "return !isServerFailure(h.error) && !h.connectionBroken",
+	},
+	{
+		Name: "PostgreSQL, batches: a message that exceeds a limit stops its partition", Rule: "rule 13",
+		Dir: kafkapg, Func: "mayBeOneMessage", Package: kafkapg, Run: "TestHandle_ServerRefusesOneMessage",
+		Old: "return !isServerFailure(h.error)", New: "return !isServerFailure(h.error) && !mayBeServerFailure(h.error)",
+	},
+	{
+		Name: "PostgreSQL, batches: a message that is always in conflict waits forever", Rule: "rule 13",
+		Dir: kafkapg, Func: "(*position).isBusy", Package: kafkapg, Run: "TestOffsets_MessageAlwaysBusy",
+		Old: "return p.busy <= maxBusy", New: "return true",
+	},
+	{
+		Name: "PostgreSQL, batches: a standby makes each message fail", Rule: "rule 11",
+		Dir: kafkapg, Func: "(*offsetsBatch).endFailed", Package: kafkapg, Run: "TestOffsets_Outage",
+		Old: "(h.connectionBroken || mayBeServerFailure(h.error))", New: "h.connectionBroken",
 	},
 	{
 		Name: "PostgreSQL, batches: a broken connection that the handler hides stops the partition", Rule: "rule 13",
-		Dir: kafkapg, Func: "Handler.run", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/the_handler",
-		Old: "(tx.Conn().IsClosed() || tx.Conn().PgConn().TxStatus() == failedTx)",
-		New: "tx.Conn().PgConn().TxStatus() == failedTx",
+		Dir: handlertx, Func: "(*Tx).Failed", Package: kafkapg, Run: "TestHandle_MessageBreaksItsConnection/the_handler",
+		Old: "return conn.IsClosed() || conn.PgConn().TxStatus() == 'E'", New: "return conn.PgConn().TxStatus() == 'E'",
 	},
 	{
 		Name: "PostgreSQL, batches: a database that does not answer counts as an attempt of a message", Rule: "rule 11",

@@ -3,6 +3,11 @@ package museum
 // PostgreSQL, Atomic: the record commits with the handler's writes, or neither does.
 var postgresTxs = []Mutant{
 	{
+		Name: "an Atomic call waits for a frozen server as long as its caller", Rule: "atomic",
+		Dir: "store/pgstore", Func: "(*ownTx).limited", Package: "test/outage", Run: "TestServerFreezes_AtomicCallsReturnWithinLimit",
+		Old: "context.WithTimeout(ctx, t.limit)", New: "context.WithCancel(ctx)",
+	},
+	{
 		Name: "PostgreSQL, Atomic: a commit that may be there is said to be none", Rule: "rule 9",
 		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestAtomic_CommitFails_InDoubtOnlyIfUnknown",
 		Old: `pgwire.Explain("commit", commitErr); !known {`, New: `pgwire.Explain("commit", commitErr); false {`,
@@ -30,28 +35,19 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a try whose caller left is not noted", Rule: "rule 13", Parent: "M20: complete on the request context",
-		Dir: postgres, Func: "(*Atomic).noteAttempt", Package: postgres, Run: "TestAtomic_CallerLeaves_CountsAttempt",
-		Old: `
-			if t.claimed == nil {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)`,
-		New: `
-			if t.claimed == nil {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)`,
+		Dir: postgres, Func: "(*Atomic).note", Package: postgres, Run: "TestAtomic_CallerLeaves_CountsAttempt",
+		Old: "context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)", New: "context.WithTimeout(ctx, a.cleanupTimeout)",
 	},
 	{
 		Name: "PostgreSQL, Atomic: the handler's own unique violation is a lost race", Rule: "rule 13", Parent: "M9: 23505 swallowed in a transaction (CAMEL-24048)",
-		Dir: postgres, Func: "lostRace", Package: postgres, Run: "TestAtomic_HandlerUniqueViolation_IsHandlerError",
-		Old: `return ok && e.Code == pgwire.UniqueViolation && (e.TableName == table.Name || strings.HasPrefix(e.TableName, table.Name+"_p"))`,
-		New: `return ok && e.Code == pgwire.UniqueViolation && (e.TableName != "" || strings.HasPrefix(e.ConstraintName, table.Name))`,
+		Dir: "store/pgstore/internal/table", Func: "LostRace", Package: postgres, Run: "TestAtomic_HandlerUniqueViolation_IsHandlerError",
+		Old: `return ok && e.Code == pgwire.UniqueViolation && (e.TableName == Name || strings.HasPrefix(e.TableName, Name+"_p"))`,
+		New: `return ok && e.Code == pgwire.UniqueViolation && (e.TableName != "" || strings.HasPrefix(e.ConstraintName, Name))`,
 	},
 	{
 		Name: "PostgreSQL, Atomic: what is always refused is tried for ever", Rule: "rule 14",
 		Dir: postgres, Func: "(*Atomic).run", Package: postgres, Run: "TestAtomic_AlwaysRefused_EndsUnavailable",
-		Old: "if refused++; refused >= pgwire.Tries {", New: "if refused = 1; refused >= pgwire.Tries {",
+		Old: "last := refused == pgwire.Tries-1", New: "last := refused == 3*pgwire.Tries",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a waiter runs what is about to be noted as failed", Rule: "rule 14",
@@ -80,19 +76,14 @@ var postgresTxs = []Mutant{
 	},
 	{
 		Name: "PostgreSQL, Atomic: a copy goes to who has the connection now", Rule: "scope",
-		Dir: postgres, Func: "(*handlerTx).CopyFrom", Package: postgres, Run: "TestHandlerTx_CommitOrRollback_Refused",
-		Old: `
-			rows pgx.CopyFromSource) (int64, error) {
-			if t.finished.Load() {`,
-		New: `
-			rows pgx.CopyFromSource) (int64, error) {
-			if !t.savepoint && t.Tx == nil {`,
+		Dir: handlertx, Func: "(*Tx).CopyFrom", Package: postgres, Run: "TestHandlerTx_CommitOrRollback_Refused",
+		Old: "if err := t.use(ctx); err != nil {", New: "if err := t.use(ctx); err != nil && err != pgx.ErrTxClosed {",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a run does not know how high swept fences were", Rule: "rule 5",
 		Dir: postgres, Func: "(*storeTx).claim", Package: postgres, Run: "TestAtomic_AfterSweep_FenceGrows",
-		Old: "claim := &pending{proposal: *p, record: p.Insert(now, uint64(state.sweptFence))}",
-		New: "claim := &pending{proposal: *p, record: p.Insert(now, 0)}",
+		Old: "claim := &table.Pending{Proposal: *p, Record: p.Insert(now, uint64(state.sweptFence))}",
+		New: "claim := &table.Pending{Proposal: *p, Record: p.Insert(now, 0)}",
 	},
 	{
 		Name: "PostgreSQL, Atomic: a call runs within the run of its own key", Rule: "rule 2",
@@ -131,11 +122,61 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a COMMIT that the server always refuses is tried for ever", Rule: "rule 13",
 		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestAtomic_CommitRefused_CountsAttempt",
-		Old: "if known && pgwire.RefusedForContent(commitErr) &&", New: "if !known && pgwire.RefusedForContent(commitErr) &&",
+		Old: "if refused && mayBeItsContent(commitErr) &&", New: "if !refused && mayBeItsContent(commitErr) &&",
 	},
 	{
-		Name: "PostgreSQL, Atomic: DoSQL does not notice that the handler has committed", Rule: "atomic",
-		Dir: postgres, Func: "(*Atomic).try", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
-		Old: "t.sqlTx.driverConn.PgConn().TxStatus() == 'I' {", New: "t.sqlTx.driverConn.PgConn().TxStatus() == 0 {",
+		Name: "PostgreSQL, Atomic: DoSQL does not know what became of the handler's transaction", Rule: "atomic",
+		Dir: postgres, Func: "(*ownTx).connect", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
+		Old: "t.finished.Lend(xid)", New: "_ = xid",
+	},
+	{
+		Name: "PostgreSQL, Atomic: an effect that the handler has committed itself leaves no record", Rule: "atomic",
+		Dir: postgres, Func: "(*ownTx).mayHaveCommitted", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
+		Old: "if xid == \"\" {\n				return true", New: "if xid != \"\" {\n				return false",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a handler may end its transaction by a statement", Rule: "atomic",
+		Dir: handlertx, Func: "Ends", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
+		Old: "return ends(sql)", New: "return false",
+	},
+	{
+		Name: "PostgreSQL, Atomic: another transaction on the same connection passes for the handler's", Rule: "atomic",
+		Dir: postgres, Func: "(*storeTx).queueCheck", Package: postgres, Run: "TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree",
+		Old: "if xid == \"\" || t.restarted {", New: "if xid != \"\" || t.restarted {",
+	},
+	{
+		Name: "PostgreSQL, Atomic: a statement that failed is no failure of the handler that hides it", Rule: "rule 13",
+		Dir: postgres, Func: "(*ownTx).afterHandler", Package: postgres, Run: "TestAtomic_FailureBehindHandler_CountsAttempt",
+		Old: "case err == nil && conn.PgConn().TxStatus() == failedTx:", New: "case err == nil && conn.PgConn().TxStatus() == 0:",
+	},
+	{
+		Name: "PostgreSQL, standby: a COMMIT whose wait was cancelled counts as answered", Rule: "durable",
+		Dir: "store/pgstore/internal/pgwire", Func: "isReplicationWarning", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
+		Old: `return n.Routine == "SyncRepWaitForLSN" ||`, New: `return n.Routine == "SyncRepWaitForLSN" && n == nil &&`,
+	},
+	{
+		Name: "PostgreSQL, standby: a settlement that is found is taken for a durable one", Rule: "durable",
+		Dir: postgres, Func: "(*Store).Settle", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
+		Old: "err = s.confirm(ctx)", New: "err = nil",
+	},
+	{
+		Name: "PostgreSQL, standby: a duplicate gets an outcome that the standby does not have", Rule: "durable",
+		Dir: postgres, Func: "(*claimAnswer).found", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
+		Old: "c.hasStandby && r.Record.State.Terminal()", New: "c.hasStandby && r.Record.State == 0",
+	},
+	{
+		Name: "PostgreSQL, standby: a claim that finds itself is taken for a durable one", Rule: "durable",
+		Dir: postgres, Func: "(*claimAnswer).found", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
+		Old: "r.unconfirmed = r.Won ||", New: "r.unconfirmed = r.Won && r.Now.IsZero() ||",
+	},
+	{
+		Name: "PostgreSQL, standby: a commit of Atomic that is found is taken for a durable one", Rule: "durable",
+		Dir: postgres, Func: "(*Store).committedAndSettled", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
+		Old: "if err == nil && settled {", New: "if err != nil && settled {",
+	},
+	{
+		Name: "PostgreSQL, standby: a batch of duplicates is answered without the standby", Rule: "durable",
+		Dir: postgres, Func: "(*batchTry).commit", Package: postgres, Run: "TestStandbyAway_WaitCancelled_NothingAcknowledged",
+		Old: "if b.tx.hasStandby {", New: "if !b.tx.hasStandby {",
 	},
 }

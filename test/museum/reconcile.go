@@ -73,8 +73,8 @@ var reconciliations = []Mutant{
 	{
 		Name: "a verdict applies to a record that has changed", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		Dir: core, Func: "(*Guard).Resolve", Package: core, Run: "TestResolve_RecordChanged_IsRefused",
-		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { f, err := g.store.Swap(ctx, seen.Seen(), p)",
-		New: "current, err := g.store.Get(ctx, seen.Key); if err != nil { return err }; f, err := retry.Do(ctx, func() (store.Found, error) { f, err := g.store.Swap(ctx, current.Record.Seen(), p)",
+		Old: "f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { f, err := g.store.Swap(ctx, seen.Seen(), p)",
+		New: "current, err := g.store.Get(ctx, seen.Key); if err != nil { return err }; f, err := g.ask(ctx, func(ctx context.Context) (store.Found, error) { f, err := g.store.Swap(ctx, current.Record.Seen(), p)",
 	},
 	{
 		Name: "a verdict that came too late is a success", Rule: "rule 3", Parent: "M15: granit-dotnet#1151",

@@ -22,14 +22,8 @@ var redises = []Mutant{
 	},
 	{
 		Name: "Redis: an own claim is somebody else's", Rule: "rule 2", Parent: "M10: own claim read as conflict (go-redis#2985)",
-		Dir: fast, Func: "found", Package: fast, Run: "TestConformance$",
-		Old: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State",
-		New: "won := p.Owner != store.Owner{} && r.Owner == p.Owner && r.State == p.State && store.Micros(r.Updated) == now",
-	},
-	{
-		Name: "Redis: what a caller left in flight is written over", Rule: "rule 2",
-		Dir: fast, Func: "(*call).free", Package: fast, Run: "TestCall_CallerLeftInFlight_IsNotReused",
-		Old: "if c.answered && cap(c.texts)", New: "if cap(c.texts)",
+		Dir: fast, Func: "existing", Package: fast, Run: "TestConformance$",
+		Old: "return p.Found(&r, store.Time(now)), nil", New: "return store.Found{Record: r, Now: store.Time(now)}, nil",
 	},
 	{
 		Name: "Redis: a settlement is confirmed by a master that never had it", Rule: "rule 9",
@@ -98,5 +92,40 @@ var redises = []Mutant{
 		New: `
 				call('SET', KEYS[i], all[2 * i], 'KEEPTTL')
 			end`,
+	},
+	{
+		Name: "Redis: an unacknowledged claim is taken back", Rule: "rule 3", Parent: "an undo of a claim, delivered late, deleted the live claim",
+		Dir: fast, Func: "(*Store).claim", Package: fast, Run: "TestClaim_AcknowledgedAtSecondSending_NothingLateChangesIt",
+		Old: "if err := s.granted(ctx, in, c); err != nil {",
+		New: `
+			if err := s.granted(ctx, in, c); err != nil {
+				_, _ = s.Renew(ctx, []store.Lease{f.Record.Lease()}, -p.Lease)`,
+	},
+	{
+		Name: "Redis: the settings are read once", Rule: "rule 9",
+		Dir: fast, Func: "(*inspection).current", Package: fast, Run: "TestClaim_ServerBeginsToEvict_IsRefused",
+		Old: "&& time.Since(p.time) < recheckInterval", New: "&& !p.time.IsZero()",
+	},
+	{
+		Name: "Redis: after a fail-over the new server's settings are not read", Rule: "rule 9",
+		Dir: fast, Func: "(*inspection).current", Package: fast, Run: "TestClaim_OverNewConnection_InspectsServer",
+		Old: "p.dials == in.dials.Load() &&", New: "",
+	},
+	{
+		Name: "Redis: one dead node of a cluster is an outage of the store", Rule: "rule 14",
+		Dir: fast, Func: "(*Store).extent", Package: fast, Run: "TestCluster_MasterDown_ConcernsItsKeysOnly",
+		Old: "return store.ExtentPart", New: "return store.ExtentStore",
+	},
+	{
+		Name: "Redis: a swap into doubt is not in the list of doubts", Rule: "listed",
+		Dir: fast, Func: "const luaSwap", Package: fast, Run: "TestConformance$/list",
+		Old: `
+			call('SADD', KEYS[n + 2], KEYS[i])
+		elseif`, New: "elseif",
+	},
+	{
+		Name: "Redis: a settlement into doubt is not in the list of doubts", Rule: "listed",
+		Dir: fast, Func: "const luaSettle", Package: fast, Run: "TestConformance$/list",
+		Old: "if doubts then call('SADD', KEYS[n + 2], KEYS[i]) end", New: "",
 	},
 }

@@ -9,6 +9,16 @@ var settlements = slices.Concat(storeSettlements, coreSettlements)
 
 var storeSettlements = []Mutant{
 	{
+		Name: "a settlement that the store did not acknowledge counts as stored", Rule: "durable",
+		Dir: core, Func: "(*Guard).settleUntil", Package: "test/sim", Run: "TestCampaign_StandbyTakesOver_AcknowledgedStays",
+		Old: `
+			case !retry.Pause(ctx, wait):
+				return err`,
+		New: `
+			case !retry.Pause(ctx, wait):
+				return nil`,
+	},
+	{
 		Name: "a settlement does not compare the fence", Rule: "rule 4", Parent: "M1: Powertools, River",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
 		Old: "case !exists || r.Lease() != l:", New: "case !exists || r.Owner != l.Owner:",
@@ -41,7 +51,7 @@ var storeSettlements = []Mutant{
 	{
 		Name: "the same settlement again is a lost lease", Rule: "rule 4",
 		Dir: mem, Func: "(*Store).Settle", Package: core, Run: "TestSettle_NoAnswer_IsSentAgain",
-		Old: "case t.Done(r):", New: "case false && t.Done(r):",
+		Old: "case t.Done(&r.Record):", New: "case false && t.Done(&r.Record):",
 	},
 	{
 		Name: "a settlement makes the record that is not there", Rule: "rule 4", Parent: "M18: Powertools",
@@ -49,16 +59,16 @@ var storeSettlements = []Mutant{
 		Old: "case !exists || r.Lease() != l:",
 		New: `
 			case !exists:
-				s.put(t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, s.now()))
+				s.put(t.Apply(store.Record{Key: l.Key, Owner: l.Owner, Fence: l.Fence, Format: store.Format}, s.now()), nil)
 				return nil
 			case r.Lease() != l:`,
 	},
 	{
 		Name: "a release deletes the record", Rule: "rule 5", Parent: "M2: Powertools",
 		Dir: mem, Func: "(*Store).Settle", Package: mem, Run: "TestConforms$/settle",
-		Old: "s.put(t.Apply(*r, s.now()))",
+		Old: "s.put(t.Apply(r.Record, s.now()), r.steps)",
 		New: `
-			s.put(t.Apply(*r, s.now()))
+			s.put(t.Apply(r.Record, s.now()), r.steps)
 			if t.State == store.Released {
 				delete(s.records, l.Key)
 			}`,
@@ -183,5 +193,24 @@ var coreSettlements = []Mutant{
 		New: `
 			x.completed.Store(completed)
 			return x.failure(ErrOutcomeNotStored, err)`,
+	},
+}
+
+// Values whose own methods panic.
+var unreadables = []Mutant{
+	{
+		Name: "a panic of the encoder loses the outcome", Rule: "rule 10",
+		Dir: core, Func: "encode", Package: core, Run: "TestDo_ResultPanicsWhenEncoded_IsDoneAndNotKept",
+		Old: "defer recovered(c, &err)", New: "",
+	},
+	{
+		Name: "a nil pointer in an error is read after the effect", Rule: "rule 9",
+		Dir: core, Func: "(*Guard).call", Package: core, Run: "TestRun_ErrorPanicsWhenRead_IsSettled",
+		Old: "effect.Readable(err), true", New: "err, true",
+	},
+	{
+		Name: "a replay of another type is an error without a reason", Rule: "rule 9",
+		Dir: core, Func: "Do", Package: core, Run: "TestDo_KeptResultDoesNotDecode_IsNotKeptWithCause",
+		Old: "errors.Join(notKept(&call, cause), err)", New: "errors.Join(cause, err)",
 	},
 }

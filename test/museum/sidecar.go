@@ -8,19 +8,40 @@ var sidecars = []Mutant{
 		Dir: upstream, Func: "(*Upstream).onFailure", Package: sidecar, Run: "TestKeep5xx_NoAnswer_StaysInDoubt",
 		Old: "level := slog.LevelWarn",
 		New: `
-			if r.Context().Value(keep5xxKey{}) != nil {
+			if a, ok := r.Context().Value(answersKey{}).(*Answers); ok && a.Keep5xx {
 				semelhttp.Final(r)
 			}
 			level := slog.LevelWarn`,
 	},
 	{
+		Name: "half an answer is sent, and the log says that the handler panicked", Rule: "doubt",
+		Dir: upstream, Func: "(*Upstream).forward", Package: upstream, Run: "TestAnswer_BodyBreaksOff_IsDoubt",
+		Old: "if p != http.ErrAbortHandler || !semelhttp.Broken(r) {", New: "if p != nil {",
+	},
+	{
+		Name: "a redirect leads past the proxy", Rule: "http",
+		Dir: upstream, Func: "(*Upstream).onAnswer", Package: upstream, Run: "TestLocation_NamesUpstream_IsRenamed",
+		Old: "u.renameLocation(res)", New: "",
+	},
+	{
+		Name: "a stop does not give claims back", Rule: "rule 9",
+		Dir: upstream, Func: "(*Upstream).Handler", Package: upstream, Run: "TestStop_RequestsInFlight_AreGivenUp",
+		Old: "defer context.AfterFunc(u.stopped, cancel)()", New: "",
+	},
+	{
+		Name: "another spelling of a path evades its rule", Rule: "policy",
+		Dir: sidecar, Func: "(*router).strictest", Package: sidecar, Run: "TestRules_OtherSpellingOfPath_IsNotWeaker|TestRules_TwoWithOneNormalForm_StricterApplies",
+		Old: "if d.variants == nil {", New: "if d.variants != nil {",
+	},
+	{
+		Name: "another spelling of a path gets a weaker rule", Rule: "policy",
+		Dir: sidecar, Func: "(*router).strictest", Package: sidecar, Run: "TestRules_VariantOfWeakerRule_KeepsItsOwn",
+		Old: "strength(other, r) < strength(found, r) ||", New: "",
+	},
+	{
 		Name: "a protected GET is sent twice", Rule: "sent twice",
 		Dir: upstream, Func: "(*Upstream).rewrite", Package: sidecar, Run: "TestProtectedGet_ConnectionBreaks_SentOnce",
-		Old: `
-			if keyed {
-				preventResend(pr.Out)
-			}`,
-		New: "",
+		Old: "preventResend(pr.Out)", New: "",
 	},
 	{
 		Name: "trailers of a request are lost", Rule: "http",
@@ -56,11 +77,36 @@ var sidecars = []Mutant{
 	{
 		Name: "the proxy's secrets key nothing", Rule: "rule 12",
 		Dir: sidecar, Func: "(*Proxy).options", Package: sidecar, Run: "TestSecrets_Rotated_OldStillCompares",
-		Old: ", Secrets: p.Secrets,", New: ",",
+		Old: ", Secrets: secrets,", New: ",",
 	},
 	{
 		Name: "a reconciler is asked about another tenant", Rule: "rule 17",
 		Dir: hooks, Func: "(*Hook).Reconcile", Package: hooks, Run: "TestReconcile_KeyNotUTF8_NotAsked",
 		Old: "if !utf8.ValidString(v) {", New: "if false && !utf8.ValidString(v) {",
+	},
+	{
+		Name: "a tunnel of HTTP/2 passes by every rule", Rule: "policy",
+		Dir: sidecar, Func: "(*router).ServeHTTP", Package: sidecar, Run: "TestUpgrade_H2COffered_Ignored",
+		Old: "d.ignoreUpgrade(r.Header)", New: "",
+	},
+	{
+		Name: "a client uses a key that the proxy makes", Rule: "scope",
+		Dir: sidecar, Func: "(*router).problemOf", Package: sidecar, Run: "TestKey_ReservedPrefix_Refused",
+		Old: "case d.reserved(r.Header):", New: "case d.reserved(http.Header{}):",
+	},
+	{
+		Name: "a tenant is trimmed more than the service trims it", Rule: "scope",
+		Dir: "cmd/semel/internal/scope", Func: "one", Package: sidecar, Run: "TestTenant_OtherSpace_IsAnotherTenant",
+		Old: `strings.Trim(values[0], " \t")`, New: "strings.TrimSpace(values[0])",
+	},
+	{
+		Name: "different invalid texts have one key", Rule: "scope",
+		Dir: sidecar, Func: "scalar", Package: sidecar, Run: "TestKeyFrom_InvalidText_Refused",
+		Old: "strings.ContainsRune(v, utf8.RuneError)", New: `strings.ContainsRune(v, utf8.RuneError) && v == ""`,
+	},
+	{
+		Name: "any peer names its tenant", Rule: "scope",
+		Dir: sidecar, Func: "(*router).problemOf", Package: sidecar, Run: "TestPeer_NotTrusted_403",
+		Old: "case !d.peers.allow(r):", New: "case false && !d.peers.allow(r):",
 	},
 }

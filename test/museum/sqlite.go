@@ -153,4 +153,14 @@ var sqlites = []Mutant{
 		Dir: lite, Func: "(*Store).open", Package: lite, Run: "TestWriter_Pragmas_AreDurable",
 		Old: "s.pool(2, append(s.durable(), s.opt.Pragmas...)...)", New: "s.pool(2, s.opt.Pragmas...)",
 	},
+	{
+		Name: "SQLite: changes are acknowledged in a file that was removed", Rule: "rule 9",
+		Dir: lite, Func: "(*writer).together", Package: lite, Run: "TestFile_RemovedOrReplaced_NothingIsAcknowledged",
+		Old: "if err := w.file.check(); err != nil {", New: "if err := w.file.check(); err != nil && w.file == nil {",
+	},
+	{
+		Name: "SQLite: a file with two names is opened", Rule: "rule 2",
+		Dir: lite, Func: "(*identity).checkNames", Package: lite, Run: "TestOpen_FileHasHardLink_IsRefused",
+		Old: "n > 1", New: "n > 2",
+	},
 }

@@ -36,7 +36,7 @@ var swaps = []Mutant{
 			}
 			if r.Seen() == seen {`,
 		New: `
-				r = s.put(store.Record{Key: seen.Key})
+				r = s.put(store.Record{Key: seen.Key}, nil)
 				seen = r.Seen()
 			}
 			if r.Seen() == seen {`,
@@ -53,13 +53,13 @@ var swaps = []Mutant{
 	{
 		Name: "a sweep changes a record that has changed since it judged it", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_RenewedMeanwhile_IsLeftAlone",
-		Old: "f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, r.Seen(), p) })",
+		Old: "f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, r.Seen(), p) })",
 		New: `
 			seen, err := s.store.Get(ctx, r.Key)
 			if err != nil {
 				return err
 			}
-			f, err := retry.Do(ctx, func() (store.Found, error) { return s.store.Swap(ctx, seen.Record.Seen(), p) })`,
+			f, err := retry.Do(limited, func() (store.Found, error) { return s.store.Swap(limited, seen.Record.Seen(), p) })`,
 	},
 }
 

@@ -58,6 +58,16 @@ var sweeps = []Mutant{
 		Dir: "sweep", Func: "(*sweeper).recover", Package: "sweep", Run: "TestOnce_EachState_RemovesOrRecovers",
 		Old: "if s.options.Observe != nil {", New: `if s.options.Observe != nil && kind == "" {`,
 	},
+	{
+		Name: "a step of a sweep may hang without end", Rule: "rule 7",
+		Dir: "sweep", Func: "(*sweeper).step", Package: "sweep", Run: "TestOnce_StoreHangs_EndsAfterStoreTimeout",
+		Old: "s.store.Sweep(limited,", New: "s.store.Sweep(ctx,",
+	},
+	{
+		Name: "a sweep begins at the start after each failure", Rule: "rule 7",
+		Dir: "sweep", Func: "Run", Package: "sweep", Run: "TestRun_StepFails_NextPassGoesOnThere",
+		Old: "from = failed", New: `from = ""`,
+	},
 }
 
 // deletes takes something for expired, unless a condition says otherwise.

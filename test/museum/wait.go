@@ -55,7 +55,7 @@ var waits = []Mutant{
 	{
 		Name: "a waiting call does not notice the end of another process's run", Rule: "rule 14",
 		Dir: core, Func: "(*Guard).sleep", Package: core, Run: "TestWait_RunOfAnotherProcess_Polls",
-		Old: "if f, err := g.store.Get(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {", New: "if g.notifier == nil {",
+		Old: "if f, err := g.read(ctx, seen.Key); err == nil && sameClaim(f.Record.Seen(), seen) {", New: "if g.notifier == nil {",
 	},
 	{
 		Name: "a waiting call does not notice that the lease has expired", Rule: "rule 14",

@@ -52,6 +52,13 @@ func slow(p *plan) {
 	p.message.slow, p.message.renewal, p.handler.long, p.handler.deaf, p.keys, p.lease = 0.8, 0.5, 30, 1, 1, 24*(tick/4)+23
 }
 
+// leasedSteps is a plan with many steps, outside of transactions, and short lives.
+func leasedSteps(p *plan) {
+	stored(p)
+	p.retention = 12 * tick
+	stepping(p)
+}
+
 // tuneOf is the plan in which a flaw shows soon.
 func tuneOf(f flaw) func(*plan) {
 	switch f {
@@ -59,6 +66,8 @@ func tuneOf(f flaw) func(*plan) {
 		return doubtful
 	case noFloor, settleUpserts:
 		return forgetful
+	case stepsOfAnyone, stepsOutlive, takeoverDropsSteps, stepLost:
+		return leasedSteps
 	case swapForgetsUntil, settleAnyone:
 		return slow
 	}
@@ -71,6 +80,15 @@ func controls() (all []control) {
 	book := map[flaw]bool{swapForgetsUntil: true, renewAny: true, settleUpserts: true}
 	for f := sound + 1; f < flaws; f++ {
 		all = append(all, control{f.String(), settings{store: on(f), lax: !book[f], tune: tuneOf(f)}})
+	}
+	for what, f := range map[string]replicaFlaw{
+		"a primary acknowledges before its standby has the change": acknowledgesEarly,
+		"a plain read confirms what the standby does not have":     plainReadConfirms,
+		"an undo that comes late removes a claim granted since":    undoesLate,
+	} {
+		s := failOverSettings(f)
+		s.lax = true
+		all = append(all, control{what, s})
 	}
 	park := func(p *plan) { p.policy, p.rerun, p.unprotected = allPark, false, false }
 	return append(all,

@@ -49,7 +49,7 @@ func (c *call) newRun(ctx context.Context, x *semel.Execution) *run {
 }
 
 func (r *run) item(k kind, apply func() reply) *item {
-	return &item{kind: k, c: r.c, key: r.key, fence: r.fence, apply: apply}
+	return &item{kind: k, c: r.c, key: r.key, fence: r.fence, apply: apply, parent: r.parent}
 }
 
 // work is a handler's doing: a pause, an effect, a pause, an end.
@@ -69,17 +69,12 @@ func (r *run) work(ctx context.Context, x *semel.Execution, g *semel.Guard) (sto
 		r.spared = true
 		return store.Outcome{}, semel.NoEffect(errBoom)
 	}
-	if chance(rng, h.step) && r.tx == nil {
-		ran := false
-		err := semel.Once(ctx, g, x.Step("fee"), func(ctx context.Context, x *semel.Execution) error {
-			ran = true
-			return r.step(ctx, x)
-		})
-		if err != nil {
-			return store.Outcome{}, err
+	for i := range h.steps {
+		if !chance(rng, h.step) {
+			continue
 		}
-		if !ran {
-			r.c.w.saw(stepReplayed)
+		if err := r.step(ctx, x, g, fmt.Sprint("step", i)); err != nil {
+			return store.Outcome{}, err
 		}
 	}
 	if err := r.act(ctx); err != nil {
@@ -119,16 +114,6 @@ func (r *run) conclude(ctx context.Context, x *semel.Execution) (store.Outcome, 
 }
 
 func (r *run) name() string { return fmt.Sprintf("run-%d", r.id) }
-
-// step is a recovery point within a handler, with an effect of its own.
-func (r *run) step(ctx context.Context, x *semel.Execution) error {
-	s := r.c.newRun(ctx, x)
-	defer s.done.Store(true)
-	if _, err := s.p.ask(context.Background(), s.item(begins, func() reply { r.c.w.book.start(s); return reply{} })); err != nil {
-		return err
-	}
-	return s.act(ctx)
-}
 
 // nap pauses for some ticks. A handler that is not deaf stops when its context
 // ends, but not while its process is frozen.

@@ -27,21 +27,24 @@ const (
 	gets
 	sweeps
 	lists
+	records
+	journals
 	queries // to the database of an atomic seed
 )
 
-var kindNames = [...]string{"ends", "begins", "naps", "acts", "claim", "swap", "renew", "settle", "get", "sweep", "list", "query"}
+var kindNames = [...]string{"ends", "begins", "naps", "acts", "claim", "swap", "renew", "settle", "get", "sweep", "list", "record step", "steps", "query"}
 
 // item is one such request, and its answer.
 type item struct {
-	kind  kind
-	p     *process
-	c     *call // nil: nobody's, such as a renewal
-	key   store.Key
-	fence uint64
-	apply func() reply // on the scheduler's goroutine
-	ticks int          // of a nap
-	tx    *tx          // of a query
+	kind   kind
+	p      *process
+	c      *call // nil: nobody's, such as a renewal
+	key    store.Key
+	fence  uint64
+	apply  func() reply // on the scheduler's goroutine
+	ticks  int          // of a nap
+	tx     *tx          // of a query
+	parent *run         // of a step's
 
 	inputs   []linear.Input // the operation, by key, if a history is kept
 	reply    reply
@@ -57,6 +60,7 @@ type reply struct {
 	errs  []error
 	swept store.SweepResult
 	list  []store.Found
+	steps []store.Step
 	err   error
 	op    int // number of the first operation in the history, and how many
 	ops   int

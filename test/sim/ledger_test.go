@@ -29,7 +29,8 @@ type run struct {
 	done    atomic.Bool
 	spared  bool // it said that it had no effect
 	effects int
-	tx      *tx // nil: outside of one
+	tx      *tx  // nil: outside of one
+	parent  *run // of a step; nil: the run is of a call
 }
 
 // ledger is the world outside: where the money moves. It keeps what no store
@@ -79,6 +80,9 @@ func (l *ledger) start(r *run) {
 	if r.tx != nil { // only the fence, attempt and effect of a committed transaction count
 		l.starts[r.life] = append(l.starts[r.life], r)
 		return
+	}
+	if w.replica != nil && w.told[r.life] {
+		w.fail("run %d of %v begins after a caller was told its outcome", r.id, r.key)
 	}
 	before := l.starts[r.life]
 	l.starts[r.life] = append(before, r)
@@ -178,14 +182,20 @@ func ids(rs []*run) string {
 	return strings.Join(s, ", ")
 }
 
-// happened answers a reconciler. After a "no" the effect never happens.
-func (l *ledger) happened(k store.Key, fence uint64) *run {
+// happened answers a reconciler. After a "no" the effect never happens, nor that of
+// a step which is not recorded. doubt: such a step has had its effect.
+func (l *ledger) happened(k store.Key, fence uint64) (r *run, doubt bool) {
 	of, ok := l.w.truth.claims[claimID{k, fence}]
 	if all := l.effects[of]; ok && len(all) > 0 {
-		return all[0]
+		return all[0], false
 	}
 	if !l.gullible {
 		l.void[k] = max(l.void[k], fence)
+		for i := range mostSteps {
+			step := k
+			step.Operation += fmt.Sprint("#step", i)
+			l.void[step] = max(l.void[step], fence)
+		}
 	}
-	return nil
+	return nil, !l.gullible && l.stepsInDoubt(of)
 }

@@ -17,6 +17,7 @@ type link struct{ p *process }
 var _ interface {
 	store.Store
 	store.Lister
+	store.Journal
 } = link{}
 
 type callKey struct{}
@@ -64,6 +65,16 @@ func (l link) Settle(ctx context.Context, ls store.Lease, s store.Settlement) er
 func (l link) Get(ctx context.Context, k store.Key) (store.Found, error) {
 	r, err := l.send(ctx, gets, k, 0, func() reply { return l.p.w.truth.get(k) }, linear.Input{Kind: linear.Get, Key: k})
 	return r.found, err
+}
+
+func (l link) RecordStep(ctx context.Context, ls store.Lease, s store.Step) error {
+	_, err := l.send(ctx, records, ls.Key, ls.Fence, func() reply { return l.p.w.truth.recordStep(ls, s) })
+	return err
+}
+
+func (l link) Steps(ctx context.Context, ls store.Lease) ([]store.Step, error) {
+	r, err := l.send(ctx, journals, ls.Key, ls.Fence, func() reply { return l.p.w.truth.readSteps(ls) })
+	return r.steps, err
 }
 
 func (l link) Sweep(ctx context.Context, from store.Cursor, limit int) (store.SweepResult, error) {

@@ -75,7 +75,12 @@ func (w *world) arrive(it *item, ticks int, then func(reply)) {
 			return
 		}
 		late := it.answered || it.left.Load() || it.p.dead
-		r := it.apply()
+		var r reply
+		if w.replica != nil {
+			r = w.applyReplicated(it)
+		} else {
+			r = it.apply()
+		}
 		r.op, r.ops = w.truth.hist.arrived(it)
 		w.note(kindNames[it.kind]+" applied", it.call(), int64(it.sent)<<8|outcome(&r))
 		if late && refused(it, &r) {

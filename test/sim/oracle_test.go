@@ -84,6 +84,10 @@ func (w *world) replayed(c *call, same func(*store.Outcome) bool) {
 // paid checks that an answer belongs to a call with the same payload.
 func (w *world) paid(c *call, l life) {
 	w.tally.answers++
+	if w.told == nil {
+		w.told = map[life]bool{}
+	}
+	w.told[l] = true
 	if p, ok := w.truth.asked[l]; ok && p != c.payload {
 		w.fail("call %d with payload %d got %s, of a call with payload %d", c.id, c.payload, c.answer(), p)
 	}
@@ -138,6 +142,10 @@ func (w *world) settledAfter(c *call) {
 func (w *world) peace() {
 	w.calm, w.down = true, 0
 	w.plan.calm()
+	if w.replica != nil && w.replica.cut {
+		w.replica.cut = false
+		w.replica.replicate(w)
+	}
 	for _, p := range w.procs {
 		p.frozen = 0
 	}

@@ -16,6 +16,7 @@ const tick = 16 * time.Second
 // The odd parts of a tick that deadlines are put at. A keeper looks at its
 // leases at quarters.
 const (
+	oddAnswer = tick * 7 / 32
 	oddSettle = tick * 6 / 32
 	oddWait   = tick * 5 / 32
 )
@@ -42,7 +43,7 @@ type plan struct {
 	handler                    habits
 
 	lease, retention, reservation time.Duration
-	settle                        time.Duration
+	settle, answer                time.Duration
 	maxAttempts, backoff          int
 	waiters                       int
 	payloads                      int
@@ -55,6 +56,7 @@ type plan struct {
 // habits are the odds of the actions of a handler.
 type habits struct {
 	noEffect, plain, final, panics, goexit, complete, big, step, deaf float64
+	steps                                                             int // at most, each with the odds of step
 	long                                                              int // ticks that one of its two pauses takes at most
 }
 
@@ -87,7 +89,7 @@ func draw(rng *rand.Rand) plan {
 		sweep: on(0.2), reconcile: on(0.15), operator: on(0.1),
 		handler: habits{
 			noEffect: on(0.3), plain: on(0.3), final: on(0.2), panics: on(0.2), goexit: on(0.05), complete: on(0.3), big: on(0.2), step: on(0.4),
-			deaf: on(0.8), long: []int{0, 2, 8, 20}[rng.IntN(4)],
+			steps: 1 + rng.IntN(4), deaf: on(0.8), long: []int{0, 2, 8, 20}[rng.IntN(4)],
 		},
 		payloads: 1, reserve: on(0.4), redeemTwice: on(0.6), wait: 2 * on(0.4), leave: on(0.2), asks: lucky(2),
 	}
@@ -95,6 +97,7 @@ func draw(rng *rand.Rand) plan {
 	// renewal's time-out, a sixth, off the moment of the next look.
 	p.lease = 24*[]time.Duration{tick / 4, tick / 2}[rng.IntN(2)] + 23
 	p.settle = time.Duration(1+rng.IntN(4))*tick + oddSettle
+	p.answer = p.settle.Truncate(tick) + oddAnswer
 	p.retention = forever
 	if lucky(4) {
 		p.retention = time.Duration(12+rng.IntN(20)) * tick
@@ -135,7 +138,7 @@ func (p *plan) calm() {
 
 func (p *plan) options(w *world, policy semel.Policy) *semel.Options {
 	o := &semel.Options{
-		OnDoubt: policy, Lease: p.lease, Retention: p.retention, Reservation: p.reservation, SettleTimeout: p.settle,
+		OnDoubt: policy, Lease: p.lease, Retention: p.retention, Reservation: p.reservation, StoreTimeout: p.answer, SettleTimeout: p.settle,
 		MaxAttempts: p.maxAttempts, MaxWaiters: p.waiters, MaxOutcome: 1 << 10, Holder: "sim", Observe: w.observe,
 	}
 	if p.backoff > 0 {

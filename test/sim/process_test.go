@@ -115,6 +115,9 @@ func (w *world) faults() {
 		w.down = w.tick + 1 + w.rng.IntN(16)
 		w.note("outage", 0, int64(w.down))
 	}
+	if w.replica != nil {
+		w.replica.strike(w)
+	}
 	if w.odds(m.sweep) {
 		w.sweep()
 	}

@@ -52,6 +52,9 @@ const (
 	completedEarly
 	notKept
 	stepReplayed
+	stepRecorded
+	stepInDoubt
+	stepRefused
 	reran
 	messageTwice
 	messageLost
@@ -72,7 +75,7 @@ var placeNames = [places]string{
 	"effect twice under retry", "token twice", "token expired", "ticket fresh", "ticket again", "ticket with a result", "waiter got the outcome",
 	"waiter told of the failure", "mismatch in flight", "mismatch with an outcome", "attempt given back", "panic settled", "Goexit settled",
 	"reconciled: happened", "reconciled: did not happen", "reconciled: failed", "resolved by the operator", "operator too late",
-	"completed early", "outcome too large", "step replayed", "rerun", "message twice", "reply lost", "message late", "message stalled", "caller left",
+	"completed early", "outcome too large", "step replayed", "step recorded", "step in doubt ran again", "step's record refused", "rerun", "message twice", "reply lost", "message late", "message stalled", "caller left",
 	"transaction committed", "transaction rolled back", "commit's reply lost", "transaction broken",
 }
 
@@ -106,13 +109,17 @@ func eventIndex(e *semel.Event) int {
 // tally counts the places and the Guards' events of many seeds.
 type tally struct {
 	seeds, ops, calls, runs, effects, answers int64
+	steps, twice                              int64        // steps that ran or were replayed; those that ran after they were recorded, or twice under Park
 	played, paid, doubles                     [mixes]int64 // by policy: operations, effects, and those that were not the first
+	cuts, failOvers, losses                   int64        // of the replication; losses: fail-overs that took something back
 	place                                     [places]int64
 	event                                     [len(eventNames)]int64
 }
 
 func (t *tally) add(o *tally) {
 	t.seeds, t.ops, t.calls = t.seeds+o.seeds, t.ops+o.ops, t.calls+o.calls
+	t.steps, t.twice = t.steps+o.steps, t.twice+o.twice
+	t.cuts, t.failOvers, t.losses = t.cuts+o.cuts, t.failOvers+o.failOvers, t.losses+o.losses
 	t.runs, t.effects, t.answers = t.runs+o.runs, t.effects+o.effects, t.answers+o.answers
 	for i := range mixes {
 		t.played[i], t.paid[i], t.doubles[i] = t.played[i]+o.played[i], t.paid[i]+o.paid[i], t.doubles[i]+o.doubles[i]
@@ -142,7 +149,7 @@ func (t *tally) missing() (names []string) {
 
 func (t *tally) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d seeds, %d operations (%d calls), %d runs, %d effects, %d answers compared", t.seeds, t.ops, t.calls, t.runs, t.effects, t.answers)
+	fmt.Fprintf(&b, "%d seeds, %d operations (%d calls), %d runs, %d effects, %d steps (%d twice), %d answers compared", t.seeds, t.ops, t.calls, t.runs, t.effects, t.steps, t.twice, t.answers)
 	for i, n := range t.place {
 		fmt.Fprintf(&b, "; %s %d", placeNames[i], n)
 	}

@@ -21,12 +21,12 @@ func (w *world) asks(ctx context.Context, p *process, k store.Key, fence uint64,
 	it := &item{kind: acts, c: c, key: k, fence: fence}
 	it.apply = func() reply {
 		var v semel.Verdict
-		r := w.book.happened(k, fence)
+		r, doubt := w.book.happened(k, fence)
 		switch {
 		case r != nil:
 			v = semel.Happened(store.Outcome{Body: []byte("known " + r.name())})
 			w.reach(reconciledYes)
-		case fails:
+		case fails || doubt:
 			v = semel.FailedForGood(&semel.Failure{Code: fmt.Sprintf("no-%d", fence)})
 			w.reach(reconciledFailed)
 		default:

@@ -18,10 +18,11 @@ type rows struct {
 	flaw  flaw
 	n     int                             // changes, for flaws that show now and then
 	swept map[store.Key]store.Fingerprint // for a flaw
+	steps map[store.Key][]store.Step
 }
 
 func newRows(now func() time.Time) *rows {
-	return &rows{now: now, at: map[store.Key]store.Record{}, swept: map[store.Key]store.Fingerprint{}}
+	return &rows{now: now, at: map[store.Key]store.Record{}, swept: map[store.Key]store.Fingerprint{}, steps: map[store.Key][]store.Step{}}
 }
 
 func (s *rows) clock() time.Time { return store.Time(store.Micros(s.now())) }
@@ -62,6 +63,9 @@ func (s *rows) Swap(_ context.Context, seen store.Seen, p store.Proposal) (store
 	}
 	if is == seen || s.flaw == swapBlind && r.Owner != p.Owner {
 		old := r.Fence
+		if p.Restart && s.flaw != stepsOutlive || s.flaw == takeoverDropsSteps {
+			delete(s.steps, seen.Key)
+		}
 		r = p.Replace(&r, s.now())
 		if s.flaw == sameFence {
 			r.Fence = old
@@ -128,6 +132,9 @@ func (s *rows) Sweep(context.Context, store.Cursor, int) (store.SweepResult, err
 			s.floor = max(s.floor, r.Fence)
 			s.swept[k] = r.Fingerprint
 			delete(s.at, k)
+			if s.flaw != stepsOutlive {
+				delete(s.steps, k)
+			}
 			res.Deleted++
 		case r.Lapsed(res.Now):
 			res.Lapsed = append(res.Lapsed, r)
@@ -148,7 +155,7 @@ func (s *rows) List(_ context.Context, f store.Filter) iter.Seq2[store.Found, er
 
 func (s *rows) copy() *rows {
 	c := *s
-	c.at = maps.Clone(s.at)
+	c.at, c.steps = maps.Clone(s.at), maps.Clone(s.steps)
 	return &c
 }
 
@@ -173,6 +180,10 @@ const (
 	renewNothing
 	ackLost
 	clockAhead
+	stepsOfAnyone
+	stepsOutlive
+	takeoverDropsSteps
+	stepLost
 	flaws
 )
 
@@ -181,7 +192,8 @@ var flawNames = [...]string{
 	"a claim is granted twice", "a swap compares nothing", "a swap does not compare the lease's end", "a sweep removes live claims",
 	"a sweep removes lapsed claims", "a sweep removes parked calls", "a sweep removes outcomes before their time", "a swept fence is forgotten",
 	"a fence does not grow", "a renewal compares neither owner nor fence", "a renewal changes nothing", "a settlement is acknowledged and lost",
-	"a reader's clock is ahead",
+	"a reader's clock is ahead", "a step is recorded without its lease", "steps outlive their record", "a takeover loses the steps",
+	"a step is acknowledged and lost",
 }
 
 func (f flaw) String() string { return flawNames[f] }

@@ -21,7 +21,7 @@ var (
 
 // replay is how a seed is played again.
 func replay(seed uint64) string {
-	return fmt.Sprintf("replay: go test ./sim -run 'TestSeeds_RulesHold$' -seed %d -v", seed)
+	return fmt.Sprintf("replay: go test ./sim -run 'TestCampaign_Seeds_RulesHold$' -seed %d -v", seed)
 }
 
 // each plays the seeds from first on, on all cores, while more says so.
@@ -65,7 +65,7 @@ func enough() (seeds uint64, ops int64) {
 
 // Whatever becomes of the messages, the processes and the clock: a key has one
 // outcome, each answer is that one, and nothing happens twice that must not.
-func TestSeeds_RulesHold(t *testing.T) {
+func TestCampaign_Seeds_RulesHold(t *testing.T) {
 	if *seedFlag != 0 {
 		tell(t, *seedFlag)
 		return

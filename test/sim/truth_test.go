@@ -14,7 +14,7 @@ import (
 // expire.
 type life struct {
 	key     store.Key
-	created int64 // microseconds of the store's clock
+	created int64 // microseconds of the store's clock; if nothing expires, a number
 }
 
 // claimID names a claim: no key ever gives a fence twice.
@@ -42,23 +42,32 @@ type truth struct {
 	first  map[life]recorded
 	asked  map[life]int // the payload that began it
 	claims map[claimID]life
+	freed  map[store.Key][]int64 // when the lives began in which nothing happened
+	steps  map[life]map[string]recordedStep
 	hist   *history
 }
 
 func (t *truth) init(w *world, st store.Store) {
 	*t = truth{
 		w: w, st: st, now: map[store.Key]store.Record{}, fences: map[store.Key]uint64{}, first: map[life]recorded{},
-		asked: map[life]int{}, claims: map[claimID]life{},
+		asked: map[life]int{}, claims: map[claimID]life{}, freed: map[store.Key][]int64{}, steps: map[life]map[string]recordedStep{},
 	}
 }
 
-// lifeOf is the life that a record is of. A key has one, if nothing of it can
-// expire before the end.
+// lifeOf is the life that a record is of. If nothing can expire before the end, a key
+// has one life, and one more for each that ended because nothing happened in it.
 func (t *truth) lifeOf(r *store.Record) life {
-	if t.w.plan.retention >= forever {
-		return life{key: r.Key}
+	created := store.Micros(r.Created)
+	if t.w.plan.retention < forever {
+		return life{r.Key, created}
 	}
-	return life{r.Key, store.Micros(r.Created)}
+	ended := int64(0)
+	for _, freed := range t.freed[r.Key] {
+		if freed < created {
+			ended++
+		}
+	}
+	return life{r.Key, ended}
 }
 
 // judge is a violation that only the store's own book shows.
@@ -104,7 +113,7 @@ func (t *truth) changed(p *process, c *call, pr *store.Proposal, f *store.Found,
 	}
 	t.now[pr.Key] = *r
 	id := claimID{pr.Key, r.Fence}
-	if there && old.Created.Equal(r.Created) {
+	if there && old.Created.Equal(r.Created) && !pr.Restart { // a key may begin anew within one microsecond
 		t.judge(!old.State.Terminal() || old.Expired(f.Now), "%v: an outcome was replaced by %v", pr.Key, r.State)
 		t.judge(old.State != store.Processing || old.Lapsed(f.Now) || w.jumps > 0, "%v: a live claim was taken", pr.Key)
 		t.judge(old.State != store.Unknown || pr.State != store.Processing || strings.HasSuffix(pr.Holder, " reconciling"), "%v: a parked call ran again", pr.Key)
@@ -174,6 +183,9 @@ func (t *truth) settle(l store.Lease, s store.Settlement) reply {
 	if err == nil && gerr == nil {
 		if old.State == store.Processing && s.State == store.Released && s.Attempt < old.Attempt {
 			t.w.reach(givenBack)
+		}
+		if old.State == store.Processing && s.State == store.Released && s.Keep == 0 {
+			t.freed[l.Key] = append(t.freed[l.Key], store.Micros(old.Created))
 		}
 		t.now[l.Key] = f.Record
 		t.recorded(&f.Record)

@@ -32,7 +32,9 @@ type world struct {
 	tokens  map[life]string
 	truth   truth
 	book    ledger
-	db      *database // of an atomic seed
+	db      *database     // of an atomic seed
+	replica *replica      // nil: the store has no standby
+	told    map[life]bool // outcomes that a caller was told
 	story   story
 	lenient bool // a control: Guards retry, whatever the plan says
 	bad     []string

@@ -27,7 +27,11 @@ type page struct {
 	fences  map[uint64]store.Owner
 	there   bool          // there was a record
 	ended   *store.Record // the terminal one
-	created time.Time
+	created time.Time     // when the latest known life of the key began
+	latest  uint64        // the latest known fence of that life
+	// freed are the fences of claims that began a life and were settled as without
+	// effect, perhaps: such a settlement ends the life.
+	freed map[uint64]bool
 }
 
 // known is what was known when a call of the store began.
@@ -71,7 +75,7 @@ func stays(k store.Key) bool {
 func (b *book) page(k store.Key) *page {
 	p := b.pages[k]
 	if p == nil {
-		p = &page{owners: map[store.Owner]uint64{}, fences: map[uint64]store.Owner{}}
+		p = &page{owners: map[store.Owner]uint64{}, fences: map[uint64]store.Owner{}, freed: map[uint64]bool{}}
 		b.pages[k] = p
 	}
 	return p
@@ -91,7 +95,7 @@ func (b *book) saw(was known, f *store.Found, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, p := was.key, b.page(was.key)
-	if errors.Is(err, store.ErrNotFound) && was.there && stays(k) {
+	if errors.Is(err, store.ErrNotFound) && was.there && stays(k) && !p.freedSince(was.fence) {
 		b.fail("%v: its record is lost", k)
 	}
 	if err != nil {
@@ -107,7 +111,7 @@ func (b *book) saw(was known, f *store.Found, err error) {
 		b.fail("%v: the fence went from %d to %d, won %v", k, was.fence, r.Fence, f.Won)
 	}
 	// A claim that arrives after its record was swept makes another record.
-	if old, ok := p.owners[r.Owner]; ok && old != r.Fence && stays(k) {
+	if old, ok := p.owners[r.Owner]; ok && old != r.Fence && stays(k) && !p.freed[min(old, r.Fence)] {
 		b.fail("%v: one owner has the fences %d and %d", k, old, r.Fence)
 	}
 	if old, ok := p.fences[r.Fence]; ok && old != r.Owner {
@@ -117,14 +121,42 @@ func (b *book) saw(was known, f *store.Found, err error) {
 	if !stays(k) {
 		return
 	}
-	if !p.created.IsZero() && !r.Created.Equal(p.created) {
-		b.fail("%v: it began anew", k)
+	switch {
+	case p.created.IsZero() || r.Created.Equal(p.created):
+		p.created, p.latest = r.Created, max(p.latest, r.Fence)
+	case r.Created.After(p.created):
+		if !p.freed[p.latest] {
+			b.fail("%v: it began anew", k)
+		}
+		p.created, p.latest = r.Created, r.Fence
+	case !p.freed[r.Fence]:
+		b.fail("%v: an earlier life is back", k)
 	}
-	if p.created = r.Created; was.ended != nil && !same(was.ended, r) {
+	if was.ended != nil && !same(was.ended, r) {
 		b.fail("%v: it had ended as %v, and is %v now", k, brev(was.ended), brev(r))
 	}
 	if r.State.Terminal() {
 		b.end(k, p, r)
+	}
+}
+
+// freedSince reports whether a life may have ended that had a fence or a later one.
+func (p *page) freedSince(fence uint64) bool {
+	for f := range p.freed {
+		if f >= fence {
+			return true
+		}
+	}
+	return false
+}
+
+// settling notes a settlement before it is sent, because it may be carried out
+// without an answer.
+func (b *book) settling(l store.Lease, s store.Settlement) {
+	if s.State == store.Released && s.Keep == 0 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.page(l.Key).freed[l.Fence] = true
 	}
 }
 
@@ -207,6 +239,7 @@ func (t tap) Renew(ctx context.Context, held []store.Lease, d time.Duration) ([]
 
 func (t tap) Settle(ctx context.Context, l store.Lease, s store.Settlement) error {
 	was := t.s.begin(l.Key, l.Owner)
+	t.s.settling(l, s)
 	t.lag()
 	err := t.st.Settle(ctx, l, s)
 	if err == nil {

@@ -77,9 +77,10 @@ func server(s interface {
 	}
 }
 
-// startPostgres starts a server that syncs its log before it confirms a commit.
+// startPostgres starts a server that syncs its log before it confirms a commit. A
+// connection that a bad network stalls while it begins is tried again after 5 s.
 func startPostgres(t testing.TB) Instance {
-	return server(pgtest.Start(t, pgtest.Durable...), "postgres://postgres@%s/postgres?sslmode=disable")
+	return server(pgtest.Start(t, pgtest.Durable...), "postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=5")
 }
 
 // startRedis starts a server that syncs its log before it answers.

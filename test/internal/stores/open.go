@@ -6,9 +6,12 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/dynamostore"
+	"github.com/semel-go/semel/store/dynamostore/dynamotest"
 	"github.com/semel-go/semel/store/memstore"
 	"github.com/semel-go/semel/store/pgstore"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
@@ -21,7 +24,9 @@ import (
 // Main runs the tests of a package, and then removes the servers that they
 // share. Call it in TestMain: os.Exit(stores.Main(m)).
 func Main(m *testing.M) int {
-	return pgtest.Main(proctest.TestFunc(func() int { return redistest.Main(m) }))
+	return pgtest.Main(proctest.TestFunc(func() int {
+		return redistest.Main(proctest.TestFunc(func() int { return dynamotest.Main(m) }))
+	}))
 }
 
 // opened makes the names of schemas and prefixes different.
@@ -56,6 +61,22 @@ func Redis(t testing.TB) (st *redisstore.Store, end func()) {
 		t.Fatal(err)
 	}
 	return st, closer(t, st)
+}
+
+// Dynamo opens a store in a table of its own, which sweeps all records. The clients
+// of one process have one clock.
+func Dynamo(t testing.TB) (st *dynamostore.Store, end func()) {
+	t.Helper()
+	st, err := dynamostore.New(dynamotest.Client(dynamotest.URL(t)), fmt.Sprintf("t-%d-%d", os.Getpid(), opened.Add(1)), &dynamostore.Options{
+		IndexShards: 1, MaxSkew: time.Microsecond, SweepExpired: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return st, func() {}
 }
 
 // Postgres opens a store in a schema of its own, with six connections.

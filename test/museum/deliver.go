@@ -1,0 +1,72 @@
+package museum
+
+// semel deliver stands between a broker and a service in another language. It must not
+// lose a message, must not take for a result what is none, and must not ask a service
+// that is away for each message.
+var deliveries = []Mutant{
+	{
+		Name: "deliver: silence counts as done", Rule: "doubt",
+		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_EachAnswer",
+		Old: "return doubt, v.Reason", New: "return done, v.Reason",
+	},
+	{
+		Name: "deliver: a request that was not sent is in doubt", Rule: "http",
+		Dir: delivery, Func: "(*sender).send", Package: delivery, Run: "TestServe_ServiceIsAway",
+		Old: "NotBegun: upstream.NotSent(err),", New: "",
+	},
+	{
+		Name: "deliver: half an answer counts", Rule: "doubt",
+		Dir: delivery, Func: "(*Statuses).effect", Package: delivery, Run: "TestJudge_EachAnswer|TestJudge_StatusFlags",
+		Old: "whole := a.Status != 0 && !a.Broken", New: "whole := a.Status != 0",
+	},
+	{
+		Name: "deliver: an answer that asks for a later request counts as an attempt", Rule: "rule 13",
+		Dir: delivery, Func: "(*sender).settle", Package: delivery, Run: "TestServe_EachAnswer",
+		Old: "return semel.NoEffect(again{why, s.pauseOf(v, 1)})", New: "return again{why, s.pauseOf(v, 1)}",
+	},
+	{
+		Name: "deliver: a message that is refused comes again for ever", Rule: "deliver",
+		Dir: delivery, Func: "(*refusals).add", Package: delivery, Run: "TestServe_EachAnswer",
+		Old: "r.counts[key]++", New: "r.counts[key] = 1",
+	},
+	{
+		Name: "deliver: each message asks a service that is away", Rule: "deliver",
+		Dir: delivery, Func: "(*gate).enter", Package: delivery, Run: "TestGate_Paused",
+		Old: "case !g.probing && wait <= 0:", New: "case wait <= 0:",
+	},
+	{
+		Name: "deliver: a try that sent nothing stops all messages for ever", Rule: "deliver",
+		Dir: delivery, Func: "(*gate).leave", Package: delivery, Run: "TestGate_TryWithoutAnswer",
+		Old: "g.probing = false", New: "",
+	},
+	{
+		Name: "deliver: messages of two tenants with one key are one", Rule: "scope",
+		Dir: delivery, Func: "(*Calls).Call", Package: delivery, Run: "TestServe_ScopeHeader",
+		Old: "call.Tenant = tenant", New: "_ = tenant",
+	},
+	{
+		Name: "deliver: another body with the key counts as a duplicate", Rule: "rule 12",
+		Dir: delivery, Func: "(*Calls).Call", Package: delivery, Run: "TestServe_Duplicates",
+		Old: "if !c.AnyBody {", New: "if c.AnyBody {",
+	},
+	{
+		Name: "deliver: a message that failed by the reconciler's answer is done", Rule: "rule 17",
+		Dir: delivery, Func: "(*runner).Run", Package: delivery, Run: "TestServe_Reconcile_DecidesWhatIsInDoubt",
+		Old: "res.Code >= http.StatusBadRequest", New: "res.Code >= 1000",
+	},
+	{
+		Name: "deliver: the attributes of a CloudEvent are replaced", Rule: "http",
+		Dir: cloudEvent, Func: "isEvent", Package: cloudEvent, Run: "TestWrite_Binary",
+		Old: "return true", New: "return false",
+	},
+	{
+		Name: "deliver: large messages are taken without a limit", Rule: "deliver",
+		Dir: delivery, Func: "(*bounded).Next", Package: delivery, Run: "TestServe_MaxBytes",
+		Old: "b.held.Add(n)", New: "b.held.Add(0)",
+	},
+	{
+		Name: "a handler's own pause is ignored", Rule: "deliver",
+		Dir: consumer + "/driver", Func: "Policy.retry", Package: consumer + "/driver", Run: "TestDecide_HandlersErrorHasRetryAfter",
+		Old: "ok && r.FromHandler", New: "ok && !r.FromHandler",
+	},
+}

@@ -1,0 +1,105 @@
+package museum
+
+// DynamoDB: each change is a conditional write. Parents with M are faults of rivals.
+var dynamos = []Mutant{
+	{
+		Name: "DynamoDB: a claim writes over the item that is there", Rule: "rule 2",
+		Dir: dynamo, Func: "(*Store).claim", Package: dynamo, Run: "TestClaim_64CallersRace_OneWinsEachRound",
+		Old: "condition := e.equal(s.opt.PartitionKey, nil)", New: `condition := e.equal("absent", nil)`,
+	},
+	{
+		Name: "DynamoDB: an own claim is somebody else's", Rule: "rule 2", Parent: "M10: own claim read as conflict (AWS SDK #2667)",
+		Dir: dynamo, Func: "(*Store).existing", Package: dynamo, Run: "TestChange_ReplyLost_SentAgainFindsItself",
+		Old: "return s.found(&r, p, now), nil", New: "return store.Found{Record: r, Now: now}, nil",
+	},
+	{
+		Name: "DynamoDB: a settlement compares no owner", Rule: "rule 4", Parent: "M2: completion without owner (Powertools)",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance/settle",
+		Old: "e.allEqual(leaseItem(l), leaseAttributes...)", New: "e.allEqual(leaseItem(l), attrFence, attrState)",
+	},
+	{
+		Name: "DynamoDB: a settlement compares no fence", Rule: "rule 4", Parent: "M2: completion without fence (Powertools)",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance/settle",
+		Old: "e.allEqual(leaseItem(l), leaseAttributes...)", New: "e.allEqual(leaseItem(l), attrOwner, attrState)",
+	},
+	{
+		Name: "DynamoDB: a settlement makes the item that has gone", Rule: "rule 4", Parent: "completion that re-creates an expired item (Powertools)",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance/settle",
+		Old: "e.allEqual(leaseItem(l), leaseAttributes...)", New: `e.equal(attrOwner, nil) + " OR " + e.allEqual(leaseItem(l), leaseAttributes...)`,
+	},
+	{
+		Name: "DynamoDB: a swap compares no state", Rule: "rule 3", Parent: "M5: orphan recovery without CAS (#5714)",
+		Dir: dynamo, Func: "(*Store).swap", Package: dynamo, Run: "TestConformance/swap",
+		Old: "e.allEqual(seenItem(seen), seenAttributes...)", New: "e.allEqual(seenItem(seen), attrOwner, attrFence, attrUntil, attrExpires)",
+	},
+	{
+		Name: "DynamoDB: a record expires when the time to live may delete it", Rule: "rule 8", Parent: "expiry judged by TTL alone",
+		Dir: dynamo, Func: "(*Store).encode", Package: dynamo, Run: "TestExpiry_ItemStillThere_JudgedOnRead",
+		Old: "attrExpires: r.Expires", New: "attrExpires: r.Expires.Add(linger)",
+	},
+	{
+		Name: "DynamoDB: a sweep deletes what it has read before", Rule: "rule 7", Parent: "unconditional delete (Powertools)",
+		Dir: dynamo, Func: "(*sweeper).deleteExpired", Package: dynamo, Run: "TestSweep_RecordRestartedBeforeDeletion_Stays",
+		Old: "e.allEqual(was, seenAttributes...)", New: "e.equal(w.s.opt.PartitionKey, was[w.s.opt.PartitionKey])",
+	},
+	{
+		Name: "DynamoDB: a key that the time to live removed begins with a low fence", Rule: "rule 5",
+		Dir: dynamo, Func: "(*Store).claim", Package: dynamo, Run: "TestFence_RemovedByTimeToLive_Grows",
+		Old: "r := p.Insert(now, s.sweptFence.Load())", New: "r := p.Insert(now, s.sweptFence.Load())\nr.Fence = s.sweptFence.Load() + 1",
+	},
+	{
+		Name: "DynamoDB: a record in doubt keeps the time to live that it had", Rule: "doubt",
+		Dir: dynamo, Func: "(*Store).written", Package: dynamo, Run: "TestTimeToLive_RecordInFlightOrInDoubt_HasNone",
+		Old: "append([]string{s.opt.TTL}, changing...)", New: "append([]string(nil), changing...)",
+	},
+	{
+		Name: "DynamoDB: a clock that is ahead takes leases over", Rule: "rule 6",
+		Dir: dynamo, Func: "(*clock).judging", Package: dynamo, Run: "TestLease_ClocksDiffer_BoundIsMaxSkew/at_the_bound",
+		Old: "return now.Add(-c.skew)", New: "return now",
+	},
+	{
+		Name: "DynamoDB: a clock that is wrong grants claims", Rule: "rule 6",
+		Dir: dynamo, Func: "(*clock).check", Package: dynamo, Run: "TestClaim_ClockWrong_RefusedUntilItIsRight",
+		Old: "wrong > c.skew/2", New: "wrong > 24*time.Hour",
+	},
+	{
+		Name: "DynamoDB: a renewal that arrives late shortens the lease", Rule: "rule 7",
+		Dir: dynamo, Func: "(*Store).renew", Package: dynamo, Run: "TestRenew_ArrivesLate_DoesNotShortenLease",
+		Old: "OR %s < %s)", New: "OR %s <> %s)",
+	},
+	{
+		Name: "DynamoDB: a read may be old", Rule: "rule 8",
+		Dir: dynamo, Func: "(*Store).read", Package: dynamo, Run: "TestReads_EachMethod_AreConsistent",
+		Old: "consistent := true", New: "consistent := false",
+	},
+	{
+		Name: "DynamoDB: a step is recorded over another", Rule: "steps",
+		Dir: dynamo, Func: "(*Store).stepUpdate", Package: dynamo, Run: "TestConformance/journal",
+		Old: `condition += " AND " + e.equal(attribute, nil)`, New: `condition += ""`,
+	},
+	{
+		Name: "DynamoDB: a new life has the steps of the old one", Rule: "steps",
+		Dir: dynamo, Func: "(*Store).swap", Package: dynamo, Run: "TestConformance/journal",
+		Old: "if p.Restart {", New: "if false {",
+	},
+	{
+		Name: "DynamoDB: a settlement that is too large is an outage", Rule: "rule 10",
+		Dir: dynamo, Func: "judge", Package: dynamo, Run: "TestSettle_LargeOutcome_CompressedOrRefused",
+		Old: "aboutSize(api.ErrorMessage())", New: "false",
+	},
+	{
+		Name: "DynamoDB: a transaction writes over the record of another", Rule: "atomic",
+		Dir: dynamo, Func: "(*Store).put", Package: dynamo, Run: "TestAtomic_RequestsLostLateAndDoubled_OneEffect",
+		Old: "condition := x.equal(s.opt.PartitionKey, nil)", New: `condition := x.equal("absent", nil)`,
+	},
+	{
+		Name: "DynamoDB: a handler's transaction outlives the handler", Rule: "atomic",
+		Dir: dynamo, Func: "(*Tx).end", Package: dynamo, Run: "TestAtomic_HandlersTransaction_EndsWithHandler",
+		Old: "t.returned = true", New: "t.returned = false",
+	},
+	{
+		Name: "DynamoDB: a transaction commits the writes of a handler that failed", Rule: "atomic",
+		Dir: dynamo, Func: "(*Tx).Nested", Package: dynamo, Run: "TestAtomic_HandlerFails_WritesNothing",
+		Old: "t.entries, t.order, t.writes = saved, t.order[:order:order], t.writes[:writes:writes]", New: "t.entries, t.order, _ = saved, t.order[:order:order], writes",
+	},
+}

@@ -1,0 +1,86 @@
+package museum
+
+// AWS Lambda: the end of an invocation, and the records of a batch. Each fault makes a
+// function that looks right until a record fails or an invocation times out.
+var lambdas = []Mutant{
+	{
+		Name: "a claim holds beyond the end that its context names", Rule: "rule 7", Parent: "a time-out that leaves an orphan (Powertools Python #4759)",
+		Dir: core, Func: "(*Guard).leaseWithin", Package: core, Run: "TestLease_ContextHasLeaseEnd",
+		Old: "return min(g.options.Lease, max(minLease, time.Until(end)))", New: "_ = end\nreturn g.options.Lease",
+	},
+	{
+		Name: "a renewal holds beyond the end that its context names", Rule: "rule 7", Parent: "a time-out that leaves an orphan (Powertools Python #4759)",
+		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestLease_ContextHasLeaseEnd",
+		Old: "end: leaseEnd(ctx)", New: "end: 0",
+	},
+	{
+		Name: "a later attempt claims beyond the end that its context names", Rule: "rule 7",
+		Dir: core, Func: "(*pendingCall).swap", Package: core, Run: "TestLease_ContextHasLeaseEnd",
+		Old: "p.Lease = c.guard.leaseWithin(ctx)", New: "p.Lease = c.guard.options.Lease",
+	},
+	{
+		Name: "a handler without a deadline goes on after the end that its context names", Rule: "rule 6",
+		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestLease_ContextHasLeaseEnd",
+		Old: "context.WithDeadlineCause(handlerCtx, end, ErrLeaseLost)", New: "context.WithDeadlineCause(handlerCtx, end.Add(time.Hour), ErrLeaseLost)",
+	},
+	{
+		Name: "Lambda: the lease outlives the invocation", Rule: "rule 7", Parent: "a time-out that leaves an orphan (Powertools Python #4759)",
+		Dir: lambda, Func: "withinInvocation", Package: lambda, Run: "TestWrap_HandlerIgnoresTimeout",
+		Old: "driver.LeaseUntil(ctx, end)", New: "driver.LeaseUntil(ctx, end.Add(time.Hour))",
+	},
+	{
+		Name: "Lambda: no time is left to store the outcome", Rule: "rule 9",
+		Dir: lambda, Func: "withinInvocation", Package: lambda, Run: "TestWrap_HandlerObeysContext",
+		Old: "end.Add(-reserve)", New: "end.Add(-reserve/1000)",
+	},
+	{
+		Name: "Lambda: the chosen fields are not compared", Rule: "rule 12", Parent: "payload check skipped (Powertools TypeScript #2058, Java #2260)",
+		Dir: lambda, Func: "fieldsAt", Package: lambda, Run: "TestWrap_OtherPayload",
+		Old: "fields[p] = value", New: "_ = value\nfields[p] = json.RawMessage(`0`)",
+	},
+	{
+		Name: "Lambda: a later message of a FIFO group overtakes one that failed", Rule: "batch",
+		Dir: lambda, Func: "(*batch).runOne", Package: lambda, Run: "TestSQS_FIFO",
+		Old: "case b.stopped[r.lane]:", New: "case false:",
+	},
+	{
+		Name: "Lambda: a failure stops the other groups, too", Rule: "batch",
+		Dir: lambda, Func: "messageGroup", Package: lambda, Run: "TestSQS_FIFO",
+		Old: `return "group " + m.Attributes["MessageGroupId"]`, New: `return "group "`,
+	},
+	{
+		Name: "Lambda: a stream goes on after a record that failed", Rule: "batch",
+		Dir: lambda, Func: "const shard", Package: lambda, Run: "TestKinesis_RecordFails",
+		Old: `shard = "shard"`, New: `shard = ""`,
+	},
+	{
+		Name: "Lambda: a record that did not run is not reported", Rule: "batch",
+		Dir: lambda, Func: "batch.runAll", Package: lambda, Run: "TestSQS_FIFO",
+		Old: "b.reported = append(b.reported, r.id)", New: "if err != errAfterFailure {\nb.reported = append(b.reported, r.id)\n}",
+	},
+	{
+		Name: "Lambda: a record that failed for good is lost", Rule: "batch",
+		Dir: lambda, Func: "(*batch).once", Package: lambda, Run: "TestSQS_RecordFails",
+		Old: "if _, failed := errors.AsType[*semel.Failure](err); failed {\nreturn err\n}", New: "if _, failed := errors.AsType[*semel.Failure](err); failed {\nreturn nil\n}",
+	},
+	{
+		Name: "Lambda: a panic counts as done", Rule: "batch",
+		Dir: lambda, Func: "(*batch).once", Package: lambda, Run: "TestSQS_RecordFails",
+		Old: `err = fmt.Errorf("semellambda: the handler panicked: %v", p)`, New: `_ = fmt.Errorf("semellambda: the handler panicked: %v", p)`,
+	},
+	{
+		Name: "Lambda: a key that failed runs again in its batch", Rule: "batch",
+		Dir: lambda, Func: "(*batch).runOne", Package: lambda, Run: "TestSQS_DuplicatesInBatch",
+		Old: "if b.failed[key] {", New: "if b.failed[key] && false {",
+	},
+	{
+		Name: "Lambda: an empty list of failures is null", Rule: "batch",
+		Dir: lambda, Func: "SQS", Package: lambda, Run: "TestSQS_AllDone",
+		Old: "response.BatchItemFailures = []events.SQSBatchItemFailure{}", New: "response.BatchItemFailures = nil",
+	},
+	{
+		Name: "Lambda: a handler's error is an answer of the function", Rule: "http",
+		Dir: lambda, Func: "failed", Package: lambda, Run: "TestProxy_AnswerIsNoResult",
+		Old: "w.WriteHeader(http.StatusBadGateway)\nreturn err", New: "w.WriteHeader(http.StatusOK)\nreturn err",
+	},
+}

@@ -1,0 +1,47 @@
+package museum
+
+// The outbox: messages that are lost, sent out of order or sent by a publisher that has
+// lost its lease. Each fault passes a test that writes and sends one message.
+var outboxes = []Mutant{
+	{
+		Name: "outbox: messages wait for the oldest transaction of the server", Rule: "outbox", Parent: "a horizon by pg_snapshot_xmin, as several outboxes have it",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestPublisher_LongTransactionElsewhere_DelaysNothing",
+		Old: "WHERE o.lane = m.lane AND o.order_hash NOT IN (SELECT unnest($3::bigint[]))",
+		New: "WHERE o.lane = m.lane AND o.xmin::text::bigint < pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND o.order_hash NOT IN (SELECT unnest($3::bigint[]))",
+	},
+	{
+		Name: "outbox: positions of a key are taken without its lock", Rule: "outbox", Parent: "Watermill's SQL subscriber: rows that commit late are skipped",
+		Dir: pgoutbox, Func: "(*Outbox).put", Package: pgoutbox, Run: "TestConformance/pgx/Put_KeyInOtherTransaction_Waits",
+		Old: `m.OrderKey != "" && !slices.Contains(locks, order)`, New: `m.OrderKey == "" && !slices.Contains(locks, order)`,
+	},
+	{
+		Name: "outbox: a publisher that lost its lane takes messages", Rule: "rule 5",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance/pgx/Lease_IsOver",
+		Old: "l.lane = a.lane AND l.fence = a.fence ORDER BY a.n", New: "l.lane = a.lane ORDER BY a.n",
+	},
+	{
+		Name: "outbox: a publisher that lost its lane stops a key", Rule: "rule 4",
+		Dir: pgoutbox, Func: "(*Outbox).settleHeld", Package: pgoutbox, Run: "TestConformance/pgx/Settle_LaneLost",
+		Old: "case owned[r.Lane]:", New: "case owned != nil:",
+	},
+	{
+		Name: "outbox: a lease of a restored database holds until its clock has caught up", Rule: "outbox",
+		Dir: pgoutbox, Func: "choose", Package: pgoutbox, Run: "TestChoose_EachLease",
+		Old: "l.until-now > l.duration", New: "l.until-now > 1<<62",
+	},
+	{
+		Name: "outbox: later messages of a key are sent after one that failed", Rule: "outbox",
+		Dir: outboxDir, Func: "inTurn", Package: outboxDir, Run: "TestEachInTurn_MessageFails",
+		Old: "failed = errBehind", New: "failed = nil",
+	},
+	{
+		Name: "outbox: a frozen publisher sends on until its timer has run", Rule: "rule 6",
+		Dir: outboxDir, Func: "(*leaseContext).Err", Package: outboxDir, Run: "TestLease_TimeOverAndNoTimerHasRun",
+		Old: "!c.lease.holds()", New: "c.lease == nil",
+	},
+	{
+		Name: "outbox: an outage of the broker quarantines messages", Rule: "outbox",
+		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttempts",
+		Old: "exhausted && reachable", New: "exhausted && (reachable || exhausted)",
+	},
+}

@@ -1,0 +1,38 @@
+package museum
+
+const pulsar = "consume/semelpulsar"
+
+// Pulsar sends everything again that is not acked, after each reconnect and each close of
+// a consumer, and a batch as a whole.
+var pulsars = []Mutant{
+	{
+		Name: "Pulsar: a message in work is handed out again after a reconnect", Rule: "ack",
+		Dir: pulsar, Func: "(*unsettled).arrived", Package: pulsar, Run: "TestNext_MessageHere_CopyIsNoDelivery",
+		Old: `case earlier != nil:`, New: `case earlier != nil && false:`,
+	},
+	{
+		Name: "Pulsar: a batch goes back while one of its messages is in work", Rule: "ack",
+		Dir: pulsar, Func: "(*unsettled).giveBack", Package: pulsar, Run: "TestNak_BatchInWork_GoesBackAfterTheOthers",
+		Old: `e.back = d.id`, New: `u.redeliver(d.id)`,
+	},
+	{
+		Name: "Pulsar: a stop keeps the messages that nobody has read", Rule: "ack",
+		Dir: pulsar, Func: "(*arrivals).stop", Package: pulsar, Run: "TestStop_UnreadAndLaterMessages_GoBack",
+		Old: `a.refuse(id)`, New: `_ = id`,
+	},
+	{
+		Name: "Pulsar: the consumer is closed while a message is in work, and others get it", Rule: "rule 7",
+		Dir: pulsar, Func: "(*link).closeIfDone", Package: pulsar, Run: "TestStop_UnreadAndLaterMessages_GoBack",
+		Old: `l.unsettled.left() > 0`, New: `l.unsettled.left() > 0 && false`,
+	},
+	{
+		Name: "Pulsar: an ack is not answered", Rule: "ack",
+		Dir: pulsar, Func: "(*link).subscribe", Package: pulsar, Run: "TestInfo_Subscription_IsAnswered",
+		Old: `AckWithResponse: true`, New: `AckWithResponse: false`,
+	},
+	{
+		Name: "Pulsar: the broker deletes the copies, because nobody subscribes", Rule: "ack",
+		Dir: pulsar, Func: "(*Source).openCopies", Package: pulsar, Run: "TestInfo_Copies_HaveASubscription",
+		Old: `pulsar.SubscriptionPositionEarliest`, New: `pulsar.SubscriptionPositionLatest`,
+	},
+}

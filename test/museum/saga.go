@@ -1,0 +1,140 @@
+package museum
+
+// Sagas: the eight rules of docs/sagas.md, and the timers that bring a saga back.
+var sagas = []Mutant{
+	{
+		Name: "a recorded step that the definition does not list is ignored", Rule: "saga 1",
+		Dir: flow, Func: "(*Run).check", Package: flow, Run: "TestRule1_RecordedStepIsNotListed_ParksAndNamesIt",
+		Old: `base != "saga" && !r.rules.lists(base)`, New: `base == "saga" && !r.rules.lists(base) && r.stuck != nil`,
+	},
+	{
+		Name: "a recorded step that is not reached is skipped", Rule: "saga 1",
+		Dir: flow, Func: "(*Run).skipped", Package: flow, Run: "TestRule1_RecordedStepIsNotReached_ParksInsteadOfEnding",
+		Old: `base != "saga" && r.uses[base] == nil`, New: `base == "" && r.uses[base] == nil`,
+	},
+	{
+		Name: "compensations run in the order of the steps", Rule: "saga 2",
+		Dir: flow, Func: "(*Run).turnBack", Package: flow, Run: "TestRule2_StepRefused_UndoneInReverse",
+		Old: "slices.Backward(r.started)", New: "slices.All(r.started)",
+	},
+	{
+		Name: "a refused step is undone", Rule: "saga 2",
+		Dir: flow, Func: "(*Run).turnBack", Package: flow, Run: "TestRule2_StepRefused_UndoneInReverse",
+		Old: "u.undo == nil || u.state == noEffect", New: "u.undo == nil",
+	},
+	{
+		Name: "a compensation is not told of doubt", Rule: "saga 2",
+		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule2_StepInDoubtAtDeadline_CompensationIsTold",
+		Old: "inDoubt: u.state == inDoubt", New: "inDoubt: false",
+	},
+	{
+		Name: "a plain error turns a saga back", Rule: "saga 3",
+		Dir: flow, Func: "(*Run).end", Package: flow, Run: "TestRule3_PlainErrorOrDeadProcess_GoesOnForward",
+		Old: "default: return r.again(err)", New: "default: r.back = &semel.Failure{Message: err.Error()}",
+	},
+	{
+		Name: "a recorded step that cannot be read counts as refused", Rule: "saga 3",
+		Dir: flow, Func: "(*Run).end", Package: flow, Run: "TestRule3_RecordedStepCannotBeRead_GoesOnForward",
+		Old: "case r.unread != nil:", New: "case r.unread != nil && r.pausing:",
+	},
+	{
+		Name: "a run that lost its lease says that a step is missing", Rule: "saga 1",
+		Dir: flow, Func: "(*Run).end", Package: flow, Run: "TestTurnBack_LeaseLostInDefinition_SagaIsNotStuck",
+		Old: "case err != nil && ctx.Err() != nil:", New: "case err != nil && ctx.Err() != nil && r.pausing:",
+	},
+	{
+		Name: "a Parked step in doubt runs again", Rule: "saga 3",
+		Dir: flow, Func: "(*Run).reach", Package: flow, Run: "TestRule3_ParkedStepInDoubt_NothingRunsAndNothingIsUndone",
+		Old: "if parked && r.recorded[", New: "if parked && r.stuck != nil && r.recorded[",
+	},
+	{
+		Name: "the end of the caller ends compensations", Rule: "saga 4",
+		Dir: flow, Func: "(*Saga).run", Package: flow, Run: "TestRule4_CallerLeaves_CompensationsGoOn",
+		Old: "r.end(caller, ctx, forward, err)", New: "r.end(caller, forward, forward, err)",
+	},
+	{
+		Name: "a compensation that gives up counts as done", Rule: "saga 4",
+		Dir: flow, Func: "(*Run).compensate", Package: flow, Run: "TestRule4_CompensationGivesUp_SagaIsStuckNeverFailed",
+		Old: "if gaveUp { return &effect.Stuck{Err: err} }", New: "if gaveUp { return nil }",
+	},
+	{
+		Name: "a saga that turned back is not read as such", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).begin", Package: flow, Run: "TestRule5_ProcessDiesInFirstCompensation_StaysTurnedBack",
+		Old: "if r.recorded[backStep] != nil {", New: "if r.recorded[backStep] != nil && r.pausing {",
+	},
+	{
+		Name: "that a sleep is over is not recorded", Rule: "saga 5",
+		Dir: flow, Func: "Sleep", Package: flow, Run: "TestSleep_ClockSetBackAndSagaTurnsBack_LaterStepIsUndone",
+		Old: "return r.mark(ctx, name+overPart)", New: "return nil",
+	},
+	{
+		Name: "a saga fails for ever instead of being stuck", Rule: "saga 6",
+		Dir: flow, Func: "(*Run).again", Package: flow, Run: "TestRule6_StuckSagas_DelayNoOther",
+		Old: "if most > 0 && n >= most {", New: "if most > 0 && n >= most+1000 {",
+	},
+	{
+		Name: "a deadline is not looked at when a run begins", Rule: "saga 6",
+		Dir: flow, Func: "(*Run).begin", Package: flow, Run: "TestDeadline_DuringSleep_TurnsBackThen",
+		Old: "r.left() <= 0", New: "r.left() <= -1000*r.rules.deadline",
+	},
+	{
+		Name: "a saga that has not ended expires", Rule: "saga 7",
+		Dir: core, Func: "(*Guard).sagaSettlement", Package: flow, Run: "TestRule7_Started_RunsLongAfterItsProcessDied",
+		Old: "Keep: lapsed.Forever", New: "Keep: g.options.Retention",
+	},
+	{
+		Name: "the sweep lets a saga expire", Rule: "saga 7",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesAndSweepsGoOn_SagaIsKept",
+		Old: "p.Keep = lapsed.Forever", New: "p.Keep = s.options.Retention",
+	},
+	{
+		Name: "the sweep counts the attempts of a saga", Rule: "saga 7",
+		Dir: "sweep", Func: "(*sweeper).recover", Package: flow, Run: "TestRule7_ProcessDiesAndSweepsGoOn_SagaIsKept",
+		Old: "|| lapsed.IsSaga(r.Key)", New: "|| lapsed.IsSaga(r.Key) && r.Attempt == 0",
+	},
+	{
+		Name: "the timer of a saga that waits is dropped", Rule: "saga 7",
+		Dir: flow, Func: "(*core).keepTimer", Package: flow, Run: "TestRule7_Started_RunsLongAfterItsProcessDied|TestSleep_GoesOnWhenItIsOver_NeverBefore",
+		Old: "case paused && !pause.Unbegun:", New: "case paused && pause.Unbegun:",
+	},
+	{
+		Name: "a timer whose version has changed is changed", Rule: "saga 7",
+		Dir: mem, Func: "(*Store).SetTimer", Package: mem, Run: "TestConforms/timers",
+		Old: "(!exists || t.Version != seen)", New: "!exists",
+	},
+	{
+		Name: "SQLite: a change of a timer that is sent again is refused", Rule: "saga 7",
+		Dir: lite, Func: "(*work).setTimer", Package: lite, Run: "TestConformance/timers",
+		Old: "bytes.Equal(version, next[:])", New: "bytes.Equal(version, next[:]) && changed == 1",
+	},
+	{
+		Name: "PostgreSQL: a timer of any version is changed", Rule: "saga 7",
+		Dir: "store/pgstore/internal/table", Func: "const moveTimer", Package: postgres, Run: "TestConformance/timers",
+		Old: "version IN ($2::uuid, $4::uuid)", New: "$4::uuid IS NOT NULL",
+	},
+	{
+		Name: "Redis: a timer of any version is changed", Rule: "saga 7",
+		Dir: fast, Func: "const luaSetTimer", Package: fast, Run: "TestConformance/timers",
+		Old: "seen ~= '' and old ~= seen", New: "seen == 'x' and old ~= seen",
+	},
+	{
+		Name: "DynamoDB: a timer of any version is changed", Rule: "saga 7",
+		Dir: dynamo, Func: "(*Store).setTimer", Package: dynamo, Run: "TestConformance/timers",
+		Old: "if seen != (store.Owner{}) {", New: "if seen == next {",
+	},
+	{
+		Name: "shards: a shard that is down hides the timers of the others", Rule: "saga 6",
+		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardDown_OthersAreFound",
+		Old: "errs = append(errs, t.shards[i].wrap(err))", New: "if err != nil { return nil, now, t.shards[i].wrap(err) }",
+	},
+	{
+		Name: "a compensation sends the key of its step", Rule: "saga 8",
+		Dir: flow, Func: "At.Key", Package: flow, Run: "TestRule8_Keys_SameInEachAttemptAndUnlikeOthers",
+		Old: "a.step + undoPart", New: "a.step",
+	},
+	{
+		Name: "each attempt of a step sends a key of its own", Rule: "saga 8",
+		Dir: flow, Func: "At.StepKey", Package: flow, Run: "TestRule8_Keys_SameInEachAttemptAndUnlikeOthers",
+		Old: "a.x.DownstreamKey(a.step)", New: "a.x.DownstreamKey(a.step + string(rune('a'+a.x.Attempt())))",
+	},
+}

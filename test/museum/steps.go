@@ -1,0 +1,161 @@
+package museum
+
+// Steps: they live in the record of their call.
+var steps = []Mutant{
+	{
+		Name: "all steps are one", Rule: "steps",
+		Dir: core, Func: "newStep", Package: core, Run: "TestStep_NameUsedTwiceInRun_IsRefused|TestStep_Completed_DoesNotRunAgain",
+		Old: "path := name", New: `path := "step"`,
+	},
+	{
+		Name: "a step is new with each attempt", Rule: "steps",
+		Dir: core, Func: "(*Execution).Step", Package: core, Run: "TestStep_Completed_DoesNotRunAgain",
+		Old: "newStep(x, name)", New: "newStep(x, name+fmt.Sprint(x.attempt))",
+	},
+	{
+		Name: "the steps of earlier attempts are not read", Rule: "steps",
+		Dir: core, Func: "(*journal).load", Package: core, Run: "TestStep_CallRetriedLongerThanRetention_DoesNotRunAgain",
+		Old: "if j.loaded {", New: "if j.loaded || s.tx == nil {",
+	},
+	{
+		Name: "a name may be used twice in a run", Rule: "steps",
+		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_NameUsedTwiceInRun_IsRefused",
+		Old: "use == stepRunning || use == stepUsed", New: "use == stepRunning",
+	},
+	{
+		Name: "a step in doubt runs again under Park", Rule: "steps",
+		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_FailsInRun_MayRunAgainUnlessParked|TestStep_Panics_IsInDoubt",
+		Old: "use == stepInDoubt && s.x.policy == Park", New: "use == stepInDoubt && s.x.policy != Park",
+	},
+	{
+		Name: "a step begins after its call has ended", Rule: "steps",
+		Dir: core, Func: "(*journal).close", Package: core, Run: "TestStep_BeginsAfterItsCall_IsRefused",
+		Old: "j.ended = true", New: "j.ended = false",
+	},
+	{
+		Name: "a worker without the lease begins the next step", Rule: "steps",
+		Dir: core, Func: "(*journal).end", Package: core, Run: "TestStep_OwnerLostItsLease_IsFencedOff",
+		Old: "case u == stepLost: j.ended = true", New: "case u == stepLost:",
+	},
+	{
+		Name: "a step whose record was refused has succeeded", Rule: "steps",
+		Dir: core, Func: "(*runningStep).run", Package: core, Run: "TestStep_OwnerLostItsLease_IsFencedOff",
+		Old: "res, use, kind, err = Result{}, stepLost, EventNotStored, s.x.failure(ErrLeaseLost, textOnly(err))",
+		New: "use = stepUsed",
+	},
+	{
+		Name: "a step that the store did not answer is not sent again", Rule: "steps",
+		Dir: core, Func: "(*Guard).recordStep", Package: core, Run: "TestStep_StoreAnswersLate_IsSentAgain",
+		Old: "case !retry.Pause(ctx, wait):", New: "default:",
+	},
+	{
+		Name: "the payload of a step is not compared", Rule: "steps",
+		Dir: core, Func: "(*runningStep).compare", Package: core, Run: "TestStep_OtherPayload_IsMismatch",
+		Old: "case !recorded.Fingerprint.Equal(mine):", New: "case false:",
+	},
+	{
+		Name: "the size of steps is looked at after they ran", Rule: "steps",
+		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_ResultsTooLarge_AreRefusedBeforeTheyRun",
+		Old: "> store.MaxStepBytes:", New: "> 2000*store.MaxStepBytes:",
+	},
+	{
+		Name: "a reconciler starts steps", Rule: "steps",
+		Dir: core, Func: "(*journal).begin", Package: core, Run: "TestStep_InReconciler_IsReadOnly",
+		Old: "case j.kind == stepsReadOnly:", New: "case j.kind == stepsReadOnly && j.ended:",
+	},
+	{
+		Name: "a rerun replays its steps", Rule: "steps",
+		Dir: core, Func: "(*Guard).execute", Package: core, Run: "TestStep_InRerun_RunsAgain",
+		Old: "x.journal.kind = stepsUnrecorded", New: "x.journal.kind = stepsRecorded",
+	},
+	{
+		Name: "a step of a call in a transaction runs outside of it", Rule: "steps",
+		Dir: core, Func: "(*journal).checkRunner", Package: lite, Run: "TestStep_OfAtomicCall_IsSavepoint",
+		Old: "case j.kind == stepsInTx && tx == nil:", New: "case j == nil:",
+	},
+	{
+		Name: "the steps of leased attempts are forgotten in a transaction", Rule: "steps",
+		Dir: core, Func: "(*txCall).claim", Package: lite, Run: "TestStep_OfAtomicCallAfterLeasedAttempt_IsReplayed",
+		Old: "x.txJournal, _ = t.tx.(store.Journal)", New: "_, _ = t.tx.(store.Journal)",
+	},
+	{
+		Name: "memory: a new life has the steps of the old one", Rule: "steps",
+		Dir: mem, Func: "(*Store).Swap", Package: core, Run: "TestStep_CallParkedLongerThanRetention_DoesNotRunAgain",
+		Old: "steps = nil", New: "_ = steps",
+	},
+	{
+		Name: "memory: a settlement loses the steps", Rule: "steps",
+		Dir: mem, Func: "(*Store).Settle", Package: core, Run: "TestStep_CallParkedLongerThanRetention_DoesNotRunAgain",
+		Old: "s.put(t.Apply(r.Record, s.now()), r.steps)", New: "s.put(t.Apply(r.Record, s.now()), nil)",
+	},
+	{
+		Name: "memory: a step is recorded without its lease", Rule: "steps",
+		Dir: mem, Func: "(*Store).RecordStep", Package: core, Run: "TestStep_OwnerLostItsLease_IsFencedOff|TestStep_EndsAfterItsCall_IsNotInNextLife",
+		Old: "r.Lease() != l || r.State != store.Processing", New: "r.Key != l.Key",
+	},
+	{
+		Name: "memory: a step is recorded in a call that has ended", Rule: "steps",
+		Dir: mem, Func: "(*Store).RecordStep", Package: mem, Run: "TestConforms$/journal",
+		Old: "r.Lease() != l || r.State != store.Processing", New: "r.Lease() != l",
+	},
+	{
+		Name: "SQLite: the rows of steps outlive a restart of their record", Rule: "steps",
+		Dir: lite, Func: "(*work).swap", Package: lite, Run: "TestStep_RecordGone_RowsAreDeleted",
+		Old: "err == nil && p.Restart", New: "err == nil && p.Restart && p.Key == (store.Key{})",
+	},
+	{
+		Name: "SQLite: a step is recorded without its lease", Rule: "steps",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/journal",
+		Old: "WHERE id = ?4 AND owner = ?5 AND fence = ?6 AND state = 2", New: "WHERE id = ?4 AND (owner = ?5 OR fence = ?6 OR state = 2)",
+	},
+	{
+		Name: "SQLite: a step of an earlier record with the key is read", Rule: "steps",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestStep_RecordDeletedByHand_StepsAreNotRead",
+		Old: "s.record = r.id AND s.created = r.created", New: "s.record = r.id",
+	},
+	{
+		Name: "PostgreSQL: a step is recorded without its lease", Rule: "steps",
+		Dir: "store/pgstore/internal/table", Func: "const recordStep", Package: postgres, Run: "TestConformance$/journal",
+		Old: "r.fence = $3::bigint AND r.state = 2", New: "(r.fence = $3::bigint OR r.state = 2)",
+	},
+	{
+		Name: "PostgreSQL: a step does not lock its record", Rule: "steps",
+		Dir: "store/pgstore/internal/table", Func: "const recordStep", Package: postgres, Run: "TestStep_TakeoverDuringItsTransaction_WaitsForCommit",
+		Old: "FOR SHARE OF r", New: "",
+	},
+	{
+		Name: "PostgreSQL: the rows of steps outlive a restart of their record", Rule: "steps",
+		Dir: "store/pgstore/internal/table", Func: "const dropSteps", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
+		Old: "WHERE s.record = u.id", New: "WHERE s.record = u.id AND false",
+	},
+	{
+		Name: "PostgreSQL: the rows of steps outlive the sweep of their record", Rule: "steps",
+		Dir: "store/pgstore/internal/table", Func: "NewStatements", Package: postgres, Run: "TestStep_RecordGone_RowsAreDeleted",
+		Old: "WHERE s.record = d.id", New: "WHERE s.record = d.id AND false",
+	},
+	{
+		Name: "Redis: a step is recorded without its lease", Rule: "steps",
+		Dir: fast, Func: "const luaStep", Package: fast, Run: "TestConformance$/journal",
+		Old: "sub(v, 1, 25) ~= ARGV[arg] or byte(v, 58) ~= 2", New: "byte(v, 58) ~= 2",
+	},
+	{
+		Name: "Redis: a takeover loses the steps", Rule: "steps",
+		Dir: fast, Func: "const luaSwap", Package: fast, Run: "TestConformance$/journal",
+		Old: "last >= first and ARGV[arg + 4] ~= '1'", New: "false",
+	},
+	{
+		Name: "Redis: a new life has the steps of the old one", Rule: "steps",
+		Dir: fast, Func: "const luaSwap", Package: fast, Run: "TestConformance$/journal",
+		Old: "last >= first and ARGV[arg + 4] ~= '1'", New: "last >= first",
+	},
+	{
+		Name: "two steps of one name are one although they differ", Rule: "steps",
+		Dir: seam, Func: "(*Step).Equal", Package: mem, Run: "TestConforms$/journal",
+		Old: "s.Failed == t.Failed &&", New: "",
+	},
+	{
+		Name: "memory: a frozen worker's step reaches the next life", Rule: "steps",
+		Dir: mem, Func: "(*Store).RecordStep", Package: "test/sim", Run: "TestCampaign_Steps_NoneTwice",
+		Old: "r.Lease() != l || r.State != store.Processing", New: "r.Key != l.Key",
+	},
+}
