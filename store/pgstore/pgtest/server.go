@@ -82,9 +82,7 @@ func New(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(bin, settings, func(s *Server) error {
-		return s.tool("initdb", "-D", s.DataDir(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-	})
+	return start(bin, settings, (*Server).createData)
 }
 
 // start makes a server, whose data create writes, and starts it.
@@ -112,8 +110,13 @@ func (s *Server) tool(name string, args ...string) error {
 	if err := ownData(cmd, s.proc.Dir); err != nil {
 		return err
 	}
+	return finish(cmd)
+}
+
+// finish runs a program to its end. An error has the program's output.
+func finish(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgtest: %s: %w\n%s", name, err, out)
+		return fmt.Errorf("pgtest: %s: %w\n%s", filepath.Base(cmd.Path), err, out)
 	}
 	return nil
 }
