@@ -1,0 +1,123 @@
+package console_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/store"
+)
+
+func eve(*http.Request) string { return "eve" }
+
+func TestResolve_EachVerdict(t *testing.T) {
+	parked := named("POST /payments", "ann", "parked")
+	for verb, c := range map[string]struct {
+		more  []string
+		state store.State
+	}{
+		"happened":       {[]string{"status", "201", "header", "location: /p/9\r\n", "body", "made by hand"}, store.Completed},
+		"did-not-happen": {nil, store.Released},
+		"failed":         {nil, store.Failed},
+	} {
+		s := newSite(t, console.Options{Operator: eve})
+		s.want(s.post(parked.path, s.formOf(parked, verb, c.more...)), http.StatusOK, "Resolved.")
+		r := s.state(parked.key)
+		if r.State != c.state || !strings.Contains(r.Holder, "eve: ledger 4711") {
+			t.Errorf("%s: the record is %v, held by %q", verb, r.State, r.Holder)
+		}
+		if want := (store.Outcome{Code: 201, Header: []store.Header{{Name: "Location", Value: "/p/9"}}, Body: []byte("made by hand")}); verb == "happened" && !r.Outcome.Equal(want) {
+			t.Errorf("the answer is %+v", r.Outcome)
+		}
+		if log := s.log.String(); !strings.Contains(log, `"operator":"eve"`) || !strings.Contains(log, `"result":"done"`) || strings.Contains(log, `"key":"parked"`) {
+			t.Errorf("%s: the log is %s", verb, log)
+		}
+	}
+}
+
+func TestResolve_CallOfDo_NeedsJSON(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	call := named("charge", hostile, "call")
+	s.want(s.post(call.path, s.formOf(call, "happened", "body", "no JSON")), http.StatusBadRequest, "is not JSON")
+	s.want(s.post(call.path, s.formOf(call, "happened", "body", "17")), http.StatusOK)
+	if o := s.state(call.key).Outcome; string(o.Body) != "17" || o.Codec != "json" {
+		t.Errorf("the answer is %+v", o)
+	}
+}
+
+func TestReopen_Failed_RunsAgain(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	failed := named("POST /payments", "ann", "failed")
+	s.want(s.post(failed.path, s.formOf(failed, "reopen")), http.StatusOK, "Reopened")
+	if r := s.state(failed.key); r.State != store.Released || !strings.Contains(r.LastError, "eve: ledger 4711") {
+		t.Errorf("the record is %v: %s", r.State, r.LastError)
+	}
+}
+
+func TestSaga_Decisions(t *testing.T) {
+	o1 := stuck()
+	for verb, more := range map[string][]string{
+		"retry": {"not-happened", "charge"},
+		"back":  {"not-happened", "charge"},
+		"skip":  {"step", "charge", "result", `"payment 4711"`},
+	} {
+		s := newSite(t, console.Options{Operator: eve})
+		s.want(s.post(o1.path, s.formOf(o1, verb, more...)), http.StatusOK, "Decided", "An operator decided", "eve: ledger 4711")
+		if r := s.state(o1.key); r.State != store.Released {
+			t.Errorf("%s: the saga is %v", verb, r.State)
+		}
+	}
+	s := newSite(t, console.Options{Operator: eve})
+	s.want(s.post(o1.path, s.formOf(o1, "retry", "not-happened", "reserve")), http.StatusBadRequest, "Nothing was decided")
+	s.want(s.post(o1.path, s.formOf(o1, "skip")), http.StatusBadRequest, "name it")
+	if r := s.state(o1.key); r.State != store.Unknown {
+		t.Errorf("the saga is %v", r.State)
+	}
+}
+
+func TestChange_OldFence_ChangesNothing(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	for _, r := range []record{named("POST /payments", "ann", "parked"), named("POST /payments", "ann", "failed"), stuck()} {
+		before := s.state(r.key)
+		for _, verb := range []string{"did-not-happen", "failed", "happened", "reopen", "retry", "back"} {
+			form := s.formOf(r, verb, "fence", strconv.FormatUint(before.Fence-1, 10))
+			s.want(s.post(r.path, form), http.StatusConflict, "Nothing was changed")
+		}
+		if after := s.state(r.key); after.State != before.State || after.Fence != before.Fence {
+			t.Errorf("%s is %v now", r.key.Value, after.State)
+		}
+	}
+}
+
+func TestChange_Refused(t *testing.T) {
+	parked := named("POST /payments", "ann", "parked")
+	s := newSite(t, console.Options{Operator: eve})
+	s.want(s.post(parked.path, s.formOf(parked, "failed", "reason", " ")), http.StatusBadRequest, "Say why")
+	s.want(s.post(parked.path, s.formOf(parked, "explode")), http.StatusBadRequest, "There is no action")
+	s.want(s.post(parked.path, s.formOf(parked, "happened", "status", "99")), http.StatusBadRequest, "from 200 to 599")
+	s.want(s.post(parked.path, s.formOf(parked, "happened", "status", "200", "header", "Set-Cookie: a=b")), http.StatusBadRequest, "cookies are not kept")
+	for name, o := range map[string]console.Options{"nobody logged in": {Operator: func(*http.Request) string { return "" }}, "read-only": {}} {
+		s := newSite(t, o)
+		s.want(s.get(parked.path), http.StatusOK, "read-only", "semel inspect resolve")
+		s.want(s.post(parked.path, s.formOf(parked, "failed")), http.StatusForbidden, "read-only")
+		if r := s.state(parked.key); r.State != store.Unknown {
+			t.Errorf("%s: the record is %v", name, r.State)
+		}
+	}
+}
+
+func TestChange_FromAnotherSite_Refused(t *testing.T) {
+	s := newSite(t, console.Options{Operator: eve})
+	parked := named("POST /payments", "ann", "parked")
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+		r := s.form(parked.path, s.formOf(parked, "failed"))
+		r.Header.Del("Sec-Fetch-Site")
+		r.Header.Set(name, value)
+		s.want(s.do(r), http.StatusForbidden)
+	}
+	if r := s.state(parked.key); r.State != store.Unknown {
+		t.Errorf("the record is %v", r.State)
+	}
+}

@@ -1,0 +1,137 @@
+package console_test
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/store"
+)
+
+func TestOverview_ShowsWhatIsInDoubt(t *testing.T) {
+	s := newSite(t, console.Options{})
+	page := s.get("")
+	s.want(page, http.StatusOK, "parked", "the answer of the bank was lost", "Stuck sagas", ">o1<", "read-only")
+	for _, text := range []string{">done<", ">failed<"} {
+		if strings.Contains(page.body, text) {
+			t.Errorf("the overview shows %s, which needs nobody", text)
+		}
+	}
+}
+
+func TestOverview_EmptyStore_SaysSo(t *testing.T) {
+	s := newSite(t, console.Options{})
+	for f, err := range s.store.List(t.Context(), store.Filter{States: []store.State{store.Unknown}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.store.Swap(t.Context(), f.Record.Seen(), store.Proposal{Key: f.Record.Key, State: store.Released, Owner: store.Owner{7}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.want(s.get(""), http.StatusOK, "No call is in doubt", "No saga is stuck")
+}
+
+// Every address on every page leads to a page, below whatever path the console is.
+func TestLinks_BelowAnyPath_Work(t *testing.T) {
+	s := newSite(t, console.Options{Operator: func(*http.Request) string { return "eve" }, Sagas: []string{"order"}})
+	seen, queue := map[string]bool{}, []string{s.url}
+	for len(queue) > 0 {
+		address := queue[0]
+		queue = queue[1:]
+		base, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := s.get(strings.TrimPrefix(address, s.url))
+		s.want(page, http.StatusOK)
+		if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		for _, m := range links.FindAllStringSubmatch(page.body, -1) {
+			to, err := base.Parse(html.UnescapeString(m[1]))
+			if err != nil {
+				t.Fatalf("%s: the address %q: %v", address, m[1], err)
+			}
+			to.Fragment = ""
+			if !strings.HasPrefix(to.String(), s.url) {
+				t.Fatalf("%s: the address %q leads out of the console, to %s", address, m[1], to)
+			}
+			if !seen[to.String()] {
+				seen[to.String()] = true
+				queue = append(queue, to.String())
+			}
+		}
+	}
+	if len(seen) < 12 {
+		t.Errorf("only %d addresses were found", len(seen))
+	}
+}
+
+func TestRecords_FilterAndSearch(t *testing.T) {
+	s := newSite(t, console.Options{})
+	parked := named("POST /payments", "ann", "parked")
+	for path, want := range map[string]struct{ has, hasNot string }{
+		"records?state=failed":                                        {">failed<", ">parked<"},
+		"records?operation=charge":                                    {">call<", ">parked<"},
+		"records?tenant=ann":                                          {">parked<", ">call<"},
+		"records?key=parked":                                          {">parked<", ">done<"},
+		"records?key=" + parked.key.Short():                           {">parked<", ">done<"},
+		"records?operation=POST+%2Fpayments&tenant=ann&key=done":      {">done<", ">parked<"},
+		"records?key=nobody":                                          {"No record fits", ">parked<"},
+		"records?operation=charge&tenant=ann&key=parked&state=failed": {"No record fits", ">parked<"},
+	} {
+		page := s.get(path)
+		s.want(page, http.StatusOK, want.has)
+		if strings.Contains(page.body, want.hasNot) {
+			t.Errorf("%s: shows %s", path, want.hasNot)
+		}
+	}
+	s.want(s.get("records?state=lost"), http.StatusBadRequest, "There is no state lost")
+}
+
+func TestRecord_Bodies_OnlyIfAllowed(t *testing.T) {
+	done := named("POST /payments", "ann", "done")
+	for _, allowed := range []bool{false, true} {
+		s := newSite(t, console.Options{ShowBodies: allowed})
+		page := s.get(done.path)
+		s.want(page, http.StatusOK, "201 Created", "completed")
+		if strings.Contains(page.body, "canary&#34;") != allowed || strings.Contains(page.body, "Location: /p/1") != allowed {
+			t.Errorf("allowed is %v, and the page is\n%s", allowed, page.body)
+		}
+		if strings.Contains(page.body, "canary-cookie") {
+			t.Error("a cookie is shown")
+		}
+	}
+}
+
+func TestRecord_Unknown_SaysSo(t *testing.T) {
+	s := newSite(t, console.Options{})
+	s.want(s.get(named("charge", "ann", "none").path), http.StatusNotFound, "There is no record with this key")
+	s.want(s.get("record"), http.StatusBadRequest, "needs an operation and a key")
+	s.want(s.get("outbox"), http.StatusNotFound, "shows no outbox")
+	s.want(s.get("none"), http.StatusNotFound)
+}
+
+func TestSagas_List(t *testing.T) {
+	s := newSite(t, console.Options{Sagas: []string{"order"}})
+	s.want(s.get("sagas"), http.StatusOK, ">o1<", "stuck")
+	s.want(s.get("sagas?name=trip"), http.StatusOK, "No saga of “trip” is under way")
+	s.want(s.get(stuck().path), http.StatusOK, "The saga was started", "Step reserve", "Step charge began", "stuck")
+}
+
+func TestNew_MistakesInOptions(t *testing.T) {
+	s := newSite(t, console.Options{})
+	if _, err := console.New(nil, nil); err == nil {
+		t.Error("a nil store is accepted")
+	}
+	if _, err := console.New(s.store, &console.Options{Retention: -1}); err == nil || !strings.Contains(err.Error(), "Retention") {
+		t.Errorf("a negative Retention: %v", err)
+	}
+	if _, err := console.New(struct{ store.Store }{}, nil); err == nil || !strings.Contains(err.Error(), "cannot list") {
+		t.Errorf("a store that cannot list: %v", err)
+	}
+}

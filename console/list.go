@@ -1,0 +1,136 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
+)
+
+// mostRows is how many records a page lists.
+const mostRows = 100
+
+// list is a list of records, and why it may not be whole.
+type list struct {
+	Entries    []entry
+	More       bool // there are more than mostRows
+	Unreadable int  // records that cannot be read
+	Late       bool // the search took too long
+}
+
+// read lists the records that a filter selects, and that match accepts if it is not nil.
+func (c *Console) read(ctx context.Context, f store.Filter, match func(*store.Record) bool) (list, error) {
+	within, cancel := context.WithTimeout(ctx, c.options.SearchTime)
+	defer cancel()
+	var l list
+	if match == nil {
+		f.Limit = mostRows + 1
+	}
+	for found, err := range c.lister.List(within, f) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			l.Unreadable++
+			continue
+		case err != nil && within.Err() != nil && ctx.Err() == nil:
+			l.Late = true
+			return l, nil
+		case err != nil:
+			return l, err
+		case match != nil && !match(&found.Record):
+			continue
+		case len(l.Entries) == mostRows:
+			l.More = true
+			return l, nil
+		}
+		l.Entries = append(l.Entries, c.entryOf(&found))
+	}
+	return l, nil
+}
+
+// overview is what needs an operator.
+func (c *Console) overview(ctx context.Context, _ *http.Request) (any, error) {
+	doubt, err := c.read(ctx, store.Filter{States: []store.State{store.Unknown}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(doubt.Entries, func(a, b entry) int { return a.Updated.Compare(b.Updated) })
+	data := struct {
+		Calls, Sagas list
+		Outbox       *outbox.Stats
+		Quarantined  []outbox.Entry
+	}{}
+	data.Calls.More, data.Calls.Unreadable, data.Calls.Late = doubt.More, doubt.Unreadable, doubt.Late
+	for _, e := range doubt.Entries {
+		if e.Saga {
+			data.Sagas.Entries = append(data.Sagas.Entries, e)
+		} else {
+			data.Calls.Entries = append(data.Calls.Entries, e)
+		}
+	}
+	if c.options.Outbox == nil {
+		return data, nil
+	}
+	stats, err := c.options.Outbox.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stats.OldestAge = stats.OldestAge.Truncate(time.Minute) // a live page changes with it
+	data.Outbox = &stats
+	data.Quarantined, err = c.options.Outbox.List(ctx, outbox.Quarantined, 0, mostRows)
+	return data, err
+}
+
+// filter is the form of the list of records.
+type filter struct {
+	State, Operation, Tenant, Key string
+}
+
+func filterOf(form url.Values) filter {
+	return filter{form.Get("state"), form.Get("operation"), form.Get("tenant"), form.Get("key")}
+}
+
+// records lists records, or searches for a key or the hash that logs show.
+func (c *Console) records(ctx context.Context, r *http.Request) (any, error) {
+	form := filterOf(r.URL.Query())
+	data := struct {
+		Filter filter
+		States []string
+		List   list
+	}{Filter: form}
+	for s := store.Started; s.Valid(); s++ {
+		data.States = append(data.States, s.String())
+	}
+	f := store.Filter{Operation: form.Operation, Tenant: form.Tenant}
+	if form.State != "" {
+		var s store.State
+		if err := s.UnmarshalText([]byte(form.State)); err != nil {
+			return nil, badInput("There is no state " + form.State + ".")
+		}
+		f.States = []store.State{s}
+	}
+	key := strings.TrimSpace(form.Key)
+	if key == "" {
+		var err error
+		data.List, err = c.read(ctx, f, nil)
+		return data, err
+	}
+	if form.Operation != "" && form.State == "" { // the whole name of a record, unless it is a hash
+		found, err := c.store.Get(ctx, store.Key{Operation: form.Operation, Tenant: form.Tenant, Value: key})
+		if err == nil {
+			data.List.Entries = []entry{c.entryOf(&found)}
+			return data, nil
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+	}
+	var err error
+	data.List, err = c.read(ctx, f, func(r *store.Record) bool { return r.Key.Value == key || r.Key.Short() == key })
+	return data, err
+}

@@ -1,0 +1,107 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel/outbox"
+)
+
+var errNoOutbox = notFound("This console shows no outbox.")
+
+// messages lists the messages of one state.
+func (c *Console) messages(ctx context.Context, r *http.Request) (any, error) {
+	if c.options.Outbox == nil {
+		return nil, errNoOutbox
+	}
+	data := struct {
+		State   string
+		States  []string
+		Entries []outbox.Entry
+		Next    int64 // the last position, if there may be more
+		Stats   outbox.Stats
+		Now     time.Time `json:"-"`
+	}{State: r.URL.Query().Get("state"), Now: time.Now()}
+	for _, s := range []outbox.State{outbox.Waiting, outbox.Held, outbox.Quarantined, outbox.Sent} {
+		data.States = append(data.States, s.String())
+	}
+	if data.State == "" {
+		data.State = outbox.Quarantined.String()
+	}
+	state, err := outbox.ParseState(data.State)
+	if err != nil {
+		return nil, badInput("There is no state " + data.State + ".")
+	}
+	after, err := strconv.ParseInt("0"+r.URL.Query().Get("after"), 10, 64)
+	if err != nil {
+		return nil, badInput("The position to begin after is not a number.")
+	}
+	if data.Stats, err = c.options.Outbox.Stats(ctx); err != nil {
+		return nil, err
+	}
+	data.Stats.OldestAge = data.Stats.OldestAge.Truncate(time.Minute) // a live page changes with it
+	if data.Entries, err = c.options.Outbox.List(ctx, state, after, mostRows); err != nil {
+		return nil, err
+	}
+	if len(data.Entries) == mostRows {
+		data.Next = data.Entries[mostRows-1].Position
+	}
+	return data, nil
+}
+
+// message shows one message.
+func (c *Console) message(ctx context.Context, r *http.Request) (any, error) {
+	if c.options.Outbox == nil {
+		return nil, errNoOutbox
+	}
+	position, err := strconv.ParseInt(r.URL.Query().Get("position"), 10, 64)
+	if err != nil {
+		return nil, badInput("The address names no message: it needs a position, which is a number.")
+	}
+	data := struct {
+		outbox.Entry
+		Size int
+		Text string
+		Now  time.Time `json:"-"`
+	}{Now: time.Now()}
+	if data.Entry, err = c.options.Outbox.Get(ctx, position); err != nil {
+		return nil, err
+	}
+	data.Size = len(data.Body)
+	if c.options.ShowBodies {
+		data.Text = text(data.Body)
+	} else {
+		data.Headers = nil
+	}
+	data.Body = nil
+	return data, nil
+}
+
+// changeMessage carries out a form of the message's page.
+func (c *Console) changeMessage(ctx context.Context, operator string, form url.Values) (which string, err error) {
+	if c.options.Outbox == nil {
+		return "", errNoOutbox
+	}
+	verb, reason := form.Get("act"), strings.TrimSpace(form.Get("reason"))
+	position, err := strconv.ParseInt(form.Get("position"), 10, 64)
+	switch {
+	case err != nil:
+		return "", badInput("The form names no message: it needs a position, which is a number.")
+	case reason == "":
+		return "", badInput("Say why: the log keeps the reason.")
+	}
+	switch verb {
+	case "retry":
+		err = c.options.Outbox.Retry(ctx, position)
+	case "drop":
+		err = c.options.Outbox.Drop(ctx, position)
+	default:
+		return "", badInput("There is no action " + verb + ".")
+	}
+	c.audit(ctx, "console: outbox "+verb, operator, err, "position", position, "reason", reason)
+	return verb, err
+}

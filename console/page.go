@@ -1,0 +1,166 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// page is one page: data reads what it shows.
+type page struct {
+	name string
+	data func(ctx context.Context, r *http.Request) (any, error)
+	// act carries out a form of the page, and returns which of the texts in done says
+	// what it did. Nil: the page has no forms.
+	act func(ctx context.Context, operator string, form url.Values) (which string, err error)
+	// live: the page is read again every few seconds, because that costs the store little.
+	live bool
+}
+
+// frame is what each page is given.
+type frame struct {
+	Page     string
+	Operator string // "": read-only
+	Outbox   bool
+	Live     string // the address of the page's events, or ""
+	Done     string // what the last form did
+	Error    *problem
+	Data     any
+}
+
+// done are the texts about forms that were carried out. They are here, and not in the
+// address of the page, so that a link cannot make the console say anything else.
+var done = map[string]string{
+	"reopen":  "Reopened: the next call with this key runs, with all its attempts.",
+	"resolve": "Resolved.",
+	"decide":  "Decided: a worker goes on with the saga.",
+	"retry":   "Due at once: a publisher sends the message again.",
+	"drop":    "Dropped: the later messages of its order key go on.",
+}
+
+// problem is an error that a person can do something about.
+type problem struct {
+	Status int
+	Text   string
+}
+
+func (p *problem) Error() string { return p.Text }
+
+func notFound(text string) error  { return &problem{http.StatusNotFound, text} }
+func badInput(text string) error  { return &problem{http.StatusBadRequest, text} }
+func conflicts(text string) error { return &problem{http.StatusConflict, text} }
+
+// problemOf finds words for an error.
+func problemOf(err error) *problem {
+	var p *problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, store.ErrChanged), errors.Is(err, store.ErrLeaseLost):
+		return &problem{http.StatusConflict, "Nothing was changed: the record has changed since you opened this page. Look at it again before you decide."}
+	case errors.Is(err, outbox.ErrNotFound):
+		return &problem{http.StatusNotFound, "There is no such message. It may have been sent or dropped."}
+	case errors.Is(err, outbox.ErrState):
+		return &problem{http.StatusConflict, "Nothing was changed: the message is not in a state for this any more."}
+	}
+	return &problem{http.StatusServiceUnavailable, "The store did not answer: " + err.Error()}
+}
+
+var templates = func() map[string]*template.Template {
+	base := template.Must(template.New("").Funcs(functions).ParseFS(pageFiles, "pages/frame.html", "pages/parts.html"))
+	all := map[string]*template.Template{}
+	for _, name := range []string{"overview", "records", "record", "sagas", "outbox", "message"} {
+		all[name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
+	}
+	return all
+}()
+
+// page serves a page.
+func (c *Console) page(p page) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, err := p.data(r.Context(), r)
+		f := frame{Done: done[r.FormValue("done")], Data: data}
+		if err != nil {
+			f.Error, f.Data = problemOf(err), nil
+		}
+		c.write(w, r, p, f)
+	})
+}
+
+// write renders the page into memory first, so that an error never shows half of it.
+func (c *Console) write(w http.ResponseWriter, r *http.Request, p page, f frame) {
+	f.Page, f.Operator, f.Outbox = p.name, c.operator(r), c.options.Outbox != nil
+	if p.live && f.Error == nil {
+		f.Live = "live/" + p.path() + "?" + r.URL.RawQuery
+	}
+	var b bytes.Buffer
+	if err := templates[p.name].ExecuteTemplate(&b, "frame", f); err != nil {
+		c.options.Log.ErrorContext(r.Context(), "console: a page could not be written", "page", p.name, "error", err)
+		http.Error(w, "The page could not be written; the log of the console says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if f.Error != nil {
+		w.WriteHeader(f.Error.Status)
+	}
+	_, _ = w.Write(b.Bytes()) // the browser may be gone
+}
+
+// path is the page's address from the start of the console.
+func (p page) path() string {
+	if p.name == "overview" {
+		return ""
+	}
+	return p.name
+}
+
+// change carries out a form, and shows the page again.
+func (c *Console) change(p page) http.Handler {
+	const most = 1 << 20 // bytes of a form
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, most)
+		operator := c.operator(r)
+		err := error(&problem{http.StatusForbidden, "This console is read-only for you. " +
+			"An operator needs a log-in; see the documentation of the console."})
+		var which string
+		if operator != "" {
+			if err = r.ParseForm(); err != nil {
+				err = badInput("The form could not be read: " + err.Error())
+			} else {
+				which, err = p.act(r.Context(), operator, r.PostForm)
+			}
+		}
+		if err != nil {
+			c.write(w, r, p, frame{Error: problemOf(err)})
+			return
+		}
+		query := r.URL.Query()
+		query.Set("done", which)
+		// A relative address is right below any path.
+		w.Header().Set("Location", p.path()+"?"+query.Encode())
+		w.WriteHeader(http.StatusSeeOther)
+	})
+}
+
+// assets serves the style sheet and the script.
+func assets() http.Handler {
+	files, err := fs.Sub(assetFiles, ".")
+	if err != nil {
+		panic(err) // the name of the directory is a constant
+	}
+	return http.FileServerFS(files)
+}

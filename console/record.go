@@ -1,0 +1,208 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
+)
+
+// event is one line of a record's story.
+type event struct {
+	When   time.Time
+	What   string
+	Detail string
+	Failed bool
+	Result *answer
+}
+
+// recordPage is what the page of one record shows.
+type recordPage struct {
+	entry
+	Events []event
+	// The forms that are possible.
+	CanResolve, CanReopen, CanDecide bool
+	IsHTTP                           bool // the answer has a status and headers
+}
+
+// keyOf is the key in an address or a form.
+func keyOf(form url.Values) (store.Key, error) {
+	k := store.Key{Operation: form.Get("operation"), Tenant: form.Get("tenant"), Value: form.Get("key")}
+	if k.Operation == "" || k.Value == "" {
+		return k, badInput("The address names no record: it needs an operation and a key.")
+	}
+	return k, nil
+}
+
+// find reads a record.
+func (c *Console) find(ctx context.Context, k store.Key) (store.Found, error) {
+	f, err := c.store.Get(ctx, k)
+	if errors.Is(err, store.ErrNotFound) {
+		return f, notFound("There is no record with this key. Its retention may be over, or the tenant is another one.")
+	}
+	return f, err
+}
+
+func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
+	k, err := keyOf(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.find(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := c.steps(ctx, &f.Record)
+	if err != nil {
+		return nil, err
+	}
+	p := recordPage{entry: c.entryOf(&f), IsHTTP: isHTTP(&f.Record)}
+	inDoubt := f.Record.State == store.Unknown
+	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga
+	p.CanReopen = f.Record.State == store.Failed && !p.Saga
+	p.Events = c.story(&f, steps)
+	return p, nil
+}
+
+// steps reads the steps of a record. A record that has changed meanwhile has none to
+// show; the page is read again when it has.
+func (c *Console) steps(ctx context.Context, r *store.Record) ([]store.Step, error) {
+	j, ok := store.As[store.Journal](c.store)
+	if !ok {
+		return nil, nil
+	}
+	steps, err := j.Steps(ctx, r.Lease())
+	if errors.Is(err, store.ErrLeaseLost) {
+		return nil, nil
+	}
+	return steps, err
+}
+
+// story is what the record says about its past, the earliest first.
+func (c *Console) story(f *store.Found, steps []store.Step) []event {
+	r := &f.Record
+	story := []event{{When: r.Created, What: "First call with this key"}}
+	for i := range steps {
+		s := &steps[i]
+		e := event{When: s.Recorded, What: "Step " + s.Name, Detail: fmt.Sprintf("done in attempt %d", s.Attempt), Failed: s.Failed, Result: c.answerOf(&s.Outcome)}
+		if s.Failed {
+			e.Detail = fmt.Sprintf("failed for good in attempt %d", s.Attempt)
+		}
+		nameSagaStep(s, &e)
+		story = append(story, e)
+	}
+	state, note := stateInWords(f, c.entryOf(f).Saga)
+	last := event{When: r.Updated, What: "Attempt " + strconv.Itoa(r.Attempt) + ": " + state, Detail: note, Failed: r.State == store.Failed || r.State == store.Unknown}
+	if r.LastError != "" {
+		last.Detail = r.LastError
+	}
+	return append(story, last)
+}
+
+// nameSagaStep names the steps that package saga writes by itself.
+func nameSagaStep(s *store.Step, e *event) {
+	var decision saga.Intervention
+	name, isUndo := strings.CutSuffix(s.Name, ":undo")
+	switch {
+	case s.Name == "saga:input":
+		e.What, e.Detail = "The saga was started", ""
+	case s.Name == "saga:back":
+		e.What, e.Detail, e.Failed = "The saga turned back: no step starts any more, and what was done is undone", "", true
+	case strings.HasPrefix(s.Name, "saga:operator:"):
+		e.What, e.Detail = "An operator decided", ""
+		if json.Unmarshal(s.Outcome.Body, &decision) == nil {
+			e.Detail = decision.Why
+		}
+	case isUndo:
+		e.What = "Step " + name + " was undone"
+	case strings.Contains(s.Name, ":begun:"):
+		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, ":begun:")[0]+" began; it must not be repeated after doubt", "", nil
+	case strings.Contains(s.Name, ":none:"):
+		e.What, e.Detail, e.Result = "Step "+strings.Split(s.Name, ":none:")[0]+" did not happen that time", "", nil
+	}
+}
+
+// isHTTP reports whether package semelhttp made the record, so that its answer has a
+// status.
+func isHTTP(r *store.Record) bool { return strings.HasPrefix(r.Fingerprint.Alg, "semelhttp/") }
+
+// seen reads the record of a form, which must be the one that the operator has seen.
+func (c *Console) seen(ctx context.Context, form url.Values) (store.Record, error) {
+	k, err := keyOf(form)
+	if err != nil {
+		return store.Record{}, err
+	}
+	f, err := c.find(ctx, k)
+	if err != nil {
+		return store.Record{}, err
+	}
+	if strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence") {
+		return store.Record{}, store.ErrChanged
+	}
+	return f.Record, nil
+}
+
+// changeRecord carries out a form of the record's page.
+func (c *Console) changeRecord(ctx context.Context, operator string, form url.Values) (which string, err error) {
+	verb, reason := form.Get("act"), strings.TrimSpace(form.Get("reason"))
+	if reason == "" {
+		return "", badInput("Say why: the record and the log keep the reason.")
+	}
+	r, err := c.seen(ctx, form)
+	defer func() {
+		k := r.Key
+		c.audit(ctx, "console: "+verb, operator, err, "operation", k.Operation, "tenant", k.Tenant, "key", k.Short(), "fence", form.Get("fence"), "reason", reason)
+	}()
+	if err != nil {
+		return "", err
+	}
+	who := operator + ": " + reason
+	switch verb {
+	case "reopen":
+		err = c.reopen(ctx, r, who)
+		return "reopen", err
+	case "did-not-happen", "failed", "happened":
+		err = c.resolve(ctx, r, verb, who, form)
+		return "resolve", err
+	case "retry", "back", "skip":
+		err = c.decide(ctx, r, verb, who, form)
+		return "decide", err
+	}
+	return "", badInput("There is no action " + verb + ".")
+}
+
+func (c *Console) reopen(ctx context.Context, r store.Record, who string) error {
+	g, err := semel.New(c.store, &semel.Options{Retention: c.options.Retention})
+	if err != nil {
+		return err
+	}
+	return g.Reopen(ctx, r, who)
+}
+
+// decide is a decision about a stuck saga.
+func (c *Console) decide(ctx context.Context, r store.Record, verb, who string, form url.Values) error {
+	i := saga.Intervention{Why: who, Back: verb == "back", NotHappened: strings.Fields(form.Get("not-happened"))}
+	if verb == "skip" {
+		i.Done, i.Result = strings.TrimSpace(form.Get("step")), []byte(strings.TrimSpace(form.Get("result")))
+		if len(i.Result) == 0 {
+			i.Result = []byte("null")
+		}
+		if i.Done == "" || !json.Valid(i.Result) {
+			return badInput("To skip a step, name it, and give its result as JSON.")
+		}
+	}
+	err := saga.Intervene(ctx, c.store, r, i)
+	if errors.Is(err, semel.ErrInvalid) {
+		return badInput("Nothing was decided: " + err.Error())
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/store"
+)
+
+// resolve gives a verdict about a call in doubt.
+func (c *Console) resolve(ctx context.Context, r store.Record, verb, who string, form url.Values) error {
+	v := semel.DidNotHappen()
+	switch verb {
+	case "failed":
+		v = semel.FailedForGood(&semel.Failure{Code: "resolved_failed", Message: "an operator found that it failed"})
+	case "happened":
+		o, err := answerIn(form, isHTTP(&r))
+		if err != nil {
+			return err
+		}
+		v = semel.Happened(o)
+	}
+	g, err := semel.New(c.store, &semel.Options{OnDoubt: semel.Park, Retention: c.options.Retention, MaxOutcome: 2 << 20, Holder: "resolved by " + who})
+	if err != nil {
+		return err
+	}
+	return g.Resolve(ctx, r, v)
+}
+
+// answerIn is the answer that a form gives to all duplicates. Callers must be able to
+// read it: a request over HTTP has a status, and a call of semel.Do a result in JSON.
+func answerIn(form url.Values, overHTTP bool) (store.Outcome, error) {
+	body := form.Get("body")
+	if !overHTTP {
+		if !json.Valid([]byte(body)) {
+			return store.Outcome{}, badInput("The result is not JSON, so no caller could read it. Write it as json.Marshal does.")
+		}
+		return store.Outcome{Body: []byte(body), Codec: "json"}, nil
+	}
+	code, err := strconv.Atoi(form.Get("status"))
+	if err != nil || code < 200 || code > 599 {
+		return store.Outcome{}, badInput(fmt.Sprintf("The status is %q; it must be a number from 200 to 599.", form.Get("status")))
+	}
+	o := store.Outcome{Code: code, Body: []byte(body)}
+	for line := range strings.Lines(form.Get("header")) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
+		if !ok || name == "" || strings.HasPrefix(name, "Set-Cookie") {
+			return store.Outcome{}, badInput(fmt.Sprintf("The header %q is not a line “Name: value”; cookies are not kept.", strings.TrimSpace(line)))
+		}
+		o.Header = append(o.Header, store.Header{Name: name, Value: strings.TrimSpace(value)})
+	}
+	return o, nil
+}

@@ -1,0 +1,53 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
+)
+
+// sagaRow is a saga that has not ended.
+type sagaRow struct {
+	entry
+	Due time.Time // when a worker looks at it
+}
+
+// sagas lists the sagas of a definition that have not ended, by the index of timers.
+func (c *Console) sagas(ctx context.Context, r *http.Request) (any, error) {
+	data := struct {
+		Name  string
+		Names []string
+		Rows  []sagaRow
+		More  bool
+		Keeps bool // the store keeps sagas
+	}{Name: r.URL.Query().Get("name"), Names: c.options.Sagas}
+	timers, ok := store.As[store.Timers](c.store)
+	data.Keeps = ok
+	if data.Name == "" && len(data.Names) > 0 {
+		data.Name = data.Names[0]
+	}
+	if !ok || data.Name == "" {
+		return data, nil
+	}
+	const always = 200 * 365 * 24 * time.Hour
+	due, _, err := timers.DueTimers(ctx, saga.Key(data.Name, "", "").Operation, always, mostRows)
+	if err != nil {
+		return nil, err
+	}
+	data.More = len(due) == mostRows
+	for _, t := range due {
+		f, err := c.store.Get(ctx, t.Key)
+		switch {
+		case errors.Is(err, store.ErrNotFound), err == nil && f.Record.State.Terminal():
+			continue
+		case err != nil:
+			return nil, err
+		}
+		data.Rows = append(data.Rows, sagaRow{c.entryOf(&f), t.Due})
+	}
+	return data, nil
+}
