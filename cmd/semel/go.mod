@@ -49,6 +49,7 @@ require (
 	github.com/semel-go/semel/store/redisstore v0.0.0
 	github.com/semel-go/semel/store/sqlitestore v0.0.0
 	go.yaml.in/yaml/v3 v3.0.6
+	golang.org/x/crypto v0.58.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/time v0.16.0
 )

@@ -25,6 +25,7 @@ type cli struct {
 	Proxy   proxyCmd   `cmd:"" help:"Run a reverse proxy in front of a service: a request with an Idempotency-Key takes effect once."`
 	Deliver deliverCmd `cmd:"" passthrough:"" help:"Send the messages of a broker to a service, each once: kafka://, amqp://, nats:// and sqs://. A program of its own, semel-deliver."`
 	Inspect inspectCmd `cmd:"" help:"List and show records, and resolve parked requests."`
+	Console consoleCmd `cmd:"" help:"Serve pages that show what is in doubt, stuck or quarantined, and decide about it."`
 	Saga    sagaCmd    `cmd:"" help:"List and show sagas, and decide about stuck ones."`
 	Outbox  outboxCmd  `cmd:"" help:"List and show messages of an outbox, send them again or drop them."`
 	Sweep   sweepCmd   `cmd:"" help:"Delete expired records and recover lapsed claims."`

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/semel-go/semel/cmd/semel/internal/admin"
+	"github.com/semel-go/semel/cmd/semel/internal/config"
+	"github.com/semel-go/semel/cmd/semel/internal/login"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
+	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
+	"github.com/semel-go/semel/console"
+)
+
+type consoleCmd struct {
+	storeFlag
+	Listen     string          `name:"listen" placeholder:"ADDR" default:"127.0.0.1:8089" help:"The address of the pages, or unix:PATH (default ${default})."`
+	Write      bool            `name:"write" help:"Operators may resolve, reopen, retry and drop. Without it the pages are read-only. It needs a log-in."`
+	Users      string          `name:"users" placeholder:"FILE" help:"Log in with a user and a password of this file, which htpasswd -B writes."`
+	UserHeader string          `name:"user-header" placeholder:"NAME" help:"The header in which a gateway in front of the console names the user who has logged in there."`
+	TLSCert    string          `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate chain (PEM)."`
+	TLSKey     string          `name:"tls-key" placeholder:"FILE" help:"The private key of --tls-cert (PEM)."`
+	ShowBody   bool            `name:"show-body" help:"Show kept answers, the results of steps and the bodies of messages, too. Cookies are never shown."`
+	Retention  config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a record is kept after a verdict (default ${default}). Use the same value as semel proxy."`
+	Saga       []string        `name:"saga" placeholder:"NAME,…" help:"Definitions whose sagas can be chosen from a list."`
+}
+
+// Help implements kong.HelpProvider.
+func (*consoleCmd) Help() string {
+	return `Serves pages for operators: what is in doubt, which sagas are stuck, which messages are quarantined; a search by key or by the hash that logs show; and with --write the forms that decide. A decision names the fence that the page has shown, so that it is refused if the record has changed, and a reason, which the record and the log keep.
+
+Everybody who can open the pages sees keys and tenants. Without a log-in the console listens on this machine only. With --user-header it must be reachable by the gateway alone, so it listens on 127.0.0.1, ::1 or a Unix socket.
+
+Examples:
+
+    semel console --store postgres://app@db/shop
+    htpasswd -cB users eve && semel console --store sqlite:/var/lib/semel.db --users users --write
+    semel console --store postgres://app@db/shop --user-header X-Forwarded-User --write --saga order
+`
+}
+
+// login is the way to log in, and an error for each option that makes the pages open to
+// people who should not see them.
+func (c *consoleCmd) login() (*login.Login, error) {
+	local := program.IsLocal(c.Listen)
+	var errs []error
+	if c.Users != "" && c.UserHeader != "" {
+		errs = append(errs, wrong("--user-header", c.UserHeader, "cannot be used together with --users; leave one out"))
+	}
+	if c.Write && c.Users == "" && c.UserHeader == "" {
+		errs = append(errs, wrong("--write", "", "needs a log-in, so that a record says who has decided; add --users or --user-header"))
+	}
+	switch {
+	case local:
+	case c.UserHeader != "":
+		errs = append(errs, wrong("--listen", c.Listen, "can be reached from other machines, which could set "+c.UserHeader+" themselves; use 127.0.0.1, ::1 or unix:PATH behind the gateway"))
+	case c.Users == "":
+		errs = append(errs, wrong("--listen", c.Listen, "can be reached from other machines; add --users with --tls-cert, or use 127.0.0.1"))
+	case c.TLSCert == "":
+		errs = append(errs, wrong("--tls-cert", "", "is needed with --listen "+c.Listen+", because passwords would cross the network in plain text"))
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		errs = append(errs, wrong("--tls-key", c.TLSKey, "belongs to --tls-cert; give both or none"))
+	}
+	if d := time.Duration(c.Retention); d < time.Second || d > 3650*24*time.Hour {
+		errs = append(errs, wrong("--retention", c.Retention, "must be from 1s to 3650d"))
+	}
+	l := &login.Login{}
+	if c.UserHeader != "" {
+		l = login.ByHeader(c.UserHeader)
+	}
+	if c.Users != "" {
+		var err error
+		if l, err = login.ByPassword(c.Users); err != nil {
+			errs = append(errs, wrong("--users", c.Users, err.Error()))
+		}
+	}
+	return l, errors.Join(errs...)
+}
+
+func (c *consoleCmd) Run(ctx context.Context, e *env) error {
+	who, err := c.login()
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, func(h storeurl.Handle) (err error) {
+		o := &console.Options{ShowBodies: c.ShowBody, Retention: time.Duration(c.Retention), Sagas: c.Saga, Log: e.log}
+		if c.Write {
+			o.Operator = login.Operator
+		}
+		if b, oerr := storeurl.OutboxOf(h); oerr == nil { // other stores have none
+			defer func() { err = errors.Join(err, b.Close()) }()
+			o.Outbox = b
+		}
+		pages, err := console.New(h, o)
+		if err != nil {
+			return err
+		}
+		listener, err := c.listen(ctx, e.log)
+		if err != nil {
+			return err
+		}
+		return serveConsole(ctx, e.log, listener, who.Handler(pages))
+	})
+}
+
+func (c *consoleCmd) listen(ctx context.Context, log *slog.Logger) (net.Listener, error) {
+	listener, err := program.Listen(ctx, "--listen", c.Listen)
+	if err != nil || c.TLSCert == "" {
+		return listener, err
+	}
+	source, err := program.TLSFiles(tlsfile.Files{Cert: c.TLSCert, Key: c.TLSKey}, log)
+	if err != nil {
+		return nil, errors.Join(wrong("--tls-cert", c.TLSCert, "cannot be used: "+err.Error()), listener.Close())
+	}
+	return tls.NewListener(listener, source.Server()), nil
+}
+
+// serveConsole serves the pages until ctx ends.
+func serveConsole(ctx context.Context, log *slog.Logger, listener net.Listener, pages http.Handler) error {
+	server := admin.Server(pages, log)
+	// The streams of open pages have no end of their own.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server.BaseContext = func(net.Listener) context.Context { return running }
+	log.Info("console listening", "addr", listener.Addr().String())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("the console has ended: %w", err)
+	case <-ctx.Done():
+	}
+	stop()
+	const grace = 5 * time.Second
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	if server.Shutdown(within) != nil {
+		return server.Close() // a client that does not read keeps nothing from ending
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+// Package login says who sends a request to the console: the user of a log-in with a
+// password, or the user whom a gateway names in a header.
+package login
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Login is one way to log in. The zero Login lets everybody on this machine in, without a
+// name.
+type Login struct {
+	users  map[string][]byte // bcrypt hashes by user
+	header string            // set by a gateway
+}
+
+// ByHeader takes the user's name from a header, which a gateway must set on each request.
+func ByHeader(name string) *Login { return &Login{header: name} }
+
+// ByPassword takes users and passwords from a file with lines USER:HASH, as
+// htpasswd -B writes them. Empty lines and lines with # are skipped.
+func ByPassword(path string) (*Login, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	l := &Login{users: map[string][]byte{}}
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		user, hash, ok := strings.Cut(line, ":")
+		if _, err := bcrypt.Cost([]byte(hash)); !ok || user == "" || err != nil {
+			return nil, fmt.Errorf("line %d is not USER:HASH with a bcrypt hash; make one with: htpasswd -nB USER", n)
+		}
+		l.users[user] = []byte(hash)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(l.users) == 0 {
+		return nil, errors.New("has no user; add one with: htpasswd -B FILE USER")
+	}
+	return l, nil
+}
+
+type nameKey struct{}
+
+// Operator is the name of the user who sent a request, or "".
+func Operator(r *http.Request) string {
+	name, _ := r.Context().Value(nameKey{}).(string)
+	return name
+}
+
+// noUser is compared with if there is no such user, so that the time of an answer does
+// not tell which users there are.
+var noUser = []byte("$2a$10$7EqJtq98hPqEX7fNZaFWoOhi5Ao.d7H0s4pcZ6vBd2PlB9lB1Oe3y")
+
+// Handler lets users in.
+func (l *Login) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var name string
+		switch {
+		case l.users != nil:
+			user, password, _ := r.BasicAuth()
+			hash, known := l.users[user]
+			if !known {
+				hash = noUser
+			}
+			if bcrypt.CompareHashAndPassword(hash, []byte(password)) != nil || !known {
+				w.Header().Set("WWW-Authenticate", `Basic realm="Semel", charset="UTF-8"`)
+				http.Error(w, "Log in with a user and a password of the file of --users.", http.StatusUnauthorized)
+				return
+			}
+			name = user
+		case l.header != "":
+			if values := r.Header.Values(l.header); len(values) == 1 {
+				name = strings.TrimSpace(values[0])
+			}
+			if name == "" {
+				http.Error(w, "The gateway names no user: there must be one header "+l.header+".", http.StatusUnauthorized)
+				return
+			}
+		case !isLocalName(r.Host):
+			// A page of another site can give its own name the address of this machine.
+			http.Error(w, "Without a log-in the console answers at 127.0.0.1, [::1] and localhost only.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), nameKey{}, name)))
+	})
+}
+
+// isLocalName reports whether a Host header names this machine by address or as
+// localhost.
+func isLocalName(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

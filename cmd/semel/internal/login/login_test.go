@@ -1,0 +1,82 @@
+package login
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// ask sends a request, and returns the status and the name that the handler got.
+func ask(l *Login, change func(*http.Request)) (status int, name string) {
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8089/", nil)
+	change(r)
+	w := httptest.NewRecorder()
+	l.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { name = Operator(r) })).ServeHTTP(w, r)
+	return w.Code, name
+}
+
+func users(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestByPassword_OnlyUsersWithTheirPassword(t *testing.T) {
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ByPassword(users(t, "# operators\n\neve:"+string(hash)+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, name := ask(l, func(r *http.Request) { r.SetBasicAuth("eve", "secret") }); status != http.StatusOK || name != "eve" {
+		t.Errorf("eve: status %d, name %q", status, name)
+	}
+	for what, change := range map[string]func(*http.Request){
+		"no password":    func(*http.Request) {},
+		"wrong password": func(r *http.Request) { r.SetBasicAuth("eve", "Secret") },
+		"no such user":   func(r *http.Request) { r.SetBasicAuth("ann", "secret") },
+		"empty":          func(r *http.Request) { r.SetBasicAuth("", "") },
+	} {
+		if status, name := ask(l, change); status != http.StatusUnauthorized || name != "" {
+			t.Errorf("%s: status %d, name %q", what, status, name)
+		}
+	}
+}
+
+func TestByPassword_BadFile_ErrorNamesTheCommand(t *testing.T) {
+	for text, want := range map[string]string{"": "has no user", "eve:plain": "line 1 is not USER:HASH", "#\neve": "line 2"} {
+		if _, err := ByPassword(users(t, text)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "htpasswd") {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestByHeader_OneHeader(t *testing.T) {
+	l := ByHeader("X-User")
+	for _, values := range [][]string{{"eve"}, {}, {""}, {"eve", "ann"}} {
+		status, name := ask(l, func(r *http.Request) { r.Header["X-User"] = values })
+		if ok := len(values) == 1 && values[0] == "eve"; (status == http.StatusOK) != ok || (name == "eve") != ok {
+			t.Errorf("%q: status %d, name %q", values, status, name)
+		}
+	}
+}
+
+func TestNoLogin_OnlyByLocalNames(t *testing.T) {
+	for host, want := range map[string]int{
+		"127.0.0.1:8089": 200, "localhost:8089": 200, "[::1]:8089": 200, "localhost": 200, "evil.example:8089": 403, "127.0.0.1.evil.example": 403, "10.0.0.1": 403,
+	} {
+		if status, name := ask(&Login{}, func(r *http.Request) { r.Host = host; r.Header.Set("X-User", "eve") }); status != want || name != "" {
+			t.Errorf("%s: status %d, want %d, name %q", host, status, want, name)
+		}
+	}
+}
