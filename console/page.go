@@ -62,7 +62,6 @@ func (p *problem) Error() string { return p.Text }
 
 func notFound(text string) error  { return &problem{http.StatusNotFound, text} }
 func badInput(text string) error  { return &problem{http.StatusBadRequest, text} }
-func conflicts(text string) error { return &problem{http.StatusConflict, text} }
 
 // problemOf finds words for an error.
 func problemOf(err error) *problem {

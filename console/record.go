@@ -31,7 +31,8 @@ type recordPage struct {
 	Events []event
 	// The forms that are possible.
 	CanResolve, CanReopen, CanDecide bool
-	IsHTTP                           bool // the answer has a status and headers
+	IsHTTP                           bool     // the answer has a status and headers
+	Doubtful                         []string // Parked steps of a saga that may have happened
 }
 
 // keyOf is the key in an address or a form.
@@ -69,8 +70,25 @@ func (c *Console) record(ctx context.Context, r *http.Request) (any, error) {
 	inDoubt := f.Record.State == store.Unknown
 	p.CanResolve, p.CanDecide = inDoubt && !p.Saga, inDoubt && p.Saga
 	p.CanReopen = f.Record.State == store.Failed && !p.Saga
+	p.Doubtful = doubtful(steps)
 	p.Events = c.story(&f, steps)
 	return p, nil
+}
+
+// doubtful names the Parked steps that have begun and have no end.
+func doubtful(steps []store.Step) []string {
+	has := map[string]bool{}
+	for i := range steps {
+		has[steps[i].Name] = true
+	}
+	var names []string
+	for i := range steps {
+		name, n, began := strings.Cut(steps[i].Name, ":begun:")
+		if began && !has[name] && !has[name+":none:"+n] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // steps reads the steps of a record. A record that has changed meanwhile has none to
@@ -190,7 +208,7 @@ func (c *Console) reopen(ctx context.Context, r store.Record, who string) error 
 
 // decide is a decision about a stuck saga.
 func (c *Console) decide(ctx context.Context, r store.Record, verb, who string, form url.Values) error {
-	i := saga.Intervention{Why: who, Back: verb == "back", NotHappened: strings.Fields(form.Get("not-happened"))}
+	i := saga.Intervention{Why: who, Back: verb == "back", NotHappened: form["not-happened"]}
 	if verb == "skip" {
 		i.Done, i.Result = strings.TrimSpace(form.Get("step")), []byte(strings.TrimSpace(form.Get("result")))
 		if len(i.Result) == 0 {

@@ -18,6 +18,7 @@ import (
 // entry is a record as the pages show it.
 type entry struct {
 	Key   store.Key
+	Work  string // the operation, or the name of the saga
 	Hash  string // as logs show it
 	Link  string // the address of its page
 	State string
@@ -51,6 +52,10 @@ func (c *Console) entryOf(f *store.Found) entry {
 	e := entry{
 		Key: r.Key, Hash: r.Key.Short(), Link: link(r.Key), Saga: lapsed.IsSaga(r.Key), Fence: r.Fence, Attempts: r.Attempt, Policy: r.Policy.String(),
 		Holder: r.Holder, Error: r.LastError, Created: r.Created, Updated: r.Updated, Until: r.Until, Completed: r.Completed, Expires: r.Expires, Now: f.Now,
+	}
+	e.Work = e.Key.Operation
+	if e.Saga {
+		e.Work = "saga " + strings.TrimSuffix(e.Work, lapsed.SagaSuffix)
 	}
 	e.State, e.Note = stateInWords(f, e.Saga)
 	if r.State.Terminal() {

@@ -48,6 +48,7 @@ var allowed = map[string][]string{
 	"store/pgstore/pgoutbox":         {"store", "outbox", "store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/sqlitestore/sqliteoutbox": {"store", "outbox", "store/sqlitestore"},
 	"saga":                           {"store", ".", "internal/..."},
+	"console":                        {"store", ".", "saga", "outbox", "internal/..."},
 	"semellambda":                    {"store", ".", "consume", "semelhttp"},
 	"semelgrpc":                      {"store", "."},
 	"semelotel":                      {"store", "."},

@@ -66,7 +66,7 @@ func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
 		caches, shardings, redises, dynamos, kafkas, lambdas,
-		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes)
+		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles)
 }
 
 // check says what is missing in the description itself.

@@ -1,0 +1,48 @@
+package museum
+
+const consoleDir = "console"
+
+// The console must not decide what nobody may decide, nor about another state of a record
+// than the one that was seen, nor show what is hidden.
+var consoles = []Mutant{
+	{
+		Name: "console: a form of a page that is out of date is carried out", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).seen", Package: consoleDir, Run: "TestChange_OldFence",
+		Old: `strconv.FormatUint(f.Record.Fence, 10) != form.Get("fence")`, New: `form.Get("fence") == ""`,
+	},
+	{
+		Name: "console: somebody without a name may decide", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).change", Package: consoleDir, Run: "TestChange_Refused",
+		Old: `operator != ""`, New: `p.act != nil`,
+	},
+	{
+		Name: "console: another site can send its forms", Rule: "console",
+		Dir: consoleDir, Func: "New", Package: consoleDir, Run: "TestChange_FromAnotherSite",
+		Old: "c.handler = protect(mux)", New: "c.handler = mux",
+	},
+	{
+		Name: "console: hidden bodies are shown", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).answerOf", Package: consoleDir, Run: "TestRecord_Bodies",
+		Old: "!c.options.ShowBodies", New: "c.options.SearchTime == 0",
+	},
+	{
+		Name: "console: a cookie is shown", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).answerOf", Package: consoleDir, Run: "TestRecord_Bodies",
+		Old: `!strings.EqualFold(h.Name, "Set-Cookie")`, New: `h.Name != ""`,
+	},
+	{
+		Name: "console: the record does not say who has decided", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).resolve", Package: consoleDir, Run: "TestResolve_EachVerdict",
+		Old: `Holder: "resolved by " + who`, New: `Holder: "resolved"`,
+	},
+	{
+		Name: "console: an answer that no caller can read is accepted", Rule: "console",
+		Dir: consoleDir, Func: "answerIn", Package: consoleDir, Run: "TestResolve_CallOfDo",
+		Old: "!json.Valid([]byte(body))", New: `!json.Valid([]byte("0"))`,
+	},
+	{
+		Name: "console: an open page never hears of a change", Rule: "console",
+		Dir: consoleDir, Func: "(*Console).live", Package: consoleDir, Run: "TestLive_RecordChanges",
+		Old: "now != shown", New: "now != shown && now == \"\"",
+	},
+}
