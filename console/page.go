@@ -60,8 +60,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Text }
 
-func notFound(text string) error  { return &problem{http.StatusNotFound, text} }
-func badInput(text string) error  { return &problem{http.StatusBadRequest, text} }
+func notFound(text string) error { return &problem{http.StatusNotFound, text} }
+func badInput(text string) error { return &problem{http.StatusBadRequest, text} }
 
 // problemOf finds words for an error.
 func problemOf(err error) *problem {
