@@ -77,8 +77,9 @@ func (a *Atomic) Ping(ctx context.Context) error { return a.guard.Ping(ctx) }
 //
 // No lock keeps two calls with one key apart: both may run fn, and the transaction
 // of one is refused. Run then tries again, finds the other's record and replays it. So
-// fn must have no effect besides [Tx.Add]. A Run inside fn, with fn's ctx, joins the
-// transaction, as In does.
+// fn must have no effect besides [Tx.Add]. If DynamoDB refuses a write of fn, the error
+// is [ErrWriteRefused], and not semel.ErrUnavailable. A Run inside fn, with fn's ctx,
+// joins the transaction, as In does.
 func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (semel.Result, error) {
 	if tx, ok := a.store.inside(ctx); ok {
 		return a.In(tx).Run(ctx, call, fn)
@@ -95,6 +96,9 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 		}
 		if errors.Is(refused, ErrConflict) && try < maxTries && sleep(ctx, pause/2+rand.N(pause)) {
 			continue
+		}
+		if errors.Is(refused, ErrWriteRefused) || errors.Is(refused, store.ErrTooLarge) || isValidation(refused) {
+			return semel.Result{}, refused // fn's writes are the cause, and not the store
 		}
 		return semel.Result{}, &semel.Error{Reason: semel.ErrUnavailable, Operation: call.Operation, Cause: refused}
 	}

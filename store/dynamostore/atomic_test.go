@@ -116,6 +116,9 @@ func TestAtomic_WriteRefused_WritesNothingAndSaysWhy(t *testing.T) {
 	if _, ok := errors.AsType[*types.TransactionCanceledException](err); !errors.Is(err, ErrWriteRefused) || !ok || ran != 1 {
 		t.Errorf("a refused write: error %v after %d runs, want ErrWriteRefused after one", err, ran)
 	}
+	if errors.Is(err, semel.ErrUnavailable) {
+		t.Errorf("%v: the handler's write is the cause, and not the store", err)
+	}
 	if _, err := s.Get(t.Context(), store.Key{Operation: "op", Tenant: "t", Value: "k"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a refused transaction recorded the call: %v", err)
 	}

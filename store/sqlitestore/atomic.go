@@ -72,6 +72,9 @@ func (a *Atomic) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	}
 	if cerr := t.commit(); cerr != nil {
 		cause := timedOut(life, explain("commit", cerr))
+		if violated(cerr) {
+			return semel.Result{}, cause // by what fn wrote: the store is not the reason
+		}
 		if inDoubt(code(cerr)) {
 			cause = fmt.Errorf("%w: %w", semel.ErrInDoubt, cause)
 		}

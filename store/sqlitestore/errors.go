@@ -76,6 +76,10 @@ func code(err error) int {
 // rolled back.
 func inDoubt(code int) bool { return code&0xff == sqlite3.SQLITE_IOERR }
 
+// violated reports whether a COMMIT was refused because of what was written, such as a
+// foreign key that is deferred.
+func violated(err error) bool { return code(err)&0xff == sqlite3.SQLITE_CONSTRAINT }
+
 func busy(err error) bool { return code(err)&0xff == sqlite3.SQLITE_BUSY }
 
 // broken reports whether err is the database's, so that the transaction may be

@@ -102,4 +102,9 @@ var dynamos = []Mutant{
 		Dir: dynamo, Func: "(*Tx).Nested", Package: dynamo, Run: "TestAtomic_HandlerFails_WritesNothing",
 		Old: "t.entries, t.order, t.writes = saved, t.order[:order:order], t.writes[:writes:writes]", New: "t.entries, t.order, _ = saved, t.order[:order:order], writes",
 	},
+	{
+		Name: "DynamoDB: a write of the handler that is refused is an outage of the store", Rule: "rule 13",
+		Dir: dynamo, Func: "(*Atomic).Run", Package: dynamo, Run: "TestAtomic_WriteRefused_WritesNothingAndSaysWhy",
+		Old: "if errors.Is(refused, ErrWriteRefused) ||", New: "if errors.Is(refused, ErrConflict) ||",
+	},
 }

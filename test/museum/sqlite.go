@@ -99,6 +99,11 @@ var sqlites = []Mutant{
 		Old: "if cerr := t.commit(); cerr != nil {", New: "if cerr := t.commit(); cerr != nil && err != nil {",
 	},
 	{
+		Name: "SQLite: a foreign key that the handler violates is an outage of the store", Rule: "rule 13",
+		Dir: lite, Func: "violated", Package: lite, Run: "TestAtomic_CommitFails_NothingHappened",
+		Old: "return code(err)&0xff == sqlite3.SQLITE_CONSTRAINT", New: "return code(err) == -sqlite3.SQLITE_CONSTRAINT",
+	},
+	{
 		Name: "SQLite: what a handler writes behind a lost transaction is committed", Rule: "atomic",
 		Dir: lite, Func: "(*ownTx).connect", Package: lite, Run: "TestAtomic_TransactionLost_LaterWritesAreNotCommitted",
 		Old: "return 1", New: "return 0",
