@@ -28,8 +28,9 @@ func Migrations() fs.FS {
 }
 
 // Migrate implements store.Migrator. It runs the migrations that are missing in
-// the file, all in one transaction. A schema newer than this version of the
-// package knows is ErrSchema.
+// the file, all in one transaction. A migration of a minor version only adds columns
+// and tables, so that a process of the version before can go on, and start again. After
+// one that does more, older processes get ErrSchema.
 func (s *Store) Migrate(ctx context.Context) error {
 	return explain("migrate", s.migrate(ctx))
 }
@@ -133,7 +134,10 @@ func ups() []string {
 	}
 }
 
-// schema is the number of the last migration that the file has had, 0 for none.
+// schema is the number of the last migration that the file has had, 0 for none. It may
+// be greater than this program knows, if the later migrations are additive: they leave
+// semel_meta.compatible as it is, so that processes of the version before can start and
+// go on during a rolling upgrade. A migration that is not additive raises it.
 func schema(ctx context.Context, conn *sql.Conn) (int, error) {
 	rows, err := conn.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name LIKE 'semel\_%' ESCAPE '\' ORDER BY name`)
 	if err != nil {
@@ -151,15 +155,15 @@ func schema(ctx context.Context, conn *sql.Conn) (int, error) {
 	if err := rows.Err(); err != nil || len(names) == 0 {
 		return 0, err
 	}
-	var version int
-	err = conn.QueryRowContext(ctx, `SELECT schema FROM semel_meta WHERE one = 1`).Scan(&version)
+	var version, compatible int
+	err = conn.QueryRowContext(ctx, `SELECT schema, compatible FROM semel_meta WHERE one = 1`).Scan(&version, &compatible)
 	if err != nil && (ctx.Err() != nil || broken(err) && code(err) != sqlite3.SQLITE_ERROR) { // that is: no such table, or column
 		return 0, err
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: it has %s, but semel_meta has no schema number: %w", ErrForeign, strings.Join(names, ", "), err)
 	}
-	if latest := len(ups()); version > latest || version < 1 {
+	if latest := len(ups()); version < 1 || version > latest && compatible > latest {
 		return version, fmt.Errorf("%w: its number is %s, and this version of the package knows 1 to %d; update the package", ErrSchema, strconv.Itoa(version), latest)
 	}
 	return version, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/semel-go/semel"
 )
 
 // dump is the schema of a file, as SQLite shows it.
@@ -132,8 +135,8 @@ func TestOpen_WrongSchema_IsRefused(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"newer":                   {"UPDATE semel_meta SET schema = 99", Options{}, ErrSchema, "update the package"},
-		"newer, not migrating":    {"UPDATE semel_meta SET schema = 99", Options{NoMigrate: true}, ErrSchema, "update the package"},
+		"newer":                   {"UPDATE semel_meta SET schema = 99, compatible = 98", Options{}, ErrSchema, "update the package"},
+		"newer, not migrating":    {"UPDATE semel_meta SET schema = 99, compatible = 98", Options{NoMigrate: true}, ErrSchema, "update the package"},
 		"invalid":                 {"UPDATE semel_meta SET schema = 0", Options{}, ErrSchema, "number is 0"},
 		"missing, not migrating":  {"-", Options{NoMigrate: true}, ErrSchema, "call Migrate"},
 		"no row":                  {"DELETE FROM semel_meta", Options{}, ErrForeign, "has no schema number"},
@@ -158,6 +161,46 @@ func TestOpen_WrongSchema_IsRefused(t *testing.T) {
 				t.Errorf("the refused file was changed to\n%s", after)
 			}
 		})
+	}
+}
+
+// The version after this one adds columns and tables. A process of this version can go
+// on, and start again, beside it.
+func TestOpen_LaterAdditiveMigration_Works(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "semel.db")
+	s := openAt(t, path, nil)
+	done := complete(t, s, "done", "result")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	for _, table := range []string{"semel_record", "semel_step", "semel_timer", "semel_meta"} {
+		mustExec(t, db, "ALTER TABLE "+table+" ADD COLUMN extra TEXT")
+	}
+	mustExec(t, db, "CREATE TABLE semel_extra (x INTEGER); UPDATE semel_meta SET schema = 99; UPDATE semel_record SET extra = 'x'")
+	for _, no := range []bool{true, false} {
+		later := openAt(t, path, &Options{NoMigrate: no})
+		for _, st := range []*Store{s, later} { // one that was open meanwhile, too
+			if f, err := st.Claim(t.Context(), proposal("done")); err != nil || f.Won || !f.Record.Outcome.Equal(done.Outcome) {
+				t.Errorf("a duplicate: %v", err)
+			}
+			name := fmt.Sprint(no, st == s)
+			complete(t, st, "new "+name, "result")
+			a, err := NewAtomic(st, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := Once(t.Context(), a, call("atomic "+name), func(context.Context, *semel.Execution, *sql.Tx) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := st.Check(t.Context()); errors.Is(err, ErrSchema) {
+				t.Error(err)
+			}
+		}
 	}
 }
 

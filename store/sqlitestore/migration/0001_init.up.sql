@@ -5,6 +5,7 @@ CREATE TABLE semel_meta (
 	one         INTEGER PRIMARY KEY CHECK (one = 1), -- there is one row
 	store       TEXT    NOT NULL, -- random: tells this database from others
 	schema      INTEGER NOT NULL, -- number of the last migration
+	compatible  INTEGER NOT NULL DEFAULT 1, -- a program that knows the migrations up to this number can use the tables
 	swept_fence INTEGER NOT NULL  -- highest fence of a record that was ever swept
 ) STRICT;
 
