@@ -168,11 +168,12 @@ func (c *Consumer) tryOnce(ctx context.Context, t *task, started bool) (d driver
 	r.Err, r.Replayed, r.FromHandler = err, res.Replayed, ran && isHandlers(err, handlerErr)
 	t.tries++
 	unavailable := errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled)
+	partAway := store.Affects(err) == store.ExtentPart // the handler cannot be the cause
 	noEffect := semeldriver.IsNoEffect(handlerErr)
 	if unavailable && !ran && t.uncommitted && t.forgiven < maxForgiven {
 		t.failures, t.forgiven = t.failures-1, t.forgiven+1
 	}
-	t.uncommitted = ran && unavailable && !noEffect
+	t.uncommitted = ran && unavailable && !noEffect && !partAway
 	if t.uncommitted || r.FromHandler && !noEffect {
 		t.failures++
 	}

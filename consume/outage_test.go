@@ -330,12 +330,15 @@ func (s *script) Run(ctx context.Context, c semel.Call, fn semel.Handler) (res s
 	if step == "away" {
 		return res, lost
 	}
+	if step == "part" {
+		lost.Cause = store.WithExtent(lost.Cause, store.ExtentPart)
+	}
 	g, err := semel.New(memstore.New(nil), nil) // whose attempt is the first each time: a rollback forgets
 	if err != nil {
 		return res, err
 	}
 	res, err = g.Run(ctx, c, fn)
-	if step == "lost" && err == nil {
+	if (step == "lost" || step == "part") && err == nil {
 		return semel.Result{}, lost
 	}
 	return res, err
@@ -354,6 +357,9 @@ func TestOutage_CutsOffTries_CountsNoAttempt(t *testing.T) {
 		"twice":                   {[]string{"lost", "away", "lost", "away", ""}, 1, []driver.Reason{failed, down, failed, down, ok}},
 		"it answers at once":      {[]string{"lost", ""}, 1, []driver.Reason{failed, out}},
 		"in between it was there": {[]string{"lost", "lost", "away", ""}, 2, []driver.Reason{failed, failed, down, ok}},
+		"a part of the store is away": {
+			append(slices.Repeat([]string{"part"}, 20), ""), 1, append(slices.Repeat([]driver.Reason{down}, 20), ok),
+		},
 		"it is the message's doing": {
 			slices.Repeat([]string{"lost", "away"}, 20), 1,
 			[]driver.Reason{failed, down, failed, down, failed, down, failed, down, out},

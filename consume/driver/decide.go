@@ -216,7 +216,9 @@ func (p Policy) decideReason(r Result, e *semel.Error) Disposition {
 	case is(store.ErrCorrupt):
 		return Disposition{Action: Quarantine, Reason: ReasonCorrupt}
 	case is(semel.ErrUnavailable), is(semel.ErrCanceled):
-		if r.Attempt > 0 { // it ran, and its transaction did not commit: the handler may be the cause
+		// If it ran, its transaction did not commit. The handler may be the cause, unless a
+		// part of the store is away.
+		if r.Attempt > 0 && store.Affects(e) != store.ExtentPart {
 			return p.retry(r)
 		}
 		return Disposition{Action: Hold, Reason: ReasonUnavailable, Delay: holdDelay(r.Tries, 0)}

@@ -41,6 +41,7 @@ func TestDecide_EachResult_FollowsTheTable(t *testing.T) {
 		{"lease lost", driver.Result{Err: said(semel.ErrLeaseLost), Attempt: 1}, driver.Hold, driver.ReasonLeaseLost},
 		{"unavailable", driver.Result{Err: said(semel.ErrUnavailable)}, driver.Hold, driver.ReasonUnavailable},
 		{"a transaction that did not commit", driver.Result{Err: said(semel.ErrUnavailable), Attempt: 1}, driver.Retry, driver.ReasonError},
+		{"a transaction whose part of the store is away", driver.Result{Err: &semel.Error{Reason: semel.ErrUnavailable, Cause: store.WithExtent(errPlain, store.ExtentPart)}, Attempt: 1}, driver.Hold, driver.ReasonUnavailable},
 		{"a corrupt record", driver.Result{Err: &semel.Error{Reason: store.ErrCorrupt}}, driver.Quarantine, driver.ReasonCorrupt},
 		{"not stored", driver.Result{Err: said(semel.ErrOutcomeNotStored), Attempt: 1}, driver.Ack, driver.ReasonDoneButNotStored},
 		{"a failure not stored", driver.Result{Err: &semel.Error{Reason: semel.ErrOutcomeNotStored, Cause: failure}}, driver.DeadLetter, driver.ReasonFailed},

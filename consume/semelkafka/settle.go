@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
+	"github.com/semel-go/semel/store"
 )
 
 // handle has the ledger handle the messages that are not decided. A message
@@ -58,7 +59,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		w.disp = driver.Decide(r, b.policy())
 		w.effect = r.Err == nil
 		w.decided = w.disp.Action != driver.Hold && w.disp.Action != driver.Retry
-		down = down || w.disp.Reason == driver.ReasonUnavailable
+		down = down || isOutage(&w.disp)
 		if !r.FromHandler {
 			b.closes(r.Err)
 		}
@@ -68,7 +69,7 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		b.outage = down
 		e := consume.Event{Kind: consume.EventResumed}
 		for _, w := range run {
-			if w.disp.Reason == driver.ReasonUnavailable {
+			if isOutage(&w.disp) {
 				e = consume.Event{Kind: consume.EventOutage, Message: w.m, Disposition: w.disp, Err: w.disp.Err}
 				break
 			}
@@ -81,6 +82,12 @@ func (b *batches) handle(ctx context.Context, batch []*work) error {
 		}
 	}
 	return nil
+}
+
+// isOutage reports whether a message waits because the ledger does not answer. If only a
+// part of it is away, other messages are served.
+func isOutage(d *driver.Disposition) bool {
+	return d.Reason == driver.ReasonUnavailable && store.Affects(d.Err) == store.ExtentStore
 }
 
 // late reports whether the ledger's record of the message may be deleted.

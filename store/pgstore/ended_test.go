@@ -189,7 +189,7 @@ func TestAtomic_FailureBehindHandler_CountsAttempt(t *testing.T) {
 		return "INSERT INTO " + p.table + " VALUES ('raise " + code + "')"
 	}
 	bad := map[string]string{"deferred foreign key": "INSERT INTO " + p.table + " VALUES ('fk', 7)", "swallowed error": "SELECT 1/0"}
-	for _, code := range []string{"53400", "55P03", "42501", "XX000", "40001", "25006", "P0001"} {
+	for _, code := range []string{"53400", "53100", "55P03", "57P01", "58030", "08006", "42501", "XX000", "40001", "25006", "P0001"} {
 		bad["code "+code] = raise(code)
 	}
 	for name, sql := range bad {

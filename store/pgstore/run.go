@@ -88,10 +88,14 @@ func refusedForNow(err error) bool { return pgwire.Again(err) || table.LostRace(
 
 // mayBeItsContent reports whether a COMMIT was refused for a reason that may lie in the
 // transaction, whatever the code: a trigger can raise any. It is false for conflicts,
-// which may pass, and for a server that ends or has no room. Whether the store accepts
-// another write decides.
+// which may pass, and if the server itself ends or has no room. Whether the store
+// accepts another write decides.
 func mayBeItsContent(err error) bool {
-	return !refusedForNow(err) && !strings.HasPrefix(pgwire.Code(err), "57P") && pgwire.Code(err) != pgwire.DiskFull
+	if refusedForNow(err) {
+		return false
+	}
+	serverEnds := strings.HasPrefix(pgwire.Code(err), "57P") || pgwire.Code(err) == pgwire.DiskFull
+	return !serverEnds || pgwire.RefusedForContent(err)
 }
 
 // unavailable is the error of a call that the store did not answer, or that ended

@@ -160,4 +160,9 @@ var postgreses = []Mutant{
 		Dir: postgres, Func: "(*session).claim", Package: postgres, Run: "TestDoubts_WrittenWithRecord",
 		Old: "p.State == store.Unknown", New: "false",
 	},
+	{
+		Name: "PostgreSQL: a partition that is detached is an outage of the store", Rule: "rule 14",
+		Dir: "store/pgstore/internal/pgwire", Func: "Explain", Package: postgres, Run: "TestConsumer_PartitionDetached_OtherMessagesAreServed",
+		Old: "extent = store.ExtentPart", New: "extent = store.ExtentStore",
+	},
 }

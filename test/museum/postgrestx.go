@@ -125,6 +125,11 @@ var postgresTxs = []Mutant{
 		Old: "if refused && mayBeItsContent(commitErr) &&", New: "if !refused && mayBeItsContent(commitErr) &&",
 	},
 	{
+		Name: "PostgreSQL, Atomic: a code of a server in trouble that a trigger raises is an outage", Rule: "rule 13",
+		Dir: postgres, Func: "mayBeItsContent", Package: postgres, Run: "TestAtomic_FailureBehindHandler_CountsAttempt",
+		Old: "return !serverEnds || pgwire.RefusedForContent(err)", New: "return !serverEnds",
+	},
+	{
 		Name: "PostgreSQL, Atomic: DoSQL does not know what became of the handler's transaction", Rule: "atomic",
 		Dir: postgres, Func: "(*ownTx).connect", Package: postgres, Run: "TestDoSQL_HandlerEndsTheTransaction_IsAnError",
 		Old: "t.finished.Lend(xid)", New: "_ = xid",

@@ -42,7 +42,10 @@ type shop struct {
 	runs           []string         // the bodies of each run of write
 }
 
-func newShop(t *testing.T) *shop {
+func newShop(t *testing.T) *shop { return newShopIn(t, 0) }
+
+// newShopIn makes a shop whose records are in several partitions.
+func newShopIn(t *testing.T, partitions int) *shop {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), pgtest.URL(t))
 	if err != nil {
@@ -50,7 +53,7 @@ func newShop(t *testing.T) *shop {
 	}
 	t.Cleanup(pool.Close)
 	schema := newSchema()
-	st, err := pgstore.New(t.Context(), pool, &pgstore.Options{Schema: schema})
+	st, err := pgstore.New(t.Context(), pool, &pgstore.Options{Schema: schema, Partitions: partitions})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
 	semeldriver "github.com/semel-go/semel/driver"
+	"github.com/semel-go/semel/store"
 	"github.com/semel-go/semel/store/pgstore"
 )
 
@@ -206,7 +207,8 @@ func (b *keyedBatch) result(n int, ended pgstore.Ended) driver.Result {
 	if e, ok := errors.AsType[*markerError](handlerErr); ok {
 		return driver.Result{Err: e.result(b.calls[n].Operation)}
 	}
-	if b.attempts[n] > 0 && (errors.Is(ended.Err, semel.ErrUnavailable) || errors.Is(ended.Err, semel.ErrCanceled)) { // the message itself may be the cause
+	unavailable := errors.Is(ended.Err, semel.ErrUnavailable) || errors.Is(ended.Err, semel.ErrCanceled)
+	if b.attempts[n] > 0 && unavailable && store.Affects(ended.Err) != store.ExtentPart { // the message itself may be the cause
 		b.uncommitted[m.Origin.ID]++
 	} else {
 		delete(b.uncommitted, m.Origin.ID)

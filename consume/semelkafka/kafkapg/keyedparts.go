@@ -7,6 +7,7 @@ import (
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelkafka"
+	"github.com/semel-go/semel/store"
 )
 
 // beginPartitions writes the crash markers of a batch's partitions, and reports
@@ -108,7 +109,7 @@ func (b *partedBatch) apply(ctx context.Context, part *keyedBatch, it *semelkafk
 		b.blocked[it.OrderKey] = true
 	}
 	switch {
-	case d.Reason == driver.ReasonUnavailable:
+	case d.Reason == driver.ReasonUnavailable && store.Affects(result.Err) == store.ExtentStore:
 		b.outage = result.Err
 	case d.Reason == driver.ReasonLeaseLost && part.marker != nil:
 		b.fenced[it.Place] = result.Err

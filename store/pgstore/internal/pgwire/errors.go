@@ -31,14 +31,15 @@ const (
 	DeadlockDetected     = "40P01"
 	LockNotAvailable     = "55P03"
 	UniqueViolation      = "23505"
+	CheckViolation       = "23514"
 	UndefinedTable       = "42P01"
 	ProtocolViolation    = "08P01"
 	DiskFull             = "53100"
 	OutOfMemory          = "53200" // also of locks
 )
 
-// Explain adds to an error what was done, and the sentinel for its code. It leaves
-// errors about a record as they are.
+// Explain adds to an error what was done, and the sentinel for its code, and marks which
+// calls it concerns. It leaves errors about a record as they are.
 func Explain(what string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrLeaseLost), errors.Is(err, ErrClosed):
@@ -54,7 +55,21 @@ func Explain(what string, err error) error {
 	case UndefinedTable:
 		err = fmt.Errorf("%w: %w", ErrSchema, err)
 	}
-	return fmt.Errorf("pgstore: %s: %w", what, err)
+	extent := store.ExtentStore
+	if noPartition(err) {
+		extent = store.ExtentPart
+	}
+	return store.WithExtent(fmt.Errorf("pgstore: %s: %w", what, err), extent)
+}
+
+// RecordTable is the table of records. A partition is named RecordTable, "_p" and a number.
+const RecordTable = "semel_record"
+
+// noPartition reports that the partition of a record is not there, because somebody has
+// detached it. The server gives the code of a violated constraint, without a constraint.
+func noPartition(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == CheckViolation && e.TableName == RecordTable && e.ConstraintName == ""
 }
 
 // Code is the server's code of err, empty if err is not from the server. If there
@@ -67,10 +82,11 @@ func Code(err error) string {
 }
 
 // Refused reports that the server has answered, and has not carried out the
-// statement. It is false for 08P01, the answer of a pooler that has lost its server.
+// statement. It is false for 08P01, the answer of a pooler that has lost its server, and
+// for the other codes of connections, unless a function of the application raised one.
 func Refused(err error) bool {
 	c := Code(err)
-	return c != "" && !strings.HasPrefix(c, "08")
+	return c != "" && (!strings.HasPrefix(c, "08") || raised(err))
 }
 
 // RefusedForContent reports that the server refused a statement, or COMMIT, for

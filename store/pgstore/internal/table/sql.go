@@ -293,8 +293,8 @@ var PlannerSettings = map[string]string{
 	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "plan_cache_mode": "force_generic_plan", "jit": "off",
 }
 
-// Name is the table of records. A partition is named Name, "_p" and a number.
-const Name = "semel_record"
+// Name is the table of records.
+const Name = pgwire.RecordTable
 
 // Literal is text as an SQL string.
 func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
