@@ -147,7 +147,7 @@ func (d *database) commit(t *tx) {
 		if old := d.rows.at[k]; !same(&old, &r) {
 			w.truth.now[k] = r
 			if old.Created != r.Created {
-				w.truth.asked[w.truth.lifeOf(&r)] = t.c.payload
+				w.truth.asked[w.truth.lifeOf(&r)] = beginning{t.c.payload, r.Fence}
 			}
 			w.truth.recorded(&r)
 		}

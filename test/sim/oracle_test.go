@@ -63,7 +63,7 @@ func (w *world) executed(c *call, s store.State, same func(*store.Outcome) bool)
 			w.fail("call %d got %s of run %d, fence %d; recorded first is %+v", c.id, c.answer(), r.id, r.fence, first)
 		}
 		w.book.stands(&first, r.key)
-		w.paid(c, r.life)
+		w.paid(c, r.life, r.fence)
 		if time.Duration(w.tick-r.at)*tick > w.plan.lease {
 			w.reach(renewalSaved)
 		}
@@ -78,24 +78,32 @@ func (w *world) replayed(c *call, same func(*store.Outcome) bool) {
 		w.fail("call %d got %s; recorded first is %+v", c.id, c.answer(), first)
 	}
 	w.book.stands(&first, c.key)
-	w.paid(c, l)
+	w.paid(c, l, c.seen.Fence)
 }
 
-// paid checks that an answer belongs to a call with the same payload.
-func (w *world) paid(c *call, l life) {
+// beginning is how a life began. A key that had no effect may begin anew within one
+// microsecond, so that two lives have one name; then the fence tells them apart.
+type beginning struct {
+	payload int
+	fence   uint64
+}
+
+// paid checks that an answer, by the record with this fence, belongs to a call with the
+// same payload.
+func (w *world) paid(c *call, l life, fence uint64) {
 	w.tally.answers++
 	if w.told == nil {
 		w.told = map[life]bool{}
 	}
 	w.told[l] = true
-	if p, ok := w.truth.asked[l]; ok && p != c.payload {
-		w.fail("call %d with payload %d got %s, of a call with payload %d", c.id, c.payload, c.answer(), p)
+	if p, ok := w.truth.asked[l]; ok && p.fence <= fence && p.payload != c.payload {
+		w.fail("call %d with payload %d got %s, of a call with payload %d", c.id, c.payload, c.answer(), p.payload)
 	}
 }
 
 func (w *world) mismatched(c *call) {
-	if p, ok := w.truth.asked[w.truth.lifeOf(&c.seen)]; ok && p == c.payload {
-		w.fail("call %d with payload %d was told of a mismatch with %d", c.id, c.payload, p)
+	if p, ok := w.truth.asked[w.truth.lifeOf(&c.seen)]; ok && p.fence <= c.seen.Fence && p.payload == c.payload {
+		w.fail("call %d with payload %d was told of a mismatch with %d", c.id, c.payload, p.payload)
 	}
 	if c.seen.State.Terminal() {
 		w.reach(mismatchDone)

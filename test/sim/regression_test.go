@@ -19,3 +19,15 @@ func TestRememberedSeeds_RulesHold(t *testing.T) {
 		}
 	}
 }
+
+// The same, of plans with many steps.
+func TestRememberedSeedsOfSteps_RulesHold(t *testing.T) {
+	for seed, showed := range map[uint64]string{
+		34133: "the oracle: a key began anew within one microsecond, with the name of the life before, whose payload was another",
+		40651: "the oracle: the same",
+	} {
+		if r := play(t, seed, &settings{tune: stepping}); len(r.bad) > 0 {
+			t.Errorf("seed %d, which once showed %s: %q", seed, showed, r.bad)
+		}
+	}
+}

@@ -40,7 +40,7 @@ type truth struct {
 	now    map[store.Key]store.Record
 	fences map[store.Key]uint64 // the highest ever
 	first  map[life]recorded
-	asked  map[life]int // the payload that began it
+	asked  map[life]beginning
 	claims map[claimID]life
 	freed  map[store.Key][]int64 // when the lives began in which nothing happened
 	steps  map[life]map[string]recordedStep
@@ -50,7 +50,7 @@ type truth struct {
 func (t *truth) init(w *world, st store.Store) {
 	*t = truth{
 		w: w, st: st, now: map[store.Key]store.Record{}, fences: map[store.Key]uint64{}, first: map[life]recorded{},
-		asked: map[life]int{}, claims: map[claimID]life{}, freed: map[store.Key][]int64{}, steps: map[life]map[string]recordedStep{},
+		asked: map[life]beginning{}, claims: map[claimID]life{}, freed: map[store.Key][]int64{}, steps: map[life]map[string]recordedStep{},
 	}
 }
 
@@ -123,7 +123,7 @@ func (t *truth) changed(p *process, c *call, pr *store.Proposal, f *store.Found,
 			w.reach(expiredRestarted)
 		}
 		if c != nil {
-			t.asked[t.lifeOf(r)] = c.payload
+			t.asked[t.lifeOf(r)] = beginning{c.payload, r.Fence}
 		}
 	}
 	t.judge(r.Fence > t.fences[pr.Key], "%v: fence %d after %d", pr.Key, r.Fence, t.fences[pr.Key])
