@@ -31,9 +31,11 @@ type plan struct {
 	keys    *scope.KeySet // nil: tokens are not verified
 	store   storeurl.URL
 	secrets []semel.Secret
+	files   error // what is wrong with the files of secrets and certificates
 }
 
-// plan checks all options and reports every mistake.
+// plan checks all options and reports every mistake. It leaves mistakes in files to open,
+// which reports them with everything else that keeps the proxy from starting.
 func (c *proxyCmd) plan() (*plan, error) {
 	var file *config.Source
 	if c.Config != "" {
@@ -60,19 +62,31 @@ func (c *proxyCmd) plan() (*plan, error) {
 	case cfg.JWKS != "" || cfg.JWTIssuer != "" || cfg.JWTAudience != "":
 		errs = append(errs, &input.Error{Field: cfg.Where("scope"), Value: cfg.Scope, Want: "verifies no tokens; use jwt:CLAIM, or leave out jwks, jwt-issuer and jwt-audience"})
 	}
+	files := p.readFiles()
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, files)
+	}
+	p.files = files
+	return p, nil
+}
+
+// readFiles reads the secrets, and checks the files for TLS.
+func (p *plan) readFiles() error {
+	var errs []error
 	for _, f := range []struct {
 		option string
 		files  tlsfile.Files
-	}{{"tls-cert", cfg.Listener}, {"upstream-cert", cfg.Connections.Upstream}, {"hook-cert", cfg.Hooks}} {
+	}{{"tls-cert", p.config.Listener}, {"upstream-cert", p.config.Connections.Upstream}, {"hook-cert", p.config.Hooks}} {
 		if _, err := program.TLSFiles(f.files, nil); err != nil && (f.files.Cert == "") == (f.files.Key == "") {
-			errs = append(errs, &input.Error{Field: cfg.Where(f.option), Want: "cannot be used: " + err.Error()})
+			errs = append(errs, &input.Error{Field: p.config.Where(f.option), Want: "cannot be used: " + err.Error()})
 		}
 	}
-	if cfg.SecretFile != "" {
-		p.secrets, err = secrets.Read(cfg.SecretFile, cfg.Where("secret-file"))
+	if p.config.SecretFile != "" {
+		var err error
+		p.secrets, err = secrets.Read(p.config.SecretFile, p.config.Where("secret-file"))
 		errs = append(errs, err)
 	}
-	return p, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 func (c *proxyCmd) Run(ctx context.Context, e *env) (err error) {

@@ -15,12 +15,12 @@ import (
 )
 
 // open opens the store and the listeners. The error names everything that failed,
-// each with the command that mends it.
+// files of secrets and certificates too, each with the command that mends it.
 func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, clients, admin net.Listener, err error) {
 	st, serr := program.OpenStore(ctx, p.store, log)
 	clients, cerr := program.Listen(ctx, p.config.Where("listen"), p.config.Listen)
 	var terr, aerr error
-	if p.config.Listener.Cert != "" && cerr == nil {
+	if p.config.Listener.Cert != "" && cerr == nil && p.files == nil {
 		var source *tlsfile.Source
 		if source, terr = program.TLSFiles(p.config.Listener, log); terr == nil {
 			clients = tls.NewListener(clients, source.Server())
@@ -29,7 +29,7 @@ func (p *plan) open(ctx context.Context, log *slog.Logger) (st storeurl.Handle, 
 	if p.config.AdminListen != "" {
 		admin, aerr = program.Listen(ctx, p.config.Where("admin-listen"), p.config.AdminListen)
 	}
-	if err = errors.Join(serr, cerr, terr, aerr); err == nil {
+	if err = errors.Join(p.files, serr, cerr, terr, aerr); err == nil {
 		return st, clients, admin, nil
 	}
 	if serr == nil {

@@ -19,11 +19,12 @@ func TestProxy_SeveralStartProblems_AllNamed(t *testing.T) {
 	defer l.Close()
 	dir := filepath.Join(t.TempDir(), "none")
 	r := command(t, "proxy", "--upstream", "http://127.0.0.1:1", "--scope", "single", "--store", "sqlite:"+dir+"/semel.db",
-		"--listen", l.Addr().String(), "--admin-listen", "unix:"+dir+"/s")
-	if r.code != program.ExitFailed {
+		"--listen", l.Addr().String(), "--admin-listen", "unix:"+dir+"/s",
+		"--tls-cert", dir+"/cert.pem", "--tls-key", dir+"/key.pem", "--secret-file", dir+"/secrets")
+	if r.code != program.ExitUsage {
 		t.Errorf("%+v", r)
 	}
-	for _, want := range []string{"mkdir -p " + dir, "ss -ltnp", "--admin-listen: listen unix"} {
+	for _, want := range []string{"mkdir -p " + dir, "ss -ltnp", "--admin-listen: listen unix", "--tls-cert: cannot be used", "--secret-file: "} {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("no %q in\n%s", want, r.stderr)
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,23 @@ func TestRun_NoBroker_ExitCode1WithNextStep(t *testing.T) {
 				t.Errorf("%q: exit code %d\n%s", args, r.code, r.stderr)
 			}
 		})
+	}
+}
+
+// All that is wrong at a start is said at once, with the next step.
+func TestRun_SeveralStartProblems_AllNamed(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir := filepath.Join(t.TempDir(), "none")
+	r := command(t, nil, "--to", "http://127.0.0.1:1", "--from", "nats://127.0.0.1:1/ORDERS/billing", "--store", "sqlite:"+dir+"/semel.db", "--admin-listen", l.Addr().String())
+	for _, want := range []string{"mkdir -p " + dir, "ss -ltnp", "see whether the server runs at 127.0.0.1:1"} {
+		if r.code != program.ExitFailed || !strings.Contains(r.stderr, want) {
+			t.Errorf("no %q in\n%s", want, r.stderr)
+		}
 	}
 }
 

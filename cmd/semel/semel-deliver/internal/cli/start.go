@@ -12,8 +12,10 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
+	"github.com/semel-go/semel/consume/driver"
 )
 
 // run delivers messages until ctx ends.
@@ -38,40 +40,63 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		s.Reconcile = hook.New(p.reconcile, time.Duration(o.ReconcileTimeout), hookFiles)
 		defer s.Reconcile.Close()
 	}
-	st, err := program.OpenStore(ctx, p.store, log)
+	at, err := p.open(ctx, o.AdminListen, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	program.WarnSettings(ctx, log, st)
-	service, err := deliver.New(st, s)
+	defer func() { err = errors.Join(err, at.close()) }()
+	program.WarnSettings(ctx, log, at.store)
+	service, err := deliver.New(at.store, s)
 	if err != nil {
 		return err
 	}
-	stopAdmin, err := serveAdmin(ctx, o.AdminListen, service, log)
-	if err != nil {
-		return err
-	}
-	defer stopAdmin()
-	src, closeSource, err := p.broker.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeSource()) }()
+	defer serveAdmin(at.admin, service, log)()
 	log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
 		"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
-	return service.Serve(ctx, src)
+	return service.Serve(ctx, at.source)
 }
 
-// serveAdmin serves the health, the readiness and the metrics until stop is called.
-// Without an address it does nothing.
-func serveAdmin(ctx context.Context, addr string, service *deliver.Service, log *slog.Logger) (stop func(), err error) {
-	if addr == "" {
-		return func() {}, nil
+// opened is what a start opens.
+type opened struct {
+	store       storeurl.Handle
+	admin       net.Listener // nil: there is none
+	source      driver.Source
+	closeSource func() error
+}
+
+// open opens the store, the listener and the source. The error names everything that
+// failed, each with the next step.
+func (p *plan) open(ctx context.Context, addr string, log *slog.Logger) (*opened, error) {
+	var o opened
+	var serr, aerr, berr error
+	o.store, serr = program.OpenStore(ctx, p.store, log)
+	if addr != "" {
+		o.admin, aerr = program.Listen(ctx, "--admin-listen", addr)
 	}
-	var l net.Listener
-	if l, err = program.Listen(ctx, "--admin-listen", addr); err != nil {
-		return nil, err
+	o.source, o.closeSource, berr = p.broker.Open(ctx)
+	err := errors.Join(serr, aerr, berr)
+	if err == nil {
+		return &o, nil
+	}
+	if o.admin != nil {
+		_ = o.admin.Close()
+	}
+	if serr == nil {
+		err = errors.Join(err, o.store.Close())
+	}
+	if berr == nil {
+		err = errors.Join(err, o.closeSource())
+	}
+	return nil, err
+}
+
+func (o *opened) close() error { return errors.Join(o.closeSource(), o.store.Close()) }
+
+// serveAdmin serves the health, the readiness and the metrics until stop is called.
+// Without a listener it does nothing.
+func serveAdmin(l net.Listener, service *deliver.Service, log *slog.Logger) (stop func()) {
+	if l == nil {
+		return func() {}
 	}
 	server := admin.Server(admin.Handler(service.Ready, service.Counts(), log), log)
 	go func() {
@@ -80,7 +105,7 @@ func serveAdmin(ctx context.Context, addr string, service *deliver.Service, log 
 		}
 	}()
 	log.Info("admin listening", "addr", l.Addr().String())
-	return func() { _ = server.Close() }, nil // a prober asks again
+	return func() { _ = server.Close() } // a prober asks again
 }
 
 // warn logs, once at the start, each choice of options that is unsafe in some
