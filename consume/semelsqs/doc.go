@@ -28,5 +28,5 @@
 // send a letter that has one.
 //
 // A message of the extended client, whose body lies in S3, is not run: it goes to the
-// dead letters as it is.
+// dead letters as it is. So does a message whose attributes of Encode are damaged.
 package semelsqs

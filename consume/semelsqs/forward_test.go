@@ -18,6 +18,8 @@ type spy struct {
 	mu       sync.Mutex
 	requests map[string][]string // by the operation
 	tooLarge int                 // the first sent messages, which are refused
+	// cutBodies takes a byte from each received body that contains "cut off".
+	cutBodies bool
 }
 
 // newSpy makes a spy. If refuse, it refuses the last entry of each batch of deletions.
@@ -39,6 +41,13 @@ func newSpy(t *testing.T, url string, refuse bool) *spy {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#InvalidParameterValue","message":"Message must be shorter than 262144 bytes."}`) // the client is in this process
+			return
+		}
+		if operation == "ReceiveMessage" && s.cutBodies {
+			recorded := httptest.NewRecorder()
+			forward(recorded, r, url, body, false)
+			w.Header().Set("Content-Type", recorded.Header().Get("Content-Type"))
+			_, _ = io.WriteString(w, strings.ReplaceAll(recorded.Body.String(), "cut off", "cut of")) // the client is in this process
 			return
 		}
 		forward(w, r, url, body, refuse && operation == "DeleteMessageBatch")

@@ -3,6 +3,8 @@ package semelsqs
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -89,32 +91,25 @@ func validText(s string) bool {
 
 // Decode converts a message of SQS to one of package consume: the other way of Encode.
 // A program that reads a queue of dead letters by itself calls it. Request all
-// attributes from SQS.
+// attributes from SQS. A part that Encode has not made stays as it is: the body is the
+// text, and the attribute is a header.
 func Decode(queue string, in *types.Message) *consume.Message {
 	m := &consume.Message{Origin: consume.Origin{Topic: queue, ID: aws.ToString(in.MessageId)}, Body: []byte(aws.ToString(in.Body))}
 	for _, name := range slices.Sorted(maps.Keys(in.MessageAttributes)) {
-		a := in.MessageAttributes[name]
-		value := aws.ToString(a.StringValue)
-		if a.BinaryValue != nil {
-			value = string(a.BinaryValue)
+		value := valueOf(in.MessageAttributes[name])
+		switch name {
+		case headersAttribute:
+			if packed, err := unpackHeaders(value); err == nil {
+				m.Headers = append(m.Headers, packed...)
+				continue
+			}
+		case bodyAttribute:
+			if body, err := decodeBody(value, m.Body); err == nil {
+				m.Body = body
+				continue
+			}
 		}
-		if name != headersAttribute && name != bodyAttribute {
-			m.Headers = append(m.Headers, store.Header{Name: name, Value: value})
-		}
-	}
-	var packed [][2][]byte
-	if text := aws.ToString(in.MessageAttributes[headersAttribute].StringValue); text != "" && json.Unmarshal([]byte(text), &packed) == nil {
-		for _, p := range packed {
-			m.Headers = append(m.Headers, store.Header{Name: string(p[0]), Value: string(p[1])})
-		}
-	}
-	switch aws.ToString(in.MessageAttributes[bodyAttribute].StringValue) {
-	case "empty":
-		m.Body = nil
-	case "base64":
-		if body, err := base64.StdEncoding.DecodeString(string(m.Body)); err == nil {
-			m.Body = body
-		}
+		m.Headers = append(m.Headers, store.Header{Name: name, Value: value})
 	}
 	if id := in.Attributes[string(types.MessageSystemAttributeNameMessageDeduplicationId)]; id != "" {
 		if _, ok := m.Header(DeduplicationIDHeader); !ok {
@@ -128,11 +123,61 @@ func Decode(queue string, in *types.Message) *consume.Message {
 	return m
 }
 
-// isExtended reports whether the message's body lies in S3.
-func isExtended(in *types.Message) bool {
-	_, current := in.MessageAttributes["ExtendedPayloadSize"]
-	_, legacy := in.MessageAttributes["SQSLargePayloadSize"]
-	return current || legacy
+func valueOf(a types.MessageAttributeValue) string {
+	if a.BinaryValue != nil {
+		return string(a.BinaryValue)
+	}
+	return aws.ToString(a.StringValue)
+}
+
+// unpackHeaders reads the attribute that Encode packs headers into.
+func unpackHeaders(text string) ([]store.Header, error) {
+	var packed [][2][]byte
+	if err := json.Unmarshal([]byte(text), &packed); err != nil {
+		return nil, fmt.Errorf("the attribute %q is no list of headers, because its producer is not semelsqs.Encode or cut it off: %w", headersAttribute, err)
+	}
+	headers := make([]store.Header, 0, len(packed))
+	for _, p := range packed {
+		headers = append(headers, store.Header{Name: string(p[0]), Value: string(p[1])})
+	}
+	return headers, nil
+}
+
+// decodeBody reads a body in the encoding that the attribute of Encode names.
+func decodeBody(encoding string, text []byte) ([]byte, error) {
+	switch encoding {
+	case "empty":
+		return nil, nil
+	case "base64":
+		body, err := base64.StdEncoding.DecodeString(string(text))
+		if err != nil {
+			err = fmt.Errorf("the attribute %q says that the body is base64, and it is not, or was cut off: %w", bodyAttribute, err)
+		}
+		return body, err
+	}
+	return nil, fmt.Errorf("the attribute %q is %q; it must be base64 or empty", bodyAttribute, encoding)
+}
+
+// errExtended is the error in the letter of a message whose body is somewhere else.
+var errExtended = errors.New("the body lies in S3 (Amazon SQS Extended Client); semelsqs does not fetch it: send the payload itself, or its address in a plain message")
+
+// unreadable says why a handler cannot get a message as its producer meant it; nil: it
+// can. Part of the message could be the part that has the key.
+func unreadable(in *types.Message) error {
+	var errs []error
+	for name, a := range in.MessageAttributes {
+		var err error
+		switch name {
+		case "ExtendedPayloadSize", "SQSLargePayloadSize":
+			err = errExtended
+		case headersAttribute:
+			_, err = unpackHeaders(valueOf(a))
+		case bodyAttribute:
+			_, err = decodeBody(valueOf(a), []byte(aws.ToString(in.Body)))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // letterHeaders puts the reason, the code and the ID of a letter before the other

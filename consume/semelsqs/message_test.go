@@ -1,11 +1,7 @@
 package semelsqs_test
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,48 +13,8 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelsqs"
 	"github.com/semel-go/semel/consume/semelsqs/sqstest"
-	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store"
 )
-
-// botocore is the part of boto3 that talks to SQS. ministack brings it.
-func TestNext_MessageOfBotocore_HasKeyAndGroup(t *testing.T) {
-	t.Parallel()
-	b := open(t, true)
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	errNoBotocore := errors.New("no Python with botocore; run scripts/ministack")
-	python := filepath.Join(cache, "semel", "ministack", "bin", "python3")
-	if _, err := os.Stat(python); err != nil {
-		proctest.Need(t, errNoBotocore, errNoBotocore)
-	}
-	const program = `
-import sys, botocore.session
-c = botocore.session.get_session().create_client("sqs", region_name="us-east-1", endpoint_url=sys.argv[1], aws_access_key_id="x", aws_secret_access_key="x")
-c.send_message(QueueUrl=sys.argv[2], MessageBody='{"id": "o-1"}', MessageGroupId="account-7", MessageDeduplicationId="d-1",
-    MessageAttributes={"idempotency-key": {"DataType": "String", "StringValue": "k-1"}, "n": {"DataType": "Number", "StringValue": "7"}})
-`
-	if out, err := exec.CommandContext(t.Context(), python, "-c", program, b.url, b.queue).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	b.opt.OrderKey = nil
-	m := received(t, source(t, b.client, b.name, &b.opt)).Message()
-	for _, c := range []struct {
-		source consume.KeySource
-		want   string
-	}{
-		{consume.FromHeader(consume.KeyHeader), "k-1"}, {consume.FromHeader("n"), "7"}, {consume.FromHeader(semelsqs.DeduplicationIDHeader), "d-1"}, {consume.JSONField("id"), "o-1"},
-	} {
-		if call, err := consume.Keyed("op", c.source)(m); err != nil || !strings.Contains(fmt.Sprint(call), c.want) {
-			t.Errorf("the call is %v, %v; want the key %q", call, err, c.want)
-		}
-	}
-	if m.OrderKey != "account-7" {
-		t.Errorf("the order key is %q", m.OrderKey)
-	}
-}
 
 func TestEncode_AnyHeadersAndBody_DecodesTheSame(t *testing.T) {
 	t.Parallel()

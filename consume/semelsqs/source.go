@@ -118,10 +118,7 @@ func (s *Source) receive(ctx context.Context, n int, wait time.Duration) ([]type
 // refusedAgain is how long a message waits whose letter could not be sent.
 const refusedAgain = 30 * time.Second
 
-// errExtended is the error in the letter of a message that is not run.
-var errExtended = errors.New("the body lies in S3 (Amazon SQS Extended Client); semelsqs does not fetch it: send the payload itself, or its address in a plain message")
-
-// deliveries are the deliveries of messages. It sends those with a body in S3 to the
+// deliveries are the deliveries of messages. It sends those that are unreadable to the
 // dead letters. If that fails, the message and the later ones of its group go back.
 func (s *Source) deliveries(ctx context.Context, ms []types.Message) (ds []driver.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestLimit)
@@ -132,10 +129,13 @@ func (s *Source) deliveries(ctx context.Context, ms []types.Message) (ds []drive
 		switch {
 		case s.isFIFO() && back[d.group()]:
 			err = errors.Join(err, d.Nak(ctx, 0))
-		case !isExtended(&m):
-			ds = append(ds, d)
 		default:
-			if refuseErr := s.refuse(ctx, d); refuseErr != nil {
+			why := unreadable(&m)
+			if why == nil {
+				ds = append(ds, d)
+				continue
+			}
+			if refuseErr := s.refuse(ctx, d, why); refuseErr != nil {
 				back[d.group()] = true
 				err = errors.Join(err, refuseErr, d.Nak(ctx, refusedAgain))
 			}
@@ -144,8 +144,8 @@ func (s *Source) deliveries(ctx context.Context, ms []types.Message) (ds []drive
 	return ds, err
 }
 
-func (s *Source) refuse(ctx context.Context, d *delivery) error {
-	headers := driver.Letter(d.own, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: errExtended}, s.name)
+func (s *Source) refuse(ctx context.Context, d *delivery, why error) error {
+	headers := driver.Letter(d.own, driver.Disposition{Action: driver.DeadLetter, Reason: driver.ReasonInvalid, Err: why}, s.name)
 	if err := d.Forward(ctx, driver.DeadLetter, headers); err != nil {
 		return err
 	}

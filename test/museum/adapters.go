@@ -37,8 +37,13 @@ var adapters = []Mutant{
 	},
 	{
 		Name: "SQS: the address of a body in S3 is run as the body", Rule: "ack",
-		Dir: simple, Func: "isExtended", Package: simple, Run: "TestNext_BodyInS3_IsDeadLetter",
-		Old: `return current || legacy`, New: `return current && legacy`,
+		Dir: simple, Func: "unreadable", Package: simple, Run: "TestNext_BodyInS3_IsDeadLetter",
+		Old: `err = errExtended`, New: `err = nil`,
+	},
+	{
+		Name: "SQS: a message whose packed headers are damaged runs without them", Rule: "ack",
+		Dir: simple, Func: "unreadable", Package: simple, Run: "TestNext_EncodedPartDamaged_IsDeadLetter",
+		Old: `_, err = unpackHeaders(valueOf(a))`, New: `_, err = unpackHeaders("[]")`,
 	},
 	{
 		Name: "SQS: the redrive policy's limit is not respected", Rule: "ack",
