@@ -7,6 +7,7 @@ require (
 	github.com/aws/aws-sdk-go-v2 v1.48.0
 	github.com/aws/aws-sdk-go-v2/config v1.33.18
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.74.0
+	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.8
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
@@ -16,6 +17,7 @@ require (
 	github.com/semel-go/semel/consume/semelkafka v0.0.0
 	github.com/semel-go/semel/consume/semelkafka/kafkapg v0.0.0
 	github.com/semel-go/semel/consume/semelnats v0.0.0
+	github.com/semel-go/semel/consume/semelsqs v0.0.0
 	github.com/semel-go/semel/semellambda v0.0.0
 	github.com/semel-go/semel/store/dynamostore v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
