@@ -8,7 +8,7 @@ import (
 
 const (
 	maxBatch   = 10 // of SQS
-	maxFlights = 4
+	maxFlights = 8
 	// requestLimit ends a request that gets no answer.
 	requestLimit = 10 * time.Second
 )
@@ -21,8 +21,9 @@ type entry struct {
 	done    chan struct{}
 }
 
-// batcher collects the entries that come while requests run. Up to four requests run
-// at once, so that a lone entry waits for no other.
+// batcher collects the entries that come while a request runs, so that most requests
+// are full. A lone entry waits for no other: it is sent at once if no request runs, and
+// otherwise after that request. Only full requests run beside others.
 type batcher struct {
 	// send sets the errors of the entries that failed.
 	send func(ctx context.Context, es []*entry)
@@ -38,7 +39,7 @@ func (b *batcher) start(handle string, seconds int32) *entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, e)
-	if b.flights < maxFlights {
+	if b.flights == 0 || len(b.waiting) >= maxBatch && b.flights < maxFlights {
 		b.flights++
 		go b.fly()
 	}
@@ -55,12 +56,13 @@ func (e *entry) wait(ctx context.Context) error {
 	}
 }
 
-// fly sends batches until no entry waits.
+// fly sends batches until no entry waits, or fewer than a batch while another request
+// runs, which is followed by theirs.
 func (b *batcher) fly() {
 	for {
 		b.mu.Lock()
 		n := min(len(b.waiting), maxBatch)
-		if n == 0 {
+		if n == 0 || n < maxBatch && b.flights > 1 {
 			b.flights--
 			b.mu.Unlock()
 			return

@@ -24,6 +24,7 @@ type Source struct {
 	seconds atomic.Int64 // the visibility time-out
 	deletes batcher
 	changes batcher
+	full    atomic.Bool // the last Next returned as many messages as it could
 	urlsMu  sync.Mutex
 	urls    map[string]string // by name
 }
@@ -54,48 +55,48 @@ func (s *Source) isFIFO() bool { return isFIFOName(s.name) }
 func (s *Source) visibility() time.Duration { return time.Duration(s.seconds.Load()) * time.Second }
 
 const (
-	// receives is how many requests one Next makes at once, if the first was full.
-	receives = 4
+	// receives is how many requests one Next makes at once, if the last was full.
+	receives = 5
 	// receiveGrace is how long the answer to a receive may take beyond its wait.
 	receiveGrace = 10 * time.Second
 )
 
 // Next implements driver.Source. A receive does not end with ctx, because SQS would
-// hide its messages until their visibility time-out is over.
+// hide its messages until their visibility time-out is over. While messages wait in the
+// queue, several receives run at once; none of them waits for messages, because those of
+// the others would wait with it.
 func (s *Source) Next(ctx context.Context, limit int) ([]driver.Delivery, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	ms, err := s.receive(ctx, min(limit, maxBatch), s.opt.PollWait)
-	if err == nil && len(ms) == maxBatch && ctx.Err() == nil {
-		ms = append(ms, s.more(ctx, limit-maxBatch)...)
+	requests, wait := 1, s.opt.PollWait
+	if s.full.Load() {
+		requests, wait = min(receives, (limit+maxBatch-1)/maxBatch), 0
 	}
-	if err != nil {
+	ms, err := s.receiveAll(ctx, requests, limit, wait)
+	s.full.Store(len(ms) > 0 && len(ms) >= min(limit, requests*maxBatch))
+	if err != nil && len(ms) == 0 {
 		return nil, err
 	}
 	return s.deliveries(ctx, ms)
 }
 
-// more receives the messages that wait, by several requests at once. An error is
-// found again by the next Next.
-func (s *Source) more(ctx context.Context, limit int) (ms []types.Message) {
+// receiveAll receives up to limit messages by several requests at once.
+func (s *Source) receiveAll(ctx context.Context, requests, limit int, wait time.Duration) (ms []types.Message, err error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	for range receives {
+	for range requests {
 		n := min(limit, maxBatch)
-		if n <= 0 {
-			break
-		}
 		limit -= n
 		all.Go(func() {
-			got, _ := s.receive(ctx, n, 0)
+			got, receiveErr := s.receive(ctx, n, wait)
 			mu.Lock()
 			defer mu.Unlock()
-			ms = append(ms, got...)
+			ms, err = append(ms, got...), errors.Join(err, receiveErr)
 		})
 	}
 	all.Wait()
-	return ms
+	return ms, err
 }
 
 func (s *Source) receive(ctx context.Context, n int, wait time.Duration) ([]types.Message, error) {
