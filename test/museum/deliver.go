@@ -65,6 +65,11 @@ var deliveries = []Mutant{
 		Old: "b.held.Add(n)", New: "b.held.Add(0)",
 	},
 	{
+		Name: "deliver: more messages are taken than --in-flight", Rule: "deliver",
+		Dir: delivery, Func: "(*Service).consumer", Package: delivery, Run: "TestServe_SlowService_MessagesHereHaveLimit",
+		Old: "InFlight: o.InFlight,", New: "InFlight: 2*o.InFlight,",
+	},
+	{
 		Name: "a handler's own pause is ignored", Rule: "deliver",
 		Dir: consumer + "/driver", Func: "Policy.retry", Package: consumer + "/driver", Run: "TestDecide_HandlersErrorHasRetryAfter",
 		Old: "ok && r.FromHandler", New: "ok && !r.FromHandler",

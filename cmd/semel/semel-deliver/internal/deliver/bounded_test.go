@@ -34,6 +34,33 @@ func TestServe_MaxBytes_BoundsWhatIsTaken(t *testing.T) {
 	}
 }
 
+// While the service is slow, messages stay with the broker: the greatest number that was
+// ever here has a limit, whatever orders the messages.
+func TestServe_SlowService_MessagesHereHaveLimit(t *testing.T) {
+	const concurrency, inFlight = 4, 8
+	for order, limit := range map[string]int{"": inFlight, "one account": inFlight + 16*inFlight} {
+		b := newBroker()
+		goOn := make(chan struct{})
+		e := newEndpoint(t, func(w http.ResponseWriter, r *http.Request, n int) { <-goOn })
+		messages := 3 * limit
+		for n := range messages {
+			b.publish(fmt.Sprint("k", n), order, "x")
+		}
+		serve(t, nil, b, e.URL, func(o *Options) { o.Concurrency, o.InFlight = concurrency, inFlight })
+		here := func() (now, most int) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.here, b.most
+		}
+		eventually(t, "the limit is reached", func() bool { now, _ := here(); return now >= limit })
+		close(goOn)
+		b.settled(t)
+		if _, most := here(); most != limit || len(e.requests()) != messages {
+			t.Errorf("order %q: up to %d of %d messages were here, want %d; %d requests", order, most, messages, limit, len(e.requests()))
+		}
+	}
+}
+
 func TestServe_BrokerKeepsLonger_Refused(t *testing.T) {
 	b := newBroker()
 	b.horizon = 48 * time.Hour

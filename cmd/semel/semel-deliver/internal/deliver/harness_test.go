@@ -33,6 +33,8 @@ type broker struct {
 	copies  map[driver.Action][][]store.Header
 	horizon time.Duration
 	limits  []int // of each Next
+	here    int   // messages that the consumer has
+	most    int   // the greatest value of here
 }
 
 func newBroker() *broker {
@@ -81,6 +83,8 @@ func (b *broker) Next(ctx context.Context, limit int) (ds []driver.Delivery, err
 		ds = append(ds, l)
 	}
 	b.ready = b.ready[n:]
+	b.here += n
+	b.most = max(b.most, b.here)
 	b.mu.Unlock()
 	if n == 0 {
 		select {
@@ -96,11 +100,13 @@ func (l *letterbox) Ack(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
+	l.here--
 	return nil
 }
 func (l *letterbox) Nak(_ context.Context, delay time.Duration) error {
 	l.mu.Lock()
 	l.naks = append(l.naks, delay)
+	l.here--
 	l.mu.Unlock()
 	time.AfterFunc(min(delay, 20*time.Millisecond), func() {
 		l.mu.Lock()

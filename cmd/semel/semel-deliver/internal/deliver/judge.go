@@ -119,6 +119,9 @@ func isAboutSender(status int) bool {
 
 // retryAfter reads the value of Retry-After: a number of seconds or a date.
 func retryAfter(v string) (time.Duration, bool) {
+	if v == "" { // most answers
+		return 0, false
+	}
 	if n, err := strconv.ParseUint(v, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) { // out of range: n is the largest
 		return min(time.Duration(n)*time.Second, longestAfter), true
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,18 +46,13 @@ type Sending struct {
 // sender is the handler of the consumer.
 type sender struct {
 	Sending
-	client   *http.Client
 	gate     *gate
 	backoff  func(n int) time.Duration
 	refusals refusals
 }
 
 func newSender(s Sending, g *gate, backoff func(n int) time.Duration) *sender {
-	return &sender{Sending: s, gate: g, backoff: backoff, client: &http.Client{
-		Transport: s.Transport,
-		// It follows no redirect, because the user named one service.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &sender{Sending: s, gate: g, backoff: backoff}
 }
 
 // The codes of failures that are found before a message is sent.
@@ -67,13 +63,13 @@ const (
 
 // handle sends a message. It is a consume.Handler.
 func (s *sender) handle(ctx context.Context, x *semel.Execution, m *consume.Message) error {
-	r, err := s.request(ctx, x, m)
+	limited, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	r, err := s.request(limited, x, m)
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, s.Timeout)
-	defer cancel()
-	answer, text, err := s.send(r.WithContext(limited))
+	answer, text, err := s.send(r)
 	v := s.Statuses.judge(answer)
 	switch {
 	case ctx.Err() != nil: // this program gave up, which says nothing about the service
@@ -94,10 +90,8 @@ func (s *sender) request(ctx context.Context, x *semel.Execution, m *consume.Mes
 	if err != nil {
 		return nil, invalid(err)
 	}
-	h := s.Header.Clone()
-	if h == nil {
-		h = http.Header{}
-	}
+	h := make(http.Header, len(s.Header)+requestHeaders)
+	maps.Copy(h, s.Header)
 	for _, name := range s.Forward {
 		if v, ok := m.Header(name); ok && event.IsHeaderValue(v) {
 			h.Set(name, v)
@@ -134,21 +128,24 @@ func headerKey(x *semel.Execution) string {
 	if strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 		key = x.DownstreamKey("deliver")
 	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+	return `"` + escaper.Replace(key) + `"`
 }
+
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// requestHeaders is how many headers a request usually has besides the user's.
+const requestHeaders = 12
 
 const (
 	maxAnswer = 1 << 20 // bytes of an answer that are read, so that its connection can be used again
 	maxText   = 512     // bytes of an answer that a dead letter quotes
 )
 
-// send sends a request. The text is the beginning of the answer, if that is text.
+// send sends a request. It uses no http.Client, which would follow redirects, although
+// the user named one service. The text is the beginning of the answer, if that is text.
 func (s *sender) send(r *http.Request) (a semelhttp.Answer, text string, err error) {
-	res, err := s.client.Do(r)
+	res, err := s.Transport.RoundTrip(r)
 	if err != nil {
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the URL
-		}
 		return semelhttp.Answer{NotBegun: upstream.NotSent(err), Ended: r.Context().Err() != nil}, "", err
 	}
 	defer func() { _ = res.Body.Close() }() // it was read as far as it counts
@@ -190,9 +187,11 @@ func (s *sender) settle(ctx context.Context, x *semel.Execution, m *consume.Mess
 	if v.effect != refused {
 		s.refusals.forget(x)
 	}
-	why := reasonText(a.Status, v.reason, err)
-	if text != "" && v.effect != done {
-		why += ": " + text
+	var why string
+	if v.effect != done {
+		if why = reasonText(a.Status, v.reason, err); text != "" {
+			why += ": " + text
+		}
 	}
 	switch v.effect {
 	case done:

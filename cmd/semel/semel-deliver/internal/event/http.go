@@ -59,6 +59,7 @@ const hexDigits = "0123456789ABCDEF"
 // encode encodes each byte for which plain is false as %XX.
 func encode(s string, plain func(c byte) bool) string {
 	var b strings.Builder
+	b.Grow(len(s))
 	for i := range len(s) {
 		if c := s[i]; plain(c) {
 			b.WriteByte(c)
