@@ -1,5 +1,5 @@
 // Command deliver sends payments to Kafka, for a service that is written in Python or
-// JavaScript: semel deliver takes them from there. See its README.
+// TypeScript: semel deliver takes them from there. See its README.
 package main
 
 import (

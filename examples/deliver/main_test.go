@@ -65,12 +65,13 @@ func read(address string) (n total) {
 // Each service books each payment once, although each is sent twice, and the service
 // and semel deliver are killed while they work.
 func TestServices_KilledWhileTheyWork_EachPaymentBookedOnce(t *testing.T) {
-	for program, script := range map[string]string{"python3": "service.py", "node": "service.mjs"} {
+	for program, script := range map[string]func(t *testing.T) string{"python3": func(*testing.T) string { return "service.py" }, "node": compiled} {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(program); err != nil {
 				proctest.Need(t, err, exec.ErrNotFound)
 			}
+			service := script(t)
 			path, err := deliverer()
 			if err != nil {
 				t.Fatal(err)
@@ -84,14 +85,14 @@ func TestServices_KilledWhileTheyWork_EachPaymentBookedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			address := fmt.Sprintf("http://127.0.0.1:%d/payments", port)
-			service := func() *proctest.Process {
-				return start(t, program, script, fmt.Sprint(port), filepath.Join(dir, "booked"))
+			serve := func() *proctest.Process {
+				return start(t, program, service, fmt.Sprint(port), filepath.Join(dir, "booked"))
 			}
 			member := func() *proctest.Process {
 				return start(t, path, "--from", "kafka://"+kafka.Addr+"/"+topic+"?session-timeout=6s", "--group", group, "--to", address,
 					"--store", "sqlite:"+filepath.Join(dir, "semel.db"), "--lease", "1s", "--max-attempts", "0", "--log-level", "error")
 			}
-			s, m := service(), member()
+			s, m := serve(), member()
 			var many []payment
 			for n := range 200 {
 				many = append(many, payment{fmt.Sprint("many-", n), fmt.Sprint("account-", n%5), 1})
@@ -103,7 +104,7 @@ func TestServices_KilledWhileTheyWork_EachPaymentBookedOnce(t *testing.T) {
 			exampletest.WaitFor(t, "some are booked", func() bool { return read(address).Payments > 5 })
 			s.Kill()
 			m.Kill()
-			s, m = service(), member()
+			s, m = serve(), member()
 			exampletest.WaitFor(t, "all are handled", func() bool { return kafka.Committed(t, group) == kafka.Records(t, topic) })
 			if got, want := read(address), (total{Payments: 204, Cents: 4307 + 200}); got != want {
 				t.Errorf("booked %+v, want %+v", got, want)
