@@ -4,6 +4,7 @@
 // only tests.
 //
 // The Runtime API here is the documented one, without limits of memory and without
-// other lifecycle events. SEMEL_TEST_RIE_BIN names AWS's own emulator; if it is set,
-// or aws-lambda-rie is in the PATH, a test runs a function in it, too.
+// other lifecycle events. The campaigns also run in aws-lambda-rie, AWS's own emulator,
+// which scripts/lambda-rie installs; SEMEL_TEST_RIE_BIN names another program. Without
+// it these tests are skipped.
 package lambda

@@ -11,7 +11,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,13 +44,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// payment is the event of the function "pay". Mode and Millis say how the handler
-// behaves, and are not compared.
+// payment is the event of the function "pay". The fields after Cents say how the
+// process behaves, and are not compared.
 type payment struct {
 	ID     string `json:"id"`
 	Cents  int    `json:"cents"`
 	Mode   string `json:"mode"`
 	Millis int    `json:"millis"`
+	Die    int    `json:"die"` // the process kills itself after so many milliseconds; 0: it does not
+}
+
+// dieAttribute is the attribute of a batch's first message that does the same.
+const dieAttribute = "die"
+
+// dieAfter kills the process some milliseconds later, wherever it then is.
+func dieAfter(millis int) {
+	if millis > 0 {
+		time.AfterFunc(time.Duration(millis)*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+	}
 }
 
 func function(name, folder, lease string) (any, error) {
@@ -70,7 +83,7 @@ func function(name, folder, lease string) (any, error) {
 	o := semellambda.Options[payment]{
 		Operation: "pay", Tenant: semellambda.Shared[payment], KeyPointers: []string{"/id"}, PayloadPointers: []string{"/cents"}, Wait: 2 * time.Second,
 	}
-	return semellambda.Wrap(guard, o, func(ctx context.Context, p payment) (string, error) {
+	pay, err := semellambda.Wrap(guard, o, func(ctx context.Context, p payment) (string, error) {
 		x, _ := semel.FromContext(ctx)
 		result := fmt.Sprintf("%s %d %d %d", p.ID, x.Attempt(), os.Getpid(), rand.Uint64())
 		if err := note(folder, result); err != nil {
@@ -88,6 +101,14 @@ func function(name, folder, lease string) (any, error) {
 			return result, nil
 		}
 	})
+	return func(ctx context.Context, event json.RawMessage) (string, error) {
+		var p payment
+		if err := json.Unmarshal(event, &p); err != nil {
+			return "", err
+		}
+		dieAfter(p.Die)
+		return pay(ctx, event)
+	}, err
 }
 
 // batchFunction books each message of a FIFO queue in one transaction with its record.
@@ -100,7 +121,7 @@ func batchFunction(st *sqlitestore.Store) (any, error) {
 		Operation: "book", Tenant: semellambda.Shared[events.SQSMessage], KeyPointers: []string{"/id"}, PayloadPointers: []string{"/id"},
 		Report: func(context.Context, string, error) {},
 	}
-	return semellambda.SQS(atomic, o, func(ctx context.Context, m events.SQSMessage) error {
+	batch, err := semellambda.SQS(atomic, o, func(ctx context.Context, m events.SQSMessage) error {
 		var p payment
 		if err := json.Unmarshal([]byte(m.Body), &p); err != nil {
 			return semel.Final(err)
@@ -118,6 +139,12 @@ func batchFunction(st *sqlitestore.Store) (any, error) {
 		}
 		return nil
 	})
+	return func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
+		if die, err := strconv.Atoi(e.Records[0].Attributes[dieAttribute]); err == nil {
+			dieAfter(die)
+		}
+		return batch(ctx, e)
+	}, err
 }
 
 const schema = "CREATE TABLE IF NOT EXISTS booking (number INTEGER PRIMARY KEY AUTOINCREMENT, lane TEXT, id TEXT)"
