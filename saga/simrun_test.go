@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,14 +17,24 @@ import (
 func (w *simWorld) start(ctx context.Context, working *sync.WaitGroup) (*simProcess, *saga.Saga[string, string], error) {
 	ctx, stop := context.WithCancel(ctx)
 	p := &simProcess{Store: w.st, w: w, stop: stop}
+	var steps []string
+	for i := range simMostSteps {
+		steps = append(steps, fmt.Sprint("s", i))
+	}
+	if w.chance("a process did not list a step", 30) {
+		steps = steps[1:]
+		time.AfterFunc(w.upTo(3*simLease), p.kill)
+	}
 	guard, err := semel.New(p, &semel.Options{Lease: simLease, StoreTimeout: simLease, SettleTimeout: 2 * simLease, Retention: 1000 * time.Hour})
 	if err != nil {
 		return nil, nil, err
 	}
 	s, err := saga.New(guard, saga.Definition[string, string]{
-		Name: "sim", Steps: []string{"s0", "s1", "s2", "s3", "s4", "s5"},
+		Name: "sim", Steps: steps,
 		Deadline: simDeadline, UndoAttempts: 1000, Backoff: func(int) time.Duration { return simLease / 2 },
-		Run: func(ctx context.Context, r *saga.Run, id string) (string, error) { return w.run(ctx, p, r, id) },
+		Run: func(ctx context.Context, r *saga.Run, id string) (string, error) {
+			return w.run(ctx, r, simAtomic{p, guard, id})
+		},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -35,11 +46,9 @@ func (w *simWorld) start(ctx context.Context, working *sync.WaitGroup) (*simProc
 	return p, s, nil
 }
 
-const simDeadline = 40 * simLease
-
 // run is the definition: it follows the plan of the saga.
-func (w *simWorld) run(ctx context.Context, p *simProcess, r *saga.Run, id string) (string, error) {
-	plan := newSimPlan(w.seed, id)
+func (w *simWorld) run(ctx context.Context, r *saga.Run, atomic simAtomic) (string, error) {
+	plan := newSimPlan(w.seed, atomic.id)
 	for i := 0; i < len(plan.steps); {
 		n := i + 1
 		for n < len(plan.steps) && plan.steps[n].position == plan.steps[i].position {
@@ -47,18 +56,19 @@ func (w *simWorld) run(ctx context.Context, p *simProcess, r *saga.Run, id strin
 		}
 		g := r.Group(2)
 		for j := i; j < n; j++ {
-			g.Go(func() error { return w.step(ctx, p, r, plan, j, id) })
+			g.Go(func() error { return w.step(ctx, r, atomic, &plan.steps[j], plan.refused == j) })
 		}
 		if err := g.Wait(); err != nil {
 			return "", err
 		}
 		i = n
 	}
-	return "done " + id, nil
+	return "done " + atomic.id, nil
 }
 
-func (w *simWorld) step(ctx context.Context, p *simProcess, r *saga.Run, plan *simPlan, i int, id string) error {
-	s := &plan.steps[i]
+func (w *simWorld) step(ctx context.Context, r *saga.Run, atomic simAtomic, s *simStep, refused bool) error {
+	id := atomic.id
+	w.reached.Add(1)
 	switch {
 	case s.sleep:
 		return saga.Sleep(ctx, r, s.name, simLease)
@@ -69,18 +79,34 @@ func (w *simWorld) step(ctx context.Context, p *simProcess, r *saga.Run, plan *s
 		}
 		return err
 	}
-	var options []saga.StepOption
-	if s.parked {
-		options = append(options, saga.Parked())
-	}
-	v, err := saga.Step(ctx, r, s.name, func(_ context.Context, at saga.At) (string, error) {
-		return "did " + s.name, w.act(p, plan, i, id, at, false)
-	}, func(_ context.Context, at saga.At, v string) error {
+	undo := func(_ context.Context, at saga.At, v string) error {
 		if !at.InDoubt() && v != "did "+s.name {
 			return fmt.Errorf("the compensation of %s got %q", s.name, v)
 		}
-		return w.act(p, plan, i, id, at, true)
-	}, options...)
+		w.reached.Add(1)
+		return w.act(atomic.p, func() error { return w.apply(s, refused, id, at, true) })
+	}
+	var v string
+	var err error
+	if s.inTx {
+		v, err = saga.StepIn(ctx, r, atomic, s.name, func(ctx context.Context, _ saga.At) (string, error) {
+			return "did " + s.name, w.act(atomic.p, func() error {
+				if refused {
+					return &semel.Failure{Code: "refused", Message: "refused"}
+				}
+				w.put(ctx, id, s.name)
+				return nil
+			})
+		}, undo)
+	} else {
+		var options []saga.StepOption
+		if s.parked {
+			options = append(options, saga.Parked())
+		}
+		v, err = saga.Step(ctx, r, s.name, func(_ context.Context, at saga.At) (string, error) {
+			return "did " + s.name, w.act(atomic.p, func() error { return w.apply(s, refused, id, at, false) })
+		}, undo, options...)
+	}
 	if err == nil && v != "did "+s.name {
 		return fmt.Errorf("the result of %s is %q", s.name, v)
 	}
@@ -119,7 +145,25 @@ func (w *simWorld) operate(id string) {
 			i.Done, i.Result = s.name, []byte(`"did `+s.name+`"`)
 		}
 	}
+	if name := stuckCompensation(f.Record.LastError); name != "" && w.rng.IntN(2) == 0 {
+		if !w.byHand[id+" "+name] {
+			w.byHand[id+" "+name] = true
+			w.history[id] = append(w.history[id], simEvent{name: name, undo: true, inDoubt: true})
+		}
+		i.Done = name + ":undo"
+		w.faults["an operator undid a step by hand"]++
+	}
+	i.Back = w.rng.IntN(4) == 0
 	w.mu.Unlock()
-	i.Back = w.upTo(4) == 0
 	_ = saga.Intervene(ctx, w.st, f.Record, i) // it may have changed since
+}
+
+// stuckCompensation is the step whose compensation an error names, if it does.
+func stuckCompensation(text string) string {
+	_, rest, ok := strings.Cut(text, `the compensation of step "`)
+	name, _, _ := strings.Cut(rest, `"`)
+	if !ok {
+		return ""
+	}
+	return name
 }

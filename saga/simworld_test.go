@@ -13,7 +13,11 @@ import (
 	"github.com/semel-go/semel/store/memstore"
 )
 
-const simLease = time.Second
+const (
+	simLease     = time.Second
+	simDeadline  = 60 * simLease
+	simMostSteps = 10
+)
 
 // simPlan is what one saga does. All processes derive the same plan from its id.
 type simPlan struct {
@@ -27,22 +31,27 @@ type simStep struct {
 	parked   bool
 	sleep    bool
 	event    bool
+	inTx     bool // it puts a message into the outbox in a transaction
+	givesUp  bool // its compensation gives up once
 }
 
 func newSimPlan(seed uint64, id string) *simPlan {
 	rng := rand.New(rand.NewPCG(seed, hash(id)))
 	p := &simPlan{refused: -1}
-	n := 2 + rng.IntN(4)
+	n := 2 + rng.IntN(simMostSteps-1)
 	for i := range n {
 		s := simStep{name: fmt.Sprint("s", i), position: i}
-		switch rng.IntN(8) {
+		switch rng.IntN(12) {
 		case 0:
 			s.sleep = true
 		case 1:
 			s.event = true
-		case 2:
+		case 2, 3:
 			s.parked = true
+		case 4, 5, 6:
+			s.inTx = true
 		}
+		s.givesUp = rng.IntN(20) == 0
 		if i > 0 && rng.IntN(4) == 0 {
 			s.position = p.steps[i-1].position
 		}
@@ -68,13 +77,16 @@ type simWorld struct {
 	offset    atomic.Int64 // of the store's clock
 	calm      atomic.Bool  // no more faults
 	freshKeys bool         // the control: each attempt has a key of its own
-	steps     atomic.Int64
+	reached   atomic.Int64 // steps and compensations that began or were replayed
+	calls     atomic.Int64 // of their functions
 
 	mu      sync.Mutex
 	rng     *rand.Rand
 	fences  map[string]uint64     // the highest that came, by saga
 	applied map[string]int        // by key
 	history map[string][]simEvent // by saga
+	gaveUp  map[string]bool       // compensations, by saga and step
+	byHand  map[string]bool       // compensations that an operator has done
 	faults  map[string]int
 }
 
@@ -88,7 +100,7 @@ type simEvent struct {
 func newSimWorld(seed uint64) *simWorld {
 	w := &simWorld{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), fences: map[string]uint64{}, applied: map[string]int{},
-		history: map[string][]simEvent{}, faults: map[string]int{},
+		history: map[string][]simEvent{}, faults: map[string]int{}, gaveUp: map[string]bool{}, byHand: map[string]bool{},
 	}
 	w.st = memstore.New(&memstore.Options{Now: func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }})
 	return w
@@ -116,10 +128,9 @@ func (w *simWorld) upTo(d time.Duration) time.Duration {
 
 var errStale = errors.New("the other system knows a higher fencing token")
 
-// act is a call of another system by a step or a compensation.
-func (w *simWorld) act(p *simProcess, plan *simPlan, i int, id string, at saga.At, undo bool) error {
-	s := &plan.steps[i]
-	w.steps.Add(1)
+// act is a call of another system by a step or a compensation, which apply takes.
+func (w *simWorld) act(p *simProcess, apply func() error) error {
+	w.calls.Add(1)
 	if w.chance("process frozen before an effect", 25) {
 		sleep(w.upTo(3 * simLease))
 	}
@@ -132,7 +143,7 @@ func (w *simWorld) act(p *simProcess, plan *simPlan, i int, id string, at saga.A
 	if w.chance("an effect failed before", 12) {
 		return semel.NoEffect(errBoom)
 	}
-	if err := w.apply(s, plan.refused == i, id, at, undo); err != nil {
+	if err := apply(); err != nil {
 		return err
 	}
 	if w.chance("process died after an effect", 15) {
@@ -155,8 +166,16 @@ func (w *simWorld) apply(s *simStep, refused bool, id string, at saga.At, undo b
 		return semel.NoEffect(errStale)
 	}
 	w.fences[id] = at.Fence()
-	if refused && !undo {
+	name := id + " " + s.name
+	switch {
+	case refused && !undo:
 		return &semel.Failure{Code: "refused", Message: "refused"}
+	case undo && w.byHand[name]:
+		return nil
+	case undo && s.givesUp && !w.gaveUp[name]:
+		w.gaveUp[name] = true
+		w.faults["a compensation gave up"]++
+		return &semel.Failure{Code: "unable", Message: "it cannot be undone now"}
 	}
 	key := at.Key()
 	if w.freshKeys {

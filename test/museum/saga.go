@@ -128,6 +128,16 @@ var sagas = []Mutant{
 		Old: "errs = append(errs, t.shards[i].wrap(err))", New: "if err != nil { return nil, now, t.shards[i].wrap(err) }",
 	},
 	{
+		Name: "a step in a transaction runs outside of it", Rule: "saga 8",
+		Dir: flow, Func: "StepIn", Package: flow, Run: "TestCampaign_SagasUnderFaults_RulesHold",
+		Old: "result, err := semel.Do(ctx, atomic, ", New: "result, err := semel.Do(ctx, r.core.guard, ",
+	},
+	{
+		Name: "a saga that an operator turned back goes on", Rule: "saga 5",
+		Dir: flow, Func: "(*Run).begin", Package: flow, Run: "TestCampaign_SagasUnderFaults_RulesHold",
+		Old: "if r.recorded[backStep] != nil {", New: "if r.recorded[backStep] != nil && r.stuck != nil {",
+	},
+	{
 		Name: "a compensation sends the key of its step", Rule: "saga 8",
 		Dir: flow, Func: "At.Key", Package: flow, Run: "TestRule8_Keys_SameInEachAttemptAndUnlikeOthers",
 		Old: "a.step + undoPart", New: "a.step",
