@@ -3,6 +3,7 @@ package linear
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -179,10 +180,11 @@ func (b *broken) Sweep(context.Context, store.Cursor, int) (store.SweepResult, e
 func TestBrokenStore_NotLinearizable(t *testing.T) {
 	const most = 200 // histories for each
 	caught := int64(0)
-	for _, f := range flaws {
+	all := slices.Concat(flaws, journalFlaws)
+	for _, f := range all {
 		n := 1
 		for ; n <= most; n++ {
-			h := Record(t.Context(), newBroken(f), Options{Seed: uint64(n), Faults: 0.06})
+			h := Record(t.Context(), newJournaled(f), Options{Seed: uint64(n), Faults: 0.06})
 			if Check(h, time.Minute) == Illegal {
 				break
 			}
@@ -196,14 +198,14 @@ func TestBrokenStore_NotLinearizable(t *testing.T) {
 	}
 	figure.Report(t, figure.Figure{
 		Claim: "a store with a flaw has a history that is not linearizable", Where: "a store made for it",
-		Trials: int64(len(flaws)), Failures: caught, Control: true,
+		Trials: int64(len(all)), Failures: caught, Control: true,
 	})
 }
 
 // The store that is broken above is sound without a flaw.
 func TestControlStore_WithoutBug_Linearizable(t *testing.T) {
 	c := histories(t, 100, func(i int) *History {
-		return Record(t.Context(), newBroken(sound), Options{Seed: uint64(i), Faults: 0.06})
+		return Record(t.Context(), newJournaled(sound), Options{Seed: uint64(i), Faults: 0.06})
 	})
 	if c.illegal+c.unknown > 0 {
 		t.Errorf("%d histories are not linearizable, %d could not be judged", c.illegal, c.unknown)

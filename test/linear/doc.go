@@ -1,4 +1,4 @@
-// Package linear checks that the operations of a store are linearizable: each
+// Package linear checks that the operations of a store, with its steps and timers, are linearizable: each
 // takes effect at one moment between its call and its return, and the results are
 // equal to the results of one record that makes the changes in that order.
 //

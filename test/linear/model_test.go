@@ -225,7 +225,7 @@ func TestCheck_KeysJudgedApart(t *testing.T) {
 func TestRecord_ReachesEveryOperationAndResult(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(40) {
-		h := Record(t.Context(), newBroken(sound), Options{Seed: seed, Faults: 0.1})
+		h := Record(t.Context(), newJournaled(sound), Options{Seed: seed, Faults: 0.1})
 		for _, op := range h.ops {
 			in, a := op.Input.(*Input), op.Output.(*Answer)
 			what := in.Kind.String()
@@ -238,6 +238,12 @@ func TestRecord_ReachesEveryOperationAndResult(t *testing.T) {
 				what += " lapsed"
 			case in.Kind == Claim || in.Kind == Swap:
 				what += map[bool]string{true: " won", false: " not won"}[a.Found.Won]
+			case in.Kind == SetTimer:
+				what += map[bool]string{true: " set", false: " not set"}[a.Set]
+			case in.Kind == DueTimers:
+				what += map[bool]string{true: " none", false: " due"}[a.Timer.Version == store.Owner{}]
+			case in.Kind == Steps && len(a.Steps) > 0:
+				what += " recorded"
 			}
 			seen[what]++
 		}
@@ -246,6 +252,8 @@ func TestRecord_ReachesEveryOperationAndResult(t *testing.T) {
 		"Claim won", "Claim not won", "Claim unknown", "Swap won", "Swap not won", "Swap unknown", "Swap refused: " + store.ErrNotFound.Error(),
 		"Renew", "Renew unknown", "Renew refused: " + store.ErrLeaseLost.Error(), "Settle", "Settle unknown",
 		"Settle refused: " + store.ErrLeaseLost.Error(), "Get", "Get refused: " + store.ErrNotFound.Error(), "Sweep", "Sweep lapsed", "Sweep unknown",
+		"RecordStep", "RecordStep unknown", "RecordStep refused: " + store.ErrLeaseLost.Error(), "Steps recorded", "Steps refused: " + store.ErrLeaseLost.Error(),
+		"SetTimer set", "SetTimer not set", "SetTimer unknown", "DropTimer", "DropTimer unknown", "DueTimers due", "DueTimers none",
 	} {
 		if seen[want] == 0 {
 			t.Errorf("never: %s; seen %v", want, seen)

@@ -12,8 +12,8 @@ import (
 // Kind is a method of a store.
 type Kind uint8
 
-// The methods. A sweep, and a renewal of several leases, is an operation on
-// each key.
+// The methods of a store, of its journal and of its timers. A sweep, a renewal of
+// several leases, and a look for due timers is an operation on each key.
 const (
 	Claim Kind = iota
 	Swap
@@ -21,12 +21,22 @@ const (
 	Settle
 	Get
 	Sweep
+	RecordStep
+	Steps
+	SetTimer
+	DropTimer
+	DueTimers
 )
 
-var kindNames = [...]string{"Claim", "Swap", "Renew", "Settle", "Get", "Sweep"}
+var kindNames = [...]string{"Claim", "Swap", "Renew", "Settle", "Get", "Sweep", "RecordStep", "Steps", "SetTimer", "DropTimer", "DueTimers"}
 
 // String is the method's name.
 func (k Kind) String() string { return kindNames[k] }
+
+// reads reports whether the method changes nothing.
+func (k Kind) reads() bool { return k == Get || k == Steps || k == DueTimers }
+
+func (k Kind) ofTimer() bool { return k == SetTimer || k == DropTimer || k == DueTimers }
 
 // Input holds the arguments of a call on one key.
 type Input struct {
@@ -35,9 +45,12 @@ type Input struct {
 	Key        store.Key
 	Seen       store.Seen       // Swap
 	Proposal   store.Proposal   // Claim, Swap
-	Lease      store.Lease      // Renew, Settle
-	For        time.Duration    // Renew
+	Lease      store.Lease      // Renew, Settle, RecordStep, Steps
+	For        time.Duration    // Renew, SetTimer, DueTimers
 	Settlement store.Settlement // Settle
+	Step       store.Step       // RecordStep
+	Version    store.Owner      // SetTimer, DropTimer: the version seen
+	Next       store.Owner      // SetTimer
 }
 
 // Answer is the reply to a call. The zero Answer is a lost reply: the call may have
@@ -45,9 +58,12 @@ type Input struct {
 type Answer struct {
 	Known  bool
 	Found  store.Found // Claim, Swap, Get
-	Err    error       // nil, store.ErrNotFound or store.ErrLeaseLost
-	Now    time.Time   // Sweep
+	Err    error       // nil, store.ErrNotFound, store.ErrLeaseLost or store.ErrChanged
+	Now    time.Time   // Sweep, DueTimers
 	Lapsed bool        // Sweep: the record was handed back, and is in Found
+	Steps  []store.Step
+	Set    bool        // SetTimer
+	Timer  store.Timer // DueTimers: the timer of the key, if it is due
 }
 
 // History collects operations. The zero History is empty. Not safe for
@@ -98,7 +114,7 @@ const (
 func Check(h *History, timeout time.Duration) Result {
 	known := make([]porcupine.Operation, 0, len(h.ops))
 	for _, op := range h.ops {
-		if op.Input.(*Input).Kind != Get || op.Output.(*Answer).Known { // a read whose reply was lost proves nothing
+		if !op.Input.(*Input).Kind.reads() || op.Output.(*Answer).Known { // a read whose reply was lost proves nothing
 			known = append(known, op)
 		}
 	}
@@ -113,11 +129,16 @@ var model = (&porcupine.NondeterministicModel{
 }).ToModel()
 
 // byKey splits a history by key, because operations on different keys are
-// independent.
+// independent, and so are the record and the timer of a key.
 func byKey(all []porcupine.Operation) (parts [][]porcupine.Operation) {
-	by := map[store.Key]int{}
+	type part struct {
+		key   store.Key
+		timer bool
+	}
+	by := map[part]int{}
 	for _, op := range all {
-		k := op.Input.(*Input).Key
+		in := op.Input.(*Input)
+		k := part{in.Key, in.Kind.ofTimer()}
 		i, ok := by[k]
 		if !ok {
 			i = len(parts)

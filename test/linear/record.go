@@ -16,7 +16,7 @@ import (
 type Options struct {
 	Seed    uint64
 	Clients int     // at once: 6 by default
-	Ops     int     // that each makes: 30 by default
+	Ops     int     // that each makes: 40 by default
 	Keys    int     // that they share: 2 by default
 	Cached  bool    // the store is a cache, whose Claims may show terminal records with times of its own
 	Faults  float64 // odds that a call is lost, late or doubled
@@ -28,7 +28,7 @@ type Options struct {
 // the late ones.
 func Record(ctx context.Context, st store.Store, o Options) *History {
 	setDefault(&o.Clients, 6)
-	setDefault(&o.Ops, 30)
+	setDefault(&o.Ops, 40)
 	setDefault(&o.Keys, 2)
 	s := &session{h: &History{}, o: o}
 	var wg sync.WaitGroup
@@ -38,7 +38,7 @@ func Record(ctx context.Context, st store.Store, o Options) *History {
 			for range o.Ops {
 				c.move(ctx)
 			}
-			c.fault.Deliver(ctx)
+			c.deliver(ctx)
 		})
 	}
 	wg.Wait()
@@ -58,6 +58,8 @@ type session struct {
 	mu   sync.Mutex // guards what follows
 	h    *History
 	seen []store.Record // the records that the clients have read last
+
+	versions []store.Owner // that timers had
 }
 
 // client makes calls, one after the other.
@@ -67,28 +69,71 @@ type client struct {
 	rng   *rand.Rand
 	fault *storetest.Fault
 	mode  storetest.Mode // of the last call
+	late  []func() error // calls of optional interfaces that are under way
+
+	journal store.Journal // nil: the store has none
+	timers  store.Timers
 }
 
 func newClient(s *session, st store.Store, id int) *client {
 	c := &client{s: s, id: id, rng: rand.New(rand.NewPCG(s.o.Seed, uint64(id)))}
-	modes := []storetest.Mode{storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late}
-	c.fault = storetest.NewFault(st, func(storetest.Op, int) storetest.Mode {
-		c.mode = storetest.None
-		if c.rng.Float64() < s.o.Faults {
-			c.mode = modes[c.rng.IntN(len(modes))]
-		}
-		return c.mode
-	})
+	c.journal, _ = store.As[store.Journal](st)
+	c.timers, _ = store.As[store.Timers](st)
+	c.fault = storetest.NewFault(st, func(storetest.Op, int) storetest.Mode { return c.choose() })
 	return c
+}
+
+// choose chooses the fault of the next call.
+func (c *client) choose() storetest.Mode {
+	modes := []storetest.Mode{storetest.Before, storetest.LostReply, storetest.Twice, storetest.Late}
+	c.mode = storetest.None
+	if c.rng.Float64() < c.s.o.Faults {
+		c.mode = modes[c.rng.IntN(len(modes))]
+	}
+	return c.mode
+}
+
+// sent makes a call of an optional interface, with the faults of storetest.Fault.
+func (c *client) sent(send func() error) error {
+	switch c.choose() {
+	case storetest.Before:
+		return storetest.ErrInjected
+	case storetest.LostReply:
+		_ = send()
+		return storetest.ErrInjected
+	case storetest.Late:
+		c.late = append(c.late, send)
+		return storetest.ErrInjected
+	case storetest.Twice:
+		_ = send()
+	}
+	return send()
+}
+
+// deliver lets the calls arrive that are under way.
+func (c *client) deliver(ctx context.Context) {
+	c.fault.Deliver(ctx)
+	for _, send := range c.late {
+		_ = send()
+	}
+	c.late = nil
 }
 
 // move makes one call, of a kind that fits what was seen lately.
 func (c *client) move(ctx context.Context) {
 	if c.rng.IntN(6) == 0 {
-		c.fault.Deliver(ctx)
+		c.deliver(ctx)
 	}
 	rec, ok := c.recent()
-	switch n := c.rng.IntN(100); {
+	most := 100
+	if c.journal != nil && c.timers != nil {
+		most = 130
+	}
+	switch n := c.rng.IntN(most); {
+	case n >= 115:
+		c.moveTimer(ctx, c.timers)
+	case n >= 100 && ok:
+		c.recordSteps(ctx, c.journal, &rec)
 	case !ok || n < 25:
 		in := &Input{Kind: Claim, Key: c.key(), Cached: c.s.o.Cached}
 		in.Proposal = c.proposal(in.Key, store.Processing)
@@ -128,11 +173,11 @@ func (c *client) call(in *Input, send func(*Answer) error) {
 	if c.mode == storetest.Before {
 		return
 	}
-	if c.mode == storetest.Twice && in.Kind != Get {
+	if c.mode == storetest.Twice && !in.Kind.reads() {
 		s.h.Call(c.id, at, in)
 	}
 	n := s.h.Call(c.id, at, in)
-	if a.Err == nil || errors.Is(a.Err, store.ErrNotFound) || errors.Is(a.Err, store.ErrLeaseLost) {
+	if a.Err == nil || errors.Is(a.Err, store.ErrNotFound) || errors.Is(a.Err, store.ErrLeaseLost) || errors.Is(a.Err, store.ErrChanged) {
 		s.h.Return(n, s.h.Tick(), a)
 		if a.Err == nil && a.Found.Record.State.Valid() {
 			s.remember(a.Found.Record)

@@ -28,6 +28,9 @@ type row struct {
 	expires int64  // from updated; none: there is none
 	created int64  // 0: not known
 	born    bool   // created is updated
+
+	steps string // of this life of the key
+	timer timer  // in a history of a timer, which has nothing else
 }
 
 const none = -1
@@ -47,6 +50,8 @@ func proposed(p *store.Proposal, old *row) row {
 	}
 	if !old.there || p.Restart {
 		r.created, r.born = 0, true
+	} else {
+		r.steps = old.steps
 	}
 	return r.ended(p.State, p.Attempt, p.Error, p.Outcome, p.Lease, p.Keep)
 }

@@ -42,6 +42,14 @@ func step(r row, in *Input, a *Answer) (next []any) {
 		}
 	case Sweep:
 		sweep(r, a, can)
+	case RecordStep:
+		recordStep(r, in, a, can)
+	case Steps:
+		readSteps(r, in, a, can)
+	case SetTimer, DropTimer:
+		changeTimer(r, in, a, can)
+	case DueTimers:
+		dueTimer(r, in, a, can)
 	}
 	return next
 }
@@ -139,6 +147,15 @@ func applied(r row, in *Input) []row {
 	case Sweep:
 		if r.there && r.expires != none {
 			return []row{r.gone()}
+		}
+	case RecordStep:
+		if r.held(&in.Lease) != no && r.state == store.Processing {
+			return []row{r.taught(in).withStep(&in.Step)}
+		}
+	case SetTimer, DropTimer:
+		if changed, ok := r.timer.with(in); ok {
+			r.timer = changed
+			return []row{r}
 		}
 	}
 	return nil
