@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/saga"
@@ -96,7 +97,9 @@ func (w *simWorld) judge(id string, operated bool) (end store.State, wrong []str
 		}
 	}
 	if s := f.Record.State; !s.Terminal() && s != store.Unknown {
-		bad("rule 7: it is %v: %s", s, f.Record.LastError)
+		timers, now, err := w.st.DueTimers(context.Background(), f.Record.Key.Operation, 10_000*time.Hour, 100)
+		timers = slices.DeleteFunc(timers, func(t store.Timer) bool { return t.Key != f.Record.Key })
+		bad("rule 7: it is %v: %s; the lease ends %v, now is %v, timers %+v, error %v, steps %+v", s, f.Record.LastError, f.Record.Until, now, timers, err, steps)
 	}
 	if f.Record.State == store.Unknown && (operated || !slices.ContainsFunc(simReasons, func(reason string) bool { return strings.Contains(f.Record.LastError, reason) })) {
 		bad("rule 6: it is stuck, and an operator has looked at it %v: %s", operated, f.Record.LastError)

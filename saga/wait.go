@@ -155,7 +155,7 @@ func (s *Saga[In, Out]) Send(ctx context.Context, tenant, id, event string, v an
 		switch {
 		case r.recorded[inputStep] == nil:
 			return store.Outcome{}, &effect.Pause{Unbegun: true, Err: fail(store.ErrNotFound, nil)}
-		case r.recorded[event] != nil:
+		case r.recorded[event] != nil || r.recorded[backStep] != nil && r.recorded[event+eventPart] == nil:
 			return store.Outcome{}, &effect.Pause{Attempt: r.attempts(), Err: fail(ErrEnded, nil)}
 		}
 		_, err := s.guard.Run(ctx, x.Step(event+eventPart), func(context.Context, *semel.Execution) (store.Outcome, error) {

@@ -169,6 +169,43 @@ func TestAwait_EventDoesNotCome_TurnsBackAndRefusesIt(t *testing.T) {
 	})
 }
 
+// An event that comes after a saga has turned back would let a later run reach a step
+// that no earlier one has reached, and undo it out of order.
+func TestSend_SagaHasTurnedBack_IsRefused(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.waiting(func(ctx context.Context, r *saga.Run) error {
+			_, err := saga.Await[string](ctx, r, "wait", 0)
+			return err
+		})
+		d.Deadline = time.Hour
+		s := newSaga(t, st, d)
+		if err := s.Start(t.Context(), "ann", "1", book); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		undoing := make(chan struct{})
+		fail := once("undo hold", errBoom)
+		w.before = func(name string) error {
+			err := fail(name)
+			if err != nil {
+				close(undoing)
+			}
+			return err
+		}
+		working.Go(func() { _ = s.Work(ctx, nil) })
+		<-undoing
+		cancel() // the compensation has failed once, and nobody goes on now
+		working.Wait()
+		if err := s.Send(t.Context(), "ann", "1", "wait", "late"); !errors.Is(err, saga.ErrEnded) {
+			t.Errorf("Send: %v, want ErrEnded", err)
+		}
+		work(t, time.Minute, s)
+		w.done(t, "hold", "undo hold")
+	})
+}
+
 func TestSend_NoSuchSagaOrEvent_IsRefused(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {

@@ -48,6 +48,11 @@ var sagas = []Mutant{
 		Old: "if parked && r.recorded[", New: "if parked && r.stuck != nil && r.recorded[",
 	},
 	{
+		Name: "an event comes after a saga has turned back", Rule: "saga 2",
+		Dir: flow, Func: "(*Saga).Send", Package: flow, Run: "TestSend_SagaHasTurnedBack_IsRefused",
+		Old: "r.recorded[event] != nil || r.recorded[backStep] != nil &&", New: "r.recorded[event] != nil || r.recorded[backStep] != nil && r.pausing &&",
+	},
+	{
 		Name: "the end of the caller ends compensations", Rule: "saga 4",
 		Dir: flow, Func: "(*Saga).run", Package: flow, Run: "TestRule4_CallerLeaves_CompensationsGoOn",
 		Old: "r.end(caller, ctx, forward, err)", New: "r.end(caller, forward, forward, err)",
