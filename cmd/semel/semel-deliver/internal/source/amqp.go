@@ -19,9 +19,6 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 	if queue == "" {
 		return nil, errors.New("must name the queue: amqp://HOST/VHOST?queue=NAME")
 	}
-	if len(a.hosts) > 1 {
-		return nil, errors.New("has several hosts; give one, or the name of a load balancer")
-	}
 	s := &semelamqp.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine}
 	var errs [5]error
 	s.Declare, errs[0] = choose(a, "declare", choice[semelamqp.Declare]{"copies", semelamqp.DeclareCopies},
@@ -29,22 +26,16 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 	s.Kind, errs[1] = choose(a, "kind", choice[semelamqp.Kind]{"quorum", semelamqp.Quorum}, choice[semelamqp.Kind]{"classic", semelamqp.Classic})
 	s.SingleActive, errs[2] = choose(a, "single-active", choice[bool]{"false", false}, choice[bool]{"true", true})
 	s.Horizon, errs[3] = a.span("horizon")
-	s.Config.TLSClientConfig, errs[4] = a.tls()
+	address, config, err := a.amqpClient("semel-deliver")
+	s.Config, errs[4] = config, err
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	if s.Config.TLSClientConfig != nil {
-		a.scheme = "amqps"
-	}
-	s.Config.Properties = amqp.NewConnectionProperties()
-	s.Config.Properties.SetClientConnectionName("semel-deliver")
-	var err error
 	if o.Order != "" && o.Order != "none" {
 		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "routing-key": semelamqp.ByRoutingKey}); err != nil {
 			return nil, err
 		}
 	}
-	address := a.amqpURL()
 	if _, err := semelamqp.New(address, queue, s); err != nil {
 		return nil, err
 	}
@@ -60,6 +51,22 @@ func parseAMQP(a *address, o *Options) (*Broker, error) {
 		}
 		return s, s.Close, nil
 	}}, nil
+}
+
+// amqpClient is the address for the client, and its configuration.
+func (a *address) amqpClient(name string) (address string, config amqp.Config, err error) {
+	if len(a.hosts) > 1 {
+		return "", config, errors.New("has several hosts; give one, or the name of a load balancer")
+	}
+	if config.TLSClientConfig, err = a.tls(); err != nil {
+		return "", config, err
+	}
+	if config.TLSClientConfig != nil {
+		a.scheme = "amqps"
+	}
+	config.Properties = amqp.NewConnectionProperties()
+	config.Properties.SetClientConnectionName(name)
+	return a.amqpURL(), config, nil
 }
 
 // amqpURL is the address for the client, with the options that this package does not

@@ -31,28 +31,18 @@ func parseKafka(a *address, o *Options) (*Broker, error) {
 	if o.Group == "" {
 		return nil, &input.Error{Field: "--group", Want: "is required with kafka://: the consumer group, such as billing"}
 	}
-	hosts, err := a.addresses("9092")
+	client, err := a.kafkaClient()
 	if err != nil {
 		return nil, err
 	}
-	k := &semelkafka.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Client: []kgo.Opt{kgo.SeedBrokers(hosts...)}}
-	var errs [6]error
+	k := &semelkafka.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine, Client: client}
+	var errs [4]error
 	k.Start, errs[0] = choose(a, "start", choice[semelkafka.Position]{"earliest", semelkafka.Earliest}, choice[semelkafka.Position]{"latest", semelkafka.Latest})
 	k.OutOfRange, errs[1] = choose(a, "out-of-range", choice[semelkafka.Position]{"refuse", semelkafka.Refuse},
 		choice[semelkafka.Position]{"earliest", semelkafka.Earliest}, choice[semelkafka.Position]{"latest", semelkafka.Latest})
 	k.Horizon, errs[2] = a.span("horizon")
-	cfg, err := a.tls()
-	errs[3] = err
-	if cfg != nil {
-		k.Client = append(k.Client, kgo.DialTLSConfig(cfg))
-	}
-	mechanism, err := a.sasl()
-	errs[4] = err
-	if mechanism != nil {
-		k.Client = append(k.Client, kgo.SASL(mechanism))
-	}
 	session, err := a.span("session-timeout")
-	errs[5] = err
+	errs[3] = err
 	if session > 0 {
 		k.Client = append(k.Client, kgo.SessionTimeout(session), kgo.HeartbeatInterval(min(3*time.Second, session/3)))
 	}
@@ -72,6 +62,27 @@ func parseKafka(a *address, o *Options) (*Broker, error) {
 		}
 		return s, s.Close, nil
 	}}, nil
+}
+
+// kafkaClient is the hosts, TLS and the login as options of a client.
+func (a *address) kafkaClient() ([]kgo.Opt, error) {
+	hosts, err := a.addresses("9092")
+	if err != nil {
+		return nil, err
+	}
+	cfg, terr := a.tls()
+	mechanism, serr := a.sasl()
+	if err := errors.Join(terr, serr); err != nil {
+		return nil, err
+	}
+	opts := []kgo.Opt{kgo.SeedBrokers(hosts...)}
+	if cfg != nil {
+		opts = append(opts, kgo.DialTLSConfig(cfg))
+	}
+	if mechanism != nil {
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	return opts, nil
 }
 
 // kafkaOrder is the rule of order; nil: by the record's key.

@@ -19,11 +19,42 @@ func parseNATS(a *address, o *Options) (*Broker, error) {
 	if len(a.path) != 2 || a.path[0] == "" || a.path[1] == "" {
 		return nil, errors.New("must name a stream and a durable consumer: nats://HOST:4222/STREAM/CONSUMER")
 	}
+	connect, err := a.natsClient("semel-deliver")
+	if err != nil {
+		return nil, err
+	}
+	s := &semelnats.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine}
+	if o.Order != "" && o.Order != "none" {
+		bySubject := func(m *consume.Message) string { return m.Origin.Topic }
+		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "subject": bySubject}); err != nil {
+			return nil, err
+		}
+	}
+	stream, durable, group := a.path[0], a.path[1], o.Group
+	if group == "" {
+		group = durable
+	}
+	return &Broker{Group: group, open: func(ctx context.Context) (driver.Source, func() error, error) {
+		conn, err := connect()
+		if err != nil {
+			return nil, nil, err
+		}
+		src, err := openNATS(ctx, conn, stream, durable, s)
+		if err != nil {
+			conn.Close()
+			return nil, nil, err
+		}
+		return src, func() error { conn.Close(); return nil }, nil
+	}}, nil
+}
+
+// natsClient returns a function that connects.
+func (a *address) natsClient(name string) (connect func() (*nats.Conn, error), err error) {
 	hosts, err := a.addresses("4222")
 	if err != nil {
 		return nil, err
 	}
-	opts := []nats.Option{nats.Name("semel-deliver"), nats.MaxReconnects(-1)}
+	opts := []nats.Option{nats.Name(name), nats.MaxReconnects(-1)}
 	switch {
 	case a.hasUser && a.password == "":
 		opts = append(opts, nats.Token(a.user))
@@ -40,29 +71,18 @@ func parseNATS(a *address, o *Options) (*Broker, error) {
 	if cfg != nil {
 		opts = append(opts, nats.Secure(cfg))
 	}
-	s := &semelnats.Options{DeadLetters: o.DeadLetters, Quarantine: o.Quarantine}
-	if o.Order != "" && o.Order != "none" {
-		bySubject := func(m *consume.Message) string { return m.Origin.Topic }
-		if s.OrderKey, err = order(o, map[string]func(*consume.Message) string{"none": none, "subject": bySubject}); err != nil {
-			return nil, err
-		}
-	}
-	stream, durable, group := a.path[0], a.path[1], o.Group
-	if group == "" {
-		group = durable
-	}
-	return &Broker{Group: group, open: func(ctx context.Context) (driver.Source, func() error, error) {
+	return func() (*nats.Conn, error) {
 		conn, err := nats.Connect("nats://"+strings.Join(hosts, ",nats://"), opts...)
 		if err != nil {
-			return nil, nil, fmt.Errorf("no connection: %w; see whether the server runs at %s, and check the user, the password and tls", err, strings.Join(hosts, ", "))
+			return nil, noConnection(hosts, err)
 		}
-		src, err := openNATS(ctx, conn, stream, durable, s)
-		if err != nil {
-			conn.Close()
-			return nil, nil, err
-		}
-		return src, func() error { conn.Close(); return nil }, nil
-	}}, nil
+		return conn, nil
+	}, nil
+}
+
+// noConnection adds the next step to the error of a connection.
+func noConnection(hosts []string, err error) error {
+	return fmt.Errorf("no connection: %w; see whether the server runs at %s, and check the user, the password and tls", err, strings.Join(hosts, ", "))
 }
 
 func openNATS(ctx context.Context, conn *nats.Conn, stream, durable string, o *semelnats.Options) (driver.Source, error) {

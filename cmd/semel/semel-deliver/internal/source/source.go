@@ -1,4 +1,6 @@
-// Package source opens the broker that --from names.
+// Package source reads the addresses of brokers. It opens the broker that --from names to
+// take messages from it ([Parse]), and the destination that --to of "semel outbox
+// publish" names to send messages to it ([ParseSink]).
 package source
 
 import (
@@ -106,23 +108,13 @@ func Parse(text string, o *Options) (*Broker, error) {
 	case text == "":
 		return nil, bad("", "is required: the broker, such as kafka://127.0.0.1:9092/orders, amqp://127.0.0.1?queue=orders, nats://127.0.0.1/ORDERS/billing or sqs://orders?region=eu-west-1")
 	case ok && slices.Contains(planned, scheme):
-		return nil, bad(scheme+"://…", "is not supported by this version; choose "+schemes())
+		return nil, bad(scheme+"://…", "is not supported by this version; choose "+schemes(kinds))
 	case !ok || parse == nil:
-		return nil, bad(scheme, "is no broker; choose "+schemes()+", such as kafka://127.0.0.1:9092/orders")
+		return nil, bad(scheme, "is no broker; choose "+schemes(kinds)+", such as kafka://127.0.0.1:9092/orders")
 	}
-	a, err := split(scheme, rest)
+	b, a, err := read("--from", scheme, rest, func(a *address) (*Broker, error) { return parse(a, o) })
 	if err != nil {
-		return nil, bad(scheme+"://…", err.Error())
-	}
-	b, err := parse(a, o)
-	if err != nil {
-		if input.Is(err) {
-			return nil, err
-		}
-		return nil, bad(a.String(), err.Error())
-	}
-	for name := range a.query { // the parser has taken those that it knows
-		return nil, bad(name, "is no option of "+scheme+"://; see the help for the options of each broker")
+		return nil, err
 	}
 	if b.Kind, b.shown = scheme, a.String(); scheme == "amqps" {
 		b.Kind = "amqp"
@@ -130,7 +122,27 @@ func Parse(text string, o *Options) (*Broker, error) {
 	return b, nil
 }
 
-func schemes() string { return strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ") + "://" }
+// read splits an address, and refuses the options that its parser has not taken.
+func read[T any](flag, scheme, rest string, parse func(*address) (T, error)) (parsed T, a *address, err error) {
+	bad := func(value, want string) error { return &input.Error{Field: flag, Value: value, Want: want} }
+	if a, err = split(scheme, rest); err != nil {
+		return parsed, nil, bad(scheme+"://…", err.Error())
+	}
+	if parsed, err = parse(a); err != nil {
+		if !input.Is(err) {
+			err = bad(a.String(), err.Error())
+		}
+		return parsed, nil, err
+	}
+	for name := range a.query {
+		return parsed, nil, bad(name, "is no option of "+scheme+"://; see the help for the options of each broker")
+	}
+	return parsed, a, nil
+}
+
+func schemes[T any](kinds map[string]T) string {
+	return strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ") + "://"
+}
 
 // split cuts an address into its parts.
 func split(scheme, rest string) (*address, error) {

@@ -37,23 +37,31 @@ func parseSQS(a *address, o *Options) (*Broker, error) {
 		group = queue
 	}
 	return &Broker{Group: group, open: func(ctx context.Context) (driver.Source, func() error, error) {
-		cfg, err := config.LoadDefaultConfig(ctx)
+		client, err := sqsClient(ctx, region, endpoint)
 		if err != nil {
 			return nil, nil, err
 		}
-		client := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
-			o.Logger = logging.Nop{} // the SDK's warnings are also in its errors
-			if region != "" {
-				o.Region = region
-			}
-			if endpoint != "" {
-				o.BaseEndpoint = &endpoint
-			}
-		})
 		src, err := semelsqs.New(client, queue, s)
 		if err != nil {
 			return nil, nil, err
 		}
 		return src, func() error { return nil }, nil
 	}}, nil
+}
+
+// sqsClient makes a client with credentials from AWS's usual places.
+func sqsClient(ctx context.Context, region, endpoint string) (*sqs.Client, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return sqs.NewFromConfig(cfg, func(o *sqs.Options) {
+		o.Logger = logging.Nop{} // the SDK's warnings are also in its errors
+		if region != "" {
+			o.Region = region
+		}
+		if endpoint != "" {
+			o.BaseEndpoint = &endpoint
+		}
+	}), nil
 }
