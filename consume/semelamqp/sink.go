@@ -3,6 +3,7 @@ package semelamqp
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -66,5 +67,13 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 	if m.OrderKey != "" {
 		p.Headers[OrderKeyHeader] = m.OrderKey
 	}
-	return s.publisher.send(ctx, queue{name: m.Topic, exchange: s.exchange}, p).wait(ctx)
+	err := s.publisher.send(ctx, queue{name: m.Topic, exchange: s.exchange}, p).wait(ctx)
+	switch {
+	case !errors.Is(err, errUnroutable):
+		return err
+	case s.exchange == "":
+		return fmt.Errorf("semelamqp: queue %q: %w; create it with: rabbitmqadmin declare queue name=%s durable=true", m.Topic, err, m.Topic)
+	}
+	return fmt.Errorf("semelamqp: exchange %q, routing key %q: %w; bind a queue with: rabbitmqadmin declare binding source=%s destination=QUEUE routing_key=%s",
+		s.exchange, m.Topic, err, s.exchange, m.Topic)
 }

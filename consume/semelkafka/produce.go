@@ -89,6 +89,9 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 		return nil
 	}
 	err = fmt.Errorf("semelkafka: message of %d bytes to topic %q: %w", len(m.Body), m.Topic, err)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return fmt.Errorf("%w; create the topic with: kafka-topics --create --topic %s", err, m.Topic)
+	}
 	if errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.InvalidTopicException) || errors.Is(err, kerr.InvalidRecord) {
 		return outbox.Poison(err)
 	}

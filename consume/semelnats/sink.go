@@ -57,5 +57,8 @@ func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	if tooLarge(err) || errors.Is(err, nats.ErrBadSubject) || errors.Is(err, jetstream.ErrInvalidSubject) {
 		return outbox.Poison(err)
 	}
+	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
+		return fmt.Errorf("%w; no stream takes this subject; create one with: nats stream add --subjects %s", err, m.Topic)
+	}
 	return err
 }

@@ -49,7 +49,7 @@ func (s *sink) Publish(ctx context.Context, messages []outbox.Message, answer fu
 func (s *sink) send(ctx context.Context, m *outbox.Message) error {
 	url, err := s.url(ctx, m.Topic)
 	if err != nil {
-		return fmt.Errorf("semelsqs: queue %q: %w", m.Topic, err)
+		return fmt.Errorf("semelsqs: %w", explain(m.Topic, err))
 	}
 	text, attributes := Encode(m.SentHeaders(), m.Body)
 	in := &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &text, MessageAttributes: attributes}

@@ -95,7 +95,7 @@ func (c *consoleCmd) Run(ctx context.Context, e *env) error {
 		if c.Write {
 			o.Operator = login.Operator
 		}
-		if b, oerr := storeurl.OutboxOf(h); oerr == nil { // other stores have none
+		if b, oerr := storeurl.OutboxOf(h, false); oerr == nil { // other stores have none
 			defer func() { err = errors.Join(err, b.Close()) }()
 			o.Outbox = b
 		}

@@ -17,6 +17,8 @@ import (
 )
 
 type outboxCmd struct {
+	Publish publishCmd `cmd:"" passthrough:"" help:"Send the messages to kafka://, amqp://, nats://, sqs:// or a webhook, until it is stopped. A part of the program semel-deliver."`
+
 	List  outboxListCmd  `cmd:"" help:"List messages, and count them."`
 	Show  outboxShowCmd  `cmd:"" help:"Show one message."`
 	Retry outboxRetryCmd `cmd:"" help:"Send a message that has failed, and its order key, again at once."`
@@ -32,7 +34,7 @@ type outboxFlags struct {
 func (c *outboxFlags) with(ctx context.Context, fn func(storeurl.Outbox) error) error {
 	flag := storeFlag(*c)
 	return flag.with(ctx, func(h storeurl.Handle) (err error) {
-		b, err := storeurl.OutboxOf(h)
+		b, err := storeurl.OutboxOf(h, false)
 		if err != nil {
 			return err
 		}

@@ -141,27 +141,8 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	head := func(name, kind, help string) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
-	head("semel_events_total", "counter", "Events of calls by kind; see semel.Kind.")
-	for _, c := range r.calls {
-		for i, kind := range kinds {
-			name := strings.NewReplacer(": ", "_", " ", "_").Replace(kind)
-			if n := c.byKind[i].Load(); n > 0 {
-				fmt.Fprintf(&b, "semel_events_total{kind=%s,%s} %d\n", quote(name), c.labels(), n)
-			}
-		}
-	}
-	head("semel_upstream_seconds", "summary", "Time that the upstream took for requests that reached it.")
-	for _, c := range r.calls {
-		if n := c.runs.Load(); n > 0 {
-			fmt.Fprintf(&b, "semel_upstream_seconds_sum{%s} %g\nsemel_upstream_seconds_count{%s} %d\n",
-				c.labels(), time.Duration(c.took.Load()).Seconds(), c.labels(), n)
-		}
-	}
-	head("semel_unkeyed_requests_total", "counter", "Requests of a protected method that passed without a key, unprotected.")
-	for _, c := range r.calls {
-		if n := c.unkeyed.Load(); n > 0 {
-			fmt.Fprintf(&b, "semel_unkeyed_requests_total{%s} %d\n", c.labels(), n)
-		}
+	if len(r.calls) > 0 {
+		r.writeCalls(&b, head)
 	}
 	for _, v := range r.values {
 		head(v.name, v.kind, v.help)
@@ -175,6 +156,32 @@ func (r *Registry) WriteTo(w io.Writer) (int64, error) {
 	}
 	n, err := io.WriteString(w, b.String())
 	return int64(n), err
+}
+
+// writeCalls writes the counts of all rules.
+func (r *Registry) writeCalls(b *strings.Builder, head func(name, kind, help string)) {
+	head("semel_events_total", "counter", "Events of calls by kind; see semel.Kind.")
+	for _, c := range r.calls {
+		for i, kind := range kinds {
+			name := strings.NewReplacer(": ", "_", " ", "_").Replace(kind)
+			if n := c.byKind[i].Load(); n > 0 {
+				fmt.Fprintf(b, "semel_events_total{kind=%s,%s} %d\n", quote(name), c.labels(), n)
+			}
+		}
+	}
+	head("semel_upstream_seconds", "summary", "Time that the upstream took for requests that reached it.")
+	for _, c := range r.calls {
+		if n := c.runs.Load(); n > 0 {
+			fmt.Fprintf(b, "semel_upstream_seconds_sum{%s} %g\nsemel_upstream_seconds_count{%s} %d\n",
+				c.labels(), time.Duration(c.took.Load()).Seconds(), c.labels(), n)
+		}
+	}
+	head("semel_unkeyed_requests_total", "counter", "Requests of a protected method that passed without a key, unprotected.")
+	for _, c := range r.calls {
+		if n := c.unkeyed.Load(); n > 0 {
+			fmt.Fprintf(b, "semel_unkeyed_requests_total{%s} %d\n", c.labels(), n)
+		}
+	}
 }
 
 func (c *Calls) labels() string {

@@ -20,11 +20,22 @@ import (
 // openTime is how long the store may take to open before OpenStore logs that.
 const openTime = 3 * time.Second
 
-// OpenStore opens the store. Its error has the command that helps against it.
+// OpenStore opens the store, and makes it or brings its schema up to date where that is
+// needed. Its error has the command that helps against it.
 func OpenStore(ctx context.Context, u storeurl.URL, log *slog.Logger) (storeurl.Handle, error) {
+	return open(ctx, u, u.Open, log)
+}
+
+// OpenExisting opens a store that is there, as it is. Its error has the command that
+// helps against it.
+func OpenExisting(ctx context.Context, u storeurl.URL, log *slog.Logger) (storeurl.Handle, error) {
+	return open(ctx, u, u.OpenExisting, log)
+}
+
+func open(ctx context.Context, u storeurl.URL, how func(context.Context) (storeurl.Handle, error), log *slog.Logger) (storeurl.Handle, error) {
 	late := time.AfterFunc(openTime, func() { log.Warn("the store has not answered yet", "store", u.String()) })
 	defer late.Stop()
-	st, err := u.Open(ctx)
+	st, err := how(ctx)
 	if err != nil {
 		return nil, mendStore(u, fmt.Errorf("store: %w", err))
 	}

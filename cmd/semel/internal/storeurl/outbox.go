@@ -13,15 +13,17 @@ import (
 
 // Outbox is the outbox of an open store. Close it before the store.
 type Outbox interface {
+	outbox.Store
 	outbox.Inspector
 	io.Closer
 }
 
-// OutboxOf opens the outbox of a store.
-func OutboxOf(h Handle) (Outbox, error) {
+// OutboxOf opens the outbox of a store. Listen is for a publisher: its outbox waits for
+// notifications of PostgreSQL on a connection of its own.
+func OutboxOf(h Handle, listen bool) (Outbox, error) {
 	switch st := h.(type) {
 	case *pgstore.Store:
-		return pgoutbox.New(st, &pgoutbox.Options{NoListen: true})
+		return pgoutbox.New(st, &pgoutbox.Options{NoListen: !listen})
 	case *sqlitestore.Store:
 		return sqliteoutbox.New(st)
 	}

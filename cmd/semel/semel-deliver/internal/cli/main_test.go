@@ -15,6 +15,7 @@ import (
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
 	"github.com/semel-go/semel/consume/semelsqs/sqstest"
 	"github.com/semel-go/semel/internal/proctest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
 // Variables that make this binary a process of a test.
@@ -39,5 +40,6 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	os.Exit(amqptest.Main(proctest.TestFunc(func() int { return sqstest.Main(m) })))
+	withSQS := proctest.TestFunc(func() int { return sqstest.Main(m) })
+	os.Exit(amqptest.Main(proctest.TestFunc(func() int { return pgtest.Main(withSQS) })))
 }

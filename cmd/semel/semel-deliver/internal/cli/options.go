@@ -10,12 +10,17 @@ import (
 	"github.com/semel-go/semel/store"
 )
 
-// options are the flags. A flag that semel proxy has, too, has the same name and
-// meaning here.
-type options struct {
+// commonOptions are flags of each command.
+type commonOptions struct {
 	JSON      bool        `name:"json" help:"Write logs as JSON."`
 	ShowBuild versionFlag `name:"version" help:"Print the version and exit."`
 	LogLevel  slog.Level  `name:"log-level" placeholder:"LEVEL" default:"info" help:"debug, info (default), warn or error."`
+}
+
+// options are the flags. A flag that semel proxy has, too, has the same name and
+// meaning here.
+type options struct {
+	commonOptions
 
 	From        string `name:"from" placeholder:"URL" group:"Where" help:"The broker, and what to take from it; see above. Required."`
 	To          string `name:"to" placeholder:"URL" group:"Where" help:"The service that gets each message as a POST, such as http://127.0.0.1:3000/events. Required."`
@@ -79,11 +84,10 @@ func (p *policy) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// names are the flags that SEMEL_ variables set: all but version.
-func names() (list []string) {
-	t := reflect.TypeFor[options]()
-	for i := range t.NumField() {
-		if name := t.Field(i).Tag.Get("name"); name != "version" {
+// flagNames are the flags of a struct that SEMEL_ variables set: all but version.
+func flagNames(t reflect.Type) (list []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		if name := f.Tag.Get("name"); name != "" && name != "version" {
 			list = append(list, name)
 		}
 	}

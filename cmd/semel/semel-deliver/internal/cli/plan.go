@@ -2,20 +2,15 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/semel-go/semel"
-	"github.com/semel-go/semel/cmd/semel/internal/config"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
-	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/cmd/semel/internal/secrets"
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
@@ -35,20 +30,10 @@ type plan struct {
 	to, hooks tlsfile.Files
 }
 
-// planner collects the mistakes.
+// planner collects the mistakes in the options.
 type planner struct {
 	*options
-	errs []error
-}
-
-func (p *planner) bad(flag string, value any, want string, args ...any) {
-	p.errs = append(p.errs, &input.Error{Field: "--" + flag, Value: fmt.Sprint(value), Want: fmt.Sprintf(want, args...)})
-}
-
-func (p *planner) failed(err error) {
-	if err != nil {
-		p.errs = append(p.errs, err)
-	}
+	mistakes
 }
 
 // plan checks all options and reports every mistake.
@@ -145,7 +130,9 @@ func (p *planner) checkGroup(c *deliver.Calls) error {
 }
 
 func (p *planner) sending(s *deliver.Sending, b *source.Broker) {
-	s.URL = p.url("to", p.To, true)
+	if s.URL = p.url("to", p.To); p.To == "" {
+		p.bad("to", "", "is required: the service that gets the messages, such as http://127.0.0.1:3000/events")
+	}
 	s.Mode, s.Timeout, s.MaxBody, s.MaxRefusals = p.Mode, p.span("timeout", p.Timeout, time.Millisecond, 24*time.Hour), int64(p.MaxBody), p.MaxAttempts
 	s.Statuses = deliver.Statuses{Done: p.DoneStatuses, Final: p.FinalStatuses, NoEffect: p.NoEffectStatuses}
 	p.statuses()
@@ -158,16 +145,7 @@ func (p *planner) sending(s *deliver.Sending, b *source.Broker) {
 			p.bad(flag, text, "must be text without control characters, and event-type must not be empty")
 		}
 	}
-	s.Header = http.Header{}
-	for _, line := range p.Header {
-		name, value, ok := strings.Cut(line, ":")
-		if value = strings.TrimSpace(value); !ok || !isToken(name) || !event.IsHeaderValue(value) {
-			p.bad("header", name, `write "Name: value"`) // the value may be a secret
-			continue
-		}
-		p.ownHeader("header", name)
-		s.Header.Add(name, value)
-	}
+	s.Header = p.header("header", p.Header, p.ownHeader)
 	s.Forward = slices.Clone(p.ForwardHeaders)
 	if name, ok := strings.CutPrefix(p.Scope, "header:"); ok && name != "" {
 		s.Forward = append(s.Forward, name)
@@ -209,69 +187,9 @@ func (p *planner) statuses() {
 }
 
 func (p *planner) reconcileURL() *url.URL {
-	u := p.url("reconcile-url", p.ReconcileURL, false)
+	u := p.url("reconcile-url", p.ReconcileURL)
 	if u != nil && p.OnDoubt.Policy != semel.Park {
 		p.bad("reconcile-url", input.Masked(u), "is asked only about parked messages; set --on-doubt park")
 	}
 	return u
-}
-
-// url is an absolute http or https URL.
-func (p *planner) url(flag, text string, required bool) *url.URL {
-	if text == "" {
-		if required {
-			p.bad(flag, "", "is required: the service that gets the messages, such as http://127.0.0.1:3000/events")
-		}
-		return nil
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" || u.User != nil {
-		if strings.ContainsAny(text, "@?#") {
-			text = "" // it may contain a secret
-		}
-		p.bad(flag, text, "write an absolute URL of http or https without a user, such as http://127.0.0.1:3000/events; credentials go into --header")
-		return nil
-	}
-	return u
-}
-
-// span is a duration within its limits.
-func (p *planner) span(flag string, d config.Duration, least, most time.Duration) time.Duration {
-	if time.Duration(d) < least || time.Duration(d) > most {
-		p.bad(flag, d, "must be from %v to %v", config.Duration(least), config.Duration(most))
-	}
-	return time.Duration(d)
-}
-
-func (p *planner) count(flag string, n, least, most int64) {
-	if n < least || n > most {
-		p.bad(flag, n, "must be from %d to %d", least, most)
-	}
-}
-
-func (p *planner) address(flag, addr string) {
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok && path != "" {
-		return
-	}
-	_, port, err := net.SplitHostPort(addr)
-	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
-		p.bad(flag, addr, "write host:port, such as 127.0.0.1:9090, or unix:/run/semel.sock")
-	}
-}
-
-// tlsFiles checks a certificate and its key.
-func (p *planner) tlsFiles(prefix string, f tlsfile.Files) {
-	if (f.Cert == "") != (f.Key == "") {
-		p.bad(prefix+"-cert", f.Cert, "a certificate and its key belong together; give %s-cert and %s-key", prefix, prefix)
-		return
-	}
-	if _, err := program.TLSFiles(f, nil); err != nil {
-		p.bad(prefix+"-cert", f.Cert, "cannot be used: %v", err)
-	}
-}
-
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
 }

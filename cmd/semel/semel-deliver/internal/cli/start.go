@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
-	"github.com/semel-go/semel/cmd/semel/internal/admin"
 	"github.com/semel-go/semel/cmd/semel/internal/hook"
 	"github.com/semel-go/semel/cmd/semel/internal/input"
 	"github.com/semel-go/semel/cmd/semel/internal/program"
-	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/upstream"
 	"github.com/semel-go/semel/cmd/semel/semel-deliver/internal/deliver"
 	"github.com/semel-go/semel/consume/driver"
@@ -40,72 +37,36 @@ func (o *options) run(ctx context.Context, log *slog.Logger, getenv func(string)
 		s.Reconcile = hook.New(p.reconcile, time.Duration(o.ReconcileTimeout), hookFiles)
 		defer s.Reconcile.Close()
 	}
-	at, err := p.open(ctx, o.AdminListen, log)
+	at := &opened{}
+	defer func() { err = errors.Join(err, at.close()) }()
+	source, err := p.open(ctx, at, o.AdminListen, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
 	program.WarnSettings(ctx, log, at.store)
 	service, err := deliver.New(at.store, s)
 	if err != nil {
 		return err
 	}
-	defer serveAdmin(at.admin, service, log)()
+	defer serveAdmin(at.admin, service.Ready, service.Counts(), log)()
 	log.Info("delivering", "from", p.broker.String(), "to", input.Masked(s.Sending.URL), "store", p.store.String(), "group", p.broker.Group,
 		"on_doubt", s.OnDoubt.String(), "concurrency", s.Concurrency)
-	return service.Serve(ctx, at.source)
-}
-
-// opened is what a start opens.
-type opened struct {
-	store       storeurl.Handle
-	admin       net.Listener // nil: there is none
-	source      driver.Source
-	closeSource func() error
+	return service.Serve(ctx, source)
 }
 
 // open opens the store, the listener and the source. The error names everything that
 // failed, each with the next step.
-func (p *plan) open(ctx context.Context, addr string, log *slog.Logger) (*opened, error) {
-	var o opened
-	var serr, aerr, berr error
-	o.store, serr = program.OpenStore(ctx, p.store, log)
-	if addr != "" {
-		o.admin, aerr = program.Listen(ctx, "--admin-listen", addr)
-	}
-	o.source, o.closeSource, berr = p.broker.Open(ctx)
-	err := errors.Join(serr, aerr, berr)
-	if err == nil {
-		return &o, nil
-	}
-	if o.admin != nil {
-		_ = o.admin.Close()
-	}
+func (p *plan) open(ctx context.Context, at *opened, addr string, log *slog.Logger) (driver.Source, error) {
+	st, serr := program.OpenStore(ctx, p.store, log)
 	if serr == nil {
-		err = errors.Join(err, o.store.Close())
+		at.store, at.closers = st, append(at.closers, st.Close)
 	}
+	aerr := at.listen(ctx, addr)
+	source, closeSource, berr := p.broker.Open(ctx)
 	if berr == nil {
-		err = errors.Join(err, o.closeSource())
+		at.closers = append(at.closers, closeSource)
 	}
-	return nil, err
-}
-
-func (o *opened) close() error { return errors.Join(o.closeSource(), o.store.Close()) }
-
-// serveAdmin serves the health, the readiness and the metrics until stop is called.
-// Without a listener it does nothing.
-func serveAdmin(l net.Listener, service *deliver.Service, log *slog.Logger) (stop func()) {
-	if l == nil {
-		return func() {}
-	}
-	server := admin.Server(admin.Handler(service.Ready, service.Counts(), log), log)
-	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the admin server ended; messages are delivered without it", "error", err)
-		}
-	}()
-	log.Info("admin listening", "addr", l.Addr().String())
-	return func() { _ = server.Close() } // a prober asks again
+	return source, errors.Join(serr, aerr, berr)
 }
 
 // warn logs, once at the start, each choice of options that is unsafe in some

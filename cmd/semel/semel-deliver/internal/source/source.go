@@ -91,7 +91,7 @@ func (b *Broker) Open(ctx context.Context) (src driver.Source, closeSource func(
 
 // address is an address in parts. Package url refuses several hosts.
 type address struct {
-	scheme         string
+	scheme, rest   string // rest is everything after ://, for http and https only
 	user, password string
 	hasUser        bool
 	hosts          []string
