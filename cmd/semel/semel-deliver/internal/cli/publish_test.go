@@ -74,44 +74,39 @@ func (s *shop) put(t *testing.T, messages ...outbox.Message) {
 type destination struct {
 	args  []string // --to and the options that belong to it
 	topic string   // of the messages
-	mu    sync.Mutex
-	ids   map[string][]string // the IDs that have arrived, by order key
+
+	mu      sync.Mutex
+	ids     map[string][]string // by order key: the IDs in the order in which each has arrived first
+	seen    map[string]bool
+	repeats int
 }
 
 // add notes a message that has arrived.
 func (d *destination) add(orderKey, id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.ids == nil {
-		d.ids = map[string][]string{}
+	if d.seen[id] {
+		d.repeats++
+		return
 	}
-	d.ids[orderKey] = append(d.ids[orderKey], id)
+	if d.ids == nil {
+		d.ids, d.seen = map[string][]string{}, map[string]bool{}
+	}
+	d.ids[orderKey], d.seen[id] = append(d.ids[orderKey], id), true
 }
 
 // firsts are the IDs of an order key in the order in which each has arrived first.
-func (d *destination) firsts(orderKey string) (ids []string) {
+func (d *destination) firsts(orderKey string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, id := range d.ids[orderKey] {
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return slices.Clone(d.ids[orderKey])
 }
 
 // distinct is how many messages have arrived.
-func (d *destination) distinct() (n int) {
+func (d *destination) distinct() int {
 	d.mu.Lock()
-	keys := make([]string, 0, len(d.ids))
-	for key := range d.ids {
-		keys = append(keys, key)
-	}
-	d.mu.Unlock()
-	for _, key := range keys {
-		n += len(d.firsts(key))
-	}
-	return n
+	defer d.mu.Unlock()
+	return len(d.seen)
 }
 
 // check checks that each key has all its messages, in the order of the commits.
