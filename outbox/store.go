@@ -79,7 +79,8 @@ const LongestDelay = time.Hour
 
 // Inspector is the side of an outbox for operators and monitoring.
 type Inspector interface {
-	// Stats counts the messages.
+	// Stats counts the messages that are not sent. Its cost grows with their number, and
+	// not with the number of sent messages that are kept.
 	Stats(ctx context.Context) (Stats, error)
 	// List returns up to limit messages of a state in the order of their positions,
 	// beginning after a position. Bodies are left out.
@@ -94,12 +95,11 @@ type Inspector interface {
 	Drop(ctx context.Context, position int64) error
 }
 
-// Stats counts the messages of an outbox.
+// Stats counts the messages of an outbox that are not sent.
 type Stats struct {
 	Waiting     int64 // including those that are being sent
 	Held        int64 // have failed, or wait for an earlier one of their order key that has
 	Quarantined int64
-	Sent        int64         // kept for the retention
 	StoppedKeys int64         // order keys that wait for an operator
 	OldestAge   time.Duration // of the oldest message that waits or is held
 }

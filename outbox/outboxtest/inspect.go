@@ -36,7 +36,6 @@ func (m *Memory) Stats(context.Context) (s outbox.Stats, err error) {
 		case outbox.Quarantined:
 			s.Quarantined++
 		case outbox.Sent:
-			s.Sent++
 		}
 		if r.State == outbox.Waiting || r.State == outbox.Held {
 			s.OldestAge = max(s.OldestAge, time.Since(r.Written))

@@ -57,6 +57,8 @@ const (
 
 	outboxDir = "outbox"
 
+	publishDir = "cmd/semel/semel-deliver/internal/publish"
+
 	handlertx = "store/pgstore/internal/handlertx"
 	pgnotify  = "store/pgstore/internal/notify"
 )

@@ -44,4 +44,19 @@ var outboxes = []Mutant{
 		Dir: outboxDir, Func: "(*session).failure", Package: outboxDir, Run: "TestPublisher_MaxAttempts",
 		Old: "exhausted && reachable", New: "exhausted && (reachable || exhausted)",
 	},
+	{
+		Name: "outbox: a count reads the messages that were sent", Rule: "outbox",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestStats_ManyMessages",
+		Old: "(SELECT count(*) FROM {s}.semel_outbox_key WHERE stopped),", New: "(SELECT count(*) FROM {s}.semel_outbox_key WHERE stopped) + 0 * (SELECT count(*) FROM {s}.semel_outbox_sent),",
+	},
+	{
+		Name: "outbox publish: an answer is for another message of the call", Rule: "outbox",
+		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
+		Old: "answer(mine[n], err)", New: "answer(n, err)",
+	},
+	{
+		Name: "outbox publish: topics with one new name wait for each other", Rule: "outbox",
+		Dir: publishDir, Func: "(*routes).Publish", Package: publishDir, Run: "TestRoutes_TopicsRenamed",
+		Old: "indexes[topic] = append(indexes[topic], i)", New: "if r.byTopic[topic].Topic != \"\" {\n\t\t\ttopic = \"a\"\n\t\t}\n\t\tindexes[topic] = append(indexes[topic], i)",
+	},
 }

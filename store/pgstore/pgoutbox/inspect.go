@@ -12,17 +12,23 @@ import (
 	"github.com/semel-go/semel/store/pgstore"
 )
 
-// Stats implements outbox.Inspector. It counts rows, so its cost grows with their number.
+// Stats implements outbox.Inspector. It counts the waiting messages by an index.
 func (b *Outbox) Stats(ctx context.Context) (s outbox.Stats, err error) {
-	if b.db.Closed() {
-		return s, pgstore.ErrClosed
-	}
-	var age *int64
-	err = b.db.Own.QueryRow(ctx, b.sql.stats).Scan(&s.Waiting, &s.Held, &s.Quarantined, &s.Sent, &s.StoppedKeys, &age)
-	if age != nil {
-		s.OldestAge = max(0, time.Duration(*age)*time.Microsecond)
-	}
-	return s, explain("stats", err)
+	err = b.inTx(ctx, "stats", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, byIndex); err != nil {
+			return err
+		}
+		var age *int64
+		if err := tx.QueryRow(ctx, b.sql.stats).Scan(&s.Waiting, &s.Held, &s.Quarantined, &s.StoppedKeys, &age); err != nil {
+			return err
+		}
+		s.OldestAge = 0
+		if age != nil {
+			s.OldestAge = max(0, time.Duration(*age)*time.Microsecond)
+		}
+		return nil
+	})
+	return s, err
 }
 
 // List implements outbox.Inspector.

@@ -252,3 +252,43 @@ func TestPut_TwoKeysInOppositeOrder_OnePutLocksInOneOrder(t *testing.T) {
 		}
 	}
 }
+
+// Stats reads no sent message, and no body of a waiting one.
+func TestStats_ManyMessages_ReadsTheIndexOnly(t *testing.T) {
+	p := newShop(t)
+	messages := make([]outbox.Message, 2000)
+	for i := range messages {
+		messages[i] = message(fmt.Sprint("k", i%100), i)
+	}
+	p.put(t, messages...)
+	schema := p.st.Database().Schema
+	err := pgx.BeginFunc(t.Context(), p.app, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "LOCK TABLE "+schema+".semel_outbox_sent IN ACCESS EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s, err := p.box.Stats(limited) // it would wait for the lock
+		if s.Waiting != 2000 || s.OldestAge <= 0 {
+			t.Errorf("%+v, want 2000 waiting messages", s)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan []string
+	err = pgx.BeginFunc(t.Context(), p.app, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), byIndex); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), "EXPLAIN "+p.box.sql.stats)
+		if err == nil {
+			plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
+	if text := strings.Join(plan, "\n"); err != nil || strings.Contains(text, "Seq Scan on semel_outbox ") || !strings.Contains(text, "Index Only Scan using semel_outbox_pkey") {
+		t.Errorf("the plan is\n%s\n%v", text, err)
+	}
+}

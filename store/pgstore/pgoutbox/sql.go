@@ -12,6 +12,9 @@ const (
 	// The keys come as text, so that each driver of database/sql can send them.
 	lockKeys  = `SELECT count(pg_advisory_xact_lock(h)) FROM unnest(string_to_array($1::text, ',')::bigint[]) AS h`
 	notifySQL = `SELECT pg_notify($1::text, '')`
+	// A count from the index alone does not read bodies, nor the pages of deleted messages.
+	// JIT would compile the statement each time, because its plan seems expensive.
+	byIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`
 )
 
 // statements are the SQL for the tables of one store.
@@ -113,7 +116,7 @@ func statementsOf(db *pgwire.Database) *statements {
 
 		trim: fill(`DELETE FROM {s}.semel_outbox_sent WHERE position IN (SELECT position FROM {s}.semel_outbox_sent WHERE sent < {now} - $1::bigint ORDER BY sent LIMIT $2::integer)`),
 		stats: fill(`SELECT (SELECT count(*) FROM {s}.semel_outbox), count(*) FILTER (WHERE NOT quarantined), count(*) FILTER (WHERE quarantined),
-			(SELECT count(*) FROM {s}.semel_outbox_sent), (SELECT count(*) FROM {s}.semel_outbox_key WHERE stopped),
+			(SELECT count(*) FROM {s}.semel_outbox_key WHERE stopped),
 			{now} - least(min(written) FILTER (WHERE NOT quarantined), (SELECT min(o.written) FROM ({all}) l
 				CROSS JOIN LATERAL (SELECT written FROM {s}.semel_outbox o WHERE o.lane = l.lane ORDER BY o.position LIMIT 1) o)) FROM {s}.semel_outbox_held`),
 		listWaiting: noBody(fill(`SELECT {waiting} FROM ({all}) l

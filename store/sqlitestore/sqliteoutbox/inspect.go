@@ -11,14 +11,15 @@ import (
 )
 
 const countAll = `SELECT (SELECT count(*) FROM semel_outbox), (SELECT count(*) FROM semel_outbox_held WHERE quarantined = 0),
-	(SELECT count(*) FROM semel_outbox_held WHERE quarantined = 1), (SELECT count(*) FROM semel_outbox_sent), (SELECT count(*) FROM semel_outbox_key WHERE stopped = 1),
+	(SELECT count(*) FROM semel_outbox_held WHERE quarantined = 1), (SELECT count(*) FROM semel_outbox_key WHERE stopped = 1),
 	(SELECT written FROM semel_outbox ORDER BY position LIMIT 1), (SELECT min(written) FROM semel_outbox_held WHERE quarantined = 0)`
 
-// Stats implements outbox.Inspector. It counts rows, so its cost grows with their number.
+// Stats implements outbox.Inspector. It reads the messages that are not sent, so its cost
+// grows with their number.
 func (b *Outbox) Stats(ctx context.Context) (s outbox.Stats, err error) {
 	err = b.read(ctx, "stats", func(tx *sql.Tx) error {
 		var waiting, held sql.NullInt64
-		if err := tx.QueryRowContext(ctx, countAll).Scan(&s.Waiting, &s.Held, &s.Quarantined, &s.Sent, &s.StoppedKeys, &waiting, &held); err != nil {
+		if err := tx.QueryRowContext(ctx, countAll).Scan(&s.Waiting, &s.Held, &s.Quarantined, &s.StoppedKeys, &waiting, &held); err != nil {
 			return err
 		}
 		for _, written := range []sql.NullInt64{waiting, held} {

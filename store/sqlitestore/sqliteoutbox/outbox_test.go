@@ -177,3 +177,21 @@ func TestPublishers_WritersAtTheSameTime_KeysKeepTheirOrder(t *testing.T) {
 		next[m.OrderKey]++
 	}
 }
+
+// Stats does not read sent messages: it works although their table is not there.
+func TestStats_NoSentTable_Counts(t *testing.T) {
+	box, db, _ := open(t)
+	if _, err := db.ExecContext(t.Context(), "DROP TABLE semel_outbox_sent"); err != nil {
+		t.Fatal(err)
+	}
+	begun, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(box.Put(t.Context(), begun, outbox.Message{Topic: "orders", ID: "1"}), begun.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := box.Stats(t.Context()); err != nil || s.Waiting != 1 || s.OldestAge <= 0 {
+		t.Errorf("%+v, %v; want 1 waiting message", s, err)
+	}
+}

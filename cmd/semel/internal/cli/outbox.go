@@ -19,6 +19,7 @@ import (
 type outboxCmd struct {
 	Publish publishCmd `cmd:"" passthrough:"" help:"Send the messages to kafka://, amqp://, nats://, sqs:// or a webhook, until it is stopped. A part of the program semel-deliver."`
 
+	Stats outboxStatsCmd `cmd:"" help:"Count the messages that are not sent, and tell the age of the oldest."`
 	List  outboxListCmd  `cmd:"" help:"List messages, and count them."`
 	Show  outboxShowCmd  `cmd:"" help:"Show one message."`
 	Retry outboxRetryCmd `cmd:"" help:"Send a message that has failed, and its order key, again at once."`
@@ -77,7 +78,7 @@ type outboxListCmd struct {
 
 // Help implements kong.HelpProvider.
 func (*outboxListCmd) Help() string {
-	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages of all states, on standard error.
+	return `Lists messages of one state in the order of their positions. With --json it writes one line of JSON for each; otherwise it also counts the messages that are not sent, on standard error.
 
 Examples:
 
@@ -137,9 +138,7 @@ func count(ctx context.Context, e *env, b storeurl.Outbox) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stderr, "%d waiting, %d held, %d quarantined, %d sent; %d order keys are stopped; the oldest message that waits or is held is %v old\n",
-		s.Waiting, s.Held, s.Quarantined, s.Sent, s.StoppedKeys, s.OldestAge.Truncate(time.Second))
-	return err
+	return printStats(e.stderr, &s)
 }
 
 // positionArg names one message.
