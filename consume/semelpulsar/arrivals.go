@@ -1,6 +1,7 @@
 package semelpulsar
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -36,19 +37,29 @@ func (a *arrivals) OnAcknowledge(pulsar.Consumer, pulsar.MessageID) {}
 // OnNegativeAcksSend implements pulsar.ConsumerInterceptor.
 func (a *arrivals) OnNegativeAcksSend(pulsar.Consumer, []pulsar.MessageID) {}
 
-// read forgets a message that Next returns. The client has dropped the messages of its
-// partition that came earlier and are still here, because it has connected again.
-func (a *arrivals) read(id pulsar.MessageID) {
+// read forgets a message that Next reads, and returns deliver's answer. The client has
+// dropped the messages of its partition that came earlier and are still here, because it
+// has connected again. If the message was revoked, read reports false.
+func (a *arrivals) read(id pulsar.MessageID, deliver func() bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ids := a.unread[id.PartitionIdx()]
-	for i := range ids {
-		if ids[i] == id {
-			clear(ids[:i+1])
-			a.unread[id.PartitionIdx()] = ids[i+1:]
-			return
-		}
+	i := slices.Index(ids, id)
+	if i < 0 {
+		return false
 	}
+	clear(ids[:i+1])
+	a.unread[id.PartitionIdx()] = ids[i+1:]
+	return deliver()
+}
+
+// revoke drops the messages of a partition that no Next has returned, because the broker
+// sends them to another member, and calls revokeDeliveries.
+func (a *arrivals) revoke(partition int32, revokeDeliveries func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.unread, partition)
+	revokeDeliveries()
 }
 
 // stop gives back what no Next has returned.

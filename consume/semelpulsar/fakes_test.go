@@ -57,13 +57,14 @@ type fakeProducer struct {
 	opt  pulsar.ProducerOptions
 	mu   sync.Mutex
 	sent []*pulsar.ProducerMessage
+	err  error // the answer to each message
 }
 
 func (p *fakeProducer) Send(_ context.Context, m *pulsar.ProducerMessage) (pulsar.MessageID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent = append(p.sent, m)
-	return fakeID{}, nil
+	return fakeID{}, p.err
 }
 
 func (p *fakeProducer) Close() {}

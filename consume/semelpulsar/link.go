@@ -56,12 +56,11 @@ func (l *link) next(ctx context.Context, limit int, wait time.Duration) (ds []dr
 			return ds, err
 		}
 		l.heard, l.probe = time.Now(), nil
-		l.arrivals.read(raw.ID())
 		d := &delivery{l: l, raw: raw, own: l.s.message(raw), id: raw.ID(), place: placeOf(raw.ID()), index: indexOf(raw.ID())}
 		if l.s.opt.Type == pulsar.Failover {
 			d.revoked = make(chan struct{})
 		}
-		if l.unsettled.arrived(d) {
+		if l.arrivals.read(raw.ID(), func() bool { return l.unsettled.arrived(d) }) {
 			ds = append(ds, d)
 		}
 	}

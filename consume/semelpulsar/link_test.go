@@ -3,6 +3,7 @@ package semelpulsar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +194,29 @@ func TestFailover_MemberInactive_MessagesAreRevoked(t *testing.T) {
 	}
 	c.send(copyOf(entryMessage(1, 0))) // it is active again
 	take(t, s, 1)
+}
+
+// The messages that no Next has returned are the other member's, too: here they would
+// overtake those that the other member gets again.
+func TestFailover_MemberInactive_UnreadMessagesAreDropped(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.Failover})
+	c := client.last()
+	other := entryMessage(3, 0)
+	other.id.partition = 1
+	c.send(entryMessage(1, 0), entryMessage(2, 0), other)
+	take(t, s, 1)
+	c.opt.EventListener.BecameInactive(c, "orders-partition-0", 0)
+	if m := take(t, s, 1)[0].Message(); m.Origin.ID != "7:3:0" {
+		t.Errorf("the next message is %s, want 7:3:0 of the other partition", m.Origin.ID)
+	}
+	c.send(copyOf(entryMessage(1, 0)), copyOf(entryMessage(2, 0))) // it is active again
+	for i, d := range take(t, s, 2) {
+		if want := fmt.Sprintf("7:%d:0", i+1); d.Message().Origin.ID != want {
+			t.Errorf("message %d is %s, want %s", i, d.Message().Origin.ID, want)
+		}
+	}
+	none(t, s)
 }
 
 // The client gives up a consumer whose topic does not exist, and does not tell.

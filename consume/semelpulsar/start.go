@@ -112,7 +112,7 @@ func (l *listener) BecameActive(pulsar.Consumer, string, int32) {}
 // BecameInactive implements pulsar.ConsumerEventListener: the broker sends the partition's
 // messages to another member.
 func (l *listener) BecameInactive(_ pulsar.Consumer, _ string, partition int32) {
-	l.unsettled.revoke(partition)
+	l.arrivals.revoke(partition, func() { l.unsettled.revoke(partition) })
 }
 
 // The first and the longest pause before the client connects again. Its own default goes

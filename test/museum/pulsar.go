@@ -35,4 +35,19 @@ var pulsars = []Mutant{
 		Dir: pulsar, Func: "(*Source).openCopies", Package: pulsar, Run: "TestInfo_Copies_HaveASubscription",
 		Old: `pulsar.SubscriptionPositionEarliest`, New: `pulsar.SubscriptionPositionLatest`,
 	},
+	{
+		Name: "Pulsar: a member that is no longer active handles what it has not read", Rule: "order",
+		Dir: pulsar, Func: "(*arrivals).revoke", Package: pulsar, Run: "TestFailover_MemberInactive_UnreadMessagesAreDropped",
+		Old: `delete(a.unread, partition)`, New: `_ = partition`,
+	},
+	{
+		Name: "Pulsar: an outbox keeps a producer that the client has closed", Rule: "outbox",
+		Dir: pulsar, Func: "(*Sink).send", Package: pulsar, Run: "TestSink_ProducerClosed_NextMessageGetsAnother",
+		Old: `s.forget(topic, o)`, New: `_ = s`,
+	},
+	{
+		Name: "Pulsar: an outbox mixes keys in a batch", Rule: "outbox",
+		Dir: pulsar, Func: "(*Sink).create", Package: pulsar, Run: "TestSink_Message_HasKeyAndHeadersAndIsInNoBatch",
+		Old: `DisableBatching: true`, New: `DisableBatching: false`,
+	},
 }

@@ -1,0 +1,113 @@
+package semelpulsar
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"github.com/semel-go/semel/outbox"
+	"github.com/semel-go/semel/store"
+)
+
+func newSink(t *testing.T, client pulsar.Client) *Sink {
+	t.Helper()
+	s, err := NewSink(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// sendOne publishes one message and returns its answer.
+func sendOne(ctx context.Context, s *Sink, m outbox.Message) (answered error) {
+	s.Publish(ctx, []outbox.Message{m}, func(_ int, err error) { answered = err })
+	return answered
+}
+
+func TestNewSink_NoClient_Error(t *testing.T) {
+	t.Parallel()
+	if _, err := NewSink(nil); err == nil {
+		t.Error("NewSink of no client returned no error")
+	}
+}
+
+// A batch holds messages of several keys, which a key-shared subscription would mix.
+func TestSink_Message_HasKeyAndHeadersAndIsInNoBatch(t *testing.T) {
+	t.Parallel()
+	client := &fakeClient{}
+	s := newSink(t, client)
+	for range 2 {
+		m := outbox.Message{Topic: "orders", OrderKey: "ann", ID: "1", Headers: []store.Header{{Name: "color", Value: "blue"}}, Body: []byte("body")}
+		if err := sendOne(t.Context(), s, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(client.producers) != 1 || len(client.producers[0].sent) != 2 {
+		t.Fatalf("%d producers, want 1 for both messages", len(client.producers))
+	}
+	p := client.producers[0]
+	if p.opt.Topic != "persistent://public/default/orders" || !p.opt.DisableBatching || p.opt.SendTimeout != sendTimeout {
+		t.Errorf("the producer's options are %+v", p.opt)
+	}
+	if m := p.sent[0]; m.Key != "ann" || string(m.Payload) != "body" || m.Properties[outbox.KeyHeader] != "1" || m.Properties["color"] != "blue" {
+		t.Errorf("the message is %+v", m)
+	}
+}
+
+// The client does not connect a producer again that it has closed.
+func TestSink_ProducerClosed_NextMessageGetsAnother(t *testing.T) {
+	t.Parallel()
+	for _, closed := range []error{pulsar.ErrProducerClosed, errors.Join(pulsar.ErrTopicNotfound, errors.New("TopicNotFound")), pulsar.ErrTopicTerminated, pulsar.ErrProducerFenced} {
+		client := &fakeClient{}
+		s := newSink(t, client)
+		m := outbox.Message{Topic: "orders", ID: "1"}
+		if err := sendOne(t.Context(), s, m); err != nil {
+			t.Fatal(err)
+		}
+		client.producers[0].err = closed
+		if err := sendOne(t.Context(), s, m); !errors.Is(err, closed) || outbox.IsPoison(err) {
+			t.Errorf("error %v, want %v", err, closed)
+		}
+		if err := sendOne(t.Context(), s, m); err != nil || len(client.producers) != 2 {
+			t.Errorf("%d producers, want 2: %v", len(client.producers), err)
+		}
+	}
+}
+
+func TestSink_NoAnswerOrBadTopic_IsToldApart(t *testing.T) {
+	t.Parallel()
+	client := &fakeClient{}
+	s := newSink(t, client)
+	if err := sendOne(t.Context(), s, outbox.Message{Topic: "orders", ID: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	for err, poison := range map[error]bool{pulsar.ErrMessageTooLarge: true, pulsar.ErrMetaTooLarge: true, pulsar.ErrSendTimeout: false, errors.New("other"): false} {
+		client.producers[0].err = err
+		if got := sendOne(t.Context(), s, outbox.Message{Topic: "orders", ID: "1"}); !errors.Is(got, err) || outbox.IsPoison(got) != poison {
+			t.Errorf("%v: got %v, want poison %v", err, got, poison)
+		}
+	}
+	if len(client.producers) != 1 {
+		t.Errorf("%d producers, want 1", len(client.producers))
+	}
+	for _, topic := range []string{"", "a/b", "non-persistent://public/default/orders"} {
+		if err := sendOne(t.Context(), s, outbox.Message{Topic: topic, ID: "1"}); !outbox.IsPoison(err) {
+			t.Errorf("topic %q: %v, want poison", topic, err)
+		}
+	}
+}
+
+func TestSink_Closed_SendsNothing(t *testing.T) {
+	t.Parallel()
+	client := &fakeClient{}
+	s := newSink(t, client)
+	m := outbox.Message{Topic: "orders", ID: "1"}
+	if err := errors.Join(sendOne(t.Context(), s, m), s.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := sendOne(t.Context(), s, m); err == nil || outbox.IsPoison(err) || len(client.producers[0].sent) != 1 {
+		t.Errorf("after Close: %v", err)
+	}
+}
