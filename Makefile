@@ -32,8 +32,10 @@ SLOW = $(addprefix github.com/semel-go/semel/,test/chaos store/pgstore store/red
 PACKAGES = $(SLOW) $(filter-out $(SLOW),$(ALL_PACKAGES))
 
 # The client of Pulsar has data races of its own when it is closed while it connects, so
-# that the race detector says nothing about these tests.
-PULSAR = github.com/semel-go/semel/consume/semelpulsar
+# that the race detector says nothing about these tests: those of the packages in PULSAR,
+# and of DELIVER those with Pulsar in their name, which it does not compile.
+PULSAR = $(addprefix github.com/semel-go/semel/,consume/semelpulsar examples/pulsar-postgres)
+DELIVER = github.com/semel-go/semel/cmd/semel/semel-deliver/internal/cli
 
 # The packages with campaigns, which are the tests named TestCampaign.
 CAMPAIGNS = $(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|')
@@ -45,9 +47,10 @@ LANES ?= 4
 test: vet ## Run the tests of every module in their short form, with the race detector (10 to 18 minutes on 2 cores)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -short -timeout 20m $(filter-out $(PULSAR),$(PACKAGES))
 	$(GO) test -vet=off -short -timeout 20m $(PULSAR)
+	[ -z "$(RACE)" ] || $(GO) test -vet=off -short -timeout 20m -run Pulsar $(DELIVER)
 	@echo
 	@[ -n "$(RACE)" ] || echo "LEFT OUT: the race detector, because there is no C compiler" >&2
-	@echo "LEFT OUT: the race detector for semelpulsar, because the client of Pulsar has races of its own"
+	@echo "LEFT OUT: the race detector for tests with Pulsar, because its client has races of its own"
 	@echo "LEFT OUT: campaigns under faults and load: make campaigns"
 	@echo "LEFT OUT: semelkafka on Apache Kafka, because it ran on kfake only: make test-kafka"
 	@echo "LEFT OUT: seeded bugs that the tests must catch: make museum"
@@ -62,6 +65,7 @@ SEQUENTIAL = $(addprefix github.com/semel-go/semel/,test/sim store/storetest)
 campaigns: ## Run the tests that work for minutes under faults and load, in their normal form
 	$(GO) test -vet=off -timeout 30m -run '^TestCampaign' $(SEQUENTIAL) $(PULSAR)
 	$(GO) test $(RACE) -vet=off -p $(LANES) -timeout 30m -run '^TestCampaign' $(filter-out $(SEQUENTIAL) $(PULSAR),$(CAMPAIGNS))
+	[ -z "$(RACE)" ] || $(GO) test -vet=off -timeout 30m -run '^TestCampaign_Pulsar' $(DELIVER)
 
 .PHONY: allocs
 allocs: ## Run the tests that count allocations, to which the race detector would add its own

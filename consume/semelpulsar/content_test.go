@@ -3,9 +3,12 @@ package semelpulsar_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelpulsar"
 	"github.com/semel-go/semel/consume/semelpulsar/pulsartest"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -116,6 +120,40 @@ func TestClient_EmptyMessageWithoutProperties_IsDropped(t *testing.T) {
 		t.Errorf("the handler got %q", h.all)
 	}
 }
+
+// A message of Pulsar's client for Python has its key in a property, and its order key in
+// the partition key. The second run of the producer sends the same messages again, in a batch.
+func TestServe_PythonProducer_KeysAreRecognized(t *testing.T) {
+	t.Parallel()
+	b := open(t, pulsar.KeyShared)
+	b.opt.OrderKey = nil // by the message's key
+	fetch := exec.CommandContext(t.Context(), "testdata/python.sh")
+	python, err := fetch.Output()
+	if err != nil {
+		proctest.Need(t, fmt.Errorf("%w: %w", errNoPython, err), errNoPython)
+	}
+	var h handled
+	var keys sync.Map
+	serve(t, consumer(t, memstore.New(nil), keyHeader, func(_ context.Context, _ *semel.Execution, m *consume.Message) error {
+		keys.Store(m.OrderKey, true)
+		h.run(m)
+		return nil
+	}, consume.Options{}), b.member(t))
+	until(t, "subscribed", func() bool { return len(b.stats(t)[b.topic].Consumers) == 1 })
+	for _, batching := range []string{"one", "batch"} {
+		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), "testdata/producer.py", b.server.URL(), b.topic, batching)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("producer.py: %v\n%s", err, out)
+		}
+	}
+	until(t, "acked", func() bool { return h.total() >= 3 && b.Unsettled(t) == 0 })
+	slices.Sort(h.all)
+	if _, ok := keys.Load("ann"); !ok || !slices.Equal(h.all, []string{"from Python 0", "from Python 1", "from Python 2"}) {
+		t.Errorf("the handler got %q; a message has the order key ann: %v", h.all, ok)
+	}
+}
+
+var errNoPython = errors.New("no Python with pulsar-client")
 
 // A message of Pulsar's own client, which is written in Java, has its key in a property.
 func TestCampaign_JavaProducer_KeyIsRecognized(t *testing.T) {

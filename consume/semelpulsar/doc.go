@@ -22,9 +22,11 @@
 // time, in their order. With [ByKey] those of different keys run at the same time; the
 // broker still gets the acks in any order. There a message waits for its retry in this
 // process, because Pulsar cannot send it again alone. In a key-shared subscription the
-// messages of one key run one at a time, in their order, also after members come, go and
-// die: Pulsar gives a key to another member after the earlier one has acked its messages or
-// is gone. It needs Pulsar 4.0.3 or later; earlier versions let messages overtake others.
+// messages of one key run one at a time, in their order: Pulsar gives a key to another
+// member after the earlier one has acked its messages or is gone. It needs Pulsar 4.0.3 or
+// later; earlier versions let messages overtake others. In a failover and a key-shared
+// subscription the order is the broker's: after the death of a member Pulsar 4.0.8 may send
+// later messages of a key to the next member before those that the dead one had.
 //
 // # Limits of Pulsar and its client
 //

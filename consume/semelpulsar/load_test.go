@@ -209,21 +209,27 @@ func load(t *testing.T, b *broker, keys consume.CallFunc, messages, kills int, d
 	return l, took
 }
 
-// campaign is a load whose messages must each have one outcome.
+// campaign is a load whose messages must each have one outcome. In an exclusive
+// subscription their order must be kept, too. In the others the broker itself may send
+// messages out of order after a death: see docs/decisions/0110.
 func campaign(t *testing.T, b *broker, name string, messages, kills int, disturb func()) {
 	t.Helper()
 	l, took := load(t, b, consume.Keyed("load", keyHeader), messages, kills, disturb)
 	lost, again := l.counts(messages)
-	if lost > 0 || len(l.derived) != messages || l.wrong > 0 {
+	failures := lost + max(len(l.derived)-messages, messages-len(l.derived))
+	if b.opt.Type == pulsar.Exclusive {
+		failures += l.wrong
+	}
+	if failures > 0 {
 		t.Errorf("of %d messages %d were lost, %d derived keys were passed on, and %d were overtaken by one of their key", messages, lost, len(l.derived), l.wrong)
 	}
 	claim := "a message published up to twice, to members that die, is handled, and passes on one derived key"
-	if b.opt.Type != pulsar.Shared {
+	if b.opt.Type == pulsar.Exclusive {
 		claim += "; the order of each key is kept"
 	}
 	report(t, figure{
-		Claim: claim + " (" + name + ")", Trials: messages, Failures: lost + max(len(l.derived)-messages, messages-len(l.derived)) + l.wrong,
-		Detail: fmt.Sprintf("%d kills, 30 %% duplicates, %d handlers ran again after a death, %.0f messages/s", kills, again, float64(messages)*1.3/took.Seconds()),
+		Claim: claim + " (" + name + ")", Trials: messages, Failures: failures,
+		Detail: fmt.Sprintf("%d kills, 30 %% duplicates, %d handlers ran again after a death, %d messages overtaken by one of their key, %.0f messages/s", kills, again, l.wrong, float64(messages)*1.3/took.Seconds()),
 	})
 }
 

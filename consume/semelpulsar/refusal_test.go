@@ -13,6 +13,7 @@ import (
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 	"github.com/semel-go/semel/consume/semelpulsar"
+	"github.com/semel-go/semel/consume/semelpulsar/pulsartest"
 	"github.com/semel-go/semel/store/memstore"
 )
 
@@ -26,6 +27,37 @@ func TestInfo_ServerDown_NamesURL(t *testing.T) {
 	}
 	_, err = s.Info(t.Context())
 	wants(t, err, "Pulsar gives no answer", "check the client's URL")
+}
+
+// Wrong credentials, and a role that may not consume: it is allowed to, and then may.
+func TestCampaign_Credentials_ErrorNamesNextStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker of its own")
+	}
+	t.Parallel()
+	server := pulsartest.Secured(t)
+	info := func(token string) error {
+		client := newClient(t, pulsar.ClientOptions{URL: server.URL(), OperationTimeout: 2 * time.Second, Authentication: pulsar.NewAuthenticationToken(token)})
+		defer client.Close()
+		s, err := semelpulsar.New(client, "orders", group, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Info(t.Context())
+		return err
+	}
+	err := info("wrong")
+	wants(t, err, "Pulsar refuses the credentials", "check the client's Authentication")
+	if strings.Contains(err.Error(), "wrong") {
+		t.Errorf("the error shows the token: %v", err)
+	}
+	wants(t, info(pulsartest.Token("billing")), "the role may not produce or consume here", "pulsar-admin namespaces grant-permission public/default --role ROLE --actions produce,consume")
+	if _, err := server.Request("POST", "/namespaces/public/default/permissions/billing", `["produce","consume"]`); err != nil {
+		t.Fatal(err)
+	}
+	if err := info(pulsartest.Token("billing")); err != nil {
+		t.Errorf("after it was allowed: %v", err)
+	}
 }
 
 func TestInfo_ExclusiveIsTaken_NamesType(t *testing.T) {

@@ -80,11 +80,11 @@ func (s *Sink) send(ctx context.Context, m *outbox.Message) error {
 			s.forget(topic, o)
 		}
 	}
-	err = fmt.Errorf("semelpulsar: message of %d bytes to topic %q: %w", len(m.Body), topic, err)
 	if errors.Is(err, pulsar.ErrMessageTooLarge) || errors.Is(err, pulsar.ErrMetaTooLarge) {
-		return outbox.Poison(err)
+		return outbox.Poison(fmt.Errorf("semelpulsar: message of %d bytes to topic %q: is larger than the broker's maxMessageSize, which is 5 MiB by default; "+
+			"keep the body elsewhere and send its address, or raise the setting in the broker: %w", len(m.Body), topic, err))
 	}
-	return err
+	return fmt.Errorf("semelpulsar: message of %d bytes to topic %q: %w", len(m.Body), topic, err)
 }
 
 // open returns the producer of a topic, and makes it if there is none. The client's call

@@ -3,6 +3,7 @@ package semelpulsar
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -87,6 +88,8 @@ func TestSink_NoAnswerOrBadTopic_IsToldApart(t *testing.T) {
 		client.producers[0].err = err
 		if got := sendOne(t.Context(), s, outbox.Message{Topic: "orders", ID: "1"}); !errors.Is(got, err) || outbox.IsPoison(got) != poison {
 			t.Errorf("%v: got %v, want poison %v", err, got, poison)
+		} else if poison != strings.Contains(got.Error(), "maxMessageSize, which is 5 MiB by default; keep the body elsewhere") {
+			t.Errorf("the error is %v", got)
 		}
 	}
 	if len(client.producers) != 1 {

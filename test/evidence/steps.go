@@ -45,7 +45,7 @@ var steps = []step{
 	{"flood", "One tenant floods the proxy with 400 clients: the latency of another tenant, and the memory.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_OneTenantFloods_OthersServed$"}, long, true, false},
 	{"clients", "Clients and frameworks in Python, JavaScript, Java and a browser, through the proxy.", "test/httpclients", []string{"-timeout=20m"}, long, false, false},
 	{"proxy", "The proxy is killed with requests in flight, on SQLite.", "cmd/semel/internal/cli", []string{"-run=^TestCampaign_ProxyKilled_EachKeyTakesEffectOnce$", "-timeout=20m"}, []string{"SEMEL_TEST_KILLS=110"}, false, false},
-	{"deliver", "Two members of semel deliver and the service are killed and frozen while messages, three in ten of them twice, take effect; the control, a service that ignores the key, doubles.", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_MembersAndServiceKilled", "-timeout=30m"}, long, false, false},
+	{"deliver", "Two members of semel deliver and the service are killed and frozen while messages of NATS and of Pulsar, three in ten of them twice, take effect; the control, a service that ignores the key, doubles.", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_(MembersAndServiceKilled|Pulsar)", "-timeout=30m"}, long, false, false},
 	{"outbox publish", "Two processes of semel outbox publish are killed and frozen while transactions write messages in PostgreSQL, which go to NATS and to Kafka (kfake).", "cmd/semel/semel-deliver/internal/cli", []string{"-run=^TestCampaign_PublishersKilled", "-timeout=30m"}, long, false, false},
 	{"museum", "Seeded bugs, each with the project that had it, and whether the tests catch them.", "test/museum", []string{"-timeout=30m"}, nil, false, true},
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,8 +21,9 @@ import (
 // ErrNotInstalled says that there is no broker on this machine.
 var ErrNotInstalled = errors.New("pulsartest: no Apache Pulsar or no java; install java 17 and run scripts/pulsar/pulsar, or set SEMEL_TEST_PULSAR to the directory of Pulsar")
 
-// limit is how long a server may take to start, or to end.
-const limit = 3 * time.Minute
+// limit is how long a server may take to start, or to end. On a busy machine the start takes
+// minutes.
+const limit = 10 * time.Minute
 
 // Home is the directory of Pulsar. Without it, or without java, Home returns
 // [ErrNotInstalled].
@@ -51,12 +53,15 @@ const Proxied = "proxied"
 // Server is a private broker. Safe for concurrent use. Make it with [New].
 type Server struct {
 	home                       string
-	binary, web, bookie, proxy int // ports
+	settings                   map[string]string // of the broker, beside those of every server
+	binary, web, bookie, proxy int               // ports
 	proc                       proctest.Server
 }
 
 // New starts a server without topics. The caller removes it.
-func New() (*Server, error) {
+func New() (*Server, error) { return newServer(nil) }
+
+func newServer(settings map[string]string) (*Server, error) {
 	home, err := Home()
 	if err != nil {
 		return nil, err
@@ -65,7 +70,7 @@ func New() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{home: home}
+	s := &Server{home: home, settings: settings}
 	s.proc = proctest.Server{Name: "pulsartest", Dir: dir, Limit: limit, Command: s.command, Ready: s.ready}
 	if err := s.proc.Start(); err != nil {
 		return nil, errors.Join(err, s.Remove())
@@ -103,7 +108,7 @@ func (s *Server) configure(file string) error {
 	if err != nil {
 		return fmt.Errorf("pulsartest: %w", err)
 	}
-	for name, value := range map[string]string{
+	settings := map[string]string{
 		"bindAddress": "127.0.0.1", "brokerServicePort": strconv.Itoa(s.binary), "webServicePort": strconv.Itoa(s.web),
 		"advertisedAddress":                     "",
 		"advertisedListeners":                   fmt.Sprintf("direct:pulsar://127.0.0.1:%d,%s:pulsar://127.0.0.1:%d", s.binary, Proxied, s.proxy),
@@ -111,7 +116,9 @@ func (s *Server) configure(file string) error {
 		"listeningInterface":                    "lo", // else the bookie listens on all interfaces
 		"journalSyncData":                       "false",
 		"activeConsumerFailoverDelayTimeMillis": "100",
-	} {
+	}
+	maps.Copy(settings, s.settings)
+	for name, value := range settings {
 		line := regexp.MustCompile(`(?m)^` + name + `=.*$`)
 		if !line.Match(text) {
 			text = append(text, "\n"+name+"=\n"...)

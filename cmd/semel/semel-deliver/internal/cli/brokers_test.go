@@ -211,37 +211,43 @@ func openSQS(t *testing.T) *side {
 	}
 }
 
-// Each broker: duplicates give one effect, a message that failed once is sent again, a
-// final answer goes to the dead letters, order is kept, and a stop is clean.
+// The brokers that the race detector may watch; see pulsar_test.go.
 func TestDeliver_EachBroker_EachMessageOnce(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) *side{"NATS": openNATS, "Kafka": openKafka, "RabbitMQ": openRabbit, "SQS": openSQS} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // two of the brokers take seconds to start
-			b, e := open(t), newEndpoint(t)
-			const lanes, each = 3, 4
-			for n := range each {
-				for lane := range lanes {
-					for range 2 {
-						b.publish(t, fmt.Sprintf("k%d-%d", lane, n), fmt.Sprint("lane", lane), fmt.Sprintf(`{"n":%d}`, n))
-					}
-				}
-			}
-			b.publish(t, "bad", "bad", `{"status":422}`)
-			b.publish(t, "twice", "twice", `{"first":500}`)
-			d := startDelivery(t, append(b.args, "--to", e.URL+"/events", "--store", "memory:", "--log-level", "warn")...)
-			eventually(t, "all messages have a final answer", func() bool { return e.effects() == lanes*each+2 })
-			eventually(t, "one message is in the dead letters", func() bool { return b.letters(t) == 1 })
-			if code := d.stop(); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
-			e.check(t, lanes, each)
-			if n := len(e.of("twice")); n != 2 {
-				t.Errorf("the message that failed once was sent %d times", n)
-			}
-			if log := d.log.String(); strings.Contains(log, "level=ERROR") {
-				t.Error("the log has an error")
-			}
+			eachMessageOnce(t, open(t))
 		})
+	}
+}
+
+// eachMessageOnce checks that duplicates give one effect, a message that failed once is
+// sent again, a final answer goes to the dead letters, order is kept, and a stop is clean.
+func eachMessageOnce(t *testing.T, b *side) {
+	t.Helper()
+	e := newEndpoint(t)
+	const lanes, each = 3, 4
+	for n := range each {
+		for lane := range lanes {
+			for range 2 {
+				b.publish(t, fmt.Sprintf("k%d-%d", lane, n), fmt.Sprint("lane", lane), fmt.Sprintf(`{"n":%d}`, n))
+			}
+		}
+	}
+	b.publish(t, "bad", "bad", `{"status":422}`)
+	b.publish(t, "twice", "twice", `{"first":500}`)
+	d := startDelivery(t, append(b.args, "--to", e.URL+"/events", "--store", "memory:", "--log-level", "warn")...)
+	eventually(t, "all messages have a final answer", func() bool { return e.effects() == lanes*each+2 })
+	eventually(t, "one message is in the dead letters", func() bool { return b.letters(t) == 1 })
+	if code := d.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	e.check(t, lanes, each)
+	if n := len(e.of("twice")); n != 2 {
+		t.Errorf("the message that failed once was sent %d times", n)
+	}
+	if log := d.log.String(); strings.Contains(log, "level=ERROR") {
+		t.Error("the log has an error")
 	}
 }
 

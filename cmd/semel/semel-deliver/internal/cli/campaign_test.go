@@ -115,6 +115,12 @@ func (m *member) signal(s os.Signal) {
 // Nothing is lost. A service that honours the key has each effect once; the control,
 // which does not, has some twice.
 func TestCampaign_MembersAndServiceKilled_NothingLostNothingDouble(t *testing.T) {
+	campaign(t, "NATS", openNATS)
+}
+
+// campaign delivers the messages of a broker under kills.
+func campaign(t *testing.T, where string, open func(t *testing.T) *side) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("kills processes for half a minute")
 	}
@@ -127,7 +133,7 @@ func TestCampaign_MembersAndServiceKilled_NothingLostNothingDouble(t *testing.T)
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			random := rand.New(rand.NewPCG(seed, 1))
-			counts := killAll(t, random, messages, kills, honour)
+			counts := killAll(t, open(t), random, messages, kills, honour)
 			lost, double := 0, 0
 			for n := range messages {
 				switch c := counts[fmt.Sprint("k", n)]; {
@@ -137,7 +143,7 @@ func TestCampaign_MembersAndServiceKilled_NothingLostNothingDouble(t *testing.T)
 					double++
 				}
 			}
-			report(t, honour, messages, lost, double, kills)
+			report(t, where, honour, messages, lost, double, kills)
 			if lost > 0 || honour == "honour" && double > 0 || honour == "control" && double == 0 {
 				t.Errorf("%d lost, %d double", lost, double)
 			}
@@ -146,14 +152,14 @@ func TestCampaign_MembersAndServiceKilled_NothingLostNothingDouble(t *testing.T)
 }
 
 // report logs a figure for the evidence.
-func report(t *testing.T, service string, messages, lost, double, kills int) {
+func report(t *testing.T, where, service string, messages, lost, double, kills int) {
 	t.Helper()
 	claim := "a service that honours the key has one effect for each message of a broker, whichever process is killed or frozen"
 	if service == "control" {
 		claim = "a service that ignores the key has more than one effect for some messages"
 	}
 	text, err := json.Marshal(map[string]any{
-		"control": service == "control", "claim": claim, "where": "semel deliver, NATS", "trials": messages, "failures": lost + double,
+		"control": service == "control", "claim": claim, "where": "semel deliver, " + where, "trials": messages, "failures": lost + double,
 		"detail": fmt.Sprintf("%d kills and freezes of two members and the service; %d messages lost, %d double", kills, lost, double),
 	})
 	if err != nil {
@@ -163,9 +169,9 @@ func report(t *testing.T, service string, messages, lost, double, kills int) {
 }
 
 // killAll delivers messages, 30 % of them twice, under kills, and counts the effects.
-func killAll(t *testing.T, random *rand.Rand, messages, kills int, honour string) map[string]int {
+func killAll(t *testing.T, b *side, random *rand.Rand, messages, kills int, honour string) map[string]int {
 	dir := t.TempDir()
-	file, b := filepath.Join(dir, "ledger"), openNATS(t)
+	file := filepath.Join(dir, "ledger")
 	port, err := proctest.FreePort()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ func (*options) Help() string {
     semel deliver --from 'kafka://127.0.0.1:9092/orders' --group billing --to http://127.0.0.1:3000/events
     semel deliver --from 'amqp://127.0.0.1?queue=orders' --short-retention --to http://127.0.0.1:3000/events --store sqlite:/var/lib/semel.db
     semel deliver --from 'nats://127.0.0.1/ORDERS/billing' --to http://127.0.0.1:3000/events --on-doubt park --reconcile-url http://127.0.0.1:3000/reconcile
+    semel deliver --from 'pulsar://127.0.0.1/orders?subscription=billing' --short-retention --to http://127.0.0.1:3000/events
     semel deliver --from 'sqs://orders.fifo?region=eu-west-1' --to http://127.0.0.1:3000/events --store 'dynamodb://semel?region=eu-west-1'
 
 Each option can also come from the environment, as SEMEL_ and its name (--admin-listen: SEMEL_ADMIN_LISTEN). SEMEL_FROM and SEMEL_HEADER keep passwords off the command line.
@@ -57,7 +58,7 @@ WHERE THE MESSAGES ARE (--from)
 
 ` + indent(source.Choices) + `
 
-Order is kept per key of a Kafka record and per message group of a FIFO queue; --order says so for other brokers. No more messages are taken than --in-flight, and while a message waits for another of its key, at most 16 times as many; --max-bytes bounds their bodies.
+Order is kept per key of a Kafka record, per message group of a FIFO queue, and in Pulsar per key (key-shared) or partition (failover, exclusive); --order says so for other brokers. No more messages are taken than --in-flight, and while a message waits for another of its key, at most 16 times as many; --max-bytes bounds their bodies.
 
 WHERE A MESSAGE HAS ITS KEY (--key)
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/semel-go/semel/consume/semelamqp/amqptest"
+	"github.com/semel-go/semel/consume/semelpulsar/pulsartest"
 	"github.com/semel-go/semel/consume/semelsqs/sqstest"
 	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/store/pgstore/pgtest"
@@ -41,5 +42,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	withSQS := proctest.TestFunc(func() int { return sqstest.Main(m) })
-	os.Exit(amqptest.Main(proctest.TestFunc(func() int { return pgtest.Main(withSQS) })))
+	withPulsar := proctest.TestFunc(func() int { return pulsartest.Main(withSQS) })
+	os.Exit(amqptest.Main(proctest.TestFunc(func() int { return pgtest.Main(withPulsar) })))
 }

@@ -39,7 +39,7 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 		`semel-deliver: --from: is required: the broker`:                                         {"--to", "http://a"},
 		`semel-deliver: --to: is required: the service that gets the messages, such as http://1`: {"--from", "nats://a/S/c"},
 		`semel-deliver: --from: "ftp": is no broker`:                                             {"--from", "ftp://a", "--to", "http://a"},
-		`semel-deliver: --from: "pulsar://…": is not supported by this version`:                  {"--from", "pulsar://a/b", "--to", "http://a"},
+		`semel-deliver: --from: "pulsar://a/b": must name the subscription`:                      {"--from", "pulsar://a/b", "--to", "http://a"},
 		`semel-deliver: --to: "127.0.0.1:3000": write an absolute URL`:                           {"--from", "nats://a/S/c", "--to", "127.0.0.1:3000"},
 		`semel-deliver: --to: write an absolute URL of http or https without a user`:             {"--from", "nats://a/S/c", "--to", "http://u:s3cret@a"},
 		`semel-deliver: --store: "mysql://x": choose sqlite:PATH`:                                with("--store", "mysql://x"),

@@ -29,15 +29,14 @@ type kind func(a *address, o *Options) (*Broker, error)
 // kinds are the brokers by the scheme of their address. A new one is one line here and
 // one in Choices.
 var kinds = map[string]kind{
-	"kafka": parseKafka,
-	"amqp":  parseAMQP,
-	"amqps": parseAMQP,
-	"nats":  parseNATS,
-	"sqs":   parseSQS,
+	"kafka":      parseKafka,
+	"amqp":       parseAMQP,
+	"amqps":      parseAMQP,
+	"nats":       parseNATS,
+	"sqs":        parseSQS,
+	"pulsar":     parsePulsar,
+	"pulsar+ssl": parsePulsar,
 }
-
-// planned are schemes whose adapter is not part of this program yet.
-var planned = []string{"pulsar"}
 
 // Choices explains the addresses, for the help.
 const Choices = `kafka://HOST:PORT,HOST:PORT/TOPIC,TOPIC    with --group, the consumer group
@@ -56,8 +55,20 @@ nats://HOST:4222/STREAM/CONSUMER           a durable pull consumer
              creds=FILE                    credentials
 sqs://QUEUE?region=NAME                    credentials from AWS's usual places
              endpoint=URL, visibility=TIME
+pulsar://HOST:6650,HOST/TOPIC?subscription=NAME   also pulsar+ssl:// (port 6651) and
+                                           /TENANT/NAMESPACE/TOPIC
+             type=key-shared|shared|failover|exclusive   of the subscription; all
+                                           members must have the same
+             start=earliest|latest         of a new subscription (default earliest)
+             token-file=FILE               read at each connection; also TOKEN@ or
+                                           USER:PASSWORD@ before HOST
+             timeout=TIME                  of a request, also at the start (default 30s)
+             receiver-queue=N              messages taken ahead for each partition
+                                           (default 100)
+             listener=NAME                 the listener that the brokers advertise
 all          tls=true, ca=FILE, cert=FILE, key=FILE (not sqs)
-             horizon=TIME                  the greatest age of a message (kafka, amqp)`
+             horizon=TIME                  the greatest age of a message (kafka, amqp,
+                                           pulsar)`
 
 // Options are the flags that a source needs.
 type Options struct {
@@ -70,7 +81,7 @@ type Options struct {
 type Broker struct {
 	// Group is the name of the consumer group, under which keys are kept.
 	Group string
-	// Kind is kafka, amqp, nats or sqs.
+	// Kind is kafka, amqp, nats, sqs or pulsar.
 	Kind string
 
 	shown string
@@ -106,9 +117,7 @@ func Parse(text string, o *Options) (*Broker, error) {
 	parse := kinds[scheme]
 	switch {
 	case text == "":
-		return nil, bad("", "is required: the broker, such as kafka://127.0.0.1:9092/orders, amqp://127.0.0.1?queue=orders, nats://127.0.0.1/ORDERS/billing or sqs://orders?region=eu-west-1")
-	case ok && slices.Contains(planned, scheme):
-		return nil, bad(scheme+"://…", "is not supported by this version; choose "+schemes(kinds))
+		return nil, bad("", "is required: the broker, such as kafka://127.0.0.1:9092/orders, amqp://127.0.0.1?queue=orders, nats://127.0.0.1/ORDERS/billing, sqs://orders?region=eu-west-1 or pulsar://127.0.0.1/orders?subscription=billing")
 	case !ok || parse == nil:
 		return nil, bad(scheme, "is no broker; choose "+schemes(kinds)+", such as kafka://127.0.0.1:9092/orders")
 	}
@@ -116,8 +125,12 @@ func Parse(text string, o *Options) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Kind, b.shown = scheme, a.String(); scheme == "amqps" {
+	b.Kind, b.shown = scheme, a.String()
+	switch scheme {
+	case "amqps":
 		b.Kind = "amqp"
+	case "pulsar+ssl":
+		b.Kind = "pulsar"
 	}
 	return b, nil
 }

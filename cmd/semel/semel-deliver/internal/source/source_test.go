@@ -20,6 +20,9 @@ func TestParse_Address_NamesGroupAndHidesPassword(t *testing.T) {
 		"amqps://a?queue=orders&kind=classic":                                                                                          {Options{Group: "billing", Order: "header:x"}, "billing", "amqp", "amqps://a/orders"},
 		"nats://ann:secret@a:4222,b/ORDERS/billing":                                                                                    {Options{Order: "subject"}, "billing", "nats", "nats://a:4222,b/ORDERS/billing"},
 		"nats://token@a/ORDERS/billing?tls=true":                                                                                       {Options{Group: "g"}, "g", "nats", "nats://a/ORDERS/billing"},
+		"pulsar://token@a,b:6651/orders?subscription=billing&type=shared&start=latest&timeout=10s&receiver-queue=5&listener=out":       {Options{Order: "key"}, "billing", "pulsar", "pulsar://a,b:6651/orders/billing"},
+		"pulsar://ann:secret@a/shop/eu/orders?subscription=billing&type=failover&horizon=24h&tls=true":                                 {Options{Group: "g", Order: "partition"}, "g", "pulsar", "pulsar+ssl://a/shop/eu/orders/billing"},
+		"pulsar+ssl://a/orders?subscription=billing&type=exclusive":                                                                    {Options{Order: "header:x"}, "billing", "pulsar", "pulsar+ssl://a/orders/billing"},
 		"sqs://orders.fifo?region=eu-west-1&endpoint=http://127.0.0.1:9324&visibility=30s":                                             {Options{}, "orders.fifo", "sqs", "sqs://orders.fifo"},
 	} {
 		b, err := Parse(text, &want.o)
@@ -44,35 +47,48 @@ func TestParse_Mistake_ErrorNamesFlagValueAndNextStep(t *testing.T) {
 		text string
 		o    Options
 	}{
-		`--from: is required: the broker, such as kafka://`:                                         {"", g},
-		`--from: "mysql": is no broker; choose amqp://, amqps://, kafka://, nats://, sqs://`:        {"mysql://a/b", g},
-		`--from: "127.0.0.1": is no broker`:                                                         {"127.0.0.1", g},
-		`--from: "pulsar://…": is not supported by this version; choose amqp://`:                    {"pulsar://a/b", g},
-		`--from: "kafka://a": must name the topics after the hosts`:                                 {"kafka://a", g},
-		`--from: "kafka://a/x,": has an empty topic`:                                                {"kafka://a/x,", g},
-		`--group: is required with kafka://: the consumer group, such as billing`:                   {"kafka://a/x", Options{}},
-		`--from: "kafka://…": has no host`:                                                          {"kafka:///x", g},
-		`--from: "kafka://a:x/x": has the host "a:x", which is none`:                                {"kafka://a:x/x", g},
-		`--from: "kafka://a/x": has start=never; choose earliest, latest`:                           {"kafka://a/x?start=never", g},
-		`--from: "kafka://a/x": has a user, but sasl is not one of plain`:                           {"kafka://u:p@a/x", g},
-		`--from: "kafka://a/x": has sasl=plain, but no user`:                                        {"kafka://a/x?sasl=plain", g},
-		`--from: "kafka://a/x": has horizon=soon; write a time`:                                     {"kafka://a/x?horizon=soon", g},
-		`--from: "topic": is no option of kafka://`:                                                 {"kafka://a/x?topic=y", g},
-		`--from: "kafka://…": has start twice`:                                                      {"kafka://a/x?start=latest&start=latest", g},
-		`--from: "kafka://…": has a query that cannot be read`:                                      {"kafka://a/x?start=%zz", g},
-		`--from: "kafka://a/x": has ca=` + none + `, which cannot be read`:                          {"kafka://a/x?ca=" + none, g},
-		`--from: "kafka://a/x": has ca=` + empty + `, which has no certificate`:                     {"kafka://a/x?ca=" + empty, g},
-		`--from: "kafka://a/x": has cert=` + empty + ` and key=` + empty + `, which cannot be used`: {"kafka://a/x?cert=" + empty + "&key=" + empty, g},
-		`--order: "subject": choose key, none, header:NAME`:                                         {"kafka://a/x", Options{Group: "g", Order: "subject"}},
-		`--from: "amqp://a": must name the queue`:                                                   {"amqp://a", Options{}},
-		`--from: "amqp://a,b": has several hosts`:                                                   {"amqp://a,b?queue=q", Options{}},
-		`--from: "amqp://a": semelamqp: Options.SingleActive: needs DeclareAll`:                     {"amqp://a?queue=q&single-active=true", Options{}},
-		`--order: "key": choose none, routing-key, header:NAME`:                                     {"amqp://a?queue=q", Options{Order: "key"}},
-		`--from: "nats://a/ORDERS": must name a stream and a durable consumer`:                      {"nats://a/ORDERS", Options{}},
-		`--order: "header:": choose none, subject, header:NAME`:                                     {"nats://a/S/c", Options{Order: "header:"}},
-		`--from: "sqs://a/b": must be sqs://QUEUE?region=NAME`:                                      {"sqs://a/b", Options{}},
-		`--from: "sqs://a": semelsqs: Visibility: is 500ms`:                                         {"sqs://a?visibility=500ms", Options{}},
-		`--from: "sqs://a": semelsqs: DeadLetters and Quarantine: are both "x"`:                     {"sqs://a", Options{DeadLetters: "x", Quarantine: "x"}},
+		`--from: is required: the broker, such as kafka://`:                                                            {"", g},
+		`--from: "mysql": is no broker; choose amqp://, amqps://, kafka://, nats://, pulsar://, pulsar+ssl://, sqs://`: {"mysql://a/b", g},
+		`--from: "127.0.0.1": is no broker`:                                                                            {"127.0.0.1", g},
+		`--from: "pulsar://a": must name one topic after the hosts`:                                                    {"pulsar://a?subscription=s", g},
+		`--from: "pulsar://a/x/y": must name one topic after the hosts`:                                                {"pulsar://a/x/y?subscription=s", g},
+		`--from: "pulsar://a/x//y": must name one topic after the hosts`:                                               {"pulsar://a/x//y?subscription=s", g},
+		`--from: "pulsar://a/x": must name the subscription`:                                                           {"pulsar://a/x", g},
+		`--from: "pulsar://a/x": has type=queue; choose key-shared, shared, failover, exclusive`:                       {"pulsar://a/x?subscription=s&type=queue", g},
+		`--from: "pulsar://a/x": has receiver-queue=0; write a number from 1 to 10000`:                                 {"pulsar://a/x?subscription=s&receiver-queue=0", g},
+		`--from: "pulsar://a/x": semelpulsar: ReceiverQueue: is 20000`:                                                 {"pulsar://a/x?subscription=s&receiver-queue=20000", g},
+		`--from: "pulsar://a/x": has timeout=soon; write a time`:                                                       {"pulsar://a/x?subscription=s&timeout=soon", g},
+		`--from: "pulsar://a:x/x": has the host "a:x", which is none; write host:port`:                                 {"pulsar://a:x/x?subscription=s", g},
+		`--from: "pulsar://a/x": has a user and token-file; give one of them`:                                          {"pulsar://t@a/x?subscription=s&token-file=" + empty, g},
+		`--from: "pulsar://a/x": has token-file=` + none + `, which cannot be read`:                                    {"pulsar://a/x?subscription=s&token-file=" + none, g},
+		`--from: "pulsar://a/x": has token-file=` + empty + `, which is empty`:                                         {"pulsar://a/x?subscription=s&token-file=" + empty, g},
+		`--from: "pulsar://a/x": semelpulsar: DeadLetters and Quarantine: are both`:                                    {"pulsar://a/x?subscription=s", Options{DeadLetters: "y", Quarantine: "y"}},
+		`--order: "subject": choose key, none, partition, header:NAME`:                                                 {"pulsar://a/x?subscription=s", Options{Order: "subject"}},
+		`--from: "kafka://a": must name the topics after the hosts`:                                                    {"kafka://a", g},
+		`--from: "kafka://a/x,": has an empty topic`:                                                                   {"kafka://a/x,", g},
+		`--group: is required with kafka://: the consumer group, such as billing`:                                      {"kafka://a/x", Options{}},
+		`--from: "kafka://…": has no host`:                                                                             {"kafka:///x", g},
+		`--from: "kafka://a:x/x": has the host "a:x", which is none`:                                                   {"kafka://a:x/x", g},
+		`--from: "kafka://a/x": has start=never; choose earliest, latest`:                                              {"kafka://a/x?start=never", g},
+		`--from: "kafka://a/x": has a user, but sasl is not one of plain`:                                              {"kafka://u:p@a/x", g},
+		`--from: "kafka://a/x": has sasl=plain, but no user`:                                                           {"kafka://a/x?sasl=plain", g},
+		`--from: "kafka://a/x": has horizon=soon; write a time`:                                                        {"kafka://a/x?horizon=soon", g},
+		`--from: "topic": is no option of kafka://`:                                                                    {"kafka://a/x?topic=y", g},
+		`--from: "kafka://…": has start twice`:                                                                         {"kafka://a/x?start=latest&start=latest", g},
+		`--from: "kafka://…": has a query that cannot be read`:                                                         {"kafka://a/x?start=%zz", g},
+		`--from: "kafka://a/x": has ca=` + none + `, which cannot be read`:                                             {"kafka://a/x?ca=" + none, g},
+		`--from: "kafka://a/x": has ca=` + empty + `, which has no certificate`:                                        {"kafka://a/x?ca=" + empty, g},
+		`--from: "kafka://a/x": has cert=` + empty + ` and key=` + empty + `, which cannot be used`:                    {"kafka://a/x?cert=" + empty + "&key=" + empty, g},
+		`--order: "subject": choose key, none, header:NAME`:                                                            {"kafka://a/x", Options{Group: "g", Order: "subject"}},
+		`--from: "amqp://a": must name the queue`:                                                                      {"amqp://a", Options{}},
+		`--from: "amqp://a,b": has several hosts`:                                                                      {"amqp://a,b?queue=q", Options{}},
+		`--from: "amqp://a": semelamqp: Options.SingleActive: needs DeclareAll`:                                        {"amqp://a?queue=q&single-active=true", Options{}},
+		`--order: "key": choose none, routing-key, header:NAME`:                                                        {"amqp://a?queue=q", Options{Order: "key"}},
+		`--from: "nats://a/ORDERS": must name a stream and a durable consumer`:                                         {"nats://a/ORDERS", Options{}},
+		`--order: "header:": choose none, subject, header:NAME`:                                                        {"nats://a/S/c", Options{Order: "header:"}},
+		`--from: "sqs://a/b": must be sqs://QUEUE?region=NAME`:                                                         {"sqs://a/b", Options{}},
+		`--from: "sqs://a": semelsqs: Visibility: is 500ms`:                                                            {"sqs://a?visibility=500ms", Options{}},
+		`--from: "sqs://a": semelsqs: DeadLetters and Quarantine: are both "x"`:                                        {"sqs://a", Options{DeadLetters: "x", Quarantine: "x"}},
 	} {
 		_, err := Parse(c.text, &c.o)
 		if err == nil || !input.Is(err) || !strings.HasPrefix(err.Error(), want) {
@@ -82,7 +98,7 @@ func TestParse_Mistake_ErrorNamesFlagValueAndNextStep(t *testing.T) {
 }
 
 func TestParse_PasswordInMistake_IsNotShown(t *testing.T) {
-	for _, text := range []string{"kafka://u:s3cret@a/x", "amqp://u:s3cret@a", "nats://u:s3cret@a", "sqs://u:s3cret@a", "mysql://u:s3cret@a", "kafka://u:s3cret%zz@a/x"} {
+	for _, text := range []string{"kafka://u:s3cret@a/x", "amqp://u:s3cret@a", "nats://u:s3cret@a", "sqs://u:s3cret@a", "pulsar://s3cret@a", "pulsar://u:s3cret@a/x", "pulsar://s3cret@a:x/x?subscription=s", "mysql://u:s3cret@a", "kafka://u:s3cret%zz@a/x"} {
 		if _, err := Parse(text, &Options{Group: "g"}); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", text, err)
 		}
