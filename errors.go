@@ -79,16 +79,28 @@ type Error struct {
 	Cause error
 }
 
-// Error returns the reason, the operation and the cause in one line.
+// Error returns the reason, the operation, RetryAfter and the cause in one line.
 func (e *Error) Error() string {
 	s := e.Reason.Error()
 	if e.Operation != "" {
 		s = fmt.Sprintf("%s (operation %q)", s, e.Operation)
 	}
+	if e.RetryAfter > 0 {
+		s = fmt.Sprintf("%s; call again after at most %v", s, roundUp(e.RetryAfter))
+	}
 	if e.Cause != nil {
 		s += ": " + e.Cause.Error()
 	}
 	return s
+}
+
+// roundUp rounds to whole seconds, and times below one to milliseconds.
+func roundUp(d time.Duration) time.Duration {
+	unit := time.Second
+	if d < unit {
+		unit = time.Millisecond
+	}
+	return (d + unit - 1).Truncate(unit)
 }
 
 // Unwrap returns Reason and, if there is one, Cause.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/semel-go/semel"
@@ -97,4 +98,17 @@ func TestFailure_TypedNil_DoesNotPanic(t *testing.T) {
 	}()
 	var f *semel.Failure
 	_, _ = g.Run(t.Context(), ann("k"), fail(f))
+}
+
+// Who sees only the text of an error learns from it when to call again.
+func TestError_RetryAfter_IsInText(t *testing.T) {
+	for after, want := range map[time.Duration]string{
+		0:                       `semel: in progress (operation "pay")`,
+		28*time.Second + 1:      `semel: in progress (operation "pay"); call again after at most 29s`,
+		1500 * time.Microsecond: `semel: in progress (operation "pay"); call again after at most 2ms`,
+	} {
+		if got := (&semel.Error{Reason: semel.ErrInProgress, Operation: "pay", RetryAfter: after}).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
