@@ -1,8 +1,10 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/semel-go/semel/consume/driver"
@@ -54,8 +56,47 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-func (c *Consumer) observe(ctx context.Context, e Event) {
-	if c.opt.Observe != nil {
-		c.opt.Observe(ctx, e)
+func (c *Consumer) observe(ctx context.Context, e Event) { c.opt.Observe(ctx, e) }
+
+// level says how important an event is for an operator.
+func (e *Event) level() slog.Level {
+	switch e.Kind {
+	case EventDecided:
+		if a := e.Disposition.Action; a == driver.DeadLetter || a == driver.Quarantine {
+			return slog.LevelWarn
+		}
+	case EventGivenUp, EventOutage, EventReceiveFailed:
+		return slog.LevelWarn
+	case EventResumed:
+		return slog.LevelInfo
+	case EventSettled, EventSettleFailed, EventReturned, EventExtendFailed:
+	}
+	return slog.LevelDebug
+}
+
+// LogEvents makes an Options.Observe that logs each event: messages for the dead letters
+// or the quarantine, outages and trouble with the broker as warnings, the rest for
+// debugging. A line names the message by the broker's names, and not by its key. Nil:
+// slog.Default().
+func LogEvents(l *slog.Logger) func(context.Context, Event) {
+	return func(ctx context.Context, e Event) {
+		log, level := l, e.level()
+		if log == nil {
+			log = slog.Default()
+		}
+		if !log.Enabled(ctx, level) {
+			return
+		}
+		var attrs []slog.Attr
+		if m := e.Message; m != nil {
+			attrs = append(attrs, slog.String("topic", m.Origin.Topic), slog.String("id", m.Origin.ID))
+		}
+		if d := &e.Disposition; d.Reason != "" {
+			attrs = append(attrs, slog.String("action", d.Action.String()), slog.String("reason", string(d.Reason)), slog.Int("attempt", d.Attempt))
+		}
+		if err := cmp.Or(e.Err, e.Disposition.Err); err != nil {
+			attrs = append(attrs, slog.Any("error", err))
+		}
+		log.LogAttrs(ctx, level, "semel: message "+e.Kind.String(), attrs...)
 	}
 }

@@ -95,7 +95,8 @@ type Options struct {
 	Drain time.Duration
 
 	// Observe is called for each event, from many goroutines. It must not
-	// block. Nil: events are not reported.
+	// block. Nil: LogEvents(nil), which logs dead letters, outages and trouble
+	// with the broker.
 	Observe func(ctx context.Context, e Event)
 }
 
@@ -111,6 +112,9 @@ func (o *Options) withDefaults() Options {
 	d.MaxAttempts = cmp.Or(d.MaxAttempts, 10)
 	if d.Backoff == nil {
 		d.Backoff = Backoff
+	}
+	if d.Observe == nil {
+		d.Observe = LogEvents(nil)
 	}
 	d.Retention = cmp.Or(d.Retention, DefaultRetention)
 	d.Concurrency = cmp.Or(d.Concurrency, 64)

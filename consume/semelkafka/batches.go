@@ -209,7 +209,7 @@ func (b *batches) down() bool {
 		return false
 	}
 	for _, h := range b.held {
-		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && w.disp.Reason == driver.ReasonUnavailable }) {
+		if slices.ContainsFunc(h.works, func(w *work) bool { return !w.decided && isOutage(&w.disp) }) {
 			return true
 		}
 	}
@@ -284,7 +284,9 @@ func (b *batches) lateAction() driver.Action {
 }
 
 func (b *batches) observe(ctx context.Context, e consume.Event) {
-	if b.opt.Observe != nil {
-		b.opt.Observe(ctx, e)
+	report := b.opt.Observe
+	if report == nil {
+		report = consume.LogEvents(nil)
 	}
+	report(ctx, e)
 }
