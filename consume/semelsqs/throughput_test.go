@@ -85,7 +85,7 @@ func throughput(t *testing.T, name string, messages int, latency time.Duration, 
 			now := time.Now()
 			began.CompareAndSwap(nil, &now)
 			if latency > 0 {
-				time.Sleep(latency)
+				<-time.After(latency)
 			}
 			handled.Add(1)
 		})

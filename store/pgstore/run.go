@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/driver"
 	"github.com/semel-go/semel/store"
@@ -263,40 +261,3 @@ func newOwnerToken() (owner store.Owner) {
 }
 
 var errPanicked = errors.New("panic, or runtime.Goexit")
-
-// committed finds out whether a transaction has committed although COMMIT got no
-// answer. It waits for the lock of the key, which is free only after the transaction
-// has ended. If that cannot be known, the record decides when the call is made again.
-func (a *Atomic) committed(ctx context.Context, t *ownTx) (committed, known bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cleanupTimeout)
-	defer cancel()
-	for {
-		committed, err := a.store.committedAndSettled(ctx, t.claimed)
-		if err == nil {
-			return committed, true
-		}
-		if !pgwire.Sleep(ctx, 50*time.Millisecond) {
-			return false, false
-		}
-	}
-}
-
-// committedAndSettled reports whether the claim is committed and settled.
-func (s *Store) committedAndSettled(ctx context.Context, won *store.Proposal) (settled bool, err error) {
-	high, low := s.lockOf(table.ID(won.Key))
-	err = pgx.BeginTxFunc(ctx, s.ownPool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::integer, $2::integer)`, high, low); err != nil {
-			return err
-		}
-		f, err := (&session{db: tx, sql: s.txSQL, inTx: true}).get(ctx, won.Key)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil
-		}
-		settled = err == nil && f.Record.Owner == won.Owner && f.Record.State.Terminal()
-		return err
-	})
-	if err == nil && settled {
-		err = s.confirm(ctx)
-	}
-	return settled, err
-}

@@ -66,7 +66,7 @@ func measure(t *testing.T, messages int, latency time.Duration, name string, run
 			atBegin.Store(int64(processorTime(t)))
 		}
 		if latency > 0 {
-			time.Sleep(latency)
+			<-time.After(latency)
 		}
 		w.WriteHeader(http.StatusNoContent)
 		got.Add(1)

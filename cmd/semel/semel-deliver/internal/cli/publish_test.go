@@ -292,19 +292,3 @@ func TestPublish_EachDestination_GetsMessagesInOrder(t *testing.T) {
 		})
 	}
 }
-
-// A publisher that stops gives its lanes back, so that the next one begins at once.
-func TestPublish_Stopped_NextOneTakesLanesAtOnce(t *testing.T) {
-	t.Parallel()
-	d, s := toNATS(t), newShop(t)
-	args := append([]string{"publish", "--store", s.url, "--lease", "1h"}, d.args...)
-	for n := range 3 {
-		p := startDelivery(t, args...)
-		s.put(t, outbox.Message{Topic: d.topic, OrderKey: "key0", ID: fmt.Sprint("key0-", n)})
-		eventually(t, "the message has arrived", func() bool { return d.distinct() == n+1 })
-		if code := p.stop(); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
-	}
-	d.check(t, 1, 3)
-}

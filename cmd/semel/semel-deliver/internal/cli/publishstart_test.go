@@ -216,3 +216,19 @@ func TestPublish_Webhook_SignedCountedAndQuarantined(t *testing.T) {
 		t.Errorf("exit code %d, %d wrong requests, the refused message was sent %d times", code, wrong.Load(), gone.Load())
 	}
 }
+
+// A publisher that stops gives its lanes back, so that the next one begins at once.
+func TestPublish_Stopped_NextOneTakesLanesAtOnce(t *testing.T) {
+	t.Parallel()
+	d, s := toNATS(t), newShop(t)
+	args := append([]string{"publish", "--store", s.url, "--lease", "1h"}, d.args...)
+	for n := range 3 {
+		p := startDelivery(t, args...)
+		s.put(t, outbox.Message{Topic: d.topic, OrderKey: "key0", ID: fmt.Sprint("key0-", n)})
+		eventually(t, "the message has arrived", func() bool { return d.distinct() == n+1 })
+		if code := p.stop(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	d.check(t, 1, 3)
+}
