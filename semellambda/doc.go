@@ -49,6 +49,10 @@
 //	a record without a key                   the same
 //	any other error, a panic                 reported, and runs again
 //
+// A key whose call has failed for good stays failed for the Retention. A message that
+// is sent back from the dead letters is then reported again without a run, until the key
+// is reopened: by [semel.Guard.Reopen] or semel inspect reopen.
+//
 // Order is kept. After a record that is not done, the later records of its FIFO
 // message group do not run, and are reported; in a stream no later record of the
 // batch runs. The same is true of later records with its key. When the time of the
