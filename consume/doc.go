@@ -28,7 +28,8 @@
 //	semel.ErrInProgress, ErrReleased        held
 //	semel.ErrLeaseLost                      held; the next try finds the result of the other run
 //	semel.ErrUnavailable, ErrCanceled       held; if the store is down, no message is taken until it answers
-//	  after the handler ran in an Atomic    retried, because its transaction did not commit
+//	  after the handler ran in an Atomic    retried, because its transaction did not commit;
+//	                                        held, if only a part of the store is away
 //	store.ErrCorrupt                        quarantined
 //	semel.ErrOutcomeNotStored               acked, because a second run would double the effect;
 //	  with a *semel.Failure in it           as after the *semel.Failure
