@@ -17,7 +17,7 @@ import (
 type ledger struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
-	kill   func(pid string)
+	fleet  *fleet
 	calm   bool
 	fences map[string]uint64
 	keys   map[string]bool
@@ -25,8 +25,8 @@ type ledger struct {
 	calls  int
 }
 
-func newLedger(kill func(pid string)) *ledger {
-	return &ledger{rng: rand.New(rand.NewPCG(uint64(os.Getpid()), 1)), kill: kill, fences: map[string]uint64{}, keys: map[string]bool{}, log: map[string][]call{}}
+func newLedger(f *fleet) *ledger {
+	return &ledger{rng: rand.New(rand.NewPCG(uint64(os.Getpid()), 1)), fleet: f, fences: map[string]uint64{}, keys: map[string]bool{}, log: map[string][]call{}}
 }
 
 // dies decides whether a process dies now.
@@ -42,11 +42,12 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	l.fleet.called(r.URL.Path)
 	l.mu.Lock()
 	before := l.dies()
 	l.mu.Unlock()
 	if before {
-		l.kill(r.URL.Path)
+		l.fleet.kill(r.URL.Path)
 		return
 	}
 	l.mu.Lock()
@@ -54,7 +55,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	after := l.dies()
 	l.mu.Unlock()
 	if after {
-		l.kill(r.URL.Path)
+		l.fleet.kill(r.URL.Path)
 		return
 	}
 	w.WriteHeader(status)

@@ -76,7 +76,7 @@ func TestStepIn_AttemptFails_WritesOnce(t *testing.T) {
 			t.Fatalf("attempt %d: %q, %v", attempt, out, err)
 		}
 	}
-	count, err := bookings(s)
+	count, err := bookings(ctx, s)
 	if err != nil || count["o1"] != 1 || books != 2 {
 		t.Errorf("%d rows after %d runs of the step, error %v; want 1 after 2", count["o1"], books, err)
 	}

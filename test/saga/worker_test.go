@@ -60,10 +60,14 @@ func work(ctx context.Context, s *spec) error {
 
 // opened is a saga over a store that several processes share.
 type opened struct {
-	saga *saga.Saga[string, string]
-	st   store.Store
-	end  func() error
+	saga   *saga.Saga[string, string]
+	st     store.Store
+	atomic semel.Runner
+	end    func() error
 }
+
+// booking books an order in the transaction of ctx.
+type booking func(ctx context.Context, id string, change int) error
 
 // call is an effect, as the ledger is told of it.
 type call struct {
@@ -75,10 +79,7 @@ type call struct {
 // The steps of the saga. The booking is a transaction of the store's database.
 var steps = []string{"hold", "charge", "book", "ship"}
 
-func open(ctx context.Context, s *spec) (*opened, error) {
-	o := &opened{}
-	var atomic semel.Runner
-	var booking func(ctx context.Context, id string, change int) error
+func openStore(ctx context.Context, s *spec, o *opened) (booking, error) {
 	switch s.Backend {
 	case "sqlite":
 		st, err := sqlitestore.Open(ctx, s.URL, nil)
@@ -86,38 +87,47 @@ func open(ctx context.Context, s *spec) (*opened, error) {
 			return nil, err
 		}
 		o.st, o.end = st, st.Close
-		if atomic, err = sqlitestore.NewAtomic(st, nil); err != nil {
-			return nil, err
-		}
-		booking = func(ctx context.Context, id string, change int) error {
+		o.atomic, err = sqlitestore.NewAtomic(st, nil)
+		return func(ctx context.Context, id string, change int) error {
 			tx, ok := sqlitestore.TxFrom(ctx)
 			if !ok {
 				return errors.New("no transaction")
 			}
 			_, err := tx.ExecContext(ctx, "INSERT INTO booking VALUES (?, ?)", id, change)
 			return err
-		}
+		}, err
 	case "postgres":
 		st, err := pgstore.Open(ctx, s.URL, &pgstore.Options{NoMigrate: true})
 		if err != nil {
 			return nil, err
 		}
 		o.st, o.end = st, st.Close
-		if atomic, err = pgstore.NewAtomic(st, nil); err != nil {
-			return nil, err
-		}
-		booking = func(ctx context.Context, id string, change int) error {
+		o.atomic, err = pgstore.NewAtomic(st, nil)
+		return func(ctx context.Context, id string, change int) error {
 			tx, ok := pgstore.TxFrom(ctx)
 			if !ok {
 				return errors.New("no transaction")
 			}
 			_, err := tx.Exec(ctx, "INSERT INTO booking VALUES ($1, $2)", id, change)
 			return err
-		}
-	default:
-		return nil, fmt.Errorf("no backend %q", s.Backend)
+		}, err
+	case "dynamodb":
+		return openDynamo(s, o)
 	}
-	guard, err := semel.New(o.st, &semel.Options{Lease: 400 * time.Millisecond})
+	return nil, fmt.Errorf("no backend %q", s.Backend)
+}
+
+func open(ctx context.Context, s *spec) (*opened, error) {
+	o := &opened{}
+	booking, err := openStore(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
+	lease := 400 * time.Millisecond
+	if s.Backend == "dynamodb" { // its emulator is slow
+		lease = 2 * time.Second
+	}
+	guard, err := semel.New(o.st, &semel.Options{Lease: lease})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +145,7 @@ func open(ctx context.Context, s *spec) (*opened, error) {
 			for _, step := range steps {
 				var err error
 				if step == "book" {
-					_, err = saga.StepIn(ctx, r, atomic, step, func(ctx context.Context, at saga.At) (string, error) {
+					_, err = saga.StepIn(ctx, r, o.atomic, step, func(ctx context.Context, at saga.At) (string, error) {
 						if err := booking(ctx, id, 1); err != nil {
 							return "", err
 						}
@@ -192,7 +202,14 @@ func post(ctx context.Context, url string, c *call) error {
 // prepare makes the tables.
 func prepare(ctx context.Context, s *spec) error {
 	const table = "CREATE TABLE booking (id text, change integer)"
-	if s.Backend == "postgres" {
+	switch s.Backend {
+	case "dynamodb":
+		st, err := dynamoStore(s)
+		if err != nil {
+			return err
+		}
+		return st.Migrate(ctx)
+	case "postgres":
 		st, err := pgstore.Open(ctx, s.URL, nil)
 		if err != nil {
 			return err
@@ -212,9 +229,12 @@ func execute(driver, url, statement string) error {
 }
 
 // bookings counts the rows of the transactions, by saga.
-func bookings(s *spec) (count map[string]int, err error) {
+func bookings(ctx context.Context, s *spec) (count map[string]int, err error) {
 	driver := "sqlite"
-	if s.Backend == "postgres" {
+	switch s.Backend {
+	case "dynamodb":
+		return dynamoBookings(ctx, s)
+	case "postgres":
 		driver = "pgx"
 	}
 	db, err := sql.Open(driver, s.URL)
