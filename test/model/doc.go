@@ -15,6 +15,8 @@
 //   - step.pml: a step of a call, and its record in the record of the call.
 //   - durable.pml: a store with a synchronous standby, a replication that is cut, and
 //     fail-overs.
+//   - saga.pml: a saga with an event, a refusal, a deadline, timers and a message. It has
+//     two workers, and the callers of its start and its event, also in the long form.
 //   - rules.pml: how a rule is checked, and a place marked.
 //
 // One step of claim.pml is one operation of the store together with the caller's
@@ -59,6 +61,12 @@
 //	true_replay          20          a replayed step has had its effect in this life
 //	only_owner           20          only the owner of the claim records a step
 //	told_kept            durable     after a caller was told the outcome, the handler does not run again
+//	order                saga 2      compensations run in the reverse order of start
+//	back_first           saga 5      no step has its effect after a compensation
+//	exact                saga 4      an ended saga is done, or exactly undone
+//	found                22          a saga that has begun and not ended has a timer
+//	published            21          a message is deleted only after it was sent
+//	true_message         21          a message that is sent is of a recorded step
 //
 // Rule 1 is decide.pml itself; its branches on policy, state and token are
 // under test in the variants of park, mixed policies and reservation. Rule 17

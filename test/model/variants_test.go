@@ -62,6 +62,12 @@ var holds = []variant{
 		marks: []string{"parked", "own_claim_found", "replayed", "lost", "doubt_found", "refused", "settled_again"}},
 	{name: "standby, no lapse: no two handlers at once", rule: "2", file: "durable.pml", set: []string{"LAPSES=0"}, four: []string{"GIVE_UPS=1"},
 		marks: []string{"own_claim_found", "replayed", "lost", "doubt_found", "settled_again"}},
+	{name: "saga: refused, or too late, it is exactly undone", rule: "22, saga 2, 4, 5, 7", file: "saga.pml",
+		marks: []string{"turned_back", "undone", "late", "event_refused", "waited", "undo_failed", "took_over"}},
+	{name: "saga: it succeeds, or is exactly undone", rule: "22, saga 2, 4, 5, 7", file: "saga.pml", set: []string{"REFUSED=0"},
+		marks: []string{"turned_back", "succeeded", "undone", "late", "refused", "waited", "took_over"}},
+	{name: "saga: a message of a step is sent, once it is recorded", rule: "21", file: "saga.pml", set: []string{"PUBLISHES", "LATES=0"},
+		marks: []string{"sent_again", "undone"}},
 }
 
 // bugs leave out what a rule asks for, and must be found. The search looks for
@@ -114,6 +120,15 @@ var bugs = []variant{
 	{name: "standby: a plain read confirms", rule: "durable", file: "durable.pml", set: []string{"BUG_PLAIN_READ_CONFIRMS"}, fails: "told_kept"},
 	{name: "standby: an undo that comes late removes a later claim", rule: "2", file: "durable.pml", set: []string{"LAPSES=0", "BUG_UNDO_COMES_LATE"}, fails: "one_inside"},
 	{name: "standby: the same under park", rule: "guarantee park", file: "durable.pml", set: []string{"POLICY=PARK", "BUG_UNDO_COMES_LATE"}, fails: "at_most_once"},
+	{name: "saga: an event comes after it has turned back", rule: "saga 2", file: "saga.pml", set: []string{"BUG_EVENT_AFTER_BACK"}, fails: "order"},
+	{name: "saga: compensations in the order of start", rule: "saga 2", file: "saga.pml", set: []string{"BUG_ORDER_OF_START"}, fails: "order"},
+	{name: "saga: a step in doubt is not undone", rule: "saga 2", file: "saga.pml", set: []string{"BUG_DOUBT_IS_NOT_UNDONE"}, fails: "exact"},
+	{name: "saga: that it has turned back is not recorded", rule: "saga 5", file: "saga.pml", set: []string{"BUG_BACK_IS_NOT_RECORDED", "REFUSED=0"}, fails: "back_first"},
+	{name: "saga: other systems ignore the fence of a frozen worker", rule: "saga 5", file: "saga.pml", set: []string{"BUG_OTHER_SYSTEMS_IGNORE_FENCES"}, fails: "back_first"},
+	{name: "saga: it begins before its timer is set", rule: "22", file: "saga.pml", set: []string{"BUG_BEGINS_BEFORE_ITS_TIMER"}, fails: "found"},
+	{name: "saga: its timer is dropped before it has ended", rule: "22", file: "saga.pml", set: []string{"BUG_TIMER_DROPPED_BEFORE_THE_END"}, fails: "found"},
+	{name: "saga: a message is there before its step is recorded", rule: "21", file: "saga.pml", set: []string{"PUBLISHES", "BUG_MESSAGE_BEFORE_COMMIT"}, fails: "true_message"},
+	{name: "saga: a message is deleted before it was sent", rule: "21", file: "saga.pml", set: []string{"PUBLISHES", "BUG_MESSAGE_DELETED_FIRST"}, fails: "published"},
 }
 
 // reached claims that something never happens, which is wrong: so the search
