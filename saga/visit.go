@@ -30,8 +30,8 @@ func (c *core) visit(ctx context.Context, call semel.Call, created time.Time, ve
 	claimed := false
 	res, err := c.driver.RunSaga(ctx, call, created, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		if version == (store.Owner{}) {
-			next := newVersion()
-			if _, err := c.setTimer(ctx, key, store.Owner{}, next, c.lease); err != nil {
+			next, err := c.makeTimer(ctx, key)
+			if err != nil {
 				return store.Outcome{}, &effect.Pause{Attempt: x.Attempt() - 1, Unbegun: methods(x).Fresh(), Err: &semel.Error{Reason: semel.ErrUnavailable, Operation: c.name, Cause: err}}
 			}
 			version = next
@@ -63,6 +63,18 @@ func (c *core) keepTimer(ctx context.Context, k store.Key, version store.Owner, 
 
 // storeTimeout is how long a change of a timer may take.
 const storeTimeout = 5 * time.Second
+
+// makeTimer makes the timer of a saga, whatever timer there is. Each request has a version
+// of its own: if one arrives late and takes the place of a later timer, it has a version
+// that no other request names, so that no late change of that version follows it.
+func (c *core) makeTimer(ctx context.Context, k store.Key) (version store.Owner, err error) {
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		version = newVersion()
+		_, err = c.timers.SetTimer(ctx, k, store.Owner{}, version, c.lease)
+		return err
+	})
+	return version, err
+}
 
 // setTimer sends the change until the store answers, or storeTimeout is over.
 func (c *core) setTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (set bool, err error) {

@@ -103,6 +103,11 @@ var sagas = []Mutant{
 		Old: "case paused && !pause.Unbegun:", New: "case paused && pause.Unbegun:",
 	},
 	{
+		Name: "requests to make a timer have one version", Rule: "saga 7",
+		Dir: flow, Func: "(*core).makeTimer", Package: flow, Run: "TestTimer_RequestsArriveLate_SagaGoesOnSoon",
+		Old: "version = newVersion()", New: "if version == (store.Owner{}) { version = newVersion() }",
+	},
+	{
 		Name: "a timer whose version has changed is changed", Rule: "saga 7",
 		Dir: mem, Func: "(*Store).SetTimer", Package: mem, Run: "TestConforms/timers",
 		Old: "(!exists || t.Version != seen)", New: "!exists",

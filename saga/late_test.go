@@ -1,0 +1,74 @@
+package saga_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/saga"
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// lateTimers is a process whose first request to make a timer, and whose first request to
+// change that timer, get no answer and arrive late. Each is sent again.
+type lateTimers struct {
+	*process
+	mu   sync.Mutex
+	late []func()
+}
+
+func (l *lateTimers) SetTimer(ctx context.Context, k store.Key, seen, next store.Owner, wait time.Duration) (bool, error) {
+	l.mu.Lock()
+	first := len(l.late) == 0 && seen == (store.Owner{}) || len(l.late) == 1 && seen != (store.Owner{})
+	if first {
+		l.late = append(l.late, func() { _, _ = l.process.SetTimer(context.Background(), k, seen, next, wait) })
+	}
+	l.mu.Unlock()
+	if first {
+		return false, errBoom
+	}
+	return l.process.SetTimer(ctx, k, seen, next, wait)
+}
+
+// Requests for a timer that arrive late make it early, and never late: a saga whose
+// process dies then goes on soon, although an earlier run waited without a limit.
+func TestTimer_RequestsArriveLate_SagaGoesOnSoon(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, st *memstore.Store, w *world) {
+		d := w.waiting(func(ctx context.Context, r *saga.Run) error {
+			_, err := saga.Await[string](ctx, r, "wait", 0)
+			return err
+		})
+		caller := &lateTimers{process: newProcess(st)}
+		ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+		defer leave()
+		if _, err := newSaga(t, caller, d).Do(ctx, "ann", "1", book); err == nil {
+			t.Fatal("the saga did not wait")
+		}
+		if len(caller.late) != 2 {
+			t.Fatalf("%d requests are under way, want 2", len(caller.late))
+		}
+		if err := newSaga(t, st, d).Send(t.Context(), "ann", "1", "wait", "come"); err != nil {
+			t.Fatal(err)
+		}
+		dying := newProcess(st)
+		dies := once("book", errBoom)
+		w.before = func(name string) error {
+			err := dies(name)
+			if err != nil {
+				for _, arrive := range caller.late {
+					arrive()
+				}
+				dying.kill()
+			}
+			return err
+		}
+		work(t, 10*time.Second, newSaga(t, dying, d))
+		work(t, 2*time.Minute, newSaga(t, st, d))
+		if r := record(t, st, "1"); r.State != store.Completed {
+			t.Errorf("the record is %v: %s", r.State, r.LastError)
+		}
+	})
+}
