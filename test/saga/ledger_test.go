@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ledger is the other systems. It keeps what happened, recognises keys, refuses lower
@@ -23,10 +24,11 @@ type ledger struct {
 	keys   map[string]bool
 	log    map[string][]call
 	calls  int
+	last   time.Time // of a call
 }
 
 func newLedger(f *fleet) *ledger {
-	return &ledger{rng: rand.New(rand.NewPCG(uint64(os.Getpid()), 1)), fleet: f, fences: map[string]uint64{}, keys: map[string]bool{}, log: map[string][]call{}}
+	return &ledger{rng: rand.New(rand.NewPCG(uint64(os.Getpid()), 1)), fleet: f, fences: map[string]uint64{}, keys: map[string]bool{}, log: map[string][]call{}, last: time.Now()}
 }
 
 // dies decides whether a process dies now.
@@ -61,9 +63,17 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
+// idle is how long ago the last call was.
+func (l *ledger) idle() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Since(l.last)
+}
+
 // apply applies an effect. The caller holds mu.
 func (l *ledger) apply(c *call) int {
 	l.calls++
+	l.last = time.Now()
 	if c.Fence < l.fences[c.Saga] {
 		return http.StatusPreconditionFailed
 	}
