@@ -49,7 +49,7 @@ func TestCampaign_ClocksDifferByMaxSkew_Conforms(t *testing.T) {
 			s := st.(*Store)
 			o := s.opt
 			o.now = ahead(-testSkew)
-			return openOn(t, s.client, s.table, &o)
+			return openAgain(t, s, &o)
 		},
 		Skew:      2 * testSkew, // records of others are judged MaxSkew late, and deleted twice as late
 		Histories: n,
@@ -62,7 +62,7 @@ func beside(t *testing.T, difference time.Duration) (runs, overlaps int64) {
 	base := openNew(t, &Options{IndexShards: 2, MaxSkew: leaseSkew, now: time.Now})
 	fast := base.opt
 	fast.now = ahead(difference)
-	slowGuard, fastGuard := guardOf(t, base), guardOf(t, openOn(t, base.client, base.table, &fast))
+	slowGuard, fastGuard := guardOf(t, base), guardOf(t, openAgain(t, base, &fast))
 	var running, ran, beside atomic.Int64
 	var all sync.WaitGroup
 	for round := range 5 {

@@ -28,7 +28,7 @@ func openStanding(t testing.TB) store.Store {
 
 func reopen(t testing.TB, st store.Store) store.Store {
 	s := st.(*Store)
-	return openOn(t, s.client, s.table, &s.opt)
+	return openAgain(t, s, &s.opt)
 }
 
 // The suite that every store passes, with a clock that the suite moves.

@@ -56,6 +56,12 @@ func openOn(t testing.TB, c *dynamodb.Client, table string, o *Options) *Store {
 	return s
 }
 
+// openAgain is another store on the table of s on the shared server.
+func openAgain(t testing.TB, s *Store, o *Options) *Store {
+	t.Helper()
+	return openOn(t, dynamotest.Client(dynamotest.URL(t)), s.table, o)
+}
+
 // openNew is a store on a table of its own on the shared server.
 func openNew(t testing.TB, o *Options) *Store {
 	t.Helper()
@@ -63,12 +69,13 @@ func openNew(t testing.TB, o *Options) *Store {
 	if o != nil {
 		opt = *o
 	}
-	s := openOn(t, dynamotest.Client(dynamotest.URL(t)), newTable(), &opt)
+	client := dynamotest.Client(dynamotest.URL(t))
+	s := openOn(t, client, newTable(), &opt)
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_, _ = s.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &s.table})
+		_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &s.table})
 	})
 	return s
 }

@@ -16,7 +16,7 @@ import (
 // Store keeps records in a DynamoDB table. It is safe for concurrent use. Make it
 // with [New]. There is nothing to close.
 type Store struct {
-	client *dynamodb.Client
+	client requests
 	table  string
 	opt    Options
 	clock  *clock
@@ -50,13 +50,13 @@ func New(client *dynamodb.Client, table string, o *Options) (*Store, error) {
 		return nil, errors.New("dynamostore: the table has no name")
 	}
 	s := &Store{table: table, opt: opt, clock: newClock(&opt)}
-	s.client = dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+	s.client = requestsOf(dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		// A request that met a transaction was not applied.
 		o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException")
 		if s.clock.compared {
 			o.APIOptions = append(o.APIOptions, s.clock.compare)
 		}
-	})
+	}))
 	return s, nil
 }
 

@@ -21,7 +21,7 @@ func TestFence_RemovedByTimeToLive_Grows(t *testing.T) {
 	s := openNew(t, &o)
 	behind := s.opt
 	behind.now = func() time.Time { return c.read().Add(-s.opt.MaxSkew) }
-	slow := openOn(t, s.client, s.table, &behind)
+	slow := openAgain(t, s, &behind)
 	p := completion("x")
 	p.Keep = 0
 	for i, first := range []*Store{s, slow} {

@@ -20,6 +20,9 @@ import (
 
 const version = "v0.99.0"
 
+// maxProgram is the most bytes of a program, or of an archive with its images.
+const maxProgram = 50_000_000
+
 // TestRelease makes a release twice and looks at it as its users do. The parts
 // are subtests because they share the release.
 func TestRelease(t *testing.T) {
@@ -135,6 +138,9 @@ func checksums(t *testing.T, dir string) {
 	for name, content := range files(t, dir) {
 		if sum := sha256.Sum256(content); name != "SHA256SUMS" && sums[name] != hex.EncodeToString(sum[:]) {
 			t.Errorf("SHA256SUMS has %q for %s, want %x", sums[name], name, sum)
+		}
+		if strings.HasPrefix(name, "semel_") && len(content) > maxProgram {
+			t.Errorf("%s has %d bytes; the limit is %d", name, len(content), maxProgram)
 		}
 		delete(sums, name)
 	}
