@@ -27,7 +27,7 @@ type broker struct {
 }
 
 // limit is how long a broker may take to start.
-const limit = 3 * time.Minute
+const limit = 10 * time.Minute
 
 // startBroker starts Apache Kafka, or a kfake that keeps its data in files.
 func startBroker(t *testing.T, apache bool) *broker {

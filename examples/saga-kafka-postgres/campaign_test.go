@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,10 +28,17 @@ type size struct {
 	patience          time.Duration // for the end
 }
 
+// ordersVariable is the number of orders of the long form, for a slow machine.
+const ordersVariable = "SEMEL_TEST_ORDERS"
+
 func sizeOf(long bool) size {
 	switch {
 	case long:
-		return size{orders: 20_000, customers: 400, members: 2, faults: 160, every: 2 * time.Second, deadly: 4000, patience: 40 * time.Minute}
+		orders, err := strconv.Atoi(os.Getenv(ordersVariable))
+		if err != nil || orders < ordersPerItem {
+			orders = 20_000
+		}
+		return size{orders: orders - orders%ordersPerItem, customers: 400, members: 2, faults: 160, every: 2 * time.Second, deadly: 4000, patience: 40 * time.Minute}
 	case testing.Short():
 		return size{orders: 100, customers: 20, members: 1, faults: 6, every: 300 * time.Millisecond, deadly: 300, patience: 5 * time.Minute}
 	}
@@ -106,9 +114,10 @@ func run(t *testing.T, apache bool, f form, s size) (*campaign, *audit) {
 		}
 	}
 	placing.Wait()
+	p.fleet.calm()
 	p.settle(t)
 	p.fleet.end()
-	p.detail = fmt.Sprintf("%d processes killed at random and %d at named points, %d frozen past their leases, %d kills of the broker; %d ended because it was away; %v",
+	p.detail = fmt.Sprintf("%d processes killed by the test and %d at named points, %d frozen past their leases, %d kills of the broker; %d ended because it was away; %v",
 		p.fleet.kills.Load(), p.fleet.deaths.Load(), p.fleet.freezes.Load(), restarts, p.fleet.failures.Load(), time.Since(began).Round(time.Second))
 	a := judge(t, p.c, b, s.orders, s.customers)
 	t.Logf("%s: %s", f, a)
@@ -200,7 +209,7 @@ func TestCampaign_EverythingKilledAndFrozen_EachOrderBookedOrUndone(t *testing.T
 }
 
 func exactly(t *testing.T, apache bool) {
-	p, a := run(t, apache, example, sizeOf(os.Getenv("SEMEL_EVIDENCE") == "1" && apache))
+	p, a := run(t, apache, example, sizeOf(os.Getenv("SEMEL_EVIDENCE") == "1"))
 	for _, text := range a.examples {
 		t.Error(text)
 	}
@@ -220,7 +229,7 @@ func TestCampaign_NaiveServices_FailTheAudit(t *testing.T) {
 		t.Skip("the controls run in the normal form")
 	}
 	s := sizeOf(false)
-	s.deadly = 60
+	s.deadly = 100
 	for f, found := range map[form]func(a *audit) int{
 		noDeduplication: func(a *audit) int { return a.double },
 		afterCommit:     func(a *audit) int { return a.lost },

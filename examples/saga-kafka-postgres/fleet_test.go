@@ -22,6 +22,7 @@ type fleet struct {
 
 	mu    sync.Mutex
 	slots map[string]*proctest.Process
+	quiet bool // new processes do not die at named points
 
 	kills, freezes, deaths, failures atomic.Int64 // by the test, by the test, at named points, with an error
 }
@@ -51,14 +52,11 @@ func (f *fleet) end() {
 
 func (f *fleet) keep(ctx context.Context, t *testing.T, slot string, k *task) {
 	for ctx.Err() == nil {
-		p, err := k.spawn(t)
+		p, err := f.start(t, slot, *k)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		f.mu.Lock()
-		f.slots[slot] = p
-		f.mu.Unlock()
 		select {
 		case <-p.Ended():
 		case <-ctx.Done():
@@ -66,7 +64,7 @@ func (f *fleet) keep(ctx context.Context, t *testing.T, slot string, k *task) {
 			return
 		}
 		f.mu.Lock()
-		byTest := f.slots[slot] != p // kill has taken it out
+		byTest := f.slots[slot] != p // kill or calm has taken it out
 		f.mu.Unlock()
 		switch err := p.Wait(); {
 		case byTest:
@@ -77,6 +75,33 @@ func (f *fleet) keep(ctx context.Context, t *testing.T, slot string, k *task) {
 			f.failures.Add(1)
 			<-time.After(200 * time.Millisecond)
 		}
+	}
+}
+
+// start starts the next process of a slot.
+func (f *fleet) start(t *testing.T, slot string, k task) (*proctest.Process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.quiet {
+		k.Deadly = 0
+	}
+	p, err := k.spawn(t)
+	if err == nil {
+		f.slots[slot] = p
+	}
+	return p, err
+}
+
+// calm kills all processes once more. Their successors do not die at named points, so that
+// also services without deduplication come to an end of their repeats.
+func (f *fleet) calm() {
+	f.mu.Lock()
+	f.quiet = true
+	all := slices.Collect(maps.Values(f.slots))
+	clear(f.slots)
+	f.mu.Unlock()
+	for _, p := range all {
+		p.Kill()
 	}
 }
 
