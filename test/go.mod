@@ -7,10 +7,13 @@ require (
 	github.com/aws/aws-lambda-go v1.55.1
 	github.com/chromedp/cdproto v0.159.0
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.74.0
+	github.com/aws/aws-sdk-go-v2 v1.48.0
+	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.8
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/semel-go/semel v0.0.0
+	github.com/semel-go/semel/consume/semelsqs v0.0.0
 	github.com/semel-go/semel/semellambda v0.0.0
 	github.com/semel-go/semel/store/dynamostore v0.0.0
 	github.com/semel-go/semel/store/pgstore v0.0.0
@@ -31,7 +34,6 @@ require (
 )
 
 require (
-	github.com/aws/aws-sdk-go-v2 v1.48.0 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.12 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.12 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.25 // indirect

@@ -44,7 +44,7 @@ func run(args []string) error {
 	var rel release
 	flags := flag.NewFlagSet("image", flag.ExitOnError)
 	flags.Usage = func() {
-		_, _ = fmt.Fprintln(flags.Output(), "usage: image [FLAGS] PLATFORM=BINARY…   for example linux/amd64=./semel")
+		_, _ = fmt.Fprintln(flags.Output(), "usage: image [FLAGS] PLATFORM=SEMEL,SEMEL-DELIVER…   for example linux/amd64=./semel,./semel-deliver")
 		flags.PrintDefaults()
 	}
 	out := flags.String("out", "image", "the directory to write; it must not exist")
@@ -65,7 +65,7 @@ func run(args []string) error {
 		return fmt.Errorf("-out %s exists; remove it or choose another directory", *out)
 	}
 	if flags.NArg() == 0 {
-		return errors.New("no binary is given; add for example linux/amd64=./semel")
+		return errors.New("no programs are given; add for example linux/amd64=./semel,./semel-deliver")
 	}
 	base, err := rel.baseLayer()
 	if err != nil {
@@ -73,12 +73,16 @@ func run(args []string) error {
 	}
 	index := v1.ImageIndex(empty.Index)
 	for _, arg := range flags.Args() {
-		platform, binary, _ := strings.Cut(arg, "=")
+		platform, files, _ := strings.Cut(arg, "=")
+		semel, deliver, ok := strings.Cut(files, ",")
+		if !ok {
+			return fmt.Errorf("%s: has one program; write linux/amd64=./semel,./semel-deliver", arg)
+		}
 		p, err := v1.ParsePlatform(platform)
 		if err != nil {
 			return fmt.Errorf("%s: %w", arg, err)
 		}
-		img, err := rel.image(p, base, binary)
+		img, err := rel.image(p, base, semel, deliver)
 		if err != nil {
 			return fmt.Errorf("%s: %w", arg, err)
 		}
@@ -91,21 +95,23 @@ func run(args []string) error {
 	return dir.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": rel.version}))
 }
 
-// image is the image of one platform: the base and the binary.
-func (r *release) image(p *v1.Platform, base v1.Layer, binary string) (v1.Image, error) {
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		return nil, err
-	}
-	program, err := r.layer([]entry{{tar.Header{Name: "semel", Mode: 0o755}, content}})
-	if err != nil {
-		return nil, err
-	}
-	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+// image is the image of one platform: the base and the programs, which semel looks for
+// in its own directory. Each is a layer.
+func (r *release) image(p *v1.Platform, base v1.Layer, semel, deliver string) (v1.Image, error) {
 	made := v1.Time{Time: r.created}
-	img, err = mutate.Append(img,
-		mutate.Addendum{Layer: base, History: v1.History{Created: made, CreatedBy: "directories, CA certificates, licences"}},
-		mutate.Addendum{Layer: program, History: v1.History{Created: made, CreatedBy: "semel " + r.version}})
+	layers := []mutate.Addendum{{Layer: base, History: v1.History{Created: made, CreatedBy: "directories, CA certificates, licences"}}}
+	for _, program := range []struct{ name, file string }{{"semel", semel}, {"semel-deliver", deliver}} {
+		content, err := os.ReadFile(program.file)
+		if err != nil {
+			return nil, err
+		}
+		layer, err := r.layer([]entry{{tar.Header{Name: program.name, Mode: 0o755}, content}})
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: made, CreatedBy: program.name + " " + r.version}})
+	}
+	img, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), layers...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +123,7 @@ func (r *release) image(p *v1.Platform, base v1.Layer, binary string) (v1.Image,
 	config.Created, config.OS, config.Architecture = made, p.OS, p.Architecture
 	config.Config = v1.Config{
 		User:         fmt.Sprintf("%d:%d", user, user),
-		WorkingDir:   "/data", // where semel.db is, the default store of the proxy
+		WorkingDir:   "/data", // where semel.db is, the default store
 		Entrypoint:   []string{"/semel"},
 		Cmd:          []string{"--help"},
 		Env:          []string{"HOME=/data", "PATH=/", "SEMEL_LISTEN=0.0.0.0:8080"},

@@ -76,9 +76,9 @@ func container(t *testing.T, dir string) {
 
 	// Only /data and /tmp are writable, as with --read-only and the image's volumes.
 	const enter = `set -e; mount --bind "$1" "$1"; mount --bind "$1/data" "$1/data"; mount --bind "$1/tmp" "$1/tmp"
-mount -o remount,bind,ro "$1"; root=$1; user=$2; shift 2; exec chroot --userspec="$user" "$root" "$@"`
+mount -o remount,bind,ro "$1"; root=$1; user=$2; path=$3; shift 3; enter=$(command -v chroot); PATH=$path exec "$enter" --userspec="$user" "$root" "$@"`
 	start := func(args ...string) *exec.Cmd {
-		args = append([]string{"-m", "--wd=/", "sh", "-c", enter, "sh", root, c.User, c.Entrypoint[0]}, args...)
+		args = append([]string{"-m", "--wd=/", "sh", "-c", enter, "sh", root, c.User, strings.TrimPrefix(c.Env[1], "PATH="), c.Entrypoint[0]}, args...)
 		cmd := exec.CommandContext(t.Context(), "unshare", args...)
 		cmd.Env = append([]string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, c.Env[:1]...)
 		return cmd
@@ -91,6 +91,7 @@ mount -o remount,bind,ro "$1"; root=$1; user=$2; shift 2; exec chroot --userspec
 		t.Fatalf("semel version: %v\n%s", err, out)
 	}
 	t.Run("Proxy_ForwardsOnce", func(t *testing.T) { proxy(t, start, root) })
+	t.Run("Deliver_SendsOnce", func(t *testing.T) { deliver(t, start, root) })
 }
 
 // proxy sends one request twice through the container's proxy. The body is so
