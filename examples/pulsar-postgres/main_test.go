@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pulsartest.Main(m)) }
 
-// backlog is how many messages of a topic a subscription has not acked; 1 if there is no
-// such topic.
+// backlog is how many messages of a topic a subscription has not acked; -1 if there is no
+// such subscription.
 func backlog(t *testing.T, s *pulsartest.Server, topic, subscription string) int {
 	t.Helper()
 	text, err := s.Request("GET", "/persistent/public/default/"+topic+"/stats?getPreciseBacklog=true", "")
 	if err != nil {
-		return 1
+		return -1 // there is no topic
 	}
 	var stats struct {
 		Subscriptions map[string]struct {
@@ -33,7 +33,10 @@ func backlog(t *testing.T, s *pulsartest.Server, topic, subscription string) int
 	if err := json.Unmarshal([]byte(text), &stats); err != nil {
 		t.Fatal(err)
 	}
-	return stats.Subscriptions[subscription].Backlog
+	if s, ok := stats.Subscriptions[subscription]; ok {
+		return s.Backlog
+	}
+	return -1
 }
 
 func TestServe_OrderSentAgain_IsKeptOnce(t *testing.T) {
@@ -47,6 +50,7 @@ func TestServe_OrderSentAgain_IsKeptOnce(t *testing.T) {
 
 	first := exampletest.Serve(t, c.run)
 	exampletest.Serve(t, c.run) // shares the subscription
+	exampletest.WaitFor(t, "the subscription", func() bool { return backlog(t, server, "orders", "billing") == 0 })
 	var many []order
 	for n := range 50 {
 		many = append(many, order{fmt.Sprint("more-", n), "book", 1})

@@ -20,7 +20,7 @@ import (
 // The client of Pulsar has data races of its own, so the race detector does not see this
 // file. "make test" runs its tests, whose names have Pulsar in them, without the detector.
 
-// openPulsar makes the name of a topic on the broker that tests share.
+// openPulsar makes a topic with a subscription on the broker that tests share.
 func openPulsar(t *testing.T) *side {
 	t.Helper()
 	return pulsarSide(t, pulsartest.Shared(t))
@@ -34,6 +34,12 @@ func pulsarSide(t *testing.T, s *pulsartest.Server) *side {
 	}
 	t.Cleanup(client.Close)
 	topic := fmt.Sprint("orders-", queues.Add(1))
+	// Pulsar need not keep messages that no subscription waits for.
+	billing, err := client.Subscribe(pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "billing", Type: pulsar.KeyShared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	billing.Close()
 	producer, err := client.CreateProducer(pulsar.ProducerOptions{Topic: topic, DisableBatching: true})
 	if err != nil {
 		t.Fatal(err)
