@@ -102,14 +102,15 @@ func start(t *testing.T, c contender) (stop func()) {
 	}
 }
 
-// versus measures two contenders in turns, and logs the medians and the ratio of each round.
+// versus measures two contenders in turns, and logs each round and the medians.
 func (b *bench) versus(t *testing.T, unit string, one, other contender, measure func(*testing.T, contender) float64) {
 	var ours, theirs, ratios []float64
 	for range rounds {
 		a, z := measure(t, one), measure(t, other)
 		ours, theirs, ratios = append(ours, a), append(theirs, z), append(ratios, a/z)
+		t.Logf("%s: %s %.0f, %s %.0f, ratio %.1f", unit, one.name, a, other.name, z, a/z)
 	}
-	t.Logf("%s: %s %.0f, %s %.0f, ratio %.1f (rounds: %.1f)", unit, one.name, median(ours), other.name, median(theirs), median(ratios), ratios)
+	t.Logf("median of %d rounds: %s: %s %.0f, %s %.0f, ratio %.1f", rounds, unit, one.name, median(ours), other.name, median(theirs), median(ratios))
 }
 
 func median(values []float64) float64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
