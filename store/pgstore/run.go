@@ -89,11 +89,8 @@ func refusedForNow(err error) bool { return pgwire.Again(err) || table.LostRace(
 // which may pass, and if the server itself ends or has no room. Whether the store
 // accepts another write decides.
 func mayBeItsContent(err error) bool {
-	if refusedForNow(err) {
-		return false
-	}
 	serverEnds := strings.HasPrefix(pgwire.Code(err), "57P") || pgwire.Code(err) == pgwire.DiskFull
-	return !serverEnds || pgwire.RefusedForContent(err)
+	return !refusedForNow(err) && (!serverEnds || pgwire.RefusedForContent(err))
 }
 
 // unavailable is the error of a call that the store did not answer, or that ended

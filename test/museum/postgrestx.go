@@ -127,7 +127,7 @@ var postgresTxs = []Mutant{
 	{
 		Name: "PostgreSQL, Atomic: a code of a server in trouble that a trigger raises is an outage", Rule: "rule 13",
 		Dir: postgres, Func: "mayBeItsContent", Package: postgres, Run: "TestAtomic_FailureBehindHandler_CountsAttempt",
-		Old: "return !serverEnds || pgwire.RefusedForContent(err)", New: "return !serverEnds",
+		Old: "(!serverEnds || pgwire.RefusedForContent(err))", New: "!serverEnds",
 	},
 	{
 		Name: "PostgreSQL, Atomic: DoSQL does not know what became of the handler's transaction", Rule: "atomic",
