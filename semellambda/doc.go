@@ -35,6 +35,15 @@
 // process goes on, its context ends, and it cannot store its outcome, because the
 // fencing token has grown.
 //
+// # Cold starts
+//
+// Semel with dynamostore adds 1.1 ms to the start of a process: 1.0 ms are the packages
+// of the client of DynamoDB, 0.1 ms the packages of Semel and the making of the store,
+// the Guard and the wrapper. None of it sends a request. Measured on Linux, amd64, in
+// a clone of the repository:
+//
+//	cd test && SEMEL_TEST_COMPARE=1 go test -v -run TestColdStart ./lambda
+//
 // # Batches
 //
 // The event source mapping must have ReportBatchItemFailures among its

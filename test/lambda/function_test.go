@@ -33,6 +33,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(functionVar) == "cold" {
+		if err := coldStart(); err != nil {
+			slog.Error("the function cannot start", "error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if name := os.Getenv(functionVar); name != "" {
 		handler, err := function(name, os.Getenv(folderVar), os.Getenv(leaseVar))
 		if err != nil {
