@@ -13,17 +13,38 @@ import (
 	"github.com/semel-go/semel/store/pgstore/pgtest"
 )
 
+// server is the PostgreSQL of the tests, which take turns.
+var server proctest.Shared[*pgtest.Server]
+
 // The campaigns run this binary again as the services.
 func TestMain(m *testing.M) {
 	if child() {
 		return
 	}
-	os.Exit(proctest.Main(m))
+	os.Exit(proctest.Main(m, &server))
+}
+
+// startPostgres returns the URL of a server without the databases of the services.
+func startPostgres(t *testing.T) string {
+	t.Helper()
+	s, err := server.Get(func() (*pgtest.Server, error) { return pgtest.New(pgtest.Fast...) })
+	proctest.Need(t, err, pgtest.ErrNotInstalled)
+	conn, err := pgx.Connect(t.Context(), s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for name := range services {
+		if _, err := conn.Exec(t.Context(), "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s.URL()
 }
 
 func TestServices_LastStepFails_PaymentReturnedAndOrderCancelled(t *testing.T) {
 	broker := exampletest.StartKafka(t)
-	c := &config{kafka: broker.Addr, postgres: pgtest.Start(t, pgtest.Fast...).URL(), lease: time.Second, session: 10 * time.Second}
+	c := &config{kafka: broker.Addr, postgres: startPostgres(t), lease: time.Second, session: 10 * time.Second}
 	for range 2 { // the second time everything exists
 		if err := c.run(t.Context(), "setup"); err != nil {
 			t.Fatal(err)
