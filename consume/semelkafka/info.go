@@ -68,12 +68,13 @@ func (s *Source) Info(ctx context.Context) (driver.Info, error) {
 	return info, nil
 }
 
-// explain adds the reason why no broker could be reached, if there is one.
+// explain adds the reason why no broker could be reached, if there is one. A broker
+// closes a connection whose TLS or credentials it refuses.
 func (s *Source) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dialed != nil {
-		return fmt.Errorf("semelkafka: no broker can be reached; see whether one runs at each address: %w", errors.Join(s.dialed, err))
+		return fmt.Errorf("semelkafka: no broker can be reached; see whether one runs at each address, and check TLS, the user and the password: %w", errors.Join(s.dialed, err))
 	}
 	return fmt.Errorf("semelkafka: %w", err)
 }

@@ -140,6 +140,8 @@ func explain(queue string, err error) error {
 		}
 		name := queue[strings.LastIndexByte(queue, '/')+1:]
 		return fmt.Errorf("queue %q does not exist in this account and region; create it with: aws sqs create-queue --queue-name %s%s: %w", queue, name, kind, err)
+	case strings.Contains(err.Error(), "get identity: "): // the SDK has no type for it
+		return fmt.Errorf("queue %q: the client has no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run the program with a role: %w", queue, err)
 	case !answered:
 		return fmt.Errorf("queue %q: SQS gives no answer; check the client's endpoint, region and network: %w", queue, err)
 	}

@@ -34,9 +34,13 @@ type side struct {
 const orderHeader = "order"
 
 // natsServer starts a server in this process.
-func natsServer(t testing.TB) *server.Server {
+func natsServer(t testing.TB, change ...func(*server.Options)) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
+	o := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true}
+	for _, f := range change {
+		f(o)
+	}
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +55,11 @@ func natsServer(t testing.TB) *server.Server {
 	return s
 }
 
-// openNATS makes a stream with a durable consumer, and a stream of copies.
+// openNATS makes a stream with a durable consumer, and a stream of copies. Its server
+// takes messages of up to 8 MiB.
 func openNATS(t *testing.T) *side {
 	t.Helper()
-	s := natsServer(t)
+	s := natsServer(t, func(o *server.Options) { o.MaxPayload = 8 << 20 })
 	conn, err := nats.Connect(s.ClientURL())
 	if err != nil {
 		t.Fatal(err)

@@ -84,10 +84,11 @@ func TestRun_InvalidInput_OneLineExitCode2(t *testing.T) {
 func TestRun_NoBroker_ExitCode1WithNextStep(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"see whether the server runs at 127.0.0.1:1":         {"--from", "nats://127.0.0.1:1/ORDERS/billing"},
-		"semelamqp: no connection to the broker":             {"--from", "amqp://127.0.0.1:1?queue=orders"},
-		"store: ":                                            {"--from", "nats://127.0.0.1:1/ORDERS/billing", "--store", "sqlite:" + t.TempDir()},
-		"--admin-listen: listen tcp 192.0.2.1:1":             {"--from", "nats://127.0.0.1:1/ORDERS/billing", "--admin-listen", "192.0.2.1:1"},
+		"see whether the server runs at 127.0.0.1:1":           {"--from", "nats://127.0.0.1:1/ORDERS/billing"},
+		"semelamqp: no connection to the broker":               {"--from", "amqp://127.0.0.1:1?queue=orders"},
+		"no broker can be reached; see whether one runs there": {"--from", "kafka://127.0.0.1:1/orders", "--group", "billing"},
+		"store: ":                                {"--from", "nats://127.0.0.1:1/ORDERS/billing", "--store", "sqlite:" + t.TempDir()},
+		"--admin-listen: listen tcp 192.0.2.1:1": {"--from", "nats://127.0.0.1:1/ORDERS/billing", "--admin-listen", "192.0.2.1:1"},
 		`queue "orders": SQS gives no answer; check the cli`: {"--from", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:1"},
 	} {
 		t.Run(want, func(t *testing.T) {
