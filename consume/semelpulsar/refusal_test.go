@@ -47,7 +47,7 @@ func TestCampaign_Credentials_ErrorNamesNextStep(t *testing.T) {
 		return err
 	}
 	err := info("wrong")
-	wants(t, err, "Pulsar refuses the credentials", "check the client's Authentication")
+	wants(t, err, "or refuses the connection", "check the client's URL", "its Authentication", "the broker's say which")
 	if strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error shows the token: %v", err)
 	}

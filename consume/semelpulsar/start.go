@@ -164,7 +164,9 @@ func explain(topic string, err error) error {
 	if i := strings.LastIndexByte(topic, '/'); i >= len(persistent) {
 		namespace = topic[len(persistent):i]
 	}
-	next := "Pulsar gives no answer; check the client's URL, listener name and network"
+	// The client says only in its log that the broker has refused its credentials.
+	next := "Pulsar gives no answer, or refuses the connection; check the client's URL, listener name and network, its TLS settings and its Authentication; " +
+		"the client's log and the broker's say which"
 	switch {
 	case isBusy(err):
 		next = "another consumer has the subscription, and one of the two is exclusive or of another type; " +

@@ -33,8 +33,8 @@ INSERT INTO shop.stock VALUES ('book', 100), ('pen', 100) ON CONFLICT DO NOTHING
 
 const topic = "orders"
 
-// connect makes a client, which connects when it is used. Its errors say all that its log
-// does.
+// connect makes a client, which connects when it is used. Leave the Logger out to see why
+// it does not connect.
 func (c *config) connect() (pulsar.Client, error) {
 	return pulsar.NewClient(pulsar.ClientOptions{URL: c.pulsar, Logger: log.DefaultNopLogger()})
 }

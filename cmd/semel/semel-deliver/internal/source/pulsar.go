@@ -89,7 +89,7 @@ const (
 
 // pulsarClient are the options of the client.
 func (a *address) pulsarClient() (c pulsar.ClientOptions, err error) {
-	c.Logger = pulsarlog.DefaultNopLogger() // its warnings are also in its errors
+	c.Logger = pulsarlog.DefaultNopLogger() // its lines are not in the form of this program's
 	c.Description = "semel-deliver"
 	c.ListenerName = a.take("listener")
 	var errs [4]error
