@@ -74,7 +74,7 @@ func (s *Source) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dialed != nil {
-		return fmt.Errorf("semelkafka: no broker can be reached; see whether one runs at each address, and check TLS, the user and the password: %w", errors.Join(s.dialed, err))
+		return fmt.Errorf("semelkafka: no broker can be reached; see whether one runs there, and check TLS, the user and the password: %w", errors.Join(s.dialed, err))
 	}
 	return fmt.Errorf("semelkafka: %w", err)
 }
