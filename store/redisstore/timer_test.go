@@ -1,0 +1,54 @@
+package redisstore
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-go/semel/store"
+	"github.com/semel-go/semel/store/redisstore/redistest"
+)
+
+// The timers that are due are found by the order of their set, and the others are not
+// read: the server's counts of commands are the same for few and for many of them.
+func TestDueTimers_ReadsNoOtherTimers(t *testing.T) {
+	t.Parallel()
+	c := clientAt(t, redistest.Start(t).URL())
+	s := openOn(t, c, nil)
+	set := func(from, to int, wait time.Duration) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			key := store.Key{Operation: "order##saga", Value: strconv.Itoa(i)}
+			if _, err := s.SetTimer(t.Context(), key, store.Owner{}, store.Owner{1}, wait); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	set(0, 3, 0)
+	for _, others := range []int{10, 1000} {
+		set(3, 3+others, time.Hour)
+		if err := c.ConfigResetStat(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		due, _, err := s.DueTimers(t.Context(), "order##saga", 0, 100)
+		if err != nil || len(due) != 3 {
+			t.Fatalf("%d timers are due, error %v; want 3", len(due), err)
+		}
+		stats, err := c.Info(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for command, want := range map[string]int{"zrangebyscore": 1, "hget": 3} {
+			if !strings.Contains(stats, fmt.Sprintf("cmdstat_%s:calls=%d,", command, want)) {
+				t.Errorf("beside %d other timers %s was not called %d times:\n%s", others, command, want, stats)
+			}
+		}
+		for _, scan := range []string{"scan", "hscan", "zscan", "keys", "hgetall", "zrange"} {
+			if strings.Contains(stats, "cmdstat_"+scan+":") {
+				t.Errorf("it calls %s:\n%s", scan, stats)
+			}
+		}
+	}
+}
