@@ -37,7 +37,7 @@ func TestSweep_Default_ReadsIndexOnly(t *testing.T) {
 		}
 		n++
 	}
-	if requests, _, _ := m.take(); n != 5 || requests["Scan"] != 0 || requests["other"] == 0 {
+	if requests, _, _ := m.take(); n != 5 || requests["Scan"] != 0 || requests["Query"] == 0 {
 		t.Errorf("%d records of 5, requests %v; want no Scan", n, requests)
 	}
 }

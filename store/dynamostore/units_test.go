@@ -45,6 +45,10 @@ func (m *meter) add(o *dynamodb.Options) {
 					for _, r := range p.RequestItems {
 						m.sawRead(r.ConsistentRead)
 					}
+				case *dynamodb.QueryInput:
+					name = "Query"
+				case *dynamodb.ScanInput:
+					name = "Scan"
 				default:
 					name = "other"
 				}
