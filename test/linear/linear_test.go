@@ -28,7 +28,7 @@ var kinds = []struct {
 	{"redisstore", func(t testing.TB) (store.Store, func()) { return stores.Redis(t) }, 20, 300},
 	{"dynamostore", func(t testing.TB) (store.Store, func()) { return stores.Dynamo(t) }, 8, 300},
 	{cached, openCached, 20, 300},
-	{"shardstore of three memstores", openSharded, 20, 300},
+	{sharded, openSharded, 20, 300},
 }
 
 func TestMain(m *testing.M) { os.Exit(stores.Main(m)) }
@@ -42,6 +42,8 @@ func openSharded(t testing.TB) (store.Store, func()) {
 // cached is a store whose cache all clients share, as the clients of one process
 // do.
 const cached = "nearcache before memstore"
+
+const sharded = "shardstore of three memstores"
 
 func openCached(t testing.TB) (store.Store, func()) {
 	st, err := nearcache.New(memstore.New(nil), nil)
@@ -61,7 +63,7 @@ func TestStores_UnderFaults_Linearizable(t *testing.T) {
 			c := histories(t, n, func(i int) *History {
 				st, end := s.open(t)
 				defer end()
-				return Record(t.Context(), st, Options{Seed: uint64(i), Faults: 0.06, Cached: s.name == cached})
+				return Record(t.Context(), st, Options{Seed: uint64(i), Faults: 0.06, Cached: s.name == cached, Sharded: s.name == sharded})
 			})
 			figure.Report(t, figure.Figure{
 				Claim: "histories of a store under faults are linearizable", Where: s.name, Trials: int64(n), Failures: int64(c.illegal + c.unknown),

@@ -42,6 +42,7 @@ func (k Kind) ofTimer() bool { return k == SetTimer || k == DropTimer || k == Du
 type Input struct {
 	Kind       Kind
 	Cached     bool // Claim: the times of a terminal record may be a cache's
+	Sharded    bool // DueTimers: the time is that of the slowest of several clocks
 	Key        store.Key
 	Seen       store.Seen       // Swap
 	Proposal   store.Proposal   // Claim, Swap

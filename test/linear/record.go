@@ -19,6 +19,7 @@ type Options struct {
 	Ops     int     // that each makes: 40 by default
 	Keys    int     // that they share: 2 by default
 	Cached  bool    // the store is a cache, whose Claims may show terminal records with times of its own
+	Sharded bool    // the store asks several stores, one after the other
 	Faults  float64 // odds that a call is lost, late or doubled
 }
 
