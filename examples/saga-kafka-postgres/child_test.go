@@ -132,8 +132,13 @@ func (k *task) serve(ctx context.Context, s *service) error {
 	return c.consume(ctx, s, run, keys, handle)
 }
 
-// mortal runs calls in transactions, and kills its process just before a commit or just
-// after it.
+// aborts is in how many transactions one is rolled back, as a server does after a deadlock.
+const aborts = 20
+
+var errAborted = errors.New("the transaction is rolled back")
+
+// mortal runs calls in transactions. It rolls some of them back, and kills its process just
+// before a commit or just after it.
 type mortal struct {
 	*pgstore.Atomic
 	deadly    int
@@ -154,6 +159,9 @@ func (r *mortal) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	res, err := r.Atomic.Run(context.WithValue(ctx, unsentKey{}, &u), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		out, err := fn(ctx, x)
 		r.perhapsDie()
+		if err == nil && r.deadly > 0 && rand.IntN(aborts) == 0 {
+			err = errAborted
+		}
 		return out, err
 	})
 	if err == nil {
