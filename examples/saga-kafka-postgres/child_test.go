@@ -159,7 +159,7 @@ func (r *mortal) Run(ctx context.Context, call semel.Call, fn semel.Handler) (se
 	res, err := r.Atomic.Run(context.WithValue(ctx, unsentKey{}, &u), call, func(ctx context.Context, x *semel.Execution) (store.Outcome, error) {
 		out, err := fn(ctx, x)
 		r.perhapsDie()
-		if err == nil && r.deadly > 0 && rand.IntN(aborts) == 0 {
+		if err == nil && rand.IntN(aborts) == 0 {
 			err = errAborted
 		}
 		return out, err
