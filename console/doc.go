@@ -1,6 +1,7 @@
-// Package console is a page for operators: what is in doubt, what runs, what has failed,
-// which sagas are stuck, and which messages wait in an outbox. An operator who may act
-// resolves, reopens and retries there, guarded by the record's fence and with a reason.
+// Package console has pages for operators. They show the calls in doubt, the sagas that
+// are stuck and the messages of an outbox that cannot be sent, and find any record by its
+// key. Operators with a name resolve, reopen and retry there: each decision needs a reason,
+// and names the fence of the record that it is about.
 //
 // [New] makes an [http.Handler] for a place in a site of one's own, behind its log-in:
 //

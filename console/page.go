@@ -24,8 +24,8 @@ var assetFiles embed.FS
 type page struct {
 	name string
 	data func(ctx context.Context, r *http.Request) (any, error)
-	// act carries out a form of the page, and returns which of the texts in done says
-	// what it did. Nil: the page has no forms.
+	// act carries out a form of the page, and returns the name of the text in done that
+	// tells its result. Nil: the page has no forms.
 	act func(ctx context.Context, operator string, form url.Values) (which string, err error)
 	// live: the page is read again every few seconds, because that costs the store little.
 	live bool
@@ -37,7 +37,7 @@ type frame struct {
 	Operator string // "": read-only
 	Outbox   bool
 	Live     string // the address of the page's events, or ""
-	Done     string // what the last form did
+	Done     string // the result of the last form, in words
 	Error    *problem
 	Data     any
 }

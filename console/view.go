@@ -22,7 +22,7 @@ type entry struct {
 	Hash  string // as logs show it
 	Link  string // the address of its page
 	State string
-	Note  string // what the state does not say
+	Note  string // explains the state
 	Saga  bool
 	Fence uint64
 
@@ -30,7 +30,7 @@ type entry struct {
 	Policy                                      string
 	Holder, Error                               string
 	Created, Updated, Until, Completed, Expires time.Time
-	Now                                         time.Time `json:"-"` // else each look would differ from the one before
+	Now                                         time.Time `json:"-"` // it differs each time, and a live page compares
 	Answer                                      *answer
 }
 
@@ -64,7 +64,7 @@ func (c *Console) entryOf(f *store.Found) entry {
 	return e
 }
 
-// stateInWords is the state of a record for people, and what it means now.
+// stateInWords is the state of a record for people, with an explanation.
 func stateInWords(f *store.Found, isSaga bool) (state, note string) {
 	r := &f.Record
 	switch {
