@@ -147,7 +147,7 @@ test-redis8: ## Run the tests of redisstore on Redis 8 and on Valkey 8, fetched 
 
 .PHONY: release-test
 release-test: ## Make a release twice, compare the bytes, and use it as users do (minutes)
-	cd test && SEMEL_TEST_RELEASE=1 $(GO) test -count=1 -timeout 30m -v ./release
+	cd test && SEMEL_TEST_RELEASE=1 $(GO) test -count=1 -timeout 60m -v ./release
 
 .PHONY: release
 release: ## Make the release VERSION in bin/release-VERSION; publishes nothing
