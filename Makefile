@@ -92,7 +92,7 @@ modules-check: ## Check that the root module requires nothing, and that each mod
 
 .PHONY: museum
 museum: ## Show which test catches which seeded bug
-	cd test/museum && $(GO) test -count=1 -timeout 30m -v .
+	cd test/museum && $(GO) test -count=1 -timeout 60m -v .
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (60s)
