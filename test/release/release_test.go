@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,9 +61,19 @@ func TestRelease(t *testing.T) {
 	for _, platform := range []string{"windows/amd64", "darwin/arm64"} {
 		t.Run("Build_"+strings.ReplaceAll(platform, "/", "_"), func(t *testing.T) {
 			system, arch, _ := strings.Cut(platform, "/")
-			command(t, tree, []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath"}, "go", "build", "work")
+			env := []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0", "GOFLAGS=-trimpath"}
+			command(t, tree, env, "go", append([]string{"build"}, released(t, tree)...)...)
 		})
 	}
+}
+
+// released are the packages that users can import or install.
+func released(t *testing.T, tree string) []string {
+	t.Helper()
+	return slices.DeleteFunc(strings.Fields(command(t, tree, nil, "go", "list", "work")), func(name string) bool {
+		name = strings.TrimPrefix(name, repo.Module)
+		return strings.HasPrefix(name, "/test/") || strings.HasPrefix(name, "/examples/") || strings.HasPrefix(name, "/scripts/") || strings.HasSuffix(name, "test")
+	})
 }
 
 // skip skips a part that this machine cannot run. With SEMEL_TEST_REQUIRE it
