@@ -14,16 +14,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/semel-go/semel/internal/proctest"
 )
 
 // broker is a Kafka in a process of its own, which keeps its data when it is killed.
 type broker struct {
-	where string
-	port  int
-	proc  proctest.Server
-	admin *kadm.Client
+	where  string
+	port   int
+	proc   proctest.Server
+	client *kgo.Client
+	admin  *kadm.Client
 }
 
 // limit is how long a broker may take to start.
@@ -68,12 +70,11 @@ func startBroker(t *testing.T, apache bool) *broker {
 	if err := b.proc.Start(); err != nil {
 		t.Fatal(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr()))
-	if err != nil {
+	if b.client, err = kgo.NewClient(kgo.SeedBrokers(b.addr())); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
-	b.admin = kadm.NewClient(client)
+	t.Cleanup(b.client.Close)
+	b.admin = kadm.NewClient(b.client)
 	return b
 }
 
@@ -94,6 +95,24 @@ func (b *broker) ping() error {
 func (b *broker) restart() error {
 	b.proc.End(syscall.SIGKILL)
 	return b.proc.Start()
+}
+
+// evict removes the members of a group; those that live join again. After a restart kfake
+// knows the members of before, and waits for ever for one that has died meanwhile.
+func (b *broker) evict(ctx context.Context, group string) error {
+	groups, err := b.admin.DescribeGroups(ctx, group)
+	if err != nil {
+		return err
+	}
+	leave := kmsg.NewPtrLeaveGroupRequest()
+	leave.Group = group
+	for _, m := range groups[group].Members {
+		member := kmsg.NewLeaveGroupRequestMember()
+		member.MemberID = m.MemberID
+		leave.Members = append(leave.Members, member)
+	}
+	_, err = leave.RequestWith(ctx, b.client)
+	return err
 }
 
 // ends counts the records of topics.

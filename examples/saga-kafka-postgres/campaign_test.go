@@ -148,13 +148,24 @@ func (p *campaign) settle(t *testing.T) {
 	for name := range services {
 		boxes = append(boxes, openService(t, p.c, name))
 	}
-	told := time.Now()
+	told, moved, last := time.Now(), time.Now(), ""
 	for began := time.Now(); ; <-tick.C {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		quiet, state := p.quiet(ctx, boxes)
 		cancel()
 		if quiet {
 			return
+		}
+		if state != last {
+			moved, last = time.Now(), state
+		}
+		if p.broker.where == "kfake" && time.Since(moved) > 4*testSession {
+			moved = time.Now()
+			for _, d := range boxes {
+				if err := p.broker.evict(t.Context(), d.name); err != nil {
+					t.Log(err)
+				}
+			}
 		}
 		if time.Since(told) > 20*time.Second {
 			told = time.Now()
@@ -227,8 +238,7 @@ func TestCampaign_NaiveServices_FailTheAudit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the controls run in the normal form")
 	}
-	s := sizeOf(false)
-	s.deadly = 100
+	s := size{orders: 150, customers: 20, members: 1, faults: 6, every: 300 * time.Millisecond, deadly: 100, patience: 10 * time.Minute}
 	for f, found := range map[form]func(a *audit) int{
 		noDeduplication: func(a *audit) int { return a.double },
 		afterCommit:     func(a *audit) int { return a.lost },
@@ -236,6 +246,12 @@ func TestCampaign_NaiveServices_FailTheAudit(t *testing.T) {
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			p, a := run(t, false, f, s)
+			for range 3 { // a death may miss the moment that this form does not survive
+				if found(a) > 0 {
+					break
+				}
+				p, a = run(t, false, f, s)
+			}
 			if found(a) == 0 {
 				t.Errorf("the audit has not found what this form does wrong: %s", a)
 			}
