@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-go/semel"
@@ -172,6 +173,7 @@ func TestRule4_CallerLeaves_CompensationsGoOn(t *testing.T) {
 		w.before = func(name string) error {
 			if name == "book" {
 				cancel()
+				synctest.Wait() // all that ends with the caller has ended
 				return errRefused
 			}
 			return nil
