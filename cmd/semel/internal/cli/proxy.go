@@ -31,7 +31,7 @@ type plan struct {
 	keys    *scope.KeySet // nil: tokens are not verified
 	store   storeurl.URL
 	secrets []semel.Secret
-	files   error // what is wrong with the files of secrets and certificates
+	files   error // names each file of secrets or certificates that cannot be used
 }
 
 // plan checks all options and reports every mistake. It leaves mistakes in files to open,

@@ -72,7 +72,7 @@ func asked(r *http.Request, trust bool) http.Header {
 	for name := range h {
 		switch {
 		case strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Proxy-"), strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Semel-"),
-			strings.HasPrefix(name, "If-"), // the conditions are about the answer of the service, not about that of the hook
+			strings.HasPrefix(name, "If-"), // conditions concern the answer of the service only
 			strings.Contains(name, "_"):    // many servers take X_Forwarded_Uri for X-Forwarded-Uri
 			delete(h, name)
 		}

@@ -14,7 +14,7 @@ type timedWriter struct {
 	http.ResponseWriter
 	conn  *http.ResponseController
 	limit time.Duration
-	set   time.Time // when the deadline was set; zero: it can be that of an earlier answer
+	set   time.Time // the time of the last change of the deadline; zero: an earlier answer may have set one
 }
 
 // limitWrites returns w with a limit. The caller has to call end when the handler

@@ -16,7 +16,7 @@ type Route struct {
 }
 
 // Routes is a sink that sends the messages of each topic by the route of that topic, and
-// those of other topics to a default sink.
+// messages of other topics to a default sink.
 func Routes(byTopic map[string]Route, other outbox.Sink) outbox.Sink {
 	if len(byTopic) == 0 {
 		return other
