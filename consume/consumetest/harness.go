@@ -47,6 +47,12 @@ type Broker interface {
 	Unsettled(t testing.TB) int
 }
 
+// Stater is implemented by brokers that can say what they know of the group. The suite
+// logs it if messages are not settled in time.
+type Stater interface {
+	State(t testing.TB) string
+}
+
 // Conn is a member of the group: a Source that the suite can take away.
 type Conn interface {
 	driver.Source

@@ -16,6 +16,7 @@ type process struct {
 	conn    Conn
 	source  *flakySource
 	guard   *semel.Guard
+	ctx     context.Context
 	stop    context.CancelFunc
 	ended   chan struct{}
 	err     error // of Serve, when ended is closed
@@ -74,11 +75,11 @@ func (w *world) start(s setup) *process {
 	}
 	p.conn = w.broker.Connect(w)
 	p.source = &flakySource{Source: p.conn, faults: s.faults}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.stop = cancel
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	w.all = append(w.all, p)
 	go func() {
 		defer close(p.ended)
-		p.err = c.Serve(ctx, p.source)
+		p.err = c.Serve(p.ctx, p.source)
 	}()
 	w.Cleanup(p.end)
 	return p

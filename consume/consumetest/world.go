@@ -27,6 +27,7 @@ type world struct {
 	h      Harness
 	broker Broker
 	store  store.Store
+	all    []*process // in the order of their start
 	journal
 }
 
@@ -129,7 +130,41 @@ func (w *world) until(what string, ready func() bool) {
 // settled waits until the broker has nothing left to deliver.
 func (w *world) settled() {
 	w.Helper()
+	done := false
+	defer func() {
+		if !done {
+			w.tell()
+		}
+	}()
 	w.until("all messages acked", func() bool { return w.broker.Unsettled(w) == 0 })
+	done = true
+}
+
+// tell logs what may explain why messages have no end: the state of the consumers, and
+// the last events.
+func (w *world) tell() {
+	w.Helper()
+	w.Logf("%d messages are not settled", w.broker.Unsettled(w))
+	if b, ok := w.broker.(Stater); ok {
+		w.Log(b.State(w))
+	}
+	for i, p := range w.all {
+		select {
+		case <-p.ended:
+			w.Logf("consumer %d has ended: %v", i, p.err)
+		default:
+			w.Logf("consumer %d serves; it was stopped or killed: %v", i, p.ctx.Err() != nil)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events[max(0, len(w.events)-20):] {
+		key := "no message"
+		if e.Message != nil {
+			key, _ = e.Message.Header(consume.KeyHeader)
+		}
+		w.Logf("%s: %v: %+v, %v", key, e.Kind, e.Disposition, e.Err)
+	}
 }
 
 // once checks that each message has run once.

@@ -173,6 +173,16 @@ func (b *broker) Unsettled(t testing.TB) int {
 	return n
 }
 
+// State implements consumetest.Stater.
+func (b *broker) State(t testing.TB) string {
+	t.Helper()
+	text, err := b.server.Request("GET", "/persistent/public/default/"+b.topic+"/stats?getPreciseBacklog=true", "")
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
 // stats are the broker's figures of the subscription, by the topic or its partitions.
 func (b *broker) stats(t testing.TB) map[string]subscriptionStats {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,7 @@ import (
 
 // fake starts a kfake of one broker. It ends with the test. With SEMEL_TEST_KAFKA=only
 // the test is skipped, because it runs in the short form of all tests.
-func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
+func fake(t testing.TB, opts ...kfake.Opt) (*fakeKafka, string) {
 	t.Helper()
 	if os.Getenv("SEMEL_TEST_KAFKA") == "only" {
 		t.Skip("SEMEL_TEST_KAFKA=only: this test runs on kfake, without the variable")
@@ -36,7 +37,7 @@ func fake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 }
 
 // longFake is fake for tests whose long form runs nowhere else.
-func longFake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
+func longFake(t testing.TB, opts ...kfake.Opt) (*fakeKafka, string) {
 	t.Helper()
 	c, err := newFake(opts...)
 	if err != nil {
@@ -44,10 +45,6 @@ func longFake(t testing.TB, opts ...kfake.Opt) (*kfake.Cluster, string) {
 	}
 	t.Cleanup(c.Close)
 	return c, c.ListenAddrs()[0]
-}
-
-func newFake(opts ...kfake.Opt) (*kfake.Cluster, error) {
-	return kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
 }
 
 // fakeBeside is the address of a kfake in a process of its own, which ends with the
@@ -388,4 +385,22 @@ func (d *mortal) Forward(ctx context.Context, to driver.Action, hs []store.Heade
 		return err
 	}
 	return d.Delivery.Forward(ctx, to, hs)
+}
+
+// State says which members the group has, and how far they are.
+func (b *broker) State(t testing.TB) string {
+	t.Helper()
+	groups, err := b.adm.DescribeGroups(t.Context(), b.name)
+	if err != nil {
+		return err.Error()
+	}
+	var said strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&said, "group %s is %s", g.Group, g.State)
+		for _, m := range g.Members {
+			c, _ := m.Assigned.AsConsumer()
+			fmt.Fprintf(&said, "\n%s has %+v", m.MemberID, c)
+		}
+	}
+	return said.String()
 }

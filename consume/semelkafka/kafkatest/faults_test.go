@@ -179,7 +179,7 @@ func TestServe_BrokerRestarts_GoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := func() (*kfake.Cluster, string) {
+	again := func() (*fakeKafka, string) {
 		return fake(t, kfake.DataDir(dir), kfake.SyncWrites(), kfake.Ports(p))
 	}
 	c, seed := again()

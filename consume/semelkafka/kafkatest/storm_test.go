@@ -31,7 +31,7 @@ type storm struct {
 	seed  uint64
 	size  int // there are so many times more messages, and as much fewer that fail
 	form  form
-	c     *kfake.Cluster
+	c     *fakeKafka
 	br    *broker
 	bank  *bank  // to look with
 	who   string // the members' connections to PostgreSQL
