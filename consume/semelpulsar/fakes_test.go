@@ -81,6 +81,7 @@ type fakeConsumer struct {
 	nacked   []pulsar.MessageID
 	onAck    func(ids []pulsar.MessageID) error
 	probed   int
+	lastIDs  []pulsar.TopicMessageID // the answer to a probe
 	probeErr error
 }
 
@@ -128,7 +129,7 @@ func (c *fakeConsumer) GetLastMessageIDs() ([]pulsar.TopicMessageID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.probed++
-	return nil, c.probeErr
+	return c.lastIDs, c.probeErr
 }
 
 func (c *fakeConsumer) Close() { c.closeOnce.Do(func() { close(c.closed) }) }

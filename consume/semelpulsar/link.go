@@ -97,33 +97,52 @@ const (
 // probe is a question to the broker.
 type probe struct {
 	began time.Time
-	done  chan error
+	done  chan probed
+}
+
+// probed is the end of a probe.
+type probed struct {
+	partitions int
+	err        error
 }
 
 // health reports an error if the broker does not answer. If the link is broken, the client
-// does not connect again by itself.
+// does not connect again by itself. If the link is only idle, health asks for what is not
+// acked.
 func (l *link) health(now time.Time) (broken bool, _ error) {
 	if l.probe == nil {
 		if now.Sub(l.heard) >= probeEvery {
-			p := &probe{began: now, done: make(chan error, 1)}
+			p := &probe{began: now, done: make(chan probed, 1)}
 			l.probe = p
 			go func() { // it ends when the client has connected again, or is closed
-				_, err := l.consumer.GetLastMessageIDs()
-				p.done <- err
+				ids, err := l.consumer.GetLastMessageIDs()
+				p.done <- probed{len(ids), err}
 			}()
 		}
 		return false, nil
 	}
 	select {
-	case err := <-l.probe.done:
+	case p := <-l.probe.done:
 		l.heard, l.probe = now, nil
-		return err != nil, nil
+		if p.err == nil && l.s.opt.Type == pulsar.Failover {
+			for i := range p.partitions {
+				resend(l.consumer, int32(i)) //nolint:gosec // far fewer partitions
+			}
+		}
+		return p.err != nil, nil
 	default:
 	}
 	if waited := now.Sub(l.probe.began); waited > probeTimeout {
 		return false, fmt.Errorf("semelpulsar: topic %q: the broker has not answered for %v; the client connects again when it is back", l.s.topic, waited.Round(time.Second))
 	}
 	return false, nil
+}
+
+// resend asks the broker for what is not acked of a partition of a failover subscription.
+// The broker looks at no message ID then: it rewinds its cursor, or ignores a member that
+// is not active.
+func resend(c pulsar.Consumer, partition int32) {
+	c.NackID(pulsar.NewMessageID(0, 0, -1, partition))
 }
 
 // stop ends taking: the broker gets back the messages that no Next has returned, at once

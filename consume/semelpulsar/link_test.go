@@ -219,6 +219,36 @@ func TestFailover_MemberInactive_UnreadMessagesAreDropped(t *testing.T) {
 	none(t, s)
 }
 
+// The broker may forget to send an active member of a failover subscription what is not
+// acked. To send a message back makes it send all that.
+func TestFailover_ActiveOrIdleMember_AsksForWhatIsNotAcked(t *testing.T) {
+	t.Parallel()
+	s, client := subscribed(t, Options{Type: pulsar.Failover})
+	c := client.last()
+	asked := func() (partitions []int32) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, id := range c.nacked {
+			partitions = append(partitions, id.PartitionIdx())
+		}
+		return partitions
+	}
+	c.opt.EventListener.BecameActive(c, "orders-partition-1", 1)
+	if got := asked(); !slices.Equal(got, []int32{1}) {
+		t.Errorf("after it became active it asked for partitions %v, want 1", got)
+	}
+	c.mu.Lock()
+	c.lastIDs = make([]pulsar.TopicMessageID, 2)
+	c.mu.Unlock()
+	s.link.Load().heard = time.Now().Add(-2 * probeEvery)
+	eventually(t, "asked for the two partitions", func() bool {
+		if ds, err := s.Next(t.Context(), 1); err != nil || len(ds) > 0 {
+			t.Fatalf("Next: %d messages, %v", len(ds), err)
+		}
+		return slices.Equal(asked(), []int32{1, 0, 1})
+	})
+}
+
 // The client gives up a consumer whose topic does not exist, and does not tell.
 func TestNext_ClientHasGivenUp_SubscribesAgain(t *testing.T) {
 	t.Parallel()
@@ -254,7 +284,7 @@ func TestHealth_NoAnswer_IsReported(t *testing.T) {
 	t.Parallel()
 	l := newLink(&Source{topic: "orders", opt: Options{ReceiverQueue: 1}})
 	now := time.Now()
-	l.probe = &probe{began: now, done: make(chan error)}
+	l.probe = &probe{began: now, done: make(chan probed)}
 	if broken, err := l.health(now.Add(probeTimeout)); broken || err != nil {
 		t.Errorf("in time: broken %v, %v", broken, err)
 	}

@@ -41,6 +41,11 @@ var pulsars = []Mutant{
 		Old: `delete(a.unread, partition)`, New: `_ = partition`,
 	},
 	{
+		Name: "Pulsar: an active member waits for what the broker has forgotten to send", Rule: "ack",
+		Dir: pulsar, Func: "(*listener).BecameActive", Package: pulsar, Run: "TestFailover_ActiveOrIdleMember_AsksForWhatIsNotAcked",
+		Old: `resend(c, partition)`, New: `_ = c`,
+	},
+	{
 		Name: "Pulsar: an outbox keeps a producer that the client has closed", Rule: "outbox",
 		Dir: pulsar, Func: "(*Sink).send", Package: pulsar, Run: "TestSink_ProducerClosed_NextMessageGetsAnother",
 		Old: `s.forget(topic, o)`, New: `_ = s`,
