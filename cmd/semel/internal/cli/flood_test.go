@@ -65,7 +65,10 @@ func serveFlooded(w http.ResponseWriter, r *http.Request) {
 
 // quietTimes are how long the requests of a tenant took that sends one after the
 // other, in all and by their parts. They are sorted.
-type quietTimes struct{ all, before, after []time.Duration }
+type quietTimes struct {
+	all, before, after []time.Duration
+	unavailable        int // answers that the store was not available
+}
 
 func p99(times []time.Duration) time.Duration {
 	return times[len(times)*99/100].Round(10 * time.Microsecond)
@@ -91,8 +94,19 @@ func quiet(t *testing.T, addr string, next *atomic.Int64, d time.Duration, ended
 		r.Header.Set("Idempotency-Key", fmt.Sprint("b", next.Add(1)))
 		sent := time.Now()
 		res, err := tr.RoundTrip(r)
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("the other tenant gets %+v, %v", res, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != http.StatusOK {
+			answer, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			// No limit refuses like this: the machine is so busy that the store has not
+			// answered in time.
+			if res.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(answer), "store_unavailable") && q.unavailable < 20 {
+				q.unavailable++
+				continue
+			}
+			t.Fatalf("the other tenant gets %s, %v: %s", res.Status, res.Header, answer)
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
@@ -166,6 +180,12 @@ func TestProxy_OneTenantFloods_OthersServed(t *testing.T) {
 		alone, beside, served, refused, memory>>20, ran.Round(time.Millisecond), waited.Round(time.Millisecond))
 	if refused == 0 {
 		t.Error("no limit refused anything")
+	}
+	if n := alone.unavailable + beside.unavailable; n > 0 {
+		t.Logf("the store was not available for %d requests of the other tenant", n)
+		if measure && waited <= ran {
+			t.Error("and the machine had no other work")
+		}
 	}
 	if memory > floodMemory && !raceEnabled {
 		t.Errorf("the proxy took %d MiB of memory", memory>>20)
