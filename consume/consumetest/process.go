@@ -16,8 +16,8 @@ type process struct {
 	conn    Conn
 	source  *flakySource
 	guard   *semel.Guard
-	ctx     context.Context
 	stop    context.CancelFunc
+	over    <-chan struct{} // closed by stop
 	ended   chan struct{}
 	err     error // of Serve, when ended is closed
 	stopped bool
@@ -75,11 +75,12 @@ func (w *world) start(s setup) *process {
 	}
 	p.conn = w.broker.Connect(w)
 	p.source = &flakySource{Source: p.conn, faults: s.faults}
-	p.ctx, p.stop = context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop, p.over = stop, ctx.Done()
 	w.all = append(w.all, p)
 	go func() {
 		defer close(p.ended)
-		p.err = c.Serve(p.ctx, p.source)
+		p.err = c.Serve(ctx, p.source)
 	}()
 	w.Cleanup(p.end)
 	return p

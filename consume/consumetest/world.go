@@ -149,12 +149,18 @@ func (w *world) tell() {
 		w.Log(b.State(w))
 	}
 	for i, p := range w.all {
+		state := "serves"
+		select {
+		case <-p.over:
+			state = "was stopped or killed"
+		default:
+		}
 		select {
 		case <-p.ended:
-			w.Logf("consumer %d has ended: %v", i, p.err)
+			state += fmt.Sprint(", and has ended: ", p.err)
 		default:
-			w.Logf("consumer %d serves; it was stopped or killed: %v", i, p.ctx.Err() != nil)
 		}
+		w.Logf("consumer %d %s", i, state)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

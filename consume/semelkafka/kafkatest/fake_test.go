@@ -57,7 +57,7 @@ func (f *fakeKafka) Close() {
 }
 
 // hear notes that a member lives, and leaves the answer to the broker.
-func (f *fakeKafka) hear(r kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // the signature is kfake's
+func (f *fakeKafka) hear(r kmsg.Request) (kmsg.Response, error, bool) {
 	f.KeepControl()
 	member := ""
 	switch r := r.(type) {
