@@ -282,3 +282,11 @@ func TestCampaign_Restarts_LoseNothing(t *testing.T) {
 	}
 	consumetest.ReportRestarts(t, "Pulsar, key-shared subscription", harness(pulsar.KeyShared), 6, nil)
 }
+
+func TestOneStuck_OthersGoOn(t *testing.T) {
+	for _, name := range []string{"key-shared", "failover"} {
+		t.Run(name, func(t *testing.T) {
+			consumetest.ReportStuck(t, "Pulsar, "+name+" subscription", harness(kinds[name]))
+		})
+	}
+}

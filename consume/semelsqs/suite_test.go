@@ -26,3 +26,7 @@ func TestAdapter_PassesTheSuite(t *testing.T) {
 		})
 	}
 }
+
+func TestOneStuck_OthersGoOn(t *testing.T) {
+	consumetest.ReportStuck(t, "SQS (ElasticMQ), FIFO queue", harness(true))
+}

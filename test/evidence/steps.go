@@ -40,6 +40,8 @@ var steps = []step{
 	{"pulsar", "Consumers of Pulsar are killed in each type of subscription while a hundred thousand messages, three in ten of them twice, take effect; the control doubles. The broker is killed, too. Consumers come and go 50 times while handlers fail and are slow.", "consume/semelpulsar", []string{"-run=^TestCampaign_", "-timeout=90m"}, long, false, true},
 	{"stuck keys on Kafka", "One order key, or one shard of the store, is stuck: the latency of the others.", "consume/semelkafka/kafkatest", []string{"-run=^TestOneStuck"}, long, true, false},
 	{"stuck keys on RabbitMQ", "The same, on RabbitMQ.", "consume/semelamqp", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
+	{"stuck keys on SQS", "The same, on ElasticMQ, which speaks the protocol of SQS.", "consume/semelsqs", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
+	{"stuck keys on Pulsar", "The same, on Pulsar.", "consume/semelpulsar", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
 	{"stuck keys on NATS", "The same, on three servers of NATS.", "consume/semelnats/natstest", []string{"-run=^TestOneStuck_OthersGoOn$"}, long, true, false},
 	{"handlers", "Handlers end or spoil the transaction that they were lent, in all ways that we know.", "store/pgstore", []string{"-run=^TestAtomic_HandlerSpoilsTransaction_EffectAndRecordAgree$"}, long, false, false},
 	{"flood", "One tenant floods the proxy with 400 clients: the latency of another tenant, and the memory.", "cmd/semel/internal/cli", []string{"-run=^TestProxy_OneTenantFloods_OthersServed$"}, long, true, false},
