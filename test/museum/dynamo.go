@@ -14,22 +14,22 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a settlement compares no owner", Rule: "rule 4", Parent: "M2: completion without owner (Powertools)",
-		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance/settle",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance$/settle",
 		Old: "e.allEqual(leaseItem(l), leaseAttributes...)", New: "e.allEqual(leaseItem(l), attrFence, attrState)",
 	},
 	{
 		Name: "DynamoDB: a settlement compares no fence", Rule: "rule 4", Parent: "M2: completion without fence (Powertools)",
-		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance/settle",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance$/settle",
 		Old: "e.allEqual(leaseItem(l), leaseAttributes...)", New: "e.allEqual(leaseItem(l), attrOwner, attrState)",
 	},
 	{
 		Name: "DynamoDB: a settlement makes the item that has gone", Rule: "rule 4", Parent: "completion that re-creates an expired item (Powertools)",
-		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance/settle",
+		Dir: dynamo, Func: "(*Store).settle", Package: dynamo, Run: "TestConformance$/settle",
 		Old: "e.allEqual(leaseItem(l), leaseAttributes...)", New: `e.equal(attrOwner, nil) + " OR " + e.allEqual(leaseItem(l), leaseAttributes...)`,
 	},
 	{
 		Name: "DynamoDB: a swap compares no state", Rule: "rule 3", Parent: "M5: orphan recovery without CAS (#5714)",
-		Dir: dynamo, Func: "(*Store).swap", Package: dynamo, Run: "TestConformance/swap",
+		Dir: dynamo, Func: "(*Store).swap", Package: dynamo, Run: "TestConformance$/swap",
 		Old: "e.allEqual(seenItem(seen), seenAttributes...)", New: "e.allEqual(seenItem(seen), attrOwner, attrFence, attrUntil, attrExpires)",
 	},
 	{
@@ -74,12 +74,12 @@ var dynamos = []Mutant{
 	},
 	{
 		Name: "DynamoDB: a step is recorded over another", Rule: "steps",
-		Dir: dynamo, Func: "(*Store).stepUpdate", Package: dynamo, Run: "TestConformance/journal",
+		Dir: dynamo, Func: "(*Store).stepUpdate", Package: dynamo, Run: "TestConformance$/journal",
 		Old: `condition += " AND " + e.equal(attribute, nil)`, New: `condition += ""`,
 	},
 	{
 		Name: "DynamoDB: a new life has the steps of the old one", Rule: "steps",
-		Dir: dynamo, Func: "(*Store).swap", Package: dynamo, Run: "TestConformance/journal",
+		Dir: dynamo, Func: "(*Store).swap", Package: dynamo, Run: "TestConformance$/journal",
 		Old: "if p.Restart {", New: "if false {",
 	},
 	{

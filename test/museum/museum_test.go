@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // laneCount is how many runs of tests there are at a time. Most tests wait for
 // servers and clocks, so there are more than a small machine has processors.
-const laneCount = 4
+const laneCount = 6
 
 // TestMuseum requires that its tests catch each mutant, or each that -run names.
 func TestMuseum(t *testing.T) {

@@ -11,17 +11,17 @@ var outboxes = []Mutant{
 	},
 	{
 		Name: "outbox: positions of a key are taken without its lock", Rule: "outbox", Parent: "Watermill's SQL subscriber: rows that commit late are skipped",
-		Dir: pgoutbox, Func: "(*Outbox).put", Package: pgoutbox, Run: "TestConformance/pgx/Put_KeyInOtherTransaction_Waits",
+		Dir: pgoutbox, Func: "(*Outbox).put", Package: pgoutbox, Run: "TestConformance$/pgx/Put_KeyInOtherTransaction_Waits",
 		Old: `m.OrderKey != "" && !slices.Contains(locks, order)`, New: `m.OrderKey == "" && !slices.Contains(locks, order)`,
 	},
 	{
 		Name: "outbox: a publisher that lost its lane takes messages", Rule: "rule 5",
-		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance/pgx/Lease_IsOver",
+		Dir: pgoutbox, Func: "statementsOf", Package: pgoutbox, Run: "TestConformance$/pgx/Lease_IsOver",
 		Old: "l.lane = a.lane AND l.fence = a.fence ORDER BY a.n", New: "l.lane = a.lane ORDER BY a.n",
 	},
 	{
 		Name: "outbox: a publisher that lost its lane stops a key", Rule: "rule 4",
-		Dir: pgoutbox, Func: "(*Outbox).settleHeld", Package: pgoutbox, Run: "TestConformance/pgx/Settle_LaneLost",
+		Dir: pgoutbox, Func: "(*Outbox).settleHeld", Package: pgoutbox, Run: "TestConformance$/pgx/Settle_LaneLost",
 		Old: "case owned[r.Lane]:", New: "case owned != nil:",
 	},
 	{

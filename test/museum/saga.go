@@ -114,22 +114,22 @@ var sagas = []Mutant{
 	},
 	{
 		Name: "SQLite: a change of a timer that is sent again is refused", Rule: "saga 7",
-		Dir: lite, Func: "(*work).setTimer", Package: lite, Run: "TestConformance/timers",
+		Dir: lite, Func: "(*work).setTimer", Package: lite, Run: "TestConformance$/timers",
 		Old: "bytes.Equal(version, next[:])", New: "bytes.Equal(version, next[:]) && changed == 1",
 	},
 	{
 		Name: "PostgreSQL: a timer of any version is changed", Rule: "saga 7",
-		Dir: "store/pgstore/internal/table", Func: "const moveTimer", Package: postgres, Run: "TestConformance/timers",
+		Dir: "store/pgstore/internal/table", Func: "const moveTimer", Package: postgres, Run: "TestConformance$/timers",
 		Old: "version IN ($2::uuid, $4::uuid)", New: "$4::uuid IS NOT NULL",
 	},
 	{
 		Name: "Redis: a timer of any version is changed", Rule: "saga 7",
-		Dir: fast, Func: "const luaSetTimer", Package: fast, Run: "TestConformance/timers",
+		Dir: fast, Func: "const luaSetTimer", Package: fast, Run: "TestConformance$/timers",
 		Old: "seen ~= '' and old ~= seen", New: "seen == 'x' and old ~= seen",
 	},
 	{
 		Name: "DynamoDB: a timer of any version is changed", Rule: "saga 7",
-		Dir: dynamo, Func: "(*Store).setTimer", Package: dynamo, Run: "TestConformance/timers",
+		Dir: dynamo, Func: "(*Store).setTimer", Package: dynamo, Run: "TestConformance$/timers",
 		Old: "if seen != (store.Owner{}) {", New: "if seen == next {",
 	},
 	{

@@ -7,35 +7,65 @@ import (
 	"strings"
 )
 
-// selector picks names of tests as go test -run does, for patterns without a
-// slash inside of brackets: one regular expression for each level.
-type selector []*regexp.Regexp
+// selector picks names of tests as go test -run does: a pattern has alternatives, and each
+// of them one regular expression for each level.
+type selector [][]*regexp.Regexp
 
 func newSelector(run string) (selector, error) {
-	var s selector
-	for level := range strings.SplitSeq(strings.ReplaceAll(run, " ", "_"), "/") {
-		re, err := regexp.Compile(level)
+	s := selector{nil}
+	for part, end := range parts(strings.ReplaceAll(run, " ", "_")) {
+		re, err := regexp.Compile(part)
 		if err != nil {
 			return nil, fmt.Errorf("-run %q: %w", run, err)
 		}
-		s = append(s, re)
+		last := len(s) - 1
+		if s[last] = append(s[last], re); end == '|' {
+			s = append(s, nil)
+		}
 	}
 	return s, nil
+}
+
+// parts are the parts of a pattern, each with the slash or the bar behind it that is in
+// no brackets; 0: there is none.
+func parts(pattern string) func(yield func(part string, end rune) bool) {
+	return func(yield func(string, rune) bool) {
+		begin, open := 0, 0
+		for i, r := range pattern {
+			switch r {
+			case '(', '[':
+				open++
+			case ')', ']':
+				open--
+			case '/', '|':
+				if open > 0 {
+					continue
+				}
+				if !yield(pattern[begin:i], r) {
+					return
+				}
+				begin = i + 1
+			}
+		}
+		yield(pattern[begin:], 0)
+	}
 }
 
 // picks reports whether the test is one of those meant: a test above the last
 // level of the pattern is only on the way there.
 func (s selector) picks(test string) bool {
 	names := strings.Split(test, "/")
-	if len(names) < len(s) {
-		return false
-	}
-	for i, re := range s {
-		if !re.MatchString(names[i]) {
+	return slices.ContainsFunc(s, func(levels []*regexp.Regexp) bool {
+		if len(names) < len(levels) {
 			return false
 		}
-	}
-	return true
+		for i, re := range levels {
+			if !re.MatchString(names[i]) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // among are the names that s picks.
@@ -49,13 +79,9 @@ func (s selector) among(names []string) []string {
 	return picked
 }
 
-// anyOf is a pattern for the tests that any of some mean, with all below them.
+// anyOf is a pattern for the tests that any of some mean.
 func anyOf(runs []string) string {
-	var firsts []string
-	for _, run := range runs {
-		first, _, _ := strings.Cut(run, "/")
-		firsts = append(firsts, "(?:"+first+")")
-	}
-	slices.Sort(firsts)
-	return strings.Join(slices.Compact(firsts), "|")
+	runs = slices.Clone(runs)
+	slices.Sort(runs)
+	return strings.Join(slices.Compact(runs), "|")
 }

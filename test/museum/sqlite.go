@@ -9,12 +9,12 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a swap compares nothing", Rule: "rule 3", Parent: "M5: powertools-typescript#5714",
-		Dir: lite, Func: "(*work).swap", Package: lite, Run: "TestConformance/swap",
+		Dir: lite, Func: "(*work).swap", Package: lite, Run: "TestConformance$/swap",
 		Old: "if r.Seen() == seen {", New: "if true {",
 	},
 	{
 		Name: "SQLite: a settlement does not compare the owner", Rule: "rule 4", Parent: "M1: Powertools, River",
-		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/settle",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/settle",
 		Old: `
 			body = ?
 			WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
@@ -24,7 +24,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: a settlement takes an older fence", Rule: "rule 4", Parent: "M1: Powertools, River",
-		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/settle",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/settle",
 		Old: `
 			body = ?
 			WHERE id = ? AND owner = ? AND fence = ? AND state = 2`,
@@ -34,24 +34,24 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: what has ended is renewed", Rule: "rule 4",
-		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/renew",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/renew",
 		Old: "updated = ? WHERE id = ? AND owner = ? AND fence = ? AND state = 2",
 		New: "updated = ? WHERE id = ? AND owner = ? AND fence = ?",
 	},
 	{
 		Name: "SQLite: no expiry reads as expired", Rule: "rule 7", Parent: "M16: Stockpile#424",
-		Dir: lite, Func: "const expired", Package: lite, Run: "TestConformance/sweep",
+		Dir: lite, Func: "const expired", Package: lite, Run: "TestConformance$/sweep",
 		Old: "format = 1 AND state IN (3, 4, 5) AND expires <> 0 AND expires <= ?3", New: "format = 1 AND expires <= ?3",
 	},
 	{
 		Name: "SQLite: a sweep deletes what it has not checked again", Rule: "rule 7", Parent: "margince#423",
-		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/sweep",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/sweep",
 		Old: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ` + expired,",
 		New: "stDelete: `DELETE FROM semel_record WHERE n > ?1 AND n <= ?2 AND ?3 > 0`,",
 	},
 	{
 		Name: "SQLite: a sweep forgets the highest fence", Rule: "rule 5",
-		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance/fence",
+		Dir: lite, Func: "var statements", Package: lite, Run: "TestConformance$/fence",
 		Old: "UPDATE semel_meta SET swept_fence = max(swept_fence,", New: "UPDATE semel_meta SET swept_fence = min(swept_fence,",
 	},
 	{
@@ -90,7 +90,7 @@ var sqlites = []Mutant{
 	},
 	{
 		Name: "SQLite: the writes of a failed handler stay", Rule: "atomic", Parent: "M9: CAMEL-24048",
-		Dir: lite, Func: "(*storeTx).Nested", Package: lite, Run: "TestConformance/tx|TestAtomic_FinalFailure_IsKeptAndWritesRolledBack",
+		Dir: lite, Func: "(*storeTx).Nested", Package: lite, Run: "TestConformance$/tx|TestAtomic_FinalFailure_IsKeptAndWritesRolledBack",
 		Old: `"ROLLBACK TO "+name+"; RELEASE "+name`, New: `"RELEASE "+name`,
 	},
 	{
