@@ -166,7 +166,7 @@ func (j *jury) buildAlone(ctx context.Context, m *Mutant) (binary string, err er
 	return binary, buildTests(ctx, j.path(m.Package), file, binary)
 }
 
-// judgePackage judges the mutants whose tests are those of one package.
+// judgePackage judges the mutants with tests in one package.
 func (j *jury) judgePackage(ctx context.Context, built *tests, mutants []*Mutant, tell func(*Mutant, verdict)) {
 	var runs []string
 	for _, m := range mutants {

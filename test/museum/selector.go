@@ -26,8 +26,8 @@ func newSelector(run string) (selector, error) {
 	return s, nil
 }
 
-// parts are the parts of a pattern, each with the slash or the bar behind it that is in
-// no brackets; 0: there is none.
+// parts splits a pattern at each slash or bar outside of brackets. The second value is that
+// slash or bar, and 0 for the last part.
 func parts(pattern string) func(yield func(part string, end rune) bool) {
 	return func(yield func(string, rune) bool) {
 		begin, open := 0, 0
