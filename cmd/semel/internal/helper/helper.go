@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -53,9 +54,12 @@ func folders() (list []string) {
 	return list
 }
 
+// pseudo is the end of a version that Go makes from a commit.
+var pseudo = regexp.MustCompile(`[.-][0-9]{14}-[0-9a-f]{12}$`)
+
 // release is the version to install beside a build: its own, if it is a release.
 func release(version string) string {
-	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+") {
+	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+") || pseudo.MatchString(version) {
 		return "latest"
 	}
 	return version
