@@ -49,7 +49,8 @@ const (
 	// the lease was lost, or the store did not answer. See Err.
 	EventNotStored = "not stored"
 	// EventUnprotected: the handler ran without a record, because the store did
-	// not answer (Options.UnprotectedOnOutage). An EventRefused comes before it.
+	// not answer (Options.UnprotectedOnOutage). An EventRefused, which does not end
+	// the call, comes before it.
 	EventUnprotected = "unprotected"
 	// EventTakenOver: the call took over a claim whose lease had expired.
 	EventTakenOver = "taken over"

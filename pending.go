@@ -23,6 +23,7 @@ type pendingCall struct {
 	waitedFor  int           // the attempt that the call has waited for; 0: none
 	reconciled bool          // a reconciler was asked; a call asks once
 	answered   bool          // the store has sent the record, so there is no outage
+	canRunBare bool          // the call goes on without a record if the store does not answer
 	running    time.Duration // how long the run in progress has been going on; zero: not known
 
 	// undoState is the state to which the record returns if the handler of a
@@ -234,8 +235,14 @@ func (c *pendingCall) refuse(ctx context.Context, reason error, after time.Durat
 	if errors.Is(reason, ErrInProgress) {
 		err.Running = c.running
 	}
-	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: true, Policy: c.call.Policy, Err: err}, c.key)
+	c.guard.observe(ctx, Event{Kind: EventRefused, EndsCall: !c.runsBare(err), Policy: c.call.Policy, Err: err}, c.key)
 	return err
+}
+
+// runsBare reports whether a call that is refused with err runs without a record
+// instead: Options.UnprotectedOnOutage.
+func (c *pendingCall) runsBare(err error) bool {
+	return c.canRunBare && !c.answered && errors.Is(err, ErrUnavailable)
 }
 
 // runningFor is how long the claim of r has been held. The fence of a claim is the

@@ -22,10 +22,11 @@ func (g *Guard) Run(ctx context.Context, call Call, fn Handler) (Result, error) 
 		return g.runStep(ctx, call, fn)
 	}
 	c := g.newPendingCall(call)
+	c.canRunBare = g.options.UnprotectedOnOutage
 	var a admission
 	err := c.admit(ctx, &a)
 	switch {
-	case err != nil && g.options.UnprotectedOnOutage && !c.answered && errors.Is(err, ErrUnavailable):
+	case err != nil && c.runsBare(err):
 		return g.runUnprotected(ctx, &c, fn)
 	case err != nil:
 		return a.result, err

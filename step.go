@@ -179,15 +179,20 @@ func (s *runningStep) replay(ctx context.Context, recorded *store.Step, call *Ca
 		if errors.Is(err, store.ErrCorrupt) {
 			return Result{}, s.refuse(ctx, s.x.failure(store.ErrCorrupt, err))
 		}
-		s.guard.observeEnd(ctx, s.x, EventReplayed, err)
+		s.observeReplay(ctx, err)
 		return Result{Replayed: true}, err
 	}
 	res := Result{Outcome: recorded.Outcome, Replayed: true, codecs: s.guard.options.Codecs}
-	s.guard.observeEnd(ctx, s.x, EventReplayed, nil)
+	s.observeReplay(ctx, nil)
 	if recorded.Outcome.Gone {
 		return res, s.x.failure(ErrNotKept, fmt.Errorf("step %q", s.name))
 	}
 	return res, nil
+}
+
+// observeReplay reports that a recorded step ended without a run.
+func (s *runningStep) observeReplay(ctx context.Context, err error) {
+	s.guard.observe(ctx, Event{Kind: EventReplayed, EndsCall: true, Policy: s.x.policy, Attempt: s.x.attempt, Err: err}, s.x.key)
 }
 
 // compare refuses a recorded step that had another payload.
