@@ -10,7 +10,8 @@ import (
 )
 
 // Runner runs a handler once for a call. A *Guard is a Runner, and so is a store's
-// Atomic. After Run has returned, it starts no handler. Safe for concurrent use.
+// Atomic. After Run has returned, it starts no handler. Safe for concurrent use. A Runner
+// that wraps another, such as semelotel.Runner, has a method Unwrap() Runner.
 type Runner interface {
 	Run(ctx context.Context, call Call, fn Handler) (Result, error)
 }

@@ -41,7 +41,7 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 		}
 	}
 	opt := o.withDefaults()
-	r, ok := run.(interface{ Retention() time.Duration })
+	r, ok := runnerAs[interface{ Retention() time.Duration }](run)
 	switch {
 	case o != nil && o.Retention != 0:
 		if ok && r.Retention() < opt.Retention {
@@ -54,7 +54,7 @@ func New(run semel.Runner, call CallFunc, h Handler, o *Options) (*Consumer, err
 			errs = append(errs, errors.New("options: Retention is zero, and the runner has no method Retention; set it to the Guard's Retention, such as DefaultRetention"))
 		}
 	}
-	if _, isGuard := run.(*semel.Guard); opt.MaxDeliveries > 0 && !isGuard && opt.Starts == nil {
+	if _, isGuard := runnerAs[*semel.Guard](run); opt.MaxDeliveries > 0 && !isGuard && opt.Starts == nil {
 		errs = append(errs, errors.New("options: Starts: is nil, but MaxDeliveries is set and the runner forgets the attempts of a process that died; set it to a semel.Guard"))
 	}
 	if err := errors.Join(append(errs, opt.validate())...); err != nil {

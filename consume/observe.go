@@ -62,7 +62,7 @@ func (c *Consumer) observe(ctx context.Context, e Event) { c.opt.Observe(ctx, e)
 func (e *Event) level() slog.Level {
 	switch e.Kind {
 	case EventDecided:
-		if a := e.Disposition.Action; a == driver.DeadLetter || a == driver.Quarantine {
+		if a := e.Disposition.Action; a == driver.DeadLetter || a == driver.Quarantine || e.Disposition.Reason == driver.ReasonRejected {
 			return slog.LevelWarn
 		}
 	case EventGivenUp, EventOutage, EventReceiveFailed:
@@ -75,8 +75,8 @@ func (e *Event) level() slog.Level {
 }
 
 // LogEvents makes an Options.Observe that logs each event: messages for the dead letters
-// or the quarantine, outages and trouble with the broker as warnings, the rest for
-// debugging. A line names the message by the broker's names, and not by its key. Nil:
+// or the quarantine, a message that stops the consumer, outages and trouble with the
+// broker as warnings, the rest for debugging. A line names the message by the broker's names, and not by its key. Nil:
 // slog.Default().
 func LogEvents(l *slog.Logger) func(context.Context, Event) {
 	return func(ctx context.Context, e Event) {

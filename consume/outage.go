@@ -116,7 +116,7 @@ func (s *session) concernsKeyOnly(ctx context.Context, t *task, began time.Time)
 	if store.Affects(t.disp.Err) != store.ExtentStore {
 		return true
 	}
-	p, ok := s.c.runner.(interface{ Ping(context.Context) error })
+	p, ok := runnerAs[interface{ Ping(context.Context) error }](s.c.runner)
 	if !ok || !t.probe && !t.alone && s.served.Load() <= began.UnixNano() {
 		return false
 	}

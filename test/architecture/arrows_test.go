@@ -17,6 +17,7 @@ var allowed = map[string][]string{
 	"store":                          {},
 	"store/memstore":                 {"store"},
 	"store/coalesce":                 {"store"},
+	"store/timed":                    {"store"},
 	"store/storetest":                {"store", "store/memstore"}, // the memory store is the oracle of its histories
 	"store/...":                      {"store", "store/coalesce", "."},
 	"store/pgstore":                  {"store", "store/coalesce", ".", "store/pgstore/internal/..."},
@@ -51,7 +52,7 @@ var allowed = map[string][]string{
 	"console":                        {"store", ".", "saga", "outbox", "internal/..."},
 	"semellambda":                    {"store", ".", "consume", "semelhttp"},
 	"semelgrpc":                      {"store", "."},
-	"semelotel":                      {"store", "."},
+	"semelotel":                      {"store", ".", "store/timed", "consume", "consume/driver"},
 	"cmd/...":                        {"/...", "cmd/..."},
 	"test/...":                       {"/...", "test/...", "cmd/..."},
 	"examples/...":                   {"/..."},

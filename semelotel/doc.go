@@ -1,0 +1,44 @@
+// Package semelotel makes OpenTelemetry traces and metrics of Semel's calls.
+//
+//	tel, err := semelotel.New(nil)
+//	guard, err := semel.New(tel.Store(st), &semel.Options{Observe: tel.Observe(semel.LogEvents(nil))})
+//	run := tel.Runner(guard)
+//	receipt, err := semel.Do(ctx, run, call, charge)
+//
+// [Telemetry.Observe] counts calls, and measures handlers. [Telemetry.Store] measures
+// the store, and writes the trace of each run into its record, next to the holder.
+// [Telemetry.Runner] makes a span for each call, in which the spans of the handler are.
+// [Telemetry.ObserveMessages] counts messages, and [Telemetry.CountInDoubt] records in
+// doubt. Each can be used without the others.
+//
+// # Spans
+//
+// The span of a call is named "semel" and the operation, such as "semel charge". Its
+// attributes are semel.operation, semel.outcome (see [semel.Event.Outcome]),
+// semel.policy, semel.attempt and semel.key_hash, the digits by which logs name a key.
+// The key, the tenant, the payload and the texts of errors are in no attribute;
+// [Options] adds the key and the tenant.
+//
+// The span of a duplicate has a link to the span of the run that the record is of: of
+// the first run for a replay, of the running one for a refusal, and of the run that
+// died for a takeover. It needs Store and Runner around the same Guard, and a first run
+// that was sampled. There is no link after a timer's [semel.Guard.Reconcile] or an
+// operator has decided about the call.
+//
+// A call that does not go through Runner, such as one of pgstore.Do, of a batch or of a
+// saga, has a span, too. It is made when the call has ended, so the spans of its
+// handler are beside it, and it has no link.
+//
+// # Metrics
+//
+//   - semel.calls: calls that have ended, by semel.operation and semel.outcome. If an
+//     Atomic repeats a transaction, each of its tries counts.
+//   - semel.handler.duration (s): runs of handlers, by semel.operation and semel.outcome.
+//   - semel.store.duration (s): requests to the store, by semel.store.request and
+//     semel.store.answered, which is false if the store did not answer.
+//   - semel.leases.lost: runs whose lease was lost, by semel.operation.
+//   - semel.records.in_doubt and semel.records.in_doubt.age (s): see CountInDoubt.
+//   - semel.messages and semel.message.duration (s): tries of messages, by
+//     semel.message.action and semel.message.reason.
+//   - semel.message.events: other events of consumers, by semel.message.event.
+package semelotel

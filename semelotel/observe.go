@@ -1,0 +1,84 @@
+package semelotel
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/semel-go/semel"
+)
+
+// Observe makes a semel.Options.Observe. It calls next, too, unless next is nil.
+func (t *Telemetry) Observe(next func(context.Context, semel.Event)) func(context.Context, semel.Event) {
+	return func(ctx context.Context, e semel.Event) {
+		t.observe(ctx, &e)
+		if next != nil {
+			next(ctx, e)
+		}
+	}
+}
+
+func (t *Telemetry) observe(ctx context.Context, e *semel.Event) {
+	c := callSpanOf(ctx)
+	outcome := e.Outcome()
+	if outcome == "" {
+		if c != nil {
+			c.span.AddEvent("semel." + strings.ReplaceAll(e.Kind, " ", "_"))
+		}
+		return
+	}
+	operation := attribute.String("semel.operation", e.Operation)
+	labels := metric.WithAttributeSet(attribute.NewSet(operation, attribute.String("semel.outcome", outcome)))
+	t.calls.Add(ctx, 1, labels)
+	if e.Took > 0 {
+		t.handlers.Record(ctx, e.Took.Seconds(), labels)
+	}
+	if outcome == "lease_lost" {
+		t.lost.Add(ctx, 1, metric.WithAttributes(operation))
+	}
+	if c != nil {
+		t.describe(c.span, e, outcome)
+		c.addLink()
+		return
+	}
+	now := time.Now()
+	_, span := t.tracer.Start(ctx, spanName(e.Operation), trace.WithTimestamp(now.Add(-e.Took)))
+	t.describe(span, e, outcome)
+	span.End(trace.WithTimestamp(now))
+}
+
+// describe gives a span its attributes and its status.
+func (t *Telemetry) describe(span trace.Span, e *semel.Event, outcome string) {
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(
+		attribute.String("semel.operation", e.Operation), attribute.String("semel.outcome", outcome), attribute.String("semel.policy", e.Policy.String()),
+		attribute.Int("semel.attempt", e.Attempt), attribute.String("semel.key_hash", e.Key),
+	)
+	if t.tenant {
+		span.SetAttributes(attribute.String("semel.tenant", e.Tenant))
+	}
+	switch outcome {
+	case "failed", "released", "parked", "not_stored", "lease_lost", "refused_parked", "refused_store_unavailable", "refused":
+		kind := outcome
+		if f, ok := errors.AsType[*semel.Failure](e.Err); ok && f != nil && f.Code != "" {
+			kind = f.Code
+		}
+		span.SetAttributes(attribute.String("error.type", kind))
+		span.SetStatus(codes.Error, outcome)
+	}
+}
+
+// addLink links the span of a duplicate to that of the run that the record is of.
+func (c *callSpan) addLink() {
+	if c.first.IsValid() && c.first.SpanID() != c.span.SpanContext().SpanID() {
+		c.span.AddLink(trace.Link{SpanContext: c.first})
+	}
+}
