@@ -3,12 +3,16 @@ package metrics
 import (
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/semel-go/semel/sweep"
 )
 
 // Sweeps are the totals of all sweeps of a process.
-type Sweeps struct{ deleted, released, parked, failed, errors atomic.Uint64 }
+type Sweeps struct {
+	deleted, released, parked, failed, errors atomic.Uint64
+	last                                      atomic.Int64 // the end of the last pass without an error, in ns since 1970
+}
 
 // After returns a sweep.Options.AfterPass that counts, and that logs the errors.
 func (s *Sweeps) After(log *slog.Logger) func(sweep.Stats, error) {
@@ -20,12 +24,15 @@ func (s *Sweeps) After(log *slog.Logger) func(sweep.Stats, error) {
 		if err != nil {
 			s.errors.Add(1)
 			log.Warn("a sweep failed; the next one tries again", "error", err)
+			return
 		}
+		s.last.Store(time.Now().UnixNano())
 	}
 }
 
-// Register adds the totals to a registry. Not safe for concurrent use.
-func (s *Sweeps) Register(r *Registry) {
+// Register adds the totals to a registry, and the lag of the sweeps that are to run
+// every so often; zero: never. Not safe for concurrent use.
+func (s *Sweeps) Register(r *Registry, every time.Duration) {
 	for _, c := range []struct {
 		name, help string
 		n          *atomic.Uint64
@@ -38,4 +45,11 @@ func (s *Sweeps) Register(r *Registry) {
 	} {
 		r.Counter(c.name, c.help, func() float64 { return float64(c.n.Load()) })
 	}
+	if every <= 0 {
+		return
+	}
+	s.last.Store(time.Now().UnixNano())
+	r.Gauge("semel_sweep_interval_seconds", "Pause between two sweeps of this process.", every.Seconds)
+	r.Gauge("semel_sweep_lag_seconds", "Time since the last complete sweep of this process without an error, or since its start.",
+		func() float64 { return time.Since(time.Unix(0, s.last.Load())).Seconds() })
 }

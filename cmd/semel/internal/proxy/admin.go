@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-go/semel/cmd/semel/internal/admin"
 	"github.com/semel-go/semel/cmd/semel/internal/limit"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/store"
 )
 
@@ -60,5 +61,8 @@ func (p *Proxy) gauges() {
 	}
 	p.counts.Gauge("semel_spooled_bytes", "Bytes of request bodies that are held.", func() float64 { return float64(limits.Spooled()) })
 	p.counts.Gauge("semel_limited_tenants", "Tenants whose requests are counted for the limits.", func() float64 { return float64(limits.Tenants()) })
-	p.sweeps.Register(&p.counts)
+	p.sweeps.Register(&p.counts, p.Config.SweepEvery)
+	p.counts.InDoubt(p.Store, p.Log)
+	build := program.ThisBuild()
+	p.counts.Build(build.Version, build.Revision, build.Go)
 }

@@ -59,7 +59,8 @@ type Proxy struct {
 // New makes a Proxy. It does no I/O.
 func New(parts Parts) (*Proxy, error) {
 	c := parts.Config
-	p := &Proxy{Parts: parts, paced: newPacedStore(parts.Store), secretsRead: modified(c.SecretFile)}
+	p := &Proxy{Parts: parts, secretsRead: modified(c.SecretFile)}
+	p.paced = newPacedStore(p.counts.Store(parts.Store))
 	p.router = &router{protected: protectedNames(c.KeyHeaders, p.Rule.Headers(), c.Protected), keyHeaders: canonical(c.KeyHeaders), bodyTimeout: c.BodyTimeout,
 		writeTimeout: c.WriteTimeout, limits: limit.New(c.Limits, nil), peers: newPeers(&c.Connections), upgrades: c.Upgrades, origins: c.RefusalOrigins}
 	p.up = upstream.New(upstream.Options{

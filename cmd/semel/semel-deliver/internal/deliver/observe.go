@@ -1,19 +1,18 @@
 package deliver
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
+	"strings"
 	"sync"
 
-	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/consume"
 	"github.com/semel-go/semel/consume/driver"
 )
 
-// decisions count what was decided about messages, and the other events.
+// decisions count what was decided about messages, and the other events. The zero value
+// is ready.
 type decisions struct {
 	mu      sync.Mutex
 	decided map[decision]uint64
@@ -25,12 +24,36 @@ type decision struct {
 	reason driver.Reason
 }
 
+// alerted are the decisions that are counted from the start, at zero, so that an alert
+// on their rate sees the first one.
+var alerted = map[driver.Action][]driver.Reason{
+	driver.DeadLetter: {driver.ReasonFailed, driver.ReasonExhausted, driver.ReasonDeliveries, driver.ReasonMismatch, driver.ReasonInvalid, driver.ReasonNoKey},
+	driver.Quarantine: {driver.ReasonUnknown, driver.ReasonUnverifiable, driver.ReasonCorrupt, driver.ReasonLate},
+	driver.Ack:        {driver.ReasonDone, driver.ReasonDuplicate},
+	driver.Hold:       {driver.ReasonUnavailable, driver.ReasonRejected},
+	driver.Retry:      {driver.ReasonError},
+}
+
+// init makes the maps. The caller holds mu.
+func (d *decisions) init() {
+	if d.decided != nil {
+		return
+	}
+	d.decided, d.events = map[decision]uint64{}, map[consume.Kind]uint64{}
+	for action, reasons := range alerted {
+		for _, reason := range reasons {
+			d.decided[decision{action, reason}] = 0
+		}
+	}
+	for k := consume.EventSettled; k <= consume.EventReceiveFailed; k++ {
+		d.events[k] = 0
+	}
+}
+
 func (d *decisions) add(e *consume.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.decided == nil {
-		d.decided, d.events = map[decision]uint64{}, map[consume.Kind]uint64{}
-	}
+	d.init()
 	if e.Kind == consume.EventDecided {
 		d.decided[decision{e.Disposition.Action, e.Disposition.Reason}]++
 	} else {
@@ -39,35 +62,29 @@ func (d *decisions) add(e *consume.Event) {
 }
 
 // eachDecision is for metrics.Registry.Counters.
-func (d *decisions) eachDecision(yield func(labels string, n uint64) bool) {
+func (d *decisions) eachDecision(yield func(n uint64, values ...string)) {
 	d.mu.Lock()
-	counts := maps.Clone(d.decided)
-	d.mu.Unlock()
-	for _, k := range slices.SortedFunc(maps.Keys(counts), func(a, b decision) int {
-		return cmp.Or(cmp.Compare(a.action, b.action), cmp.Compare(a.reason, b.reason))
-	}) {
-		if !yield(metrics.Label("action", k.action.String())+","+metrics.Label("reason", string(k.reason)), counts[k]) {
-			return
-		}
+	defer d.mu.Unlock()
+	d.init()
+	for k, n := range d.decided {
+		yield(n, k.action.String(), string(k.reason))
 	}
 }
 
 // eachEvent is for metrics.Registry.Counters.
-func (d *decisions) eachEvent(yield func(labels string, n uint64) bool) {
+func (d *decisions) eachEvent(yield func(n uint64, values ...string)) {
 	d.mu.Lock()
-	counts := maps.Clone(d.events)
-	d.mu.Unlock()
-	for _, k := range slices.Sorted(maps.Keys(counts)) {
-		if !yield(metrics.Label("event", k.String()), counts[k]) {
-			return
-		}
+	defer d.mu.Unlock()
+	d.init()
+	for k, n := range d.events {
+		yield(n, strings.ReplaceAll(k.String(), " ", "_"))
 	}
 }
 
 // register adds the metrics of the service.
 func (s *Service) register() {
-	s.counts.Counters("semel_message_decisions_total", "Decisions about messages; one message may have several.", s.decided.eachDecision)
-	s.counts.Counters("semel_message_events_total", "Other events of messages and of the broker; see consume.Kind.", s.decided.eachEvent)
+	s.counts.Counters("semel_message_decisions_total", "Decisions about messages; one message may have several.", []string{"action", "reason"}, s.decided.eachDecision)
+	s.counts.Counters("semel_message_events_total", "Other events of messages and of the broker; see consume.Kind.", []string{"event"}, s.decided.eachEvent)
 	s.counts.Gauge("semel_ready", "1 if messages can be delivered, else 0.", func() float64 { return truth(s.Ready(context.Background()) == nil) })
 	s.counts.Gauge("semel_service_paused", "1 while all messages wait, because the service takes none, else 0.", func() float64 { return truth(s.gate.paused()) })
 	s.counts.Gauge("semel_messages_in_flight", "Messages that were taken from the broker and are not settled.", func() float64 {
@@ -82,7 +99,10 @@ func (s *Service) register() {
 		}
 		return 0
 	})
-	s.sweeps.Register(&s.counts)
+	s.sweeps.Register(&s.counts, s.opt.SweepEvery)
+	s.counts.InDoubt(s.store, s.opt.Log)
+	build := program.ThisBuild()
+	s.counts.Build(build.Version, build.Revision, build.Go)
 }
 
 func truth(b bool) float64 {

@@ -84,7 +84,7 @@ func New(st store.Store, o Options) (*Service, error) {
 		guard.Reconcile = o.Reconcile.Ask(st)
 	}
 	var err error
-	if s.guard, err = semel.New(st, guard); err != nil {
+	if s.guard, err = semel.New(s.counts.Store(st), guard); err != nil {
 		return nil, err
 	}
 	s.register()

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/semel-go/semel/cmd/semel/internal/metrics"
+	"github.com/semel-go/semel/cmd/semel/internal/program"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -36,11 +36,9 @@ func (c *counts) add(e *outbox.Event) {
 
 // eachEvent is for metrics.Registry.Counters. Each kind is there from the start, so that
 // an alert on its rate sees the first one.
-func (c *counts) eachEvent(yield func(labels string, n uint64) bool) {
+func (c *counts) eachEvent(yield func(n uint64, values ...string)) {
 	for kind := outbox.EventSent + 1; int(kind) < len(c.events); kind++ {
-		if !yield(metrics.Label("event", strings.ReplaceAll(kind.String(), " ", "_")), c.events[kind].Load()) {
-			return
-		}
+		yield(c.events[kind].Load(), strings.ReplaceAll(kind.String(), " ", "_"))
 	}
 }
 
@@ -101,6 +99,8 @@ func (s *Service) register() {
 	} {
 		s.counts.Gauge("semel_outbox_"+g.name, g.help+" NaN if the store does not answer.", s.sample.gauge(g.number))
 	}
+	build := program.ThisBuild()
+	s.counts.Build(build.Version, build.Revision, build.Go)
 	s.counts.Gauge("semel_outbox_lanes", "Lanes that this publisher has; all publishers together have 16.", func() float64 { return float64(s.numbers.lanes.Load()) })
 	s.counts.Gauge("semel_ready", "1 if messages can be published, else 0.", func() float64 {
 		if s.Ready(context.Background()) == nil {
@@ -112,5 +112,5 @@ func (s *Service) register() {
 	s.counts.Counter("semel_outbox_sent_seconds_total", "Time from the commit of these messages to the acknowledgement; divide its rate by the rate of sent messages.", func() float64 {
 		return time.Duration(s.numbers.took.Load()).Seconds()
 	})
-	s.counts.Counters("semel_outbox_events_total", "Other events of messages and of the publisher; see outbox.Kind.", s.numbers.eachEvent)
+	s.counts.Counters("semel_outbox_events_total", "Other events of messages and of the publisher; see outbox.Kind.", []string{"event"}, s.numbers.eachEvent)
 }
