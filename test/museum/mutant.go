@@ -68,7 +68,7 @@ func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
 		caches, shardings, redises, dynamos, kafkas, lambdas,
-		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles)
+		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles, telemetries)
 }
 
 // check says what is missing in the description itself.

@@ -43,5 +43,6 @@ var rules = map[string]string{
 	"deliver":    "a message is sent until an answer ends it, within limits, and a service that takes none is not asked by each message",
 	"order":      "messages with one order key take effect in the order of their delivery",
 	"outbox":     "a committed message is published, the first copies of an order key in the order of its commits, and a failed one stops its key only",
+	"telemetry":  "a call is counted once, a replay leads to the first run, and no key is shown",
 	"sent twice": "no client sends a request twice by itself",
 }

@@ -1,0 +1,62 @@
+package museum
+
+const (
+	otelDir    = "semelotel"
+	timedDir   = "store/timed"
+	metricsDir = "cmd/semel/internal/metrics"
+)
+
+// Numbers and traces must not say something else than what happened, nor show what is
+// private.
+var telemetries = []Mutant{
+	{
+		Name: "telemetry: a call without a record ends twice", Rule: "telemetry",
+		Dir: core, Func: "(*pendingCall).refuse", Package: core, Run: "TestObserve_Unprotected_OneEndingEvent",
+		Old: "EndsCall: !c.runsBare(err)", New: "EndsCall: true",
+	},
+	{
+		Name: "telemetry: what happens on the way counts as an outcome", Rule: "telemetry",
+		Dir: core, Func: "(*Event).Outcome", Package: metricsDir, Run: "TestWriteTo_Outcomes_EachCallOnce",
+		Old: "case !e.EndsCall:", New: `case !e.EndsCall && e.Kind == "":`,
+	},
+	{
+		Name: "telemetry: a replay has no link to the first run", Rule: "telemetry",
+		Dir: otelDir, Func: "(*Store).Claim", Package: otelDir, Run: "TestDo_Replay_LinksToFirstRun",
+		Old: "p.Holder = withTrace(p.Holder, trace.SpanContextFromContext(ctx))", New: "",
+	},
+	{
+		Name: "telemetry: a reconciler's claim hides the first run", Rule: "telemetry",
+		Dir: otelDir, Func: "(*Store).Swap", Package: otelDir, Run: "TestDo_Reconciled_ReplayLinksToFirstRun",
+		Old: "seen.State == store.Unknown || ", New: "",
+	},
+	{
+		Name: "telemetry: a step describes the span of its call", Rule: "telemetry",
+		Dir: otelDir, Func: "(*Runner).Run", Package: otelDir, Run: "TestDo_HandlersSpansAndCalls_AreInCallsSpan",
+		Old: "context.WithValue(ctx, callKey{}, (*callSpan)(nil))", New: "ctx",
+	},
+	{
+		Name: "telemetry: the key is in the span", Rule: "telemetry",
+		Dir: otelDir, Func: "(*Runner).Run", Package: otelDir, Run: "TestDo_Attributes_NoKeyTenantPayloadOrError",
+		Old: "if r.telemetry.key {", New: "if !r.telemetry.key {",
+	},
+	{
+		Name: "telemetry: a silent store looks as if it answered", Rule: "telemetry",
+		Dir: timedDir, Func: "Answered", Package: timedDir, Run: "TestAnswered_ErrorOfTheRecord_IsAnswer",
+		Old: "store.Affects(err) == store.ExtentCall", New: "err != nil",
+	},
+	{
+		Name: "telemetry: the records in doubt are counted by reading all", Rule: "telemetry",
+		Dir: seam, Func: "CountInDoubt", Package: seam, Run: "TestCountInDoubt_Records_CountedAndOldest",
+		Old: "States: []State{Unknown}, ", New: "",
+	},
+	{
+		Name: "telemetry: a reconciler that asks makes a record young", Rule: "telemetry",
+		Dir: seam, Func: "CountInDoubt", Package: seam, Run: "TestCountInDoubt_Records_CountedAndOldest",
+		Old: "f.Record.Created", New: "f.Record.Updated",
+	},
+	{
+		Name: "telemetry: a sweep that fails ends the lag", Rule: "telemetry",
+		Dir: metricsDir, Func: "(*Sweeps).After", Package: metricsDir, Run: "TestRegister_Sweeps_LagSinceLastGoodPass",
+		Old: "s.errors.Add(1)", New: "s.errors.Add(1); s.last.Store(time.Now().UnixNano())",
+	},
+}
