@@ -128,6 +128,10 @@ demo: ## Watch duplicates, races and crashes go through Semel
 demo-events: ## The same with messages, a broker and consumers
 	$(GO) run ./cmd/semel/demo --events
 
+.PHONY: demo-saga
+demo-saga: ## Orders over three systems, undone if one refuses, while their workers are killed
+	$(GO) run ./cmd/semel/demo --saga
+
 .PHONY: test-kafka
 test-kafka: ## Run the tests of semelkafka that are for Apache Kafka, fetched from Maven Central, and the long ones
 	./scripts/kafka/kafka fetch

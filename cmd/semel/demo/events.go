@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/demo/internal/consumer"
@@ -42,25 +41,7 @@ type stream struct {
 	book      *sql.DB
 	path      string // of the book
 	targets   []*target
-	logs      []*log
-}
-
-// log is the journal of a consumer, as far as it is written.
-type log struct {
-	mu    sync.Mutex
-	state *consumer.State
-	tail  *journal.Tail[consumer.Entry]
-}
-
-// look shows what is there by now.
-func (l *log) look(f func(*consumer.State)) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.tail.Update(); err != nil {
-		return err
-	}
-	f(l.state)
-	return nil
+	logs      []*log[consumer.State]
 }
 
 // openStream starts a broker, its consumers, and makes producers. Close it.
@@ -91,7 +72,7 @@ func openStream(ctx context.Context, g *proc.Group, o *Options, plan *pipeline.P
 			return nil, err
 		}
 		st := consumer.NewState()
-		l := &log{state: st, tail: journal.NewTail(path, st.Apply)}
+		l := &log[consumer.State]{state: st, update: journal.NewTail(path, st.Apply).Update}
 		s.logs, s.targets = append(s.logs, l), append(s.targets, newConsumer(p, fmt.Sprint("consumer ", i+1), l, semel))
 	}
 	for _, t := range s.targets {
@@ -117,18 +98,12 @@ func (s *stream) consumerArgs(o *Options, path string) []string {
 // it was killed, and worth a kill when a handler is at work. With Semel only
 // one of all consumers' is at a time, because it holds SQLite's write lock, so a
 // consumer which only has messages will do after some looks.
-func newConsumer(p *proc.Process, title string, l *log, semel bool) *target {
+func newConsumer(p *proc.Process, title string, l *log[consumer.State], semel bool) *target {
 	t := &target{Process: p, title: title}
-	t.ready = func(ctx context.Context) error {
-		return p.Until(ctx, func(context.Context) error {
-			boots := 0
-			err := l.look(func(st *consumer.State) { boots = st.Boots })
-			if want := int(t.kills.Load()) + 1; err == nil && boots < want {
-				err = fmt.Errorf("it has begun to consume %d times, and not %d", boots, want)
-			}
-			return err
-		})
-	}
+	t.boots(func() (boots int, _ error) {
+		err := l.look(func(st *consumer.State) { boots = st.Boots })
+		return boots, err
+	})
 	looks := 0
 	t.inFlight = func() (n int, _ error) {
 		err := l.look(func(st *consumer.State) {

@@ -25,7 +25,8 @@ func found() (*pipeline.Plan, *evidence) {
 }
 
 func TestWhatWentWellWithEventsHasNothingBroken(t *testing.T) {
-	want := Figures{Executions: 1, Charges: 1, Replays: 2, Refused: 1, Samples: 1, P50: 1000, P99: 1000, ChargesPerOrder: []int{0, 1}, latencies: []float64{1000}}
+	want := Figures{Executions: 1, Charges: 1, Replays: 2, Refused: 1, ChargesPerOrder: []int{0, 1},
+		Course: Course{Samples: 1, P50: 1000, P99: 1000, latencies: []float64{1000}}}
 	if f := countEvents(found()); !reflect.DeepEqual(f, want) {
 		t.Errorf("got %+v", f)
 	}

@@ -18,10 +18,11 @@ var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 // page is the data of page.html. All coordinates are units of the charts'
 // viewBox, which is 800 wide.
 type page struct {
-	*Report
 	Title, Subtitle, Unit, LatencyText string
+	BarsTitle, BarsText                string
+	Broken                             bool
 	Summary                            []string
-	Charges                            barChart
+	Bars                               barChart
 	Kills                              killChart
 	Latency                            latencyChart
 	Rows                               []pageRow
@@ -35,7 +36,7 @@ type label struct {
 	Text        string
 }
 
-// bar is one bar of the charges, with the number of orders above it.
+// bar is one bar, with the number of orders above it.
 type bar struct {
 	Class, Label, Tip   string
 	X, Y, Width, Height float64
@@ -71,31 +72,41 @@ type latencyChart struct {
 	Ticks  []label
 }
 
-// part is one half of the demo in the charts.
-type part struct {
+// half is one half of a demo in the charts.
+type half struct {
 	class, name string // class is a CSS class of page.html
-	figures     *Figures
+	course      *Course
 }
 
-func (r *Report) parts() []part {
-	return []part{{"without", "without Semel", &r.Without}, {"with", "with Semel", &r.With}}
+func halvesOf(without, with *Course) []half {
+	return []half{{"without", "without Semel", without}, {"with", "with Semel", with}}
 }
 
-// writeHTML writes the report as one page that needs no network.
-func (r *Report) writeHTML(path string) error {
-	p := &page{
-		Report: r, Summary: r.summary(), Charges: r.chargeChart(), Kills: r.killChart(), Latency: r.latencyChart(),
-		Title: "Semel demo: requests through semel proxy", Unit: "requests", LatencyText: "Time from a first request to its answer.",
-	}
-	if r.events {
-		p.Title, p.Unit, p.LatencyText = "Semel demo: messages from a broker", "messages", "Time from the publication of a message to its ack."
-	}
-	p.Subtitle = fmt.Sprintf("%d orders, %d deliveries, seed %d. Without Semel: %.1f s, with Semel: %.1f s.", r.Orders, r.Deliveries, r.Seed, r.Without.Seconds, r.With.Seconds)
+// newPage is a page with the parts that all demos have.
+func newPage(r report, halves []half, broken bool) *page {
+	p := &page{Broken: broken, Summary: r.summary(), Kills: killChartOf(halves), Latency: latencyChartOf(halves)}
 	for _, l := range r.rows() {
 		if l != (row{}) {
 			p.Rows = append(p.Rows, pageRow{l.label, l.without, l.with})
 		}
 	}
+	return p
+}
+
+func (r *Report) page() *page {
+	p := newPage(r, halvesOf(&r.Without.Course, &r.With.Course), len(r.Broken) > 0)
+	p.Title, p.Unit, p.LatencyText = "Semel demo: requests through semel proxy", "requests", "Time from a first request to its answer."
+	if r.events {
+		p.Title, p.Unit, p.LatencyText = "Semel demo: messages from a broker", "messages", "Time from the publication of a message to its ack."
+	}
+	p.Subtitle = fmt.Sprintf("%d orders, %d deliveries, seed %d. Without Semel: %.1f s, with Semel: %.1f s.", r.Orders, r.Deliveries, r.Seed, r.Without.Seconds, r.With.Seconds)
+	p.BarsTitle, p.BarsText = "Charges per order", "Number of orders by how often they were charged. Every order should be charged once."
+	p.Bars = r.chargeChart()
+	return p
+}
+
+// write writes the page, which needs no network.
+func (p *page) write(path string) error {
 	var b strings.Builder
 	if err := pageTemplate.Execute(&b, p); err != nil {
 		return fmt.Errorf("the HTML page: %w", err)
@@ -108,26 +119,43 @@ func (r *Report) writeHTML(path string) error {
 const mostGroups = 6
 
 func (r *Report) chargeChart() barChart {
-	const height, top, base = 250.0, 30.0, 210.0
-	groups := min(mostGroups, max(3, len(r.Without.ChargesPerOrder), len(r.With.ChargesPerOrder)))
-	c := barChart{Height: height, Base: base}
-	wide := 760.0 / float64(groups)
-	most := math.Sqrt(float64(max(1, r.Orders)))
+	count := min(mostGroups, max(3, len(r.Without.ChargesPerOrder), len(r.With.ChargesPerOrder)))
+	groups := make([]group, count)
 	for g := range groups {
-		text := fmt.Sprint(g, "×")
+		groups[g].name = fmt.Sprint(g, "×")
 		if g == mostGroups-1 {
-			text = fmt.Sprint(g, "× or more")
+			groups[g].name = fmt.Sprint(g, "× or more")
 		}
-		center := 20 + wide*(float64(g)+.5)
-		c.Groups = append(c.Groups, label{X: round(center), Y: base + 20, Text: text})
-		for i, part := range r.parts() {
-			n := 0
-			for times, orders := range part.figures.ChargesPerOrder {
-				if min(times, groups-1) == g {
-					n += orders
+		for i, figures := range []*Figures{&r.Without, &r.With} {
+			for times, orders := range figures.ChargesPerOrder {
+				if min(times, count-1) == g {
+					groups[g].orders[i] += orders
 				}
 			}
-			b := bar{Class: part.class, Label: fmt.Sprint(n), Tip: fmt.Sprintf("%s: %d orders charged %s", part.name, n, text), Width: round(wide * .32)}
+		}
+	}
+	return barChartOf(groups, r.Orders, "orders charged")
+}
+
+// group is a group of bars: orders without and with Semel.
+type group struct {
+	name   string
+	orders [2]int
+}
+
+// barChartOf shows groups of so many orders in all. What they are stands between the
+// number and the group's name in the tips.
+func barChartOf(groups []group, orders int, what string) barChart {
+	const height, top, base = 250.0, 30.0, 210.0
+	c := barChart{Height: height, Base: base}
+	wide := 760.0 / float64(len(groups))
+	most := math.Sqrt(float64(max(1, orders)))
+	for g, group := range groups {
+		center := 20 + wide*(float64(g)+.5)
+		c.Groups = append(c.Groups, label{X: round(center), Y: base + 20, Text: group.name})
+		for i, half := range halvesOf(nil, nil) {
+			n := group.orders[i]
+			b := bar{Class: half.class, Label: fmt.Sprint(n), Tip: fmt.Sprintf("%s: %d %s %s", half.name, n, what, group.name), Width: round(wide * .32)}
 			b.Height = round((base - top) * math.Sqrt(float64(n)) / most)
 			b.X, b.Y = round(center+wide*.34*float64(i-1)), round(base-b.Height)
 			b.LabelX, b.LabelY = round(b.X+b.Width/2), round(b.Y-5)
@@ -137,14 +165,17 @@ func (r *Report) chargeChart() barChart {
 	return c
 }
 
-func (r *Report) killChart() killChart {
+func killChartOf(halves []half) killChart {
 	const lane, left, right = 42.0, 190.0, 770.0
 	var c killChart
-	seconds := max(1, r.Without.Seconds, r.With.Seconds)
+	seconds := 1.0
+	for _, half := range halves {
+		seconds = max(seconds, half.course.Seconds)
+	}
 	y := 0.0
-	for _, part := range r.parts() {
+	for _, half := range halves {
 		var names []string
-		for _, k := range part.figures.Timeline {
+		for _, k := range half.course.Timeline {
 			if !slices.Contains(names, k.Process) {
 				names = append(names, k.Process)
 			}
@@ -152,12 +183,12 @@ func (r *Report) killChart() killChart {
 		slices.Sort(names)
 		for _, name := range names {
 			y += lane
-			c.Lanes = append(c.Lanes, label{Y: y - lane/2, TextY: y - lane/2 + 4, Text: name + ", " + strings.TrimSuffix(part.name, " Semel")})
-			for _, k := range part.figures.Timeline {
+			c.Lanes = append(c.Lanes, label{Y: y - lane/2, TextY: y - lane/2 + 4, Text: name + ", " + strings.TrimSuffix(half.name, " Semel")})
+			for _, k := range half.course.Timeline {
 				if k.Process == name {
 					c.Dots = append(c.Dots, dot{
-						Class: part.class, X: round(left + (right-left)*k.Seconds/seconds), Y: y - lane/2, R: round(3 + math.Sqrt(float64(k.InFlight))*2),
-						Tip: fmt.Sprintf("%s killed after %.1f s with %d in flight, %s", name, k.Seconds, k.InFlight, part.name),
+						Class: half.class, X: round(left + (right-left)*k.Seconds/seconds), Y: y - lane/2, R: round(3 + math.Sqrt(float64(k.InFlight))*2),
+						Tip: fmt.Sprintf("%s killed after %.1f s with %d in flight, %s", name, k.Seconds, k.InFlight, half.name),
 					})
 				}
 			}
@@ -170,18 +201,21 @@ func (r *Report) killChart() killChart {
 	return c
 }
 
-func (r *Report) latencyChart() latencyChart {
+func latencyChartOf(halves []half) latencyChart {
 	const left, right, top, base = 60.0, 760.0, 15.0, 205.0
 	c := latencyChart{Height: 240}
-	most := max(1, r.Without.P99, r.With.P99)
+	most := 1.0
+	for _, half := range halves {
+		most = max(most, half.course.P99)
+	}
 	for _, percent := range []float64{0, 25, 50, 75, 100} {
 		y := base - (base-top)*percent/100
 		c.Rows = append(c.Rows, label{Y: round(y), TextY: round(y + 4), Text: fmt.Sprintf("%.0f %%", percent)})
 	}
-	for _, part := range r.parts() {
+	for _, half := range halves {
 		var points strings.Builder
 		fmt.Fprintf(&points, "%v,%v", left, base)
-		all := part.figures.latencies
+		all := half.course.latencies
 		share := 0.0
 		for i, v := range all {
 			if v > most {
@@ -195,7 +229,7 @@ func (r *Report) latencyChart() latencyChart {
 		if len(all) > 0 {
 			fmt.Fprintf(&points, " %v,%v", right, round(base-(base-top)*share))
 		}
-		c.Curves = append(c.Curves, curve{part.class, points.String()})
+		c.Curves = append(c.Curves, curve{half.class, points.String()})
 	}
 	for i := range 6 {
 		c.Ticks = append(c.Ticks, label{X: round(left + (right-left)*float64(i)/5), Y: base + 20, Text: fmt.Sprintf("%.1f ms", most*float64(i)/5)})

@@ -7,12 +7,25 @@ import (
 	"testing"
 )
 
-func TestWriteHTML_BothDemos_OnePageWithChartsAndNoNetwork(t *testing.T) {
-	for name, r := range map[string]*Report{"requests": shown(), "events": shownEvents()} {
+func TestWriteHTML_EachDemo_OnePageWithChartsAndNoNetwork(t *testing.T) {
+	requests, events, saga := shown(), shownEvents(), shownSaga()
+	for name, c := range map[string]struct {
+		r       report
+		courses []*Course
+		summary string
+	}{
+		"requests": {requests, []*Course{&requests.Without.Course, &requests.With.Course}, "With Semel every order was charged exactly once"},
+		"events":   {events, []*Course{&events.Without.Course, &events.With.Course}, "With Semel every order was charged exactly once"},
+		"saga":     {saga, []*Course{&saga.Without.Course, &saga.With.Course}, "With Semel every order ended booked, refused or undone"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			r.Without.latencies, r.With.latencies = []float64{9, 10, 12}, []float64{11, 12, 15}
+			kills := 0
+			for _, course := range c.courses {
+				course.latencies = []float64{9, 10, 12}
+				kills += len(course.Timeline)
+			}
 			path := filepath.Join(t.TempDir(), "report.html")
-			if err := r.writeHTML(path); err != nil {
+			if err := c.r.page().write(path); err != nil {
 				t.Fatal(err)
 			}
 			b, err := os.ReadFile(path)
@@ -23,7 +36,7 @@ func TestWriteHTML_BothDemos_OnePageWithChartsAndNoNetwork(t *testing.T) {
 			if n := strings.Count(text, "<svg"); n != 3 {
 				t.Errorf("%d charts, want 3", n)
 			}
-			if kills := len(r.Without.Timeline) + len(r.With.Timeline); strings.Count(text, "<circle") != kills {
+			if strings.Count(text, "<circle") != kills {
 				t.Errorf("%d circles for %d kills", strings.Count(text, "<circle"), kills)
 			}
 			for _, address := range []string{"http:", "https:", "src=", "href=", "@import", "url("} {
@@ -34,7 +47,7 @@ func TestWriteHTML_BothDemos_OnePageWithChartsAndNoNetwork(t *testing.T) {
 			if strings.Contains(text, "ZgotmplZ") || strings.Contains(text, "NaN") {
 				t.Error("the template refused a value, or a coordinate is not a number")
 			}
-			if !strings.Contains(text, "With Semel every order was charged exactly once") {
+			if !strings.Contains(text, c.summary) {
 				t.Error("the summary is missing")
 			}
 		})
@@ -46,7 +59,7 @@ func TestWriteHTML_BrokenGuarantee_IsNamed(t *testing.T) {
 	r.With.DoubleCharges = 3
 	_ = r.judge()
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := r.writeHTML(path); err != nil {
+	if err := r.page().write(path); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)

@@ -15,7 +15,7 @@ import (
 
 // Options are the options of the demo.
 type Options struct {
-	Orders  int
+	Orders  int // 0: as many as the demo needs
 	Clients int // at once
 	Kills   int // of each kind of process
 	Seed    uint64
@@ -24,6 +24,8 @@ type Options struct {
 	Keep    bool   // the working directory
 	// Events shows consumers of a broker, instead of requests through a proxy.
 	Events bool
+	// Saga shows orders over three systems, instead of requests through a proxy.
+	Saga bool
 
 	// Store is the URL of a PostgreSQL or Redis that keeps the proxy's records,
 	// in a schema, or under a prefix, that is there for the demo alone; empty:
@@ -36,9 +38,14 @@ type Options struct {
 	// BrokerKeys makes the event demo fail, as OnDoubt the other: see
 	// consumer.Options.
 	BrokerKeys bool
+	// FreshKeys makes the saga demo fail: see orders.Options.
+	FreshKeys bool
 	// Program is the path of semel. Empty: the running program.
 	Program string
 }
+
+// How many orders show enough within a minute, and within half a minute.
+const usualOrders, usualSagas = 2000, 300
 
 const (
 	leastOrders, mostOrders = 50, 100_000
@@ -47,6 +54,12 @@ const (
 
 func (o *Options) complete() error {
 	var policy store.Policy
+	if o.Orders == 0 {
+		o.Orders = usualOrders
+		if o.Saga {
+			o.Orders = usualSagas
+		}
+	}
 	within := func(field string, n, least, most int) error {
 		if n < least || n > most {
 			return &input.Error{Field: field, Value: strconv.Itoa(n), Want: fmt.Sprintf("must be from %d to %d", least, most)}
@@ -64,6 +77,12 @@ func (o *Options) complete() error {
 	}
 	if err := policy.UnmarshalText([]byte(o.OnDoubt)); err != nil {
 		return &input.Error{Field: "--on-doubt", Value: o.OnDoubt, Want: "choose park or retry"}
+	}
+	if o.Saga && o.Events {
+		return &input.Error{Field: "--saga", Value: "with --events", Want: "must be left out: these are two demos; run one after the other"}
+	}
+	if o.Store != "" && o.Saga {
+		return &input.Error{Field: "--store", Value: "with --saga", Want: "must be left out: there the sagas are in SQLite"}
 	}
 	if o.Store != "" && o.Events {
 		return &input.Error{Field: "--store", Value: "with --events", Want: "must be left out: there the records are in SQLite, with the charges"}

@@ -21,6 +21,10 @@ func TestOptionsHaveLimits(t *testing.T) {
 		`--store: "redis+cluster:…": choose postgres://USER@HOST/DATABASE or redis://HOST:PORT/0, or leave it out for SQLite in a temporary directory`: func(o *Options) {
 			o.Store = "redis+cluster://ann:secret@h/0"
 		},
+		`--saga: "with --events": must be left out: these are two demos; run one after the other`: func(o *Options) { o.Saga, o.Events = true, true },
+		`--store: "with --saga": must be left out: there the sagas are in SQLite`: func(o *Options) {
+			o.Store, o.Saga = "postgres://h/d", true
+		},
 		`--store: "with --events": must be left out: there the records are in SQLite, with the charges`: func(o *Options) {
 			o.Store, o.Events = "postgres://h/d", true
 		},
@@ -37,6 +41,16 @@ func TestTheProgramIsTheRunningOne(t *testing.T) {
 	o := usual()
 	if err := o.complete(); err != nil || o.Program == "" {
 		t.Errorf("program %q, %v", o.Program, err)
+	}
+}
+
+func TestComplete_NoOrders_AsManyAsTheDemoNeeds(t *testing.T) {
+	for isSaga, want := range map[bool]int{false: 2000, true: 300} {
+		o := usual()
+		o.Orders, o.Saga = 0, isSaga
+		if err := o.complete(); err != nil || o.Orders != want {
+			t.Errorf("saga %v: %d orders, want %d; %v", isSaga, o.Orders, want, err)
+		}
 	}
 }
 

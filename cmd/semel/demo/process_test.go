@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be the demo's payment service, or a consumer.
+// TestMain lets the test binary be the demo's payment service, a consumer or a worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case roleLedger, roleConsumer:
+		case roleLedger, roleConsumer, roleWorker:
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 			code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 			stop()
@@ -79,12 +79,19 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return c
 }
 
-// result runs the demo to its end.
+// result runs the demo of requests or messages to its end.
 func result(t *testing.T, args ...string) (r Report, code int, stderr string) {
+	t.Helper()
+	code, stderr = into(t, &r, append([]string{"--orders=200"}, args...)...)
+	return r, code, stderr
+}
+
+// into runs a demo to its end, and reads its report.
+func into(t *testing.T, r any, args ...string) (code int, stderr string) {
 	t.Helper()
 	var out, told bytes.Buffer
 	dir := t.TempDir()
-	c := command(t, dir, append([]string{"--json", "--orders=200"}, args...)...)
+	c := command(t, dir, append([]string{"--json"}, args...)...)
 	c.Stdout, c.Stderr = &out, &told
 	if err := c.Run(); err != nil {
 		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
@@ -93,14 +100,14 @@ func result(t *testing.T, args ...string) (r Report, code int, stderr string) {
 	}
 	d := json.NewDecoder(&out)
 	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := d.Decode(r); err != nil {
 		t.Fatalf("%v; told: %s", err, &told)
 	}
 	if rest, _ := io.ReadAll(io.MultiReader(d.Buffered(), &out)); strings.TrimSpace(string(rest)) != "" {
 		t.Errorf("there is more than one object: %s", rest)
 	}
 	leftNothing(t, dir)
-	return r, c.ProcessState.ExitCode(), told.String()
+	return c.ProcessState.ExitCode(), told.String()
 }
 
 // leftNothing checks that neither files nor processes are left.
@@ -180,7 +187,7 @@ func TestCampaign_DemoWrongOption_IsUsageError(t *testing.T) {
 }
 
 // demos are the arguments of each.
-var demos = map[string][]string{"requests": nil, "events": {"--events"}}
+var demos = map[string][]string{"requests": nil, "events": {"--events"}, "saga": {"--saga"}}
 
 // interrupted starts a large demo, and signals it when its processes are at
 // work.

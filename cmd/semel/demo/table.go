@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -41,11 +42,11 @@ func (r *Report) rows() []row {
 	return all
 }
 
-// write writes the report as a table for people.
-func (r *Report) write(w io.Writer) error {
+// writeTable writes a report for people.
+func writeTable(w io.Writer, rows []row, summary []string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  %-34s %14s %14s\n", "", "without Semel", "with Semel")
-	for _, l := range r.rows() {
+	for _, l := range rows {
 		if l == (row{}) {
 			b.WriteByte('\n')
 			continue
@@ -53,7 +54,7 @@ func (r *Report) write(w io.Writer) error {
 		fmt.Fprintf(&b, "  %-34s %14s %14s\n", l.label, l.without, l.with)
 	}
 	b.WriteByte('\n')
-	for _, line := range r.summary() {
+	for _, line := range summary {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -91,17 +92,32 @@ func (r *Report) summary() []string {
 
 // next says what to try after the demo.
 func (r *Report) next(o *Options) []string {
-	lines := []string{"Try next:"}
-	add := func(command, why string) { lines = append(lines, fmt.Sprintf("  %-62s %s", command, why)) }
 	if r.events {
-		add(program, "the same with requests and semel proxy")
-	} else {
-		add(program+" --events", "the same with messages, a broker and consumers")
+		return suggest(o, "--events", tryRequests, trySaga, tryProxy)
 	}
+	return suggest(o, "", tryEvents, trySaga, tryProxy)
+}
+
+// suggestion is a command line and what it shows.
+type suggestion struct{ command, why string }
+
+var (
+	tryRequests = suggestion{program, "requests through semel proxy"}
+	tryEvents   = suggestion{program + " --events", "messages, a broker and consumers"}
+	trySaga     = suggestion{program + " --saga", "orders over three systems, undone if one refuses"}
+	tryProxy    = suggestion{"semel proxy --upstream http://127.0.0.1:3000 --scope single", "protect a service of your own"}
+)
+
+// suggest says what to try after the demo that has the flag.
+func suggest(o *Options, flag string, all ...suggestion) []string {
 	if o.HTML == "" {
-		add(program+" --html report.html", "the result as a page with charts")
+		command := strings.Join(strings.Fields(program+" "+flag+" --html report.html"), " ")
+		all = slices.Insert(all, len(all)-1, suggestion{command, "the result as a page with charts"})
 	}
-	add("semel proxy --upstream http://127.0.0.1:3000 --scope single", "protect a service of your own")
+	lines := []string{"Try next:"}
+	for _, s := range all {
+		lines = append(lines, fmt.Sprintf("  %-62s %s", s.command, s.why))
+	}
 	return lines
 }
 

@@ -28,12 +28,12 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestTheTableIsTheGoldenOne(t *testing.T) {
-	for name, r := range map[string]*Report{"table.txt": shown(), "events.txt": shownEvents()} {
+	for name, r := range map[string]report{"table.txt": shown(), "events.txt": shownEvents(), "saga.txt": shownSaga()} {
 		if err := r.judge(); err != nil {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := r.write(&b); err != nil {
+		if err := writeTable(&b, r.rows(), r.summary()); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, b.Bytes())
@@ -47,7 +47,7 @@ func TestTheTableNamesWhatIsBroken(t *testing.T) {
 		t.Fatal("nothing is broken")
 	}
 	var b bytes.Buffer
-	if err := r.write(&b); err != nil {
+	if err := writeTable(&b, r.rows(), r.summary()); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "broken.txt", b.Bytes())

@@ -12,14 +12,13 @@ import (
 // journal of the payment service (with --events: in the database), answers by
 // the clients.
 type Figures struct {
+	Course
 	Sent       int `json:"sent"`       // requests
 	Duplicates int `json:"duplicates"` // requests beyond the first of each order
 
-	ServiceKills    int `json:"payment_service_kills"` // requests only
-	ProxyKills      int `json:"proxy_kills"`           // requests, with Semel
-	ConsumerKills   int `json:"consumer_kills"`        // messages only
-	Kills           int `json:"kills"`                 // all of the above
-	InFlightAtKills int `json:"in_flight_at_kills"`
+	ServiceKills  int `json:"payment_service_kills"` // requests only
+	ProxyKills    int `json:"proxy_kills"`           // requests, with Semel
+	ConsumerKills int `json:"consumer_kills"`        // messages only
 	// CutBeforeCharge and CutAfterCharge count the requests that a kill of the
 	// payment service, or of a consumer, ended before or after their charge.
 	CutBeforeCharge int `json:"cut_before_charge"`
@@ -42,29 +41,11 @@ type Figures struct {
 	DoubleCharges  int `json:"double_charges"` // charges beyond the first of each key
 	Lost           int `json:"lost_orders"`    // orders without a charge, or with a receipt of a charge that does not exist
 	UnequalReplays int `json:"unequal_answers"`
-	Stuck          int `json:"stuck_orders"`    // orders without a final answer, or without a completed record
-	Unexpected     int `json:"unexpected"`      // final answers that are neither a receipt nor a refusal of a changed payload
-	Crashes        int `json:"crashes"`         // deaths of processes that the demo did not kill
-	Samples        int `json:"latency_samples"` // first calls before the first kill
-
-	P50 float64 `json:"latency_p50_ms"`
-	P99 float64 `json:"latency_p99_ms"`
+	Stuck          int `json:"stuck_orders"` // orders without a final answer, or without a completed record
+	Unexpected     int `json:"unexpected"`   // final answers that are neither a receipt nor a refusal of a changed payload
 
 	// ChargesPerOrder counts the orders that were charged 0, 1, 2, … times.
 	ChargesPerOrder []int `json:"charges_per_order"`
-	// Timeline lists the kills in their order.
-	Timeline []Kill `json:"timeline"`
-	// Seconds is how long the part took.
-	Seconds float64 `json:"seconds"`
-
-	latencies []float64 // of the samples, in milliseconds, ascending
-}
-
-// Kill is one kill -9.
-type Kill struct {
-	Seconds  float64 `json:"seconds"` // since the part began
-	Process  string  `json:"process"`
-	InFlight int     `json:"in_flight"` // requests or messages that the process worked on
 }
 
 // charged counts an order that was charged n times.
@@ -136,25 +117,6 @@ func lost(acks []fleet.Answer, charges []ledger.Entry) bool {
 		}
 	}
 	return len(charges) == 0
-}
-
-// percentiles sets the latencies.
-func (f *Figures) percentiles(took []time.Duration) {
-	slices.Sort(took)
-	f.Samples, f.P50, f.P99 = len(took), percentile(took, 50), percentile(took, 99)
-	for _, d := range took {
-		f.latencies = append(f.latencies, float64(d.Microseconds())/1000)
-	}
-}
-
-// percentile returns a percentile of sorted durations in milliseconds, or 0 if
-// there are none.
-func percentile(sorted []time.Duration, p int) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	n := min(len(sorted)-1, len(sorted)*p/100)
-	return float64(sorted[n].Microseconds()) / 1000
 }
 
 // counters adds the counts that the clients and the processes kept.

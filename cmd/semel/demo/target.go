@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +28,38 @@ func (t *target) answers(url string) *target {
 	return t
 }
 
+// boots makes the target ready when its journal says that it has begun once more than it
+// was killed.
+func (t *target) boots(count func() (int, error)) {
+	t.ready = func(ctx context.Context) error {
+		return t.Until(ctx, func(context.Context) error {
+			boots, err := count()
+			if want := int(t.kills.Load()) + 1; err == nil && boots < want {
+				err = fmt.Errorf("it has begun to work %d times, and not %d", boots, want)
+			}
+			return err
+		})
+	}
+}
+
+// log is the journal of a process, as far as it is written. S is its state.
+type log[S any] struct {
+	mu     sync.Mutex
+	state  *S
+	update func() error // reads what is new
+}
+
+// look shows what is there by now.
+func (l *log[S]) look(f func(*S)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.update(); err != nil {
+		return err
+	}
+	f(l.state)
+	return nil
+}
+
 // settle is how long a frozen process needs until what it has sent is seen.
 const settle = 2 * time.Millisecond
 
@@ -35,13 +69,4 @@ func kills(targets []*target) (n int) {
 		n += int(t.kills.Load())
 	}
 	return n
-}
-
-// targets adds what became of the processes.
-func (f *Figures) targets(all []*target) {
-	for _, t := range all {
-		f.Kills += int(t.kills.Load())
-		f.InFlightAtKills += int(t.lost.Load())
-		f.Crashes += t.Deaths()
-	}
 }

@@ -24,10 +24,16 @@ type Report struct {
 
 // BrokenError reports a demo in which a guarantee did not hold, or which could
 // not have seen that.
-type BrokenError struct{ Broken []string }
+type BrokenError struct {
+	Broken []string
+	Blind  []string // why the run could not have seen one; the saga demo
+}
 
 // Error implements error.
 func (e *BrokenError) Error() string {
+	if len(e.Broken) == 0 {
+		return "this run of the demo shows nothing: " + strings.Join(e.Blind, "; ")
+	}
 	return "the demo found a broken guarantee: " + strings.Join(e.Broken, "; ")
 }
 
@@ -58,7 +64,7 @@ func (r *Report) judge() error {
 		check(u.Kills == 0 || s.ServiceKills == 0 || s.ProxyKills == 0, "not every kind of process was killed (%d, %d and %d times)", u.Kills, s.ServiceKills, s.ProxyKills)
 	}
 	if len(r.Broken) > 0 {
-		return &BrokenError{r.Broken}
+		return &BrokenError{Broken: r.Broken}
 	}
 	return nil
 }

@@ -11,12 +11,14 @@ import (
 func shown() *Report {
 	return &Report{
 		Orders: 2000, Deliveries: 3219, Changes: 40, Seed: 1, Seconds: 21.4,
-		Without: Figures{Sent: 3402, Duplicates: 1402, ServiceKills: 8, Kills: 8, InFlightAtKills: 96, Executions: 3311, Reexecutions: 1311,
-			Charges: 3268, DoubleCharges: 1268, UnequalReplays: 1019, Accepted: 40, Samples: 380, P50: 10.83, P99: 14.2,
-			ChargesPerOrder: []int{0, 1342, 326, 180, 114, 38}, Timeline: []Kill{{3.2, "payment service", 11}, {4.1, "payment service", 12}}, Seconds: 8.9},
-		With: Figures{Sent: 4120, Duplicates: 2120, ServiceKills: 8, ProxyKills: 8, Kills: 16, InFlightAtKills: 187, Executions: 2071, Reexecutions: 71,
-			Charges: 2000, Replays: 1139, Conflicts: 801, Refused: 40, Parked: 160, Reconciled: 160, Samples: 372, P50: 13.9, P99: 31.08,
-			ChargesPerOrder: []int{0, 2000}, Timeline: []Kill{{2.7, "payment service", 12}, {3.4, "semel proxy", 14}}, Seconds: 12.5},
+		Without: Figures{Sent: 3402, Duplicates: 1402, ServiceKills: 8, Executions: 3311, Reexecutions: 1311,
+			Charges: 3268, DoubleCharges: 1268, UnequalReplays: 1019, Accepted: 40, ChargesPerOrder: []int{0, 1342, 326, 180, 114, 38},
+			Course: Course{Kills: 8, InFlightAtKills: 96, Samples: 380, P50: 10.83, P99: 14.2, Seconds: 8.9,
+				Timeline: []Kill{{3.2, "payment service", 11}, {4.1, "payment service", 12}}}},
+		With: Figures{Sent: 4120, Duplicates: 2120, ServiceKills: 8, ProxyKills: 8, Executions: 2071, Reexecutions: 71,
+			Charges: 2000, Replays: 1139, Conflicts: 801, Refused: 40, Parked: 160, Reconciled: 160, ChargesPerOrder: []int{0, 2000},
+			Course: Course{Kills: 16, InFlightAtKills: 187, Samples: 372, P50: 13.9, P99: 31.08, Seconds: 12.5,
+				Timeline: []Kill{{2.7, "payment service", 12}, {3.4, "semel proxy", 14}}}},
 	}
 }
 
@@ -24,10 +26,12 @@ func shown() *Report {
 func shownEvents() *Report {
 	return &Report{
 		events: true, Orders: 2000, Deliveries: 4013, Changes: 40, Seed: 1, Seconds: 13.1,
-		Without: Figures{Sent: 4013, Duplicates: 2013, ConsumerKills: 8, Kills: 8, InFlightAtKills: 112, CutBeforeCharge: 34, CutAfterCharge: 1,
-			Executions: 2234, Reexecutions: 234, Charges: 2200, DoubleCharges: 229, Lost: 29, Replays: 1812, Samples: 205, P50: 12.4, P99: 114.7},
-		With: Figures{Sent: 4013, Duplicates: 2013, ConsumerKills: 8, Kills: 8, InFlightAtKills: 125, CutBeforeCharge: 8,
-			Executions: 2008, Reexecutions: 8, Charges: 2000, Replays: 1969, Refused: 40, Samples: 211, P50: 19.1, P99: 76.6},
+		Without: Figures{Sent: 4013, Duplicates: 2013, ConsumerKills: 8, CutBeforeCharge: 34, CutAfterCharge: 1,
+			Executions: 2234, Reexecutions: 234, Charges: 2200, DoubleCharges: 229, Lost: 29, Replays: 1812,
+			Course: Course{Kills: 8, InFlightAtKills: 112, Samples: 205, P50: 12.4, P99: 114.7}},
+		With: Figures{Sent: 4013, Duplicates: 2013, ConsumerKills: 8, CutBeforeCharge: 8,
+			Executions: 2008, Reexecutions: 8, Charges: 2000, Replays: 1969, Refused: 40,
+			Course: Course{Kills: 8, InFlightAtKills: 125, Samples: 211, P50: 19.1, P99: 76.6}},
 	}
 }
 

@@ -4,39 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
-	"net/url"
-	"path/filepath"
-	"strings"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite", which sqlitestore uses too
-
 	"github.com/semel-go/semel/cmd/semel/demo/internal/pipeline"
+	"github.com/semel-go/semel/cmd/semel/demo/internal/sqlfile"
 	"github.com/semel-go/semel/consume"
 )
 
 // OpenBook opens the database of charges as the application does, with as many
 // connections as its handlers need. It makes the tables if they are not there.
 func OpenBook(ctx context.Context, path string) (*sql.DB, error) {
-	p := filepath.ToSlash(path)
-	if !strings.HasPrefix(p, "/") {
-		p = "/" + p // a drive letter
-	}
-	q := url.Values{"_pragma": {"busy_timeout(20000)", "journal_mode(wal)", "synchronous(full)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: p, RawQuery: q.Encode()}).String())
-	if err != nil {
-		return nil, err
-	}
 	// A charge names its order, but nothing prevents a second charge of
 	// an order. A unique constraint would, but the next effect may be an e-mail.
 	const tables = "CREATE TABLE IF NOT EXISTS charge (id INTEGER PRIMARY KEY, order_id TEXT NOT NULL, amount INTEGER NOT NULL);" +
 		"CREATE TABLE IF NOT EXISTS seen (message TEXT PRIMARY KEY)"
-	if _, err := db.ExecContext(ctx, tables); err != nil {
-		_ = db.Close() // nothing was written
-		return nil, fmt.Errorf("the database of charges: %w", err)
-	}
-	return db, nil
+	return sqlfile.Open(ctx, path, tables)
 }
 
 // execer is a *sql.DB or a *sql.Tx.
