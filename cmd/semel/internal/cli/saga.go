@@ -18,6 +18,7 @@ import (
 
 type sagaCmd struct {
 	List  sagaListCmd  `cmd:"" help:"List the sagas that have not ended."`
+	Stats sagaStatsCmd `cmd:"" help:"Count the sagas that are stuck or due, for an alert."`
 	Show  sagaShowCmd  `cmd:"" help:"Show a saga and its steps."`
 	Retry sagaRetryCmd `cmd:"" help:"Let a stuck saga go on."`
 	Skip  sagaSkipCmd  `cmd:"" help:"Say that a step, or a compensation, of a stuck saga is done."`
