@@ -133,6 +133,16 @@ var sagas = []Mutant{
 		Old: "if seen != (store.Owner{}) {", New: "if seen == next {",
 	},
 	{
+		Name: "other calls in doubt count as stuck sagas", Rule: "saga 6",
+		Dir: flow, Func: "ReadStats", Package: flow, Run: "TestReadStats_OtherCallsInDoubt_NotCounted",
+		Old: "store.Filter{Operation: operation, States:", New: "store.Filter{States:",
+	},
+	{
+		Name: "the age of due sagas is that of the last", Rule: "saga 7",
+		Dir: flow, Func: "ReadStats", Package: flow, Run: "TestReadStats_DueAndStuck_CountedUntilHandled",
+		Old: "now.Sub(due[0].Due)", New: "now.Sub(due[len(due)-1].Due)",
+	},
+	{
 		Name: "shards: a shard that is down hides the timers of the others", Rule: "saga 6",
 		Dir: shards, Func: "timers.DueTimers", Package: shards, Run: "TestDueTimers_ShardDown_OthersAreFound",
 		Old: "errs = append(errs, t.shards[i].wrap(err))", New: "if err != nil { return nil, now, t.shards[i].wrap(err) }",
