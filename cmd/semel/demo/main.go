@@ -166,7 +166,7 @@ type workerFlags struct {
 	File      string        `name:"file" required:"" help:"Path of the file of orders, or of Semel's records."`
 	Journal   string        `name:"journal" required:"" help:"Path of the journal."`
 	Work      time.Duration `name:"work" default:"10ms" help:"How long a request to a system takes."`
-	Lease     time.Duration `name:"lease" default:"1s" help:"Lease of a saga."`
+	Lease     time.Duration `name:"lease" default:"2s" help:"Lease of a saga."`
 	Semel     bool          `name:"semel" help:"Make each order a saga."`
 	FreshKeys bool          `name:"fresh-keys" help:"Give each attempt of a step a new key."`
 }

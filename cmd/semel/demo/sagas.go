@@ -18,6 +18,10 @@ import (
 // workers is how many processes make the orders.
 const workers = 3
 
+// sagaLease is short, so that the orders of a killed worker go on soon. In production it
+// would be the default, 30 s.
+const sagaLease = 2 * time.Second
+
 // desk is one of the two ways to make orders in three systems: without a journal of the
 // steps, or as sagas.
 type desk struct {
@@ -45,7 +49,7 @@ func openDesk(ctx context.Context, g *proc.Group, o *Options, plan []orders.Orde
 		}
 	}()
 	wo := &orders.Options{
-		Shop: filepath.Join(dir, short+"-shop.db"), File: filepath.Join(dir, short+".db"), Work: work, Lease: lease, Semel: semel, FreshKeys: o.FreshKeys,
+		Shop: filepath.Join(dir, short+"-shop.db"), File: filepath.Join(dir, short+".db"), Work: work, Lease: sagaLease, Semel: semel, FreshKeys: o.FreshKeys,
 	}
 	if d.shop, err = orders.OpenShop(ctx, wo.Shop, 0); err != nil {
 		return nil, err

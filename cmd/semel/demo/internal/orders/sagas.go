@@ -91,9 +91,18 @@ func (s *sagas) observe(_ context.Context, e semel.Event) {
 	s.diary.note(&Entry{Kind: kind, Order: id.(string)})
 }
 
-// Place implements App.
+// Place implements App. It sends again what the store did not answer in time, as a
+// client does: a second start of an order does nothing.
 func (s *sagas) Place(ctx context.Context, o *Order) error {
-	return s.saga.Start(ctx, semel.Shared, o.ID, *o)
+	for {
+		err := s.saga.Start(ctx, semel.Shared, o.ID, *o)
+		if !errors.Is(err, semel.ErrUnavailable) && !errors.Is(err, semel.ErrInProgress) {
+			return err
+		}
+		if pause(ctx, lookEvery) != nil {
+			return err
+		}
+	}
 }
 
 // Work implements App.
