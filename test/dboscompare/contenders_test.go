@@ -21,11 +21,18 @@ type contender struct {
 	wire *wire
 }
 
-// semelSaga is package saga over pgstore, with the default options and a worker.
-func semelSaga(t *testing.T, url string, delay time.Duration) contender {
+// The numbers of connections of a pgstore, and of a DBOS system database, by default.
+const (
+	semelConnections = 12
+	dbosConnections  = 20
+)
+
+// semelSaga is package saga over pgstore, with a worker, and with the default options but
+// the number of connections.
+func semelSaga(t *testing.T, url string, delay time.Duration, connections int) contender {
 	t.Helper()
 	w := &wire{delay: delay}
-	st, err := pgstore.New(t.Context(), w.pool(t, url, 4), nil)
+	st, err := pgstore.New(t.Context(), w.pool(t, url, 4), &pgstore.Options{Connections: connections})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +58,7 @@ func semelSaga(t *testing.T, url string, delay time.Duration) contender {
 		t.Fatal(err)
 	}
 	background(t, func(ctx context.Context) error { return s.Work(ctx, nil) })
-	return contender{"Semel", func(ctx context.Context, id string, n int) error {
+	return contender{fmt.Sprintf("Semel (%d connections)", connections), func(ctx context.Context, id string, n int) error {
 		_, err := s.Do(ctx, "bench", id, n)
 		return err
 	}, w}
@@ -69,9 +76,6 @@ func background(t *testing.T, fn func(ctx context.Context) error) {
 		}
 	})
 }
-
-// dbosConnections is the number of connections of a DBOS system database by default.
-const dbosConnections = 20
 
 // dbosWorkflow is a workflow of DBOS, with the default options but the pool's size.
 func dbosWorkflow(t *testing.T, url string, delay time.Duration, connections int32) contender {

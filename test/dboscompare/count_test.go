@@ -62,7 +62,7 @@ const (
 
 func contenderNamed(t *testing.T, name, url string) contender {
 	if name == "Semel" {
-		return semelSaga(t, url, 0)
+		return semelSaga(t, url, 0, semelConnections)
 	}
 	return dbosWorkflow(t, url, 0, dbosConnections)
 }
