@@ -54,7 +54,7 @@ type conn struct {
 
 func (c *conn) Write(b []byte) (int, error) {
 	if c.wire.delay > 0 {
-		time.Sleep(c.wire.delay)
+		<-time.After(c.wire.delay)
 	}
 	return c.Conn.Write(b)
 }
