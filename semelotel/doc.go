@@ -9,7 +9,7 @@
 // the store, and writes the trace of each run into its record, next to the holder.
 // [Telemetry.Runner] makes a span for each call, in which the spans of the handler are.
 // [Telemetry.ObserveMessages] counts messages, and [Telemetry.CountInDoubt] records in
-// doubt. Each can be used without the others.
+// doubt. Runner needs Observe; each of the others can be used alone.
 //
 // # Spans
 //
