@@ -1,0 +1,2 @@
+// Package telemetry compares calls with and without traces and metrics.
+package telemetry
