@@ -16,7 +16,7 @@ var telemetries = []Mutant{
 	},
 	{
 		Name: "telemetry: what happens on the way counts as an outcome", Rule: "telemetry",
-		Dir: core, Func: "(*Event).Outcome", Package: metricsDir, Run: "TestWriteTo_Outcomes_EachCallOnce",
+		Dir: core, Func: "(*Event).Outcome", Package: core, Run: "TestEventOutcome_EachEnd_HasOneWord",
 		Old: "case !e.EndsCall:", New: `case !e.EndsCall && e.Kind == "":`,
 	},
 	{
