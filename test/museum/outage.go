@@ -5,11 +5,11 @@ var outages = []Mutant{
 	{
 		Name: "the handler runs when the store does not answer", Rule: "rule 11",
 		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestRun_StoreDown_RunsNothing",
-		Old: "err != nil && g.options.UnprotectedOnOutage", New: "err != nil",
+		Old: "c.canRunBare = g.options.UnprotectedOnOutage", New: "c.canRunBare = true",
 	},
 	{
 		Name: "each error makes a call run without a record", Rule: "rule 11",
-		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
+		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestUnprotected_NoOutage_DoesNotRun",
 		Old: "&& !c.answered && errors.Is(err, ErrUnavailable)", New: "",
 	},
 	{
@@ -19,7 +19,7 @@ var outages = []Mutant{
 	},
 	{
 		Name: "an outage after an answer counts as one from the start", Rule: "rule 11",
-		Dir: core, Func: "(*Guard).Run", Package: core, Run: "TestUnprotected_LeaseExpiredUnderPark_DoesNotRun|TestUnprotected_RunInProgress_DoesNotRun|TestUnprotected_RecordCorrupt_DoesNotRun",
+		Dir: core, Func: "(*pendingCall).runsBare", Package: core, Run: "TestUnprotected_LeaseExpiredUnderPark_DoesNotRun|TestUnprotected_RunInProgress_DoesNotRun|TestUnprotected_RecordCorrupt_DoesNotRun",
 		Old: "!c.answered &&", New: "",
 	},
 	{
