@@ -18,7 +18,7 @@ func OpenBook(ctx context.Context, path string) (*sql.DB, error) {
 	// an order. A unique constraint would, but the next effect may be an e-mail.
 	const tables = "CREATE TABLE IF NOT EXISTS charge (id INTEGER PRIMARY KEY, order_id TEXT NOT NULL, amount INTEGER NOT NULL);" +
 		"CREATE TABLE IF NOT EXISTS seen (message TEXT PRIMARY KEY)"
-	return sqlfile.Open(ctx, path, tables)
+	return sqlfile.Open(ctx, path, tables, sqlfile.Full)
 }
 
 // execer is a *sql.DB or a *sql.Tx.

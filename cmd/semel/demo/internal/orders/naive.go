@@ -32,7 +32,7 @@ CREATE INDEX IF NOT EXISTS todo_state ON todo (state, n);`
 const stateOpen, stateTaken = "open", "taken"
 
 func openNaive(ctx context.Context, o *Options, w *worker) (App, error) {
-	db, err := sqlfile.Open(ctx, o.File, naiveSchema)
+	db, err := sqlfile.Open(ctx, o.File, naiveSchema, sqlfile.Relaxed)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 func openSagas(ctx context.Context, o *Options, w *worker) (App, error) {
-	st, err := sqlitestore.Open(ctx, o.File, &sqlitestore.Options{BusyTimeout: 20 * time.Second})
+	st, err := sqlitestore.Open(ctx, o.File, &sqlitestore.Options{BusyTimeout: 20 * time.Second, Relaxed: true})
 	if err != nil {
 		return nil, err
 	}
