@@ -80,7 +80,7 @@ func startMonitor(t *testing.T, targets map[string]string) *monitor {
 				return nil, err
 			}
 			m.url = fmt.Sprint("http://127.0.0.1:", port)
-			return exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), //nolint:noctx // the server is ended below
+			return exec.Command(path, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 				fmt.Sprint("--web.listen-address=127.0.0.1:", port), "--log.level=warn"), nil
 		},
 		Ready: func(*proctest.Process) error {
