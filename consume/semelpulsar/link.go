@@ -126,7 +126,7 @@ func (l *link) health(now time.Time) (broken bool, _ error) {
 		l.heard, l.probe = now, nil
 		if p.err == nil && l.s.opt.Type == pulsar.Failover {
 			for i := range p.partitions {
-				resend(l.consumer, int32(i)) //nolint:gosec // far fewer partitions
+				l.resend(int32(i)) //nolint:gosec // far fewer partitions
 			}
 		}
 		return p.err != nil, nil
@@ -141,8 +141,8 @@ func (l *link) health(now time.Time) (broken bool, _ error) {
 // resend asks the broker for what is not acked of a partition of a failover subscription.
 // The broker looks at no message ID then: it rewinds its cursor, or ignores a member that
 // is not active.
-func resend(c pulsar.Consumer, partition int32) {
-	c.NackID(pulsar.NewMessageID(0, 0, -1, partition))
+func (l *link) resend(partition int32) {
+	l.consumer.NackID(pulsar.NewMessageID(0, 0, -1, partition))
 }
 
 // stop ends taking: the broker gets back the messages that no Next has returned, at once

@@ -106,12 +106,9 @@ func (l *link) subscribe() error {
 // listener hears which member of a failover subscription is active.
 type listener link
 
-// BecameActive implements pulsar.ConsumerEventListener. The broker sends the new active
-// member what is not acked; but if the active member changes twice within a second, it may
-// forget to, and so it is asked.
-func (l *listener) BecameActive(c pulsar.Consumer, _ string, partition int32) {
-	resend(c, partition)
-}
+// BecameActive implements pulsar.ConsumerEventListener. The client may call it before its
+// consumer is whole, so that nothing can be asked of the consumer here.
+func (l *listener) BecameActive(pulsar.Consumer, string, int32) {}
 
 // BecameInactive implements pulsar.ConsumerEventListener: the broker sends the partition's
 // messages to another member.

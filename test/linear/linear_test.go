@@ -98,6 +98,9 @@ func histories(t *testing.T, n int, record func(i int) *History) (c count) {
 				}
 				if res != Ok && c.illegal+c.unknown < 3 {
 					t.Logf("seed %d: %v", i, res)
+					if res == Illegal {
+						t.Log(Wrong(h))
+					}
 				}
 				mu.Unlock()
 			}

@@ -1,7 +1,9 @@
 package linear
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -113,13 +115,33 @@ const (
 
 // Check judges a history. A timeout of zero means none.
 func Check(h *History, timeout time.Duration) Result {
+	return porcupine.CheckOperationsTimeout(model, h.known(), timeout)
+}
+
+// known are the operations that prove something: a read whose reply was lost does not.
+func (h *History) known() []porcupine.Operation {
 	known := make([]porcupine.Operation, 0, len(h.ops))
 	for _, op := range h.ops {
-		if !op.Input.(*Input).Kind.reads() || op.Output.(*Answer).Known { // a read whose reply was lost proves nothing
+		if !op.Input.(*Input).Kind.reads() || op.Output.(*Answer).Known {
 			known = append(known, op)
 		}
 	}
-	return porcupine.CheckOperationsTimeout(model, known, timeout)
+	return known
+}
+
+// Wrong lists the operations of the keys whose history is not linearizable, in the order
+// of their calls.
+func Wrong(h *History) string {
+	var b strings.Builder
+	for _, ops := range byKey(h.known()) {
+		if porcupine.CheckOperations(model, ops) {
+			continue
+		}
+		for _, op := range ops {
+			fmt.Fprintf(&b, "client %d, %d to %d: %+v: %+v\n", op.ClientId, op.Call, op.Return, *op.Input.(*Input), *op.Output.(*Answer))
+		}
+	}
+	return b.String()
 }
 
 var model = (&porcupine.NondeterministicModel{

@@ -42,8 +42,8 @@ var pulsars = []Mutant{
 	},
 	{
 		Name: "Pulsar: an active member waits for what the broker has forgotten to send", Rule: "ack",
-		Dir: pulsar, Func: "(*listener).BecameActive", Package: pulsar, Run: "TestFailover_ActiveOrIdleMember_AsksForWhatIsNotAcked",
-		Old: `resend(c, partition)`, New: `_ = c`,
+		Dir: pulsar, Func: "(*link).health", Package: pulsar, Run: "TestFailover_IdleMember_AsksForMessagesWithoutAck",
+		Old: `l.resend(int32(i))`, New: `_ = i`,
 	},
 	{
 		Name: "Pulsar: an outbox keeps a producer that the client has closed", Rule: "outbox",
