@@ -59,10 +59,13 @@ func (s *storm) run(ctx context.Context, n, hope int) error {
 const (
 	// mostAhead is how far those who work get while a process is not ready.
 	mostAhead = 100
-	// enough work is there to find some of it under way, and not so much that
-	// the plan ends before the storm does.
+	// enough work is there to find some of it under way.
 	enough = 32
 )
+
+// ahead is how far those who work get while a kill looks for work under way: not so far
+// that the plan ends before the storm does.
+func (s *storm) ahead() int64 { return max(1, min(enough, (s.steps-s.done())/4)) }
 
 func (s *storm) holdAt(n int64) {
 	if s.hold != nil {
@@ -88,7 +91,7 @@ func (s *storm) over(ctx context.Context) bool { return ctx.Err() != nil || s.do
 // less with each look; anything at all has to be there.
 func (s *storm) strike(ctx context.Context, t *target, hope int) error {
 	for ; !s.over(ctx); hope -= 2 {
-		s.holdAt(s.done() + enough)
+		s.holdAt(s.done() + s.ahead())
 		if err := t.Freeze(); err != nil {
 			return err
 		}
