@@ -20,7 +20,7 @@ const (
 	LetterReason     = letterPrefix + "reason"     // a Reason
 	LetterCode       = letterPrefix + "code"       // of the handler's Failure, if it has one
 	LetterError      = letterPrefix + "error"      // for people
-	LetterAttempts   = letterPrefix + "attempts"   // runs of the handler
+	LetterAttempts   = letterPrefix + "attempts"   // runs of the handler; 0: an earlier delivery had failed
 	LetterDeliveries = letterPrefix + "deliveries" // if the broker counts
 	LetterGroup      = letterPrefix + "group"      // the operation
 	LetterFence      = letterPrefix + "fence"      // of the failed run, for a redrive; if the handler ran

@@ -97,10 +97,13 @@ func TestServeBatches_MessageKillsMembers_DeadLetters(t *testing.T) {
 		if len(letters) != 1 || string(letters[0].Body) != deadly {
 			t.Fatalf("%d letters", len(letters))
 		}
-		for name, want := range map[string]string{driver.LetterReason: string(driver.ReasonExhausted), driver.LetterAttempts: fmt.Sprint(most)} {
-			if got, _ := letters[0].Header(name); got != want {
-				t.Errorf("header %s is %q, want %q", name, got, want)
-			}
+		if got, _ := letters[0].Header(driver.LetterReason); got != string(driver.ReasonExhausted) {
+			t.Errorf("header %s is %q, want %q", driver.LetterReason, got, driver.ReasonExhausted)
+		}
+		// If the member that stored the failure loses the partition before it sends the
+		// letter, the next one finds the failure, and has made no attempt.
+		if got, _ := letters[0].Header(driver.LetterAttempts); got != fmt.Sprint(most) && got != "0" {
+			t.Errorf("header %s is %q, want %d, or 0", driver.LetterAttempts, got, most)
 		}
 		text, err := os.ReadFile(k.Ledger)
 		if err != nil {
