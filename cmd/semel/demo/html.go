@@ -143,8 +143,8 @@ type group struct {
 	orders [2]int
 }
 
-// barChartOf shows groups of so many orders in all. What they are stands between the
-// number and the group's name in the tips.
+// barChartOf draws the groups as bars. The parameter orders is the total of all groups, and
+// what is the word for them in the tips, between the number and the group's name.
 func barChartOf(groups []group, orders int, what string) barChart {
 	const height, top, base = 250.0, 30.0, 210.0
 	c := barChart{Height: height, Base: base}

@@ -98,7 +98,7 @@ func (r *Report) next(o *Options) []string {
 	return suggest(o, "", tryEvents, trySaga, tryProxy)
 }
 
-// suggestion is a command line and what it shows.
+// suggestion is a command line with its purpose.
 type suggestion struct{ command, why string }
 
 var (

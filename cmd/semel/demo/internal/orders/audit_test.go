@@ -26,7 +26,7 @@ func (b *books) add(order string, step Step, key, undoes string, cents int64) {
 	}
 }
 
-// remove takes movements away, and what they have changed.
+// remove deletes movements and undoes their changes.
 func (b *books) remove(keys ...string) {
 	b.Movements = slices.DeleteFunc(b.Movements, func(m Movement) bool {
 		if !slices.Contains(keys, m.Key) {

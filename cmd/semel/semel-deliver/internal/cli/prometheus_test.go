@@ -253,8 +253,7 @@ var (
 	tableLine  = regexp.MustCompile("(?m)^\\| `(semel_[a-z_0-9]+)")
 )
 
-// checkTable compares the table of metrics in the documentation with what the programs
-// have.
+// checkTable compares the documented table of metrics with the metrics of the programs.
 func checkTable(t *testing.T, targets map[string]string) {
 	t.Helper()
 	page, err := os.ReadFile(docs + "observability.md")
