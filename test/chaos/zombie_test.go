@@ -38,14 +38,18 @@ func TestFrozenOwner_Wakes_SettlementRefused(t *testing.T) {
 		for i := range workers {
 			w := f.worker(semel.Policy(i%2), "")
 			wg.Go(func() {
-				for n := range rounds {
-					f.round(w, fmt.Sprintf("%d/%d", i, n), freezes[(i+n)%len(freezes)])
+				// A round in which the frozen process holds the store does not count. On a busy
+				// machine there are many.
+				for n, judged := 0, 0; judged < rounds && n < 10*rounds && t.Context().Err() == nil; n++ {
+					if f.round(w, fmt.Sprintf("%d/%d", i, n), freezes[(i+judged)%len(freezes)]) {
+						judged++
+					}
 				}
 			})
 		}
 		wg.Wait()
 		report(t, f.wrong)
-		if n, all := f.refused.Load(), int64(workers*rounds); n+f.waited.Load() != all && len(f.wrong) == 0 || n < all*9/10 {
+		if n, all := f.refused.Load(), int64(workers*rounds); n != all {
 			t.Errorf("%d of %d zombies were refused, in %d rounds the store was held by another", n, all, f.waited.Load())
 		}
 		f.report("a frozen owner whose lease was taken changes no record and no answer, and its handler's context was cancelled by its own clock")
@@ -113,15 +117,16 @@ func (f *freezer) bad(format string, args ...any) {
 	f.wrong = append(f.wrong, fmt.Sprintf(format, args...))
 }
 
-// round freezes a worker at a point, takes its key over, and wakes it.
-func (f *freezer) round(s *sleeper, key string, p point) {
+// round freezes a worker at a point, takes its key over, and wakes it. It returns false
+// if nobody could take over, because the worker froze while it held the store.
+func (f *freezer) round(s *sleeper, key string, p point) (judged bool) {
 	at := p
 	if at == anywhere { // released at once, and frozen wherever it gets to
 		at = beforeEffect
 	}
 	key, fence, ok := s.begin(key, at)
 	if !ok {
-		return
+		return false
 	}
 	if p == anywhere {
 		s.goOn <- false
@@ -142,12 +147,13 @@ func (f *freezer) round(s *sleeper, key string, p point) {
 	select {
 	case q = <-s.ended:
 	case <-s.gone:
-		return
+		return false
 	}
 	switch {
 	case errors.Is(err, semel.ErrUnavailable) || errors.Is(err, semel.ErrCanceled) || errors.Is(err, semel.ErrInProgress):
 		f.waited.Add(1) // frozen in the middle of a change, which holds SQLite's only lock
 		f.settle(s.policy, key)
+		return false
 	case err != nil || gerr != nil:
 		f.bad("%s: the successor of one frozen %s got %v, and then %v", key, p, err, gerr)
 	case p == anywhere && q.Class == done:
@@ -156,6 +162,7 @@ func (f *freezer) round(s *sleeper, key string, p point) {
 	default:
 		f.zombie(s.policy, key, p, q, receipt, kept.Record)
 	}
+	return true
 }
 
 func record(key string) store.Key { return store.Key{Operation: op, Value: key} }

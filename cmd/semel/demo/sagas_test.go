@@ -38,7 +38,8 @@ func TestDesk_WithoutSemelKilled_DoesNotAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.ExcessCents <= 0 || f.Wrong == 0 || len(f.wrong) == 0 || f.Recognised != 0 || f.Stray+f.Unbalanced != 0 {
+	// What goes wrong depends on where the kills fall: six may hit no payment.
+	if f.Wrong == 0 || len(f.wrong) == 0 || f.Recognised != 0 || f.Stray+f.Unbalanced != 0 {
 		t.Errorf("got %+v", f)
 	}
 	if f.Booked+f.Refused+f.Undone+f.Wrong != 100 || f.Kills != 6 || f.InFlightAtKills < 6 || f.Crashes != 0 {
