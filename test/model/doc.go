@@ -2,7 +2,7 @@
 // Spin. Spin searches every order of the steps of 3 callers of one key (4 in the
 // long form), with crashes, freezes, lapsed leases and lost replies between any
 // two steps. The package has only tests. They need spin and gcc, and are skipped
-// without them.
+// without them. With TinyCC (tcc) they take half as long.
 //
 // # The models
 //
