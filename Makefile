@@ -58,15 +58,11 @@ test: vet ## Run the tests of every module in their short form, with the race de
 	@echo "LEFT OUT: a release, made and used as users do: make release-test"
 	@echo "LEFT OUT: tests whose server is not installed; make tools installs the servers on Debian"
 
-# Campaigns that run one goroutine at a time. The race detector finds nothing in them,
-# and they would take twenty times as long with it.
-SEQUENTIAL = $(addprefix github.com/semel-go/semel/,test/sim store/storetest)
-
+# The race detector is for the short forms: campaigns would take twice to twenty times as
+# long with it.
 .PHONY: campaigns
 campaigns: ## Run the tests that work for minutes under faults and load, in their normal form
-	$(GO) test -vet=off -timeout 30m -run '^TestCampaign' $(SEQUENTIAL) $(PULSAR)
-	$(GO) test $(RACE) -vet=off -p $(LANES) -timeout 30m -run '^TestCampaign' $(filter-out $(SEQUENTIAL) $(PULSAR),$(CAMPAIGNS))
-	[ -z "$(RACE)" ] || $(GO) test -vet=off -timeout 30m -run '^TestCampaign_Pulsar' $(DELIVER)
+	$(GO) test -vet=off -p $(LANES) -timeout 30m -run '^TestCampaign' $(CAMPAIGNS)
 
 .PHONY: allocs
 allocs: ## Run the tests that count allocations, to which the race detector would add its own
@@ -81,7 +77,7 @@ vet: ## Check formatting, and vet every module
 lint: ## Run golangci-lint (installed into ./bin on first use)
 	@if [ ! -x $(BIN)/golangci-lint ]; then echo "installing golangci-lint $(GOLANGCI_VERSION) into ./bin"; \
 		GOWORK=off GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION); fi
-	@for dir in $(MODULES); do echo "lint $${dir#$(CURDIR)}"; (cd $$dir && $(BIN)/golangci-lint run --config $(CURDIR)/.golangci.yml ./...); done
+	$(BIN)/golangci-lint run $(patsubst $(CURDIR)%,.%/...,$(MODULES))
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities in all modules, with a database of a fixed date (a minute)
@@ -136,7 +132,7 @@ demo-saga: ## Orders over three systems, undone if one refuses, while their work
 .PHONY: test-kafka
 test-kafka: ## Run the tests of semelkafka that are for Apache Kafka, fetched from Maven Central, and the long ones
 	./scripts/kafka/kafka fetch
-	cd consume/semelkafka/kafkatest && SEMEL_TEST_KAFKA=only $(GO) test $(RACE) -vet=off -count=1 -timeout 20m .
+	cd consume/semelkafka/kafkatest && SEMEL_TEST_KAFKA=only $(GO) test -vet=off -count=1 -timeout 20m .
 
 .PHONY: test-postgres17
 test-postgres17: ## Run the tests of pgstore on PostgreSQL 17, fetched on Debian

@@ -13,7 +13,7 @@ import (
 )
 
 // The suite, through a PgBouncer that hands each transaction to another
-// connection.
+// connection, with the server's clock, and transactions as Atomic uses them.
 func TestConformance_PgBouncer(t *testing.T) {
 	t.Parallel()
 	at := pgtest.URL(t)
@@ -24,8 +24,8 @@ func TestConformance_PgBouncer(t *testing.T) {
 			o := st.(*Store).options
 			return openAt(t, through, &o)
 		},
-		Begin:     begin,
-		Histories: 10,
+		Begin:     beginDeferred,
+		Histories: 20,
 	})
 }
 

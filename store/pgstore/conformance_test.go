@@ -51,17 +51,6 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The same with the server's clock, and transactions as Atomic uses them.
-func TestConformance_ServerClock(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, storetest.Harness{
-		Open:      func(t testing.TB) store.Store { return openNew(t, nil) },
-		Reopen:    reopen,
-		Begin:     beginDeferred,
-		Histories: 20,
-	})
-}
-
 // businessTx is a transaction of the application's.
 type businessTx struct {
 	*storeTx
