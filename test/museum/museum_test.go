@@ -45,10 +45,20 @@ func TestMuseum(t *testing.T) {
 			chosen = append(chosen, m)
 		}
 	}
+	var own servers
+	lanes, err := own.lanes(laneCount)
+	t.Cleanup(func() {
+		if err := own.close(); err != nil {
+			t.Errorf("end the servers: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	judged := make(chan error, 1)
 	go func() {
-		err := newJury(root, t.TempDir(), make([]lane, laneCount)).judge(ctx, chosen, func(m *Mutant, v verdict) { verdicts[m] <- v })
+		err := newJury(root, t.TempDir(), lanes).judge(ctx, chosen, func(m *Mutant, v verdict) { verdicts[m] <- v })
 		cancel() // no verdict comes any more
 		judged <- err
 	}()

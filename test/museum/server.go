@@ -1,0 +1,49 @@
+package museum
+
+import (
+	"errors"
+
+	"github.com/semel-go/semel/store/dynamostore/dynamotest"
+	"github.com/semel-go/semel/store/pgstore/pgtest"
+)
+
+// servers are those of the lanes. A run of tests would otherwise start its own, which
+// takes longer than most tests of a bug. Close them.
+type servers []interface{ Remove() error }
+
+// lanes starts the servers that are installed, and returns so many lanes. Each has a
+// PostgreSQL of its own, because tests ask a server which of its sessions wait. Without
+// a server, tests skip or fail as they do elsewhere.
+func (s *servers) lanes(n int) ([]lane, error) {
+	all := make([]lane, n)
+	dynamo, err := dynamotest.New()
+	switch {
+	case err == nil:
+		*s = append(*s, dynamo)
+	case !errors.Is(err, dynamotest.ErrNotInstalled):
+		return nil, err
+	}
+	for i := range all {
+		l := &all[i]
+		if dynamo != nil {
+			l.environment = append(l.environment, "SEMEL_TEST_DYNAMODB_URL="+dynamo.URL())
+		}
+		pg, err := pgtest.New(pgtest.Fast...)
+		if errors.Is(err, pgtest.ErrNotInstalled) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		*s = append(*s, pg)
+		l.environment = append(l.environment, "SEMEL_TEST_POSTGRES_URL="+pg.URL())
+	}
+	return all, nil
+}
+
+func (s *servers) close() (err error) {
+	for _, one := range *s {
+		err = errors.Join(err, one.Remove())
+	}
+	return err
+}
