@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // result is what a run of the command left.
@@ -30,7 +31,8 @@ func commandIn(t testing.TB, vars map[string]string, stdin string, args ...strin
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var stdout, stderr bytes.Buffer
+	var stdout bytes.Buffer
+	var stderr proctest.Log // the client of Redis writes to it even later
 	code := Run(ctx, args, func(name string) string { return vars[name] }, strings.NewReader(stdin), &stdout, &stderr)
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -95,12 +95,12 @@ type member struct {
 	role string
 	args []string
 	proc *proctest.Process
-	log  *safeBuffer
+	log  *proctest.Log
 }
 
 func (m *member) start() {
 	cmd := proctest.Self(m.t, roleVar+"="+m.role, argsVar+"="+strings.Join(m.args, "\n"))
-	m.log = &safeBuffer{}
+	m.log = &proctest.Log{}
 	cmd.Stderr = m.log
 	m.proc = proctest.Run(m.t, cmd)
 }

@@ -14,37 +14,21 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/semel-go/semel/internal/proctest"
 )
-
-// safeBuffer is a log that another goroutine writes.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 // delivering is a command that runs in this process.
 type delivering struct {
 	stop func() (code int) // as SIGTERM does
-	log  *safeBuffer
+	log  *proctest.Log
 }
 
 // startDelivery starts the command.
 func startDelivery(t *testing.T, args ...string) *delivering {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &delivering{log: &safeBuffer{}}
+	d := &delivering{log: &proctest.Log{}}
 	ended := make(chan int, 1)
 	go func() {
 		ended <- Run(ctx, args, func(string) string { return "" }, &bytes.Buffer{}, d.log)

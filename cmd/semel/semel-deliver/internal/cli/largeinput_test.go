@@ -55,8 +55,16 @@ func hash(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) 
 // A message of 5 MB arrives whole. One beyond --max-body is not sent, and is in the dead
 // letters.
 func TestDeliver_LargeMessages_ArriveWholeOrAreDeadLetters(t *testing.T) {
-	t.Parallel()
-	b, e := openNATS(t), newBodies(t)
+	for name, open := range map[string]func(t *testing.T) *side{"NATS": openNATS, "RabbitMQ": openRabbit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			largeMessages(t, open(t))
+		})
+	}
+}
+
+func largeMessages(t *testing.T, b *side) {
+	e := newBodies(t)
 	large := map[string]string{"256 KiB": strings.Repeat("x", 256<<10), "5 MB": strings.Repeat("y", 5_000_000)}
 	for key, body := range large {
 		b.publish(t, key, key, body)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/program"
+	"github.com/semel-go/semel/internal/proctest"
 )
 
 // result is what a run of the command left.
@@ -24,7 +25,8 @@ func command(t testing.TB, vars map[string]string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var stdout, stderr bytes.Buffer
+	var stdout bytes.Buffer
+	var stderr proctest.Log
 	code := Run(ctx, args, func(name string) string { return vars[name] }, &stdout, &stderr)
 	return result{code, stdout.String(), stderr.String()}
 }

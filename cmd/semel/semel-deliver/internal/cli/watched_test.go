@@ -16,6 +16,7 @@ import (
 	"time"
 
 	semelcli "github.com/semel-go/semel/cmd/semel/internal/cli"
+	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/outbox"
 )
 
@@ -44,7 +45,7 @@ func startWatched(t *testing.T) *watched {
 		rw.WriteHeader(http.StatusCreated)
 	}))
 	t.Cleanup(upstream.Close)
-	log := &safeBuffer{}
+	log := &proctest.Log{}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() {
