@@ -35,7 +35,7 @@ var place = saga.Definition[Order, string]{
 			fmt.Println("charge", o.Cents, "cents with the key", at.Key())
 			return "payment of " + o.Customer, nil
 		}, func(ctx context.Context, at saga.At, payment string) error {
-			fmt.Println("refund the", payment)
+			fmt.Println("refund the", payment, "with the key", at.Key())
 			return nil
 		})
 		if err != nil {
@@ -46,7 +46,7 @@ var place = saga.Definition[Order, string]{
 				return "", semel.Final(errors.New("there are no ghosts")) // for good: the saga turns back
 			}
 			return o.Item + " is on its way, " + payment, nil
-		}, nil) // nothing after it can fail, so there is nothing to undo
+		}, nil) // nothing after it can fail, and the saga has no Deadline
 	},
 }
 
