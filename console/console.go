@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/semel-go/semel/console/rates"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/store"
 )
@@ -30,6 +31,9 @@ type Options struct {
 	Sagas []string
 	// Outbox shows the messages of an outbox. Nil: none.
 	Outbox outbox.Inspector
+	// Rates shows how many calls a minute ran, were replayed and conflicted. Nil: that page
+	// is not there. The caller runs the recorder.
+	Rates *rates.Recorder
 	// SearchTime is how long a search may read the store: 5 s by default.
 	SearchTime time.Duration
 	// Log gets a line for each change that an operator asks for, with its result. Nil:
@@ -92,6 +96,7 @@ func (c *Console) pages() map[string]page {
 		"/records": {name: "records", data: c.records},
 		"/record":  {name: "record", data: c.record, act: c.changeRecord, live: true},
 		"/sagas":   {name: "sagas", data: c.sagas},
+		"/rates":   {name: "rates", data: c.rates, live: true},
 		"/outbox":  {name: "outbox", data: c.messages, live: true},
 		"/message": {name: "message", data: c.message, act: c.changeMessage, live: true},
 	}

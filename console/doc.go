@@ -8,6 +8,10 @@
 //	page, err := console.New(st, &console.Options{Operator: currentUser})
 //	mux.Handle("/admin/semel/", http.StripPrefix("/admin/semel", page))
 //
+// A store does not count calls, so Options.Rates reads the /metrics of processes (package
+// console/rates), and a page draws how many calls a minute ran, were replayed and
+// conflicted.
+//
 // "semel console" serves the same pages as a program of its own.
 //
 // Keys and tenants are shown to everybody who can open a page. Answers and results of

@@ -36,6 +36,7 @@ type frame struct {
 	Page     string
 	Operator string // "": read-only
 	Outbox   bool
+	Rates    bool
 	Live     string // the address of the page's events, or ""
 	Done     string // the result of the last form, in words
 	Error    *problem
@@ -82,7 +83,7 @@ func problemOf(err error) *problem {
 var templates = func() map[string]*template.Template {
 	base := template.Must(template.New("").Funcs(functions).ParseFS(pageFiles, "pages/frame.html", "pages/parts.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"overview", "records", "record", "sagas", "outbox", "message"} {
+	for _, name := range []string{"overview", "records", "record", "sagas", "rates", "outbox", "message"} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
 	}
 	return all
@@ -102,7 +103,7 @@ func (c *Console) page(p page) http.Handler {
 
 // write renders the page into memory first, so that an error never shows half of it.
 func (c *Console) write(w http.ResponseWriter, r *http.Request, p page, f frame) {
-	f.Page, f.Operator, f.Outbox = p.name, c.operator(r), c.options.Outbox != nil
+	f.Page, f.Operator, f.Outbox, f.Rates = p.name, c.operator(r), c.options.Outbox != nil, c.options.Rates != nil
 	if p.live && f.Error == nil {
 		f.Live = "live/" + p.path() + "?" + r.URL.RawQuery
 	}

@@ -49,7 +49,8 @@ var allowed = map[string][]string{
 	"store/pgstore/pgoutbox":         {"store", "outbox", "store/pgstore", "store/pgstore/internal/pgwire"},
 	"store/sqlitestore/sqliteoutbox": {"store", "outbox", "store/sqlitestore"},
 	"saga":                           {"store", ".", "internal/..."},
-	"console":                        {"store", ".", "saga", "outbox", "internal/..."},
+	"console":                        {"store", ".", "saga", "outbox", "console/rates", "internal/..."},
+	"console/rates":                  {"."}, // in its tests
 	"semellambda":                    {"store", ".", "consume", "semelhttp"},
 	"semelgrpc":                      {"store", "."},
 	"semelotel":                      {"store", ".", "store/timed", "consume", "consume/driver"},

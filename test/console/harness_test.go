@@ -12,12 +12,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/semel-go/semel"
 	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/console/rates"
 	"github.com/semel-go/semel/internal/proctest"
 	"github.com/semel-go/semel/outbox"
 	"github.com/semel-go/semel/saga"
@@ -55,7 +57,7 @@ func newSite(t *testing.T) *site {
 	s.seedSaga(t)
 	s.seedOutbox(t)
 	pages, err := console.New(st, &console.Options{
-		Operator: func(*http.Request) string { return "eve" }, Sagas: []string{"order"}, Outbox: box, ShowBodies: true, Log: slog.New(slog.DiscardHandler),
+		Operator: func(*http.Request) string { return "eve" }, Sagas: []string{"order"}, Outbox: box, Rates: s.readings(t), ShowBodies: true, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,41 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(server.CloseClientConnections) // the streams of open pages
 	s.url = server.URL + "/ops/"
 	return s
+}
+
+// answers are those of a process that a client asks.
+type answers func() string
+
+func (f answers) RoundTrip(*http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	_, err := w.WriteString(f())
+	return w.Result(), err
+}
+
+// readings are the rates of a process in the last hour.
+func (s *site) readings(t *testing.T) (r *rates.Recorder) {
+	t.Helper()
+	executed, replayed, conflicts, n := 0, 0, 0, 0
+	process := &http.Client{Transport: answers(func() string {
+		n++
+		executed += 40 + 12*(n/40%5) + n%7
+		replayed += 3 + n%4
+		if n > 200 && n < 230 {
+			replayed, conflicts = replayed+45, conflicts+6 // a client repeats what it got no answer for
+		}
+		return fmt.Sprintf("semel_calls_total{outcome=\"executed\"} %d\nsemel_calls_total{outcome=\"replayed\"} %d\nsemel_calls_total{outcome=\"refused_in_progress\"} %d\n", executed, replayed, conflicts)
+	})}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if r, err = rates.New(rates.Options{URLs: []string{"http://10.0.0.7:9090/metrics"}, Client: process}); err != nil {
+			t.Fatal(err)
+		}
+		for range 361 {
+			r.Read(t.Context())
+			time.Sleep(10 * time.Second)
+		}
+	})
+	return r
 }
 
 func (s *site) seedCalls(t *testing.T) {

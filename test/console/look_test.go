@@ -30,7 +30,7 @@ func pages() map[string]string {
 	return map[string]string{
 		"overview": "", "records": "records", "call": record("POST /payments", "acct-301", "8e03978e-40d5-43dd-bc93-6894a57f9324"),
 		"completed": record("POST /payments", "acct-301", "order-1840"), "saga": record(stuck.Operation, stuck.Tenant, stuck.Value),
-		"sagas": "sagas", "outbox": "outbox", "message": "message?position=1", "empty": "records?key=none", "error": "record?operation=a&key=b",
+		"sagas": "sagas", "rates": "rates", "outbox": "outbox", "message": "message?position=1", "empty": "records?key=none", "error": "record?operation=a&key=b",
 	}
 }
 
@@ -122,6 +122,7 @@ func TestConsole_Screenshots(t *testing.T) {
 		{"console-overview.png", "overview", false, 1200, 1000},
 		{"console-call.png", "call", false, 1200, 1000},
 		{"console-saga-dark.png", "saga", true, 1200, 1000},
+		{"console-rates.png", "rates", false, 1200, 1000},
 		{"console-phone.png", "overview", false, 390, 1100},
 	} {
 		do(ctx, t, dark(shot.dark), chromedp.EmulateViewport(shot.width, shot.height), chromedp.Navigate(s.url+pages()[shot.page]))

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/semel-go/semel/cmd/semel/internal/admin"
@@ -17,6 +18,7 @@ import (
 	"github.com/semel-go/semel/cmd/semel/internal/storeurl"
 	"github.com/semel-go/semel/cmd/semel/internal/tlsfile"
 	"github.com/semel-go/semel/console"
+	"github.com/semel-go/semel/console/rates"
 )
 
 type consoleCmd struct {
@@ -29,6 +31,7 @@ type consoleCmd struct {
 	TLSKey     string          `name:"tls-key" placeholder:"FILE" help:"The private key of --tls-cert (PEM)."`
 	ShowBody   bool            `name:"show-body" help:"Show kept answers, the results of steps and the bodies of messages, too. Cookies are never shown."`
 	Retention  config.Duration `name:"retention" placeholder:"TIME" default:"1d" help:"How long a record is kept after a verdict (default ${default}). Use the same value as semel proxy."`
+	Metrics    []string        `name:"metrics" placeholder:"URL,…" help:"The /metrics of semel proxy or semel deliver, such as http://10.0.0.7:9090/metrics: their calls a minute are drawn."`
 	Saga       []string        `name:"saga" placeholder:"NAME,…" help:"Definitions whose sagas can be chosen from a list."`
 }
 
@@ -43,6 +46,7 @@ Examples:
     semel console --store postgres://app@db/shop
     htpasswd -cB users eve && semel console --store sqlite:/var/lib/semel.db --users users --write
     semel console --store postgres://app@db/shop --user-header X-Forwarded-User --write --saga order
+    semel console --store sqlite:semel.db --metrics http://127.0.0.1:9090/metrics
 `
 }
 
@@ -98,6 +102,12 @@ func (c *consoleCmd) Run(ctx context.Context, e *env) error {
 		if b, oerr := storeurl.OutboxOf(h, false); oerr == nil { // other stores have none
 			defer func() { err = errors.Join(err, b.Close()) }()
 			o.Outbox = b
+		}
+		if len(c.Metrics) > 0 {
+			if o.Rates, err = rates.New(rates.Options{URLs: c.Metrics}); err != nil {
+				return wrong("--metrics", strings.Join(c.Metrics, ","), strings.TrimPrefix(err.Error(), "rates: "))
+			}
+			go o.Rates.Run(ctx)
 		}
 		pages, err := console.New(h, o)
 		if err != nil {

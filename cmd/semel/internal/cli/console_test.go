@@ -120,6 +120,7 @@ func TestConsole_OptionsThatLetAnybodyIn_Refused(t *testing.T) {
 		"leave one out":                           {"--user-header", "X-User", "--users", "f"},
 		"give both or none":                       {"--tls-cert", "c"},
 		"--retention: \"0s\"":                     {"--retention", "0s"},
+		"--metrics: \"a:1\": \"a:1\" is no address of metrics": {"--metrics", "a:1"},
 	} {
 		if r := command(t, append([]string{"console", "--store", storeURL}, args...)...); r.code != program.ExitUsage || !strings.Contains(r.stderr, want) {
 			t.Errorf("%q: %+v, want %s", args, r, want)
