@@ -106,6 +106,9 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 			return err
 		}
 	}
+	if n == 0 && len(errs) == 0 && !e.json {
+		_, _ = fmt.Fprintln(e.stderr, "semel inspect list: there are no such records") // that it cannot be said changes nothing
+	}
 	return errors.Join(errs...)
 }
 

@@ -130,6 +130,9 @@ func (v *view) print(w io.Writer) error {
 	for i := range v.Steps {
 		line("step "+clean(v.Steps[i].Name), &v.Steps[i])
 	}
+	if v.State == store.Unknown {
+		line("next step", fmt.Sprintf("find out in the other system whether it took effect, then: semel inspect resolve %q --operation %q --tenant %q --fence %d --verdict happened|did-not-happen|failed --reason TEXT", v.Key, v.Operation, v.Tenant, v.Fence))
+	}
 	return t.Flush()
 }
 
