@@ -107,6 +107,7 @@ func (c *inspectListCmd) list(ctx context.Context, e *env, l store.Lister, show 
 		}
 	}
 	if n == 0 && len(errs) == 0 && !e.json {
+		stop()
 		_, _ = fmt.Fprintln(e.stderr, "semel inspect list: there are no such records") // that it cannot be said changes nothing
 	}
 	return errors.Join(errs...)
