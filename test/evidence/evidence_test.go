@@ -41,7 +41,7 @@ func TestPage_HasFigures(t *testing.T) {
 	}
 	text := p.String()
 	for _, want := range []string{
-		"2 cores", "## Simulation", "It simulates. On 2026-11-20 at commit `abc` it took 1m30s and passed.", "cd test/sim && X=1 go test -count=1 -v '-run=^A$' .",
+		"## Simulation", "It simulates. On 2026-11-20 at commit `abc`, with go1 on linux/amd64, 2 cores (CPU), it took 1m30s and passed.", "cd test/sim && X=1 go test -count=1 -v '-run=^A$' .",
 		`| a \| b | memory | 20,000,000 | 0 | < 1.5e-07 | d; seeds 1-5 |`, "| broken |  | 10 | 10 | control |  |", "## Chaos", "FAILED: exit status 1",
 	} {
 		if !strings.Contains(text, want) {

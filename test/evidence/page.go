@@ -42,8 +42,7 @@ type page struct {
 // String is the page as Markdown, with its sections in the order of the steps.
 func (p *page) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Evidence\n\nWhat `make evidence` counted, with %s on %s, %d cores (%s); each section says when and at which commit. Do not edit: the command writes this page.\n\n",
-		p.goVersion, p.os, p.cores, p.cpu)
+	b.WriteString("# Evidence\n\nWhat `make evidence` counted; each section says when, at which commit and on which machine. Do not edit: the command writes this page.\n\n")
 	b.WriteString("The bound is that of the rate of failures with 95 % confidence: no failure in n trials means below 3/n. " +
 		"A control is broken on purpose: its failures show that the test would see them.\n")
 	texts := map[string]string{}
@@ -69,7 +68,8 @@ func (s *step) title() string { return strings.ToUpper(s.name[:1]) + s.name[1:] 
 
 func (p *page) section(d *done) string {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s\n\n%s On %s at commit `%s` it took %v and %s.\n\n", d.title(), d.about, p.began.UTC().Format(time.DateOnly), p.commit, d.took.Round(time.Second), d.verdict())
+	fmt.Fprintf(b, "%s\n\n%s On %s at commit `%s`, with %s on %s, %d cores (%s), it took %v and %s.\n\n",
+		d.title(), d.about, p.began.UTC().Format(time.DateOnly), p.commit, p.goVersion, p.os, p.cores, p.cpu, d.took.Round(time.Second), d.verdict())
 	fmt.Fprintf(b, "    cd %s && %s\n", d.dir, strings.Join(append(append([]string{}, d.env...), append([]string{"go", "test", "-count=1", "-v"}, append(quoted(d.args), ".")...)...), " "))
 	if len(d.figures) == 0 {
 		return b.String()
