@@ -42,7 +42,7 @@ DELIVER = github.com/semel-go/semel/cmd/semel/semel-deliver/internal/cli
 CAMPAIGNS = $(shell git grep -l '^func TestCampaign' -- '*.go' | xargs -n1 dirname | sort -u | sed 's|^|github.com/semel-go/semel/|')
 
 # Many tests wait for servers, so more packages run at a time than there are cores.
-LANES ?= 4
+LANES ?= 3
 
 .PHONY: test
 test: vet ## Run the tests of every module in their short form, with the race detector (10 to 18 minutes on 2 cores)
