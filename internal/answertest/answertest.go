@@ -1,0 +1,206 @@
+// Package answertest runs a table of HTTP answers through an adapter of package
+// semelhttp and compares each with the net/http middleware. It is for the tests of the
+// adapters.
+package answertest
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/semel-go/semel"
+	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/store/memstore"
+)
+
+// Answer says how a handler ends.
+type Answer struct {
+	Name   string
+	Status int // 0: the handler returns without an answer
+	Header http.Header
+	Body   string
+	// Error says that the handler returns an error with Status, or hands it to the
+	// framework; a framework without errors writes Status and Body.
+	Error bool
+	Panic bool
+	// Mark is called with the handler's request. Nil: no mark.
+	Mark func(*http.Request)
+}
+
+// Answers is the table.
+var Answers = []Answer{
+	{Name: "200", Status: 200, Body: "paid"},
+	{Name: "201", Status: 201, Body: "paid", Header: http.Header{"Location": {"/payments/7"}, "Link": {"</a>", "</b>"}, "Set-Cookie": {"a=1", "b=2"}}},
+	{Name: "204", Status: 204},
+	{Name: "302", Status: 302, Header: http.Header{"Location": {"/payments/7"}}},
+	{Name: "303 to the log-in page", Status: 303, Header: http.Header{"Location": {"/login?next=/pay"}}},
+	{Name: "307", Status: 307, Header: http.Header{"Location": {"/elsewhere"}}},
+	{Name: "400", Status: 400, Body: "no"},
+	{Name: "401", Status: 401, Body: "who", Header: http.Header{"Www-Authenticate": {"Basic"}}},
+	{Name: "404 without a body", Status: 404},
+	{Name: "409, later", Status: 409, Body: "busy", Header: http.Header{"Retry-After": {"5"}}},
+	{Name: "422", Status: 422, Body: "declined"},
+	{Name: "429", Status: 429, Body: "slow"},
+	{Name: "500", Status: 500, Body: "lost"},
+	{Name: "503", Status: 503, Body: "lost"},
+	{Name: "error 422", Status: 422, Body: "declined", Error: true},
+	{Name: "error 429", Status: 429, Body: "slow", Error: true},
+	{Name: "error 500", Status: 500, Body: "lost", Error: true},
+	{Name: "silence"},
+	{Name: "silence, final", Mark: semelhttp.Final},
+	{Name: "panic", Panic: true},
+	{Name: "200, no effect", Status: 200, Body: "paid", Mark: semelhttp.NoEffect},
+	{Name: "503, final", Status: 503, Body: "paid", Mark: semelhttp.Final},
+}
+
+// Start serves POST /pay with a protected handler behind a middleware that recovers
+// panics with an empty 599. The handler gives the body of the request to next, and
+// answers as next says. Start returns the URL of the server, which ends with the test.
+type Start func(t *testing.T, run semel.Runner, next func(body string) Answer) (url string)
+
+// Tenant is for the servers of the tests.
+func Tenant(*http.Request) (string, error) { return "ann", nil }
+
+// Run runs the table.
+func Run(t *testing.T, start Start) {
+	for _, policy := range []semel.Policy{semel.Retry, semel.Park} {
+		for _, a := range Answers {
+			t.Run(policy.String()+"/"+a.Name, func(t *testing.T) {
+				want, got := observe(t, startPlain, policy, a), observe(t, start, policy, a)
+				if a.Error { // the framework writes its own text
+					for i := range got {
+						if got[i].Status == a.Status && got[i].Body == "" {
+							t.Error("the error has no text")
+						}
+					}
+					if got[1].Header.Get("Idempotent-Replayed") != "" && got[1].Body != got[0].Body {
+						t.Errorf("the replay is %q, the first answer was %q", got[1].Body, got[0].Body)
+					}
+					forget(got)
+					forget(want)
+				}
+				for i, when := range []string{"first", "duplicate", "other payload"} {
+					if !reflect.DeepEqual(got[i], want[i]) {
+						t.Errorf("%s:\n got %+v\nwant %+v", when, got[i], want[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// Seen is an answer from the client's view, and how often the handler has run.
+type Seen struct {
+	Status int
+	Header http.Header
+	Body   string
+	Runs   int64
+}
+
+func forget(seen []Seen) {
+	for i := range seen {
+		if seen[i].Header.Get("Content-Type") != "application/problem+json" {
+			seen[i].Body = ""
+			seen[i].Header.Del("Content-Type")
+		}
+		seen[i].Header.Del("X-Content-Type-Options")
+	}
+}
+
+// observe sends a request, a duplicate, and the same key with another payload.
+func observe(t *testing.T, start Start, policy semel.Policy, a Answer) []Seen {
+	t.Helper()
+	guard, err := semel.New(memstore.New(nil), &semel.Options{OnDoubt: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs atomic.Int64
+	url := start(t, guard, func(body string) Answer {
+		if body != "hello" && body != "other" {
+			t.Errorf("the handler got the body %q", body)
+		}
+		runs.Add(1)
+		return a
+	})
+	var seen []Seen
+	for _, body := range []string{"hello", "hello", "other"} {
+		s := Post(t, url+"/pay?a=1&a=2", "key", body)
+		s.Runs = runs.Load()
+		seen = append(seen, s)
+	}
+	return seen
+}
+
+// Post sends a request with a key and reads the answer. Date and length are left out,
+// because each server has its own.
+func Post(t *testing.T, url, key, body string) Seen {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Idempotency-Key", key)
+	r.Header.Set("Content-Type", "text/plain")
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(res.Body)
+	if err = errors.Join(err, res.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h := maps.Clone(res.Header)
+	h.Del("Date")
+	h.Del("Content-Length")
+	return Seen{Status: res.StatusCode, Header: h, Body: string(text)}
+}
+
+func startPlain(t *testing.T, run semel.Runner, next func(body string) Answer) string {
+	once, err := semelhttp.Middleware(run, Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /pay", once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		a := next(string(body))
+		if a.Mark != nil {
+			a.Mark(r)
+		}
+		switch {
+		case a.Panic:
+			panic("boom")
+		case a.Status == 0:
+			return
+		}
+		maps.Copy(w.Header(), a.Header)
+		if a.Body != "" {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		}
+		w.WriteHeader(a.Status)
+		_, _ = io.WriteString(w, a.Body)
+	})))
+	return Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(599)
+			}
+		}()
+		mux.ServeHTTP(w, r)
+	}))
+}
+
+// Serve serves h until the test ends, and returns its URL.
+func Serve(t *testing.T, h http.Handler) string {
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
