@@ -33,6 +33,7 @@ var own = map[string][]string{
 	"consume/semelwatermill":       {"github.com/ThreeDotsLabs/watermill"},
 	"semellambda":                  {"github.com/aws/aws-lambda-go"},
 	"semelgrpc":                    {"google.golang.org/grpc", "google.golang.org/protobuf"},
+	"semelhttp/semelgin":           {"github.com/gin-gonic/gin"},
 	"semelhttp/semelecho":          {"github.com/labstack/echo/"},
 	"semelotel":                    {"go.opentelemetry.io/otel"},
 }

@@ -1,0 +1,60 @@
+package semelecho_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/semel-go/semel/internal/answertest"
+	"github.com/semel-go/semel/semelhttp/semelecho"
+)
+
+func TestMiddleware_FlushAndHijack_AsWithNetHTTP(t *testing.T) {
+	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := echo.New()
+	e.POST("/pay", func(c *echo.Context) error {
+		control := http.NewResponseController(c.Response())
+		if _, _, err := control.Hijack(); !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("hijack: %v", err)
+		}
+		_ = c.String(201, "one ")
+		if err := control.Flush(); err != nil {
+			t.Errorf("flush: %v", err)
+		}
+		_, err := c.Response().Write([]byte("two"))
+		return err
+	}, once)
+	url := answertest.Serve(t, e) + "/pay"
+	if s := answertest.Post(t, url, "key", "hello"); s.Status != 201 || s.Body != "one two" {
+		t.Errorf("got %+v", s)
+	}
+	if s := answertest.Post(t, url, "key", "hello"); s.Status != 201 || s.Body != "" || s.Header.Get("Semel-Outcome") != "not-kept" {
+		t.Errorf("the duplicate got %+v", s)
+	}
+}
+
+// The error of an unprotected request goes to the outer middleware, as without Semel.
+func TestMiddleware_MethodNotProtected_ErrorGoesOn(t *testing.T) {
+	once, err := semelecho.Middleware(newGuard(t), answertest.Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outer error
+	e := echo.New()
+	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error { outer = next(c); return outer }
+	})
+	e.GET("/pay", func(*echo.Context) error { return echo.ErrForbidden }, once)
+	res, err := http.Get(answertest.Serve(t, e) + "/pay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = res.Body.Close(); res.StatusCode != 403 || !errors.Is(outer, echo.ErrForbidden) {
+		t.Errorf("got %d, the outer middleware saw %v", res.StatusCode, outer)
+	}
+}
