@@ -35,6 +35,7 @@ var own = map[string][]string{
 	"semelgrpc":                    {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"semelhttp/semelgin":           {"github.com/gin-gonic/gin"},
 	"semelhttp/semelecho":          {"github.com/labstack/echo/"},
+	"semelhttp/semelfiber":         {"github.com/gofiber/fiber/", "github.com/valyala/fasthttp"},
 	"semelotel":                    {"go.opentelemetry.io/otel"},
 }
 

@@ -1,0 +1,74 @@
+package semelfiber_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/semel-go/semel/internal/answertest"
+	"github.com/semel-go/semel/semelhttp"
+	"github.com/semel-go/semel/semelhttp/semelfiber"
+)
+
+func siteWith(t *testing.T, handler fiber.Handler) (url string, runs *int) {
+	once, err := semelfiber.Middleware(newGuard(t), answertest.Tenant, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs = new(int)
+	app := newApp(fiber.Config{})
+	app.Post("/pay", once, func(c fiber.Ctx) error { *runs++; return handler(c) })
+	return serve(t, app) + "/pay", runs
+}
+
+func TestMiddleware_Stream_IsReadAndKept(t *testing.T) {
+	url, runs := siteWith(t, func(c fiber.Ctx) error {
+		return c.Status(201).SendStreamWriter(func(w *bufio.Writer) {
+			_, _ = w.WriteString("one ")
+			_ = w.Flush()
+			_, _ = w.WriteString("two")
+		})
+	})
+	for range 2 {
+		if s := answertest.Post(t, url, "key", "hello"); s.Status != 201 || s.Body != "one two" {
+			t.Errorf("got %+v", s)
+		}
+	}
+	if *runs != 1 {
+		t.Errorf("the handler ran %d times", *runs)
+	}
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+func TestMiddleware_StreamBreaks_IsNotKept(t *testing.T) {
+	url, runs := siteWith(t, func(c fiber.Ctx) error {
+		return c.SendStream(io.MultiReader(strings.NewReader("half"), failingReader{}))
+	})
+	for range 2 {
+		if s := answertest.Post(t, url, "key", "hello"); s.Status != http.StatusBadGateway || strings.Contains(s.Body, "half") {
+			t.Errorf("got %+v", s)
+		}
+	}
+	if *runs != 2 {
+		t.Errorf("the handler ran %d times", *runs)
+	}
+}
+
+func TestMiddleware_Hijack_IsRefused(t *testing.T) {
+	url, _ := siteWith(t, func(c fiber.Ctx) error {
+		c.RequestCtx().Hijack(func(net.Conn) { t.Error("the connection was hijacked") })
+		return c.SendString("hello")
+	})
+	if s := answertest.Post(t, url, "key", "hello"); s.Status != 500 || !strings.Contains(s.Body, semelhttp.CodeUpgradeUnsupported) {
+		t.Errorf("got %+v", s)
+	}
+}
