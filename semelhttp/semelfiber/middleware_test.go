@@ -117,8 +117,7 @@ func TestMiddleware_HandlerReturnsError_NoEmpty200IsKept(t *testing.T) {
 	}
 }
 
-// Fiber uses the buffer of a request again for the next one of the connection.
-func TestMiddleware_TenantIsInBuffer_RecordKeepsIt(t *testing.T) {
+func TestMiddleware_TenantFromContext_SeparatesAccounts(t *testing.T) {
 	tenant := func(r *http.Request) (string, error) { return semelfiber.Context(r).Query("account"), nil }
 	once, err := semelfiber.Middleware(newGuard(t), tenant, nil)
 	if err != nil {

@@ -1,0 +1,26 @@
+package museum
+
+// Adapters of web frameworks: each sends a part of an answer after its middleware has
+// returned, where semelhttp does not see it.
+var frameworks = []Mutant{
+	{
+		Name: "Gin: a status without a body is sent after the handler", Rule: "http",
+		Dir: "semelhttp/semelgin", Func: "(*writer).finish", Package: "semelhttp/semelgin", Run: "TestMiddleware_EachAnswer",
+		Old: "if w.statusSet {", New: "if w.statusSet && false {",
+	},
+	{
+		Name: "Gin: a replay runs the rest of the chain", Rule: "rule 8",
+		Dir: "semelhttp/semelgin", Func: "Middleware", Package: "semelhttp/semelgin", Run: "TestMiddleware_Replay",
+		Old: "c.Abort()", New: "_ = c",
+	},
+	{
+		Name: "Echo: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
+		Dir: "semelhttp/semelecho", Func: "runHandler", Package: "semelhttp/semelecho", Run: "TestMiddleware_HandlerReturnsError",
+		Old: "x.c.Echo().HTTPErrorHandler(x.c, err)", New: "w.WriteHeader(200)\nx.err = err",
+	},
+	{
+		Name: "Fiber: an error becomes an answer after the handler", Rule: "http", Parent: "an empty 200 is kept and replayed",
+		Dir: "semelhttp/semelfiber", Func: "runChain", Package: "semelhttp/semelfiber", Run: "TestMiddleware_HandlerReturnsError",
+		Old: "if c.App().ErrorHandler(c, err) != nil {", New: "w.WriteHeader(200)\nx.err = err\nif err == nil {",
+	},
+}
