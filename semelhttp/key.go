@@ -38,6 +38,15 @@ func findKey(h http.Header, names []string, strict bool) (key string, found bool
 	return key, found, err
 }
 
+// ParseKey reads the key from the lines of a key header, as Middleware does. It is for
+// protocols that carry the header in another way, such as the metadata of gRPC. Without
+// a line the key is empty. The text of the error is for the client, and does not repeat
+// the value.
+func ParseKey(lines []string) (key string, err error) {
+	key, _, err = findKey(http.Header{"": lines}, []string{""}, false)
+	return key, err
+}
+
 // parseKey reads a header value: a quoted string (an RFC 9651 item, whose
 // parameters are ignored) or, unless strict, the bare key. Both forms of one key
 // give the same result. The error texts are for the client and do not repeat the

@@ -32,10 +32,10 @@ var own = map[string][]string{
 	"consume/semelpulsar":          {"github.com/apache/pulsar-client-go"},
 	"consume/semelwatermill":       {"github.com/ThreeDotsLabs/watermill"},
 	"semellambda":                  {"github.com/aws/aws-lambda-go"},
-	"semelgrpc":                    {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"semelhttp/semelgin":           {"github.com/gin-gonic/gin"},
 	"semelhttp/semelecho":          {"github.com/labstack/echo/"},
 	"semelhttp/semelfiber":         {"github.com/gofiber/fiber/", "github.com/valyala/fasthttp"},
+	"semelgrpc":                    {"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto/googleapis/rpc"},
 	"semelotel":                    {"go.opentelemetry.io/otel"},
 }
 

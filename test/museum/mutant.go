@@ -48,6 +48,7 @@ const (
 	fast   = "store/redisstore"
 	dynamo = "store/dynamostore"
 	lambda = "semellambda"
+	rpc    = "semelgrpc"
 	nearby = "store/nearcache"
 	shards = "store/shardstore"
 
@@ -67,7 +68,7 @@ const (
 func All() []Mutant {
 	return slices.Concat(claims, swaps, leases, settlements, unreadables, fences, fingerprints, policies, scopes, replays, tombstones, frameworks,
 		outages, attempts, waits, derivations, steps, sagas, reservations, reconciliations, sweeps, transactions, doors, clients, sidecars, deliveries, consumers, sqlites, coalescers,
-		caches, shardings, redises, dynamos, kafkas, lambdas,
+		caches, shardings, redises, dynamos, kafkas, lambdas, rpcs,
 		postgreses, postgresTxs, postgresBatches, postgresNotes, adapters, pulsars, outboxes, consoles, telemetries)
 }
 
